@@ -1,0 +1,168 @@
+# gtrain. `make list` prints the targets; README.md tells the rest.
+# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without).
+
+.DEFAULT_GOAL := all
+BUILD   ?= build
+prefix  ?= /usr/local
+CC      ?= gcc
+CFLAGS  ?= -O2 -g
+WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
+INC     := -Iengine -Ikernels -Idatasets
+# -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
+ALLFLAGS := -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(CFLAGS) $(XFLAGS)
+
+# ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
+BASE_SRC   := $(wildcard engine/base/*.c)
+ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/run/*.c)
+DATA_SRC   := $(wildcard datasets/*.c)
+CLI_SRC    := $(wildcard cli/*.c)
+NULL_SRC   := $(wildcard kernels/null/*.c)
+CPU_SRC    := $(wildcard kernels/cpu/*.c)
+FETCH_SRC  := $(wildcard datasets/fetch/*.c)
+TEST_SRC   := $(wildcard tests/*/test_*.c)
+TEST_SH    := $(wildcard tests/*/test_*.sh)
+TEST_LIB   := $(wildcard tests/*.c)
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+BASE_OBJ := $(call obj,$(BASE_SRC))
+LIB_OBJ  := $(BASE_OBJ) $(call obj,$(ENGINE_SRC) $(DATA_SRC))
+PLUGINS  := $(BUILD)/lib/gtrain/null.so $(BUILD)/lib/gtrain/cpu.so
+ifneq ($(FETCH_SRC),)
+PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
+endif
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+LIBS     := -lconfig -lcjson -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthread
+
+-include kernels/cuda/cuda.mk
+
+## all: the program and every backend that this machine can build
+.PHONY: all
+all: $(BUILD)/bin/gtrain $(PLUGINS)
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) $(FLAGS_$(firstword $(subst /, ,$*))) -MMD -MP -c $< -o $@
+
+# The hot loops: OpenMP shares its threads with oneDNN.
+$(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3
+
+$(BUILD)/libgtrain.a: $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/bin/gtrain: $(call obj,$(CLI_SRC)) $(BUILD)/libgtrain.a
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+
+$(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lm
+
+$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(LDFLAGS) -ldnnl -lm
+
+$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lcurl -lcrypto -lz
+
+$(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -Itests -MMD -MP $< $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a -o $@ $(LDFLAGS) $(LIBS)
+
+## tests: builds the test programs without running them
+.PHONY: tests
+tests: all $(TESTS)
+
+## demo: installs what is missing, builds, trains FashionMNIST from configs/fmnist_mlp.cfg, prints the test accuracy
+.PHONY: demo
+demo:
+	@scripts/deps.sh run
+	@$(MAKE) --no-print-directory all
+	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg
+
+## check: installs what is missing, builds and runs every test
+.PHONY: check
+check:
+	@scripts/deps.sh test
+	@$(MAKE) --no-print-directory -j$(shell nproc) tests
+	@$(MAKE) --no-print-directory check-deps check-headers
+	@tests/run $(BUILD) $(TESTS) $(TEST_SH)
+
+## check-only: runs some tests, e.g. make check-only T='conf' (a word in their file names)
+.PHONY: check-only
+check-only: tests
+	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
+
+## check-deps: includes run one way (DESIGN's rooms), and each vendor's header is seen in one room only
+.PHONY: check-deps
+check-deps:
+	@scripts/check-deps.sh
+
+## check-headers: every header compiles alone
+.PHONY: check-headers
+check-headers:
+	@for h in $$(git ls-files '*.h' | grep -v '^kernels/cuda/'); do \
+		$(CC) -std=gnu17 -D_GNU_SOURCE $(INC) -Itests -Wall -Wextra -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
+
+## asan: every test under AddressSanitizer (build/asan)
+.PHONY: asan
+asan:
+	@$(MAKE) --no-print-directory check BUILD=build/asan CFLAGS='-O1 -g -fsanitize=address -fno-omit-frame-pointer'
+
+## ubsan: every test under UndefinedBehaviorSanitizer (build/ubsan)
+.PHONY: ubsan
+ubsan:
+	@$(MAKE) --no-print-directory check BUILD=build/ubsan CFLAGS='-O1 -g -fsanitize=undefined -fno-sanitize-recover=all'
+
+## lint: compiler warnings as errors, manual pages and scripts checked
+.PHONY: lint
+lint:
+	@$(MAKE) --no-print-directory BUILD=build/lint CFLAGS='-O2 -Werror' tests
+	@if ls man/*.[15] >/dev/null 2>&1; then mandoc -T lint -W warning man/*.[15]; fi
+	@shellcheck $$(git ls-files '*.sh' tests/run .ci/run)
+
+## format: clang-format over every C file
+.PHONY: format
+format:
+	@git ls-files '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
+
+## bench: the speed table, PyTorch beside it where python3 has it; appends to tests/bench/RESULTS.md
+.PHONY: bench
+bench: all
+	@tests/bench/bench.sh $(BUILD)
+
+## install: to $(DESTDIR)$(prefix)
+.PHONY: install
+install: all
+	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/lib/gtrain $(DESTDIR)$(prefix)/share/man/man1 $(DESTDIR)$(prefix)/share/man/man5 \
+		$(DESTDIR)$(prefix)/share/gtrain/configs $(DESTDIR)$(prefix)/share/bash-completion/completions \
+		$(DESTDIR)$(prefix)/share/zsh/site-functions $(DESTDIR)$(prefix)/share/fish/vendor_completions.d
+	install -m 755 $(BUILD)/bin/gtrain $(DESTDIR)$(prefix)/bin
+	install -m 644 $(PLUGINS) $(DESTDIR)$(prefix)/lib/gtrain
+	install -m 644 configs/*.cfg $(DESTDIR)$(prefix)/share/gtrain/configs
+	install -m 644 man/*.1 $(DESTDIR)$(prefix)/share/man/man1
+	install -m 644 man/*.5 $(DESTDIR)$(prefix)/share/man/man5
+	install -m 644 completions/gtrain.bash $(DESTDIR)$(prefix)/share/bash-completion/completions/gtrain
+	install -m 644 completions/_gtrain $(DESTDIR)$(prefix)/share/zsh/site-functions
+	install -m 644 completions/gtrain.fish $(DESTDIR)$(prefix)/share/fish/vendor_completions.d
+
+## uninstall: removes what install put there
+.PHONY: uninstall
+uninstall:
+	rm -f $(DESTDIR)$(prefix)/bin/gtrain $(DESTDIR)$(prefix)/share/man/man1/gtrain.1 $(DESTDIR)$(prefix)/share/man/man5/gtrain.cfg.5 \
+		$(DESTDIR)$(prefix)/share/man/man5/gtrain-checkpoint.5 $(DESTDIR)$(prefix)/share/bash-completion/completions/gtrain \
+		$(DESTDIR)$(prefix)/share/zsh/site-functions/_gtrain $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/gtrain.fish
+	rm -rf $(DESTDIR)$(prefix)/lib/gtrain $(DESTDIR)$(prefix)/share/gtrain
+
+## clean: removes every build folder
+.PHONY: clean
+clean:
+	rm -rf build
+
+## list: this list
+.PHONY: list
+list:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST) | sed 's/^\([a-z-]*\): /\1\t/' | expand -t 16
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,63 @@
+/* Philox4x32-10: counter-based random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11; Random123).
+ * Every draw is a pure function of (seed, purpose, counters): no state is kept or saved, so a draw does not depend on rank or
+ * thread count, on the micro-batch split, or on where a run was interrupted. Compiled by gcc and by nvcc. */
+#ifndef GT_BASE_PHILOX_H
+#define GT_BASE_PHILOX_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define GT_HD __host__ __device__ static inline
+#else
+#define GT_HD static inline
+#endif
+
+/* What a draw is for. Values are part of the reproducibility promise: append, never renumber. */
+enum gt_rng_purpose {
+	GT_RNG_INIT = 1,    /* counters: parameter index, element / 4 */
+	GT_RNG_SHUFFLE = 2, /* counters: epoch, position */
+	GT_RNG_AUGMENT = 3, /* counters: epoch, sample index in the dataset, draw / 4 */
+	GT_RNG_DROPOUT = 4, /* counters: layer, epoch, position in the epoch, element / 4 */
+	GT_RNG_SYNTH = 5,   /* counters: split, sample, element / 4 */
+	GT_RNG_SPLIT = 6    /* counters: position */
+};
+
+struct gt_philox {
+	uint32_t v[4];
+};
+
+GT_HD struct gt_philox gt_philox4x32(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1)
+{
+	struct gt_philox r = {{c0, c1, c2, c3}};
+	for (int i = 0; i < 10; i++) {
+		uint64_t p0 = (uint64_t)0xD2511F53u * r.v[0], p1 = (uint64_t)0xCD9E8D57u * r.v[2];
+		uint32_t n0 = (uint32_t)(p1 >> 32) ^ r.v[1] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ r.v[3] ^ k1;
+		r.v[1] = (uint32_t)p1;
+		r.v[3] = (uint32_t)p0;
+		r.v[0] = n0;
+		r.v[2] = n2;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
+	}
+	return r;
+}
+
+/* The key of (seed, purpose, stream): stream is the layer or parameter index. Mixed so that nearby seeds share nothing. */
+GT_HD uint64_t gt_rng_key(uint64_t seed, uint32_t purpose, uint32_t stream)
+{
+	struct gt_philox r = gt_philox4x32((uint32_t)seed, (uint32_t)(seed >> 32), purpose, stream, 0x67747261u, 0x696e2031u);
+	return (uint64_t)r.v[1] << 32 | r.v[0];
+}
+
+GT_HD struct gt_philox gt_rng_draw(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
+{
+	return gt_philox4x32(c0, c1, c2, c3, (uint32_t)key, (uint32_t)(key >> 32));
+}
+
+/* 32 random bits to a float in [0, 1), 24 bits of it. */
+GT_HD float gt_rng_uniform(uint32_t u)
+{
+	return (float)(u >> 8) * 0x1p-24f;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* Data types and tensor descriptions, shared by every room.
+ *
+ * A tensor has a logical shape (PyTorch's: activations N,C[,H,W]; linear weights out,in; convolution weights O,I/groups,kh,kw)
+ * and a physical layout: the order of its dimensions in memory, slowest first, and up to three inner blocks.
+ *   plain NCHW                order 0,1,2,3
+ *   channels last (NHWC)      order 0,2,3,1      every rank-4 activation in gtrain
+ *   oneDNN's Ohwi16o          order 0,2,3,1 with the inner block 16 of dimension 0
+ * Blocked dimensions are padded up to their block; padding is zero and stays zero. A backend chooses the layout of weights;
+ * checkpoints hold the plain one. Source of the blocking scheme: oneDNN developer guide, "Memory formats". */
+#ifndef GT_BASE_TYPES_H
+#define GT_BASE_TYPES_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_MAX_RANK 5
+#define GT_MAX_BLOCKS 3
+
+/* X(name, size in bytes, our name, safetensors' name) */
+#define GT_DTYPES(X)           \
+	X(GT_F32, 4, "f32", "F32")  \
+	X(GT_F64, 8, "f64", "F64")  \
+	X(GT_BF16, 2, "bf16", "BF16") \
+	X(GT_F16, 2, "f16", "F16")  \
+	X(GT_I32, 4, "i32", "I32")  \
+	X(GT_I64, 8, "i64", "I64")  \
+	X(GT_U8, 1, "u8", "U8")
+
+enum gt_dtype {
+#define GT_X(name, size, text, st) name,
+	GT_DTYPES(GT_X)
+#undef GT_X
+	GT_DTYPE_COUNT
+};
+
+size_t gt_dtype_size(enum gt_dtype t);
+const char *gt_dtype_name(enum gt_dtype t);                /* "f32" */
+const char *gt_dtype_safetensors(enum gt_dtype t);         /* "F32" */
+bool gt_dtype_from_safetensors(const char *s, enum gt_dtype *out);
+
+struct gt_layout {
+	uint8_t order[GT_MAX_RANK]; /* dimensions, slowest first */
+	uint8_t nblk;
+	uint8_t blk_dim[GT_MAX_BLOCKS]; /* slowest first */
+	uint8_t blk[GT_MAX_BLOCKS];
+};
+
+struct gt_tdesc {
+	enum gt_dtype dtype;
+	uint8_t rank;
+	bool any; /* layout not chosen yet: the first kernel prepared with this tensor chooses it */
+	int64_t dim[GT_MAX_RANK];
+	struct gt_layout layout;
+};
+
+/* A description with plain layout (channels_last = false) or, for rank 4, NHWC. */
+struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last);
+
+int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* logical elements; rank 0 has one */
+int64_t gt_tdesc_padded(const struct gt_tdesc *d); /* physical elements, padding included */
+size_t gt_tdesc_bytes(const struct gt_tdesc *d);   /* of the physical tensor */
+bool gt_tdesc_plain(const struct gt_tdesc *d);     /* physical order = logical order, no blocks */
+bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b);
+bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b);
+
+/* Physical element index of a logical index (one entry a dimension). */
+int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx);
+
+/* Copies between a plain host buffer and d's physical layout, element size of d->dtype. unpack drops, pack zeroes the padding. */
+void gt_tdesc_pack(const struct gt_tdesc *d, const void *plain, void *physical);
+void gt_tdesc_unpack(const struct gt_tdesc *d, const void *physical, void *plain);
+
+/* "[128, 64, 32, 32]" into buf; returns buf. 96 bytes always suffice. */
+const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,134 @@
+/* A checked config. conf/ is the only user of libconfig; nobody else sees a libconfig type. Every field below comes from one row
+ * of the schema table (schema.c), which also gives `gtrain check`, gtrain.cfg(5) and the completions their words. */
+#ifndef GT_CONF_CONF_H
+#define GT_CONF_CONF_H
+
+#include "ir/graph.h"
+
+enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
+enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
+enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH };
+enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
+enum gt_optimizer { GT_OPT_SGD, GT_OPT_ADAM, GT_OPT_ADAMW, GT_OPT_RMSPROP };
+enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
+	GT_SCHED_ONECYCLE };
+enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
+enum gt_aug_type { GT_AUG_PAD_CROP, GT_AUG_HFLIP };
+enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
+
+#define GT_MAX_LIST 64
+#define GT_MAX_CH 16
+
+struct gt_floats { int n; double v[GT_MAX_LIST]; };
+struct gt_ints { int n; int64_t v[GT_MAX_LIST]; };
+struct gt_strings { int n; const char *v[GT_MAX_LIST]; };
+
+struct gt_conf_augment {
+	int type; /* enum gt_aug_type */
+	int64_t pad;
+	int mode; /* 0: constant, 1: reflect */
+	double p; /* hflip */
+};
+
+struct gt_conf_data {
+	const char *name, *root, *format;
+	struct gt_strings train, test;
+	int64_t batch, batch_per_rank; /* exactly one is > 0 after loading */
+	int64_t eval_batch;            /* 0: as batch */
+	bool shuffle, drop_last;
+	int sampler;                   /* enum gt_sampler */
+	double valid;                  /* share of the training split kept for the split "valid" */
+	struct gt_floats mean, std;    /* one a channel, or one for all; empty: 0 and 1 (x = byte / 255) */
+	struct gt_conf_augment augment[8];
+	int naugment;
+	int64_t classes, samples, samples_test; /* synthetic */
+	int64_t limit;
+	int64_t prefetch;              /* batches ahead; 0: on the step's own threads; -1: auto */
+};
+
+struct gt_conf_optimizer {
+	int type;
+	double lr, momentum, dampening, weight_decay, eps, alpha;
+	double betas[2];
+	bool nesterov, centered;
+	bool decay_bias, decay_norm; /* false: biases / normalisation parameters are exempt from weight decay */
+};
+
+struct gt_conf_schedule {
+	int type, unit; /* unit of step_size, milestones, t_max, warmup */
+	double warmup;            /* length, in units */
+	double warmup_start;      /* factor of lr at the first step */
+	double step_size, gamma;  /* step, exponential, multistep */
+	struct gt_floats milestones;
+	double t_max;             /* cosine, polynomial, onecycle; 0: the rest of the run */
+	double min_lr;            /* cosine, polynomial: absolute */
+	double power;
+	double pct_start, div_factor, final_div_factor; /* onecycle; lr is its maximum */
+};
+
+struct gt_conf_train {
+	int64_t epochs;
+	int64_t steps; /* > 0: stop after so many optimizer steps */
+	const char *loss;
+	double label_smoothing;
+	int64_t ignore_index;
+	int64_t accumulate;
+	double clip_norm;
+	int64_t eval_every_epochs, eval_every_steps;
+	struct gt_conf_optimizer optimizer;
+	struct gt_conf_schedule schedule;
+};
+
+struct gt_conf_parallel {
+	int mode;
+	int64_t nproc; /* 0: auto */
+	int64_t stage; /* zero */
+	int64_t chunks, replicas; /* pipe */
+	int schedule;  /* pipe */
+	bool sync_bn;
+	double bucket_mb;
+};
+
+struct gt_conf_checkpoint {
+	const char *dir; /* "": no checkpoints */
+	int64_t every_epochs, every_steps;
+	double every_minutes;
+	int64_t keep;
+	const char *best_metric; /* "": none; "test/acc", "valid/loss" */
+	int best_mode;           /* 0: max, 1: min */
+	bool on_signal;
+};
+
+struct gt_conf_log {
+	int64_t every_steps;
+	bool tensorboard;
+};
+
+struct gt_conf {
+	struct gt_arena *arena; /* owns everything below */
+	const char *path;
+	int64_t schema;
+	const char *name;
+	int64_t seed;
+	int reproducible, precision;
+	const char *device; /* "auto", "cpu", "cuda", "cuda:0" */
+	int64_t threads;    /* 0: all */
+	struct gt_conf_data data;
+	struct gt_model_spec model;
+	struct gt_conf_train train;
+	struct gt_conf_parallel parallel;
+	struct gt_conf_checkpoint checkpoint;
+	struct gt_conf_log log;
+	const char *text; /* the resolved config, as written to <dir>/config.cfg: loading it gives the same struct */
+};
+
+/* Reads, checks and resolves a file. sets: n strings "path=value" (value as libconfig writes it; a bare word is taken as a string)
+ * with the same checks; errors in them read "--set train.epochs=x: train.epochs: expected …, got …".
+ * GT_ENOINPUT: no such file. GT_ECONFIG: one line "file:line: path: expected …, got …". On failure *out is NULL. */
+enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
+void gt_conf_free(struct gt_conf *c);
+
+/* The loss of the config as the graph wants it. */
+enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* gtrain's public face: the only header that cli/ includes. Nothing in here prints or exits; long calls report through an
+ * observer. Every function returns an exit code (base/err.h) and fills err with one sentence. */
+#ifndef GT_GTRAIN_H
+#define GT_GTRAIN_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_VERSION "0.1.0"
+
+struct gt_conf; /* a loaded, checked config (conf/conf.h) */
+enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
+void gt_conf_free(struct gt_conf *c);
+
+/* ---- schema, for --set completion and the manual ------------------------------------------------------------------------- */
+struct gt_schema_key {
+	const char *path;    /* "train.optimizer.lr", "model.layers[].conv2d.kernel" */
+	const char *type;    /* "int", "float", "bool", "string", "int[]", "a|b|c" for an enumeration */
+	const char *def;     /* as it would stand in a config; "" : required */
+	const char *range;   /* "0..", "(0, 1]", "" */
+	const char *help;
+};
+/* Calls fn for every key in the order of the manual, layer attributes included. */
+void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
+
+/* ---- run and resume ------------------------------------------------------------------------------------------------------- */
+enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END };
+
+struct gt_event {
+	enum gt_event_kind kind;
+	int64_t step, steps;   /* optimizer steps done, of the whole run */
+	int64_t epoch, epochs; /* epoch: the one this step belongs to, from 0 */
+	double loss, acc, lr;  /* acc: NAN where there is none */
+	double samples_per_s, eta_s;
+	const char *split;     /* EVAL */
+	const char *text;      /* START: one line on what runs; WARN; RESUME, CHECKPOINT: the path; END: "ok", "signal", … */
+	const char *json;      /* the line of metrics.jsonl this event wrote; NULL: none (TRAIN events come every step, lines do not) */
+};
+typedef void (*gt_observer)(void *user, const struct gt_event *ev);
+
+struct gt_run_opts {
+	const char *out;       /* checkpoint.dir instead of the config's; NULL */
+	const char *device;    /* instead of the config's; NULL */
+	const char *init;      /* safetensors file with the first weights; NULL */
+	double time_limit_s;   /* checkpoint and end after so long; 0: none */
+	int nproc;             /* 0: the config's */
+	gt_observer observe;   /* may be NULL */
+	void *user;
+};
+/* A signal ends both with 128+n after a checkpoint. */
+enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err);
+/* from: "latest", "best" or a step number. */
+enum gt_code gt_resume(const char *dir, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err);
+
+/* ---- look before running -------------------------------------------------------------------------------------------------- */
+struct gt_check_layer {
+	const char *name, *type;
+	char shape[96];          /* of the output, for one batch */
+	int64_t params;
+	double flops;            /* forward, a batch */
+};
+struct gt_check_memory {
+	const char *arena;       /* "parameters", "gradients", "optimizer", "activations", … */
+	uint64_t bytes;
+};
+struct gt_report {
+	const char *name, *device, *mode, *precision;
+	struct gt_check_layer *layers;
+	int nlayers;
+	struct gt_check_memory *memory;
+	int nmemory;
+	int64_t params, buffers;             /* elements */
+	double flops_forward, flops_train;   /* a sample */
+	int64_t train_samples, valid_samples, test_samples; /* -1: the data is not here */
+	int64_t batch, micro_batch, steps_per_epoch, steps, world;
+	double lr[5];                        /* at 0, 25, 50, 75, 100 % of the run */
+	const char *data;                    /* where the data was found, or why not */
+	struct gt_arena *arena;              /* owns it all */
+};
+enum gt_code gt_check(struct gt_conf *c, const char *device, int world, const char *mode, struct gt_report **out, struct gt_err *err);
+void gt_report_free(struct gt_report *r);
+
+/* The step list of one rank as text (malloc'ed, caller frees). */
+enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err);
+
+/* ---- use a checkpoint ----------------------------------------------------------------------------------------------------- */
+struct gt_eval_result {
+	char split[16];
+	int64_t samples;
+	double loss, acc, top5, seconds;
+	int64_t step;
+};
+/* ckpt: a run directory (its best, else latest) or one step-… directory. */
+enum gt_code gt_eval(const char *ckpt, const char *split, const char *device, const char *const *sets, int nsets, struct gt_eval_result *out,
+                     struct gt_err *err);
+
+struct gt_prediction {
+	const char *file;
+	int64_t index;      /* image within the file */
+	bool scaled;        /* the image had another size */
+	int n;
+	struct { int label; double p; const char *name; } top[10];
+};
+enum gt_code gt_predict(const char *ckpt, const char *const *files, int nfiles, int top, const char *device,
+                        void (*fn)(void *user, const struct gt_prediction *p), void *user, struct gt_err *err);
+
+struct gt_inspect_tensor {
+	const char *file, *name, *dtype;
+	char shape[96];
+	uint64_t bytes;
+};
+struct gt_inspect {
+	char path[512];
+	int64_t format, step, epoch, world;
+	const char *name;
+	bool verified;      /* every digest was recomputed and matched */
+	struct gt_inspect_tensor *tensors;
+	int ntensors;
+	struct gt_arena *arena;
+};
+enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, struct gt_err *err);
+void gt_inspect_free(struct gt_inspect *r);
+
+/* model.safetensors of a checkpoint, to any path, written atomically. */
+enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err);
+
+/* ---- machine -------------------------------------------------------------------------------------------------------------- */
+struct gt_device_row {
+	char backend[16];
+	char id[32], name[128], detail[256];
+	uint64_t bytes;
+	bool usable;        /* false: name is empty and detail says why there is none */
+};
+enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err);
+
+struct gt_bench_row {
+	char op[48], layer[64], impl[64];
+	double ms, gflops, share; /* of one step; share of the step's time, 0..1 */
+};
+struct gt_bench {
+	struct gt_bench_row *rows;
+	int nrows;
+	double step_ms, samples_per_s, gflops, peak_mb;
+	const char *device;
+	struct gt_arena *arena;
+};
+enum gt_code gt_bench(struct gt_conf *c, const char *device, int steps, struct gt_bench **out, struct gt_err *err);
+void gt_bench_free(struct gt_bench *b);
+
+/* dir: NULL for the user's cache. base_url: NULL for the known mirrors. progress may be NULL; total 0: unknown. */
+enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
+                      void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
+/* Names that gt_fetch knows; NULL at the end. */
+const char *gt_fetch_name(int i);
+
+#endif

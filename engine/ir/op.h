@@ -1,0 +1,53 @@
+/* Operations: one const row each. Nothing outside the backends switches over operations; what the engine must know of one stands
+ * in its row (ops_*.c), and the config's layer types and their keys are the rows with GT_OPF_LAYER. */
+#ifndef GT_IR_OP_H
+#define GT_IR_OP_H
+
+#include "ir/graph.h"
+
+enum gt_opflag {
+	GT_OPF_LAYER = 1 << 0,   /* may stand in a config's model.layers */
+	GT_OPF_LOSS = 1 << 1,    /* may be train.loss */
+	GT_OPF_INPLACE = 1 << 2, /* out[0] may share memory with in[0] if in[0] dies here */
+	GT_OPF_ALIAS = 1 << 3    /* out[0] is in[0] under another description, when alias() says so: never lowered */
+};
+
+enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
+
+/* One key of a layer in the config. INT2 takes `3` or `[3, 5]` (h, w). */
+struct gt_attr_def {
+	const char *key;
+	enum gt_attr_type type;
+	size_t offset;      /* into the operation's attribute struct: int64_t, int64_t[2], double, bool, int */
+	double def;         /* default; NAN: required */
+	double min, max;    /* inclusive */
+	const char *values; /* ENUM: "a|b", the int is the index */
+	const char *help;   /* for gtrain.cfg(5) and completion */
+};
+
+struct gt_op {
+	enum gt_opcode code;
+	const char *help; /* one line for gtrain.cfg(5); NULL for internal operations */
+	unsigned flags;
+	uint8_t min_in, max_in; /* data inputs a layer takes */
+	const struct gt_attr_def *attrs; /* ends with key NULL */
+	size_t attr_size;
+
+	/* Resolves attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). Errors say
+	 * what was expected and what came; the caller prefixes layer and place. */
+	enum gt_code (*infer)(struct gt_graph *g, struct gt_node *n, struct gt_err *err);
+
+	/* Appends the backward nodes. dy: gradient of out[0]. Sets dx[i] for data input i where want[i]; parameter gradients are
+	 * written to gt_param.grad through gt_graph_grad(). NULL: not differentiable. */
+	enum gt_code (*gradient)(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err);
+
+	bool (*alias)(const struct gt_graph *g, const struct gt_node *n); /* with GT_OPF_ALIAS */
+	double (*flops)(const struct gt_graph *g, const struct gt_node *n); /* multiply and add are two; NULL: one an output element */
+};
+
+const struct gt_op *gt_op_get(enum gt_opcode code); /* never NULL for a valid code */
+const struct gt_op *gt_op_find_layer(const char *type); /* NULL: no such layer type */
+const struct gt_op *gt_op_find_loss(const char *type);
+const char *gt_op_name(const struct gt_op *op);
+
+#endif

@@ -1,0 +1,78 @@
+/* Checkpoints on disk: the commit protocol, retention, and the search for the newest one that verifies.
+ *
+ * <dir>/step-00000938/            a committed checkpoint (mode 0700, files 0600)
+ *   model.safetensors             parameters and buffers, PyTorch's names, shapes and order of elements
+ *   optimizer.safetensors         "<state>.<parameter>": logical tensors, e.g. "exp_avg.fc1.weight"; absent if there are none
+ *   config.cfg                    the resolved config
+ *   manifest.json                 written last: format, program version, step, epoch, cursor, seed, best, and per file its length and
+ *                                 XXH3-128 digest
+ * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
+ * <dir>/.lock                     flock: one run a directory
+ *
+ * Commit: step-N.tmp-<nonce>/ → files, fsync each → manifest, fsync → fsync directory → rename to step-N → fsync parent → `latest`.
+ * An old checkpoint is renamed to step-N.old-<nonce> before its files are removed; left-overs of either kind are swept by the next
+ * run that holds the lock. Loading executes nothing and takes no path from a file. (SQLite's and Orbax's protocols.) */
+#ifndef GT_RUN_CKPT_H
+#define GT_RUN_CKPT_H
+
+#include "base/arena.h"
+#include "base/types.h"
+
+#define GT_CKPT_FORMAT 1
+
+struct gt_ckpt_tensor {
+	const char *name;
+	struct gt_tdesc desc; /* plain layout */
+	const void *data;     /* plain host bytes, desc's size */
+};
+
+struct gt_ckpt_meta {
+	int64_t step;         /* optimizer steps done */
+	int64_t epoch;        /* epoch the next step belongs to */
+	int64_t cursor;       /* samples of that epoch already consumed */
+	int64_t world;
+	uint64_t seed;
+	bool has_best;
+	double best;          /* value of checkpoint.best so far */
+	int64_t best_step;
+	double loss_scale;    /* fp16; 0: none */
+	int64_t good_steps;   /* since the scale last changed */
+	double seconds;       /* trained so far, over all resumes */
+	const char *name;     /* of the run */
+	const char *config;   /* text of config.cfg */
+};
+
+struct gt_ckpt_dir; /* an open, locked run directory */
+
+/* Makes the directory if needed (parents too), takes the lock, checks that it can be written, sweeps left-overs. GT_ECANTCREAT with
+ * errno's words; "another run (pid N) uses DIR" if it is locked. */
+enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
+void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
+
+/* Commits one checkpoint and points `latest` (and `best`, if is_best) at it. path (size bytes) receives "<dir>/step-…". A failure
+ * leaves every committed checkpoint as it was; GT_EIO names the file. A step that is committed already is replaced whole. */
+enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
+                          const struct gt_ckpt_tensor *optim, int noptim, bool is_best, char *path, size_t size, struct gt_err *err);
+
+/* Removes committed checkpoints but the newest `keep` and the one that `best` points to. keep <= 0 keeps all. */
+enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err);
+
+/* An opened checkpoint: its files verified as asked, its tensors readable by name. */
+struct gt_ckpt;
+
+/* path: a run directory (which: "latest", "best" or a decimal step) or a step directory. Of a run directory with "latest" the newest
+ * checkpoint that verifies is taken; each damaged one before it is told through warn. verify: recompute all digests (resume does),
+ * else only lengths and headers. GT_ENOINPUT: nothing there; GT_EDATA: there, but damaged. */
+enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
+                          struct gt_ckpt **out, struct gt_err *err);
+void gt_ckpt_close(struct gt_ckpt *c);
+const char *gt_ckpt_path(const struct gt_ckpt *c);
+const struct gt_ckpt_meta *gt_ckpt_meta(const struct gt_ckpt *c);
+
+/* Tensors of one file: file 0 is the model's, file 1 the optimizer's. data is NULL in the result. Returns false past the end. */
+bool gt_ckpt_tensor_at(const struct gt_ckpt *c, int file, int i, struct gt_ckpt_tensor *out);
+
+/* Reads one tensor into plain host memory, checking dtype and shape against want. GT_EDATA names checkpoint and tensor. */
+enum gt_code gt_ckpt_read(const struct gt_ckpt *c, int file, const char *name, const struct gt_tdesc *want, void *out, struct gt_err *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* The device vtable. A backend is one shared object, lib/gtrain/<name>.so, that exports `gt_backend_<name>`; the engine opens it
+ * lazily from a path relative to the binary. A backend can do an operation iff its prepare() succeeds: no fallback, no downgrade.
+ *
+ * Life of a device: open → alloc, prepare … → launch … → release, free → close. Streams are small integers; 0 is the compute
+ * stream. A backend without asynchrony ignores them, and its record, wait and sync return at once. */
+#ifndef GT_KERNELS_BACKEND_H
+#define GT_KERNELS_BACKEND_H
+
+#include "opcall.h"
+
+#define GT_BACKEND_ABI 1
+
+struct gt_dev;    /* owned by the caller of open */
+struct gt_kernel; /* owned by the caller of prepare; freed by release, before the device is closed */
+
+struct gt_devinfo {
+	char id[32];       /* what --device takes: "cpu", "cuda:0" */
+	char name[128];    /* "AMD EPYC (2 threads, avx512_core_bf16)" */
+	char detail[256];  /* versions of the libraries, features */
+	uint64_t bytes;    /* memory */
+};
+
+struct gt_dev_opts {
+	int index;          /* of the device among those that probe lists */
+	int threads;        /* CPU threads; 0: all that the process may use */
+	bool deterministic;
+	int log_level;
+};
+
+enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D };
+
+struct gt_launch {
+	void *const *in;  /* device pointers in the order of the opcall; NULL for absent ones */
+	void *const *out;
+	void *scratch;    /* at least the bytes that scratch() reports, 64-byte aligned (256 on CUDA); shared with other kernels */
+	const struct gt_dyn *dyn; /* readable by the device */
+	int stream;
+};
+
+struct gt_backend {
+	uint32_t abi;     /* GT_BACKEND_ABI */
+	const char *name;
+	bool host_memory; /* alloc() memory may be read and written by the host directly */
+
+	/* Fills up to cap devices and *n = how many there are. No device is GT_OK with *n = 0 and the reason in err->msg. */
+	enum gt_code (*probe)(struct gt_devinfo *out, int cap, int *n, struct gt_err *err);
+	enum gt_code (*open)(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err);
+	void (*close)(struct gt_dev *dev);
+
+	enum gt_code (*alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err); /* zeroed */
+	void (*free)(struct gt_dev *dev, void *p);
+	enum gt_code (*copy)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
+	enum gt_code (*zero)(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err);
+
+	/* Chooses the implementation of one call and the layout of tensors marked `any`. Refuses (GT_EUNAVAILABLE) by a sentence that
+	 * names operation, shape and dtype. call and what it points to need live only as long as this call. */
+	enum gt_code (*prepare)(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
+	void (*release)(struct gt_dev *dev, struct gt_kernel *k);
+	size_t (*scratch)(const struct gt_kernel *k);
+	const char *(*describe)(const struct gt_kernel *k); /* "brgconv:avx512_core_bf16", for `gtrain bench` and plans */
+	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *args, struct gt_err *err);
+
+	enum gt_code (*record)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
+	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
+	enum gt_code (*sync)(struct gt_dev *dev, int stream, struct gt_err *err);
+
+	/* Optional (NULL): a list of launches recorded once and replayed, as a CUDA graph. */
+	enum gt_code (*capture_begin)(struct gt_dev *dev, struct gt_err *err);
+	enum gt_code (*capture_end)(struct gt_dev *dev, void **graph, struct gt_err *err);
+	enum gt_code (*replay)(struct gt_dev *dev, void *graph, struct gt_err *err);
+	void (*graph_free)(struct gt_dev *dev, void *graph);
+};
+
+#endif

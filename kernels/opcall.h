@@ -1,0 +1,190 @@
+/* What a kernel sees: the operation codes, their attributes, the shapes of a call, and the numbers that change every step.
+ *
+ * Conventions for all operations
+ * - Shapes are PyTorch's. Rank-4 activations are NHWC in memory, everything else is plain, weights as the backend chose.
+ * - x, y activations; w, b weight and bias; dx, dy, dw, db gradients. Activations have the compute dtype (f32, bf16, f16, f64).
+ *   w of linear and conv2d has the compute dtype; b and all parameters of normalisations are f32 (f64 in an f64 graph), and so is
+ *   every parameter gradient. Saved statistics are f32 (f64).
+ * - Targets are i32 [N], class indices.
+ * - An output in gt_opcall.accumulate is added to, not overwritten. Only parameter gradients are ever accumulated.
+ * - Element-wise operations (GT_OPF_INPLACE in their row) must work with out[0] == in[0]. */
+#ifndef GT_KERNELS_OPCALL_H
+#define GT_KERNELS_OPCALL_H
+
+#include "base/types.h"
+
+/* X(code, name, inputs -> outputs). Inputs in brackets may be absent (pointer and desc NULL). */
+#define GT_OPCODES(X)                                                                          \
+	X(GT_OP_LINEAR, "linear")                /* x[N,in] w[out,in] [b] -> y[N,out] */            \
+	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w -> dx */                                   \
+	X(GT_OP_LINEAR_DW, "linear.dw")          /* dy x -> dw [db] */                              \
+	X(GT_OP_CONV2D, "conv2d")                /* x w [b] -> y */                                 \
+	X(GT_OP_CONV2D_DX, "conv2d.dx")          /* dy w -> dx */                                   \
+	X(GT_OP_CONV2D_DW, "conv2d.dw")          /* dy x -> dw [db] */                              \
+	X(GT_OP_MAXPOOL2D, "maxpool2d")          /* x -> y idx(i32, offset h*W+w in its input plane; like y) */ \
+	X(GT_OP_MAXPOOL2D_DX, "maxpool2d.dx")    /* dy idx -> dx */                                 \
+	X(GT_OP_AVGPOOL2D, "avgpool2d")          /* x -> y */                                       \
+	X(GT_OP_AVGPOOL2D_DX, "avgpool2d.dx")    /* dy -> dx */                                     \
+	X(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptive_avgpool2d")       /* x -> y */                        \
+	X(GT_OP_ADAPTIVE_AVGPOOL2D_DX, "adaptive_avgpool2d.dx") /* dy -> dx */                      \
+	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d")       /* x -> y idx; its gradient is maxpool2d.dx */ \
+	X(GT_OP_BATCHNORM, "batchnorm")          /* x gamma beta rmean rvar nbt(i64) -> y mean rstd; updates rmean, rvar, nbt in place when training */ \
+	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")    /* dy x gamma mean rstd -> dx dgamma dbeta */      \
+	X(GT_OP_LAYERNORM, "layernorm")          /* x gamma beta -> y mean rstd (one a row) */      \
+	X(GT_OP_LAYERNORM_DX, "layernorm.dx")    /* dy x gamma mean rstd -> dx dgamma dbeta */      \
+	X(GT_OP_RELU, "relu")                    /* x -> y */                                       \
+	X(GT_OP_RELU_DX, "relu.dx")              /* dy y -> dx */                                   \
+	X(GT_OP_LEAKY_RELU, "leaky_relu")        /* x -> y */                                       \
+	X(GT_OP_LEAKY_RELU_DX, "leaky_relu.dx")  /* dy x -> dx */                                   \
+	X(GT_OP_SIGMOID, "sigmoid")              /* x -> y */                                       \
+	X(GT_OP_SIGMOID_DX, "sigmoid.dx")        /* dy y -> dx */                                   \
+	X(GT_OP_TANH, "tanh")                    /* x -> y */                                       \
+	X(GT_OP_TANH_DX, "tanh.dx")              /* dy y -> dx */                                   \
+	X(GT_OP_GELU, "gelu")                    /* x -> y */                                       \
+	X(GT_OP_GELU_DX, "gelu.dx")              /* dy x -> dx */                                   \
+	X(GT_OP_SILU, "silu")                    /* x -> y */                                       \
+	X(GT_OP_SILU_DX, "silu.dx")              /* dy x -> dx */                                   \
+	X(GT_OP_SOFTMAX, "softmax")              /* x -> y, over dimension 1 */                     \
+	X(GT_OP_SOFTMAX_DX, "softmax.dx")        /* dy y -> dx */                                   \
+	X(GT_OP_LOG_SOFTMAX, "log_softmax")      /* x -> y, over dimension 1 */                     \
+	X(GT_OP_LOG_SOFTMAX_DX, "log_softmax.dx") /* dy y -> dx */                                  \
+	X(GT_OP_DROPOUT, "dropout")              /* x -> y; its own gradient: dy -> dx draws the same mask again */ \
+	X(GT_OP_FLATTEN, "flatten")              /* x[N,C,H,W] -> y[N,C*H*W], in PyTorch's element order */ \
+	X(GT_OP_FLATTEN_DX, "flatten.dx")        /* dy[N,C*H*W] -> dx[N,C,H,W] */                   \
+	X(GT_OP_ADD, "add")                      /* 2..8 inputs -> y */                             \
+	X(GT_OP_MUL, "mul")                      /* a b -> y */                                     \
+	X(GT_OP_CONCAT, "concat")                /* 2..8 inputs -> y, along dimension 1 */          \
+	X(GT_OP_CONCAT_DX, "concat.dx")          /* dy -> one dx an input */                        \
+	X(GT_OP_IDENTITY, "identity")            /* x -> y, never lowered: the planner aliases it */ \
+	X(GT_OP_CAST, "cast")                    /* x -> y, other dtype, same layout */             \
+	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target -> metrics [dlogits] */           \
+	X(GT_OP_NLL, "nll")                      /* logp target -> metrics [dlogp] */               \
+	X(GT_OP_MSE, "mse")                      /* y target -> metrics [dy]; the target is one-hot(label) */ \
+	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N]) -> x target */ \
+	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
+	X(GT_OP_SGD, "sgd")                      /* p g [buf] [sumsq] [work] , all flat; p, buf, work updated in place */ \
+	X(GT_OP_ADAM, "adam")                    /* p g m v [sumsq] [work]; Adam, and AdamW by its attribute */ \
+	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [sumsq] [work] */
+
+enum gt_opcode {
+#define GT_X(code, name) code,
+	GT_OPCODES(GT_X)
+#undef GT_X
+	GT_OP_COUNT
+};
+
+const char *gt_opcode_name(enum gt_opcode code); /* in engine/base/types.c */
+
+/* ---- attributes: gt_opcall.attr points to the struct of the operation; a gradient shares its forward's ------------------ */
+
+enum gt_act { GT_ACT_NONE, GT_ACT_RELU };
+
+struct gt_attr_linear {
+	int64_t out; /* features */
+	bool bias;
+	int act;     /* enum gt_act, set by fusion: linear applies it; linear.dw and .dx then take dy already masked */
+};
+
+struct gt_attr_conv2d {
+	int64_t out;
+	int64_t kernel[2], stride[2], padding[2], dilation[2]; /* h, w */
+	int64_t groups;
+	bool bias;
+	int act;
+};
+
+struct gt_attr_pool2d {
+	int64_t kernel[2], stride[2], padding[2]; /* h, w; stride 0,0 in a config means = kernel, resolved by infer */
+	bool ceil_mode;
+	bool count_include_pad; /* avgpool2d: PyTorch's default true */
+};
+
+struct gt_attr_adaptive {
+	int64_t out[2]; /* h, w */
+};
+
+struct gt_attr_norm {
+	double eps;
+	double momentum;  /* batchnorm: running = (1 - momentum) * old + momentum * new */
+	bool affine;      /* false: gamma and beta absent (NULL) */
+	bool track;       /* batchnorm: running statistics exist; false: batch statistics in evaluation too */
+	bool train;       /* set by the graph: batch statistics (true) or running ones */
+};
+
+struct gt_attr_leaky {
+	double slope;
+};
+
+struct gt_attr_gelu {
+	int approximate; /* 0: erf, 1: tanh */
+};
+
+struct gt_attr_dropout {
+	double p;
+	uint32_t layer; /* random stream */
+	bool train;
+};
+
+struct gt_attr_loss {
+	double label_smoothing; /* cross_entropy */
+	int64_t ignore_index;   /* cross_entropy, nll; targets equal to it count nothing */
+};
+
+#define GT_MAX_CHANNELS 16
+struct gt_attr_gather {
+	float scale[GT_MAX_CHANNELS], shift[GT_MAX_CHANNELS]; /* x = u8 * scale + shift: (u8/255 - mean) / std */
+	int pad;           /* pad_crop: shift by -pad..pad in both directions; 0: none */
+	bool pad_reflect;  /* else the padding is black (byte 0) and then normalised, as torchvision's RandomCrop before Normalize */
+	double hflip;      /* probability; 0: none */
+	bool augment;      /* false: neither */
+};
+
+#define GT_MAX_GROUPS 64
+/* A run of consecutive elements of the flat parameter arena with the same hyper-parameters. */
+struct gt_seg {
+	int64_t begin, end; /* elements, relative to the pointers of the call; work has the same offsets */
+	double lr_mul;
+	double weight_decay;
+};
+
+struct gt_attr_update {
+	double momentum, dampening, beta1, beta2, eps, alpha;
+	bool nesterov, decoupled /* AdamW */, centered /* RMSprop */;
+	double clip_norm; /* 0: off; else input sumsq is the global sum of squares */
+	const struct gt_seg *seg; /* ascending, not overlapping; elements outside are left alone */
+	int nseg;
+	enum gt_dtype work_dtype; /* of the work copy: bf16 */
+};
+
+/* ---- numbers that change from step to step, in memory the kernel can read ----------------------------------------------- */
+struct gt_dyn {
+	uint64_t seed;
+	uint64_t epoch;
+	uint64_t sample0;  /* position in the epoch's permutation of this micro-batch's first sample */
+	uint64_t stride;   /* distance to the next sample's position: 1, or the world size under sampler = "torch" */
+	int64_t step;      /* optimizer steps done, this one included: Adam's t */
+	double lr;
+	double inv_weight; /* 1 / sum of target weights over the effective batch: what turns sums into PyTorch's mean */
+};
+
+/* What the losses add to (zeroed by the executor at the start of a step or an evaluation). */
+struct gt_metrics {
+	double loss;     /* sum over samples, not yet divided */
+	double weight;   /* samples that count (not ignored) */
+	int64_t correct; /* argmax == target */
+	int64_t top5;    /* target among the five largest */
+	int64_t count;   /* samples that count */
+};
+
+#define GT_MAX_IO 10
+struct gt_opcall {
+	enum gt_opcode code;
+	const char *name; /* of the layer, for messages */
+	const void *attr;
+	int nin, nout;
+	struct gt_tdesc *in[GT_MAX_IO], *out[GT_MAX_IO]; /* NULL: absent. prepare() may choose the layout of one that has .any set */
+	uint32_t accumulate;                             /* bit i: out[i] is added to */
+	bool deterministic;                              /* fixed reduction orders only (reproducible != none) */
+};
+
+#endif

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Holds the one-way includes of the rooms and the homes of vendor headers. Rooms: see README, "Tour of the code".
+set -u
+fail=0
+# room folder | rooms it may include, as the first path element of an include (or a bare kernels/ or datasets/ header)
+rules='
+engine/base:base
+kernels:base kernels
+datasets:base datasets
+engine/ir:base kernels ir
+engine/conf:base kernels datasets ir conf
+engine/plan:base kernels ir plan
+engine/par:base kernels ir conf plan par
+engine/run:base kernels datasets ir conf plan par run gtrain
+cli:base gtrain cli
+'
+room_of() { # the room an include names
+	case $1 in
+	base/* | ir/* | conf/* | plan/* | par/* | run/*) echo "${1%%/*}" ;;
+	gtrain.h) echo gtrain ;;
+	*)
+		if [ -e "kernels/$1" ]; then echo kernels
+		elif [ -e "datasets/$1" ]; then echo datasets
+		else echo local; fi ;;
+	esac
+}
+while IFS=: read -r dir allowed; do
+	[ -n "$dir" ] && [ -d "$dir" ] || continue
+	while IFS=: read -r file inc; do
+		room=$(room_of "$inc")
+		[ "$room" = local ] && continue
+		case " $allowed " in *" $room "*) ;; *) echo "$file: includes \"$inc\"; $dir may only include: $allowed"; fail=1 ;; esac
+	done < <(find "$dir" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' \) -print0 | xargs -0 -r grep -H '^#include "' | sed 's/#include "\(.*\)".*/\1/')
+done <<<"$rules"
+vendor() { # header pattern, folder it may appear in
+	while read -r file; do
+		case $file in $2/*) ;; *) echo "$file: includes a header of $1 outside $2/"; fail=1 ;; esac
+	done < <(grep -rlE "^#include <($1)" --include='*.[ch]' --include='*.cu' --include='*.cuh' --include='*.cc' base engine cli kernels datasets 2>/dev/null)
+}
+vendor 'libconfig' engine/conf
+vendor '(oneapi/)?dnnl' kernels/cpu
+vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
+vendor 'zlib|libdeflate|png|jpeglib|curl' datasets
+vendor 'cjson' engine
+dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
+if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
+[ $fail = 0 ] && echo "check-deps: includes run one way"
+exit $fail

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh test: what the tests use as well.
+set -eu
+pkgs="gcc libc6-dev make libconfig-dev libcjson-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libdnnl-dev
+libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
+if [ "${1:-run}" = test ]; then
+	pkgs="$pkgs git python3 mandoc strace procps shellcheck"
+fi
+missing=
+for p in $pkgs; do
+	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+if ! command -v apt-get >/dev/null; then
+	echo "deps.sh: not a Debian system; install the equivalents of:$missing" >&2
+	exit 69
+fi
+sudo=
+[ "$(id -u)" = 0 ] || sudo=sudo
+echo "installing:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086
+if ! { $sudo apt-get update && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	exit 1
+fi

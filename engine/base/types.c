@@ -1,0 +1,190 @@
+#include "base/types.h"
+#include "opcall.h"
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	size_t size;
+	const char *name, *st;
+} dtypes[GT_DTYPE_COUNT] = {
+#define GT_X(id, size, text, st) [id] = {size, text, st},
+	GT_DTYPES(GT_X)
+#undef GT_X
+};
+
+size_t gt_dtype_size(enum gt_dtype t)
+{
+	return dtypes[t].size;
+}
+
+const char *gt_dtype_name(enum gt_dtype t)
+{
+	return dtypes[t].name;
+}
+
+const char *gt_dtype_safetensors(enum gt_dtype t)
+{
+	return dtypes[t].st;
+}
+
+bool gt_dtype_from_safetensors(const char *s, enum gt_dtype *out)
+{
+	for (int i = 0; i < GT_DTYPE_COUNT; i++) {
+		if (!strcmp(dtypes[i].st, s)) {
+			*out = (enum gt_dtype)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *gt_opcode_name(enum gt_opcode code)
+{
+	static const char *const names[GT_OP_COUNT] = {
+#define GT_X(id, name) [id] = name,
+		GT_OPCODES(GT_X)
+#undef GT_X
+	};
+	return names[code];
+}
+
+struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last)
+{
+	struct gt_tdesc d = {.dtype = t, .rank = (uint8_t)rank};
+	for (int i = 0; i < rank; i++) {
+		d.dim[i] = dim[i];
+		d.layout.order[i] = (uint8_t)i;
+	}
+	if (channels_last && rank == 4) {
+		static const uint8_t nhwc[4] = {0, 2, 3, 1};
+		memcpy(d.layout.order, nhwc, sizeof nhwc);
+	}
+	return d;
+}
+
+int64_t gt_tdesc_count(const struct gt_tdesc *d)
+{
+	int64_t n = 1;
+	for (int i = 0; i < d->rank; i++)
+		n *= d->dim[i];
+	return n;
+}
+
+/* Length of each dimension outside the blocks, and the product of all blocks of it. */
+static void outer_dims(const struct gt_tdesc *d, int64_t *outer)
+{
+	int64_t block[GT_MAX_RANK];
+	for (int i = 0; i < d->rank; i++)
+		block[i] = 1;
+	for (int b = 0; b < d->layout.nblk; b++)
+		block[d->layout.blk_dim[b]] *= d->layout.blk[b];
+	for (int i = 0; i < d->rank; i++)
+		outer[i] = (d->dim[i] + block[i] - 1) / block[i];
+}
+
+int64_t gt_tdesc_padded(const struct gt_tdesc *d)
+{
+	int64_t outer[GT_MAX_RANK], n = 1;
+	outer_dims(d, outer);
+	for (int i = 0; i < d->rank; i++)
+		n *= outer[i];
+	for (int b = 0; b < d->layout.nblk; b++)
+		n *= d->layout.blk[b];
+	return n;
+}
+
+size_t gt_tdesc_bytes(const struct gt_tdesc *d)
+{
+	return (size_t)gt_tdesc_padded(d) * gt_dtype_size(d->dtype);
+}
+
+bool gt_tdesc_plain(const struct gt_tdesc *d)
+{
+	if (d->any || d->layout.nblk)
+		return false;
+	for (int i = 0; i < d->rank; i++)
+		if (d->layout.order[i] != i)
+			return false;
+	return true;
+}
+
+bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->dim[i] != b->dim[i])
+			return false;
+	return true;
+}
+
+bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b)
+{
+	if (!gt_tdesc_same_shape(a, b) || a->dtype != b->dtype || a->any != b->any || a->layout.nblk != b->layout.nblk)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->layout.order[i] != b->layout.order[i])
+			return false;
+	for (int i = 0; i < a->layout.nblk; i++)
+		if (a->layout.blk_dim[i] != b->layout.blk_dim[i] || a->layout.blk[i] != b->layout.blk[i])
+			return false;
+	return true;
+}
+
+int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
+{
+	int64_t outer[GT_MAX_RANK], rest[GT_MAX_RANK], inner = 0, size = 1, off = 0;
+	outer_dims(d, outer);
+	memcpy(rest, idx, sizeof rest[0] * d->rank);
+	/* The last block moves fastest; the index within a dimension's blocks is its remainder, innermost first. */
+	for (int b = d->layout.nblk - 1; b >= 0; b--) {
+		int k = d->layout.blk_dim[b], n = d->layout.blk[b];
+		inner += rest[k] % n * size;
+		rest[k] /= n;
+		size *= n;
+	}
+	for (int i = 0; i < d->rank; i++) {
+		int k = d->layout.order[i];
+		off = off * outer[k] + rest[k];
+	}
+	return off * size + inner;
+}
+
+/* Calls for every logical element in plain order; the copies below are for checkpoints and tests, not for a step. */
+static void permute(const struct gt_tdesc *d, const char *from, char *to, bool pack)
+{
+	size_t size = gt_dtype_size(d->dtype);
+	int64_t idx[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d);
+	if (gt_tdesc_plain(d)) {
+		memcpy(to, from, (size_t)n * size);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		size_t p = (size_t)gt_tdesc_offset(d, idx) * size, q = (size_t)i * size;
+		memcpy(to + (pack ? p : q), from + (pack ? q : p), size);
+		for (int k = d->rank - 1; k >= 0 && ++idx[k] == d->dim[k]; k--)
+			idx[k] = 0;
+	}
+}
+
+void gt_tdesc_pack(const struct gt_tdesc *d, const void *plain, void *physical)
+{
+	if (gt_tdesc_padded(d) != gt_tdesc_count(d))
+		memset(physical, 0, gt_tdesc_bytes(d));
+	permute(d, plain, physical, true);
+}
+
+void gt_tdesc_unpack(const struct gt_tdesc *d, const void *physical, void *plain)
+{
+	permute(d, physical, plain, false);
+}
+
+const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size)
+{
+	size_t n = (size_t)snprintf(buf, size, "[");
+	for (int i = 0; i < d->rank && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%lld", i ? ", " : "", (long long)d->dim[i]);
+	if (n < size)
+		snprintf(buf + n, size - n, "]");
+	return buf;
+}

@@ -25,9 +25,7 @@ enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...)
 	vsnprintf(head, sizeof head, fmt, ap);
 	va_end(ap);
 	memcpy(tail, err->msg, sizeof tail);
-	int n = snprintf(err->msg, sizeof err->msg, "%s: %s", head, tail);
-	(void)n; /* a message too long is cut at its end */
-	return err->code;
+	return gt_fail(err, err->code, "%s: %s", head, tail); /* a message too long is cut at its end */
 }
 
 const char *gt_code_text(enum gt_code code)

@@ -1,0 +1,33 @@
+/* Inside the CPU backend. Each family of operations has one file that exports a prepare function; cpu.c holds the table that maps
+ * operation codes to them: one column for f32 and 16-bit calls (oneDNN and vector loops), one for f64 (plain loops, ref_*.c, the
+ * oracle of the gradient checks). */
+#ifndef GT_KERNELS_CPU_H
+#define GT_KERNELS_CPU_H
+
+#include "backend.h"
+
+struct gt_dev; /* cpu.c: threads, oneDNN engine and stream (as void *, so that only dnnl_*.c include dnnl) */
+int gt_cpu_threads(const struct gt_dev *dev);
+bool gt_cpu_deterministic(const struct gt_dev *dev);
+
+/* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
+struct gt_kernel {
+	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
+	void (*release)(struct gt_kernel *k); /* NULL: free(k) is enough */
+	size_t scratch;
+	const char *describe; /* static, or freed by release */
+};
+
+typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
+
+/* f32, bf16 */
+gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* dnnl_*.c */
+gt_cpu_prepare gt_cpu_gather;                                             /* gather.c */
+gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update; /* also f64 */
+/* f64 only */
+gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm; /* ref_*.c */
+
+/* "conv2d (layer1.0.conv1): f16 is not supported by the cpu backend": GT_EUNAVAILABLE */
+enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
+
+#endif

@@ -1,0 +1,55 @@
+#include "base/plugin.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool name_ok(const char *name)
+{
+	static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+	size_t n = strlen(name);
+	return n > 0 && n < 64 && strspn(name, set) == n;
+}
+
+/* The folder of the running program, without the last slash. A replaced binary reads "/dir/gtrain (deleted)": the folder holds. */
+static enum gt_code exe_dir(char *buf, size_t size, struct gt_err *err)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
+	if (n < 0)
+		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: %s (gtrain finds its plugins from there)", strerror(errno));
+	buf[n] = '\0';
+	char *slash = strrchr(buf, '/');
+	if (!slash || (size_t)n == size - 1)
+		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: no usable path (gtrain finds its plugins from there)");
+	*slash = '\0';
+	return GT_OK;
+}
+
+enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err)
+{
+	static const char *const up[] = {"..", "../.."};
+	char dir[PATH_MAX], path[PATH_MAX + 128];
+	*out = NULL;
+	if (!name_ok(name))
+		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\": no such plugin", name);
+	GT_TRY(exe_dir(dir, sizeof dir, err));
+	size_t i;
+	for (i = 0; i < sizeof up / sizeof up[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, up[i], name);
+		if (!access(path, F_OK))
+			break;
+	}
+	if (i == sizeof up / sizeof up[0])
+		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: no %s/../lib/gtrain/%s.so", name, dir, name);
+	/* RTLD_NOW: a plugin that cannot work says so here, not in the middle of a run. */
+	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!so)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", name, dlerror());
+	*out = dlsym(so, symbol);
+	if (!*out)
+		return gt_fail(err, GT_EINTERNAL, "%s: no symbol %s in it (built from another version?)", path, symbol);
+	return GT_OK;
+}

@@ -1,0 +1,25 @@
+#include "base/plugin.h"
+#include "test.h"
+#include <string.h>
+
+TEST(plugin_missing_is_unavailable)
+{
+	void *p = (void *)1;
+	struct gt_err e = {0};
+	CHECK(gt_plugin_open("no-such-backend", "x", &p, &e) == GT_EUNAVAILABLE);
+	CHECK(!p);
+	CHECK_MSG(strstr(e.msg, "/lib/gtrain/no-such-backend.so"), "%s", e.msg);
+}
+
+TEST(plugin_name_cannot_be_a_path)
+{
+	static const char *const bad[] = {"", "../cpu", "/tmp/x", "a/b", ".", "CPU", "a b", "x.so"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		void *p;
+		struct gt_err e = {0};
+		CHECK(gt_plugin_open(bad[i], "x", &p, &e) == GT_EUNAVAILABLE);
+		CHECK_MSG(strstr(e.msg, "no such plugin"), "\"%s\": %s", bad[i], e.msg);
+	}
+}
+
+RUN_TESTS()

@@ -1,0 +1,213 @@
+#include "base/json.h"
+#include "base/arena.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put(struct gt_json *j, const char *s, size_t n)
+{
+	if (j->no_memory)
+		return;
+	if (j->cap - j->len <= n) { /* room for the NUL as well */
+		size_t cap = j->cap ? j->cap : 256;
+		while (cap - j->len <= n) {
+			if (cap > SIZE_MAX / 4) {
+				j->no_memory = true;
+				return;
+			}
+			cap *= 2;
+		}
+		char *text = realloc(j->text, cap);
+		if (!text) {
+			j->no_memory = true;
+			return;
+		}
+		j->text = text;
+		j->cap = cap;
+	}
+	memcpy(j->text + j->len, s, n);
+	j->len += n;
+	j->text[j->len] = 0;
+}
+
+/* Length of the valid UTF-8 sequence that starts at s, 0 if there is none (RFC 3629: no overlong forms, no surrogates, <= 10FFFF). */
+static int utf8_length(const unsigned char *s)
+{
+	unsigned c = s[0], low = 0x80, high = 0xBF;
+	int n = c < 0x80 ? 1 : c >= 0xC2 && c <= 0xDF ? 2 : c >= 0xE0 && c <= 0xEF ? 3 : c >= 0xF0 && c <= 0xF4 ? 4 : 0;
+	if (n < 2)
+		return n;
+	if (c == 0xE0)
+		low = 0xA0;
+	else if (c == 0xED)
+		high = 0x9F;
+	else if (c == 0xF0)
+		low = 0x90;
+	else if (c == 0xF4)
+		high = 0x8F;
+	if (s[1] < low || s[1] > high)
+		return 0;
+	for (int i = 2; i < n; i++)
+		if ((s[i] & 0xC0) != 0x80)
+			return 0; /* a NUL ends the string here too */
+	return n;
+}
+
+static void put_string(struct gt_json *j, const char *value)
+{
+	const unsigned char *s = (const unsigned char *)value;
+	put(j, "\"", 1);
+	while (*s) {
+		const unsigned char *plain = s;
+		int n;
+		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && (n = utf8_length(s)) > 0)
+			s += n;
+		put(j, (const char *)plain, (size_t)(s - plain));
+		if (!*s)
+			break;
+		char esc[8];
+		switch (*s) {
+		case '"':
+		case '\\':
+			snprintf(esc, sizeof esc, "\\%c", *s);
+			break;
+		case '\n':
+			strcpy(esc, "\\n");
+			break;
+		case '\t':
+			strcpy(esc, "\\t");
+			break;
+		case '\r':
+			strcpy(esc, "\\r");
+			break;
+		default:
+			snprintf(esc, sizeof esc, "\\u%04x", *s < 0x80 ? *s : 0xFFFDu);
+		}
+		put(j, esc, strlen(esc));
+		s++;
+	}
+	put(j, "\"", 1);
+}
+
+/* What stands before a value: comma and key. */
+static void lead(struct gt_json *j, const char *key)
+{
+	bool in_object = j->depth > 0 && j->close[j->depth - 1] == '}';
+	if (in_object != !!key || (!j->depth && j->len))
+		j->misused = true;
+	if (j->comma)
+		put(j, ",", 1);
+	j->comma = true;
+	if (key) {
+		put_string(j, key);
+		put(j, ":", 1);
+	}
+}
+
+static void begin(struct gt_json *j, const char *key, char open, char close)
+{
+	lead(j, key);
+	put(j, &open, 1);
+	if (j->depth == GT_JSON_DEPTH) {
+		j->misused = true;
+		return;
+	}
+	j->close[j->depth++] = close;
+	j->comma = false;
+}
+
+void gt_json_object(struct gt_json *j, const char *key)
+{
+	begin(j, key, '{', '}');
+}
+
+void gt_json_array(struct gt_json *j, const char *key)
+{
+	begin(j, key, '[', ']');
+}
+
+void gt_json_end(struct gt_json *j)
+{
+	if (!j->depth) {
+		j->misused = true;
+		return;
+	}
+	put(j, &j->close[--j->depth], 1);
+	j->comma = true;
+}
+
+void gt_json_string(struct gt_json *j, const char *key, const char *value)
+{
+	lead(j, key);
+	if (value)
+		put_string(j, value);
+	else
+		put(j, "null", 4);
+}
+
+void gt_json_int(struct gt_json *j, const char *key, int64_t value)
+{
+	char buf[24];
+	lead(j, key);
+	put(j, buf, (size_t)snprintf(buf, sizeof buf, "%" PRId64, value));
+}
+
+void gt_json_uint(struct gt_json *j, const char *key, uint64_t value)
+{
+	char buf[24];
+	lead(j, key);
+	put(j, buf, (size_t)snprintf(buf, sizeof buf, "%" PRIu64, value));
+}
+
+void gt_json_bool(struct gt_json *j, const char *key, bool value)
+{
+	lead(j, key);
+	put(j, value ? "true" : "false", value ? 4 : 5);
+}
+
+void gt_json_null(struct gt_json *j, const char *key)
+{
+	gt_json_string(j, key, NULL);
+}
+
+void gt_json_double(struct gt_json *j, const char *key, double value, int digits)
+{
+	char buf[32];
+	if (!isfinite(value)) {
+		gt_json_null(j, key);
+		return;
+	}
+	int n = snprintf(buf, sizeof buf, "%.*g", digits < 1 ? 1 : digits > 17 ? 17 : digits, value);
+	for (int i = 0; i < n; i++)
+		if (buf[i] == ',') /* a caller's LC_NUMERIC */
+			buf[i] = '.';
+	lead(j, key);
+	put(j, buf, (size_t)n);
+}
+
+enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err *err)
+{
+	if (j->no_memory)
+		return gt_fail_memory(err, 0);
+	if (j->misused || j->depth || !j->len)
+		return gt_fail(err, GT_EINTERNAL, "JSON writer: values and nesting do not fit together");
+	*text = j->text;
+	return GT_OK;
+}
+
+void gt_json_reset(struct gt_json *j)
+{
+	j->len = 0;
+	j->depth = 0;
+	j->comma = j->no_memory = j->misused = false;
+	if (j->text)
+		j->text[0] = 0;
+}
+
+void gt_json_free(struct gt_json *j)
+{
+	free(j->text);
+	*j = (struct gt_json){0};
+}

@@ -6,9 +6,17 @@
 
 #include "backend.h"
 
-struct gt_dev; /* cpu.c: threads, oneDNN engine and stream (as void *, so that only dnnl_*.c include dnnl) */
+struct gt_dev; /* cpu.c: threads and the oneDNN handles (opaque, so that only dnnl_*.c include dnnl) */
 int gt_cpu_threads(const struct gt_dev *dev);
 bool gt_cpu_deterministic(const struct gt_dev *dev);
+
+/* dnnl_util.c: the oneDNN engine and stream of a device. */
+struct gt_dnnl;
+struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev);
+enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err);
+void gt_dnnl_close(struct gt_dnnl *d);               /* NULL is fine */
+const char *gt_dnnl_isa(void);                       /* "avx512_core_bf16": what its kernels and ours may use here */
+void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
 
 /* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
 struct gt_kernel {

@@ -1,0 +1,328 @@
+/* The CPU device: memory, threads, and the table that maps operation codes to the families. Streams, events and sync are nothing
+ * here: a launch has done its work when it returns. */
+#include "cpu/cpu.h"
+#include <errno.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <stdio.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* CPU2's families, until they have landed. */
+#pragma weak gt_cpu_eltwise
+#pragma weak gt_cpu_shape
+#pragma weak gt_cpu_softmax
+#pragma weak gt_cpu_loss
+#pragma weak gt_cpu_layernorm
+#pragma weak gt_cpu_dropout
+#pragma weak gt_cpu_update
+#pragma weak gt_cpu_linear
+#pragma weak gt_cpu_conv
+#pragma weak gt_cpu_pool
+#pragma weak gt_cpu_batchnorm
+#pragma weak gt_cpu_gather
+#pragma weak gt_ref_linear
+#pragma weak gt_ref_conv
+#pragma weak gt_ref_pool
+#pragma weak gt_ref_batchnorm
+
+struct gt_dev {
+	int threads;
+	bool deterministic;
+	struct gt_dnnl *dnnl;
+};
+
+int gt_cpu_threads(const struct gt_dev *dev)
+{
+	return dev->threads;
+}
+
+bool gt_cpu_deterministic(const struct gt_dev *dev)
+{
+	return dev->deterministic;
+}
+
+struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev)
+{
+	return dev->dnnl;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------------------- */
+static const struct {
+	gt_cpu_prepare *fast, *f64;
+} table[GT_OP_COUNT] = {
+	[GT_OP_LINEAR] = {gt_cpu_linear, gt_ref_linear},
+	[GT_OP_LINEAR_DX] = {gt_cpu_linear, gt_ref_linear},
+	[GT_OP_LINEAR_DW] = {gt_cpu_linear, gt_ref_linear},
+	[GT_OP_CONV2D] = {gt_cpu_conv, gt_ref_conv},
+	[GT_OP_CONV2D_DX] = {gt_cpu_conv, gt_ref_conv},
+	[GT_OP_CONV2D_DW] = {gt_cpu_conv, gt_ref_conv},
+	[GT_OP_MAXPOOL2D] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_MAXPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_AVGPOOL2D] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_AVGPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_ADAPTIVE_AVGPOOL2D] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_ADAPTIVE_AVGPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_ADAPTIVE_MAXPOOL2D] = {gt_cpu_pool, gt_ref_pool},
+	[GT_OP_BATCHNORM] = {gt_cpu_batchnorm, gt_ref_batchnorm},
+	[GT_OP_BATCHNORM_DX] = {gt_cpu_batchnorm, gt_ref_batchnorm},
+	[GT_OP_LAYERNORM] = {gt_cpu_layernorm, gt_cpu_layernorm},
+	[GT_OP_LAYERNORM_DX] = {gt_cpu_layernorm, gt_cpu_layernorm},
+	[GT_OP_RELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_RELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_LEAKY_RELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_LEAKY_RELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_SIGMOID] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_SIGMOID_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_TANH] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_TANH_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_GELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_GELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_SILU] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_SILU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_ADD] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_MUL] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_CAST] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_SOFTMAX] = {gt_cpu_softmax, gt_cpu_softmax},
+	[GT_OP_SOFTMAX_DX] = {gt_cpu_softmax, gt_cpu_softmax},
+	[GT_OP_LOG_SOFTMAX] = {gt_cpu_softmax, gt_cpu_softmax},
+	[GT_OP_LOG_SOFTMAX_DX] = {gt_cpu_softmax, gt_cpu_softmax},
+	[GT_OP_DROPOUT] = {gt_cpu_dropout, gt_cpu_dropout},
+	[GT_OP_FLATTEN] = {gt_cpu_shape, gt_cpu_shape},
+	[GT_OP_FLATTEN_DX] = {gt_cpu_shape, gt_cpu_shape},
+	[GT_OP_CONCAT] = {gt_cpu_shape, gt_cpu_shape},
+	[GT_OP_CONCAT_DX] = {gt_cpu_shape, gt_cpu_shape},
+	[GT_OP_CROSS_ENTROPY] = {gt_cpu_loss, gt_cpu_loss},
+	[GT_OP_NLL] = {gt_cpu_loss, gt_cpu_loss},
+	[GT_OP_MSE] = {gt_cpu_loss, gt_cpu_loss},
+	[GT_OP_GATHER] = {gt_cpu_gather, gt_cpu_gather},
+	[GT_OP_SUMSQ] = {gt_cpu_update, gt_cpu_update},
+	[GT_OP_SGD] = {gt_cpu_update, gt_cpu_update},
+	[GT_OP_ADAM] = {gt_cpu_update, gt_cpu_update},
+	[GT_OP_RMSPROP] = {gt_cpu_update, gt_cpu_update},
+};
+
+enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)
+{
+	char shape[96] = "";
+	const struct gt_tdesc *d = call->nin && call->in[0] ? call->in[0] : call->nout ? call->out[0] : NULL;
+	if (d)
+		gt_tdesc_text(d, shape, sizeof shape);
+	return gt_fail(err, GT_EUNAVAILABLE, "%s (%s) of %s %s: %s", gt_opcode_name(call->code), call->name ? call->name : "?",
+	               d ? gt_dtype_name(d->dtype) : "", shape, why);
+}
+
+static bool uses(const struct gt_opcall *call, enum gt_dtype t)
+{
+	for (int i = 0; i < call->nin; i++)
+		if (call->in[i] && call->in[i]->dtype == t)
+			return true;
+	for (int i = 0; i < call->nout; i++)
+		if (call->out[i] && call->out[i]->dtype == t)
+			return true;
+	return false;
+}
+
+static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	gt_cpu_prepare *prepare;
+	*out = NULL;
+	if ((unsigned)call->code >= GT_OP_COUNT)
+		return gt_fail(err, GT_EINTERNAL, "operation code %d", (int)call->code);
+	if (uses(call, GT_F16))
+		return gt_cpu_refuse(call, err, "f16 is not supported by the cpu backend");
+	prepare = call->in[0] && call->in[0]->dtype == GT_F64 ? table[call->code].f64 : table[call->code].fast;
+	if (!prepare)
+		return gt_cpu_refuse(call, err, "not supported by the cpu backend");
+	omp_set_num_threads(dev->threads);
+	return prepare(dev, call, out, err);
+}
+
+static void cpu_release(struct gt_dev *dev, struct gt_kernel *k)
+{
+	(void)dev;
+	if (k && k->release)
+		k->release(k);
+	else
+		free(k);
+}
+
+static size_t cpu_scratch(const struct gt_kernel *k)
+{
+	return k->scratch;
+}
+
+static const char *cpu_describe(const struct gt_kernel *k)
+{
+	return k->describe;
+}
+
+static enum gt_code cpu_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
+{
+	if (omp_get_max_threads() != dev->threads) /* the number is a thread's own: another thread than prepare's may launch */
+		omp_set_num_threads(dev->threads);
+	return k->launch(dev, k, a, err);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+static void clear(struct gt_dev *dev, void *p, size_t bytes)
+{
+	const size_t chunk = (size_t)1 << 20;
+	int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
+	if (n < 2) {
+		memset(p, 0, bytes);
+		return;
+	}
+#pragma omp parallel for schedule(static) num_threads(dev->threads)
+	for (int64_t i = 0; i < n; i++) {
+		size_t at = (size_t)i * chunk;
+		memset((char *)p + at, 0, bytes - at < chunk ? bytes - at : chunk);
+	}
+}
+
+static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+{
+	/* Big blocks start on a huge page and ask for more of them: a step walks whole arenas, and misses in the TLB would show. */
+	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, size;
+	*out = NULL;
+	if (bytes > SIZE_MAX - align || bytes > PTRDIFF_MAX - HUGE_PAGE)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+	size = bytes ? (bytes + 63) & ~(size_t)63 : 64;
+	if (posix_memalign(out, align, size)) {
+		*out = NULL;
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+	}
+	if (align == HUGE_PAGE)
+		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* advice: a kernel without huge pages is as right */
+	clear(dev, *out, size);
+	return GT_OK;
+}
+
+static void cpu_free(struct gt_dev *dev, void *p)
+{
+	(void)dev;
+	free(p);
+}
+
+static enum gt_code cpu_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err)
+{
+	(void)dev, (void)dir, (void)stream, (void)err;
+	memcpy(dst, src, bytes);
+	return GT_OK;
+}
+
+static enum gt_code cpu_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)
+{
+	(void)stream, (void)err;
+	clear(dev, dst, bytes);
+	return GT_OK;
+}
+
+static enum gt_code cpu_event(struct gt_dev *dev, int event, int stream, struct gt_err *err)
+{
+	(void)dev, (void)event, (void)stream, (void)err;
+	return GT_OK;
+}
+
+static enum gt_code cpu_sync(struct gt_dev *dev, int stream, struct gt_err *err)
+{
+	(void)dev, (void)stream, (void)err;
+	return GT_OK;
+}
+
+/* ---- the device -------------------------------------------------------------------------------------------------------------- */
+static void cpu_brand(char *buf, size_t size)
+{
+	snprintf(buf, size, "CPU");
+#if defined(__x86_64__)
+	unsigned int r[12];
+	char text[sizeof r + 1] = "";
+	for (unsigned int i = 0; i < 3; i++)
+		if (!__get_cpuid(0x80000002u + i, &r[4 * i], &r[4 * i + 1], &r[4 * i + 2], &r[4 * i + 3]))
+			return;
+	memcpy(text, r, sizeof r);
+	for (size_t n = strlen(text); n && text[n - 1] == ' ';)
+		text[--n] = 0;
+	snprintf(buf, size, "%s", text + strspn(text, " "));
+#endif
+}
+
+static int default_threads(void)
+{
+	const char *s = getenv("OMP_NUM_THREADS");
+	int n = s ? atoi(s) : 0;
+	return n > 0 ? n : omp_get_num_procs(); /* those that the process's affinity mask leaves it */
+}
+
+static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
+{
+	char brand[64];
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	(void)err;
+	*n = 1;
+	if (cap < 1)
+		return GT_OK;
+	cpu_brand(brand, sizeof brand);
+	memset(out, 0, sizeof *out);
+	snprintf(out->id, sizeof out->id, "cpu");
+	snprintf(out->name, sizeof out->name, "%s (%d threads, %s)", brand, default_threads(), gt_dnnl_isa());
+	gt_dnnl_version(out->detail, sizeof out->detail);
+	out->bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+	return GT_OK;
+}
+
+static void cpu_close(struct gt_dev *dev)
+{
+	if (dev)
+		gt_dnnl_close(dev->dnnl);
+	free(dev);
+}
+
+static enum gt_code cpu_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err)
+{
+	struct gt_dev *dev;
+	enum gt_code code;
+	*out = NULL;
+	if (opts->index != 0)
+		return gt_fail(err, GT_EUNAVAILABLE, "no such device: cpu:%d (there is one cpu device)", opts->index);
+	if (!(dev = calloc(1, sizeof *dev)))
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *dev);
+	dev->threads = opts->threads > 0 ? opts->threads : default_threads();
+	dev->deterministic = opts->deterministic;
+	omp_set_dynamic(0);
+	omp_set_num_threads(dev->threads);
+	if ((code = gt_dnnl_open(&dev->dnnl, err)) != GT_OK) {
+		free(dev);
+		return code;
+	}
+	*out = dev;
+	return GT_OK;
+}
+
+__attribute__((visibility("default"))) extern const struct gt_backend gt_backend_cpu;
+const struct gt_backend gt_backend_cpu = {
+	.abi = GT_BACKEND_ABI,
+	.name = "cpu",
+	.host_memory = true,
+	.probe = cpu_probe,
+	.open = cpu_open,
+	.close = cpu_close,
+	.alloc = cpu_alloc,
+	.free = cpu_free,
+	.copy = cpu_copy,
+	.zero = cpu_zero,
+	.prepare = cpu_prepare,
+	.release = cpu_release,
+	.scratch = cpu_scratch,
+	.describe = cpu_describe,
+	.launch = cpu_launch,
+	.record = cpu_event,
+	.wait = cpu_event,
+	.sync = cpu_sync,
+};

@@ -1,0 +1,371 @@
+#include "cpu/dnnl_util.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gt_dnnl {
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+};
+
+dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev)
+{
+	return gt_cpu_dnnl(dev)->engine;
+}
+
+dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev)
+{
+	return gt_cpu_dnnl(dev)->stream;
+}
+
+void gt_dnnl_close(struct gt_dnnl *d)
+{
+	if (!d)
+		return;
+	if (d->stream)
+		dnnl_stream_destroy(d->stream);
+	if (d->engine)
+		dnnl_engine_destroy(d->engine);
+	free(d);
+}
+
+enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
+{
+	struct gt_dnnl *d = calloc(1, sizeof *d);
+	*out = NULL;
+	if (!d)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *d);
+	if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) != dnnl_success || dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags) != dnnl_success) {
+		gt_dnnl_close(d);
+		return gt_fail(err, GT_EUNAVAILABLE, "oneDNN gives no cpu engine");
+	}
+	*out = d;
+	return GT_OK;
+}
+
+const char *gt_dnnl_isa(void)
+{
+	switch (dnnl_get_effective_cpu_isa()) {
+	case dnnl_cpu_isa_avx512_core_amx: return "avx512_core_amx";
+	case dnnl_cpu_isa_avx512_core_bf16: return "avx512_core_bf16";
+	case dnnl_cpu_isa_avx512_core_vnni: return "avx512_core_vnni";
+	case dnnl_cpu_isa_avx512_core: return "avx512_core";
+	case dnnl_cpu_isa_avx2_vnni: return "avx2_vnni";
+	case dnnl_cpu_isa_avx2: return "avx2";
+	case dnnl_cpu_isa_avx: return "avx";
+	case dnnl_cpu_isa_sse41: return "sse41";
+	default: return "generic";
+	}
+}
+
+void gt_dnnl_version(char *buf, size_t size)
+{
+	const dnnl_version_t *v = dnnl_version();
+	snprintf(buf, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+}
+
+enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err)
+{
+	char why[96];
+	if (s == dnnl_success)
+		return GT_OK;
+	if (s == dnnl_out_of_memory)
+		return gt_fail(err, GT_EFAIL, "out of memory in oneDNN (%s)", what);
+	snprintf(why, sizeof why, s == dnnl_unimplemented ? "oneDNN has no %s for this" : "oneDNN: %s: status %d", what, (int)s);
+	return gt_cpu_refuse(call, err, why);
+}
+
+dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t)
+{
+	switch (t) {
+	case GT_F32: return dnnl_f32;
+	case GT_BF16: return dnnl_bf16;
+	case GT_F16: return dnnl_f16;
+	case GT_I32: return dnnl_s32;
+	case GT_U8: return dnnl_u8;
+	default: return dnnl_data_type_undef;
+	}
+}
+
+/* ---- layouts ----------------------------------------------------------------------------------------------------------------- */
+static int split_dims(const struct gt_tdesc *d, int64_t groups, dnnl_dims_t dims)
+{
+	int n = 0;
+	if (groups > 1)
+		dims[n++] = groups;
+	for (int i = 0; i < d->rank; i++)
+		dims[n++] = i || groups <= 1 ? d->dim[i] : d->dim[0] / groups;
+	return n;
+}
+
+void gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md)
+{
+	dnnl_dims_t dims;
+	int n = split_dims(d, groups, dims);
+	dnnl_memory_desc_init_by_tag(md, n, dims, gt_dnnl_dtype(d->dtype), dnnl_format_tag_any);
+}
+
+/* Elements of dimension i that its blocks hold together. */
+static int64_t block_of(const struct gt_layout *l, int i)
+{
+	int64_t p = 1;
+	for (int b = 0; b < l->nblk; b++)
+		if (l->blk_dim[b] == i)
+			p *= l->blk[b];
+	return p;
+}
+
+enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md, struct gt_err *err)
+{
+	const struct gt_layout *l = &d->layout;
+	dnnl_dims_t dims = {0}, strides = {0};
+	int64_t stride = 1, s[GT_MAX_RANK] = {0};
+	int n = split_dims(d, groups, dims), g = groups > 1, o = g && dims[1] > 1; /* o: the dimension that has dimension 0's blocks */
+	dnnl_data_type_t t = gt_dnnl_dtype(d->dtype);
+	if (t == dnnl_data_type_undef || d->any)
+		return gt_fail(err, GT_EINTERNAL, "a tensor without dtype or layout reached oneDNN");
+	for (int b = 0; b < l->nblk; b++)
+		stride *= l->blk[b];
+	for (int i = d->rank - 1; i >= 0; i--) {
+		int k = l->order[i];
+		int64_t p = block_of(l, k);
+		s[k] = stride;
+		stride *= (d->dim[k] + p - 1) / p;
+	}
+	/* With groups, dimension 0 is g * (O/g) + o, and its blocks must not cross a group. */
+	strides[0] = s[0];
+	if (g) {
+		if (o && dims[1] % block_of(l, 0))
+			return gt_fail(err, GT_EINTERNAL, "convolution weights whose blocks cross a group");
+		strides[0] = o ? s[0] * (dims[1] / block_of(l, 0)) : s[0];
+		strides[1] = s[0];
+	}
+	for (int i = 1; i < d->rank; i++)
+		strides[i + g] = s[i];
+	if (dnnl_memory_desc_init_by_strides(md, n, dims, t, strides) != dnnl_success)
+		return gt_fail(err, GT_EINTERNAL, "oneDNN refuses a layout");
+	md->format_desc.blocking.inner_nblks = l->nblk;
+	for (int b = 0; b < l->nblk; b++) {
+		int k = l->blk_dim[b];
+		md->format_desc.blocking.inner_blks[b] = l->blk[b];
+		md->format_desc.blocking.inner_idxs[b] = k ? k + g : o;
+	}
+	for (int i = 0; i < d->rank; i++) {
+		int k = i ? i + g : o;
+		int64_t p = block_of(l, i);
+		md->padded_dims[k] = (md->dims[k] + p - 1) / p * p;
+	}
+	return GT_OK;
+}
+
+bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out)
+{
+	const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+	struct gt_tdesc t = *d;
+	struct gt_err err;
+	dnnl_memory_desc_t back;
+	int64_t s[GT_MAX_RANK];
+	int g = groups > 1, o = g && md->dims[1] > 1; /* which of oneDNN's dimensions carries dimension 0's blocks */
+	if (md->format_kind != dnnl_blocked || md->extra.flags || md->offset0 || b->inner_nblks > GT_MAX_BLOCKS)
+		return false;
+	memset(&t.layout, 0, sizeof t.layout);
+	t.any = false;
+	for (int i = 0; i < b->inner_nblks; i++) {
+		int k = (int)b->inner_idxs[i];
+		if (b->inner_blks[i] > 255 || (g && k < 2 && k != o))
+			return false;
+		t.layout.blk[i] = (uint8_t)b->inner_blks[i];
+		t.layout.blk_dim[i] = (uint8_t)(g ? (k < 2 ? 0 : k - 1) : k);
+	}
+	t.layout.nblk = (uint8_t)b->inner_nblks;
+	/* Order: by stride, largest first; equal strides (dimensions of one element) keep the logical order. */
+	for (int i = 0; i < d->rank; i++) {
+		s[i] = b->strides[i ? i + g : o];
+		t.layout.order[i] = (uint8_t)i;
+	}
+	for (int i = 1; i < d->rank; i++)
+		for (int j = i; j > 0 && s[t.layout.order[j]] > s[t.layout.order[j - 1]]; j--) {
+			uint8_t swap = t.layout.order[j];
+			t.layout.order[j] = t.layout.order[j - 1];
+			t.layout.order[j - 1] = swap;
+		}
+	/* The proof is the way back. */
+	if (gt_dnnl_md(&t, groups, &back, &err) != GT_OK || !dnnl_memory_desc_equal(&back, md) ||
+	    dnnl_memory_desc_get_size(md) != gt_tdesc_bytes(&t))
+		return false;
+	*out = t.layout;
+	return true;
+}
+
+/* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
+__attribute__((target_clones("avx512f", "avx2", "default"))) static void add_range(float *restrict dst, const float *restrict src, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		dst[i] += src[i];
+}
+
+void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n)
+{
+	const int64_t chunk = 16384;
+#pragma omp parallel for schedule(static) num_threads(threads) if (n > 2 * chunk)
+	for (int64_t i = 0; i < n; i += chunk)
+		add_range(dst + i, src + i, n - i < chunk ? n - i : chunk);
+}
+
+static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	struct gt_dnnl_kernel *k = (struct gt_dnnl_kernel *)head;
+	dnnl_stream_t stream = gt_dnnl_stream(dev);
+	for (int i = 0; i < k->ntensors; i++) {
+		struct gt_dnnl_tensor *t = &k->tensors[i];
+		void *p = t->where == GT_DNNL_IN ? a->in[t->index] : t->where == GT_DNNL_OUT ? a->out[t->index] : (char *)a->scratch + t->offset;
+		if (p == t->last)
+			continue;
+		if (dnnl_memory_set_data_handle(t->mem, p) != dnnl_success)
+			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN refuses a data handle", k->text);
+		t->last = p;
+	}
+	for (int i = 0; i < k->nsteps; i++) {
+		const struct gt_dnnl_step *s = &k->steps[i];
+		if (!s->prim) {
+			gt_cpu_add_f32(gt_cpu_threads(dev), a->out[s->add_to], (const float *)((char *)a->scratch + s->add_from), s->add_count);
+			continue;
+		}
+		dnnl_status_t st = dnnl_primitive_execute(s->prim, stream, s->nargs, s->args);
+		if (st != dnnl_success)
+			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN could not execute: status %d", k->text, (int)st);
+	}
+	return GT_OK;
+}
+
+void gt_dnnl_kernel_release(struct gt_kernel *head)
+{
+	struct gt_dnnl_kernel *k = (struct gt_dnnl_kernel *)head;
+	for (int i = 0; i < k->nsteps; i++)
+		if (k->steps[i].prim)
+			dnnl_primitive_destroy(k->steps[i].prim);
+	for (int i = 0; i < k->ntensors; i++)
+		dnnl_memory_destroy(k->tensors[i].mem);
+	free(k);
+}
+
+enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err)
+{
+	struct gt_dnnl_kernel *k = calloc(1, sizeof *k);
+	*out = k;
+	if (!k)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *k);
+	k->head.launch = list_launch;
+	k->head.release = gt_dnnl_kernel_release;
+	k->head.describe = k->text;
+	return GT_OK;
+}
+
+enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const dnnl_memory_desc_t *md, int where, int index,
+                                dnnl_memory_t *mem, struct gt_err *err)
+{
+	struct gt_dnnl_tensor *t = &k->tensors[k->ntensors];
+	if (k->ntensors == GT_DNNL_MAX_TENSORS)
+		return gt_fail(err, GT_EINTERNAL, "too many tensors in a list kernel");
+	if (dnnl_memory_create(&t->mem, md, gt_dnnl_engine(dev), DNNL_MEMORY_NONE) != dnnl_success)
+		return gt_fail(err, GT_EFAIL, "oneDNN makes no memory object");
+	t->where = (uint8_t)where;
+	t->index = (uint8_t)index;
+	if (where == GT_DNNL_SCRATCH) {
+		t->offset = k->head.scratch;
+		k->head.scratch += (dnnl_memory_desc_get_size(md) + 63) & ~(size_t)63;
+	}
+	k->ntensors++;
+	*mem = t->mem;
+	return GT_OK;
+}
+
+static struct gt_dnnl_tensor *tensor_of(struct gt_dnnl_kernel *k, dnnl_memory_t mem)
+{
+	for (int i = 0; i < k->ntensors; i++)
+		if (k->tensors[i].mem == mem)
+			return &k->tensors[i];
+	return NULL;
+}
+
+enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args, int nargs,
+                              struct gt_err *err)
+{
+	struct gt_dnnl_step *s = &k->steps[k->nsteps];
+	const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+	enum gt_code code = GT_OK;
+	if (k->nsteps == GT_DNNL_MAX_STEPS || nargs >= GT_DNNL_MAX_ARGS)
+		code = gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
+	else if (dnnl_primitive_create(&s->prim, pd) != dnnl_success)
+		code = gt_fail(err, GT_EFAIL, "oneDNN makes no primitive");
+	dnnl_memory_desc_t copy = pad ? *pad : (dnnl_memory_desc_t){0};
+	dnnl_primitive_desc_destroy(pd);
+	if (code != GT_OK)
+		return code;
+	k->nsteps++;
+	memcpy(s->args, args, sizeof *args * (size_t)nargs);
+	s->nargs = nargs;
+	if (dnnl_memory_desc_get_size(&copy)) {
+		s->args[s->nargs].arg = DNNL_ARG_SCRATCHPAD;
+		GT_TRY(gt_dnnl_tensor_add(dev, k, &copy, GT_DNNL_SCRATCH, 0, &s->args[s->nargs].memory, err));
+		s->nargs++;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err)
+{
+	dnnl_primitive_attr_t attr;
+	dnnl_primitive_desc_t pd;
+	dnnl_status_t st;
+	const dnnl_memory_desc_t *a, *b;
+	dnnl_memory_get_memory_desc(from, &a);
+	dnnl_memory_get_memory_desc(to, &b);
+	GT_TRY(gt_dnnl_attr(&attr, GT_ACT_NONE, err));
+	st = dnnl_reorder_primitive_desc_create(&pd, a, gt_dnnl_engine(dev), b, gt_dnnl_engine(dev), attr);
+	dnnl_primitive_attr_destroy(attr);
+	if (st != dnnl_success)
+		return gt_fail(err, GT_EUNAVAILABLE, "oneDNN has no reorder between two layouts of the weights (status %d)", (int)st);
+	dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+	return gt_dnnl_step_add(dev, k, pd, args, 2, err);
+}
+
+enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, struct gt_err *err)
+{
+	struct gt_dnnl_tensor *t = tensor_of(k, mem);
+	if (k->nsteps == GT_DNNL_MAX_STEPS || !t || t->where != GT_DNNL_SCRATCH)
+		return gt_fail(err, GT_EINTERNAL, "a sum step without its scratch tensor");
+	k->steps[k->nsteps++] = (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count};
+	return GT_OK;
+}
+
+enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *err)
+{
+	dnnl_post_ops_t ops = NULL;
+	dnnl_status_t st = dnnl_primitive_attr_create(out);
+	if (st == dnnl_success)
+		st = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+	if (st == dnnl_success && act == GT_ACT_RELU) {
+		st = dnnl_post_ops_create(&ops);
+		if (st == dnnl_success)
+			st = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+		if (st == dnnl_success)
+			st = dnnl_primitive_attr_set_post_ops(*out, ops);
+		if (ops)
+			dnnl_post_ops_destroy(ops);
+	}
+	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EFAIL, "oneDNN refuses attributes: status %d", (int)st);
+}
+
+const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd)
+{
+	const char *s = NULL;
+	dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &s);
+	return s ? s : "?";
+}
+
+bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd)
+{
+	const char *s = gt_dnnl_impl(pd);
+	return strstr(s, "ref") || (strstr(s, "gemm") && !strstr(s, "brgemm"));
+}

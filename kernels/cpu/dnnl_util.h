@@ -1,0 +1,81 @@
+/* Between gtrain and oneDNN 2.x: descriptions, layouts, and a kernel that is a short list of primitives.
+ *
+ * A list kernel is built at prepare time: tensors (memory objects bound to an input, an output or a place in the scratch buffer) and
+ * steps (a primitive with its arguments, or a sum into an output). launch sets the handles that changed and executes the steps.
+ * Nothing is allocated at launch. */
+#ifndef GT_CPU_DNNL_UTIL_H
+#define GT_CPU_DNNL_UTIL_H
+
+#include "cpu/cpu.h"
+#include <dnnl.h>
+
+dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
+dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev);
+
+/* GT_OK, or a sentence with the operation, what failed and oneDNN's status: GT_EUNAVAILABLE when it has no implementation. */
+enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err);
+
+dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* dnnl_data_type_undef: oneDNN has none */
+
+/* The description of a tensor with its layout. With groups > 1 (convolution weights) dimension 0 is split into groups, O/groups. */
+enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md, struct gt_err *err);
+/* The same shape, layout left open. */
+void gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md);
+/* The layout of md, as chosen by oneDNN for d's shape, if struct gt_layout can say it. */
+bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out);
+
+/* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
+enum { GT_DNNL_IN, GT_DNNL_OUT, GT_DNNL_SCRATCH };
+#define GT_DNNL_MAX_TENSORS 12
+#define GT_DNNL_MAX_STEPS 4
+#define GT_DNNL_MAX_ARGS 6
+
+struct gt_dnnl_tensor {
+	dnnl_memory_t mem;
+	void *last;    /* handle that mem has now */
+	uint8_t where; /* GT_DNNL_… */
+	uint8_t index; /* of the input or output */
+	size_t offset; /* in the scratch buffer */
+};
+
+struct gt_dnnl_step {
+	dnnl_primitive_t prim; /* NULL: out[add_to] += scratch[add_from] */
+	int nargs;
+	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
+	int add_to;
+	size_t add_from;
+	int64_t add_count; /* f32 elements */
+};
+
+struct gt_dnnl_kernel {
+	struct gt_kernel head;
+	int ntensors, nsteps;
+	struct gt_dnnl_tensor tensors[GT_DNNL_MAX_TENSORS];
+	struct gt_dnnl_step steps[GT_DNNL_MAX_STEPS];
+	char text[96]; /* head.describe */
+};
+
+/* An empty one, with launch and release set. */
+enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
+void gt_dnnl_kernel_release(struct gt_kernel *k);
+/* Adds a tensor; *mem goes into arguments. index: of the input or output; a scratch tensor gets its place. */
+enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const dnnl_memory_desc_t *md, int where, int index,
+                                dnnl_memory_t *mem, struct gt_err *err);
+/* Adds a step that runs a primitive made from pd (which is destroyed here) with nargs arguments; its scratchpad is added too. */
+enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args, int nargs,
+                              struct gt_err *err);
+/* Adds a reorder from one of k's tensors to another. */
+enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err);
+/* Adds out[index] += the scratch tensor mem, count f32 elements. */
+enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, struct gt_err *err);
+
+/* Attributes every primitive of ours has: the scratchpad is the caller's. Destroy after use. */
+enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *err);
+/* Is this implementation one of oneDNN's slow ones? */
+bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
+const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd);
+
+/* dst[i] += src[i] */
+void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n);
+
+#endif

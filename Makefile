@@ -9,7 +9,7 @@ CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
 # -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
-ALLFLAGS := -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(CFLAGS) $(XFLAGS)
+ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(CFLAGS) $(XFLAGS)
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
 BASE_SRC   := $(wildcard engine/base/*.c)

@@ -94,7 +94,8 @@ struct gt_attr_conv2d {
 };
 
 struct gt_attr_pool2d {
-	int64_t kernel[2], stride[2], padding[2]; /* h, w; stride 0,0 in a config means = kernel, resolved by infer */
+	int64_t kernel[2], stride[2], padding[2]; /* h, w; stride 0,0 in a config means = kernel, resolved by infer. kernel 0,0:
+	                                                          a maxpool2d.dx of adaptive_maxpool2d, whose windows only idx knows */
 	bool ceil_mode;
 	bool count_include_pad; /* avgpool2d: PyTorch's default true */
 };

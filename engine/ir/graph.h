@@ -2,7 +2,10 @@
  * purpose, then extended by the loss and the backward nodes (gt_graph_differentiate). Lives in an arena.
  *
  * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". Their order is that of the layers. It does not
- * depend on the batch size or purpose, so that parameter i is the same tensor in every graph of a model. */
+ * depend on the batch size or purpose, so that parameter i is the same tensor in every graph of a model.
+ *
+ * Pointers into values, nodes and params may be outdated (though readable, and unchanged) once another one has been added; ids never
+ * are. Inputs, outputs and gradients that are absent stand as -1 at their place in gt_node.in and .out. */
 #ifndef GT_IR_GRAPH_H
 #define GT_IR_GRAPH_H
 
@@ -21,6 +24,9 @@ enum gt_vkind {
 	GT_V_ACT,     /* everything between */
 	GT_V_METRICS  /* struct gt_metrics */
 };
+
+enum gt_init_method { GT_INIT_TORCH_DEFAULT, GT_INIT_TORCH, GT_INIT_KAIMING_NORMAL, GT_INIT_KAIMING_UNIFORM, GT_INIT_XAVIER_NORMAL,
+	GT_INIT_XAVIER_UNIFORM };
 
 enum gt_init_kind { GT_INIT_CONST, GT_INIT_UNIFORM, GT_INIT_NORMAL };
 
@@ -45,7 +51,8 @@ struct gt_param {
 	const char *layer; /* "layer1.0.conv1" */
 	enum gt_param_class cls;
 	struct gt_tdesc desc; /* of the master: dtype, logical shape; the layout is filled in by the planner */
-	struct gt_init init;
+	struct gt_init init;  /* of torch-default; the other methods use the fans (ir/init.h) */
+	enum gt_init_method method;
 	int64_t fan_in, fan_out;
 	double lr_mul;
 	double weight_decay; /* NAN: the optimizer's */
@@ -56,7 +63,7 @@ struct gt_param {
 struct gt_node {
 	const struct gt_op *op;
 	const char *name;  /* of the layer */
-	int layer;         /* index of the layer spec; -1 for what the engine added */
+	int layer;         /* index of the layer spec, of backward nodes too; -1 for what the engine added */
 	bool backward;
 	void *attr;        /* struct gt_attr_… of the operation, in the arena */
 	int nin, nout;
@@ -76,10 +83,10 @@ struct gt_graph {
 	int cap_values, cap_nodes, cap_params;
 	gt_vid input, target, output /* logits */, metrics;
 	const struct gt_layer_spec *spec; /* of the node that infer is looking at */
+	enum gt_init_method init;         /* the model's */
+	int layer;                        /* what gt_graph_node writes into a node: layer and backward */
+	bool backward;
 };
-
-enum gt_init_method { GT_INIT_TORCH_DEFAULT, GT_INIT_TORCH, GT_INIT_KAIMING_NORMAL, GT_INIT_KAIMING_UNIFORM, GT_INIT_XAVIER_NORMAL,
-	GT_INIT_XAVIER_UNIFORM };
 
 /* One layer as the config gives it, templates expanded. */
 #define GT_MAX_LAYER_IN 8
@@ -87,7 +94,7 @@ struct gt_layer_spec {
 	const char *name;
 	const struct gt_op *op;
 	void *attr;                        /* filled by conf from the row's attrs */
-	const char *in[GT_MAX_LAYER_IN];   /* names; nin = 0: the layer before */
+	const char *in[GT_MAX_LAYER_IN];   /* names of earlier layers, or "input": the model's; nin = 0: the layer before */
 	int nin;
 	double lr_mul;                     /* 1 */
 	double weight_decay;               /* NAN: the optimizer's */
@@ -108,7 +115,8 @@ struct gt_loss_spec {
 	struct gt_attr_loss attr;
 };
 
-/* Builds and infers the forward graph. Errors: "file:line: model.layers[3] (fc1): …", GT_ECONFIG. */
+/* Builds and infers the forward graph. Every layer's output must be used,
+ * the last one's is the model's. Errors: "file:line: model.layers[3] (fc1): …", GT_ECONFIG. */
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
                             struct gt_graph **out, struct gt_err *err);
 
@@ -125,16 +133,26 @@ double gt_graph_flops(const struct gt_graph *g);
 int64_t gt_graph_learned(const struct gt_graph *g); /* number of learned elements */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
+/* name and attr are kept, not copied: arena memory, or static. */
 enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out, struct gt_err *err);
+/* The same for one row (several layer types may share an opcode). */
+enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, struct gt_node **out,
+                              struct gt_err *err);
+/* Adds one forward node, checks the number of its inputs and infers it. attr is copied; NULL: the row's defaults. */
+enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, int nin, const gt_vid *in,
+                            gt_vid *out, struct gt_err *err);
+/* Fails (GT_ECONFIG) where the product of the dimensions is absurd. name is kept. */
 enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err);
-/* Appends an output to n. */
+/* Appends an output to n, named "<n->name>.<suffix>", or as n where suffix is NULL. n: the newest node. */
 enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err);
 /* Declares "<n->name>.<suffix>" and appends it to n's inputs. Its desc: the compute dtype for GT_PARAM_WEIGHT (through a work copy
- * where that is 16 bits), f32 otherwise (f64 in an f64 graph). */
+ * where that is 16 bits), f32 otherwise (f64 in an f64 graph); a buffer of rank 0 is an i64 counter. Only GT_PARAM_WEIGHT is `any`. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank, const int64_t *dim,
                             struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err);
-/* Appends the gradient value of the parameter behind input vid to n's outputs (made on first use). -1 or frozen: appends "absent". */
+/* Appends the gradient value of the parameter behind input vid to n's outputs (made on first use). -1 or frozen: appends "absent".
+ * n: the newest node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);
+bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* v is there, is a parameter (or its work copy) and is not frozen */
 void gt_node_input(struct gt_node *n, gt_vid v); /* v = -1: absent */
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v);
 enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g); /* f32, or f64 in an f64 graph */

@@ -26,7 +26,8 @@ struct gt_attr_def {
 };
 
 struct gt_op {
-	enum gt_opcode code;
+	enum gt_opcode code; /* GT_OP_COUNT: a composite, which has no node of its own */
+	const char *name;    /* layer type where it differs from the opcode's name (batchnorm2d); NULL: the opcode's */
 	const char *help; /* one line for gtrain.cfg(5); NULL for internal operations */
 	unsigned flags;
 	uint8_t min_in, max_in; /* data inputs a layer takes */
@@ -42,12 +43,20 @@ struct gt_op {
 	enum gt_code (*gradient)(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err);
 
 	bool (*alias)(const struct gt_graph *g, const struct gt_node *n); /* with GT_OPF_ALIAS */
+
+	/* Composites only: adds the nodes of one layer (gt_graph_apply) and returns its output in *y. */
+	enum gt_code (*expand)(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y, struct gt_err *err);
 	double (*flops)(const struct gt_graph *g, const struct gt_node *n); /* multiply and add are two; NULL: one an output element */
 };
 
-const struct gt_op *gt_op_get(enum gt_opcode code); /* never NULL for a valid code */
+const struct gt_op *gt_op_get(enum gt_opcode code); /* the first row of a code; never NULL for a valid one */
+const struct gt_op *gt_op_at(int i);                /* every row, in the manual's order; NULL past the end */
 const struct gt_op *gt_op_find_layer(const char *type); /* NULL: no such layer type */
 const struct gt_op *gt_op_find_loss(const char *type);
 const char *gt_op_name(const struct gt_op *op);
+double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* 0 for an alias */
+bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);   /* GT_OPF_ALIAS and alias() says so */
+/* Writes every default into an attribute struct (attr_size bytes, zeroed first); required keys stay 0. */
+void gt_op_defaults(const struct gt_op *op, void *attr);
 
 #endif

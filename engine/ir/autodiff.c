@@ -1,0 +1,103 @@
+/* Reverse walk: from the loss's gradient back to the first parameter. A value that several nodes consume collects one gradient from
+ * each; they are summed, in one `add`, just before the value's producer is differentiated. Values that depend on no learned parameter
+ * need no gradient: no dx for the first layer, nothing at all below a frozen trunk. */
+#include "ir/rows.h"
+
+struct part {
+	struct part *next;
+	gt_vid v;
+};
+
+struct walk {
+	struct gt_graph *g;
+	bool *need;         /* a value's gradient is needed */
+	struct part **part; /* what came in so far, newest first */
+};
+
+static enum gt_code push(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *err)
+{
+	struct part *p;
+	GT_NEW(p, w->g->arena, 1, err);
+	*p = (struct part){w->part[of], grad};
+	w->part[of] = p;
+	return GT_OK;
+}
+
+/* The whole gradient of value v, -1 if none came. The sum starts with the gradient that came last, whose memory is the warmest and may be
+ * taken over in place. */
+static enum gt_code total(struct walk *w, gt_vid v, const char *name, gt_vid *out, struct gt_err *err)
+{
+	struct part *p = w->part[v];
+	struct gt_graph *g = w->g;
+	*out = p ? p->v : -1;
+	if (!p || !p->next)
+		return GT_OK;
+	const char *text;
+	struct gt_tdesc d = *gt_graph_desc(g, v);
+	GT_NEW_STR(text, gt_arena_printf(g->arena, "%s.dy", name), err);
+	for (p = p->next; p;) {
+		struct gt_node *n;
+		GT_TRY(gt_graph_node(g, GT_OP_ADD, text, NULL, &n, err));
+		gt_node_input(n, *out);
+		for (; p && n->nin < GT_MAX_LAYER_IN; p = p->next)
+			gt_node_input(n, p->v);
+		n->ndata = n->nin;
+		GT_TRY(gt_graph_output(g, n, NULL, &d, out, err));
+	}
+	return GT_OK;
+}
+
+static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
+{
+	struct gt_graph *g = w->g;
+	struct gt_node n = g->nodes[i]; /* a copy: the array may move */
+	bool want[GT_MAX_IO] = {0};
+	gt_vid dx[GT_MAX_IO], dy;
+	if (!n.nout || !w->need[n.out[0]])
+		return GT_OK;
+	g->layer = n.layer;
+	GT_TRY(total(w, n.out[0], n.name, &dy, err));
+	if (dy < 0)
+		return GT_OK;
+	if (!n.op->gradient)
+		return gt_fail(err, GT_EINTERNAL, "%s (%s): the operation has no gradient", n.name, gt_op_name(n.op));
+	for (int k = 0; k < n.ndata; k++) {
+		want[k] = w->need[n.in[k]];
+		dx[k] = -1;
+	}
+	GT_TRY(n.op->gradient(g, &n, dy, want, dx, err));
+	for (int k = 0; k < n.ndata; k++)
+		if (want[k] && dx[k] >= 0)
+			GT_TRY(push(w, n.in[k], dx[k], err));
+	return GT_OK;
+}
+
+enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
+{
+	int nforward = g->nnodes, nvalues = g->nvalues;
+	struct gt_node *loss = nforward ? &g->nodes[nforward - 1] : NULL;
+	if (!g->train || !loss || !(loss->op->flags & GT_OPF_LOSS) || loss->nout < 2)
+		return gt_fail(err, GT_EINTERNAL, "differentiate: the graph is not a training graph that ends in a loss");
+	struct walk w = {.g = g};
+	GT_NEW(w.need, g->arena, nvalues, err);
+	GT_NEW(w.part, g->arena, nvalues, err);
+	for (int v = 0; v < nvalues; v++)
+		w.need[v] = gt_graph_learns(g, v);
+	for (int i = 0; i < nforward - 1; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		bool need = false;
+		for (int k = 0; k < n->nin; k++)
+			need |= n->in[k] >= 0 && w.need[n->in[k]];
+		w.need[n->out[0]] = need; /* further outputs are saved tensors, which nobody differentiates */
+	}
+	if (!w.need[g->output])
+		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with parameters that are not frozen, got none");
+	GT_TRY(push(&w, g->output, loss->out[1], err));
+	g->backward = true;
+	enum gt_code code = GT_OK;
+	for (int i = nforward - 2; i >= 0 && code == GT_OK; i--)
+		code = step_back(&w, i, err);
+	g->backward = false;
+	g->layer = -1;
+	return code;
+}

@@ -1,0 +1,165 @@
+/* Layer specs → forward graph: names, arity, inference, and the loss on top. */
+#include "ir/rows.h"
+#include <string.h>
+
+/* Layer names to indices; open addressing, at most half full. */
+struct names {
+	const struct gt_layer_spec *layers;
+	int *slot; /* index + 1; 0: free */
+	uint32_t mask;
+};
+
+static uint32_t hash(const char *s)
+{
+	uint32_t h = 2166136261u; /* FNV-1a */
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	return h;
+}
+
+static int *slot_of(const struct names *t, const char *name)
+{
+	uint32_t i = hash(name) & t->mask;
+	while (t->slot[i] && strcmp(t->layers[t->slot[i] - 1].name, name))
+		i = (i + 1) & t->mask;
+	return &t->slot[i];
+}
+
+static enum gt_code prefix(const struct gt_layer_spec *s, int i, enum gt_code code, struct gt_err *err)
+{
+	if (code == GT_OK || code != GT_ECONFIG)
+		return code;
+	if (s->file)
+		return gt_fail_prefix(err, "%s:%d: model.layers[%d] (%s)", s->file, s->line, i, s->name), code;
+	return gt_fail_prefix(err, "model.layers[%d] (%s)", i, s->name), code;
+}
+
+enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, int nin, const gt_vid *in,
+                            gt_vid *out, struct gt_err *err)
+{
+	struct gt_node *n;
+	unsigned char *copy = NULL;
+	if (op->attr_size) {
+		GT_NEW(copy, g->arena, op->attr_size, err);
+		if (attr)
+			memcpy(copy, attr, op->attr_size);
+		else
+			gt_op_defaults(op, copy);
+	}
+	GT_TRY(gt_graph_node_of(g, op, name, copy, &n, err));
+	for (int i = 0; i < nin; i++)
+		gt_node_input(n, in[i]);
+	n->ndata = nin;
+	GT_TRY(op->infer(g, n, err));
+	*out = n->out[0];
+	return GT_OK;
+}
+
+static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *err)
+{
+	if (nin >= op->min_in && nin <= op->max_in)
+		return GT_OK;
+	if (op->min_in == op->max_in)
+		return gt_fail(err, GT_ECONFIG, "in: %s expected %d input%s, got %d", gt_op_name(op), op->min_in, op->min_in > 1 ? "s" : "", nin);
+	return gt_fail(err, GT_ECONFIG, "in: %s expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in, nin);
+}
+
+/* One layer: y[] holds the outputs of the layers before it, used[] what has been consumed. */
+static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i, gt_vid *y, bool *used, struct gt_err *err)
+{
+	const struct gt_layer_spec *s = &t->layers[i];
+	gt_vid in[GT_MAX_LAYER_IN];
+	int nin = s->nin;
+	const char *name;
+	if (!strcmp(s->name, "input"))
+		return gt_fail(err, GT_ECONFIG, "name: expected another word, got \"input\", which stands for the model's input");
+	int *slot = slot_of(t, s->name);
+	if (*slot)
+		return gt_fail(err, GT_ECONFIG, "name: expected one that no other layer has, got \"%s\", as model.layers[%d]", s->name, *slot - 1);
+	for (int k = 0; k < nin; k++) {
+		if (!strcmp(s->in[k], "input")) {
+			in[k] = g->input;
+			continue;
+		}
+		int j = *slot_of(t, s->in[k]) - 1;
+		if (j < 0)
+			return gt_fail(err, GT_ECONFIG, "in: expected the name of an earlier layer or \"input\", got \"%s\"", s->in[k]);
+		in[k] = y[j];
+		used[j] = true;
+	}
+	if (!nin) {
+		in[nin++] = i ? y[i - 1] : g->input;
+		if (i)
+			used[i - 1] = true;
+	}
+	*slot = i + 1;
+	GT_TRY(check_arity(s->op, nin, err));
+	GT_NEW_STR(name, gt_arena_strdup(g->arena, s->name), err);
+	g->spec = s;
+	g->layer = i;
+	if (s->op->expand) {
+		struct gt_layer_spec copy = *s;
+		copy.name = name;
+		return s->op->expand(g, &copy, in, nin, &y[i], err);
+	}
+	return gt_graph_apply(g, s->op, name, s->attr, nin, in, &y[i], err);
+}
+
+static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec *m, struct gt_err *err)
+{
+	struct names t = {.layers = m->layers, .mask = 15};
+	gt_vid *y;
+	bool *used;
+	while (t.mask + 1 < 2 * (uint32_t)m->nlayers)
+		t.mask = 2 * t.mask + 1;
+	GT_NEW(t.slot, g->arena, t.mask + 1, err);
+	GT_NEW(y, g->arena, m->nlayers, err);
+	GT_NEW(used, g->arena, m->nlayers, err);
+	for (int i = 0; i < m->nlayers; i++)
+		GT_TRY(prefix(&m->layers[i], i, build_layer(g, &t, i, y, used, err), err));
+	for (int i = 0; i + 1 < m->nlayers; i++) {
+		if (!used[i]) {
+			gt_fail(err, GT_ECONFIG, "expected a later layer to use its output (in = [\"%s\"]), none does", m->layers[i].name);
+			return prefix(&m->layers[i], i, GT_ECONFIG, err);
+		}
+	}
+	g->output = y[m->nlayers - 1];
+	return GT_OK;
+}
+
+enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
+                            struct gt_graph **out, struct gt_err *err)
+{
+	struct gt_graph *g;
+	*out = NULL;
+	if (m->nlayers < 1)
+		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer, got none");
+	GT_NEW(g, a, 1, err);
+	g->arena = a;
+	g->train = train;
+	g->batch = batch;
+	g->compute = compute;
+	g->init = m->init;
+	g->target = g->output = g->metrics = -1;
+	bool flat = m->input[1] == 1 && m->input[2] == 1;
+	struct gt_tdesc d = gt_tdesc_make(compute, flat ? 2 : 4, (int64_t[]){batch, m->input[0], m->input[1], m->input[2]}, true);
+	GT_TRY(gt_graph_value(g, "input", GT_V_INPUT, &d, &g->input, err));
+	GT_TRY(build_layers(g, m, err));
+	g->spec = NULL; /* of the caller, who may free it */
+	g->layer = -1;
+	*out = g;
+	return GT_OK;
+}
+
+enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, struct gt_err *err)
+{
+	struct gt_tdesc d = gt_tdesc_make(GT_I32, 1, &g->batch, false);
+	gt_vid in[2] = {g->output};
+	g->layer = -1;
+	GT_TRY(gt_graph_value(g, "target", GT_V_TARGET, &d, &g->target, err));
+	in[1] = g->target;
+	enum gt_code code = gt_graph_apply(g, loss->op, "loss", &loss->attr, 2, in, &g->metrics, err);
+	if (code == GT_ECONFIG)
+		gt_fail_prefix(err, "train.loss (%s)", gt_op_name(loss->op));
+	return code;
+}

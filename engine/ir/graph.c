@@ -1,0 +1,168 @@
+#include "ir/graph.h"
+#include "ir/op.h"
+#include <assert.h>
+#include <string.h>
+
+/* Beyond this a shape is a typing error, and products of a few of them would overflow. */
+#define MAX_ELEMENTS ((int64_t)1 << 40)
+
+/* Room for one more item. The old array stays readable in the arena: pointers into it may be outdated, never dangling. */
+static void *grown(struct gt_arena *a, void *items, int n, int *cap, size_t size)
+{
+	if (n < *cap)
+		return items;
+	int want = *cap ? *cap * 2 : 64;
+	void *p = gt_arena_alloc(a, (size_t)want, size);
+	if (p) {
+		if (n)
+			memcpy(p, items, (size_t)n * size);
+		*cap = want;
+	}
+	return p;
+}
+
+static const char *joined(struct gt_graph *g, const char *name, const char *suffix)
+{
+	return suffix ? gt_arena_printf(g->arena, "%s.%s", name, suffix) : name;
+}
+
+enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err)
+{
+	int64_t n = 1;
+	for (int i = 0; i < d->rank; i++) {
+		if (d->dim[i] < 1 || __builtin_mul_overflow(n, d->dim[i], &n) || n > MAX_ELEMENTS) {
+			char buf[96];
+			return gt_fail(err, GT_ECONFIG, "%s: expected a tensor of 1 to 2^40 elements, got %s", name, gt_tdesc_text(d, buf, sizeof buf));
+		}
+	}
+	struct gt_value *v = grown(g->arena, g->values, g->nvalues, &g->cap_values, sizeof *v);
+	if (!v)
+		return gt_fail_memory(err, 0);
+	g->values = v;
+	*out = g->nvalues++;
+	v[*out] = (struct gt_value){.name = name, .kind = kind, .desc = *d, .producer = -1, .param = -1};
+	return GT_OK;
+}
+
+enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, struct gt_node **out,
+                              struct gt_err *err)
+{
+	struct gt_node *n = grown(g->arena, g->nodes, g->nnodes, &g->cap_nodes, sizeof *n);
+	if (!n)
+		return gt_fail_memory(err, 0);
+	g->nodes = n;
+	*out = &n[g->nnodes++];
+	**out = (struct gt_node){.op = op, .name = name, .layer = g->layer, .backward = g->backward, .attr = (void *)attr};
+	return GT_OK;
+}
+
+enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out, struct gt_err *err)
+{
+	return gt_graph_node_of(g, gt_op_get(code), name, attr, out, err);
+}
+
+void gt_node_input(struct gt_node *n, gt_vid v)
+{
+	assert(n->nin < GT_MAX_IO);
+	n->in[n->nin++] = v;
+}
+
+static void node_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
+{
+	assert(n == &g->nodes[g->nnodes - 1] && n->nout < GT_MAX_IO);
+	n->out[n->nout++] = v;
+	if (v >= 0)
+		g->values[v].producer = g->nnodes - 1;
+}
+
+enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err)
+{
+	const char *name;
+	GT_NEW_STR(name, joined(g, n->name, suffix), err);
+	GT_TRY(gt_graph_value(g, name, GT_V_ACT, d, out, err));
+	node_output(g, n, *out);
+	return GT_OK;
+}
+
+const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v)
+{
+	return &g->values[v].desc;
+}
+
+enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g)
+{
+	return g->compute == GT_F64 ? GT_F64 : GT_F32;
+}
+
+enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank, const int64_t *dim,
+                            struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
+{
+	bool buffer = cls == GT_PARAM_BUFFER, copy = cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
+	struct gt_param *p = grown(g->arena, g->params, g->nparams, &g->cap_params, sizeof *p);
+	if (!p)
+		return gt_fail_memory(err, 0);
+	g->params = p;
+	int index = g->nparams;
+	p += index;
+	const struct gt_layer_spec *s = g->spec;
+	*p = (struct gt_param){.layer = n->name, .cls = cls, .init = init, .fan_in = fan_in, .fan_out = fan_out, .work = -1, .grad = -1,
+	                       .lr_mul = s ? s->lr_mul : 1, .weight_decay = s ? s->weight_decay : __builtin_nan(""),
+	                       .frozen = !buffer && s && s->frozen, .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init};
+	GT_NEW_STR(p->name, joined(g, n->name, suffix), err);
+	p->desc = gt_tdesc_make(buffer && !rank ? GT_I64 : gt_graph_stat_dtype(g), rank, dim, false);
+	p->desc.any = cls == GT_PARAM_WEIGHT;
+	GT_TRY(gt_graph_value(g, p->name, buffer ? GT_V_BUFFER : GT_V_PARAM, &p->desc, &p->value, err));
+	g->values[p->value].param = index;
+	if (copy) {
+		struct gt_tdesc d = p->desc;
+		const char *name;
+		d.dtype = g->compute;
+		GT_NEW_STR(name, joined(g, p->name, gt_dtype_name(d.dtype)), err);
+		GT_TRY(gt_graph_value(g, name, GT_V_WORK, &d, &p->work, err));
+		g->values[p->work].param = index;
+	}
+	g->nparams++;
+	gt_node_input(n, copy ? p->work : p->value);
+	return GT_OK;
+}
+
+bool gt_graph_learns(const struct gt_graph *g, gt_vid v)
+{
+	int i = v >= 0 ? g->values[v].param : -1;
+	return i >= 0 && g->params[i].cls != GT_PARAM_BUFFER && !g->params[i].frozen;
+}
+
+enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err)
+{
+	gt_vid v = -1;
+	if (gt_graph_learns(g, param)) {
+		int index = g->values[param].param;
+		struct gt_param *p = &g->params[index];
+		if (p->grad < 0) {
+			const char *name;
+			GT_NEW_STR(name, joined(g, p->name, "grad"), err);
+			GT_TRY(gt_graph_value(g, name, GT_V_GRAD, &p->desc, &p->grad, err));
+			g->values[p->grad].param = index;
+		}
+		v = p->grad;
+	}
+	node_output(g, n, v);
+	return GT_OK;
+}
+
+double gt_graph_flops(const struct gt_graph *g)
+{
+	double sum = 0;
+	for (int i = 0; i < g->nnodes; i++)
+		sum += gt_node_flops(g, &g->nodes[i]);
+	return sum;
+}
+
+int64_t gt_graph_learned(const struct gt_graph *g)
+{
+	int64_t sum = 0;
+	for (int i = 0; i < g->nparams; i++)
+		if (gt_graph_learns(g, g->params[i].value))
+			sum += gt_tdesc_count(&g->params[i].desc);
+	return sum;
+}

@@ -1,0 +1,58 @@
+/* linear: y = x wᵀ + b, w [out, in] (torch.nn.Linear). */
+#include "ir/rows.h"
+
+static enum gt_code linear_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_linear *a = n->attr;
+	GT_TRY(gt_expect_rank(g, n, 2, err));
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	int64_t in = x.dim[1];
+	gt_vid y;
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 2, (int64_t[]){a->out, in}, gt_init_weight_default(in), in, a->out, err));
+	if (a->bias)
+		GT_TRY(gt_graph_param(g, n, "bias", GT_PARAM_BIAS, 1, &a->out, gt_init_bias_default(in), in, a->out, err));
+	else
+		gt_node_input(n, -1);
+	struct gt_tdesc d = gt_tdesc_make(g->compute, 2, (int64_t[]){x.dim[0], a->out}, true);
+	return gt_graph_output(g, n, NULL, &d, &y, err);
+}
+
+static enum gt_code linear_gradient(GT_GRADIENT_ARGS)
+{
+	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW);
+}
+
+/* Of the forward and of both gradients: one multiply and add for each pair of an output element and an input feature. */
+static double linear_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	const struct gt_tdesc *x = gt_graph_desc(g, n->in[0]), *w = gt_graph_desc(g, n->in[1]);
+	return 2.0 * (double)x->dim[0] * (double)gt_tdesc_count(w);
+}
+
+static double linear_dw_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	const struct gt_tdesc *dy = gt_graph_desc(g, n->in[0]), *x = gt_graph_desc(g, n->in[1]);
+	return 2.0 * (double)dy->dim[0] * (double)dy->dim[1] * (double)x->dim[1];
+}
+
+static const struct gt_attr_def linear_attrs[] = {
+	GT_KEY(gt_attr_linear, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output features"),
+	GT_KEY(gt_attr_linear, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add a learned bias"),
+	GT_KEYS_END,
+};
+
+const struct gt_op gt_row_linear = {
+	.code = GT_OP_LINEAR,
+	.help = "fully connected layer, y = x W^T + b; takes [batch, features]",
+	.flags = GT_OPF_LAYER,
+	.min_in = 1,
+	.max_in = 1,
+	.attrs = linear_attrs,
+	.attr_size = sizeof(struct gt_attr_linear),
+	.infer = linear_infer,
+	.gradient = linear_gradient,
+	.flops = linear_flops,
+};
+
+const struct gt_op gt_row_linear_dx = {.code = GT_OP_LINEAR_DX, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_flops};
+const struct gt_op gt_row_linear_dw = {.code = GT_OP_LINEAR_DW, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_dw_flops};

@@ -1,0 +1,109 @@
+/* Shapes and joins: flatten, add, identity. */
+#include "ir/rows.h"
+
+static enum gt_code flatten_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	gt_vid y;
+	int64_t rest = gt_tdesc_count(&x) / x.dim[0];
+	struct gt_tdesc d = gt_tdesc_make(x.dtype, 2, (int64_t[]){x.dim[0], rest}, true);
+	return gt_graph_output(g, n, NULL, &d, &y, err);
+}
+
+static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
+{
+	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
+}
+
+/* The order of elements in NHWC is PyTorch's where there is one channel or one pixel. */
+static bool same_order(const struct gt_tdesc *d)
+{
+	return d->rank == 2 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;
+}
+
+static bool flatten_alias(const struct gt_graph *g, const struct gt_node *n)
+{
+	return same_order(gt_graph_desc(g, n->in[0]));
+}
+
+static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
+{
+	return same_order(gt_graph_desc(g, n->out[0]));
+}
+
+static double no_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	(void)g, (void)n;
+	return 0;
+}
+
+const struct gt_op gt_row_flatten = {
+	.code = GT_OP_FLATTEN,
+	.help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
+	.flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+	.min_in = 1,
+	.max_in = 1,
+	.infer = flatten_infer,
+	.gradient = flatten_gradient,
+	.alias = flatten_alias,
+	.flops = no_flops,
+};
+
+const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = no_flops};
+
+static bool always(const struct gt_graph *g, const struct gt_node *n)
+{
+	(void)g, (void)n;
+	return true;
+}
+
+/* The gradient of what only passes on is dy itself. */
+static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
+{
+	(void)g, (void)err;
+	for (int i = 0; i < n->ndata; i++)
+		if (want[i])
+			dx[i] = dy;
+	return GT_OK;
+}
+
+const struct gt_op gt_row_identity = {
+	.code = GT_OP_IDENTITY,
+	.help = "passes its input on",
+	.flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+	.min_in = 1,
+	.max_in = 1,
+	.infer = gt_infer_same,
+	.gradient = pass_gradient,
+	.alias = always,
+	.flops = no_flops,
+};
+
+static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_tdesc *first = gt_graph_desc(g, n->in[0]);
+	for (int i = 1; i < n->ndata; i++) {
+		const struct gt_tdesc *x = gt_graph_desc(g, n->in[i]);
+		char a[96], b[96];
+		if (!gt_tdesc_same_shape(x, first))
+			return gt_fail(err, GT_ECONFIG, "expected inputs of one shape, got %s from \"%s\" and %s from \"%s\"", gt_tdesc_text(first, a, sizeof a),
+			               g->values[n->in[0]].name, gt_tdesc_text(x, b, sizeof b), g->values[n->in[i]].name);
+	}
+	return gt_infer_same(g, n, err);
+}
+
+static double add_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) * (n->nin - 1);
+}
+
+const struct gt_op gt_row_add = {
+	.code = GT_OP_ADD,
+	.help = "sum of two to eight inputs of one shape",
+	.flags = GT_OPF_LAYER | GT_OPF_INPLACE,
+	.min_in = 2,
+	.max_in = GT_MAX_LAYER_IN,
+	.infer = same_shapes_infer,
+	.gradient = pass_gradient,
+	.flops = add_flops,
+};

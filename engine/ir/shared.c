@@ -1,0 +1,77 @@
+/* What the families of rows share. */
+#include "ir/rows.h"
+
+enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err)
+{
+	const struct gt_tdesc *x = gt_graph_desc(g, n->in[0]);
+	char buf[96];
+	if (x->rank == rank)
+		return GT_OK;
+	gt_tdesc_text(x, buf, sizeof buf);
+	if (rank == 2)
+		return gt_fail(err, GT_ECONFIG, "expected an input of [batch, features], got %s: put a layer of type \"flatten\" before it", buf);
+	return gt_fail(err, GT_ECONFIG, "expected an input of [batch, channels, height, width], got %s", buf);
+}
+
+enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	gt_vid y;
+	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	return gt_graph_output(g, n, NULL, &d, &y, err);
+}
+
+enum gt_code gt_backward_node(struct gt_graph *g, const struct gt_node *n, enum gt_opcode code, gt_vid dy, struct gt_node **out,
+                              struct gt_err *err)
+{
+	GT_TRY(gt_graph_node(g, code, n->name, n->attr, out, err));
+	gt_node_input(*out, dy);
+	(*out)->ndata = 1;
+	return GT_OK;
+}
+
+enum gt_code gt_gradient_unary(GT_GRADIENT_ARGS, enum gt_opcode code, gt_vid other)
+{
+	struct gt_node *b;
+	if (!want[0])
+		return GT_OK;
+	GT_TRY(gt_backward_node(g, n, code, dy, &b, err));
+	if (other >= 0) {
+		gt_node_input(b, other);
+		b->ndata = 2;
+	}
+	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	return gt_graph_output(g, b, "dx", &d, &dx[0], err);
+}
+
+struct gt_init gt_init_weight_default(int64_t fan_in)
+{
+	/* torch.nn.init: calculate_gain('leaky_relu', sqrt(5)), std, bound; the last bit depends on the order. */
+	double a = sqrt(5.0), gain = sqrt(2.0 / (1.0 + a * a)), std = gain / sqrt((double)fan_in);
+	return (struct gt_init){GT_INIT_UNIFORM, sqrt(3.0) * std};
+}
+
+struct gt_init gt_init_bias_default(int64_t fan_in)
+{
+	return (struct gt_init){GT_INIT_UNIFORM, 1.0 / sqrt((double)fan_in)};
+}
+
+/* Weights first: x dies there, before dx needs memory, and an all-reduce may start earlier. */
+enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw)
+{
+	struct gt_node *b;
+	gt_vid x = n->in[0], w = n->in[1], bias = n->in[2];
+	if (gt_graph_learns(g, w)) {
+		GT_TRY(gt_backward_node(g, n, code_dw, dy, &b, err));
+		gt_node_input(b, x);
+		b->ndata = 2;
+		GT_TRY(gt_graph_grad(g, b, w, err));
+		GT_TRY(gt_graph_grad(g, b, bias, err));
+	}
+	if (want[0]) {
+		GT_TRY(gt_backward_node(g, n, code_dx, dy, &b, err));
+		gt_node_input(b, w);
+		struct gt_tdesc d = *gt_graph_desc(g, x);
+		GT_TRY(gt_graph_output(g, b, "dx", &d, &dx[0], err));
+	}
+	return GT_OK;
+}

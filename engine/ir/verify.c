@@ -1,0 +1,76 @@
+/* Invariants of a graph. A violation is a bug of ours. */
+#include "ir/rows.h"
+
+static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_err *err)
+{
+	const struct gt_value *v = &g->values[id];
+	bool owned = v->kind == GT_V_PARAM || v->kind == GT_V_WORK || v->kind == GT_V_BUFFER || v->kind == GT_V_GRAD;
+	if (!v->name || v->desc.rank > GT_MAX_RANK || v->desc.dtype >= GT_DTYPE_COUNT)
+		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) has no name or no description", id, v->name ? v->name : "?");
+	for (int i = 0; i < v->desc.rank; i++)
+		if (v->desc.dim[i] < 1)
+			return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s): dimension %d is %lld", id, v->name, i, (long long)v->desc.dim[i]);
+	if (owned != (v->param >= 0) || v->param >= g->nparams)
+		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) of kind %d names parameter %d", id, v->name, v->kind, v->param);
+	if ((v->producer >= 0) != (v->kind == GT_V_ACT || v->kind == GT_V_GRAD || v->kind == GT_V_METRICS) || v->producer >= g->nnodes)
+		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) of kind %d has producer %d", id, v->name, v->kind, v->producer);
+	return GT_OK;
+}
+
+static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, struct gt_err *err)
+{
+	const struct gt_node *n = &g->nodes[i];
+	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (n->op->attr_size && !n->attr))
+		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
+	if (n->nin < 1 || n->nin > GT_MAX_IO || n->nout < 1 || n->nout > GT_MAX_IO || n->ndata < 1 || n->ndata > n->nin)
+		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata, n->nout);
+	for (int k = 0; k < n->nin; k++) {
+		gt_vid v = n->in[k];
+		if (v < -1 || v >= g->nvalues || (v == -1 && k < n->ndata))
+			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s): input %d is value %d", i, n->name, k, v);
+		if (v >= 0 && g->values[v].producer >= 0 && !made[v])
+			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) uses value %d (%s) before it is made", i, n->name, v, g->values[v].name);
+	}
+	for (int k = 0; k < n->nout; k++) {
+		gt_vid v = n->out[k];
+		if (v == -1)
+			continue;
+		if (v < 0 || v >= g->nvalues || g->values[v].producer != i || made[v])
+			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s): output %d is value %d, which another node makes", i, n->name, k, v);
+		made[v] = true;
+	}
+	return GT_OK;
+}
+
+static enum gt_code check_param(const struct gt_graph *g, int i, bool differentiated, struct gt_err *err)
+{
+	const struct gt_param *p = &g->params[i];
+	bool learned = p->cls != GT_PARAM_BUFFER && !p->frozen;
+	bool half = p->cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
+	if (!p->name || !p->layer || p->value < 0 || g->values[p->value].param != i || !gt_tdesc_equal(&g->values[p->value].desc, &p->desc))
+		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) and its value differ", i, p->name ? p->name : "?");
+	if ((p->work >= 0) != half || (half && (g->values[p->work].desc.dtype != g->compute || g->values[p->work].kind != GT_V_WORK)))
+		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s): wrong work copy", i, p->name);
+	if ((p->grad >= 0) != (learned && differentiated))
+		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) has %s gradient", i, p->name, p->grad >= 0 ? "a" : "no");
+	if (p->grad >= 0 && (g->values[p->grad].kind != GT_V_GRAD || !gt_tdesc_equal(&g->values[p->grad].desc, &p->desc)))
+		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s): its gradient has another shape or type", i, p->name);
+	return GT_OK;
+}
+
+enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err)
+{
+	bool *made, differentiated = false;
+	if (g->input < 0 || g->output < 0 || g->output >= g->nvalues || (g->metrics >= 0) != (g->target >= 0))
+		return gt_fail(err, GT_EINTERNAL, "verify: input %d, output %d, target %d, metrics %d", g->input, g->output, g->target, g->metrics);
+	GT_NEW(made, g->arena, g->nvalues + 1, err);
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		GT_TRY(check_value(g, v, err));
+	for (int i = 0; i < g->nnodes; i++) {
+		GT_TRY(check_node(g, i, made, err));
+		differentiated |= g->nodes[i].backward;
+	}
+	for (int i = 0; i < g->nparams; i++)
+		GT_TRY(check_param(g, i, differentiated, err));
+	return GT_OK;
+}

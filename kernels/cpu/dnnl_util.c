@@ -142,8 +142,10 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_de
 	}
 	for (int i = 1; i < d->rank; i++)
 		strides[i + g] = s[i];
-	if (dnnl_memory_desc_init_by_strides(md, n, dims, t, strides) != dnnl_success)
-		return gt_fail(err, GT_EINTERNAL, "oneDNN refuses a layout");
+	/* Dense first, our strides after: oneDNN checks strides that it is given against dimensions that are not blocked. */
+	if (dnnl_memory_desc_init_by_strides(md, n, dims, t, NULL) != dnnl_success)
+		return gt_fail(err, GT_EINTERNAL, "oneDNN refuses a shape");
+	memcpy(md->format_desc.blocking.strides, strides, sizeof *strides * (size_t)n);
 	md->format_desc.blocking.inner_nblks = l->nblk;
 	for (int b = 0; b < l->nblk; b++) {
 		int k = l->blk_dim[b];

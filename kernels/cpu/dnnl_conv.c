@@ -1,0 +1,228 @@
+/* Convolutions, and linear layers where gemm_small.c does not take them: oneDNN's convolution and inner product. Both have the same
+ * shape of work: source, weights, bias, destination, and three primitives.
+ *
+ * The forward call lets oneDNN choose the layout of the weights, and that becomes the layout of the parameter. A gradient's primitive
+ * may want another one: then the weights are reordered inside the call, which costs little beside the convolution itself. */
+#include "cpu/dnnl_util.h"
+#include <stdio.h>
+#include <string.h>
+
+enum pass { FWD, DX, DW };
+
+struct job {
+	struct gt_dev *dev;
+	const struct gt_opcall *call;
+	enum pass pass;
+	const struct gt_attr_conv2d *conv; /* NULL: linear */
+	int64_t groups;
+	int act;
+	const struct gt_tdesc *x, *y, *b;
+	struct gt_tdesc *w;
+	dnnl_memory_desc_t mx, my, mb;
+};
+
+/* The primitive of a pass with weights as mw says. GT_OK with *pd = NULL where oneDNN has none. */
+static enum gt_code make_pd(const struct job *j, enum pass pass, const dnnl_memory_desc_t *mw, dnnl_primitive_desc_t hint,
+                            dnnl_primitive_desc_t *pd, struct gt_err *err)
+{
+	const dnnl_memory_desc_t *mb = j->b ? &j->mb : NULL;
+	dnnl_primitive_attr_t attr;
+	dnnl_status_t st;
+	*pd = NULL;
+	if (j->conv) {
+		const struct gt_attr_conv2d *c = j->conv;
+		dnnl_dims_t s = {c->stride[0], c->stride[1]}, p = {c->padding[0], c->padding[1]}, d = {c->dilation[0] - 1, c->dilation[1] - 1};
+		dnnl_convolution_desc_t desc;
+		if (pass == FWD)
+			st = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &j->mx, mw, mb, &j->my, s, d, p, p);
+		else if (pass == DX)
+			st = dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &j->mx, mw, &j->my, s, d, p, p);
+		else
+			st = dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &j->mx, mw, mb, &j->my, s, d, p, p);
+		GT_TRY(gt_dnnl_check(st, j->call, "convolution", err));
+		GT_TRY(gt_dnnl_attr(&attr, pass == FWD ? j->act : GT_ACT_NONE, err));
+		st = dnnl_primitive_desc_create(pd, &desc, attr, gt_dnnl_engine(j->dev), hint);
+	} else {
+		dnnl_inner_product_desc_t desc;
+		if (pass == FWD)
+			st = dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &j->mx, mw, mb, &j->my);
+		else if (pass == DX)
+			st = dnnl_inner_product_backward_data_desc_init(&desc, &j->mx, mw, &j->my);
+		else
+			st = dnnl_inner_product_backward_weights_desc_init(&desc, &j->mx, mw, mb, &j->my);
+		GT_TRY(gt_dnnl_check(st, j->call, "inner product", err));
+		GT_TRY(gt_dnnl_attr(&attr, pass == FWD ? j->act : GT_ACT_NONE, err));
+		st = dnnl_primitive_desc_create(pd, &desc, attr, gt_dnnl_engine(j->dev), hint);
+	}
+	dnnl_primitive_attr_destroy(attr);
+	if (st == dnnl_unimplemented)
+		return GT_OK;
+	return gt_dnnl_check(st, j->call, "primitive", err);
+}
+
+/* The pass with weights as mw says, its hint made on the way. */
+static enum gt_code pass_pd(const struct job *j, const dnnl_memory_desc_t *mw, dnnl_primitive_desc_t *pd, struct gt_err *err)
+{
+	dnnl_primitive_desc_t hint;
+	dnnl_memory_desc_t any;
+	struct gt_tdesc w = *j->w;
+	enum gt_code code;
+	if (j->pass == FWD)
+		return make_pd(j, FWD, mw, NULL, pd, err);
+	w.dtype = j->x->dtype; /* that of dw is f32 */
+	gt_dnnl_md_any(&w, j->groups, &any);
+	*pd = NULL;
+	GT_TRY(make_pd(j, FWD, &any, NULL, &hint, err));
+	if (!hint)
+		return GT_OK;
+	code = make_pd(j, j->pass, mw, hint, pd, err);
+	dnnl_primitive_desc_destroy(hint);
+	return code;
+}
+
+static const dnnl_memory_desc_t *weights_md(const struct job *j, dnnl_primitive_desc_t pd)
+{
+	return dnnl_primitive_desc_query_md(pd, j->pass == DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+}
+
+/* Chooses the primitive. *mine: the parameter's layout; the primitive's own is weights_md(*pd). */
+static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, dnnl_memory_desc_t *mine, struct gt_err *err)
+{
+	dnnl_memory_desc_t any;
+	dnnl_primitive_desc_t given;
+	gt_dnnl_md_any(j->w, j->groups, &any);
+	GT_TRY(pass_pd(j, &any, pd, err));
+	if (!*pd)
+		return gt_cpu_refuse(j->call, err, "oneDNN has no implementation on this processor");
+	if (j->w->any) {
+		if (!gt_dnnl_layout(weights_md(j, *pd), j->w, j->groups, &j->w->layout))
+			j->w->layout = gt_tdesc_make(j->w->dtype, j->w->rank, j->w->dim, false).layout;
+		j->w->any = false;
+	}
+	GT_TRY(gt_dnnl_md(j->w, j->groups, mine, err));
+	if (dnnl_memory_desc_equal(mine, weights_md(j, *pd)))
+		return GT_OK;
+	/* The same implementation may take the given layout as well; another one would be slower than a reorder. */
+	GT_TRY(pass_pd(j, mine, &given, err));
+	if (given && !strcmp(gt_dnnl_impl(given), gt_dnnl_impl(*pd)) && !gt_dnnl_slow(given)) {
+		dnnl_primitive_desc_destroy(*pd);
+		*pd = given;
+	} else if (given) {
+		dnnl_primitive_desc_destroy(given);
+	}
+	return GT_OK;
+}
+
+static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *mine, struct gt_err *err)
+{
+	struct gt_dev *dev = j->dev;
+	const struct gt_opcall *call = j->call;
+	dnnl_memory_desc_t theirs = *weights_md(j, pd);
+	bool same = dnnl_memory_desc_equal(&theirs, mine);
+	dnnl_memory_t x, y, w, own, b = NULL;
+	enum gt_code code;
+	snprintf(k->text, sizeof k->text, "%s%s%s", gt_dnnl_impl(pd), same ? "" : "+reorder", call->accumulate ? "+sum" : "");
+#define TRY(expr)                       \
+	if ((code = (expr)) != GT_OK) {     \
+		dnnl_primitive_desc_destroy(pd); \
+		return code;                    \
+	}
+	if (j->pass == FWD) {
+		TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_IN, 0, &x, err));
+		TRY(gt_dnnl_tensor_add(dev, k, mine, GT_DNNL_IN, 1, &own, err));
+		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_OUT, 0, &y, err));
+		if (j->b)
+			TRY(gt_dnnl_tensor_add(dev, k, &j->mb, GT_DNNL_IN, 2, &b, err));
+		w = own;
+		if (!same) {
+			TRY(gt_dnnl_tensor_add(dev, k, &theirs, GT_DNNL_SCRATCH, 0, &w, err));
+			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
+		}
+		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b}};
+		return gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err);
+	}
+	if (j->pass == DX) {
+		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_IN, 0, &y, err));
+		TRY(gt_dnnl_tensor_add(dev, k, mine, GT_DNNL_IN, 1, &own, err));
+		TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_OUT, 0, &x, err));
+		w = own;
+		if (!same) {
+			TRY(gt_dnnl_tensor_add(dev, k, &theirs, GT_DNNL_SCRATCH, 0, &w, err));
+			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
+		}
+		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}};
+		return gt_dnnl_step_add(dev, k, pd, args, 3, err);
+	}
+	bool sum_w = call->accumulate & 1, sum_b = j->b && (call->accumulate & 2);
+	TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_IN, 0, &y, err));
+	TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_IN, 1, &x, err));
+	TRY(gt_dnnl_tensor_add(dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, &own, err));
+	w = own;
+	if (!same)
+		TRY(gt_dnnl_tensor_add(dev, k, &theirs, GT_DNNL_SCRATCH, 0, &w, err));
+	if (j->b)
+		TRY(gt_dnnl_tensor_add(dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, &b, err));
+#undef TRY
+	dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_WEIGHTS, w}, {DNNL_ARG_DIFF_BIAS, b}};
+	GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
+	if (!same)
+		GT_TRY(gt_dnnl_reorder_add(dev, k, w, own, err));
+	if (sum_w)
+		GT_TRY(gt_dnnl_sum_add(k, 0, own, gt_tdesc_padded(j->w), err));
+	if (sum_b)
+		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(j->b), err));
+	return GT_OK;
+}
+
+static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_opcall *call = j->call;
+	dnnl_memory_desc_t mine;
+	dnnl_primitive_desc_t pd;
+	struct gt_dnnl_kernel *k;
+	enum gt_code code;
+	switch (j->pass) {
+	case FWD:
+		j->x = call->in[0], j->w = call->in[1], j->b = call->nin > 2 ? call->in[2] : NULL, j->y = call->out[0];
+		break;
+	case DX:
+		j->y = call->in[0], j->w = call->in[1], j->x = call->out[0];
+		break;
+	case DW:
+		j->y = call->in[0], j->x = call->in[1], j->w = call->out[0], j->b = call->nout > 1 ? call->out[1] : NULL;
+		break;
+	}
+	if (j->x->dtype != GT_F32 && j->x->dtype != GT_BF16)
+		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
+	GT_TRY(gt_dnnl_md(j->x, 1, &j->mx, err));
+	GT_TRY(gt_dnnl_md(j->y, 1, &j->my, err));
+	if (j->b)
+		GT_TRY(gt_dnnl_md(j->b, 1, &j->mb, err));
+	GT_TRY(choose(j, &pd, &mine, err));
+	if ((code = gt_dnnl_kernel_make(&k, err)) != GT_OK) {
+		dnnl_primitive_desc_destroy(pd);
+		return code;
+	}
+	if ((code = build(j, k, pd, &mine, err)) != GT_OK) {
+		gt_dnnl_kernel_release(&k->head);
+		return code;
+	}
+	*out = &k->head;
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_conv2d *a = call->attr;
+	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
+	j.pass = call->code == GT_OP_CONV2D ? FWD : call->code == GT_OP_CONV2D_DX ? DX : DW;
+	return prepare(&j, out, err);
+}
+
+enum gt_code gt_dnnl_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_linear *a = call->attr;
+	struct job j = {.dev = dev, .call = call, .groups = 1, .act = a->act};
+	j.pass = call->code == GT_OP_LINEAR ? FWD : call->code == GT_OP_LINEAR_DX ? DX : DW;
+	return prepare(&j, out, err);
+}

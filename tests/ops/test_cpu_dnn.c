@@ -1,0 +1,263 @@
+/* The CPU backend's linear, convolution, pooling, batchnorm and gather against loops in double. */
+#include "cpu_case.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Error bound of a sum of K products in f32, relative to the sum of their magnitudes: K*2^-24 can never be exceeded, roundings
+ * that average out stay near sqrt(K)*2^-24; eight roundings are allowed on top, for the parts that threads and blocks add. */
+static double sum_tol(double k)
+{
+	return (8 + 2 * sqrt(k)) * 0x1p-24;
+}
+
+static void need_mag(struct tens *t)
+{
+	t->mag = calloc((size_t)gt_tdesc_count(&t->d), sizeof *t->mag);
+}
+
+/* ---- linear ------------------------------------------------------------------------------------------------------------------ */
+static void linear_case(int64_t n, int64_t in, int64_t out, enum gt_dtype t, bool bias, int act)
+{
+	struct gt_attr_linear attr = {.out = out, .bias = bias, .act = act};
+	struct tens *x = tens_new(t, DIMS(n, in)), *w = tens_weights(t, DIMS(out, in)), *b = bias ? tens_new(GT_F32, DIMS(out)) : NULL;
+	struct tens *y = tens_new(t, DIMS(n, out)), *want = tens_new(t, DIMS(n, out));
+	tens_random(x, 1, -1, 1);
+	tens_random(w, 2, -1, 1);
+	if (b)
+		tens_random(b, 3, -1, 1);
+	need_mag(want);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t o = 0; o < out; o++) {
+			double s = b ? b->v[o] : 0, m = fabs(s);
+			for (int64_t k = 0; k < in; k++) {
+				s += x->v[i * in + k] * w->v[o * in + k];
+				m += fabs(x->v[i * in + k] * w->v[o * in + k]);
+			}
+			want->v[i * out + o] = act && s < 0 ? 0 : s;
+			want->mag[i * out + o] = m;
+		}
+	struct op_case c = {.code = GT_OP_LINEAR, .attr = &attr, .in = {x, w, b}, .nin = 3, .out = {y}, .nout = 1};
+	if (op_run(&c))
+		TENS_CHECK(y, want, sum_tol((double)in));
+	CHECK_MSG(!w->d.any, "the forward call left the layout of the weights open");
+
+	struct tens *dy = tens_new(t, DIMS(n, out)), *dx = tens_new(t, DIMS(n, in)), *wdx = tens_new(t, DIMS(n, in));
+	tens_random(dy, 4, -1, 1);
+	need_mag(wdx);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t o = 0; o < out; o++)
+			for (int64_t k = 0; k < in; k++) {
+				double p = dy->v[i * out + o] * w->v[o * in + k];
+				wdx->v[i * in + k] += p;
+				wdx->mag[i * in + k] += fabs(p);
+			}
+	c = (struct op_case){.code = GT_OP_LINEAR_DX, .attr = &attr, .in = {dy, w}, .nin = 2, .out = {dx}, .nout = 1};
+	if (op_run(&c))
+		TENS_CHECK(dx, wdx, sum_tol((double)out));
+
+	/* Overwriting, then adding to what is there. */
+	for (int add = 0; add < 2; add++) {
+		struct tens *dw = tens_weights(GT_F32, DIMS(out, in)), *wdw = tens_new(GT_F32, DIMS(out, in));
+		struct tens *db = bias ? tens_new(GT_F32, DIMS(out)) : NULL, *wdb = tens_new(GT_F32, DIMS(out));
+		dw->d.any = false;
+		dw->d.layout = w->d.layout;
+		need_mag(wdw);
+		need_mag(wdb);
+		tens_random(dw, 5, -1, 1);
+		if (db)
+			tens_random(db, 6, -1, 1);
+		for (int64_t i = 0; add && i < out * in; i++)
+			wdw->mag[i] = fabs(wdw->v[i] = dw->v[i]);
+		for (int64_t i = 0; add && db && i < out; i++)
+			wdb->mag[i] = fabs(wdb->v[i] = db->v[i]);
+		for (int64_t i = 0; i < n; i++)
+			for (int64_t o = 0; o < out; o++) {
+				for (int64_t k = 0; k < in; k++) {
+					double p = dy->v[i * out + o] * x->v[i * in + k];
+					wdw->v[o * in + k] += p;
+					wdw->mag[o * in + k] += fabs(p);
+				}
+				wdb->v[o] += dy->v[i * out + o];
+				wdb->mag[o] += fabs(dy->v[i * out + o]);
+			}
+		c = (struct op_case){.code = GT_OP_LINEAR_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
+		if (op_run(&c)) {
+			TENS_CHECK(dw, wdw, sum_tol((double)n));
+			if (db)
+				TENS_CHECK(db, wdb, sum_tol((double)n));
+		}
+		tens_free(dw), tens_free(wdw), tens_free(db), tens_free(wdb);
+	}
+	tens_free(x), tens_free(w), tens_free(b), tens_free(y), tens_free(want), tens_free(dy), tens_free(dx), tens_free(wdx);
+}
+
+static const int64_t linear_shapes[][3] = {{32, 784, 512}, {32, 512, 10}, {1, 784, 33}, {7, 5, 3}, {1, 1, 1}, {128, 100, 64}, {17, 300, 129},
+	{64, 512, 512}, {32, 17, 31}, {33, 48, 16}, {200, 20, 50}, {16, 1024, 10}, {31, 65, 257}};
+
+TEST(linear_f32)
+{
+	for (size_t i = 0; i < sizeof linear_shapes / sizeof *linear_shapes; i++)
+		linear_case(linear_shapes[i][0], linear_shapes[i][1], linear_shapes[i][2], GT_F32, i % 3 != 1, i % 2);
+}
+
+TEST(linear_bf16)
+{
+	for (size_t i = 0; i < sizeof linear_shapes / sizeof *linear_shapes; i++)
+		linear_case(linear_shapes[i][0], linear_shapes[i][1], linear_shapes[i][2], GT_BF16, i % 3 != 1, i % 2);
+}
+
+/* ---- convolution ------------------------------------------------------------------------------------------------------------- */
+struct conv_shape {
+	int64_t n, c, h, w, o, k[2], s[2], p[2], d[2], g;
+	bool bias;
+	int act;
+};
+
+struct conv_ref {
+	const struct conv_shape *c;
+	int64_t oh, ow, cg, og;
+};
+
+typedef void conv_visit(int64_t x, int64_t w, int64_t y, void *arg);
+
+/* Calls for every (input element, weight, output element) that meet. */
+static void conv_each(const struct conv_ref *r, conv_visit *visit, void *arg)
+{
+	const struct conv_shape *c = r->c;
+	for (int64_t n = 0; n < c->n; n++)
+		for (int64_t o = 0; o < c->o; o++)
+			for (int64_t i = 0; i < r->cg; i++)
+				for (int64_t a = 0; a < c->k[0]; a++)
+					for (int64_t b = 0; b < c->k[1]; b++)
+						for (int64_t y = 0; y < r->oh; y++)
+							for (int64_t x = 0; x < r->ow; x++) {
+								int64_t ih = y * c->s[0] - c->p[0] + a * c->d[0], iw = x * c->s[1] - c->p[1] + b * c->d[1];
+								if (ih < 0 || ih >= c->h || iw < 0 || iw >= c->w)
+									continue;
+								visit(((n * c->c + o / r->og * r->cg + i) * c->h + ih) * c->w + iw, ((o * r->cg + i) * c->k[0] + a) * c->k[1] + b,
+								      ((n * c->o + o) * r->oh + y) * r->ow + x, arg);
+							}
+}
+
+struct conv_sum {
+	const double *a, *b;
+	int from; /* 0: y += x*w, 1: x += y*w, 2: w += y*x */
+	struct tens *to;
+};
+
+static void conv_add(int64_t x, int64_t w, int64_t y, void *arg)
+{
+	struct conv_sum *s = arg;
+	int64_t to = s->from == 0 ? y : s->from == 1 ? x : w, a = s->from == 0 ? x : y, b = s->from == 2 ? x : w;
+	double p = s->a[a] * s->b[b];
+	s->to->v[to] += p;
+	s->to->mag[to] += fabs(p);
+}
+
+static void conv_case(const struct conv_shape *c, enum gt_dtype t)
+{
+	struct gt_attr_conv2d attr = {.out = c->o, .kernel = {c->k[0], c->k[1]}, .stride = {c->s[0], c->s[1]}, .padding = {c->p[0], c->p[1]},
+		.dilation = {c->d[0], c->d[1]}, .groups = c->g, .bias = c->bias, .act = c->act};
+	struct conv_ref r = {.c = c, .oh = (c->h + 2 * c->p[0] - c->d[0] * (c->k[0] - 1) - 1) / c->s[0] + 1,
+		.ow = (c->w + 2 * c->p[1] - c->d[1] * (c->k[1] - 1) - 1) / c->s[1] + 1, .cg = c->c / c->g, .og = c->o / c->g};
+	struct tens *x = tens_new(t, DIMS(c->n, c->c, c->h, c->w)), *w = tens_weights(t, DIMS(c->o, r.cg, c->k[0], c->k[1]));
+	struct tens *b = c->bias ? tens_new(GT_F32, DIMS(c->o)) : NULL, *y = tens_new(t, DIMS(c->n, c->o, r.oh, r.ow));
+	struct tens *wy = tens_new(t, DIMS(c->n, c->o, r.oh, r.ow));
+	tens_random(x, 1, -1, 1);
+	tens_random(w, 2, -1, 1);
+	need_mag(wy);
+	if (b)
+		tens_random(b, 3, -1, 1);
+	conv_each(&r, conv_add, &(struct conv_sum){.a = x->v, .b = w->v, .from = 0, .to = wy});
+	for (int64_t i = 0; i < gt_tdesc_count(&wy->d); i++) {
+		double v = b ? b->v[i / (r.oh * r.ow) % c->o] : 0;
+		wy->v[i] += v;
+		wy->mag[i] += fabs(v);
+		if (c->act && wy->v[i] < 0)
+			wy->v[i] = 0;
+	}
+	double taps = (double)(r.cg * c->k[0] * c->k[1]);
+	struct op_case k = {.code = GT_OP_CONV2D, .attr = &attr, .in = {x, w, b}, .nin = 3, .out = {y}, .nout = 1};
+	if (op_run(&k))
+		TENS_CHECK(y, wy, sum_tol(taps));
+	if (getenv("GTRAIN_TEST_VERBOSE"))
+		printf("# fwd %s n%d c%d o%d k%d g%d: %s\n", gt_dtype_name(t), (int)c->n, (int)c->c, (int)c->o, (int)c->k[0], (int)c->g, k.describe);
+
+	struct tens *dy = tens_new(t, DIMS(c->n, c->o, r.oh, r.ow)), *dx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
+	struct tens *wdx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
+	tens_random(dy, 4, -1, 1);
+	need_mag(wdx);
+	conv_each(&r, conv_add, &(struct conv_sum){.a = dy->v, .b = w->v, .from = 1, .to = wdx});
+	k = (struct op_case){.code = GT_OP_CONV2D_DX, .attr = &attr, .in = {dy, w}, .nin = 2, .out = {dx}, .nout = 1};
+	if (op_run(&k))
+		TENS_CHECK(dx, wdx, sum_tol((double)(r.og * c->k[0] * c->k[1])));
+	if (getenv("GTRAIN_TEST_VERBOSE"))
+		printf("# dx: %s\n", k.describe);
+
+	for (int add = 0; add < 2; add++) {
+		struct tens *dw = tens_weights(GT_F32, DIMS(c->o, r.cg, c->k[0], c->k[1])), *wdw = tens_new(GT_F32, DIMS(c->o, r.cg, c->k[0], c->k[1]));
+		struct tens *db = c->bias ? tens_new(GT_F32, DIMS(c->o)) : NULL, *wdb = tens_new(GT_F32, DIMS(c->o));
+		dw->d.any = false;
+		dw->d.layout = w->d.layout;
+		need_mag(wdw);
+		need_mag(wdb);
+		tens_random(dw, 5, -1, 1);
+		if (db)
+			tens_random(db, 6, -1, 1);
+		for (int64_t i = 0; add && i < gt_tdesc_count(&dw->d); i++)
+			wdw->mag[i] = fabs(wdw->v[i] = dw->v[i]);
+		for (int64_t i = 0; add && db && i < c->o; i++)
+			wdb->mag[i] = fabs(wdb->v[i] = db->v[i]);
+		conv_each(&r, conv_add, &(struct conv_sum){.a = dy->v, .b = x->v, .from = 2, .to = wdw});
+		for (int64_t i = 0; i < gt_tdesc_count(&dy->d); i++) {
+			int64_t o = i / (r.oh * r.ow) % c->o;
+			wdb->v[o] += dy->v[i];
+			wdb->mag[o] += fabs(dy->v[i]);
+		}
+		k = (struct op_case){.code = GT_OP_CONV2D_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
+		if (op_run(&k)) {
+			TENS_CHECK(dw, wdw, sum_tol((double)(c->n * r.oh * r.ow)));
+			if (db)
+				TENS_CHECK(db, wdb, sum_tol((double)(c->n * r.oh * r.ow)));
+		}
+		if (getenv("GTRAIN_TEST_VERBOSE"))
+			printf("# dw: %s\n", k.describe);
+		tens_free(dw), tens_free(wdw), tens_free(db), tens_free(wdb);
+	}
+	tens_free(x), tens_free(w), tens_free(b), tens_free(y), tens_free(wy), tens_free(dy), tens_free(dx), tens_free(wdx);
+}
+
+static const struct conv_shape conv_shapes[] = {
+	/* n, c, h, w, o, kernel, stride, padding, dilation, groups, bias, act */
+	{4, 64, 8, 8, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, false, 0},
+	{2, 3, 16, 16, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, true, 1},
+	{3, 1, 28, 28, 6, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1, true, 0},
+	{1, 16, 14, 14, 16, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, false, 0},
+	{2, 64, 8, 8, 128, {1, 1}, {2, 2}, {0, 0}, {1, 1}, 1, false, 0},
+	{2, 32, 7, 9, 48, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, true, 1},
+	{2, 5, 9, 7, 7, {3, 2}, {2, 1}, {1, 0}, {1, 1}, 1, true, 0},
+	{1, 10, 12, 12, 20, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 1, false, 0},
+	{2, 16, 10, 10, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 4, true, 0},
+	{2, 32, 8, 8, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32, true, 1},
+	{2, 20, 8, 8, 20, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 20, false, 0},
+	{2, 12, 6, 6, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 3, true, 0},
+	{2, 8, 6, 6, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8, false, 0},
+	{2, 64, 6, 6, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, false, 0},
+	{1, 1, 5, 5, 1, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1, true, 0},
+	{2, 24, 11, 11, 40, {7, 7}, {3, 3}, {3, 3}, {1, 1}, 1, false, 1},
+};
+
+TEST(conv_f32)
+{
+	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)
+		conv_case(&conv_shapes[i], GT_F32);
+}
+
+TEST(conv_bf16)
+{
+	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)
+		conv_case(&conv_shapes[i], GT_BF16);
+}
+
+RUN_TESTS()

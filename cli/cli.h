@@ -1,0 +1,172 @@
+/* The command line: one row a command, one row an option. The rows drive parsing, `-h`, and the completions; tests/cli/ holds the
+ * manual to them. cli/ is the only room that prints or exits, and it sees of the engine only gtrain.h. */
+#ifndef GT_CLI_CLI_H
+#define GT_CLI_CLI_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "gtrain.h"
+
+/* What an operand or the argument of an option may be, for the completions. */
+enum gt_complete {
+	GT_COMPLETE_NONE,
+	GT_COMPLETE_CONFIG,     /* *.cfg */
+	GT_COMPLETE_DIR,
+	GT_COMPLETE_FILE,
+	GT_COMPLETE_CHECKPOINT, /* a run directory or a step-… directory */
+	GT_COMPLETE_KEY,        /* KEY=VALUE of the schema: `gtrain completion keys` */
+	GT_COMPLETE_DEVICE,     /* `gtrain completion devices` */
+	GT_COMPLETE_DATASET,    /* `gtrain completion datasets` */
+	GT_COMPLETE_COMMAND,
+	GT_COMPLETE_CHOICE      /* one of `choices` */
+};
+
+enum gt_option_kind {
+	GT_OPTION_FLAG,     /* bool */
+	GT_OPTION_STRING,   /* const char *; not empty */
+	GT_OPTION_CHOICE,   /* const char *, one of `choices` */
+	GT_OPTION_LIST,     /* struct gt_strlist: may be given again */
+	GT_OPTION_INT,      /* int64_t, min..max */
+	GT_OPTION_NPROC,    /* int64_t: 1..max, or `auto`, which is GT_NPROC_AUTO */
+	GT_OPTION_DURATION  /* double, seconds: 90, 90s, 15m, 1h30m, 2d */
+};
+
+#define GT_NPROC_AUTO (-1)
+
+struct gt_strlist {
+	const char **v;
+	int n;
+};
+
+/* Everything that the options of all commands set; zero where an option was not given. Strings point into argv. */
+struct gt_args {
+	bool json, quiet, verbose, no_progress, help, version;
+	const char *color;
+
+	struct gt_strlist sets;
+	bool dry_run, verify;
+	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
+	double time_limit;
+	int64_t nproc, world, rank, steps, top;
+
+	struct gt_strlist operands;
+};
+
+struct gt_option {
+	const char *name; /* without the dashes; NULL ends a table */
+	char letter;      /* 0: none */
+	enum gt_option_kind kind;
+	size_t offset;    /* into struct gt_args */
+	const char *arg;  /* name of the argument; NULL for a flag */
+	enum gt_complete complete;
+	const char *choices; /* "a|b|c" */
+	int64_t min, max;    /* INT */
+	const char *help;
+};
+
+struct gt_cli;
+
+struct gt_command {
+	const char *name;
+	const char *operands; /* as in the usage line: "CKPT FILE..." */
+	const char *summary;  /* half a sentence */
+	const char *about;    /* a paragraph for -h, wrapped by hand */
+	const char *example;
+	int min_operands, max_operands; /* max -1: any number */
+	enum gt_complete first, rest;   /* of the first operand and of the others */
+	const char *choices;            /* of the first, where it is a GT_COMPLETE_CHOICE */
+	const struct gt_option *options;
+	enum gt_code (*run)(struct gt_cli *cli, struct gt_err *err);
+};
+
+extern const struct gt_command *const gt_commands[];   /* NULL ends it; in the order of the help */
+extern const struct gt_option gt_global_options[];
+const struct gt_command *gt_command_find(const char *name); /* NULL: there is none */
+enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* GT_EUSAGE, with the nearest one */
+
+/* One invocation. Made in main(), handed to everybody. */
+struct gt_cli {
+	struct gt_arena *arena; /* for whatever lives as long as the process */
+	struct gt_args args;
+	const struct gt_command *command;
+	struct gt_json json;    /* for gt_out_json */
+	bool color_out, color_err;
+	bool animate;           /* a rewriting progress line on stderr */
+	bool utf8;
+	int out_errno;          /* of the first write to stdout that failed; 0: none */
+};
+
+/* ---- options.c: parsing. Errors are GT_EUSAGE: one line, with a suggestion where one is near ----------------------------- */
+/* Reads words[*pos..n) into args. command NULL: only global options, and stops at the first word that is none. */
+enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *command, char **words, int n, int *pos, struct gt_err *err);
+/* The nearest of candidates (n strings) to word, or NULL when none is near enough to be meant. */
+const char *gt_cli_nearest(const char *word, const char *const *candidates, int n);
+/* Seconds of "90", "90s", "15m", "1h30m", "2d"; negative: not a duration. */
+double gt_cli_duration_parse(const char *s);
+
+/* ---- help.c ------------------------------------------------------------------------------------------------------------- */
+void gt_help_program(struct gt_cli *cli);
+void gt_help_command(struct gt_cli *cli, const struct gt_command *c);
+
+/* ---- output.c: stdout and stderr ----------------------------------------------------------------------------------------- */
+void gt_output_init(struct gt_cli *cli); /* before the arguments are read: plain */
+void gt_output_style(struct gt_cli *cli); /* after: colours and animation as the terminal, the environment and the options say */
+/* Writes to stdout; a failure is kept in cli->out_errno and told at the end. */
+void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void gt_out_line(struct gt_cli *cli, const char *line); /* the line, a newline, and a flush */
+enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* cli->json as a line, and resets it */
+enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes; GT_EIO if anything was lost */
+/* A line on stderr. Control characters become '?': names come from files, and files may be hostile to terminals. */
+void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void gt_cli_warn(struct gt_cli *cli, const char *text);
+void gt_cli_complain(struct gt_cli *cli, const char *text); /* "gtrain: text" */
+
+enum gt_style { GT_STYLE_NONE, GT_STYLE_BOLD, GT_STYLE_DIM, GT_STYLE_RED, GT_STYLE_YELLOW, GT_STYLE_GREEN };
+const char *gt_style(bool color, enum gt_style s); /* the escape sequence, or "" without colour */
+/* Copies s into buf, control characters as '?'. Returns buf. */
+const char *gt_cli_printable(const char *s, char *buf, size_t size);
+
+/* ---- text_table.c: aligned columns on stdout ------------------------------------------------------------------------------ */
+struct gt_table {
+	struct gt_arena *arena; /* not owned */
+	const char *align;      /* one letter a column: l, r */
+	int cols, rows, cap;
+	struct gt_table_row *row;
+	bool no_memory;
+};
+void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align);
+void gt_table_head(struct gt_table *t, const char *const *cell); /* printed bold, and underlined by a rule */
+void gt_table_add(struct gt_table *t, const char *const *cell);  /* copies */
+void gt_table_rule(struct gt_table *t);
+enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
+
+/* ---- units.c: numbers for people. Each writes into buf (GT_UNITS bytes suffice) and returns it ------------------------------ */
+#define GT_UNITS 48
+const char *gt_units_count(char *buf, int64_t n);              /* 669,706 */
+const char *gt_units_bytes(char *buf, uint64_t n);             /* 2.55 MiB */
+const char *gt_units_si(char *buf, double v, const char *unit); /* 102.8 MFLOP */
+const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 05 s, 1 h 02 min */
+const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
+
+/* ---- shared by commands --------------------------------------------------------------------------------------------------- */
+double gt_cli_seconds(void); /* monotonic clock */
+enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* operand 0 with --set and --nproc applied */
+enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err); /* what `check` prints */
+
+#define GT_OFFSET(member) offsetof(struct gt_args, member)
+#define GT_OPT_SET                                                                                                \
+	{"set", 's', GT_OPTION_LIST, GT_OFFSET(sets), "KEY=VALUE", GT_COMPLETE_KEY, NULL, 0, 0,                        \
+	 "set a key of the config, as train.epochs=3; may be given again"}
+#define GT_OPT_DEVICE                                                                                             \
+	{"device", 0, GT_OPTION_STRING, GT_OFFSET(device), "DEVICE", GT_COMPLETE_DEVICE, NULL, 0, 0,                   \
+	 "cpu, cuda or cuda:N, instead of the config's device"}
+#define GT_OPT_NPROC                                                                                              \
+	{"nproc", 0, GT_OPTION_NPROC, GT_OFFSET(nproc), "N", GT_COMPLETE_CHOICE, "auto", 1, 65536,                     \
+	 "number of ranks, or auto, instead of parallel.nproc"}
+#define GT_OPT_TIME_LIMIT                                                                                         \
+	{"time-limit", 0, GT_OPTION_DURATION, GT_OFFSET(time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,         \
+	 "write a checkpoint and end after so long, as 90s, 15m or 1h30m"}
+#define GT_OPT_WORLD                                                                                              \
+	{"world", 0, GT_OPTION_INT, GT_OFFSET(world), "N", GT_COMPLETE_NONE, NULL, 1, 65536, "plan for so many ranks"}
+
+#endif

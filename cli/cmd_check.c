@@ -1,0 +1,195 @@
+#include "commands.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct gt_option options[] = {
+	GT_OPT_SET,
+	GT_OPT_DEVICE,
+	GT_OPT_WORLD,
+	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, "single|dp|ddp|zero|pipe", 0, 0,
+	 "plan for this parallel.mode: single, dp, ddp, zero or pipe"},
+	{0},
+};
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "name", r->name);
+	gt_json_string(j, "device", r->device);
+	gt_json_string(j, "mode", r->mode);
+	gt_json_int(j, "world", r->world);
+	gt_json_string(j, "precision", r->precision);
+	gt_json_array(j, "layers");
+	for (int i = 0; i < r->nlayers; i++) {
+		gt_json_object(j, NULL);
+		gt_json_string(j, "name", r->layers[i].name);
+		gt_json_string(j, "type", r->layers[i].type);
+		gt_json_string(j, "shape", r->layers[i].shape);
+		gt_json_int(j, "params", r->layers[i].params);
+		gt_json_double(j, "flops", r->layers[i].flops, 15);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_object(j, "memory");
+	for (int i = 0; i < r->nmemory; i++)
+		gt_json_uint(j, r->memory[i].arena, r->memory[i].bytes);
+	gt_json_end(j);
+	gt_json_int(j, "params", r->params);
+	gt_json_int(j, "buffers", r->buffers);
+	gt_json_double(j, "flops_forward", r->flops_forward, 15);
+	gt_json_double(j, "flops_train", r->flops_train, 15);
+	gt_json_string(j, "data", r->data);
+	gt_json_object(j, "samples");
+	const struct { const char *split; int64_t n; } split[] = {
+		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
+	for (int i = 0; i < 3; i++) {
+		if (split[i].n >= 0)
+			gt_json_int(j, split[i].split, split[i].n);
+		else
+			gt_json_null(j, split[i].split);
+	}
+	gt_json_end(j);
+	gt_json_int(j, "batch", r->batch);
+	gt_json_int(j, "micro_batch", r->micro_batch);
+	gt_json_int(j, "steps_per_epoch", r->steps_per_epoch);
+	gt_json_int(j, "steps", r->steps);
+	gt_json_array(j, "lr");
+	for (int i = 0; i < 5; i++)
+		gt_json_double(j, NULL, r->lr[i], 9);
+	gt_json_end(j);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+static enum gt_code print_layers(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+{
+	char params[GT_UNITS], flops[GT_UNITS];
+	struct gt_table t;
+	double total = 0;
+	gt_table_init(&t, cli->arena, "lllrr");
+	gt_table_head(&t, (const char *[]){"layer", "type", "output", "parameters", "FLOP"});
+	for (int i = 0; i < r->nlayers; i++) {
+		const struct gt_check_layer *l = &r->layers[i];
+		total += l->flops;
+		gt_table_add(&t, (const char *[]){l->name, l->type, l->shape, l->params ? gt_units_count(params, l->params) : "",
+		                                  l->flops > 0 ? gt_units_si(flops, l->flops, "") : ""});
+	}
+	gt_table_rule(&t);
+	gt_table_add(&t, (const char *[]){"total", "", "", gt_units_count(params, r->params), gt_units_si(flops, total, "")});
+	return gt_table_print(cli, &t, err);
+}
+
+static enum gt_code print_memory(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+{
+	char bytes[GT_UNITS];
+	struct gt_table t;
+	uint64_t total = 0;
+	if (!r->nmemory)
+		return GT_OK;
+	gt_table_init(&t, cli->arena, "lr");
+	gt_table_head(&t, (const char *[]){r->world > 1 ? "memory of a rank" : "memory", ""});
+	for (int i = 0; i < r->nmemory; i++) {
+		total += r->memory[i].bytes;
+		gt_table_add(&t, (const char *[]){r->memory[i].arena, gt_units_bytes(bytes, r->memory[i].bytes)});
+	}
+	gt_table_rule(&t);
+	gt_table_add(&t, (const char *[]){"total", gt_units_bytes(bytes, total)});
+	gt_out(cli, "\n");
+	return gt_table_print(cli, &t, err);
+}
+
+/* "60,000 train, 10,000 test", or "" where the data is not here. */
+static void describe_samples(const struct gt_report *r, char *buf, size_t size)
+{
+	const struct { const char *split; int64_t n; } split[] = {
+		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
+	int n = 0;
+	buf[0] = '\0';
+	for (int i = 0; i < 3; i++) {
+		char count[GT_UNITS];
+		if (split[i].n > 0)
+			n += snprintf(buf + n, size - (size_t)n, "%s%s %s", n ? ", " : "", gt_units_count(count, split[i].n), split[i].split);
+	}
+}
+
+static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+{
+	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512];
+	struct gt_table t;
+	gt_table_init(&t, cli->arena, "ll");
+	describe_samples(r, samples, sizeof samples);
+	snprintf(data, sizeof data, "%s", r->data ? r->data : "");
+	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
+	gt_table_add(&t, (const char *[]){"data", text});
+	if (r->micro_batch > 0 && r->micro_batch * r->world < r->batch)
+		snprintf(text, sizeof text, "%" PRId64 " samples a step, in pieces of %" PRId64, r->batch, r->micro_batch);
+	else
+		snprintf(text, sizeof text, "%" PRId64 " samples a step", r->batch);
+	if (r->world > 1) {
+		size_t len = strlen(text);
+		snprintf(text + len, sizeof text - len, ", on %" PRId64 " ranks", r->world);
+	}
+	gt_table_add(&t, (const char *[]){"batch", text});
+	if (r->steps_per_epoch > 0)
+		snprintf(text, sizeof text, "%s (%s an epoch)", gt_units_count(a, r->steps), gt_units_count(b, r->steps_per_epoch));
+	else
+		snprintf(text, sizeof text, "%s", r->steps > 0 ? gt_units_count(a, r->steps) : "unknown without the data");
+	gt_table_add(&t, (const char *[]){"steps", text});
+	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"), gt_units_si(b, r->flops_train, "FLOP"));
+	gt_table_add(&t, (const char *[]){"a sample", text});
+	int n = 0;
+	for (int i = 0; i < 5; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, r->lr[i]), i * 25);
+	gt_table_add(&t, (const char *[]){"lr", text});
+	gt_out(cli, "\n");
+	return gt_table_print(cli, &t, err);
+}
+
+enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err)
+{
+	struct gt_report *r = NULL;
+	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
+	GT_TRY(gt_check(c, cli->args.device, world, cli->args.mode, &r, err));
+	enum gt_code code = GT_OK;
+	if (cli->args.json) {
+		code = print_json(cli, r, err);
+	} else {
+		if (r->buffers > 0)
+			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
+		snprintf(title, sizeof title, "%s: %s, %s, %s%s", r->name, r->device, r->mode, r->precision, note);
+		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
+		       gt_style(cli->color_out, GT_STYLE_NONE));
+		code = print_layers(cli, r, err);
+		if (code == GT_OK)
+			code = print_memory(cli, r, err);
+		if (code == GT_OK)
+			code = print_facts(cli, r, err);
+	}
+	gt_report_free(r);
+	return code;
+}
+
+static enum gt_code check(struct gt_cli *cli, struct gt_err *err)
+{
+	struct gt_conf *conf;
+	GT_TRY(gt_cli_conf(cli, &conf, err));
+	enum gt_code code = gt_cli_report(cli, conf, (int)cli->args.world, err);
+	gt_conf_free(conf);
+	return code;
+}
+
+const struct gt_command gt_cmd_check = {
+	.name = "check",
+	.operands = "CFG",
+	.summary = "show shapes, parameters, memory, steps and learning rates of a config",
+	.about = "Does everything that gtrain run does before the first step, and shows it: shapes,\n"
+	         "parameters, FLOPs, exact bytes, steps, learning rates. It needs no GPU.",
+	.example = "gtrain check configs/resnet18_cifar.cfg -s data.batch=512",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CONFIG,
+	.options = options,
+	.run = check,
+};

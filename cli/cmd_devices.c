@@ -1,0 +1,48 @@
+#include "commands.h"
+#include <string.h>
+
+#define MAX_DEVICES 64
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_device_row *r, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "backend", r->backend);
+	gt_json_string(j, "id", r->id);
+	gt_json_bool(j, "usable", r->usable);
+	gt_json_string(j, "name", r->name);
+	gt_json_string(j, "detail", r->detail);
+	gt_json_uint(j, "bytes", r->bytes);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+static enum gt_code devices(struct gt_cli *cli, struct gt_err *err)
+{
+	struct gt_device_row *rows;
+	struct gt_table t;
+	int n = 0;
+	GT_NEW(rows, cli->arena, MAX_DEVICES, err);
+	GT_TRY(gt_devices(rows, MAX_DEVICES, &n, err));
+	gt_table_init(&t, cli->arena, "llrl");
+	gt_table_head(&t, (const char *[]){"device", "name", "memory", "detail"});
+	for (int i = 0; i < n && i < MAX_DEVICES; i++) {
+		char bytes[GT_UNITS];
+		if (cli->args.json)
+			GT_TRY(print_json(cli, &rows[i], err));
+		else
+			gt_table_add(&t, (const char *[]){rows[i].usable ? rows[i].id : rows[i].backend, rows[i].usable ? rows[i].name : "none",
+			                                  rows[i].bytes ? gt_units_bytes(bytes, rows[i].bytes) : "", rows[i].detail});
+	}
+	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
+}
+
+const struct gt_command gt_cmd_devices = {
+	.name = "devices",
+	.operands = "",
+	.summary = "list the devices that this machine can train on",
+	.about = "Lists the devices that this machine can train on, and for every backend that has\n"
+	         "none, why.",
+	.example = "gtrain devices --json",
+	.run = devices,
+};

@@ -1,0 +1,39 @@
+#include "commands.h"
+
+static const struct gt_option options[] = {
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write; required"},
+	{0},
+};
+
+static enum gt_code export(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	if (!a->out)
+		return gt_fail(err, GT_EUSAGE, "expected -o FILE");
+	GT_TRY(gt_export(a->operands.v[0], a->out, err));
+	if (a->json) {
+		gt_json_object(&cli->json, NULL);
+		gt_json_string(&cli->json, "checkpoint", a->operands.v[0]);
+		gt_json_string(&cli->json, "path", a->out);
+		gt_json_end(&cli->json);
+		return gt_out_json(cli, err);
+	}
+	if (!a->quiet)
+		gt_cli_note(cli, "wrote %s", a->out);
+	return GT_OK;
+}
+
+const struct gt_command gt_cmd_export = {
+	.name = "export",
+	.operands = "CKPT",
+	.summary = "write a checkpoint's weights as one safetensors file",
+	.about = "Writes the weights of a checkpoint as one safetensors file with PyTorch's names and\n"
+	         "layouts, for safetensors.torch.load_file and load_state_dict. The file appears\n"
+	         "whole or not at all.",
+	.example = "gtrain export runs/fmnist-mlp -o fmnist.safetensors",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CHECKPOINT,
+	.options = options,
+	.run = export,
+};

@@ -1,0 +1,96 @@
+#include "commands.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct gt_option options[] = {
+	{"dir", 0, GT_OPTION_STRING, GT_OFFSET(dir), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "where to put it; the user's cache unless given"},
+	{"url", 0, GT_OPTION_STRING, GT_OFFSET(url), "URL", GT_COMPLETE_NONE, NULL, 0, 0, "fetch from here instead of the known mirrors"},
+	{0},
+};
+
+struct showing {
+	struct gt_cli *cli;
+	double last;
+	bool drawn;
+	char file[256]; /* the one that is coming */
+};
+
+static void show(void *user, const char *file, uint64_t done, uint64_t total)
+{
+	struct showing *s = user;
+	const struct gt_args *a = &s->cli->args;
+	char have[GT_UNITS], of[GT_UNITS], name[sizeof s->file];
+	if (a->quiet || a->no_progress)
+		return;
+	gt_cli_printable(file, name, sizeof name);
+	bool first = strcmp(name, s->file) != 0;
+	memcpy(s->file, name, sizeof s->file);
+	if (!s->cli->animate) {
+		if (first)
+			gt_cli_note(s->cli, "fetching %s", name);
+		return;
+	}
+	double now = gt_cli_seconds();
+	if (!first && now - s->last < 0.1)
+		return;
+	s->last = now;
+	fprintf(stderr, "\r\033[K%.40s  %s%s%s", name, gt_units_bytes(have, done), total ? " of " : "", total ? gt_units_bytes(of, total) : "");
+	fflush(stderr);
+	s->drawn = true;
+}
+
+static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	const char *name = a->operands.v[0], *known[64];
+	int n = 0;
+	for (; n < 64 && gt_fetch_name(n); n++)
+		known[n] = gt_fetch_name(n);
+	bool found = false;
+	char list[512] = "";
+	for (int i = 0; i < n; i++) {
+		found |= strcmp(known[i], name) == 0;
+		size_t len = strlen(list);
+		snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", known[i]);
+	}
+	if (!found) {
+		const char *near = gt_cli_nearest(name, known, n);
+		if (near)
+			return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", name, near);
+		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known are %s", name, list);
+	}
+	struct showing s = {.cli = cli};
+	enum gt_code code = gt_fetch(name, a->dir, a->url, show, &s, err);
+	if (s.drawn) {
+		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+	if (code != GT_OK)
+		return code;
+	if (a->json) {
+		gt_json_object(&cli->json, NULL);
+		gt_json_string(&cli->json, "dataset", name);
+		gt_json_string(&cli->json, "status", "ok");
+		gt_json_end(&cli->json);
+		return gt_out_json(cli, err);
+	}
+	if (!a->quiet)
+		gt_cli_note(cli, "%s is here, and its digests match", name);
+	return GT_OK;
+}
+
+const struct gt_command gt_cmd_fetch = {
+	.name = "fetch",
+	.operands = "DATASET",
+	.summary = "download a dataset and check its digests",
+	.about = "Downloads a dataset into the user's cache, where runs look for it. A transfer that\n"
+	         "was cut goes on where it stopped; a file appears only after its digest matched.",
+	.example = "gtrain fetch fashion-mnist",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_DATASET,
+	.options = options,
+	.run = fetch,
+};

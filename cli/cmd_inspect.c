@@ -1,0 +1,79 @@
+#include "commands.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct gt_option options[] = {
+	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "recompute every digest"},
+	{0},
+};
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_inspect *r, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "path", r->path);
+	gt_json_string(j, "name", r->name);
+	gt_json_int(j, "format", r->format);
+	gt_json_int(j, "step", r->step);
+	gt_json_int(j, "epoch", r->epoch);
+	gt_json_int(j, "world", r->world);
+	gt_json_bool(j, "verified", r->verified);
+	gt_json_array(j, "tensors");
+	for (int i = 0; i < r->ntensors; i++) {
+		gt_json_object(j, NULL);
+		gt_json_string(j, "file", r->tensors[i].file);
+		gt_json_string(j, "name", r->tensors[i].name);
+		gt_json_string(j, "dtype", r->tensors[i].dtype);
+		gt_json_string(j, "shape", r->tensors[i].shape);
+		gt_json_uint(j, "bytes", r->tensors[i].bytes);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct gt_err *err)
+{
+	char path[sizeof r->path], name[128], step[GT_UNITS], bytes[GT_UNITS];
+	struct gt_table t;
+	uint64_t total = 0;
+	gt_out(cli, "%s%s%s\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(r->path, path, sizeof path),
+	       gt_style(cli->color_out, GT_STYLE_NONE));
+	gt_out(cli, "%s, step %s, epoch %" PRId64 ", %" PRId64 " rank%s, format %" PRId64 ", %s\n\n",
+	       gt_cli_printable(r->name ? r->name : "", name, sizeof name), gt_units_count(step, r->step), r->epoch, r->world,
+	       r->world == 1 ? "" : "s", r->format, r->verified ? "every digest matches" : "digests not recomputed (--verify does)");
+	gt_table_init(&t, cli->arena, "llllr");
+	gt_table_head(&t, (const char *[]){"file", "tensor", "type", "shape", "bytes"});
+	for (int i = 0; i < r->ntensors; i++) {
+		const struct gt_inspect_tensor *x = &r->tensors[i];
+		total += x->bytes;
+		gt_table_add(&t, (const char *[]){x->file, x->name, x->dtype, x->shape, gt_units_bytes(bytes, x->bytes)});
+	}
+	gt_table_rule(&t);
+	gt_table_add(&t, (const char *[]){"total", "", "", "", gt_units_bytes(bytes, total)});
+	return gt_table_print(cli, &t, err);
+}
+
+static enum gt_code inspect(struct gt_cli *cli, struct gt_err *err)
+{
+	struct gt_inspect *r = NULL;
+	GT_TRY(gt_inspect(cli->args.operands.v[0], cli->args.verify, &r, err));
+	enum gt_code code = cli->args.json ? print_json(cli, r, err) : print(cli, r, err);
+	gt_inspect_free(r);
+	return code;
+}
+
+const struct gt_command gt_cmd_inspect = {
+	.name = "inspect",
+	.operands = "CKPT",
+	.summary = "show what a checkpoint holds, and verify it",
+	.about = "Shows what a checkpoint holds: step, epoch, and every tensor. Fails with 65 if it is\n"
+	         "damaged; --verify reads all of it to know.",
+	.example = "gtrain inspect --verify runs/fmnist-mlp",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CHECKPOINT,
+	.options = options,
+	.run = inspect,
+};

@@ -1,0 +1,86 @@
+#include "commands.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct gt_option options[] = {
+	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, 10, "show the N likeliest classes, 1 to 10; 1 unless given"},
+	GT_OPT_DEVICE,
+	{0},
+};
+
+struct printing {
+	struct gt_cli *cli;
+	enum gt_code code;
+	struct gt_err *err;
+};
+
+static void print_json(struct printing *s, const struct gt_prediction *p)
+{
+	struct gt_json *j = &s->cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "file", p->file);
+	gt_json_int(j, "index", p->index);
+	gt_json_bool(j, "scaled", p->scaled);
+	gt_json_array(j, "top");
+	for (int i = 0; i < p->n; i++) {
+		gt_json_object(j, NULL);
+		gt_json_int(j, "label", p->top[i].label);
+		gt_json_string(j, "name", p->top[i].name);
+		gt_json_double(j, "p", p->top[i].p, 9);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_end(j);
+	s->code = gt_out_json(s->cli, s->err);
+}
+
+static void print(void *user, const struct gt_prediction *p)
+{
+	struct printing *s = user;
+	char file[1024], name[128];
+	if (s->code != GT_OK)
+		return;
+	if (s->cli->args.json) {
+		print_json(s, p);
+		return;
+	}
+	gt_out(s->cli, "%s", gt_cli_printable(p->file, file, sizeof file));
+	if (p->index > 0)
+		gt_out(s->cli, "[%" PRId64 "]", p->index);
+	for (int i = 0; i < p->n; i++) {
+		if (p->top[i].name)
+			gt_out(s->cli, "\t%s %.4f", gt_cli_printable(p->top[i].name, name, sizeof name), p->top[i].p);
+		else
+			gt_out(s->cli, "\t%d %.4f", p->top[i].label, p->top[i].p);
+	}
+	gt_out(s->cli, "\n");
+	if (p->scaled && p->index == 0 && !s->cli->args.quiet) {
+		char text[1280];
+		snprintf(text, sizeof text, "%s: scaled to the size that the model takes", p->file);
+		gt_cli_warn(s->cli, text);
+	}
+}
+
+static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	struct printing s = {.cli = cli, .err = err};
+	GT_TRY(gt_predict(a->operands.v[0], a->operands.v + 1, a->operands.n - 1, a->top ? (int)a->top : 1, a->device, print, &s, err));
+	return s.code;
+}
+
+const struct gt_command gt_cmd_predict = {
+	.name = "predict",
+	.operands = "CKPT FILE...",
+	.summary = "classify images (PNG, JPEG, IDX) with a checkpoint",
+	.about = "Classifies images with a checkpoint: PNG, JPEG, or IDX files, of which every image\n"
+	         "is taken. Prints a line for each: the file, then classes and their probabilities,\n"
+	         "separated by tabs.",
+	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
+	.min_operands = 2,
+	.max_operands = -1,
+	.first = GT_COMPLETE_CHECKPOINT,
+	.rest = GT_COMPLETE_FILE,
+	.options = options,
+	.run = predict,
+};

@@ -1,0 +1,52 @@
+#include "commands.h"
+#include "progress.h"
+#include <string.h>
+
+static const struct gt_option options[] = {
+	{"from", 0, GT_OPTION_STRING, GT_OFFSET(from), "WHICH", GT_COMPLETE_CHOICE, "latest|best", 0, 0,
+	 "the checkpoint: latest (the newest one that verifies), best, or the number of a step"},
+	GT_OPT_SET,
+	GT_OPT_DEVICE,
+	GT_OPT_TIME_LIMIT,
+	GT_OPT_NPROC,
+	{0},
+};
+
+static enum gt_code resume(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	const char *from = a->from ? a->from : "latest", **sets;
+	int n = a->sets.n;
+	if (strcmp(from, "latest") != 0 && strcmp(from, "best") != 0 && strspn(from, "0123456789") != strlen(from))
+		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or the number of a step, got '%.60s'", from);
+	GT_NEW(sets, cli->arena, n + 1, err);
+	if (n)
+		memcpy(sets, a->sets.v, (size_t)n * sizeof *sets);
+	if (a->nproc == GT_NPROC_AUTO)
+		sets[n++] = "parallel.nproc=auto";
+	struct gt_progress progress;
+	gt_progress_init(&progress, cli);
+	struct gt_run_opts o = {
+		.device = a->device,
+		.time_limit_s = a->time_limit,
+		.nproc = a->nproc > 0 ? (int)a->nproc : 0,
+		.observe = gt_progress_observe,
+		.user = &progress,
+	};
+	return gt_progress_finish(&progress, gt_resume(a->operands.v[0], from, sets, n, &o, err), err);
+}
+
+const struct gt_command gt_cmd_resume = {
+	.name = "resume",
+	.operands = "DIR",
+	.summary = "go on with a run from its newest checkpoint",
+	.about = "Goes on with the run in DIR, exactly where a checkpoint left it: the same order of\n"
+	         "samples, the same random numbers, the same schedule. Damaged checkpoints are told\n"
+	         "and passed over.",
+	.example = "gtrain resume runs/fmnist-mlp -s train.epochs=10",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CHECKPOINT,
+	.options = options,
+	.run = resume,
+};

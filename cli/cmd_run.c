@@ -1,0 +1,81 @@
+#include "commands.h"
+#include "progress.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct gt_option options[] = {
+	GT_OPT_SET,
+	{"dry-run", 'n', GT_OPTION_FLAG, GT_OFFSET(dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "check everything as 'gtrain check' does, and train nothing"},
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "the run's directory, instead of checkpoint.dir"},
+	GT_OPT_DEVICE,
+	{"init", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	 "take the first weights from a safetensors file"},
+	GT_OPT_TIME_LIMIT,
+	GT_OPT_NPROC,
+	{0},
+};
+
+enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	const char **sets = NULL;
+	int n = a->sets.n;
+	GT_NEW(sets, cli->arena, n + 1, err);
+	if (n)
+		memcpy(sets, a->sets.v, (size_t)n * sizeof *sets);
+	/* "auto" has no number in gt_run_opts: it is the config's word for it. */
+	if (a->nproc == GT_NPROC_AUTO)
+		sets[n++] = "parallel.nproc=auto";
+	return gt_conf_load(a->operands.v[0], sets, n, out, err);
+}
+
+static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	if (a->init && access(a->init, R_OK) != 0)
+		return gt_fail(err, GT_ENOINPUT, "%s: %s", a->init, strerror(errno));
+	return gt_cli_report(cli, conf, a->nproc > 0 ? (int)a->nproc : 0, err);
+}
+
+static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	struct gt_progress progress;
+	struct gt_conf *conf;
+	gt_progress_init(&progress, cli);
+	GT_TRY(gt_cli_conf(cli, &conf, err));
+	enum gt_code code;
+	if (a->dry_run) {
+		code = dry_run(cli, conf, err);
+	} else {
+		struct gt_run_opts o = {
+			.out = a->out,
+			.device = a->device,
+			.init = a->init,
+			.time_limit_s = a->time_limit,
+			.nproc = a->nproc > 0 ? (int)a->nproc : 0,
+			.observe = gt_progress_observe,
+			.user = &progress,
+		};
+		code = gt_progress_finish(&progress, gt_run(conf, &o, err), err);
+	}
+	gt_conf_free(conf);
+	return code;
+}
+
+const struct gt_command gt_cmd_run = {
+	.name = "run",
+	.operands = "CFG",
+	.summary = "train the model that a config file describes",
+	.about = "Trains the model that CFG describes and writes checkpoints and metrics.jsonl into\n"
+	         "the run's directory. SIGINT and SIGTERM end it by a checkpoint; gtrain resume\n"
+	         "goes on from there. The result is the last line of standard output.",
+	.example = "gtrain run configs/fmnist_mlp.cfg -s train.epochs=3 -o runs/short",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CONFIG,
+	.options = options,
+	.run = run,
+};

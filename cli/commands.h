@@ -1,0 +1,10 @@
+/* The commands: one file each, cmd_<name>.c. */
+#ifndef GT_CLI_COMMANDS_H
+#define GT_CLI_COMMANDS_H
+
+#include "cli.h"
+
+extern const struct gt_command gt_cmd_run, gt_cmd_resume, gt_cmd_check, gt_cmd_plan, gt_cmd_eval, gt_cmd_predict, gt_cmd_inspect,
+	gt_cmd_export, gt_cmd_bench, gt_cmd_fetch, gt_cmd_devices, gt_cmd_completion, gt_cmd_help;
+
+#endif

@@ -1,0 +1,312 @@
+/* Parsing by the option tables: --opt=value, --opt value, -oVALUE, -o VALUE, -qv, options after operands, `--`. Long options are
+ * not abbreviated: a script would break with the next option that begins alike. */
+#include "cli.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GLOBAL(member) offsetof(struct gt_args, member)
+
+const struct gt_option gt_global_options[] = {
+	{"json", 0, GT_OPTION_FLAG, GLOBAL(json), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print JSON on standard output, one object a line"},
+	{"quiet", 'q', GT_OPTION_FLAG, GLOBAL(quiet), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "only results, warnings and errors"},
+	{"verbose", 'v', GT_OPTION_FLAG, GLOBAL(verbose), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "say more"},
+	{"color", 0, GT_OPTION_CHOICE, GLOBAL(color), "WHEN", GT_COMPLETE_CHOICE, "auto|always|never", 0, 0, "colours: auto, always or never"},
+	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "no progress line, no periodic lines"},
+	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print this help"},
+	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version"},
+	{0},
+};
+
+/* Edits (insert, delete, replace, swap neighbours) from a to b: optimal string alignment. */
+static int distance(const char *a, const char *b)
+{
+	enum { MAX = 48 };
+	int d[3][MAX + 1];
+	int n = (int)strlen(a), m = (int)strlen(b);
+	if (n > MAX || m > MAX)
+		return MAX;
+	for (int j = 0; j <= m; j++)
+		d[0][j] = j;
+	for (int i = 1; i <= n; i++) {
+		int *row = d[i % 3], *up = d[(i - 1) % 3], *up2 = d[(i + 1) % 3];
+		row[0] = i;
+		for (int j = 1; j <= m; j++) {
+			int best = up[j - 1] + (a[i - 1] != b[j - 1]);
+			if (up[j] + 1 < best)
+				best = up[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+				best = up2[j - 2] + 1;
+			row[j] = best;
+		}
+	}
+	return d[n % 3][m];
+}
+
+const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
+{
+	/* A third of the word may be wrong, and never all of it; or the word is the beginning of one candidate only. */
+	int len = (int)strlen(word), best = len < 3 ? 2 : len / 3 + 2;
+	const char *found = NULL, *begins = NULL;
+	int nbegins = 0;
+	for (int i = 0; i < n; i++) {
+		int k = distance(word, candidates[i]);
+		if (k < best && k < (int)strlen(candidates[i])) {
+			best = k;
+			found = candidates[i];
+		}
+		if (len >= 2 && strncmp(candidates[i], word, (size_t)len) == 0) {
+			begins = candidates[i];
+			nbegins++;
+		}
+	}
+	return nbegins == 1 ? begins : found;
+}
+
+double gt_cli_duration_parse(const char *s)
+{
+	static const struct { char unit; double seconds; } unit[] = {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}};
+	double total = 0;
+	int next = 0; /* units fall: 1h30m, not 30m1h */
+	if (!*s)
+		return -1;
+	while (*s) {
+		char *end;
+		if (*s < '0' || *s > '9') /* strtod would take signs, spaces, inf and nan */
+			return -1;
+		double v = strtod(s, &end);
+		if (memchr(s, 'x', (size_t)(end - s)) || memchr(s, 'X', (size_t)(end - s)))
+			return -1;
+		if (!*end) /* a bare number is seconds, but not after a unit: 1h30 is unclear */
+			return next == 0 && v <= 1e9 ? v : -1;
+		while (next < 4 && unit[next].unit != *end)
+			next++;
+		if (next == 4)
+			return -1;
+		total += v * unit[next++].seconds;
+		s = end + 1;
+	}
+	return total <= 1e9 ? total : -1;
+}
+
+struct find_key {
+	const char *word;
+	char path[128];
+	int found;
+};
+
+static void match_key(void *user, const struct gt_schema_key *key)
+{
+	struct find_key *f = user;
+	const char *last = strrchr(key->path, '.');
+	last = last ? last + 1 : key->path;
+	if (strchr(key->path, '['))
+		return;
+	for (int i = 0;; i++) {
+		char c = f->word[i] == '-' ? '_' : f->word[i];
+		if (c != last[i])
+			return;
+		if (!c)
+			break;
+	}
+	if (!f->found++)
+		snprintf(f->path, sizeof f->path, "%s", key->path);
+}
+
+static bool has_sets(const struct gt_command *c)
+{
+	for (const struct gt_option *o = c ? c->options : NULL; o && o->name; o++)
+		if (o->offset == GLOBAL(sets))
+			return true;
+	return false;
+}
+
+static const char *where(const struct gt_command *c)
+{
+	return c ? c->name : "";
+}
+
+/* The one line for an option that is none: the nearest one, or the config key of that name. */
+static enum gt_code unknown(const struct gt_command *c, const char *name, struct gt_err *err)
+{
+	const char *candidate[64];
+	int n = 0;
+	for (const struct gt_option *o = c ? c->options : NULL; o && o->name && n < 64; o++)
+		candidate[n++] = o->name;
+	for (const struct gt_option *o = gt_global_options; o->name && n < 64; o++)
+		candidate[n++] = o->name;
+	struct find_key f = {.word = name};
+	if (has_sets(c))
+		gt_schema_each(match_key, &f);
+	if (f.found == 1)
+		return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'; did you mean '--set %s=...'?", name, f.path);
+	const char *near = gt_cli_nearest(name, candidate, n);
+	if (near)
+		return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'; did you mean '--%s'?", name, near);
+	return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'", name);
+}
+
+static const struct gt_option *find(const struct gt_option *table, const char *name, size_t len, char letter)
+{
+	for (const struct gt_option *o = table; o && o->name; o++)
+		if (letter ? o->letter == letter : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+			return o;
+	return NULL;
+}
+
+static bool is_choice(const char *choices, const char *value)
+{
+	size_t len = strlen(value);
+	for (const char *p = choices; p && *p;) {
+		size_t k = strcspn(p, "|");
+		if (k == len && memcmp(p, value, len) == 0)
+			return true;
+		p += k + (p[k] == '|');
+	}
+	return false;
+}
+
+static enum gt_code append(struct gt_cli *cli, struct gt_strlist *l, const char *s, struct gt_err *err)
+{
+	if ((l->n & (l->n - 1)) == 0) { /* full at every power of two */
+		const char **v;
+		GT_NEW(v, cli->arena, l->n ? 2 * l->n : 1, err);
+		if (l->n)
+			memcpy(v, l->v, (size_t)l->n * sizeof *v);
+		l->v = v;
+	}
+	l->v[l->n++] = s;
+	return GT_OK;
+}
+
+static enum gt_code read_int(const struct gt_option *o, const char *shown, const char *value, int64_t *out, struct gt_err *err)
+{
+	char *end;
+	errno = 0;
+	long long v = strtoll(value, &end, 10);
+	if ((*value < '0' || *value > '9') || *end || errno || v < o->min || v > o->max)
+		return gt_fail(err, GT_EUSAGE, "%s: expected an integer from %" PRId64 " to %" PRId64 "%s, got '%.60s'", shown, o->min, o->max,
+		               o->kind == GT_OPTION_NPROC ? ", or auto" : "", value);
+	*out = v;
+	return GT_OK;
+}
+
+static enum gt_code store(struct gt_cli *cli, const struct gt_option *o, const char *shown, const char *value, struct gt_err *err)
+{
+	void *at = (char *)&cli->args + o->offset;
+	if (o->kind != GT_OPTION_FLAG && !*value)
+		return gt_fail(err, GT_EUSAGE, "%s: expected %s, got nothing", shown, o->arg);
+	switch (o->kind) {
+	case GT_OPTION_FLAG:
+		*(bool *)at = true;
+		return GT_OK;
+	case GT_OPTION_STRING:
+		*(const char **)at = value;
+		return GT_OK;
+	case GT_OPTION_CHOICE:
+		if (!is_choice(o->choices, value))
+			return gt_fail(err, GT_EUSAGE, "%s: expected %s, got '%.60s'", shown, o->choices, value);
+		*(const char **)at = value;
+		return GT_OK;
+	case GT_OPTION_LIST:
+		return append(cli, at, value, err);
+	case GT_OPTION_NPROC:
+		if (strcmp(value, "auto") == 0) {
+			*(int64_t *)at = GT_NPROC_AUTO;
+			return GT_OK;
+		}
+		return read_int(o, shown, value, at, err);
+	case GT_OPTION_INT:
+		return read_int(o, shown, value, at, err);
+	case GT_OPTION_DURATION: {
+		double v = gt_cli_duration_parse(value);
+		if (!(v > 0))
+			return gt_fail(err, GT_EUSAGE, "%s: expected a duration such as 90s, 15m or 1h30m, got '%.60s'", shown, value);
+		*(double *)at = v;
+		return GT_OK;
+	}
+	}
+	return gt_fail(err, GT_EINTERNAL, "option %s has no kind", shown);
+}
+
+static enum gt_code parse_long(struct gt_cli *cli, const struct gt_command *c, char **words, int n, int *pos, struct gt_err *err)
+{
+	const char *name = words[*pos] + 2, *eq = strchr(name, '=');
+	size_t len = eq ? (size_t)(eq - name) : strlen(name);
+	const struct gt_option *o = find(c ? c->options : NULL, name, len, 0);
+	char shown[64];
+	snprintf(shown, sizeof shown, "--%.*s", (int)(len < 60 ? len : 60), name);
+	if (!o)
+		o = find(gt_global_options, name, len, 0);
+	if (!o)
+		return unknown(c, shown + 2, err);
+	if (o->kind == GT_OPTION_FLAG) {
+		if (eq)
+			return gt_fail(err, GT_EUSAGE, "%s takes no value", shown);
+		return store(cli, o, shown, "", err);
+	}
+	if (eq)
+		return store(cli, o, shown, eq + 1, err);
+	if (*pos + 1 >= n)
+		return gt_fail(err, GT_EUSAGE, "%s: expected %s after it", shown, o->arg);
+	return store(cli, o, shown, words[++*pos], err);
+}
+
+static enum gt_code parse_short(struct gt_cli *cli, const struct gt_command *c, char **words, int n, int *pos, struct gt_err *err)
+{
+	for (const char *p = words[*pos] + 1; *p; p++) {
+		const struct gt_option *o = find(c ? c->options : NULL, NULL, 0, *p);
+		char shown[4] = {'-', *p, '\0'};
+		if (!o)
+			o = find(gt_global_options, NULL, 0, *p);
+		if (!o) {
+			/* -epochs for --epochs: the whole word says what was meant. */
+			if (p == words[*pos] + 1 && p[1])
+				return gt_fail(err, GT_EUSAGE, "unknown option '-%.60s'; long options begin with two dashes", p);
+			return gt_fail(err, GT_EUSAGE, "unknown option '%s'", shown);
+		}
+		if (o->kind == GT_OPTION_FLAG) {
+			GT_TRY(store(cli, o, shown, "", err));
+			continue;
+		}
+		if (p[1])
+			return store(cli, o, shown, p + 1, err);
+		if (*pos + 1 >= n)
+			return gt_fail(err, GT_EUSAGE, "%s: expected %s after it", shown, o->arg);
+		return store(cli, o, shown, words[++*pos], err);
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, char **words, int n, int *pos, struct gt_err *err)
+{
+	struct gt_args *a = &cli->args;
+	bool only_operands = false;
+	for (; *pos < n && !a->help && !a->version; ++*pos) {
+		const char *w = words[*pos];
+		if (!only_operands && strcmp(w, "--") == 0) {
+			only_operands = true;
+			if (!c) { /* `gtrain -- run`: the command follows */
+				++*pos;
+				return GT_OK;
+			}
+		} else if (!only_operands && w[0] == '-' && w[1] == '-') {
+			GT_TRY(parse_long(cli, c, words, n, pos, err));
+		} else if (!only_operands && w[0] == '-' && w[1]) {
+			GT_TRY(parse_short(cli, c, words, n, pos, err));
+		} else if (!c) {
+			return GT_OK;
+		} else {
+			if (c->max_operands >= 0 && a->operands.n == c->max_operands)
+				return gt_fail(err, GT_EUSAGE, "unexpected operand '%.60s'; usage: gtrain %s %s", w, where(c), c->operands);
+			GT_TRY(append(cli, &a->operands, w, err));
+		}
+	}
+	if (c && !a->help && !a->version && a->operands.n < c->min_operands)
+		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", c->name, c->operands);
+	return GT_OK;
+}

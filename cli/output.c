@@ -1,0 +1,128 @@
+#include "cli.h"
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void gt_output_init(struct gt_cli *cli)
+{
+	/* Only the character set: numbers keep their point whatever the locale. */
+	setlocale(LC_CTYPE, "");
+	cli->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+void gt_output_style(struct gt_cli *cli)
+{
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	bool dumb = !term || !*term || strcmp(term, "dumb") == 0;
+	bool plain = dumb || (no_color && *no_color); /* no-color.org: set and not empty */
+	const char *when = cli->args.color ? cli->args.color : "auto";
+	bool always = strcmp(when, "always") == 0, automatic = strcmp(when, "auto") == 0;
+	cli->color_out = always || (automatic && !plain && isatty(STDOUT_FILENO));
+	cli->color_err = always || (automatic && !plain && isatty(STDERR_FILENO));
+	cli->animate = !dumb && !cli->args.no_progress && !cli->args.quiet && isatty(STDERR_FILENO);
+}
+
+static void check_out(struct gt_cli *cli, bool failed)
+{
+	if (failed && !cli->out_errno)
+		cli->out_errno = errno ? errno : EIO;
+}
+
+void gt_out(struct gt_cli *cli, const char *fmt, ...)
+{
+	va_list ap;
+	if (cli->out_errno)
+		return;
+	va_start(ap, fmt);
+	errno = 0;
+	int n = vprintf(fmt, ap);
+	check_out(cli, n < 0);
+	va_end(ap);
+}
+
+void gt_out_line(struct gt_cli *cli, const char *line)
+{
+	if (cli->out_errno)
+		return;
+	errno = 0;
+	bool failed = fputs(line, stdout) == EOF || fputc('\n', stdout) == EOF || fflush(stdout) == EOF;
+	check_out(cli, failed);
+}
+
+enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err)
+{
+	const char *line;
+	GT_TRY(gt_json_finish(&cli->json, &line, err));
+	gt_out_line(cli, line);
+	gt_json_reset(&cli->json);
+	return GT_OK;
+}
+
+enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err)
+{
+	if (!cli->out_errno) {
+		errno = 0;
+		check_out(cli, fflush(stdout) == EOF);
+	}
+	if (cli->out_errno)
+		return gt_fail(err, GT_EIO, "cannot write standard output: %s", strerror(cli->out_errno));
+	return GT_OK;
+}
+
+const char *gt_cli_printable(const char *s, char *buf, size_t size)
+{
+	size_t i = 0;
+	for (; s[i] && i + 1 < size; i++) {
+		unsigned char c = (unsigned char)s[i];
+		bool c1 = c == 0xc2 && (unsigned char)s[i + 1] < 0xa0; /* U+0080..U+009F in UTF-8: terminals obey those too */
+		buf[i] = c < 0x20 || c == 0x7f || c1 ? '?' : s[i];
+	}
+	buf[i] = '\0';
+	return buf;
+}
+
+/* One write a line, so that lines of several processes do not mix. */
+static void put_err(const char *prefix, const char *text, const char *suffix)
+{
+	char clean[2048], line[2304];
+	gt_cli_printable(text, clean, sizeof clean);
+	int n = snprintf(line, sizeof line, "%s%s%s\n", prefix, clean, suffix);
+	if (n > 0 && fwrite(line, 1, (size_t)n, stderr) == (size_t)n)
+		fflush(stderr);
+}
+
+void gt_cli_note(struct gt_cli *cli, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+	(void)cli;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	put_err("", text, "");
+}
+
+void gt_cli_warn(struct gt_cli *cli, const char *text)
+{
+	char prefix[64];
+	snprintf(prefix, sizeof prefix, "gtrain: %swarning:%s ", gt_style(cli->color_err, GT_STYLE_YELLOW), gt_style(cli->color_err, GT_STYLE_NONE));
+	put_err(prefix, text, "");
+}
+
+void gt_cli_complain(struct gt_cli *cli, const char *text)
+{
+	char prefix[64];
+	snprintf(prefix, sizeof prefix, "%sgtrain:%s ", gt_style(cli->color_err, GT_STYLE_RED), gt_style(cli->color_err, GT_STYLE_NONE));
+	put_err(prefix, text, "");
+}
+
+const char *gt_style(bool color, enum gt_style s)
+{
+	static const char *const escape[] = {"\033[0m", "\033[1m", "\033[2m", "\033[1;31m", "\033[33m", "\033[32m"};
+	return color ? escape[s] : "";
+}

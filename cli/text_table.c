@@ -1,0 +1,117 @@
+#include "cli.h"
+#include <stdio.h>
+#include <string.h>
+
+#define GAP 2
+#define MAX_COLS 12
+
+struct gt_table_row {
+	const char *cell[MAX_COLS]; /* all NULL: a rule */
+	bool head;
+};
+
+/* Columns that s takes on a terminal: code points, which is right for the words that stand in our tables. */
+static int width(const char *s)
+{
+	int n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align)
+{
+	*t = (struct gt_table){.arena = arena, .align = align, .cols = (int)strlen(align)};
+}
+
+static struct gt_table_row *append(struct gt_table *t)
+{
+	if (t->rows == t->cap) {
+		int cap = t->cap ? t->cap * 2 : 32;
+		struct gt_table_row *row = gt_arena_alloc(t->arena, (size_t)cap, sizeof *row);
+		if (!row) {
+			t->no_memory = true;
+			return NULL;
+		}
+		if (t->rows)
+			memcpy(row, t->row, (size_t)t->rows * sizeof *row);
+		t->row = row;
+		t->cap = cap;
+	}
+	struct gt_table_row *r = &t->row[t->rows++];
+	memset(r, 0, sizeof *r);
+	return r;
+}
+
+static void add(struct gt_table *t, const char *const *cell, bool head)
+{
+	struct gt_table_row *r = append(t);
+	if (!r)
+		return;
+	r->head = head;
+	for (int i = 0; i < t->cols; i++) {
+		char *s = gt_arena_strdup(t->arena, cell[i] ? cell[i] : "");
+		if (!s) {
+			t->no_memory = true;
+			t->rows--;
+			return;
+		}
+		gt_cli_printable(s, s, strlen(s) + 1);
+		r->cell[i] = s;
+	}
+}
+
+void gt_table_head(struct gt_table *t, const char *const *cell)
+{
+	add(t, cell, true);
+	gt_table_rule(t);
+}
+
+void gt_table_add(struct gt_table *t, const char *const *cell)
+{
+	add(t, cell, false);
+}
+
+void gt_table_rule(struct gt_table *t)
+{
+	append(t);
+}
+
+enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err)
+{
+	int w[MAX_COLS] = {0}, total = -GAP;
+	if (t->no_memory)
+		return gt_fail_memory(err, 0);
+	for (int i = 0; i < t->rows; i++)
+		for (int c = 0; c < t->cols && t->row[i].cell[0]; c++)
+			if (width(t->row[i].cell[c]) > w[c])
+				w[c] = width(t->row[i].cell[c]);
+	for (int c = 0; c < t->cols; c++)
+		total += w[c] + GAP;
+	for (int i = 0; i < t->rows; i++) {
+		const struct gt_table_row *r = &t->row[i];
+		if (!r->cell[0]) {
+			gt_out(cli, "%s", gt_style(cli->color_out, GT_STYLE_DIM));
+			for (int k = 0; k < total; k++)
+				gt_out(cli, "%s", cli->utf8 ? "─" : "-");
+			gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
+			continue;
+		}
+		gt_out(cli, "%s", r->head ? gt_style(cli->color_out, GT_STYLE_BOLD) : "");
+		int blank = 0; /* spaces owed: none are printed at the end of a line */
+		for (int c = 0; c < t->cols; c++) {
+			int pad = w[c] - width(r->cell[c]);
+			if (t->align[c] == 'r')
+				blank += pad;
+			if (*r->cell[c]) {
+				gt_out(cli, "%*s%s", blank, "", r->cell[c]);
+				blank = 0;
+			}
+			if (t->align[c] != 'r')
+				blank += pad;
+			blank += GAP;
+		}
+		gt_out(cli, "%s\n", r->head ? gt_style(cli->color_out, GT_STYLE_NONE) : "");
+	}
+	return GT_OK;
+}

@@ -1,0 +1,91 @@
+#include "cli.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+double gt_cli_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const char *gt_units_count(char *buf, int64_t n)
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof digits, "%" PRIu64, n < 0 ? 0 - (uint64_t)n : (uint64_t)n), at = 0;
+	if (n < 0)
+		buf[at++] = '-';
+	for (int i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = '\0';
+	return buf;
+}
+
+/* Four significant digits at most, without an exponent: v is in [0, 1024). */
+static int scaled(char *buf, double v)
+{
+	return snprintf(buf, GT_UNITS, "%.*f", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v);
+}
+
+const char *gt_units_bytes(char *buf, uint64_t n)
+{
+	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	int u = 0;
+	double v = (double)n;
+	/* 1023.5 would print as 1024. */
+	for (; v >= 1023.5 && u < 6; u++)
+		v /= 1024;
+	int len = u ? scaled(buf, v) : snprintf(buf, GT_UNITS, "%.0f", v);
+	snprintf(buf + len, (size_t)(GT_UNITS - len), " %s", unit[u]);
+	return buf;
+}
+
+const char *gt_units_si(char *buf, double v, const char *unit)
+{
+	static const char *const prefix[] = {"", "k", "M", "G", "T", "P", "E", "Z"};
+	int p = 0;
+	if (!isfinite(v) || v < 0) {
+		snprintf(buf, GT_UNITS, "-");
+		return buf;
+	}
+	double w = v;
+	for (; w >= 999.5 && p < 7; p++)
+		w /= 1000;
+	int len = p || w != floor(w) ? scaled(buf, w) : snprintf(buf, GT_UNITS, "%.0f", w);
+	snprintf(buf + len, (size_t)(GT_UNITS - len), *prefix[p] || *unit ? " %s%s" : "%s%s", prefix[p], unit);
+	return buf;
+}
+
+const char *gt_units_seconds(char *buf, double s)
+{
+	if (!isfinite(s) || s < 0 || s > 1e12) {
+		snprintf(buf, GT_UNITS, "-");
+	} else if (s < 1e-3) {
+		snprintf(buf, GT_UNITS, "%.0f us", s * 1e6);
+	} else if (s < 0.9995) {
+		snprintf(buf, GT_UNITS, "%.*f ms", s < 9.995e-3 ? 2 : s < 99.95e-3 ? 1 : 0, s * 1e3);
+	} else if (s < 59.95) {
+		snprintf(buf, GT_UNITS, "%.1f s", s);
+	} else {
+		int64_t t = (int64_t)(s + 0.5);
+		if (t < 3600)
+			snprintf(buf, GT_UNITS, "%d min %02d s", (int)(t / 60), (int)(t % 60));
+		else if (t < 2 * 86400)
+			snprintf(buf, GT_UNITS, "%d h %02d min", (int)(t / 3600), (int)(t % 3600 / 60));
+		else
+			snprintf(buf, GT_UNITS, "%" PRId64 " d %02d h", t / 86400, (int)(t % 86400 / 3600));
+	}
+	return buf;
+}
+
+const char *gt_units_number(char *buf, double v)
+{
+	snprintf(buf, GT_UNITS, "%.4g", v);
+	return buf;
+}

@@ -1,4 +1,5 @@
-/* Activations, element by element. A gradient needs either its output (then the forward may run in place) or its input. */
+/* Activations, element by element, the softmaxes, and dropout. A gradient needs either the output (then the forward may run in place)
+ * or the input. */
 #include "ir/rows.h"
 
 #define UNARY_GRADIENT(fn, code_dx, other)                                 \
@@ -8,15 +9,79 @@
 	}
 
 UNARY_GRADIENT(relu_gradient, GT_OP_RELU_DX, n->out[0])
+UNARY_GRADIENT(leaky_relu_gradient, GT_OP_LEAKY_RELU_DX, n->in[0])
+UNARY_GRADIENT(sigmoid_gradient, GT_OP_SIGMOID_DX, n->out[0])
+UNARY_GRADIENT(tanh_gradient, GT_OP_TANH_DX, n->out[0])
+UNARY_GRADIENT(gelu_gradient, GT_OP_GELU_DX, n->in[0])
+UNARY_GRADIENT(silu_gradient, GT_OP_SILU_DX, n->in[0])
+UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
+UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
+UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* draws the same mask again */
 
-const struct gt_op gt_row_relu = {
-	.code = GT_OP_RELU,
-	.help = "max(0, x)",
-	.flags = GT_OPF_LAYER | GT_OPF_INPLACE,
-	.min_in = 1,
-	.max_in = 1,
-	.infer = gt_infer_same,
-	.gradient = relu_gradient,
+#define UNARY(row, opcode, text, more_flags, ...) \
+	const struct gt_op row = {                    \
+		.code = opcode,                           \
+		.help = text,                             \
+		.flags = GT_OPF_LAYER | (more_flags),     \
+		.min_in = 1,                              \
+		.max_in = 1,                              \
+		__VA_ARGS__                               \
+	}
+/* An activation and its gradient, both in place. */
+#define ACT(id, opcode, text, ...)                                                                                           \
+	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);        \
+	const struct gt_op gt_row_##id##_dx = {.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__}
+
+static const struct gt_attr_def leaky_attrs[] = {
+	GT_KEY(gt_attr_leaky, "slope", slope, GT_ATTR_FLOAT, .def = 0.01, .min = -1e6, .max = 1e6, .help = "factor of negative inputs"),
+	GT_KEYS_END,
+};
+static const struct gt_attr_def gelu_attrs[] = {
+	GT_KEY(gt_attr_gelu, "approximate", approximate, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "none|tanh",
+	       .help = "none: by erf; tanh: the older approximation"),
+	GT_KEYS_END,
 };
 
-const struct gt_op gt_row_relu_dx = {.code = GT_OP_RELU_DX, .flags = GT_OPF_INPLACE};
+ACT(relu, GT_OP_RELU, "max(0, x)");
+ACT(leaky_relu, GT_OP_LEAKY_RELU, "x, or slope * x where x is negative", .attrs = leaky_attrs, .attr_size = sizeof(struct gt_attr_leaky));
+ACT(sigmoid, GT_OP_SIGMOID, "1 / (1 + exp(-x))");
+ACT(tanh, GT_OP_TANH, "hyperbolic tangent");
+ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = gelu_attrs, .attr_size = sizeof(struct gt_attr_gelu));
+ACT(silu, GT_OP_SILU, "x * sigmoid(x)");
+
+/* Maximum, exponential, sum and scale for each element; three for each backwards. */
+static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return (n->backward ? 3.0 : 4.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
+}
+
+UNARY(gt_row_softmax, GT_OP_SOFTMAX, "exp(x) / sum exp(x) over dimension 1", 0, .infer = gt_infer_same, .gradient = softmax_gradient,
+      .flops = softmax_flops);
+UNARY(gt_row_log_softmax, GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .infer = gt_infer_same,
+      .gradient = log_softmax_gradient, .flops = softmax_flops);
+const struct gt_op gt_row_softmax_dx = {.code = GT_OP_SOFTMAX_DX, .flops = softmax_flops};
+const struct gt_op gt_row_log_softmax_dx = {.code = GT_OP_LOG_SOFTMAX_DX, .flops = softmax_flops};
+
+static enum gt_code dropout_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	struct gt_attr_dropout *a = n->attr;
+	a->train = g->train;
+	a->layer = (uint32_t)n->layer;
+	return gt_infer_same(g, n, err);
+}
+
+static bool dropout_alias(const struct gt_graph *g, const struct gt_node *n)
+{
+	const struct gt_attr_dropout *a = n->attr;
+	(void)g;
+	return !a->train || a->p == 0;
+}
+
+static const struct gt_attr_def dropout_attrs[] = {
+	GT_KEY(gt_attr_dropout, "p", p, GT_ATTR_FLOAT, .def = 0.5, .min = 0, .max = 1, .help = "probability that an element becomes 0"),
+	GT_KEYS_END,
+};
+
+UNARY(gt_row_dropout, GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)", GT_OPF_INPLACE | GT_OPF_ALIAS,
+      .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout), .infer = dropout_infer, .gradient = dropout_gradient,
+      .alias = dropout_alias);

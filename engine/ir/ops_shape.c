@@ -1,4 +1,4 @@
-/* Shapes and joins: flatten, add, identity. */
+/* Shapes and joins: flatten, identity, add, mul, concat. */
 #include "ir/rows.h"
 
 static enum gt_code flatten_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -31,12 +31,6 @@ static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 	return same_order(gt_graph_desc(g, n->out[0]));
 }
 
-static double no_flops(const struct gt_graph *g, const struct gt_node *n)
-{
-	(void)g, (void)n;
-	return 0;
-}
-
 const struct gt_op gt_row_flatten = {
 	.code = GT_OP_FLATTEN,
 	.help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
@@ -46,10 +40,10 @@ const struct gt_op gt_row_flatten = {
 	.infer = flatten_infer,
 	.gradient = flatten_gradient,
 	.alias = flatten_alias,
-	.flops = no_flops,
+	.flops = gt_flops_none,
 };
 
-const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = no_flops};
+const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none};
 
 static bool always(const struct gt_graph *g, const struct gt_node *n)
 {
@@ -76,7 +70,7 @@ const struct gt_op gt_row_identity = {
 	.infer = gt_infer_same,
 	.gradient = pass_gradient,
 	.alias = always,
-	.flops = no_flops,
+	.flops = gt_flops_none,
 };
 
 static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -107,3 +101,73 @@ const struct gt_op gt_row_add = {
 	.gradient = pass_gradient,
 	.flops = add_flops,
 };
+
+/* d(ab)/da = b dy. Where a and b are one value, both terms reach it and are summed. */
+static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
+{
+	for (int i = 0; i < 2; i++) {
+		struct gt_node *b;
+		if (!want[i])
+			continue;
+		struct gt_tdesc d = *gt_graph_desc(g, n->in[i]);
+		GT_TRY(gt_backward_node(g, n, GT_OP_MUL, dy, &b, err));
+		gt_node_input(b, n->in[1 - i]);
+		b->ndata = 2;
+		GT_TRY(gt_graph_output(g, b, i ? "db" : "da", &d, &dx[i], err));
+	}
+	return GT_OK;
+}
+
+const struct gt_op gt_row_mul = {
+	.code = GT_OP_MUL,
+	.help = "product of two inputs of one shape, element by element",
+	.flags = GT_OPF_LAYER | GT_OPF_INPLACE,
+	.min_in = 2,
+	.max_in = 2,
+	.infer = same_shapes_infer,
+	.gradient = mul_gradient,
+};
+
+static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	gt_vid y;
+	for (int i = 1; i < n->ndata; i++) {
+		struct gt_tdesc x = *gt_graph_desc(g, n->in[i]), same = x;
+		char a[96], b[96];
+		same.dim[1] = d.dim[1];
+		if (!gt_tdesc_same_shape(&same, &d))
+			return gt_fail(err, GT_ECONFIG, "expected inputs that differ in dimension 1 only, got %s from \"%s\" and %s from \"%s\"",
+			               gt_tdesc_text(gt_graph_desc(g, n->in[0]), a, sizeof a), g->values[n->in[0]].name,
+			               gt_tdesc_text(&x, b, sizeof b), g->values[n->in[i]].name);
+		d.dim[1] += x.dim[1];
+	}
+	return gt_graph_output(g, n, NULL, &d, &y, err);
+}
+
+/* One node cuts dy into all parts, wanted or not: the kernel's inner loop is the same. */
+static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
+{
+	static const char *const suffix[GT_MAX_LAYER_IN] = {"dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dx6", "dx7"};
+	struct gt_node *b;
+	(void)want;
+	GT_TRY(gt_backward_node(g, n, GT_OP_CONCAT_DX, dy, &b, err));
+	for (int i = 0; i < n->ndata; i++) {
+		struct gt_tdesc d = *gt_graph_desc(g, n->in[i]);
+		GT_TRY(gt_graph_output(g, b, suffix[i], &d, &dx[i], err));
+	}
+	return GT_OK;
+}
+
+const struct gt_op gt_row_concat = {
+	.code = GT_OP_CONCAT,
+	.help = "two to eight inputs side by side along dimension 1 (channels or features)",
+	.flags = GT_OPF_LAYER,
+	.min_in = 2,
+	.max_in = GT_MAX_LAYER_IN,
+	.infer = concat_infer,
+	.gradient = concat_gradient,
+	.flops = gt_flops_none,
+};
+
+const struct gt_op gt_row_concat_dx = {.code = GT_OP_CONCAT_DX, .flops = gt_flops_none};

@@ -4,6 +4,7 @@
 
 #include "ir/op.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -152,6 +152,8 @@ TEST(rows_are_consistent)
 			CHECK_MSG((d->type == GT_ATTR_ENUM) == (d->values != NULL), "%s: values of %s", gt_op_name(op), d->key);
 		}
 	}
+	for (int c = 0; c < GT_OP_COUNT; c++)
+		CHECK_MSG(gt_op_get((enum gt_opcode)c), "%s has no row", gt_opcode_name((enum gt_opcode)c));
 	CHECK(!gt_op_find_layer("linear.dx") && !gt_op_find_layer("cross_entropy") && !gt_op_find_loss("relu"));
 }
 

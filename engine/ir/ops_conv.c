@@ -1,0 +1,86 @@
+/* conv2d: x [N, I, H, W], w [O, I/groups, kh, kw] (torch.nn.Conv2d, cross-correlation). */
+#include "ir/rows.h"
+
+static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_conv2d *a = n->attr;
+	GT_TRY(gt_expect_rank(g, n, 4, err));
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	int64_t y[4] = {x.dim[0], a->out};
+	gt_vid out;
+	if (x.dim[1] % a->groups || a->out % a->groups)
+		return gt_fail(err, GT_ECONFIG, "expected input channels and out to be multiples of groups = %lld, got %lld and %lld",
+		               (long long)a->groups, (long long)x.dim[1], (long long)a->out);
+	for (int i = 0; i < 2; i++) {
+		y[2 + i] = gt_window_out(x.dim[2 + i], a->kernel[i], a->stride[i], a->padding[i], a->dilation[i], false);
+		if (y[2 + i] < 1)
+			return gt_fail(err, GT_ECONFIG, "expected a%s of at least %lld with padding (kernel %lld, dilation %lld), got %lld + 2 * %lld",
+			               i ? " width" : " height", (long long)(a->dilation[i] * (a->kernel[i] - 1) + 1), (long long)a->kernel[i],
+			               (long long)a->dilation[i], (long long)x.dim[2 + i], (long long)a->padding[i]);
+	}
+	int64_t w[4] = {a->out, x.dim[1] / a->groups, a->kernel[0], a->kernel[1]}, area = w[2] * w[3];
+	int64_t fan_in = w[1] * area, fan_out = w[0] * area; /* torch.nn.init._calculate_fan_in_and_fan_out */
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 4, w, gt_init_weight_default(fan_in), fan_in, fan_out, err));
+	if (a->bias)
+		GT_TRY(gt_graph_param(g, n, "bias", GT_PARAM_BIAS, 1, &a->out, gt_init_bias_default(fan_in), fan_in, fan_out, err));
+	else
+		gt_node_input(n, -1);
+	struct gt_tdesc d = gt_tdesc_make(g->compute, 4, y, true);
+	return gt_graph_output(g, n, NULL, &d, &out, err);
+}
+
+static enum gt_code conv_gradient(GT_GRADIENT_ARGS)
+{
+	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_CONV2D_DX, GT_OP_CONV2D_DW);
+}
+
+/* Of the forward and of both gradients: every element of y (or dy) meets one filter of w. */
+static double conv_flops_of(const struct gt_graph *g, gt_vid y, gt_vid w)
+{
+	const struct gt_tdesc *d = gt_graph_desc(g, w);
+	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, y)) * (double)(gt_tdesc_count(d) / d->dim[0]);
+}
+
+static double conv_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return conv_flops_of(g, n->out[0], n->in[1]);
+}
+
+static double conv_dx_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return conv_flops_of(g, n->in[0], n->in[1]);
+}
+
+static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return conv_flops_of(g, n->in[0], n->out[0]);
+}
+
+#define CELLS 65536 /* an upper bound that keeps products far from overflow */
+static const struct gt_attr_def conv_attrs[] = {
+	GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
+	GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS, .help = "height and width of the filters"),
+	GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between positions"),
+	GT_KEY(gt_attr_conv2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "zeros added on both sides"),
+	GT_KEY(gt_attr_conv2d, "dilation", dilation, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "distance between filter cells"),
+	GT_KEY(gt_attr_conv2d, "groups", groups, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
+	       .help = "channel groups that do not mix; as many as input channels: depthwise"),
+	GT_KEY(gt_attr_conv2d, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add a learned bias; of no use before a batch normalisation"),
+	GT_KEYS_END,
+};
+
+const struct gt_op gt_row_conv2d = {
+	.code = GT_OP_CONV2D,
+	.help = "two-dimensional convolution; takes [batch, channels, height, width]",
+	.flags = GT_OPF_LAYER,
+	.min_in = 1,
+	.max_in = 1,
+	.attrs = conv_attrs,
+	.attr_size = sizeof(struct gt_attr_conv2d),
+	.infer = conv_infer,
+	.gradient = conv_gradient,
+	.flops = conv_flops,
+};
+
+const struct gt_op gt_row_conv2d_dx = {.code = GT_OP_CONV2D_DX, .attr_size = sizeof(struct gt_attr_conv2d), .flops = conv_dx_flops};
+const struct gt_op gt_row_conv2d_dw = {.code = GT_OP_CONV2D_DW, .attr_size = sizeof(struct gt_attr_conv2d), .flops = conv_dw_flops};

@@ -1,0 +1,151 @@
+/* Normalisations (torch.nn.BatchNorm1d, BatchNorm2d, LayerNorm). Parameters and statistics are f32 (f64 in an f64 graph). */
+#include "ir/rows.h"
+
+static const struct gt_init zeros = {GT_INIT_CONST, 0}, ones = {GT_INIT_CONST, 1};
+
+static enum gt_code affine_params(struct gt_graph *g, struct gt_node *n, bool affine, int rank, const int64_t *dim, struct gt_err *err)
+{
+	if (!affine) {
+		gt_node_input(n, -1);
+		gt_node_input(n, -1);
+		return GT_OK;
+	}
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_NORM, rank, dim, ones, 0, 0, err));
+	return gt_graph_param(g, n, "bias", GT_PARAM_NORM, rank, dim, zeros, 0, 0, err);
+}
+
+/* y like x, and the mean and 1/sqrt(var + eps) that the gradient needs: one each for every `count`. */
+static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int64_t count, struct gt_err *err)
+{
+	gt_vid v;
+	struct gt_tdesc d = gt_tdesc_make(gt_graph_stat_dtype(g), 1, &count, false);
+	GT_TRY(gt_infer_same(g, n, err));
+	GT_TRY(gt_graph_output(g, n, "mean", &d, &v, err));
+	return gt_graph_output(g, n, "rstd", &d, &v, err);
+}
+
+static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	struct gt_attr_norm *a = n->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	int64_t channels = x.dim[1];
+	a->train = g->train || !a->track;
+	if (g->train && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
+		return gt_fail(err, GT_ECONFIG, "expected more than one value a channel in training, got a batch of 1: choose another batch size");
+	GT_TRY(affine_params(g, n, a->affine, 1, &channels, err));
+	if (a->track) {
+		GT_TRY(gt_graph_param(g, n, "running_mean", GT_PARAM_BUFFER, 1, &channels, zeros, 0, 0, err));
+		GT_TRY(gt_graph_param(g, n, "running_var", GT_PARAM_BUFFER, 1, &channels, ones, 0, 0, err));
+		GT_TRY(gt_graph_param(g, n, "num_batches_tracked", GT_PARAM_BUFFER, 0, NULL, zeros, 0, 0, err));
+	} else {
+		for (int i = 0; i < 3; i++)
+			gt_node_input(n, -1);
+	}
+	return norm_outputs(g, n, channels, err);
+}
+
+static enum gt_code batchnorm1d_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	GT_TRY(gt_expect_rank(g, n, 2, err));
+	return batchnorm_infer(g, n, err);
+}
+
+static enum gt_code batchnorm2d_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	GT_TRY(gt_expect_rank(g, n, 4, err));
+	return batchnorm_infer(g, n, err);
+}
+
+static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_norm *a = n->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	GT_TRY(affine_params(g, n, a->affine, x.rank - 1, x.dim + 1, err));
+	return norm_outputs(g, n, x.dim[0], err);
+}
+
+/* dy x gamma mean rstd -> dx dgamma dbeta. dx is made even where nobody wants it: the parameters' gradients come from the same pass. */
+static enum gt_code norm_gradient(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, enum gt_opcode code,
+                                  struct gt_err *err)
+{
+	struct gt_node *b;
+	gt_vid gamma = n->in[1], beta = n->in[2];
+	if (!want[0] && !gt_graph_learns(g, gamma))
+		return GT_OK;
+	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	GT_TRY(gt_backward_node(g, n, code, dy, &b, err));
+	gt_node_input(b, n->in[0]);
+	b->ndata = 2;
+	gt_node_input(b, gamma);
+	gt_node_input(b, n->out[1]);
+	gt_node_input(b, n->out[2]);
+	GT_TRY(gt_graph_output(g, b, "dx", &d, &dx[0], err));
+	GT_TRY(gt_graph_grad(g, b, gamma, err));
+	return gt_graph_grad(g, b, beta, err);
+}
+
+static enum gt_code batchnorm_gradient(GT_GRADIENT_ARGS)
+{
+	return norm_gradient(g, n, dy, want, dx, GT_OP_BATCHNORM_DX, err);
+}
+
+static enum gt_code layernorm_gradient(GT_GRADIENT_ARGS)
+{
+	return norm_gradient(g, n, dy, want, dx, GT_OP_LAYERNORM_DX, err);
+}
+
+/* Scale and shift. The statistics, another pass of the same size, exist in training only. */
+static double norm_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	const struct gt_attr_norm *a = n->attr;
+	return (a->train ? 4.0 : 2.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+}
+
+static double layernorm_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return 4.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+}
+
+/* Two sums over dy and x, then dx from both. */
+static double norm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return 8.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+}
+
+#define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "added to the variance")
+#define AFFINE GT_KEY(gt_attr_norm, "affine", affine, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "learned scale and shift")
+static const struct gt_attr_def batchnorm_attrs[] = {
+	EPS,
+	GT_KEY(gt_attr_norm, "momentum", momentum, GT_ATTR_FLOAT, .def = 0.1, .min = 0, .max = 1,
+	       .help = "share of a batch in the running statistics (PyTorch's meaning)"),
+	AFFINE,
+	GT_KEY(gt_attr_norm, "track_running_stats", track, GT_ATTR_BOOL, .def = 1, .max = 1,
+	       .help = "keep running statistics for evaluation; false: evaluation too uses those of its batch"),
+	GT_KEYS_END,
+};
+static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};
+
+#define NORM(row, opcode, type, text, keys, infer_fn, gradient_fn, flops_fn) \
+	const struct gt_op row = {                                               \
+		.code = opcode,                                                      \
+		.name = type,                                                        \
+		.help = text,                                                        \
+		.flags = GT_OPF_LAYER,                                               \
+		.min_in = 1,                                                         \
+		.max_in = 1,                                                         \
+		.attrs = keys,                                                       \
+		.attr_size = sizeof(struct gt_attr_norm),                            \
+		.infer = infer_fn,                                                   \
+		.gradient = gradient_fn,                                             \
+		.flops = flops_fn,                                                   \
+	}
+
+NORM(gt_row_batchnorm1d, GT_OP_BATCHNORM, "batchnorm1d", "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
+     batchnorm_gradient, norm_flops);
+NORM(gt_row_batchnorm2d, GT_OP_BATCHNORM, "batchnorm2d", "batch normalisation of [batch, channels, height, width]", batchnorm_attrs,
+     batchnorm2d_infer, batchnorm_gradient, norm_flops);
+NORM(gt_row_layernorm, GT_OP_LAYERNORM, NULL, "normalises each sample over all its dimensions", layernorm_attrs, layernorm_infer,
+     layernorm_gradient, layernorm_flops);
+
+const struct gt_op gt_row_batchnorm_dx = {.code = GT_OP_BATCHNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};
+const struct gt_op gt_row_layernorm_dx = {.code = GT_OP_LAYERNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};

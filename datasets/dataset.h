@@ -19,8 +19,9 @@ struct gt_dataset_spec {
 	int ntrain;
 	const char *const *test;
 	int ntest;
-	int64_t shape[3];          /* C, H, W that the model expects; synthetic makes it, the others are checked against it */
-	int64_t classes;           /* synthetic; 0: from the labels (or known for the name) */
+	int64_t shape[3];          /* C, H, W that the model expects; synthetic makes it, the others are checked against it (GT_ECONFIG).
+	                              F, 0 or 1, 0 or 1: a flat input of F values; all 0: not checked */
+	int64_t classes;           /* > 0: labels must be below it; 0: known for the name or format, or from the labels (synthetic: 10) */
 	int64_t samples[2];        /* synthetic: train, test */
 	int64_t limit;             /* > 0: use only the first `limit` samples of a split (smoke tests) */
 	uint64_t seed;             /* synthetic */
@@ -32,6 +33,7 @@ struct gt_dataset {
 	int64_t classes;
 	uint8_t *images;  /* n*h*w*c bytes, NHWC */
 	int32_t *labels;  /* n, each in 0..classes-1 */
+	void *memory;     /* what gt_dataset_free frees for images, which may stand behind a file's header in it */
 	char source[512]; /* where it was found, for the run's first line */
 };
 
@@ -39,6 +41,9 @@ struct gt_dataset {
  * message "file: what is wrong". On failure *out is empty. Caller frees with gt_dataset_free. */
 enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 void gt_dataset_free(struct gt_dataset *d);
+
+/* The folder that `gtrain fetch` fills: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither is set. */
+enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err);
 
 /* Only finds and checks the headers: sample count, shape, classes. For `gtrain check`; does not read the pixels of a .gz. */
 enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);

@@ -1,0 +1,284 @@
+/* CIFAR, the binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of 1 label (CIFAR-10) or a coarse and a fine
+ * label (CIFAR-100; the fine one is used), then 1,024 bytes each of R, G, B. Plain or gzip, any number of records a file.
+ * Files are expanded side by side, one thread each: six gzip files are 0.6 s of one core. */
+#include "base/arena.h"
+#include "format.h"
+#include "gzfile.h"
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLANE = 32 * 32, PIXELS = 3 * PLANE, MAX_THREADS = 8 };
+
+struct job {
+	struct gt_gzfile file;
+	uint64_t size; /* of the content: a hint, then what it is */
+	uint64_t at;   /* index of its first sample */
+	enum gt_code rc;
+	struct gt_err err;
+};
+
+struct work {
+	struct job *jobs;
+	int n, label_bytes;
+	int64_t classes, total; /* total: samples that fit in out */
+	struct gt_dataset *out;
+	atomic_int next;
+	atomic_bool again; /* a hint was wrong */
+};
+
+static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_err *err)
+{
+	uint64_t record = (uint64_t)label_bytes + PIXELS;
+	if (!j->size || j->size % record)
+		return gt_fail(err, GT_EDATA, "%s: holds %llu bytes, which is no multiple of the %llu of a CIFAR-%d record", j->file.shown,
+		               (unsigned long long)j->size, (unsigned long long)record, label_bytes == 1 ? 10 : 100);
+	return GT_OK;
+}
+
+static enum gt_code check_label(const struct job *j, const uint8_t *rec, uint64_t i, int label_bytes, int64_t classes, struct gt_err *err)
+{
+	if (label_bytes == 2 && rec[0] > 19)
+		return gt_fail(err, GT_EDATA, "%s: coarse label %d of record %llu is outside 0..19", j->file.shown, rec[0], (unsigned long long)i);
+	if (rec[label_bytes - 1] >= classes)
+		return gt_fail(err, GT_EDATA, "%s: label %d of record %llu is outside 0..%lld", j->file.shown, rec[label_bytes - 1], (unsigned long long)i,
+		               (long long)classes - 1);
+	return GT_OK;
+}
+
+static enum gt_code convert(struct work *w, struct job *j, const uint8_t *raw)
+{
+	uint64_t record = (uint64_t)w->label_bytes + PIXELS;
+	for (uint64_t i = 0; i < j->size / record; i++) {
+		const uint8_t *rec = raw + i * record, *r = rec + w->label_bytes;
+		GT_TRY(check_label(j, rec, i, w->label_bytes, w->classes, &j->err));
+		uint8_t *to = w->out->images + (j->at + i) * PIXELS;
+		w->out->labels[j->at + i] = rec[w->label_bytes - 1];
+		for (int k = 0; k < PLANE; k++) {
+			to[3 * k] = r[k];
+			to[3 * k + 1] = r[PLANE + k];
+			to[3 * k + 2] = r[2 * PLANE + k];
+		}
+	}
+	return GT_OK;
+}
+
+static enum gt_code run_job(struct work *w, struct job *j)
+{
+	uint8_t *raw;
+	uint64_t size;
+	GT_TRY(gt_gzfile_load(&j->file, &raw, &size, &j->err));
+	enum gt_code rc = GT_OK;
+	if (size != j->size) { /* several gzip members: now its size is known, and the next pass has the right places */
+		j->size = size;
+		w->again = true;
+	} else {
+		rc = check_size(j, w->label_bytes, &j->err);
+		if (rc == GT_OK)
+			rc = convert(w, j, raw);
+	}
+	free(raw);
+	return rc;
+}
+
+static void *run_jobs(void *arg)
+{
+	struct work *w = arg;
+	for (int i; (i = w->next++) < w->n;)
+		w->jobs[i].rc = run_job(w, &w->jobs[i]);
+	return NULL;
+}
+
+static void run_threads(struct work *w)
+{
+	pthread_t t[MAX_THREADS];
+	cpu_set_t set;
+	int n = 0, want = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+	w->next = 0;
+	want = want > MAX_THREADS ? MAX_THREADS : want > w->n ? w->n : want;
+	for (; n < want - 1; n++) /* this thread works too; one that cannot be made is done without */
+		if (pthread_create(&t[n], NULL, run_jobs, w))
+			break;
+	run_jobs(w);
+	while (n > 0)
+		pthread_join(t[--n], NULL);
+}
+
+/* Places the files one after the other; hints that are no whole number of records count as none. */
+static enum gt_code place(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
+{
+	uint64_t record = (uint64_t)w->label_bytes + PIXELS, n = 0;
+	for (int i = 0; i < w->n; i++) {
+		w->jobs[i].at = n;
+		n += w->jobs[i].size / record;
+	}
+	if (n > spec->max_bytes / PIXELS)
+		return gt_fail(err, GT_EDATA, "%s and the other files: %llu images are more than the %zu bytes allowed", w->jobs[0].file.shown,
+		               (unsigned long long)n, spec->max_bytes);
+	w->out->n = (int64_t)n;
+	return GT_OK;
+}
+
+static enum gt_code read_all(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		GT_TRY(place(w, spec, err));
+		struct gt_dataset *d = w->out;
+		free(d->memory);
+		free(d->labels);
+		d->memory = d->images = gt_big_alloc((size_t)d->n * PIXELS);
+		d->labels = malloc((size_t)d->n * sizeof *d->labels + 1);
+		if (!d->images || !d->labels)
+			return gt_fail_memory(err, (size_t)d->n * PIXELS);
+		w->again = false;
+		run_threads(w);
+		for (int i = 0; i < w->n; i++) {
+			if (w->jobs[i].rc != GT_OK) {
+				if (err)
+					*err = w->jobs[i].err;
+				return w->jobs[i].rc;
+			}
+		}
+		if (!w->again)
+			return GT_OK;
+	}
+	return gt_fail(err, GT_EDATA, "%s or another of its files changed while it was read", w->jobs[0].file.shown);
+}
+
+/* The first record of a file: enough to tell another format, and a first label that cannot be. */
+static enum gt_code check_head(const struct job *j, int label_bytes, int64_t classes, struct gt_err *err)
+{
+	uint8_t head[2];
+	size_t got;
+	GT_TRY(gt_gzfile_head(&j->file, head, sizeof head, &got, err));
+	if (got == 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5)
+		return gt_fail(err, GT_EDATA,
+		               "%s: is the Python (pickle) version of CIFAR, which gtrain does not read (loading one runs code): use the binary version, "
+		               "`gtrain fetch cifar%d`",
+		               j->file.shown, label_bytes == 1 ? 10 : 100);
+	if (got < 2)
+		return gt_fail(err, GT_EDATA, "%s: truncated: holds %zu bytes", j->file.shown, got);
+	return check_label(j, head, 0, label_bytes, classes, err);
+}
+
+/* A hint that is missing or no whole number of records: only reading tells. */
+static enum gt_code measure(struct job *j, int label_bytes, struct gt_err *err)
+{
+	uint8_t *raw;
+	if (j->size && j->size % ((uint64_t)label_bytes + PIXELS) == 0)
+		return GT_OK;
+	if (j->file.gz) {
+		GT_TRY(gt_gzfile_load(&j->file, &raw, &j->size, err));
+		free(raw);
+	}
+	return check_size(j, label_bytes, err);
+}
+
+static enum gt_code load(const struct gt_dataset_spec *spec, const struct gt_paths *paths, bool headers_only, int label_bytes,
+                         struct gt_dataset *out, struct gt_err *err)
+{
+	int64_t most = label_bytes == 1 ? 10 : 100;
+	if (paths->n < 1)
+		return gt_fail(err, GT_ECONFIG, "a CIFAR split is one file or more, none given");
+	if (spec->classes > most)
+		return gt_fail(err, GT_ECONFIG, "data.classes: CIFAR-%lld has %lld classes, not %lld", (long long)most, (long long)most,
+		               (long long)spec->classes);
+	out->c = 3;
+	out->h = out->w = 32;
+	out->classes = spec->classes > 0 ? spec->classes : most;
+	struct work w = {.label_bytes = label_bytes, .classes = out->classes, .out = out};
+	w.jobs = calloc((size_t)paths->n, sizeof *w.jobs);
+	if (!w.jobs)
+		return gt_fail_memory(err, (size_t)paths->n * sizeof *w.jobs);
+	enum gt_code rc = gt_dataset_check_shape(spec, out, paths->path[0], err);
+	for (int64_t sum = 0; rc == GT_OK && w.n < paths->n && (spec->limit <= 0 || sum < spec->limit); w.n++) {
+		struct job *j = &w.jobs[w.n];
+		rc = gt_gzfile_open(paths->path[w.n], spec->max_bytes, &j->file, err);
+		if (rc == GT_OK)
+			rc = check_head(j, label_bytes, w.classes, err);
+		j->size = rc == GT_OK ? gt_gzfile_hint(&j->file) : 0;
+		if (rc == GT_OK && (!j->file.gz || headers_only || spec->limit > 0))
+			rc = measure(j, label_bytes, err);
+		sum += (int64_t)(j->size / ((uint64_t)label_bytes + PIXELS));
+	}
+	if (rc == GT_OK)
+		rc = headers_only ? place(&w, spec, err) : read_all(&w, spec, err);
+	for (int i = 0; i < w.n; i++)
+		gt_gzfile_close(&w.jobs[i].file);
+	free(w.jobs);
+	return rc;
+}
+
+static bool is_pickle(const char *path)
+{
+	struct gt_gzfile f;
+	uint8_t head[2] = {0};
+	size_t got;
+	if (gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, NULL) != GT_OK)
+		return false;
+	bool yes = gt_gzfile_head(&f, head, sizeof head, &got, NULL) == GT_OK && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+	gt_gzfile_close(&f);
+	return yes;
+}
+
+/* The publisher's folder inside an unpacked archive, or its files right here. */
+static enum gt_code find(const char *dir, enum gt_split split, int label_bytes, struct gt_paths *paths, struct gt_err *err)
+{
+	static const char *const sub10[] = {"", "/cifar-10-batches-bin"}, *const sub100[] = {"", "/cifar-100-binary"};
+	static const char *const pickle10[] = {"/data_batch_1", "/cifar-10-batches-py/data_batch_1"};
+	static const char *const pickle100[] = {"/meta", "/cifar-100-python/meta"};
+	bool ten = label_bytes == 1;
+	char in[PATH_MAX], name[32];
+	for (int s = 0; s < 2; s++) {
+		if ((size_t)snprintf(in, sizeof in, "%s%s", dir, ten ? sub10[s] : sub100[s]) >= sizeof in)
+			continue;
+		snprintf(name, sizeof name, "%s", !ten ? split == GT_SPLIT_TEST ? "test.bin" : "train.bin"
+		                                  : split == GT_SPLIT_TEST ? "test_batch.bin" : "data_batch_1.bin");
+		if (!gt_paths_find(paths, in, name))
+			continue;
+		for (int i = 2; ten && split == GT_SPLIT_TRAIN && i <= 5; i++) {
+			snprintf(name, sizeof name, "data_batch_%d.bin", i);
+			if (!gt_paths_find(paths, in, name))
+				GT_TRY(gt_paths_add(paths, in, name, err));
+		}
+		return GT_OK;
+	}
+	for (int s = 0; s < 2; s++)
+		if ((size_t)snprintf(in, sizeof in, "%s%s", dir, ten ? pickle10[s] : pickle100[s]) < sizeof in && is_pickle(in))
+			return gt_fail(err, GT_EDATA,
+			               "%.500s: is the Python (pickle) version of CIFAR-%d, which gtrain does not read (loading one runs code): use the binary "
+			               "version, `gtrain fetch cifar%d`",
+			               in, ten ? 10 : 100, ten ? 10 : 100);
+	return GT_OK;
+}
+
+static enum gt_code find10(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+{
+	return find(dir, split, 1, paths, err);
+}
+
+static enum gt_code find100(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+{
+	return find(dir, split, 2, paths, err);
+}
+
+static enum gt_code load10(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                           struct gt_dataset *out, struct gt_err *err)
+{
+	(void)split;
+	return load(spec, paths, headers_only, 1, out, err);
+}
+
+static enum gt_code load100(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                            struct gt_dataset *out, struct gt_err *err)
+{
+	(void)split;
+	return load(spec, paths, headers_only, 2, out, err);
+}
+
+const struct gt_format gt_format_cifar10 = {"cifar10", find10, load10};
+const struct gt_format gt_format_cifar100 = {"cifar100", find100, load100};

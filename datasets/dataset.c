@@ -1,0 +1,268 @@
+/* Finds a data set (by name, in a folder, or files named by hand) and hands it to its format. */
+#include "dataset.h"
+#include "base/arena.h"
+#include "format.h"
+#include "gzfile.h"
+#include "known.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_synthetic};
+enum { NFORMATS = sizeof gt_formats / sizeof gt_formats[0], MAX_DIRS = 8 };
+
+/* ---- helpers for the formats ------------------------------------------------------------------------------------------------ */
+enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err)
+{
+	if (p->n == GT_MAX_FILES)
+		return gt_fail(err, GT_ECONFIG, "more than %d data files for one split", GT_MAX_FILES);
+	bool bare = !*dir || *name == '/';
+	if (asprintf(&p->path[p->n], "%s%s%s", bare ? "" : dir, bare ? "" : "/", name) < 0)
+		return gt_fail_memory(err, 0);
+	p->n++;
+	return GT_OK;
+}
+
+bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name)
+{
+	static const char *const ends[] = {"", ".gz"};
+	for (int i = 0; i < 2; i++) {
+		char path[PATH_MAX], file[256];
+		snprintf(file, sizeof file, "%s%s", name, ends[i]);
+		if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, file) < sizeof path && !access(path, F_OK))
+			return gt_paths_add(p, dir, file, NULL) == GT_OK;
+	}
+	return false;
+}
+
+void gt_paths_free(struct gt_paths *p)
+{
+	while (p->n > 0)
+		free(p->path[--p->n]);
+}
+
+bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out)
+{
+	int64_t v = 0;
+	bool bad = a < 0 || b < 0 || c < 0 || d < 0 || __builtin_mul_overflow(a, b, &v) || __builtin_mul_overflow(v, c, &v) ||
+	           __builtin_mul_overflow(v, d, &v);
+	*out = (uint64_t)v;
+	return !bad;
+}
+
+enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err)
+{
+	const int64_t *s = spec->shape;
+	uint64_t values;
+	if (s[0] <= 0 || (s[0] == d->c && s[1] == d->h && s[2] == d->w))
+		return GT_OK;
+	/* A flat input takes the values in the file's order; with several channels that would not be PyTorch's. */
+	if (s[1] <= 1 && s[2] <= 1 && d->c == 1 && gt_product4(1, 1, d->h, d->w, &values) && values == (uint64_t)s[0])
+		return GT_OK;
+	return gt_fail(err, GT_ECONFIG, "%.500s: holds images of [%lld, %lld, %lld] but model.input is [%lld, %lld, %lld]", file, (long long)d->c,
+	               (long long)d->h, (long long)d->w, (long long)s[0], (long long)s[1], (long long)s[2]);
+}
+
+/* ---- search ----------------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int n;
+	if (xdg && *xdg == '/') /* the XDG specification: a relative path is to be ignored */
+		n = snprintf(buf, size, "%s/gtrain/%s", xdg, name);
+	else if (home && *home)
+		n = snprintf(buf, size, "%s/.cache/gtrain/%s", home, name);
+	else
+		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set: name a folder");
+	if ((size_t)n >= size)
+		return gt_fail(err, GT_ENOINPUT, "the path of the user's cache is too long");
+	return GT_OK;
+}
+
+struct dirs {
+	int n;
+	char path[MAX_DIRS][PATH_MAX];
+};
+
+static void dirs_add(struct dirs *d, const char *base, const char *name)
+{
+	if (d->n < MAX_DIRS && (size_t)snprintf(d->path[d->n], PATH_MAX, "%s%s%s", base, *name ? "/" : "", name) < PATH_MAX)
+		d->n++;
+}
+
+static void list_dirs(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, struct dirs *d)
+{
+	const char *own[] = {spec->name, NULL}, *const *names = known ? known->folders : own;
+	const char *data = getenv("GTRAIN_DATA");
+	char cache[PATH_MAX];
+	if (*spec->root) {
+		dirs_add(d, spec->root, "");
+		return;
+	}
+	for (int i = 0; data && *data && names[i]; i++)
+		dirs_add(d, data, names[i]);
+	if (gt_dataset_cache(spec->name, cache, sizeof cache, NULL) == GT_OK)
+		dirs_add(d, cache, "");
+	for (int i = 0; names[i]; i++)
+		dirs_add(d, "/usr/share/datasets", names[i]);
+}
+
+static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, const struct dirs *d, struct gt_err *err)
+{
+	char where[600] = "";
+	for (int i = 0; i < d->n; i++) {
+		size_t n = strlen(where);
+		snprintf(where + n, sizeof where - n, "%s%s", i ? ", " : "", d->path[i]);
+	}
+	if (known && *spec->root)
+		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no %s files of %s", spec->root, known->format, known->name);
+	if (known)
+		return gt_fail(err, GT_ENOINPUT, "the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it", known->name, where, known->name);
+	if (*spec->root)
+		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no IDX and no CIFAR files under their usual names; name them in data.train and data.test",
+		               spec->root);
+	return gt_fail(err, GT_ENOINPUT,
+	               "no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for your own data set "
+	               "data.root, or data.format, data.train and data.test",
+	               spec->name, where);
+}
+
+static const struct gt_format *format_by_name(const char *name)
+{
+	for (int i = 0; i < NFORMATS; i++)
+		if (!strcmp(gt_formats[i]->name, name))
+			return gt_formats[i];
+	return NULL;
+}
+
+/* Files named by hand and no format: IDX shows itself, CIFAR's records do not. */
+static enum gt_code sniff(const char *path, const struct gt_format **out, struct gt_err *err)
+{
+	struct gt_gzfile f;
+	uint8_t b[4] = {1};
+	size_t got;
+	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
+	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
+	if (rc == GT_OK && got == 4 && !b[0] && !b[1] && b[2] >= 8 && b[2] <= 14 && b[3] >= 1 && b[3] <= 4)
+		*out = &gt_format_idx;
+	else if (rc == GT_OK)
+		rc = gt_fail(err, GT_ECONFIG, "%s: not an IDX file; say data.format = \"cifar10\" or \"cifar100\" if it is one of these", f.shown);
+	gt_gzfile_close(&f);
+	return rc;
+}
+
+static enum gt_code search(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
+                           const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
+{
+	struct dirs *d = calloc(1, sizeof *d);
+	if (!d)
+		return gt_fail_memory(err, sizeof *d);
+	list_dirs(spec, known, d);
+	enum gt_code rc = GT_OK;
+	for (int i = 0; i < d->n && rc == GT_OK && !paths->n; i++) {
+		for (int k = 0; k < NFORMATS && rc == GT_OK && !paths->n; k++) {
+			if (!gt_formats[k]->find || (*format && *format != gt_formats[k]))
+				continue;
+			rc = gt_formats[k]->find(d->path[i], split, paths, err);
+			if (rc == GT_OK && paths->n) {
+				*format = gt_formats[k];
+				snprintf(where, size, "%s", d->path[i]);
+			}
+		}
+	}
+	if (rc == GT_OK && !paths->n)
+		rc = not_found(spec, known, d, err);
+	free(d);
+	return rc;
+}
+
+static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_format **format, struct gt_paths *paths,
+                            char *where, size_t size, struct gt_err *err)
+{
+	const char *const *list = split == GT_SPLIT_TEST ? spec->test : spec->train;
+	int n = split == GT_SPLIT_TEST ? spec->ntest : spec->ntrain;
+	for (int i = 0; i < n; i++)
+		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
+	if (!*format)
+		GT_TRY(sniff(paths->path[0], format, err));
+	snprintf(where, size, "%s", paths->path[0]);
+	return GT_OK;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
+                           const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
+{
+	const char *name = strcmp(spec->format, "auto") ? spec->format : !strcmp(spec->name, "synthetic") ? "synthetic" : known ? known->format : NULL;
+	*format = NULL;
+	if (name && !(*format = format_by_name(name)))
+		return gt_fail(err, GT_ECONFIG, "data.format: \"%.100s\" is unknown; there are idx, cifar10, cifar100, synthetic and auto", name);
+	if (*format && !(*format)->find) {
+		snprintf(where, size, "made from the seed");
+		return GT_OK;
+	}
+	if (split == GT_SPLIT_TEST ? spec->ntest : spec->ntrain)
+		return by_hand(spec, split, format, paths, where, size, err);
+	if (spec->ntest || spec->ntrain)
+		return gt_fail(err, GT_ECONFIG, "data.%s: no files named, though data.%s names some", split == GT_SPLIT_TEST ? "test" : "train",
+		               split == GT_SPLIT_TEST ? "train" : "test");
+	if (strchr(spec->name, '/') || spec->name[0] == '.' || (!*spec->name && !*spec->root))
+		return gt_fail(err, GT_ECONFIG, "data.name: \"%.100s\" is no name of a data set; a folder goes into data.root", spec->name);
+	return search(spec, split, known, format, paths, where, size, err);
+}
+
+static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_split split, bool headers_only, struct gt_dataset *out,
+                               struct gt_err *err)
+{
+	struct gt_dataset_spec spec = *given;
+	struct gt_paths paths = {0};
+	const struct gt_format *format;
+	char where[sizeof out->source - 16];
+	*out = (struct gt_dataset){0};
+	spec.name = spec.name ? spec.name : "";
+	spec.root = spec.root ? spec.root : "";
+	spec.format = spec.format && *spec.format ? spec.format : "auto";
+	spec.max_bytes = spec.max_bytes ? spec.max_bytes : GT_DEFAULT_MAX_BYTES;
+	const struct gt_known_dataset *known = gt_known_find(spec.name);
+	if (known && spec.classes <= 0 && !spec.ntrain && !spec.ntest)
+		spec.classes = known->classes;
+	enum gt_code rc = choose(&spec, split, known, &format, &paths, where, sizeof where, err);
+	if (rc == GT_OK)
+		rc = format->load(&spec, split, &paths, headers_only, out, err);
+	gt_paths_free(&paths);
+	if (rc != GT_OK) {
+		gt_dataset_free(out);
+		return rc;
+	}
+	if (spec.limit > 0 && out->n > spec.limit)
+		out->n = spec.limit;
+	snprintf(out->source, sizeof out->source, "%s: %s", format->name, where);
+	return GT_OK;
+}
+
+enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err)
+{
+	return read_split(spec, split, false, out, err);
+}
+
+enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err)
+{
+	enum gt_code rc = read_split(spec, split, true, out, err);
+	free(out->labels);
+	free(out->memory);
+	out->labels = NULL;
+	out->images = NULL;
+	out->memory = NULL;
+	return rc;
+}
+
+void gt_dataset_free(struct gt_dataset *d)
+{
+	if (!d)
+		return;
+	free(d->memory);
+	free(d->labels);
+	*d = (struct gt_dataset){0};
+}

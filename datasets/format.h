@@ -1,0 +1,46 @@
+/* Inside datasets/: what a file format does for dataset.c. One const row each in gt_formats[]. */
+#ifndef GT_DATASETS_FORMAT_H
+#define GT_DATASETS_FORMAT_H
+
+#include "dataset.h"
+
+#define GT_MAX_FILES 64
+#define GT_DEFAULT_MAX_BYTES ((size_t)16 << 30)
+
+struct gt_paths {
+	int n;
+	char *path[GT_MAX_FILES]; /* malloc'ed */
+};
+/* Adds DIR/name, or DIR/name.gz where only that is there; false: neither (nothing is added). */
+bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name);
+enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err); /* whether it is there or not */
+void gt_paths_free(struct gt_paths *p);
+
+struct gt_format {
+	const char *name;
+	/* Looks in one folder for the format's own file names. GT_OK with paths->n == 0: not here. An error: it is here but it
+	 * cannot be used (another edition of it, say), and the search ends. NULL: the format has no files. */
+	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
+	/* Reads or (headers_only) measures the files. spec->max_bytes is never 0 here. */
+	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+	                     struct gt_dataset *out, struct gt_err *err);
+};
+
+extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_synthetic;
+
+/* Whether the model's images (spec->shape, [0] == 0: not asked) are those of the files; a sentence if not. */
+enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err);
+
+/* a*b*c*d into *out; false on overflow or a negative. */
+bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out);
+
+/* An IDX header (FORMATS: http://yann.lecun.com/exdb/mnist): 00 00, type, rank, then rank big-endian u32 dimensions. */
+struct gt_idx {
+	int type, rank; /* 0x08 u8, 0x0b i16, 0x0c i32 … */
+	uint32_t dim[4];
+	uint64_t header, count, item, bytes; /* count: elements; item: bytes each; bytes: header and data */
+};
+struct gt_gzfile;
+enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile *f, struct gt_idx *h, struct gt_err *err);
+
+#endif

@@ -1,0 +1,345 @@
+#include "gzfile.h"
+#include "base/arena.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define GZ_MIN 18         /* header + trailer of an empty member */
+#define DEFLATE_RATIO 1032 /* the most that deflate can expand (zlib's technical notes) */
+#define GZ_FREE (64 * MIB) /* what every gzip file may expand to */
+#define GZ_RATIO 64        /* and beyond it. FashionMNIST: 1.8, MNIST: 4.7; a bomb: 1,000 */
+#define HUGE_PAGE (2 * MIB)
+
+void *gt_big_alloc(size_t bytes)
+{
+	if (bytes < 2 * HUGE_PAGE)
+		return malloc(bytes ? bytes : 1);
+	void *p;
+	if (posix_memalign(&p, HUGE_PAGE, bytes))
+		return NULL;
+	madvise(p, bytes, MADV_HUGEPAGE); /* a wish: refused where the kernel has none */
+	return p;
+}
+
+static enum gt_code not_regular(const char *shown, mode_t mode, struct gt_err *err)
+{
+	const char *what = S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
+	return gt_fail(err, GT_EDATA, "%s: is %s, a data file must be a regular file", shown, what);
+}
+
+static bool magic(const uint8_t *p, uint64_t n)
+{
+	return n >= 2 && p[0] == 0x1f && p[1] == 0x8b;
+}
+
+static enum gt_code read_at(const struct gt_gzfile *f, void *dst, uint64_t size, uint64_t at, struct gt_err *err)
+{
+	for (uint64_t done = 0; done < size;) {
+		size_t want = size - done > 256 * MIB ? 256 * MIB : size - done;
+		ssize_t n = pread(f->fd, (char *)dst + done, want, (off_t)(at + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return gt_fail(err, GT_EIO, "%s: %s", f->shown, strerror(errno));
+		if (!n)
+			return gt_fail(err, GT_EDATA, "%s: became shorter while it was read", f->shown);
+		done += (uint64_t)n;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfile *f, struct gt_err *err)
+{
+	struct stat st;
+	size_t n = strlen(path);
+	*f = (struct gt_gzfile){0};
+	if (n < sizeof f->shown)
+		strcpy(f->shown, path);
+	else
+		snprintf(f->shown, sizeof f->shown, "...%s", path + n - (sizeof f->shown - 4));
+	/* stat first: opening a FIFO or a device may block or act. fstat again: what was opened is what counts. */
+	if (stat(path, &st))
+		return gt_fail(err, GT_ENOINPUT, "%s: %s", f->shown, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return not_regular(f->shown, st.st_mode, err);
+	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (f->fd < 0)
+		return gt_fail(err, GT_ENOINPUT, "%s: %s", f->shown, strerror(errno));
+	f->open = true;
+	enum gt_code rc = GT_OK;
+	uint8_t first[2] = {0};
+	if (fstat(f->fd, &st))
+		rc = gt_fail(err, GT_EIO, "%s: %s", f->shown, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		rc = not_regular(f->shown, st.st_mode, err);
+	else if (!st.st_size)
+		rc = gt_fail(err, GT_EDATA, "%s: is empty", f->shown);
+	else
+		rc = read_at(f, first, st.st_size < 2 ? 1 : 2, 0, err);
+	if (rc != GT_OK) {
+		gt_gzfile_close(f);
+		return rc;
+	}
+	f->size = (uint64_t)st.st_size;
+	f->gz = magic(first, 2);
+	f->limit = max_bytes;
+	if (f->gz) {
+		uint64_t most = f->size > UINT64_MAX / GZ_RATIO ? UINT64_MAX : f->size * GZ_RATIO;
+		if (most < GZ_FREE)
+			most = GZ_FREE;
+		if (most < f->limit)
+			f->limit = most;
+	}
+	return GT_OK;
+}
+
+void gt_gzfile_close(struct gt_gzfile *f)
+{
+	if (f->open)
+		close(f->fd);
+	f->open = false;
+}
+
+static enum gt_code zlib_fail(const struct gt_gzfile *f, int rc, const char *msg, uint64_t at, struct gt_err *err)
+{
+	if (rc == Z_MEM_ERROR)
+		return gt_fail_memory(err, 0);
+	if (msg && !strcmp(msg, "incorrect data check"))
+		return gt_fail(err, GT_EDATA, "%s: gzip: the CRC does not match, the file is damaged", f->shown);
+	return gt_fail(err, GT_EDATA, "%s: gzip: damaged near byte %llu (%s)", f->shown, (unsigned long long)at, msg ? msg : "bad data");
+}
+
+static enum gt_code cut_fail(const struct gt_gzfile *f, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA, "%s: gzip: the file is truncated after %llu bytes", f->shown, (unsigned long long)f->size);
+}
+
+enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, size_t *got, struct gt_err *err)
+{
+	enum { IN = 64 * 1024, IN_TOTAL = 1024 * 1024 };
+	*got = 0;
+	if (!f->gz) {
+		size_t n = want < f->size ? want : (size_t)f->size;
+		GT_TRY(read_at(f, buf, n, 0, err));
+		*got = n;
+		return GT_OK;
+	}
+	uint8_t *in = malloc(IN);
+	z_stream z = {.next_out = buf, .avail_out = (uInt)want};
+	if (!in || inflateInit2(&z, 15 + 16) != Z_OK) {
+		free(in);
+		return gt_fail_memory(err, IN);
+	}
+	enum gt_code rc = GT_OK;
+	uint64_t at = 0;
+	while (z.avail_out && rc == GT_OK) {
+		if (!z.avail_in) {
+			uint64_t n = f->size - at < IN ? f->size - at : IN;
+			if (!n) {
+				rc = cut_fail(f, err);
+				break;
+			}
+			if (at >= IN_TOTAL) { /* empty members or a header field without end */
+				rc = gt_fail(err, GT_EDATA, "%s: gzip: no data in the first %d KiB", f->shown, IN_TOTAL / 1024);
+				break;
+			}
+			rc = read_at(f, in, n, at, err);
+			at += n;
+			z.next_in = in;
+			z.avail_in = (uInt)n;
+			continue;
+		}
+		int zr = inflate(&z, Z_NO_FLUSH);
+		if (zr == Z_STREAM_END) {
+			if (at == f->size && !z.avail_in)
+				break; /* a short content; its tail is gt_gzfile_read's to judge */
+			inflateReset(&z);
+		} else if (zr != Z_OK && zr != Z_BUF_ERROR) {
+			rc = zlib_fail(f, zr, z.msg, at - z.avail_in, err);
+		}
+	}
+	*got = want - z.avail_out;
+	inflateEnd(&z);
+	free(in);
+	return rc;
+}
+
+uint64_t gt_gzfile_hint(const struct gt_gzfile *f)
+{
+	uint8_t t[4];
+	if (!f->gz)
+		return f->size;
+	if (f->size < GZ_MIN || read_at(f, t, 4, f->size - 4, NULL) != GT_OK)
+		return 0;
+	uint64_t n = (uint64_t)t[0] | (uint64_t)t[1] << 8 | (uint64_t)t[2] << 16 | (uint64_t)t[3] << 24;
+	/* Deflate grows data by no more than 5 bytes in 16 KiB; a smaller claim means several members, or more than 4 GiB. */
+	bool whole = n + n / 1024 + 4096 >= f->size && n / DEFLATE_RATIO <= f->size;
+	return whole ? n : 0;
+}
+
+enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct gt_err *err)
+{
+	unsigned long long want = size, have = f->size;
+	if (!f->gz && size != f->size)
+		return gt_fail(err, GT_EDATA, "%s: has %llu bytes but its header announces %llu: %s", f->shown, have, want,
+		               size > f->size ? "truncated" : "bytes too many at its end");
+	if (f->gz && size / DEFLATE_RATIO > f->size)
+		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, more than %llu compressed bytes can hold: truncated?", f->shown, want,
+		               have);
+	if (size <= f->limit)
+		return GT_OK;
+	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu allowed%s", f->shown, f->gz ? "would expand" : "amounts", want,
+	               (unsigned long long)f->limit, f->gz ? " (a decompression bomb? if it is meant, gunzip it first)" : "");
+}
+
+/* libdeflate says only "bad data". zlib goes over the member at `in` again and says why, without keeping what it expands. */
+static enum gt_code why_bad(const struct gt_gzfile *f, const uint8_t *raw, uint64_t in, struct gt_err *err)
+{
+	enum { OUT = 64 * 1024 };
+	uint8_t *out = malloc(OUT);
+	z_stream z = {0};
+	if (!out || inflateInit2(&z, 15 + 16) != Z_OK) {
+		free(out);
+		return gt_fail_memory(err, OUT);
+	}
+	enum gt_code rc = GT_OK;
+	uint64_t at = in, made = 0;
+	while (rc == GT_OK) {
+		if (!z.avail_in) {
+			uint64_t n = f->size - at < 256 * MIB ? f->size - at : 256 * MIB;
+			z.next_in = (Bytef *)(uintptr_t)(raw + at);
+			z.avail_in = (uInt)n;
+			at += n;
+		}
+		z.next_out = out;
+		z.avail_out = OUT;
+		int zr = inflate(&z, Z_NO_FLUSH);
+		made += OUT - z.avail_out;
+		if (zr == Z_STREAM_END || made > f->limit)
+			rc = gt_fail(err, GT_EDATA, "%s: gzip: bad data", f->shown);
+		else if (zr == Z_BUF_ERROR || (zr == Z_OK && !z.avail_in && at == f->size && z.avail_out))
+			rc = cut_fail(f, err);
+		else if (zr != Z_OK)
+			rc = zlib_fail(f, zr, z.msg, at - z.avail_in, err);
+	}
+	inflateEnd(&z);
+	free(out);
+	return rc;
+}
+
+/* Expands the members of raw from *in on into dst until the end, an error, or until dst is full (*full; *in and *out stand before
+ * the member that did not fit). */
+static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompressor *d, const uint8_t *raw, uint64_t *in, uint8_t *dst,
+                            uint64_t *out, uint64_t cap, bool *full, struct gt_err *err)
+{
+	*full = false;
+	while (*in < f->size) {
+		size_t used, made;
+		if (!magic(raw + *in, f->size - *in) && *in)
+			return gt_fail(err, GT_EDATA, "%s: gzip: %llu bytes of something else after the compressed data", f->shown,
+			               (unsigned long long)(f->size - *in));
+		switch (libdeflate_gzip_decompress_ex(d, raw + *in, f->size - *in, dst + *out, cap - *out, &used, &made)) {
+		case LIBDEFLATE_SUCCESS:
+			break;
+		case LIBDEFLATE_INSUFFICIENT_SPACE:
+			*full = true;
+			return GT_OK;
+		default:
+			return why_bad(f, raw, *in, err);
+		}
+		*in += used;
+		*out += made;
+	}
+	return GT_OK;
+}
+
+/* Opens what both readers need: the compressed bytes and a decompressor. */
+static enum gt_code gz_begin(const struct gt_gzfile *f, uint8_t **raw, struct libdeflate_decompressor **d, struct gt_err *err)
+{
+	*d = NULL;
+	if (!(*raw = gt_big_alloc(f->size)))
+		return gt_fail_memory(err, f->size);
+	enum gt_code rc = read_at(f, *raw, f->size, 0, err);
+	if (rc == GT_OK && !(*d = libdeflate_alloc_decompressor()))
+		rc = gt_fail_memory(err, 0);
+	if (rc != GT_OK)
+		free(*raw);
+	return rc;
+}
+
+enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t size, struct gt_err *err)
+{
+	GT_TRY(gt_gzfile_expect(f, size, err));
+	if (!f->gz)
+		return read_at(f, dst, size, 0, err);
+	uint8_t *raw;
+	struct libdeflate_decompressor *d;
+	GT_TRY(gz_begin(f, &raw, &d, err));
+	uint64_t in = 0, out = 0;
+	bool full;
+	enum gt_code rc = members(f, d, raw, &in, dst, &out, size, &full, err);
+	if (rc == GT_OK && full)
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds more than the %llu bytes that its header announces", f->shown, (unsigned long long)size);
+	else if (rc == GT_OK && out < size)
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds only %llu of the %llu bytes that its header announces", f->shown, (unsigned long long)out,
+		             (unsigned long long)size);
+	libdeflate_free_decompressor(d);
+	free(raw);
+	return rc;
+}
+
+/* A plain file, or one allocation that grows until every member fits. */
+enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *size, struct gt_err *err)
+{
+	*out = NULL;
+	*size = 0;
+	uint64_t cap = gt_gzfile_hint(f);
+	if (!f->gz)
+		GT_TRY(gt_gzfile_expect(f, cap, err));
+	else if (!cap || cap > f->limit) /* the trailer may lie or be cut: the data decides */
+		cap = f->size < f->limit / 2 && !cap ? f->size * 2 : f->limit;
+	uint8_t *raw = NULL, *buf = gt_big_alloc(cap);
+	struct libdeflate_decompressor *d = NULL;
+	if (!buf)
+		return gt_fail_memory(err, cap);
+	enum gt_code rc = f->gz ? gz_begin(f, &raw, &d, err) : read_at(f, buf, cap, 0, err);
+	uint64_t in = 0, made = f->gz ? 0 : cap;
+	while (rc == GT_OK && f->gz) {
+		bool full;
+		rc = members(f, d, raw, &in, buf, &made, cap, &full, err);
+		if (rc != GT_OK || !full)
+			break;
+		uint64_t more = cap < f->limit / 2 ? cap * 2 : f->limit;
+		uint8_t *wider = cap < f->limit ? gt_big_alloc(more) : NULL;
+		if (cap >= f->limit) {
+			rc = gt_fail(err, GT_EDATA, "%s: gzip: expands to more than the %llu bytes allowed (a decompression bomb? if it is meant, gunzip it first)",
+			             f->shown, (unsigned long long)f->limit);
+		} else if (!wider) {
+			rc = gt_fail_memory(err, more);
+		} else {
+			memcpy(wider, buf, made);
+			free(buf);
+			buf = wider;
+			cap = more;
+		}
+	}
+	if (d) {
+		libdeflate_free_decompressor(d);
+		free(raw);
+	}
+	if (rc != GT_OK) {
+		free(buf);
+		return rc;
+	}
+	*out = buf;
+	*size = made;
+	return GT_OK;
+}

@@ -1,0 +1,109 @@
+/* Images made from the seed: every class has a smooth random pattern, a sample is its class's pattern plus noise. Learnable (a
+ * linear model separates the classes once there are a few samples of each), and the same on every machine: integers only.
+ * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns. */
+#include "base/arena.h"
+#include "base/philox.h"
+#include "format.h"
+#include "gzfile.h"
+#include <stdlib.h>
+
+#define GRID 5      /* a pattern is GRID x GRID random values per channel, interpolated */
+#define NOISE_SHIFT 2 /* of the sum of four random bytes, -510..510: noise of -127..127, standard deviation 37 */
+
+/* One value of the grid of (class, channel), 32..223: the noise then rarely clips. */
+static int32_t corner(uint64_t key, uint32_t class, uint32_t channel, uint32_t y, uint32_t x)
+{
+	return 32 + (int32_t)(gt_rng_draw(key, class, channel, y * GRID + x, 0).v[0] % 192u);
+}
+
+/* Bilinear, positions in 1/256 of a cell. */
+static void make_pattern(uint64_t key, uint32_t class, const struct gt_dataset *d, uint8_t *out)
+{
+	for (int64_t c = 0; c < d->c; c++) {
+		int32_t g[GRID][GRID];
+		for (uint32_t y = 0; y < GRID; y++)
+			for (uint32_t x = 0; x < GRID; x++)
+				g[y][x] = corner(key, class, (uint32_t)c, y, x);
+		for (int64_t y = 0; y < d->h; y++) {
+			int64_t py = d->h > 1 ? y * (GRID - 1) * 256 / (d->h - 1) : 0;
+			int iy = (int)(py >> 8) < GRID - 1 ? (int)(py >> 8) : GRID - 2, fy = (int)(py - iy * 256);
+			for (int64_t x = 0; x < d->w; x++) {
+				int64_t px = d->w > 1 ? x * (GRID - 1) * 256 / (d->w - 1) : 0;
+				int ix = (int)(px >> 8) < GRID - 1 ? (int)(px >> 8) : GRID - 2, fx = (int)(px - ix * 256);
+				int32_t top = g[iy][ix] * (256 - fx) + g[iy][ix + 1] * fx;
+				int32_t bottom = g[iy + 1][ix] * (256 - fx) + g[iy + 1][ix + 1] * fx;
+				out[(y * d->w + x) * d->c + c] = (uint8_t)((top * (256 - fy) + bottom * fy) >> 16);
+			}
+		}
+	}
+}
+
+static int32_t noise(uint32_t u)
+{
+	int32_t sum = (int32_t)((u & 255) + (u >> 8 & 255) + (u >> 16 & 255) + (u >> 24)) - 510;
+	return sum / (1 << NOISE_SHIFT);
+}
+
+static uint8_t clip(int32_t v)
+{
+	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, struct gt_dataset *d)
+{
+	size_t len = (size_t)(d->c * d->h * d->w);
+	for (int64_t i = 0; i < d->n; i++) {
+		uint32_t label = gt_rng_draw(key, split, (uint32_t)i, 0, 1).v[0] % (uint32_t)d->classes;
+		const uint8_t *from = patterns + label * len;
+		uint8_t *to = d->images + (size_t)i * len;
+		d->labels[i] = (int32_t)label;
+		for (size_t j = 0; j < len; j += 4) {
+			struct gt_philox r = gt_rng_draw(key, split, (uint32_t)i, (uint32_t)(j / 4), 0);
+			for (size_t k = 0; k < 4 && j + k < len; k++)
+				to[j + k] = clip(from[j + k] + noise(r.v[k]));
+		}
+	}
+}
+
+static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                         struct gt_dataset *out, struct gt_err *err)
+{
+	(void)paths;
+	out->n = spec->samples[split];
+	if (spec->limit > 0 && out->n > spec->limit)
+		out->n = spec->limit;
+	out->c = spec->shape[0];
+	out->h = spec->shape[1] ? spec->shape[1] : 1;
+	out->w = spec->shape[2] ? spec->shape[2] : 1;
+	out->classes = spec->classes > 0 ? spec->classes : 10;
+	uint64_t bytes, all, patterns;
+	if (out->n < 1 || out->n > INT32_MAX)
+		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld %s samples, expected 1 to %d", (long long)out->n,
+		               split == GT_SPLIT_TEST ? "test" : "train", INT32_MAX);
+	if (out->classes > 1000000)
+		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld classes, expected at most 1000000", (long long)out->classes);
+	if (out->c < 1 || out->h < 1 || out->w < 1)
+		return gt_fail(err, GT_ECONFIG, "synthetic data: image shape [%lld, %lld, %lld], expected three numbers from 1", (long long)out->c,
+		               (long long)out->h, (long long)out->w);
+	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
+	    !gt_product4(out->classes, out->c, out->h, out->w, &patterns) || all > spec->max_bytes || patterns > spec->max_bytes)
+		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed", (long long)out->n,
+		               (long long)out->c, (long long)out->h, (long long)out->w, spec->max_bytes);
+	if (headers_only)
+		return GT_OK;
+	out->memory = out->images = gt_big_alloc(all);
+	out->labels = malloc((size_t)out->n * sizeof *out->labels);
+	uint8_t *pat = malloc(patterns);
+	if (!out->images || !out->labels || !pat) {
+		free(pat);
+		return gt_fail_memory(err, all);
+	}
+	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 1);
+	for (int64_t k = 0; k < out->classes; k++)
+		make_pattern(key, (uint32_t)k, out, pat + (uint64_t)k * bytes);
+	make_samples(gt_rng_key(spec->seed, GT_RNG_SYNTH, 0), (uint32_t)split, pat, out);
+	free(pat);
+	return GT_OK;
+}
+
+const struct gt_format gt_format_synthetic = {"synthetic", NULL, load};

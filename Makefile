@@ -64,7 +64,7 @@ $(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_OBJ)
 
 $(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lcurl -lcrypto -lz
+	$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lcurl -lcrypto -lz -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)

@@ -1,0 +1,69 @@
+#include "base/mt19937.h"
+#include <assert.h>
+#include <math.h>
+
+#define N 624
+#define M 397
+
+void gt_mt19937_seed(struct gt_mt19937 *m, uint64_t seed)
+{
+	m->state[0] = (uint32_t)seed;
+	for (uint32_t i = 1; i < N; i++)
+		m->state[i] = 1812433253u * (m->state[i - 1] ^ m->state[i - 1] >> 30) + i;
+	m->next = N;
+}
+
+static uint32_t mix(uint32_t high, uint32_t low)
+{
+	uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
+	return y >> 1 ^ (low & 1 ? 0x9908b0dfu : 0);
+}
+
+static void twist(struct gt_mt19937 *m)
+{
+	uint32_t *s = m->state;
+	for (int i = 0; i < N; i++)
+		s[i] = s[(i + M) % N] ^ mix(s[i], s[(i + 1) % N]);
+	m->next = 0;
+}
+
+uint32_t gt_mt19937_u32(struct gt_mt19937 *m)
+{
+	if (m->next == N)
+		twist(m);
+	uint32_t y = m->state[m->next++];
+	y ^= y >> 11;
+	y ^= y << 7 & 0x9d2c5680u;
+	y ^= y << 15 & 0xefc60000u;
+	return y ^ y >> 18;
+}
+
+uint64_t gt_mt19937_u64(struct gt_mt19937 *m)
+{
+	uint64_t high = gt_mt19937_u32(m);
+	return high << 32 | gt_mt19937_u32(m);
+}
+
+float gt_mt19937_uniform(struct gt_mt19937 *m, float lo, float hi)
+{
+	float x = (float)(gt_mt19937_u32(m) & 0xffffffu) * 0x1p-24f;
+	return fmaf(x, hi - lo, lo);
+}
+
+double gt_mt19937_uniform64(struct gt_mt19937 *m, double lo, double hi)
+{
+	double x = (double)(gt_mt19937_u64(m) & ((1ull << 53) - 1)) * 0x1p-53;
+	return fma(x, hi - lo, lo);
+}
+
+void gt_mt19937_randperm(struct gt_mt19937 *m, int64_t n, int64_t *out)
+{
+	assert(n < UINT32_MAX / 20);
+	for (int64_t i = 0; i < n; i++)
+		out[i] = i;
+	for (int64_t i = 0; i < n - 1; i++) {
+		int64_t z = i + gt_mt19937_u32(m) % (uint32_t)(n - i), t = out[i];
+		out[i] = out[z];
+		out[z] = t;
+	}
+}

@@ -1,0 +1,87 @@
+#include "ir/init.h"
+#include "base/philox.h"
+#include <math.h>
+
+void gt_init_begin(struct gt_init_stream *s, uint64_t seed)
+{
+	s->seed = seed;
+	gt_mt19937_seed(&s->torch, seed);
+}
+
+static void put(const struct gt_param *p, void *out, int64_t i, double v)
+{
+	if (p->desc.dtype == GT_F64)
+		((double *)out)[i] = v;
+	else if (p->desc.dtype == GT_I64)
+		((int64_t *)out)[i] = (int64_t)v;
+	else
+		((float *)out)[i] = (float)v;
+}
+
+/* The distribution of p under its method. */
+static struct gt_init resolve(const struct gt_param *p)
+{
+	double in = (double)p->fan_in, sum = in + (double)p->fan_out;
+	if (p->init.kind == GT_INIT_CONST || p->method == GT_INIT_TORCH_DEFAULT || p->method == GT_INIT_TORCH)
+		return p->init;
+	if (p->cls != GT_PARAM_WEIGHT)
+		return (struct gt_init){GT_INIT_CONST, 0};
+	switch (p->method) {
+	case GT_INIT_KAIMING_NORMAL:
+		return (struct gt_init){GT_INIT_NORMAL, sqrt(2.0 / in)};
+	case GT_INIT_KAIMING_UNIFORM:
+		return (struct gt_init){GT_INIT_UNIFORM, sqrt(6.0 / in)};
+	case GT_INIT_XAVIER_NORMAL:
+		return (struct gt_init){GT_INIT_NORMAL, sqrt(2.0 / sum)};
+	case GT_INIT_XAVIER_UNIFORM:
+		return (struct gt_init){GT_INIT_UNIFORM, sqrt(6.0 / sum)};
+	default:
+		return p->init;
+	}
+}
+
+static void torch_uniform(struct gt_mt19937 *m, const struct gt_param *p, double bound, void *out, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		if (p->desc.dtype == GT_F64)
+			((double *)out)[i] = gt_mt19937_uniform64(m, -bound, bound);
+		else
+			((float *)out)[i] = gt_mt19937_uniform(m, (float)-bound, (float)bound);
+	}
+}
+
+/* Four draws in [0, 1) or, by Box and Muller's method, of N(0, 1). */
+static void draw4(uint64_t key, int64_t block, bool normal, double *v)
+{
+	struct gt_philox r = gt_rng_draw(key, (uint32_t)block, (uint32_t)(block >> 32), 0, 0);
+	for (int k = 0; k < 4; k++)
+		v[k] = (double)gt_rng_uniform(r.v[k]);
+	for (int k = 0; normal && k < 4; k += 2) {
+		double radius = sqrt(-2 * log(((double)r.v[k] + 1) * 0x1p-32)), angle = 2 * M_PI * v[k + 1];
+		v[k] = radius * cos(angle);
+		v[k + 1] = radius * sin(angle);
+	}
+}
+
+void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
+{
+	int64_t n = gt_tdesc_count(&p->desc);
+	struct gt_init d = resolve(p);
+	if (d.kind == GT_INIT_CONST) {
+		for (int64_t i = 0; i < n; i++)
+			put(p, out, i, d.value);
+		return;
+	}
+	if (p->method == GT_INIT_TORCH) {
+		torch_uniform(&s->torch, p, d.value, out, n);
+		return;
+	}
+	bool normal = d.kind == GT_INIT_NORMAL;
+	uint64_t key = gt_rng_key(s->seed, GT_RNG_INIT, (uint32_t)index);
+	double v[4];
+	for (int64_t i = 0; i < n; i++) {
+		if (i % 4 == 0)
+			draw4(key, i / 4, normal, v);
+		put(p, out, i, normal ? v[i % 4] * d.value : (2 * v[i % 4] - 1) * d.value);
+	}
+}

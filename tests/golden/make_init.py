@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Writes init.txt: what torch.manual_seed(s) and the construction of a model give, and torch.randperm.
+
+Lines: `param MODEL SEED NAME COUNT FNV BITS BITS BITS BITS` (FNV-1a over the bytes of the tensor, then the first four elements' bits) and
+`perm SEED N FNV FIRST...`. Run with any PyTorch on a CPU: python3 make_init.py > init.txt. The models stand in test_init.c too.
+"""
+import struct
+import sys
+
+import torch
+from torch import nn
+
+
+def fnv(data):
+    h = 0xCBF29CE484222325
+    for b in data:
+        h = ((h ^ b) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return "%016x" % h
+
+
+def mlp():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 64, bias=False), nn.ReLU(), nn.Linear(64, 10))
+
+
+def cnn():
+    return nn.Sequential(nn.Conv2d(3, 8, (3, 5)), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3, groups=4, bias=False), nn.Flatten(),
+                         nn.Linear(1408, 10))
+
+
+def dump(name, make, seed, dtype):
+    torch.set_default_dtype(dtype)
+    torch.manual_seed(seed)
+    for key, t in make().state_dict().items():
+        if t.dtype == torch.int64:
+            continue
+        code, size = ("<f", 4) if t.dtype == torch.float32 else ("<d", 8)
+        data = b"".join(struct.pack(code, v) for v in t.flatten().tolist())
+        bits = " ".join(data[i:i + size][::-1].hex() for i in range(0, min(4 * size, len(data)), size))
+        print("param", name, seed, key, t.numel(), fnv(data), bits)
+
+
+print("# written by make_init.py with PyTorch", torch.__version__.split("+")[0])
+for s in (0, 42, 2**40 + 7):
+    dump("mlp", mlp, s, torch.float32)
+    dump("cnn", cnn, s, torch.float32)
+dump("cnn64", cnn, 42, torch.float64)
+for s, n in ((0, 10), (1, 1), (42, 1000), (7, 60000), (2**33 + 5, 50000)):
+    torch.manual_seed(s)
+    p = torch.randperm(n).tolist()
+    print("perm", s, n, fnv(struct.pack("<%dq" % n, *p)), *p[:10])
+sys.stdout.flush()

@@ -32,7 +32,8 @@ GT_ROWS(GT_X)
 /* shared.c */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
 /* Output length of a window of k cells, d apart, over n cells with p of padding on both sides, moved by s (torch.nn.Conv2d, MaxPool2d).
- * ceil: rounds up, but the last window begins inside the input or the padding before it. < 1: the window does not fit. */
+ * ceil: rounds up (even a single window may then reach beyond), but the last one begins inside the input or the padding before it.
+ * < 1: no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n);
 enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err); /* y like x */

@@ -29,7 +29,7 @@ static inline void net_close(struct net *t)
 	gt_arena_close(t->a);
 }
 
-/* Adds a layer. keys: "out=64 kernel=3x5 bias=0", enumerations by index; in: "a b", or NULL for the layer before. */
+/* Adds a layer. keys: "out=64 kernel=3,5 bias=0", enumerations by index; in: "a b", or NULL for the layer before. */
 static inline struct gt_layer_spec *net_add(struct net *t, const char *name, const char *type, const char *keys, const char *in)
 {
 	const struct gt_op *op = gt_op_find_layer(type);

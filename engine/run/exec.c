@@ -1,5 +1,6 @@
 #include "run/exec.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -185,8 +186,11 @@ enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct
 				               (long long)step, g->params[v->param].name, s->call->op);
 			int64_t row = d.rank > 0 && d.dim[0] == g->batch ? at / (gt_tdesc_padded(&d) / d.dim[0]) : -1;
 			int64_t sample = row >= 0 ? gt_loader_sample(l, (int64_t)dyn[s->micro].sample0 + row) : -1;
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the output of %s (%s) is not finite%s%.0lld; nothing was updated", (long long)step,
-			               s->call->layer, s->call->op, sample >= 0 ? ", first for training sample " : "", (long long)(sample >= 0 ? sample : 0));
+			char which[64] = "";
+			if (sample >= 0)
+				snprintf(which, sizeof which, ", first for training sample %lld", (long long)sample);
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the output of %s (%s) is not finite%s; nothing was updated", (long long)step,
+			               s->call->layer, s->call->op, which);
 		}
 	}
 	return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the loss is not finite; nothing was updated", (long long)step);

@@ -312,3 +312,26 @@ void gt_loader_close(struct gt_loader *l)
 	pthread_cond_destroy(&l->freed);
 	free(l);
 }
+
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err)
+{
+	size_t pixels = (size_t)(d->n * d->c * d->h * d->w), labels = (size_t)d->n * sizeof *d->labels;
+	dev[0] = d->images;
+	dev[1] = d->labels;
+	if (device->be->host_memory)
+		return GT_OK;
+	dev[0] = dev[1] = NULL;
+	GT_TRY(device->be->alloc(device->dev, pixels, &dev[0], err));
+	GT_TRY(device->be->alloc(device->dev, labels, &dev[1], err));
+	GT_TRY(device->be->copy(device->dev, dev[0], d->images, pixels, GT_COPY_H2D, 0, err));
+	return device->be->copy(device->dev, dev[1], d->labels, labels, GT_COPY_H2D, 0, err);
+}
+
+void gt_resident_drop(const struct gt_device *device, void *dev[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (dev[i] && !device->be->host_memory)
+			device->be->free(device->dev, dev[i]);
+		dev[i] = NULL;
+	}
+}

@@ -18,6 +18,10 @@ struct gt_view {
 	int64_t n;
 };
 
+/* Makes a dataset's images and labels readable by the device: dev[0], dev[1] (the host's own addresses where memory is shared). */
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err);
+void gt_resident_drop(const struct gt_device *device, void *dev[2]);
+
 struct gt_loader_spec {
 	const struct gt_device *device;
 	const struct gt_view *view;

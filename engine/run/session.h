@@ -35,7 +35,7 @@ struct gt_session {
 	const struct gt_strategy *strategy;
 	struct gt_loss_spec loss;
 	struct gt_dataset data[2];
-	void *resident[2][2];          /* device copies of images and labels where the device has its own memory */
+	void *resident[2][2];          /* images and labels as the device sees them */
 	int64_t *index[GT_SPLITS];
 	struct gt_view view[GT_SPLITS];
 	const char *data_note;         /* dry: why the data is not here; NULL: it is */

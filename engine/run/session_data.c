@@ -36,24 +36,9 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 	                                .seed = (uint64_t)c->seed};
 }
 
-static enum gt_code to_device(struct gt_session *s, int which, struct gt_err *err)
-{
-	const struct gt_backend *be = s->device.be;
-	struct gt_dataset *d = &s->data[which];
-	size_t pixels = (size_t)(d->n * d->c * d->h * d->w), labels = (size_t)d->n * sizeof *d->labels;
-	if (be->host_memory)
-		return GT_OK;
-	GT_TRY(be->alloc(s->device.dev, pixels, &s->resident[which][0], err));
-	GT_TRY(be->alloc(s->device.dev, labels, &s->resident[which][1], err));
-	GT_TRY(be->copy(s->device.dev, s->resident[which][0], d->images, pixels, GT_COPY_H2D, 0, err));
-	return be->copy(s->device.dev, s->resident[which][1], d->labels, labels, GT_COPY_H2D, 0, err);
-}
-
 static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, int64_t n)
 {
-	bool host = s->device.be->host_memory;
-	return (struct gt_view){&s->data[which], host ? s->data[which].images : s->resident[which][0],
-	                        host ? (void *)s->data[which].labels : s->resident[which][1], index, n};
+	return (struct gt_view){&s->data[which], s->resident[which][0], s->resident[which][1], index, n};
 }
 
 /* Labels must lie in what the model puts out; found before step 0, not as a NaN. */
@@ -119,7 +104,7 @@ enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec 
 		}
 		GT_TRY(check_labels(s, &s->data[i], err));
 		if (!spec->dry)
-			GT_TRY(to_device(s, i, err));
+			GT_TRY(gt_resident_make(&s->device, &s->data[i], s->resident[i], err));
 		if (i == 0)
 			GT_TRY(split_train(s, err));
 		else
@@ -131,9 +116,8 @@ enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec 
 void gt_session_data_close(struct gt_session *s)
 {
 	for (int i = 0; i < 2; i++) {
-		for (int k = 0; k < 2; k++)
-			if (s->resident[i][k])
-				s->device.be->free(s->device.dev, s->resident[i][k]);
+		if (s->device.be)
+			gt_resident_drop(&s->device, s->resident[i]);
 		gt_dataset_free(&s->data[i]);
 	}
 }

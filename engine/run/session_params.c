@@ -76,16 +76,15 @@ enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->first;
-	struct gt_initializer init;
-	gt_initializer_open(&init, (uint64_t)s->conf->seed);
+	struct gt_init_stream stream;
+	gt_init_begin(&stream, (uint64_t)s->conf->seed);
 	for (int i = 0; i < g->nparams; i++) {
 		struct gt_tdesc d = gt_session_desc(s, i);
 		void *buf = malloc(gt_tdesc_bytes(&d));
 		if (!buf)
 			return gt_fail_memory(err, gt_tdesc_bytes(&d));
-		enum gt_code code = gt_param_init(&init, &g->params[i], i, buf, err);
-		if (code == GT_OK)
-			code = gt_session_put(s, i, -1, buf, err);
+		gt_param_init(&stream, &g->params[i], i, buf);
+		enum gt_code code = gt_session_put(s, i, -1, buf, err);
 		free(buf);
 		GT_TRY(code);
 	}

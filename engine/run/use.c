@@ -1,6 +1,8 @@
 /* gt_eval and gt_predict: a checkpoint put to use. */
 #include "gtrain.h"
+#include "run/session_data.h"
 #include "run/state.h"
+#include "run/trainer.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,10 +153,10 @@ static enum gt_code predict_file(struct predictor *p, const char *file, struct g
 	enum gt_code code = grown && d.labels ? GT_OK : gt_fail_memory(err, (size_t)d.n * image);
 	if (grown)
 		d.images = grown;
-	void *dev[2] = {d.images, d.labels};
+	void *dev[2] = {NULL, NULL};
 	if (code == GT_OK) {
 		memset(d.images + (size_t)n * image, 0, (size_t)(d.n - n) * image);
-		code = gt_loader_resident(&s->device, &d, dev, err);
+		code = gt_resident_make(&s->device, &d, dev, err);
 	}
 	struct gt_view view = {&d, dev[0], dev[1], NULL, d.n};
 	struct gt_loader_spec spec = {.device = &s->device, .view = &view, .x = s->predict->graph->values[s->predict->graph->input].desc,
@@ -168,7 +170,7 @@ static enum gt_code predict_file(struct predictor *p, const char *file, struct g
 	for (int64_t i = 0; i < n && code == GT_OK; i += PREDICT_BATCH)
 		code = predict_batch(p, l, file, i, n - i < PREDICT_BATCH ? n - i : PREDICT_BATCH, scaled, err);
 	gt_loader_close(l);
-	gt_loader_evict(&s->device, &d, dev);
+	gt_resident_drop(&s->device, dev);
 	gt_dataset_free(&d);
 	return code;
 }

@@ -24,11 +24,6 @@ static int by_size(const void *a, const void *b)
 	return x->root - y->root;
 }
 
-static bool is_alias(const struct gt_graph *g, const struct gt_node *n)
-{
-	return (n->op->flags & GT_OPF_ALIAS) && n->op->alias(g, n);
-}
-
 /* May node i write out[0] over in[0]? */
 static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i)
 {
@@ -59,7 +54,7 @@ enum gt_code gt_memory_plan(struct gt_arena *a, const struct gt_graph *g, struct
 		first[v] = last[v] = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)
-		if (is_alias(g, &g->nodes[i]))
+		if (gt_node_alias(g, &g->nodes[i]))
 			slot[g->nodes[i].out[0]].root = slot[g->nodes[i].in[0]].root;
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
@@ -78,7 +73,7 @@ enum gt_code gt_memory_plan(struct gt_arena *a, const struct gt_graph *g, struct
 		last[slot[g->output].root] = g->nnodes;
 
 	for (int i = 0; i < g->nnodes; i++)
-		if (!is_alias(g, &g->nodes[i]) && reusable(g, slot, last, i)) {
+		if (!gt_node_alias(g, &g->nodes[i]) && reusable(g, slot, last, i)) {
 			gt_vid from = slot[g->nodes[i].out[0]].root, to = slot[g->nodes[i].in[0]].root;
 			for (int v = 0; v < g->nvalues; v++)
 				if (slot[v].root == from)

@@ -187,7 +187,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	GT_TRY(gt_call_prepare(s, &oc, c, err));
 	p->ncalls++;
 	c->node = i;
-	c->flops = n->op->flops ? n->op->flops(g, n) : 0;
+	c->flops = gt_node_flops(g, n);
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] >= 0)
 			settle(s, &g->values[n->in[k]], &in[k]);
@@ -214,7 +214,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	GT_NEW(p->call, s->arena, g->nnodes ? g->nnodes : 1, err);
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
-		if ((n->op->flags & GT_OPF_ALIAS) && n->op->alias(g, n))
+		if (gt_node_alias(g, n))
 			continue;
 		enum gt_code code = lower_node(p, i, deterministic, err);
 		if (code != GT_OK) {

@@ -38,7 +38,8 @@ static inline struct gt_layer_spec *net_add(struct net *t, const char *name, con
 		printf("no layer type %s, or too many layers\n", type);
 		abort();
 	}
-	*s = (struct gt_layer_spec){.name = name, .op = op, .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "net.cfg", .line = t->m.nlayers};
+	*s = (struct gt_layer_spec){
+	    .name = name, .op = op, .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "net.cfg", .line = t->m.nlayers};
 	if (op->attr_size) {
 		s->attr = gt_arena_alloc(t->a, 1, op->attr_size);
 		gt_op_defaults(op, s->attr);

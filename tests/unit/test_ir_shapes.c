@@ -5,10 +5,10 @@
 static char text[1 << 16];
 
 #define CHECK_TEXT(got, want) CHECK_MSG(!strcmp(got, want), "expected\n%s\ngot\n%s", want, got)
-#define CHECK_ERROR(t, train, want)                                                          \
-	do {                                                                                     \
-		CHECK(net_build(t, 4, GT_F32, train) == GT_ECONFIG && (t)->e.code == GT_ECONFIG);    \
-		CHECK_TEXT((t)->e.msg, want);                                                        \
+#define CHECK_ERROR(t, train, want)                                                                                                        \
+	do {                                                                                                                                   \
+		CHECK(net_build(t, 4, GT_F32, train) == GT_ECONFIG && (t)->e.code == GT_ECONFIG);                                                  \
+		CHECK_TEXT((t)->e.msg, want);                                                                                                      \
 	} while (0)
 
 TEST(sizes_are_pytorchs)
@@ -87,7 +87,8 @@ static double contractions(const struct gt_graph *g, bool backward)
 {
 	double sum = 0;
 	for (int i = 0; i < g->nnodes; i++)
-		if (g->nodes[i].backward == backward && (!strncmp(gt_op_name(g->nodes[i].op), "conv2d", 6) || !strncmp(gt_op_name(g->nodes[i].op), "linear", 6)))
+		if (g->nodes[i].backward == backward &&
+		    (!strncmp(gt_op_name(g->nodes[i].op), "conv2d", 6) || !strncmp(gt_op_name(g->nodes[i].op), "linear", 6)))
 			sum += gt_node_flops(g, &g->nodes[i]);
 	return sum;
 }
@@ -104,16 +105,17 @@ TEST(resnet20)
 		if (i < 7 || strstr(p->name, "layer2.0.") || !strncmp(p->name, "fc", 2))
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s %s\n", p->name, gt_tdesc_text(&p->desc, shape, sizeof shape));
 	}
-	CHECK_TEXT(text,
-	           "conv1.weight [16, 3, 3, 3]\nbn1.weight [16]\nbn1.bias [16]\nbn1.running_mean [16]\nbn1.running_var [16]\n"
-	           "bn1.num_batches_tracked []\nlayer1.0.conv1.weight [16, 16, 3, 3]\n"
-	           "layer2.0.conv1.weight [32, 16, 3, 3]\nlayer2.0.bn1.weight [32]\nlayer2.0.bn1.bias [32]\nlayer2.0.bn1.running_mean [32]\n"
-	           "layer2.0.bn1.running_var [32]\nlayer2.0.bn1.num_batches_tracked []\n"
-	           "layer2.0.conv2.weight [32, 32, 3, 3]\nlayer2.0.bn2.weight [32]\nlayer2.0.bn2.bias [32]\nlayer2.0.bn2.running_mean [32]\n"
-	           "layer2.0.bn2.running_var [32]\nlayer2.0.bn2.num_batches_tracked []\n"
-	           "layer2.0.downsample.0.weight [32, 16, 1, 1]\nlayer2.0.downsample.1.weight [32]\nlayer2.0.downsample.1.bias [32]\n"
-	           "layer2.0.downsample.1.running_mean [32]\nlayer2.0.downsample.1.running_var [32]\nlayer2.0.downsample.1.num_batches_tracked []\n"
-	           "fc.weight [10, 64]\nfc.bias [10]\n");
+	CHECK_TEXT(
+	    text,
+	    "conv1.weight [16, 3, 3, 3]\nbn1.weight [16]\nbn1.bias [16]\nbn1.running_mean [16]\nbn1.running_var [16]\n"
+	    "bn1.num_batches_tracked []\nlayer1.0.conv1.weight [16, 16, 3, 3]\n"
+	    "layer2.0.conv1.weight [32, 16, 3, 3]\nlayer2.0.bn1.weight [32]\nlayer2.0.bn1.bias [32]\nlayer2.0.bn1.running_mean [32]\n"
+	    "layer2.0.bn1.running_var [32]\nlayer2.0.bn1.num_batches_tracked []\n"
+	    "layer2.0.conv2.weight [32, 32, 3, 3]\nlayer2.0.bn2.weight [32]\nlayer2.0.bn2.bias [32]\nlayer2.0.bn2.running_mean [32]\n"
+	    "layer2.0.bn2.running_var [32]\nlayer2.0.bn2.num_batches_tracked []\n"
+	    "layer2.0.downsample.0.weight [32, 16, 1, 1]\nlayer2.0.downsample.1.weight [32]\nlayer2.0.downsample.1.bias [32]\n"
+	    "layer2.0.downsample.1.running_mean [32]\nlayer2.0.downsample.1.running_var [32]\nlayer2.0.downsample.1.num_batches_tracked []\n"
+	    "fc.weight [10, 64]\nfc.bias [10]\n");
 	/* torch: sum(p.numel()) of the ResNet-20 with projection shortcuts (269,722 without, + 2,752 for two projections and their norms) */
 	CHECK_MSG(gt_graph_learned(t.g) == 272474, "%ld", gt_graph_learned(t.g));
 	CHECK(t.g->params[5].desc.dtype == GT_I64 && t.g->params[4].desc.dtype == GT_F32);
@@ -222,11 +224,12 @@ TEST(shortcut_stays_or_projects)
 	net_add(&t, "same", "shortcut", "out=8", NULL);
 	net_add(&t, "down", "shortcut", "out=8 stride=2", NULL);
 	CHECK_OK(net_build(&t, 2, GT_F32, false), t.e);
-	CHECK_TEXT(net_text(&t, text, sizeof text),
-	           "identity (same): input -> same\n"
-	           "conv2d (down.0): same down.0.weight - -> down.0\n"
-	           "batchnorm2d (down.1): down.0 down.1.weight down.1.bias down.1.running_mean down.1.running_var down.1.num_batches_tracked -> "
-	           "down.1 down.1.mean down.1.rstd\n");
+	CHECK_TEXT(
+	    net_text(&t, text, sizeof text),
+	    "identity (same): input -> same\n"
+	    "conv2d (down.0): same down.0.weight - -> down.0\n"
+	    "batchnorm2d (down.1): down.0 down.1.weight down.1.bias down.1.running_mean down.1.running_var down.1.num_batches_tracked -> "
+	    "down.1 down.1.mean down.1.rstd\n");
 	CHECK(t.g->nodes[2].layer == 1 && gt_node_alias(t.g, &t.g->nodes[0]));
 	CHECK(!strcmp(t.g->params[0].layer, "down.0"));
 	net_close(&t);
@@ -256,13 +259,14 @@ TEST(refusals)
 	static const struct {
 		const char *type, *keys, *want;
 	} cases[] = {
-		{"conv2d", "out=4 kernel=5 padding=1", "expected a height of at least 5 with padding (kernel 5, dilation 1), got 2 + 2 * 1"},
-		{"conv2d", "out=4 kernel=1,3 dilation=1,3", "expected a width of at least 7 with padding (kernel 3, dilation 3), got 3 + 2 * 0"},
-		{"conv2d", "out=4 kernel=1 groups=4", "expected input channels and out to be multiples of groups = 4, got 6 and 4"},
-		{"maxpool2d", "kernel=3", "expected a height of at least 3 with padding, got 2 + 2 * 0"},
-		{"avgpool2d", "kernel=2 padding=2", "padding: expected at most half of the kernel, 1, got 2"},
-		{"batchnorm1d", NULL, "expected an input of [batch, features], got [4, 6, 2, 3]: put a layer of type \"flatten\" before it"},
-		{"conv2d", "out=16777216 kernel=65535 padding=65535", "x.weight: expected a tensor of 1 to 2^40 elements, got [16777216, 6, 65535, 65535]"},
+	    {"conv2d", "out=4 kernel=5 padding=1", "expected a height of at least 5 with padding (kernel 5, dilation 1), got 2 + 2 * 1"},
+	    {"conv2d", "out=4 kernel=1,3 dilation=1,3", "expected a width of at least 7 with padding (kernel 3, dilation 3), got 3 + 2 * 0"},
+	    {"conv2d", "out=4 kernel=1 groups=4", "expected input channels and out to be multiples of groups = 4, got 6 and 4"},
+	    {"maxpool2d", "kernel=3", "expected a height of at least 3 with padding, got 2 + 2 * 0"},
+	    {"avgpool2d", "kernel=2 padding=2", "padding: expected at most half of the kernel, 1, got 2"},
+	    {"batchnorm1d", NULL, "expected an input of [batch, features], got [4, 6, 2, 3]: put a layer of type \"flatten\" before it"},
+	    {"conv2d", "out=16777216 kernel=65535 padding=65535",
+	     "x.weight: expected a tensor of 1 to 2^40 elements, got [16777216, 6, 65535, 65535]"},
 	};
 	struct net t;
 	char want[512];
@@ -289,7 +293,7 @@ TEST(ten_thousand_layers)
 	struct net t;
 	net_open(&t, 8, 1, 1);
 	struct gt_layer_spec *s = calloc(N, sizeof *s), one = *net_add(&t, "x", "linear", "out=8", NULL);
-	char (*name)[8] = calloc(N, sizeof *name);
+	char (*name)[12] = calloc(N, sizeof *name);
 	for (int i = 0; i < N; i++) {
 		snprintf(name[i], sizeof name[i], "%d", i);
 		s[i] = one;

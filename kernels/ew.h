@@ -1,0 +1,221 @@
+/* Scalar maths: activations, losses, optimizer steps, 16-bit conversions, dropout's decision. Written once, compiled by gcc (whose
+ * loops over these functions vectorise) and by nvcc.
+ *
+ * Each function exists as gt_<name>_f32 and gt_<name>_f64; the bodies stand in ew.inc. 16-bit tensors are computed in f32 and
+ * rounded once, when stored.
+ *
+ * Rounding. The formulas and the order of their operations are PyTorch's (ATen/native/cpu, torch/optim). -ffp-contract=off keeps
+ * the compiler from fusing; where PyTorch's kernels fuse a multiply-add, F(gt_fma) is asked for by name, so a result does not depend
+ * on the instruction set of the clone that runs.
+ *
+ * exp, tanh and erf for f32 are polynomials: a library call would keep a loop from vectorising. Coefficients: minimax fits
+ * by Lawson's iteration in 40-digit arithmetic, each coefficient rounded to f32 before the next ones are fitted. Ranges, the
+ * splitting of ln 2 and the handling of subnormals: Muller, "Elementary Functions", 3rd ed., chapters 3 and 11. At most 2 ulp
+ * (tests/ops/test_ew.c has the measured errors); NaN, infinities and subnormal results are exact. f64 uses the C library: it is the oracle. */
+#ifndef GT_KERNELS_EW_H
+#define GT_KERNELS_EW_H
+
+#include "base/philox.h"
+#include "opcall.h"
+#include <math.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define GT_EW GT_HD
+#else
+#define GT_EW GT_HD __attribute__((always_inline)) /* so that it is compiled for the instruction set of its caller */
+#endif
+
+/* ---- bits ----------------------------------------------------------------------------------------------------------------- */
+GT_EW uint32_t gt_f32_bits(float x)
+{
+	uint32_t u;
+	memcpy(&u, &x, sizeof u);
+	return u;
+}
+
+GT_EW float gt_f32_from_bits(uint32_t u)
+{
+	float x;
+	memcpy(&x, &u, sizeof x);
+	return x;
+}
+
+GT_EW float gt_bf16_to_f32(uint16_t h)
+{
+	return gt_f32_from_bits((uint32_t)h << 16);
+}
+
+/* To nearest, ties to even. A NaN stays one: its low bits might be its only ones, so the quiet bit is set. */
+GT_EW uint16_t gt_bf16_from_f32(float x)
+{
+	uint32_t u = gt_f32_bits(x);
+	uint32_t nan = (u >> 16) | 0x40u, num = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+	return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : num);
+}
+
+/* ---- exp, tanh, erf -------------------------------------------------------------------------------------------------------- */
+GT_EW float gt_fma_f32(float a, float b, float c)
+{
+	return fmaf(a, b, c);
+}
+
+GT_EW double gt_fma_f64(double a, double b, double c)
+{
+	return fma(a, b, c);
+}
+
+GT_EW float gt_sqrt_f32(float x)
+{
+	return sqrtf(x);
+}
+
+GT_EW double gt_sqrt_f64(double x)
+{
+	return sqrt(x);
+}
+
+GT_EW float gt_exp_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return expf(x);
+#else
+	/* x = n ln 2 + r; the sum with 1.5 * 2^23 leaves n in the low bits. Beyond the clamps the result is 0 or infinity anyway. */
+	const float shift = 0x1.8p23f;
+	float c = x < -104.0f ? -104.0f : x;
+	c = c > 89.0f ? 89.0f : c;
+	float s = fmaf(c, 0x1.715476p+0f, shift), n = s - shift;
+	float r = fmaf(n, -0x1.62e400p-1f, c);
+	r = fmaf(n, -0x1.7f7d1cp-20f, r);
+	float q = 0x1.6a4f72p-10f;
+	q = fmaf(q, r, 0x1.123980p-7f);
+	q = fmaf(q, r, 0x1.5558aep-5f);
+	q = fmaf(q, r, 0x1.555492p-3f);
+	q = fmaf(q, r, 0x1.fffffcp-2f);
+	float p = fmaf(q, r * r, r) + 1.0f;
+	/* 2^n in two factors: one alone would overflow at n = 128, and a subnormal result must be rounded once, by the last product. */
+	int32_t k = (int32_t)(gt_f32_bits(s) - gt_f32_bits(shift)), half = k >> 1;
+	float s1 = gt_f32_from_bits((uint32_t)(half + 127) << 23), s2 = gt_f32_from_bits((uint32_t)(k - half + 127) << 23);
+	return p * s1 * s2;
+#endif
+}
+
+GT_EW float gt_tanh_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return tanhf(x);
+#else
+	float a = fabsf(x), z = x * x;
+	float q = -0x1.828776p-8f;
+	q = fmaf(q, z, 0x1.54c3c2p-6f);
+	q = fmaf(q, z, -0x1.b89abap-5f);
+	q = fmaf(q, z, 0x1.1109bep-3f);
+	q = fmaf(q, z, -0x1.55553ep-2f);
+	float small = fmaf(q * z, x, x);
+	float large = 1.0f - 2.0f / (gt_exp_f32(2.0f * a) + 1.0f);
+	return copysignf(a < 0.6f ? small : large, x);
+#endif
+}
+
+GT_EW float gt_erf_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return erff(x);
+#else
+	float a = fabsf(x), z = x * x;
+	float q = -0x1.3ac634p-11f;
+	q = fmaf(q, z, 0x1.47689cp-8f);
+	q = fmaf(q, z, -0x1.b69392p-6f);
+	q = fmaf(q, z, 0x1.ce1b0ep-4f);
+	q = fmaf(q, z, -0x1.8126eap-2f);
+	q = fmaf(q, z, 0x1.06eba6p-3f);
+	float small = fmaf(q, x, x);
+	/* 1 - exp(-g(a)), g = -log(erfc(a)) on [0.91, 4]; erf is 1 in f32 from 3.92 on. */
+	float b = a > 4.0f ? 4.0f : a;
+	float g = -0x1.9d4c94p-13f;
+	g = fmaf(g, b, 0x1.9058580p-9f);
+	g = fmaf(g, b, -0x1.6ce516p-6f);
+	g = fmaf(g, b, 0x1.aa14ccp-4f);
+	g = fmaf(g, b, 0x1.462f06p-1f);
+	g = fmaf(g, b, 0x1.20b36ap+0f);
+	g = fmaf(g, b, 0x1.7afddep-13f);
+	float large = 1.0f - gt_exp_f32(-g);
+	return copysignf(a < 0.92f ? small : large, x);
+#endif
+}
+
+GT_EW float gt_log_f32(float x)
+{
+	return logf(x);
+}
+
+GT_EW double gt_exp_f64(double x)
+{
+	return exp(x);
+}
+
+GT_EW double gt_tanh_f64(double x)
+{
+	return tanh(x);
+}
+
+GT_EW double gt_erf_f64(double x)
+{
+	return erf(x);
+}
+
+GT_EW double gt_log_f64(double x)
+{
+	return log(x);
+}
+
+/* ---- dropout --------------------------------------------------------------------------------------------------------------
+ * The mask is a function of (seed, layer, epoch, position of the sample in the epoch, element): any micro-batch split, rank count
+ * or restart draws the same. Element: its offset in the memory of one sample (NHWC for rank 4). One draw serves four elements. */
+GT_EW uint64_t gt_dropout_key(uint64_t seed, uint32_t layer)
+{
+	return gt_rng_key(seed, GT_RNG_DROPOUT, layer);
+}
+
+/* The words for elements 4 * quad .. 4 * quad + 3. */
+GT_EW struct gt_philox gt_dropout_draw(uint64_t key, uint64_t epoch, uint64_t position, uint32_t quad)
+{
+	return gt_rng_draw(key, (uint32_t)epoch, (uint32_t)position, (uint32_t)(position >> 32), quad);
+}
+
+/* An element is kept iff the upper 24 bits of its word reach the threshold. */
+GT_EW uint32_t gt_dropout_threshold(double p)
+{
+	return (uint32_t)(p * 0x1p24 + 0.5);
+}
+
+GT_EW bool gt_dropout_keep(uint32_t word, uint32_t threshold)
+{
+	return (word >> 8) >= threshold;
+}
+
+/* What a kept element is multiplied by; a dropped one is multiplied by 0, so that a NaN stays visible, as in PyTorch. */
+GT_EW double gt_dropout_scale(double p)
+{
+	return p < 1.0 ? 1.0 / (1.0 - p) : 0.0;
+}
+
+/* min(1, max_norm / (norm + 1e-6)); 1 without clipping; NaN for a NaN norm. */
+GT_EW double gt_clip_factor(double clip_norm, double sumsq)
+{
+	double c = clip_norm / (sqrt(sumsq) + 1e-6);
+	return !(clip_norm > 0) || c > 1.0 ? 1.0 : c;
+}
+
+#define T float
+#define F(name) name##_f32
+#include "ew.inc"
+#undef T
+#undef F
+#define T double
+#define F(name) name##_f64
+#include "ew.inc"
+#undef T
+#undef F
+
+#endif

@@ -1,0 +1,114 @@
+/* f64 reference: batch normalisation of [N,C] or NHWC, both of which are `rows` rows of C. PARITY.md: biased variance to
+ * normalise, unbiased for the running one. */
+#include "cpu/cpu.h"
+#include <math.h>
+#include <stdlib.h>
+
+struct batchnorm {
+	struct gt_kernel head;
+	enum gt_opcode code;
+	struct gt_attr_norm attr;
+	int64_t rows, c;
+	bool batch; /* statistics of the batch, not the running ones */
+	bool affine, stats, track, nbt, dgamma, dbeta;
+	uint32_t accumulate;
+};
+
+static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct batchnorm *k = (const struct batchnorm *)kernel;
+	const double *x = a->in[0], *gamma = k->affine ? a->in[1] : NULL, *beta = k->affine ? a->in[2] : NULL;
+	double *rmean = k->track ? a->in[3] : NULL, *rvar = k->track ? a->in[4] : NULL;
+	double *y = a->out[0], *save_mean = k->stats ? a->out[1] : NULL, *save_rstd = k->stats ? a->out[2] : NULL;
+	int64_t rows = k->rows, C = k->c;
+	double mom = k->attr.momentum;
+	(void)dev, (void)err;
+	for (int64_t c = 0; c < C; c++) {
+		double mean = 0, var = 0;
+		if (k->batch) {
+			for (int64_t r = 0; r < rows; r++)
+				mean += x[r * C + c];
+			mean /= (double)rows;
+			for (int64_t r = 0; r < rows; r++)
+				var += (x[r * C + c] - mean) * (x[r * C + c] - mean);
+			if (rmean && k->attr.train) {
+				rmean[c] = (1 - mom) * rmean[c] + mom * mean;
+				rvar[c] = (1 - mom) * rvar[c] + mom * var / (double)(rows - 1);
+			}
+			var /= (double)rows;
+		} else {
+			mean = rmean[c];
+			var = rvar[c];
+		}
+		double rstd = 1 / sqrt(var + k->attr.eps);
+		for (int64_t r = 0; r < rows; r++)
+			y[r * C + c] = (x[r * C + c] - mean) * rstd * (gamma ? gamma[c] : 1) + (beta ? beta[c] : 0);
+		if (save_mean) {
+			save_mean[c] = mean;
+			save_rstd[c] = rstd;
+		}
+	}
+	if (k->nbt)
+		++*(int64_t *)a->in[5];
+	return GT_OK;
+}
+
+static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct batchnorm *k = (const struct batchnorm *)kernel;
+	const double *dy = a->in[0], *x = a->in[1], *gamma = k->affine ? a->in[2] : NULL, *mean = a->in[3], *rstd = a->in[4];
+	double *dx = a->out[0], *dgamma = k->dgamma ? a->out[1] : NULL, *dbeta = k->dbeta ? a->out[2] : NULL;
+	int64_t rows = k->rows, C = k->c;
+	(void)dev, (void)err;
+	for (int64_t c = 0; c < C; c++) {
+		double sum = 0, dot = 0;
+		for (int64_t r = 0; r < rows; r++) {
+			sum += dy[r * C + c];
+			dot += dy[r * C + c] * (x[r * C + c] - mean[c]) * rstd[c];
+		}
+		for (int64_t r = 0; dx && r < rows; r++) {
+			double d = dy[r * C + c];
+			if (k->batch)
+				d -= sum / (double)rows + (x[r * C + c] - mean[c]) * rstd[c] * dot / (double)rows;
+			dx[r * C + c] = d * rstd[c] * (gamma ? gamma[c] : 1);
+		}
+		if (dgamma)
+			dgamma[c] = dot + (k->accumulate & 2 ? dgamma[c] : 0);
+		if (dbeta)
+			dbeta[c] = sum + (k->accumulate & 4 ? dbeta[c] : 0);
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	bool back = call->code == GT_OP_BATCHNORM_DX;
+	const struct gt_attr_norm *attr = call->attr;
+	const struct gt_tdesc *x = call->in[0];
+	struct batchnorm *k;
+	(void)dev;
+	bool running = !back && call->nin > 4 && call->in[3] && call->in[4];
+	bool batch = attr->train || !attr->track;
+	if (!back && !batch && !running)
+		return gt_cpu_refuse(call, err, "evaluation needs the running statistics");
+	if (!back && attr->train && gt_tdesc_count(x) == x->dim[1])
+		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
+	if (!(k = calloc(1, sizeof *k)))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	k->head.launch = back ? launch_backward : launch_forward;
+	k->head.describe = "ref:f64";
+	k->code = call->code;
+	k->attr = *attr;
+	k->c = x->dim[1];
+	k->rows = gt_tdesc_count(x) / k->c;
+	k->batch = batch;
+	k->affine = back ? call->in[2] != NULL : call->nin > 2 && call->in[1] && call->in[2];
+	k->stats = !back && call->nout > 2 && call->out[1] && call->out[2];
+	k->track = running;
+	k->nbt = running && attr->train && call->nin > 5 && call->in[5];
+	k->dgamma = back && call->nout > 1 && call->out[1];
+	k->dbeta = back && call->nout > 2 && call->out[2];
+	k->accumulate = call->accumulate;
+	*out = &k->head;
+	return GT_OK;
+}

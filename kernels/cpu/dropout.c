@@ -1,0 +1,84 @@
+/* Dropout, forward and gradient: both draw the mask again (ew.h), none is stored. */
+#include "cpu/loops.h"
+#include "ew.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define QUADS 16 /* draws made side by side */
+
+struct args {
+	const void *x;
+	void *y;
+	int64_t n; /* elements of a sample */
+	uint64_t key, epoch, sample0, stride;
+	uint32_t threshold;
+	double scale;
+};
+
+#define GT_TYPED "cpu/dropout.inc"
+#include "cpu/typed.inc"
+
+static gt_range_fn *const table[] = {dropout_f32, dropout_bf16, dropout_f64};
+
+struct dropout {
+	struct gt_kernel head;
+	int type;
+	int64_t samples, n;
+	size_t bytes;
+	uint32_t layer, threshold;
+	double scale;
+	bool train;
+};
+
+static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct dropout *k = (const struct dropout *)kernel;
+	const struct gt_dyn *dyn = a->dyn;
+	(void)err;
+	if (!k->train) {
+		if (a->out[0] != a->in[0])
+			memcpy(a->out[0], a->in[0], k->bytes);
+		return GT_OK;
+	}
+	struct args c = {
+		.x = a->in[0],
+		.y = a->out[0],
+		.n = k->n,
+		.key = gt_dropout_key(dyn->seed, k->layer),
+		.epoch = dyn->epoch,
+		.sample0 = dyn->sample0,
+		.stride = dyn->stride,
+		.threshold = k->threshold,
+		.scale = k->scale,
+	};
+	gt_cpu_for(dev, k->samples, 8192 / k->n + 1, 1, table[k->type], &c);
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_dropout *attr = call->attr;
+	const struct gt_tdesc *x = call->in[0];
+	struct gt_tdesc *y = call->out[0];
+	int type = gt_cpu_type(x->dtype);
+	int64_t n = gt_tdesc_count(x) / (x->rank && x->dim[0] ? x->dim[0] : 1);
+	struct dropout *k;
+	(void)dev;
+	if (y->any)
+		y->layout = x->layout, y->any = false;
+	if (type < 0 || !gt_tdesc_equal(x, y) || x->layout.nblk || x->layout.order[0] != 0)
+		return gt_cpu_refuse(call, err, "this type or layout is not supported");
+	if (n < 1 || n / 4 > UINT32_MAX)
+		return gt_cpu_refuse(call, err, "a sample is too big");
+	GT_KERNEL_NEW(k, launch, "philox", err);
+	k->type = type;
+	k->samples = x->dim[0];
+	k->n = n;
+	k->bytes = gt_tdesc_bytes(x);
+	k->layer = attr->layer;
+	k->threshold = gt_dropout_threshold(attr->p);
+	k->scale = gt_dropout_scale(attr->p);
+	k->train = attr->train;
+	*out = &k->head;
+	return GT_OK;
+}

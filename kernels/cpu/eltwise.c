@@ -1,0 +1,142 @@
+/* Element-wise operations: activations and their gradients, add, mul, cast. Tensors are walked in memory order, so that all operands
+ * must have the same layout. */
+#include "cpu/loops.h"
+#include "ew.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ADD_BLOCK 512
+
+struct args {
+	const void *in[GT_MAX_IO];
+	void *out;
+	int nin;
+	double slope;
+};
+
+#define GT_TYPED "cpu/eltwise.inc"
+#include "cpu/typed.inc"
+
+/* ---- cast -------------------------------------------------------------------------------------------------------------------- */
+#define GT_CAST(from, to, S, D, expr)                                                           \
+	GT_CLONES static void cast_##from##_##to(const void *ctx, int64_t begin, int64_t end)       \
+	{                                                                                           \
+		const struct args *c = ctx;                                                             \
+		const S *in = c->in[0];                                                                 \
+		D *restrict out = c->out;                                                               \
+		for (int64_t i = begin; i < end; i++) {                                                 \
+			S x = in[i];                                                                        \
+			out[i] = expr;                                                                      \
+		}                                                                                       \
+	}
+GT_CAST(f32, bf16, float, uint16_t, gt_bf16_from_f32(x))
+GT_CAST(bf16, f32, uint16_t, float, gt_bf16_to_f32(x))
+GT_CAST(f32, f64, float, double, x)
+GT_CAST(f64, f32, double, float, (float)x)
+GT_CAST(bf16, f64, uint16_t, double, gt_bf16_to_f32(x))
+
+static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
+	[GT_T_F32] = {[GT_T_BF16] = cast_f32_bf16, [GT_T_F64] = cast_f32_f64},
+	[GT_T_BF16] = {[GT_T_F32] = cast_bf16_f32, [GT_T_F64] = cast_bf16_f64},
+	[GT_T_F64] = {[GT_T_F32] = cast_f64_f32},
+};
+
+/* ---- table ------------------------------------------------------------------------------------------------------------------- */
+#define ROW(op) {loop_##op##_f32, loop_##op##_bf16, loop_##op##_f64}
+/* grain: elements that take about 8 µs on one core, below which a second one is not worth the fork. */
+static const struct row {
+	gt_range_fn *fn[GT_T_COUNT];
+	int nin;
+	int64_t grain;
+} rows[GT_OP_COUNT] = {
+	[GT_OP_RELU] = {ROW(relu), 1, 65536},
+	[GT_OP_RELU_DX] = {ROW(relu_dx), 2, 65536},
+	[GT_OP_LEAKY_RELU] = {ROW(leaky_relu), 1, 65536},
+	[GT_OP_LEAKY_RELU_DX] = {ROW(leaky_relu_dx), 2, 65536},
+	[GT_OP_SIGMOID] = {ROW(sigmoid), 1, 16384},
+	[GT_OP_SIGMOID_DX] = {ROW(sigmoid_dx), 2, 65536},
+	[GT_OP_TANH] = {ROW(tanh), 1, 12288},
+	[GT_OP_TANH_DX] = {ROW(tanh_dx), 2, 65536},
+	[GT_OP_GELU] = {ROW(gelu), 1, 8192},
+	[GT_OP_GELU_DX] = {ROW(gelu_dx), 2, 8192},
+	[GT_OP_SILU] = {ROW(silu), 1, 16384},
+	[GT_OP_SILU_DX] = {ROW(silu_dx), 2, 16384},
+	[GT_OP_MUL] = {ROW(mul), 2, 65536},
+	[GT_OP_ADD] = {ROW(add2), 2, 65536},
+};
+static const struct row row_addn = {ROW(addn), 0, 32768};
+static const struct row row_gelu_tanh = {ROW(gelu_tanh), 1, 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 2, 8192};
+
+struct eltwise {
+	struct gt_kernel head;
+	gt_range_fn *fn; /* NULL: a copy */
+	int64_t n, grain;
+	size_t bytes;
+	int nin;
+	double slope;
+};
+
+static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct eltwise *k = (const struct eltwise *)kernel;
+	struct args c = {.out = a->out[0], .nin = k->nin, .slope = k->slope};
+	(void)err;
+	if (!k->fn) {
+		if (a->out[0] != a->in[0])
+			memcpy(a->out[0], a->in[0], k->bytes);
+		return GT_OK;
+	}
+	for (int i = 0; i < k->nin; i++)
+		c.in[i] = a->in[i];
+	gt_cpu_for(dev, k->n, k->grain, 64, k->fn, &c);
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *x = call->in[0];
+	struct gt_tdesc *y = call->out[0];
+	int type = gt_cpu_type(x->dtype), nin = call->nin;
+	gt_range_fn *fn;
+	const struct row *row = &rows[call->code];
+	int64_t grain = row->grain;
+	double slope = 0;
+	(void)dev;
+	if (type < 0)
+		return gt_cpu_refuse(call, err, "this type is not supported");
+	if (y->any)
+		y->layout = x->layout, y->any = false;
+	if (call->code == GT_OP_CAST) {
+		int to = gt_cpu_type(y->dtype);
+		fn = to < 0 ? NULL : casts[type][to];
+		if (!fn && to != type)
+			return gt_cpu_refuse(call, err, "this conversion is not supported");
+		grain = 65536;
+	} else {
+		if (call->code == GT_OP_GELU && ((const struct gt_attr_gelu *)call->attr)->approximate)
+			row = &row_gelu_tanh;
+		else if (call->code == GT_OP_GELU_DX && ((const struct gt_attr_gelu *)call->attr)->approximate)
+			row = &row_gelu_tanh_dx;
+		else if (call->code == GT_OP_ADD && nin > 2)
+			row = &row_addn;
+		else if (nin != row->nin)
+			return gt_cpu_refuse(call, err, "wrong number of inputs");
+		fn = row->fn[type];
+		grain = row->grain;
+		if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
+			slope = ((const struct gt_attr_leaky *)call->attr)->slope;
+		for (int i = 0; i < nin; i++)
+			if (!gt_tdesc_equal(call->in[i], y))
+				return gt_cpu_refuse(call, err, "inputs and output must have the same shape, type and layout");
+	}
+	struct eltwise *k;
+	GT_KERNEL_NEW(k, launch, type == GT_T_F64 ? "loop:f64" : "loop", err);
+	k->fn = fn;
+	k->n = gt_tdesc_padded(x);
+	k->bytes = gt_tdesc_bytes(x);
+	k->grain = grain;
+	k->nin = nin;
+	k->slope = slope;
+	*out = &k->head;
+	return GT_OK;
+}

@@ -1,0 +1,160 @@
+/* Data movement: flatten (NHWC to PyTorch's element order and back) and concatenation along dimension 1. By element size only. */
+#include "cpu/loops.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct shape {
+	struct gt_kernel head;
+	gt_range_fn *fn;
+	int64_t n, grain;            /* units of work: samples, or rows of a concatenation */
+	int64_t rows, cols;          /* of the transposition of one sample: rows x cols becomes cols x rows */
+	int nparts;
+	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a part's row, of a whole row */
+};
+
+struct args {
+	const struct shape *k;
+	void *const *in, *const *out;
+};
+
+/* Tiles of 16 x 16 keep both the strided and the contiguous side in L1. */
+#define GT_TRANSPOSE(name, type)                                                                          \
+	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                               \
+	{                                                                                                     \
+		const struct args *c = ctx;                                                                       \
+		int64_t rows = c->k->rows, cols = c->k->cols;                                                     \
+		for (int64_t s = begin; s < end; s++) {                                                           \
+			const type *restrict in = (const type *)c->in[0] + s * rows * cols;                           \
+			type *restrict out = (type *)c->out[0] + s * rows * cols;                                     \
+			for (int64_t i0 = 0; i0 < rows; i0 += 16) {                                                   \
+				int64_t i1 = i0 + 16 < rows ? i0 + 16 : rows;                                             \
+				for (int64_t j0 = 0; j0 < cols; j0 += 16) {                                               \
+					int64_t j1 = j0 + 16 < cols ? j0 + 16 : cols;                                         \
+					for (int64_t j = j0; j < j1; j++)                                                     \
+						for (int64_t i = i0; i < i1; i++)                                                 \
+							out[j * rows + i] = in[i * cols + j];                                         \
+				}                                                                                         \
+			}                                                                                             \
+		}                                                                                                 \
+	}
+GT_TRANSPOSE(transpose_2, uint16_t)
+GT_TRANSPOSE(transpose_4, uint32_t)
+GT_TRANSPOSE(transpose_8, uint64_t)
+
+static void copy_samples(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	size_t row = c->k->row;
+	memcpy((char *)c->out[0] + (size_t)begin * row, (const char *)c->in[0] + (size_t)begin * row, (size_t)(end - begin) * row);
+}
+
+static void concat(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	for (int64_t r = begin; r < end; r++) {
+		char *to = (char *)c->out[0] + (size_t)r * c->k->row;
+		for (int i = 0; i < c->k->nparts; i++) {
+			memcpy(to, (const char *)c->in[i] + (size_t)r * c->k->part[i], c->k->part[i]);
+			to += c->k->part[i];
+		}
+	}
+}
+
+static void split(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	for (int64_t r = begin; r < end; r++) {
+		const char *from = (const char *)c->in[0] + (size_t)r * c->k->row;
+		for (int i = 0; i < c->k->nparts; i++) {
+			if (c->out[i]) /* an input that needs no gradient has none */
+				memcpy((char *)c->out[i] + (size_t)r * c->k->part[i], from, c->k->part[i]);
+			from += c->k->part[i];
+		}
+	}
+}
+
+static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct shape *k = (const struct shape *)kernel;
+	struct args c = {k, a->in, a->out};
+	(void)err;
+	gt_cpu_for(dev, k->n, k->grain, 1, k->fn, &c);
+	return GT_OK;
+}
+
+/* Rank-4 tensors are NHWC, all others plain. */
+static bool standard(const struct gt_tdesc *d)
+{
+	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
+	return gt_tdesc_equal(d, &want);
+}
+
+static enum gt_code prepare_flatten(const struct gt_opcall *call, struct shape *k, struct gt_err *err)
+{
+	bool back = call->code == GT_OP_FLATTEN_DX;
+	const struct gt_tdesc *x = back ? call->out[0] : call->in[0], *y = back ? call->in[0] : call->out[0];
+	size_t size = gt_dtype_size(x->dtype);
+	int64_t pixels = 1;
+	for (int i = 2; i < x->rank; i++)
+		pixels *= x->dim[i];
+	if (!standard(x) || !standard(y) || x->dtype != y->dtype || gt_tdesc_count(x) != gt_tdesc_count(y))
+		return gt_cpu_refuse(call, err, "these layouts are not supported");
+	k->n = x->dim[0];
+	k->rows = back ? x->dim[1] : pixels;
+	k->cols = back ? pixels : x->dim[1];
+	k->row = (size_t)(k->rows * k->cols) * size;
+	k->fn = k->rows == 1 || k->cols == 1 || x->rank != 4 ? copy_samples : size == 2 ? transpose_2 : size == 4 ? transpose_4 : transpose_8;
+	return GT_OK;
+}
+
+static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k, struct gt_err *err)
+{
+	bool back = call->code == GT_OP_CONCAT_DX;
+	const struct gt_tdesc *y = back ? call->in[0] : call->out[0];
+	struct gt_tdesc *const *part = back ? call->out : call->in;
+	int n = back ? call->nout : call->nin;
+	size_t size = gt_dtype_size(y->dtype), sum = 0;
+	if (!standard(y) || (y->rank != 2 && y->rank != 4))
+		return gt_cpu_refuse(call, err, "this layout is not supported");
+	k->row = (size_t)y->dim[1] * size;
+	k->n = gt_tdesc_count(y) / y->dim[1];
+	k->nparts = n;
+	int unknown = -1;
+	for (int i = 0; i < n; i++) {
+		if (!part[i]) {
+			if (unknown >= 0)
+				return gt_cpu_refuse(call, err, "at most one absent part has a known width");
+			unknown = i;
+			continue;
+		}
+		if (!standard(part[i]) || part[i]->dtype != y->dtype || gt_tdesc_count(part[i]) / part[i]->dim[1] != k->n)
+			return gt_cpu_refuse(call, err, "these shapes or layouts are not supported");
+		k->part[i] = (size_t)part[i]->dim[1] * size;
+		sum += k->part[i];
+	}
+	if (unknown >= 0 && back && sum < k->row)
+		k->part[unknown] = k->row - sum;
+	else if (unknown >= 0 || sum != k->row)
+		return gt_cpu_refuse(call, err, "the parts do not add up to the whole");
+	k->fn = back ? split : concat;
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_shape(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	struct shape *k;
+	enum gt_code code;
+	(void)dev;
+	GT_KERNEL_NEW(k, launch, "copy", err);
+	if (call->code == GT_OP_FLATTEN || call->code == GT_OP_FLATTEN_DX)
+		code = prepare_flatten(call, k, err);
+	else
+		code = prepare_concat(call, k, err);
+	if (code != GT_OK) {
+		free(k);
+		return code;
+	}
+	k->grain = (int64_t)(131072 / (k->row ? k->row : 1)) + 1;
+	*out = &k->head;
+	return GT_OK;
+}

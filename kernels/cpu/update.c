@@ -1,0 +1,226 @@
+/* sumsq, sgd, adam, rmsprop over the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
+ * bf16 copy. The work is cut over the elements of all segments together, so that a short segment does not make a thread wait. */
+#include "cpu/loops.h"
+#include "ew.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SUM_CHUNK 4096 /* elements; part of the result's definition: changing it changes the last bits */
+#define SUM_LANES 32
+
+struct args;
+typedef void run_fn(const struct args *c, const void *opt, int64_t begin, int64_t end);
+
+struct update {
+	struct gt_kernel head;
+	enum gt_opcode code;
+	run_fn *run;
+	struct gt_attr_update attr;
+	bool f64;
+	int64_t total; /* elements of all segments */
+	struct gt_seg *seg;
+	int64_t *start; /* of each segment, counted over the segments before it */
+	char *opt;      /* struct gt_opt_f32 or gt_opt_f64 of each segment at this step */
+	size_t opt_size;
+	int state0, nstate, sumsq, work; /* indices of the inputs; -1: absent */
+};
+
+struct args {
+	const struct update *k;
+	void *p, *state[3];
+	const void *g;
+	uint16_t *work;
+	bool first, nesterov;
+};
+
+struct sum_args {
+	const void *x;
+	int64_t n;
+	double *part;
+};
+
+#define T float
+#define F(name) name##_f32
+#include "cpu/update.inc"
+#undef T
+#undef F
+#define T double
+#define F(name) name##_f64
+#include "cpu/update.inc"
+#undef T
+#undef F
+
+/* Elements [begin, end) of the concatenated segments. */
+static void run_range(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	const struct update *k = c->k;
+	for (int s = 0; s < k->attr.nseg; s++) {
+		int64_t n = k->seg[s].end - k->seg[s].begin, b = begin - k->start[s], e = end - k->start[s];
+		b = b > 0 ? b : 0;
+		e = e < n ? e : n;
+		if (b < e)
+			k->run(c, k->opt + (size_t)s * k->opt_size, k->seg[s].begin + b, k->seg[s].begin + e);
+	}
+}
+
+static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	struct update *k = (struct update *)kernel;
+	double sumsq = k->sumsq >= 0 ? *(const double *)a->in[k->sumsq] : 0;
+	struct args c = {
+		.k = k,
+		.p = a->in[0],
+		.g = a->in[1],
+		.work = k->work >= 0 ? a->in[k->work] : NULL,
+		.first = a->dyn->step == 1,
+		.nesterov = k->attr.nesterov,
+	};
+	(void)err;
+	for (int i = 0; i < k->nstate; i++)
+		c.state[i] = a->in[k->state0 + i];
+	for (int s = 0; s < k->attr.nseg; s++) {
+		if (k->f64)
+			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->dyn, sumsq);
+		else
+			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->dyn, sumsq);
+	}
+	gt_cpu_for(dev, k->total, 32768, 64, run_range, &c);
+	return GT_OK;
+}
+
+static void release_update(struct gt_kernel *kernel)
+{
+	struct update *k = (struct update *)kernel;
+	free(k->seg);
+	free(k->start);
+	free(k->opt);
+	free(k);
+}
+
+static const struct {
+	run_fn *f32, *f64;
+	const char *name;
+	int nstate; /* state inputs, which stand after p and g; the first `must` of them are always there */
+	int must;
+} rows[] = {
+	{run_sgd_f32, run_sgd_f64, "sgd", 1, 0},
+	{run_adam_f32, run_adam_f64, "adam", 2, 2},
+	{run_rmsprop_f32, run_rmsprop_f64, "rmsprop", 3, 1},
+};
+
+static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
+{
+	return i < call->nin ? call->in[i] : NULL;
+}
+
+static enum gt_code check_update(const struct gt_opcall *call, const struct update *k, int row, struct gt_err *err)
+{
+	const struct gt_attr_update *attr = &k->attr;
+	enum gt_dtype t = k->f64 ? GT_F64 : GT_F32;
+	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
+	const struct gt_tdesc *d;
+	bool need[3] = {true, true, true};
+	if (call->code == GT_OP_SGD)
+		need[0] = attr->momentum != 0;
+	if (call->code == GT_OP_RMSPROP)
+		need[1] = attr->momentum > 0, need[2] = attr->centered;
+	for (int i = 0; i < 2 + rows[row].nstate; i++) {
+		d = input(call, i);
+		if (i >= 2 && !d != !need[i - 2])
+			return gt_cpu_refuse(call, err, "the state does not fit the attributes");
+		if (d && (d->dtype != t || gt_tdesc_padded(d) != n))
+			return gt_cpu_refuse(call, err, "parameters, gradients and state must have the same type, f32 or f64, and length");
+	}
+	d = input(call, 2 + rows[row].nstate);
+	if (attr->clip_norm > 0 && (!d || d->dtype != GT_F64 || gt_tdesc_count(d) != 1))
+		return gt_cpu_refuse(call, err, "clipping needs the sum of squares as an f64 scalar");
+	d = input(call, 3 + rows[row].nstate);
+	if (d && (d->dtype != GT_BF16 || gt_tdesc_padded(d) != n))
+		return gt_cpu_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
+	for (int s = 0; s < attr->nseg; s++) {
+		if (attr->seg[s].begin < at || attr->seg[s].end < attr->seg[s].begin || attr->seg[s].end > n)
+			return gt_cpu_refuse(call, err, "the segments are not ascending or leave the parameters");
+		at = attr->seg[s].end;
+	}
+	return GT_OK;
+}
+
+static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_update *attr = call->attr;
+	int row = call->code == GT_OP_SGD ? 0 : call->code == GT_OP_ADAM ? 1 : 2, nseg = attr->nseg;
+	struct update *k;
+	enum gt_code code;
+	GT_KERNEL_NEW(k, launch_update, rows[row].name, err);
+	k->head.release = release_update;
+	k->code = call->code;
+	k->attr = *attr;
+	k->f64 = call->in[0]->dtype == GT_F64;
+	k->run = k->f64 ? rows[row].f64 : rows[row].f32;
+	k->opt_size = k->f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
+	k->state0 = 2;
+	k->nstate = rows[row].nstate < call->nin - 2 ? rows[row].nstate : call->nin - 2;
+	k->sumsq = attr->clip_norm > 0 ? 2 + rows[row].nstate : -1;
+	k->work = input(call, 3 + rows[row].nstate) ? 3 + rows[row].nstate : -1;
+	if ((code = check_update(call, k, row, err)) != GT_OK) {
+		release_update(&k->head);
+		return code;
+	}
+	k->seg = calloc((size_t)nseg + 1, sizeof *k->seg);
+	k->start = calloc((size_t)nseg + 1, sizeof *k->start);
+	k->opt = calloc((size_t)nseg + 1, k->opt_size);
+	if (!k->seg || !k->start || !k->opt) {
+		release_update(&k->head);
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	}
+	for (int s = 0; s < nseg; s++) {
+		k->seg[s] = attr->seg[s];
+		k->start[s] = k->total;
+		k->total += attr->seg[s].end - attr->seg[s].begin;
+	}
+	k->attr.seg = k->seg;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- sumsq ------------------------------------------------------------------------------------------------------------------- */
+struct sumsq {
+	struct gt_kernel head;
+	gt_range_fn *run;
+	int64_t n, chunks;
+};
+
+static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct sumsq *k = (const struct sumsq *)kernel;
+	struct sum_args c = {a->in[0], k->n, a->scratch};
+	(void)err;
+	gt_cpu_for(dev, k->chunks, 16, 1, k->run, &c);
+	for (int64_t w = 1; w < k->chunks; w *= 2)
+		for (int64_t i = 0; i + w < k->chunks; i += 2 * w)
+			c.part[i] += c.part[i + w];
+	*(double *)a->out[0] = k->chunks ? c.part[0] : 0;
+	return GT_OK;
+}
+
+static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
+	struct sumsq *k;
+	if ((x->dtype != GT_F32 && x->dtype != GT_F64) || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
+		return gt_cpu_refuse(call, err, "it goes from f32 or f64 to one f64");
+	GT_KERNEL_NEW(k, launch_sumsq, "sumsq", err);
+	k->n = gt_tdesc_padded(x);
+	k->chunks = (k->n + SUM_CHUNK - 1) / SUM_CHUNK;
+	k->run = x->dtype == GT_F64 ? run_sumsq_f64 : run_sumsq_f32;
+	k->head.scratch = (size_t)k->chunks * sizeof(double);
+	*out = &k->head;
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	(void)dev;
+	return call->code == GT_OP_SUMSQ ? prepare_sumsq(call, out, err) : prepare_update(call, out, err);
+}

@@ -14,23 +14,12 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* CPU2's families, until they have landed. */
-#pragma weak gt_cpu_eltwise
-#pragma weak gt_cpu_shape
-#pragma weak gt_cpu_softmax
-#pragma weak gt_cpu_loss
-#pragma weak gt_cpu_layernorm
-#pragma weak gt_cpu_dropout
-#pragma weak gt_cpu_update
+/* Families that have not landed yet. */
 #pragma weak gt_cpu_linear
 #pragma weak gt_cpu_conv
 #pragma weak gt_cpu_pool
 #pragma weak gt_cpu_batchnorm
 #pragma weak gt_cpu_gather
-#pragma weak gt_ref_linear
-#pragma weak gt_ref_conv
-#pragma weak gt_ref_pool
-#pragma weak gt_ref_batchnorm
 
 struct gt_dev {
 	int threads;

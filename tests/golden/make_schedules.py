@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Writes schedules.txt: learning rates of PyTorch's schedulers, one line each: name, then the rate of every step.
+
+Run with any PyTorch (made with 1.13): python3 tests/golden/make_schedules.py > tests/golden/schedules.txt
+4 steps an epoch, 40 steps, lr 0.1. Schedulers that PyTorch users step once an epoch are stepped so here."""
+import torch
+from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PolynomialLR, SequentialLR, StepLR)
+
+STEPS, PER_EPOCH = 40, 4
+
+
+def curve(name, make, per_epoch):
+    opt = torch.optim.SGD([torch.zeros(1, requires_grad=True, dtype=torch.float64)], lr=0.1)
+    sched = make(opt)
+    rates = []
+    for step in range(STEPS):
+        rates.append(opt.param_groups[0]["lr"])
+        opt.step()
+        if not per_epoch or (step + 1) % PER_EPOCH == 0:
+            sched.step()
+    print(name, *("%.17g" % r for r in rates))
+
+
+curve("step", lambda o: StepLR(o, 3, 0.5), True)
+curve("multistep", lambda o: MultiStepLR(o, [2, 5], 0.1), True)
+curve("multistep-steps", lambda o: MultiStepLR(o, [7, 21], 0.1), False)
+curve("exponential", lambda o: ExponentialLR(o, 0.8), True)
+curve("cosine", lambda o: CosineAnnealingLR(o, 40, 0.001), False)
+curve("polynomial", lambda o: PolynomialLR(o, 40, 2.0), False)
+curve("onecycle", lambda o: OneCycleLR(o, 0.1, total_steps=40, pct_start=0.3), False)
+curve("warmup-cosine", lambda o: SequentialLR(o, [LinearLR(o, 0.1, 1.0, 8), CosineAnnealingLR(o, 32)], [8]), False)
+curve("warmup-step", lambda o: SequentialLR(o, [LinearLR(o, 0.25, 1.0, 5), StepLR(o, 10, 0.5)], [5]), False)

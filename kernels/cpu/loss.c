@@ -1,6 +1,6 @@
 /* cross_entropy, nll, mse: add to struct gt_metrics and, in training, write the gradient of the mean. Rows run in parallel and leave
  * loss and rank in the scratch; one thread adds them in order, so that the sum does not depend on the thread count. */
-#include "cpu/rows.h"
+#include "cpu/lanes.h"
 #include <stdlib.h>
 
 struct args {

@@ -1,6 +1,6 @@
 /* softmax, log_softmax and their gradients over dimension 1. In a rank-4 tensor (NHWC) that is the contiguous one too, so that all
  * of it is rows of C elements. */
-#include "cpu/rows.h"
+#include "cpu/lanes.h"
 #include <stdlib.h>
 
 struct args {

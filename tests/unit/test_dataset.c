@@ -1,54 +1,12 @@
 /* datasets/: finding, reading, the real FashionMNIST and CIFAR-10 where they are. Damaged files: test_dataset_bad.c. */
 #include "dataset.h"
-#include "test.h"
+#include "unit/data_files.h"
 #include "base/philox.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include <zlib.h>
-
-static char path_buf[512];
-
-static const char *at(const char *name)
-{
-	snprintf(path_buf, sizeof path_buf, "%s/%s", test_tmpdir(), name);
-	return path_buf;
-}
-
-static void put(const char *name, const void *data, size_t size, bool gz)
-{
-	char path[600];
-	snprintf(path, sizeof path, "%s", at(name));
-	for (char *s = path + strlen(test_tmpdir()) + 1; (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		mkdir(path, 0755);
-		*s = '/';
-	}
-	gzFile f = gzopen(path, gz ? "wb6" : "wbT");
-	CHECK(f && gzwrite(f, data, (unsigned)size) == (int)size);
-	gzclose(f);
-}
-
-/* An IDX header and `count` items of `item` bytes that count up. */
-static size_t idx(uint8_t *b, int type, int rank, const uint32_t *dim, size_t item)
-{
-	size_t n = 4, count = 1;
-	b[0] = b[1] = 0;
-	b[2] = (uint8_t)type;
-	b[3] = (uint8_t)rank;
-	for (int i = 0; i < rank; i++) {
-		for (int k = 3; k >= 0; k--)
-			b[n++] = (uint8_t)(dim[i] >> 8 * k);
-		count *= dim[i];
-	}
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = item; k-- > 0;)
-			b[n++] = k ? 0 : (uint8_t)(rank == 1 ? i % 10 : i * 7);
-	return n;
-}
 
 static void put_pair(const char *dir, const char *images, const char *labels, uint32_t n, bool gz)
 {

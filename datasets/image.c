@@ -1,0 +1,149 @@
+/* Images for `gtrain predict`: one file, told by its first bytes, to the bytes that a model takes. */
+#include "image.h"
+#include "base/arena.h"
+#include "dataset.h"
+#include "format.h"
+#include "gzfile.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FILE ((uint64_t)256 << 20) /* of a PNG or JPEG */
+
+enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err)
+{
+	if (w < 1 || h < 1)
+		return gt_fail(err, GT_EDATA, "%s: has no pixels (%lld x %lld)", name, (long long)w, (long long)h);
+	if (w > GT_IMAGE_MAX_SIDE || h > GT_IMAGE_MAX_SIDE || w > GT_IMAGE_MAX_PIXELS / h)
+		return gt_fail(err, GT_EDATA, "%s: %lld x %lld pixels are more than the %lld allowed", name, (long long)w, (long long)h,
+		               (long long)GT_IMAGE_MAX_PIXELS);
+	return GT_OK;
+}
+
+/* Grey to RGB repeats; RGB to grey is ITU-R 601-2 luma in 16 bits, as PIL's convert("L"). in and out must not overlap. */
+static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)
+{
+	if (from == to) {
+		memcpy(out, in, pixels * (size_t)from);
+	} else if (from == 1) {
+		for (size_t i = 0; i < pixels; i++)
+			memset(out + 3 * i, in[i], 3);
+	} else {
+		for (size_t i = 0; i < pixels; i++)
+			out[i] = (uint8_t)((in[3 * i] * 19595u + in[3 * i + 1] * 38470u + in[3 * i + 2] * 7471u + 0x8000u) >> 16);
+	}
+}
+
+/* One image of any size and 1 or 3 channels to c*h*w bytes at out; first the channels, then the size, as PIL pipelines do. */
+static enum gt_code fit(const uint8_t *in, int64_t ih, int64_t iw, int ic, uint8_t *out, int c, int64_t h, int64_t w, struct gt_err *err)
+{
+	if (ih == h && iw == w) {
+		convert(in, ic, out, c, (size_t)(h * w));
+		return GT_OK;
+	}
+	if (ic == c)
+		return gt_image_resize(in, ih, iw, c, out, h, w, err);
+	uint8_t *tmp = malloc((size_t)(ih * iw * c));
+	if (!tmp)
+		return gt_fail_memory(err, (size_t)(ih * iw * c));
+	convert(in, ic, tmp, c, (size_t)(ih * iw));
+	enum gt_code rc = gt_image_resize(tmp, ih, iw, c, out, h, w, err);
+	free(tmp);
+	return rc;
+}
+
+static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint8_t **out, struct gt_err *err)
+{
+	uint64_t bytes;
+	if (!gt_product4(n, c, h, w, &bytes) || bytes > GT_DEFAULT_MAX_BYTES)
+		return gt_fail(err, GT_ECONFIG, "%lld images of [%lld, %lld, %lld] are too large", (long long)n, (long long)c, (long long)h, (long long)w);
+	*out = malloc(bytes);
+	return *out ? GT_OK : gt_fail_memory(err, bytes);
+}
+
+/* The first `cap` images of an IDX file: u8, rank 2 (one image: H,W), 3 (N,H,W) or 4 (N,C,H,W). */
+static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
+                             struct gt_err *err)
+{
+	struct gt_gzfile f = {0};
+	struct gt_idx x;
+	uint8_t *raw = NULL, *tmp = NULL;
+	GT_TRY(gt_idx_open(path, GT_DEFAULT_MAX_BYTES, &f, &x, err));
+	int64_t ic = x.rank == 4 ? x.dim[1] : 1, ih = x.dim[x.rank == 1 ? 0 : x.rank - 2], iw = x.dim[x.rank - 1], count = x.rank > 2 ? x.dim[0] : 1;
+	enum gt_code rc = GT_OK;
+	if (x.type != 0x08 || x.rank < 2)
+		rc = gt_fail(err, GT_EDATA, "%s: an IDX file of type 0x%02x and %d dimensions; images are u8 (0x08) with 2 to 4", f.shown, x.type, x.rank);
+	else if (ic != 1 && ic != 3)
+		rc = gt_fail(err, GT_EDATA, "%s: images of %lld channels; only 1 and 3 are known", f.shown, (long long)ic);
+	else
+		rc = gt_image_check_size(f.shown, iw, ih, err);
+	*n = count < cap ? count : cap;
+	if (rc == GT_OK)
+		rc = take_memory(*n, c, h, w, out, err);
+	if (rc == GT_OK && !((raw = gt_big_alloc(x.bytes)) && (tmp = malloc((size_t)(ih * iw * ic)))))
+		rc = gt_fail_memory(err, x.bytes);
+	if (rc == GT_OK)
+		rc = gt_gzfile_read(&f, raw, x.bytes, err);
+	for (int64_t i = 0; rc == GT_OK && i < *n; i++) {
+		const uint8_t *from = raw + x.header + i * ih * iw * ic;
+		for (int64_t k = 0; ic == 3 && k < ih * iw; k++)
+			for (int64_t ch = 0; ch < 3; ch++)
+				tmp[3 * k + ch] = from[ch * ih * iw + k];
+		rc = fit(ic == 3 ? tmp : from, ih, iw, (int)ic, *out + i * c * h * w, (int)c, h, w, err);
+	}
+	*scaled = ih != h || iw != w;
+	gt_gzfile_close(&f);
+	free(raw);
+	free(tmp);
+	return rc;
+}
+
+static enum gt_code read_picture(struct gt_gzfile *f, bool png, int64_t c, int64_t h, int64_t w, uint8_t **out, int64_t *n, bool *scaled,
+                                 struct gt_err *err)
+{
+	uint8_t *raw;
+	uint64_t size;
+	struct gt_pixels p;
+	GT_TRY(gt_gzfile_load(f, &raw, &size, err));
+	enum gt_code rc = png ? gt_png_decode(raw, size, f->shown, &p, err) : gt_jpeg_decode(raw, size, f->shown, &p, err);
+	free(raw);
+	GT_TRY(rc);
+	*n = 1;
+	*scaled = p.w != w || p.h != h;
+	rc = take_memory(1, c, h, w, out, err);
+	if (rc == GT_OK)
+		rc = fit(p.data, p.h, p.w, p.c, *out, (int)c, h, w, err);
+	free(p.data);
+	return rc;
+}
+
+enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
+                           struct gt_err *err)
+{
+	struct gt_gzfile f;
+	uint8_t b[8] = {0};
+	size_t got;
+	*out = NULL;
+	*n = 0;
+	*scaled = false;
+	if ((c != 1 && c != 3) || h < 1 || w < 1 || cap < 1)
+		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld]; an image file has 1 or 3 channels", (long long)c, (long long)h, (long long)w);
+	GT_TRY(gt_gzfile_open(path, MAX_FILE, &f, err));
+	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
+	if (rc == GT_OK && got == 8 && !memcmp(b, "\x89PNG\r\n\x1a\n", 8)) {
+		rc = read_picture(&f, true, c, h, w, out, n, scaled, err);
+	} else if (rc == GT_OK && got >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff) {
+		rc = read_picture(&f, false, c, h, w, out, n, scaled, err);
+	} else if (rc == GT_OK && got >= 4 && !b[0] && !b[1]) {
+		gt_gzfile_close(&f);
+		rc = read_idx(path, c, h, w, cap, out, n, scaled, err);
+	} else if (rc == GT_OK) {
+		rc = gt_fail(err, GT_EDATA, "%s: is neither PNG, nor JPEG, nor IDX", f.shown);
+	}
+	gt_gzfile_close(&f);
+	if (rc != GT_OK) {
+		free(*out);
+		*out = NULL;
+		*n = 0;
+	}
+	return rc;
+}

@@ -173,7 +173,7 @@ TEST(cifar_plain_gzip_and_two_members)
 	for (int how = 0; how < 3; how++) {
 		struct gt_err e = {0};
 		struct gt_dataset d, p;
-		char name[64], dir[16];
+		char name[64], dir[32];
 		snprintf(dir, sizeof dir, "cifar%d", how);
 		for (int i = 1; i <= 5; i++) {
 			snprintf(name, sizeof name, "%s/data_batch_%d.bin%s", dir, i, how ? ".gz" : "");

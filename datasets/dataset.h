@@ -48,6 +48,9 @@ enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct g
 /* Only finds and checks the headers: sample count, shape, classes. For `gtrain check`; does not read the pixels of a .gz. */
 enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 
+/* The name of a class of a known dataset ("Sneaker"), NULL where there is none. */
+const char *gt_dataset_class(const char *dataset, int64_t label);
+
 /* One image file (PNG, JPEG, IDX: its first `cap` images) as NHWC bytes of exactly c*h*w each, for `gtrain predict`.
  * Greyscale <-> RGB is converted; another size is scaled (bilinear) — *scaled says so. *out is malloc'ed, caller frees. */
 enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,

@@ -73,7 +73,7 @@ enum gt_opcode {
 	GT_OP_COUNT
 };
 
-const char *gt_opcode_name(enum gt_opcode code); /* in engine/base/types.c */
+const char *gt_opcode_name(enum gt_opcode code);
 
 /* ---- attributes: gt_opcall.attr points to the struct of the operation; a gradient shares its forward's ------------------ */
 

@@ -32,37 +32,39 @@ static void put(struct gt_json *j, const char *s, size_t n)
 	j->text[j->len] = 0;
 }
 
-/* Length of the valid UTF-8 sequence that starts at s, 0 if there is none (RFC 3629: no overlong forms, no surrogates, <= 10FFFF). */
-static int utf8_length(const unsigned char *s)
+int gt_utf8_length(const unsigned char *s, size_t left)
 {
-	unsigned c = s[0], low = 0x80, high = 0xBF;
+	unsigned c = left ? s[0] : 0x80, low = 0x80, high = 0xBF;
 	int n = c < 0x80 ? 1 : c >= 0xC2 && c <= 0xDF ? 2 : c >= 0xE0 && c <= 0xEF ? 3 : c >= 0xF0 && c <= 0xF4 ? 4 : 0;
 	if (n < 2)
 		return n;
-	if (c == 0xE0)
-		low = 0xA0;
-	else if (c == 0xED)
-		high = 0x9F;
-	else if (c == 0xF0)
-		low = 0x90;
-	else if (c == 0xF4)
-		high = 0x8F;
-	if (s[1] < low || s[1] > high)
+	low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : low;
+	high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : high;
+	if (left < (size_t)n || s[1] < low || s[1] > high)
 		return 0;
 	for (int i = 2; i < n; i++)
 		if ((s[i] & 0xC0) != 0x80)
-			return 0; /* a NUL ends the string here too */
+			return 0;
 	return n;
+}
+
+bool gt_utf8_valid(const char *s)
+{
+	size_t left = strlen(s);
+	for (int n; left; s += n, left -= (size_t)n)
+		if (!(n = gt_utf8_length((const unsigned char *)s, left)))
+			return false;
+	return true;
 }
 
 static void put_string(struct gt_json *j, const char *value)
 {
-	const unsigned char *s = (const unsigned char *)value;
+	const unsigned char *s = (const unsigned char *)value, *end = s + strlen(value);
 	put(j, "\"", 1);
 	while (*s) {
 		const unsigned char *plain = s;
 		int n;
-		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && (n = utf8_length(s)) > 0)
+		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && (n = gt_utf8_length(s, (size_t)(end - s))) > 0)
 			s += n;
 		put(j, (const char *)plain, (size_t)(s - plain));
 		if (!*s)
@@ -195,6 +197,11 @@ enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err 
 		return gt_fail(err, GT_EINTERNAL, "JSON writer: values and nesting do not fit together");
 	*text = j->text;
 	return GT_OK;
+}
+
+void gt_json_line(struct gt_json *j)
+{
+	put(j, "\n", 1);
 }
 
 void gt_json_reset(struct gt_json *j)

@@ -43,8 +43,14 @@ void gt_json_null(struct gt_json *j, const char *key);
 /* digits: significant ones, 1..17; 17 gives the same double back. NaN and infinities become null. */
 void gt_json_double(struct gt_json *j, const char *key, double value, int digits);
 
+/* Length of the UTF-8 sequence that starts at s, of which `left` bytes may be read; 0 if it is none (RFC 3629: no overlong forms, no
+ * surrogates, at most U+10FFFF). */
+int gt_utf8_length(const unsigned char *s, size_t left);
+bool gt_utf8_valid(const char *s);
+
 /* *text: the finished line, owned by j, no newline. GT_EFAIL: out of memory; GT_EINTERNAL: something is still open or was misused. */
 enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err *err);
+void gt_json_line(struct gt_json *j); /* appends a newline to a finished text */
 void gt_json_reset(struct gt_json *j);
 void gt_json_free(struct gt_json *j); /* leaves a zeroed, usable writer */
 

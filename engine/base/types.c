@@ -1,5 +1,4 @@
 #include "base/types.h"
-#include "opcall.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -36,16 +35,6 @@ bool gt_dtype_from_safetensors(const char *s, enum gt_dtype *out)
 		}
 	}
 	return false;
-}
-
-const char *gt_opcode_name(enum gt_opcode code)
-{
-	static const char *const names[GT_OP_COUNT] = {
-#define GT_X(id, name) [id] = name,
-		GT_OPCODES(GT_X)
-#undef GT_X
-	};
-	return names[code];
 }
 
 struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last)

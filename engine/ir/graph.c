@@ -26,7 +26,8 @@ static const char *joined(struct gt_graph *g, const char *name, const char *suff
 	return suffix ? gt_arena_printf(g->arena, "%s.%s", name, suffix) : name;
 }
 
-enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err)
+enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out,
+                            struct gt_err *err)
 {
 	int64_t n = 1;
 	for (int i = 0; i < d->rank; i++) {
@@ -56,7 +57,8 @@ enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const 
 	return GT_OK;
 }
 
-enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out, struct gt_err *err)
+enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out,
+                           struct gt_err *err)
 {
 	return gt_graph_node_of(g, gt_op_get(code), name, attr, out, err);
 }
@@ -75,7 +77,8 @@ static void node_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 		g->values[v].producer = g->nnodes - 1;
 }
 
-enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err)
+enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
+                             struct gt_err *err)
 {
 	const char *name;
 	GT_NEW_STR(name, joined(g, n->name, suffix), err);
@@ -94,8 +97,8 @@ enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g)
 	return g->compute == GT_F64 ? GT_F64 : GT_F32;
 }
 
-enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank, const int64_t *dim,
-                            struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
+enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
+                            const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
 {
 	bool buffer = cls == GT_PARAM_BUFFER, copy = cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
 	struct gt_param *p = grown(g->arena, g->params, g->nparams, &g->cap_params, sizeof *p);
@@ -105,9 +108,17 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	int index = g->nparams;
 	p += index;
 	const struct gt_layer_spec *s = g->spec;
-	*p = (struct gt_param){.layer = n->name, .cls = cls, .init = init, .fan_in = fan_in, .fan_out = fan_out, .work = -1, .grad = -1,
-	                       .lr_mul = s ? s->lr_mul : 1, .weight_decay = s ? s->weight_decay : __builtin_nan(""),
-	                       .frozen = !buffer && s && s->frozen, .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init};
+	*p = (struct gt_param){.layer = n->name,
+	                       .cls = cls,
+	                       .init = init,
+	                       .fan_in = fan_in,
+	                       .fan_out = fan_out,
+	                       .work = -1,
+	                       .grad = -1,
+	                       .lr_mul = s ? s->lr_mul : 1,
+	                       .weight_decay = s ? s->weight_decay : __builtin_nan(""),
+	                       .frozen = !buffer && s && s->frozen,
+	                       .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init};
 	GT_NEW_STR(p->name, joined(g, n->name, suffix), err);
 	p->desc = gt_tdesc_make(buffer && !rank ? GT_I64 : gt_graph_stat_dtype(g), rank, dim, false);
 	p->desc.any = cls == GT_PARAM_WEIGHT;

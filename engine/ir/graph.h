@@ -134,7 +134,8 @@ int64_t gt_graph_learned(const struct gt_graph *g); /* number of learned element
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
 /* name and attr are kept, not copied: arena memory, or static. */
-enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out, struct gt_err *err);
+enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out,
+                           struct gt_err *err);
 /* The same for one row (several layer types may share an opcode). */
 enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, struct gt_node **out,
                               struct gt_err *err);
@@ -142,13 +143,15 @@ enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const 
 enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, int nin, const gt_vid *in,
                             gt_vid *out, struct gt_err *err);
 /* Fails (GT_ECONFIG) where the product of the dimensions is absurd. name is kept. */
-enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err);
+enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out,
+                            struct gt_err *err);
 /* Appends an output to n, named "<n->name>.<suffix>", or as n where suffix is NULL. n: the newest node. */
-enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err);
+enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
+                             struct gt_err *err);
 /* Declares "<n->name>.<suffix>" and appends it to n's inputs. Its desc: the compute dtype for GT_PARAM_WEIGHT (through a work copy
  * where that is 16 bits), f32 otherwise (f64 in an f64 graph); a buffer of rank 0 is an i64 counter. Only GT_PARAM_WEIGHT is `any`. */
-enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank, const int64_t *dim,
-                            struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err);
+enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
+                            const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err);
 /* Appends the gradient value of the parameter behind input vid to n's outputs (made on first use). -1 or frozen: appends "absent".
  * n: the newest node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);

@@ -3,7 +3,7 @@
 
 static const struct gt_op *const rows[] = {
 #define GT_X(row) &gt_row_##row,
-	GT_ROWS(GT_X)
+    GT_ROWS(GT_X)
 #undef GT_X
 };
 #define NROWS ((int)(sizeof rows / sizeof rows[0]))

@@ -2,10 +2,10 @@
  * or the input. */
 #include "ir/rows.h"
 
-#define UNARY_GRADIENT(fn, code_dx, other)                                 \
-	static enum gt_code fn(GT_GRADIENT_ARGS)                               \
-	{                                                                      \
-		return gt_gradient_unary(g, n, dy, want, dx, err, code_dx, other); \
+#define UNARY_GRADIENT(fn, code_dx, other)                                                                                                 \
+	static enum gt_code fn(GT_GRADIENT_ARGS)                                                                                               \
+	{                                                                                                                                      \
+		return gt_gradient_unary(g, n, dy, want, dx, err, code_dx, other);                                                                 \
 	}
 
 UNARY_GRADIENT(relu_gradient, GT_OP_RELU_DX, n->out[0])
@@ -18,28 +18,21 @@ UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* draws the same mask again */
 
-#define UNARY(row, opcode, text, more_flags, ...) \
-	const struct gt_op row = {                    \
-		.code = opcode,                           \
-		.help = text,                             \
-		.flags = GT_OPF_LAYER | (more_flags),     \
-		.min_in = 1,                              \
-		.max_in = 1,                              \
-		__VA_ARGS__                               \
-	}
+#define UNARY(row, opcode, text, more_flags, ...)                                                                                          \
+	const struct gt_op row = {.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__}
 /* An activation and its gradient, both in place. */
-#define ACT(id, opcode, text, ...)                                                                                           \
-	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);        \
+#define ACT(id, opcode, text, ...)                                                                                                         \
+	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);                      \
 	const struct gt_op gt_row_##id##_dx = {.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__}
 
 static const struct gt_attr_def leaky_attrs[] = {
-	GT_KEY(gt_attr_leaky, "slope", slope, GT_ATTR_FLOAT, .def = 0.01, .min = -1e6, .max = 1e6, .help = "factor of negative inputs"),
-	GT_KEYS_END,
+    GT_KEY(gt_attr_leaky, "slope", slope, GT_ATTR_FLOAT, .def = 0.01, .min = -1e6, .max = 1e6, .help = "factor of negative inputs"),
+    GT_KEYS_END,
 };
 static const struct gt_attr_def gelu_attrs[] = {
-	GT_KEY(gt_attr_gelu, "approximate", approximate, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "none|tanh",
-	       .help = "none: by erf; tanh: the older approximation"),
-	GT_KEYS_END,
+    GT_KEY(gt_attr_gelu, "approximate", approximate, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "none|tanh",
+           .help = "none: by erf; tanh: the older approximation"),
+    GT_KEYS_END,
 };
 
 ACT(relu, GT_OP_RELU, "max(0, x)");
@@ -78,10 +71,10 @@ static bool dropout_alias(const struct gt_graph *g, const struct gt_node *n)
 }
 
 static const struct gt_attr_def dropout_attrs[] = {
-	GT_KEY(gt_attr_dropout, "p", p, GT_ATTR_FLOAT, .def = 0.5, .min = 0, .max = 1, .help = "probability that an element becomes 0"),
-	GT_KEYS_END,
+    GT_KEY(gt_attr_dropout, "p", p, GT_ATTR_FLOAT, .def = 0.5, .min = 0, .max = 1, .help = "probability that an element becomes 0"),
+    GT_KEYS_END,
 };
 
-UNARY(gt_row_dropout, GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)", GT_OPF_INPLACE | GT_OPF_ALIAS,
-      .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout), .infer = dropout_infer, .gradient = dropout_gradient,
-      .alias = dropout_alias);
+UNARY(gt_row_dropout, GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)",
+      GT_OPF_INPLACE | GT_OPF_ALIAS, .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout), .infer = dropout_infer,
+      .gradient = dropout_gradient, .alias = dropout_alias);

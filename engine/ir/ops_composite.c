@@ -7,7 +7,8 @@ struct attr_shortcut {
 
 /* The residual branch of a ResNet block: the input itself where the shape stays, else a 1x1 convolution and a batch normalisation,
  * "<name>.0" and "<name>.1" as in torchvision's `downsample`. */
-static enum gt_code shortcut_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y, struct gt_err *err)
+static enum gt_code shortcut_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
+                                    struct gt_err *err)
 {
 	const struct attr_shortcut *a = s->attr;
 	const struct gt_tdesc *x = gt_graph_desc(g, in[0]);
@@ -30,19 +31,19 @@ static enum gt_code shortcut_expand(struct gt_graph *g, const struct gt_layer_sp
 }
 
 static const struct gt_attr_def shortcut_attrs[] = {
-	GT_KEY(attr_shortcut, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
-	GT_KEY(attr_shortcut, "stride", stride, GT_ATTR_INT, .def = 1, .min = 1, .max = 65536, .help = "as that of the block's main branch"),
-	GT_KEYS_END,
+    GT_KEY(attr_shortcut, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
+    GT_KEY(attr_shortcut, "stride", stride, GT_ATTR_INT, .def = 1, .min = 1, .max = 65536, .help = "as that of the block's main branch"),
+    GT_KEYS_END,
 };
 
 const struct gt_op gt_row_shortcut = {
-	.code = GT_OP_COUNT,
-	.name = "shortcut",
-	.help = "residual branch: the input itself, or a 1x1 convolution and batchnorm2d (<name>.0, <name>.1) where channels or stride differ",
-	.flags = GT_OPF_LAYER,
-	.min_in = 1,
-	.max_in = 1,
-	.attrs = shortcut_attrs,
-	.attr_size = sizeof(struct attr_shortcut),
-	.expand = shortcut_expand,
+    .code = GT_OP_COUNT,
+    .name = "shortcut",
+    .help = "residual branch: the input itself, or a 1x1 convolution and batchnorm2d (<name>.0, <name>.1) where channels or stride differ",
+    .flags = GT_OPF_LAYER,
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = shortcut_attrs,
+    .attr_size = sizeof(struct attr_shortcut),
+    .expand = shortcut_expand,
 };

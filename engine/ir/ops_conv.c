@@ -58,28 +58,30 @@ static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 
 #define CELLS 65536 /* an upper bound that keeps products far from overflow */
 static const struct gt_attr_def conv_attrs[] = {
-	GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
-	GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS, .help = "height and width of the filters"),
-	GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between positions"),
-	GT_KEY(gt_attr_conv2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "zeros added on both sides"),
-	GT_KEY(gt_attr_conv2d, "dilation", dilation, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "distance between filter cells"),
-	GT_KEY(gt_attr_conv2d, "groups", groups, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
-	       .help = "channel groups that do not mix; as many as input channels: depthwise"),
-	GT_KEY(gt_attr_conv2d, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add a learned bias; of no use before a batch normalisation"),
-	GT_KEYS_END,
+    GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
+    GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,
+           .help = "height and width of the filters"),
+    GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between positions"),
+    GT_KEY(gt_attr_conv2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "zeros added on both sides"),
+    GT_KEY(gt_attr_conv2d, "dilation", dilation, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "distance between filter cells"),
+    GT_KEY(gt_attr_conv2d, "groups", groups, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
+           .help = "channel groups that do not mix; as many as input channels: depthwise"),
+    GT_KEY(gt_attr_conv2d, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1,
+           .help = "add a learned bias; of no use before a batch normalisation"),
+    GT_KEYS_END,
 };
 
 const struct gt_op gt_row_conv2d = {
-	.code = GT_OP_CONV2D,
-	.help = "two-dimensional convolution; takes [batch, channels, height, width]",
-	.flags = GT_OPF_LAYER,
-	.min_in = 1,
-	.max_in = 1,
-	.attrs = conv_attrs,
-	.attr_size = sizeof(struct gt_attr_conv2d),
-	.infer = conv_infer,
-	.gradient = conv_gradient,
-	.flops = conv_flops,
+    .code = GT_OP_CONV2D,
+    .help = "two-dimensional convolution; takes [batch, channels, height, width]",
+    .flags = GT_OPF_LAYER,
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = conv_attrs,
+    .attr_size = sizeof(struct gt_attr_conv2d),
+    .infer = conv_infer,
+    .gradient = conv_gradient,
+    .flops = conv_flops,
 };
 
 const struct gt_op gt_row_conv2d_dx = {.code = GT_OP_CONV2D_DX, .attr_size = sizeof(struct gt_attr_conv2d), .flops = conv_dx_flops};

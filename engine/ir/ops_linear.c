@@ -36,22 +36,22 @@ static double linear_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 }
 
 static const struct gt_attr_def linear_attrs[] = {
-	GT_KEY(gt_attr_linear, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output features"),
-	GT_KEY(gt_attr_linear, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add a learned bias"),
-	GT_KEYS_END,
+    GT_KEY(gt_attr_linear, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output features"),
+    GT_KEY(gt_attr_linear, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add a learned bias"),
+    GT_KEYS_END,
 };
 
 const struct gt_op gt_row_linear = {
-	.code = GT_OP_LINEAR,
-	.help = "fully connected layer, y = x W^T + b; takes [batch, features]",
-	.flags = GT_OPF_LAYER,
-	.min_in = 1,
-	.max_in = 1,
-	.attrs = linear_attrs,
-	.attr_size = sizeof(struct gt_attr_linear),
-	.infer = linear_infer,
-	.gradient = linear_gradient,
-	.flops = linear_flops,
+    .code = GT_OP_LINEAR,
+    .help = "fully connected layer, y = x W^T + b; takes [batch, features]",
+    .flags = GT_OPF_LAYER,
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = linear_attrs,
+    .attr_size = sizeof(struct gt_attr_linear),
+    .infer = linear_infer,
+    .gradient = linear_gradient,
+    .flops = linear_flops,
 };
 
 const struct gt_op gt_row_linear_dx = {.code = GT_OP_LINEAR_DX, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_flops};

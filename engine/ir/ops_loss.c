@@ -8,7 +8,8 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	gt_vid metrics, dx;
 	char buf[96];
 	if (x.rank != 2)
-		return gt_fail(err, GT_ECONFIG, "expected the model's output to be [batch, classes], got %s: put a layer of type \"flatten\" at its end",
+		return gt_fail(err, GT_ECONFIG,
+		               "expected the model's output to be [batch, classes], got %s: put a layer of type \"flatten\" at its end",
 		               gt_tdesc_text(&x, buf, sizeof buf));
 	struct gt_tdesc d = gt_tdesc_make(GT_U8, 1, &bytes, false);
 	GT_TRY(gt_graph_output(g, n, "metrics", &d, &metrics, err));
@@ -22,16 +23,16 @@ static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-#define LOSS(row, opcode, text)                    \
-	const struct gt_op row = {                     \
-		.code = opcode,                            \
-		.help = text,                              \
-		.flags = GT_OPF_LOSS,                      \
-		.min_in = 2,                               \
-		.max_in = 2,                               \
-		.attr_size = sizeof(struct gt_attr_loss),  \
-		.infer = loss_infer,                       \
-		.flops = loss_flops,                       \
+#define LOSS(row, opcode, text)                                                                                                            \
+	const struct gt_op row = {                                                                                                             \
+	    .code = opcode,                                                                                                                    \
+	    .help = text,                                                                                                                      \
+	    .flags = GT_OPF_LOSS,                                                                                                              \
+	    .min_in = 2,                                                                                                                       \
+	    .max_in = 2,                                                                                                                       \
+	    .attr_size = sizeof(struct gt_attr_loss),                                                                                          \
+	    .infer = loss_infer,                                                                                                               \
+	    .flops = loss_flops,                                                                                                               \
 	}
 
 LOSS(gt_row_cross_entropy, GT_OP_CROSS_ENTROPY, "log-softmax and negative log-likelihood of the label, with optional label smoothing");

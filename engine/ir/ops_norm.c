@@ -115,29 +115,29 @@ static double norm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 #define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "added to the variance")
 #define AFFINE GT_KEY(gt_attr_norm, "affine", affine, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "learned scale and shift")
 static const struct gt_attr_def batchnorm_attrs[] = {
-	EPS,
-	GT_KEY(gt_attr_norm, "momentum", momentum, GT_ATTR_FLOAT, .def = 0.1, .min = 0, .max = 1,
-	       .help = "share of a batch in the running statistics (PyTorch's meaning)"),
-	AFFINE,
-	GT_KEY(gt_attr_norm, "track_running_stats", track, GT_ATTR_BOOL, .def = 1, .max = 1,
-	       .help = "keep running statistics for evaluation; false: evaluation too uses those of its batch"),
-	GT_KEYS_END,
+    EPS,
+    GT_KEY(gt_attr_norm, "momentum", momentum, GT_ATTR_FLOAT, .def = 0.1, .min = 0, .max = 1,
+           .help = "share of a batch in the running statistics (PyTorch's meaning)"),
+    AFFINE,
+    GT_KEY(gt_attr_norm, "track_running_stats", track, GT_ATTR_BOOL, .def = 1, .max = 1,
+           .help = "keep running statistics for evaluation; false: evaluation too uses those of its batch"),
+    GT_KEYS_END,
 };
 static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};
 
-#define NORM(row, opcode, type, text, keys, infer_fn, gradient_fn, flops_fn) \
-	const struct gt_op row = {                                               \
-		.code = opcode,                                                      \
-		.name = type,                                                        \
-		.help = text,                                                        \
-		.flags = GT_OPF_LAYER,                                               \
-		.min_in = 1,                                                         \
-		.max_in = 1,                                                         \
-		.attrs = keys,                                                       \
-		.attr_size = sizeof(struct gt_attr_norm),                            \
-		.infer = infer_fn,                                                   \
-		.gradient = gradient_fn,                                             \
-		.flops = flops_fn,                                                   \
+#define NORM(row, opcode, type, text, keys, infer_fn, gradient_fn, flops_fn)                                                               \
+	const struct gt_op row = {                                                                                                             \
+	    .code = opcode,                                                                                                                    \
+	    .name = type,                                                                                                                      \
+	    .help = text,                                                                                                                      \
+	    .flags = GT_OPF_LAYER,                                                                                                             \
+	    .min_in = 1,                                                                                                                       \
+	    .max_in = 1,                                                                                                                       \
+	    .attrs = keys,                                                                                                                     \
+	    .attr_size = sizeof(struct gt_attr_norm),                                                                                          \
+	    .infer = infer_fn,                                                                                                                 \
+	    .gradient = gradient_fn,                                                                                                           \
+	    .flops = flops_fn,                                                                                                                 \
 	}
 
 NORM(gt_row_batchnorm1d, GT_OP_BATCHNORM, "batchnorm1d", "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,

@@ -119,35 +119,40 @@ static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 }
 
 #define CELLS 65536
-#define POOL_KEYS                                                                                                                       \
-	GT_KEY(gt_attr_pool2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS, .help = "height and width of a window"), \
-	GT_KEY(gt_attr_pool2d, "stride", stride, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "step between windows; 0: the kernel"),    \
-	GT_KEY(gt_attr_pool2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "cells added on both sides, at most half of the kernel"), \
-	GT_KEY(gt_attr_pool2d, "ceil_mode", ceil_mode, GT_ATTR_BOOL, .def = 0, .max = 1, .help = "a last window may reach beyond the border")
+#define POOL_KEYS                                                                                                                          \
+	GT_KEY(gt_attr_pool2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,                                     \
+	       .help = "height and width of a window"),                                                                                        \
+	    GT_KEY(gt_attr_pool2d, "stride", stride, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS,                                           \
+	           .help = "step between windows; 0: the kernel"),                                                                             \
+	    GT_KEY(gt_attr_pool2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS,                                         \
+	           .help = "cells added on both sides, at most half of the kernel"),                                                           \
+	    GT_KEY(gt_attr_pool2d, "ceil_mode", ceil_mode, GT_ATTR_BOOL, .def = 0, .max = 1,                                                   \
+	           .help = "a last window may reach beyond the border")
 
 static const struct gt_attr_def maxpool_attrs[] = {POOL_KEYS, GT_KEYS_END};
 static const struct gt_attr_def avgpool_attrs[] = {
-	POOL_KEYS,
-	GT_KEY(gt_attr_pool2d, "count_include_pad", count_include_pad, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "padding counts in the mean"),
-	GT_KEYS_END,
+    POOL_KEYS,
+    GT_KEY(gt_attr_pool2d, "count_include_pad", count_include_pad, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "padding counts in the mean"),
+    GT_KEYS_END,
 };
 static const struct gt_attr_def adaptive_attrs[] = {
-	GT_KEY(gt_attr_adaptive, "out", out, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS, .help = "height and width of the output"),
-	GT_KEYS_END,
+    GT_KEY(gt_attr_adaptive, "out", out, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,
+           .help = "height and width of the output"),
+    GT_KEYS_END,
 };
 
-#define POOL(row, opcode, text, keys, attr, infer_fn, gradient_fn, flops_fn) \
-	const struct gt_op row = {                                               \
-		.code = opcode,                                                      \
-		.help = text,                                                        \
-		.flags = GT_OPF_LAYER,                                               \
-		.min_in = 1,                                                         \
-		.max_in = 1,                                                         \
-		.attrs = keys,                                                       \
-		.attr_size = sizeof(struct attr),                                    \
-		.infer = infer_fn,                                                   \
-		.gradient = gradient_fn,                                             \
-		.flops = flops_fn,                                                   \
+#define POOL(row, opcode, text, keys, attr, infer_fn, gradient_fn, flops_fn)                                                               \
+	const struct gt_op row = {                                                                                                             \
+	    .code = opcode,                                                                                                                    \
+	    .help = text,                                                                                                                      \
+	    .flags = GT_OPF_LAYER,                                                                                                             \
+	    .min_in = 1,                                                                                                                       \
+	    .max_in = 1,                                                                                                                       \
+	    .attrs = keys,                                                                                                                     \
+	    .attr_size = sizeof(struct attr),                                                                                                  \
+	    .infer = infer_fn,                                                                                                                 \
+	    .gradient = gradient_fn,                                                                                                           \
+	    .flops = flops_fn,                                                                                                                 \
 	}
 
 POOL(gt_row_maxpool2d, GT_OP_MAXPOOL2D, "largest value of each window", maxpool_attrs, gt_attr_pool2d, maxpool_infer, maxpool_gradient,
@@ -159,19 +164,20 @@ POOL(gt_row_adaptive_maxpool2d, GT_OP_ADAPTIVE_MAXPOOL2D, "largest value of wind
      gt_attr_adaptive, adaptive_max_infer, adaptive_max_gradient, adaptive_flops);
 
 const struct gt_op gt_row_global_avgpool = {
-	.code = GT_OP_ADAPTIVE_AVGPOOL2D,
-	.name = "global_avgpool",
-	.help = "mean of each channel, [batch, channels, 1, 1]",
-	.flags = GT_OPF_LAYER,
-	.min_in = 1,
-	.max_in = 1,
-	.attr_size = sizeof(struct gt_attr_adaptive),
-	.infer = global_avg_infer,
-	.gradient = adaptive_avg_gradient,
-	.flops = adaptive_flops,
+    .code = GT_OP_ADAPTIVE_AVGPOOL2D,
+    .name = "global_avgpool",
+    .help = "mean of each channel, [batch, channels, 1, 1]",
+    .flags = GT_OPF_LAYER,
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(struct gt_attr_adaptive),
+    .infer = global_avg_infer,
+    .gradient = adaptive_avg_gradient,
+    .flops = adaptive_flops,
 };
 
-const struct gt_op gt_row_maxpool2d_dx = {.code = GT_OP_MAXPOOL2D_DX, .attr_size = sizeof(struct gt_attr_pool2d), .flops = maxpool_dx_flops};
+const struct gt_op gt_row_maxpool2d_dx = {
+    .code = GT_OP_MAXPOOL2D_DX, .attr_size = sizeof(struct gt_attr_pool2d), .flops = maxpool_dx_flops};
 const struct gt_op gt_row_avgpool2d_dx = {.code = GT_OP_AVGPOOL2D_DX, .attr_size = sizeof(struct gt_attr_pool2d), .flops = pool_flops};
 const struct gt_op gt_row_adaptive_avgpool2d_dx = {
-	.code = GT_OP_ADAPTIVE_AVGPOOL2D_DX, .attr_size = sizeof(struct gt_attr_adaptive), .flops = adaptive_flops};
+    .code = GT_OP_ADAPTIVE_AVGPOOL2D_DX, .attr_size = sizeof(struct gt_attr_adaptive), .flops = adaptive_flops};

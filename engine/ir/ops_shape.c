@@ -32,15 +32,15 @@ static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 }
 
 const struct gt_op gt_row_flatten = {
-	.code = GT_OP_FLATTEN,
-	.help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
-	.flags = GT_OPF_LAYER | GT_OPF_ALIAS,
-	.min_in = 1,
-	.max_in = 1,
-	.infer = flatten_infer,
-	.gradient = flatten_gradient,
-	.alias = flatten_alias,
-	.flops = gt_flops_none,
+    .code = GT_OP_FLATTEN,
+    .help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
+    .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+    .min_in = 1,
+    .max_in = 1,
+    .infer = flatten_infer,
+    .gradient = flatten_gradient,
+    .alias = flatten_alias,
+    .flops = gt_flops_none,
 };
 
 const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none};
@@ -62,15 +62,15 @@ static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
 }
 
 const struct gt_op gt_row_identity = {
-	.code = GT_OP_IDENTITY,
-	.help = "passes its input on",
-	.flags = GT_OPF_LAYER | GT_OPF_ALIAS,
-	.min_in = 1,
-	.max_in = 1,
-	.infer = gt_infer_same,
-	.gradient = pass_gradient,
-	.alias = always,
-	.flops = gt_flops_none,
+    .code = GT_OP_IDENTITY,
+    .help = "passes its input on",
+    .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+    .min_in = 1,
+    .max_in = 1,
+    .infer = gt_infer_same,
+    .gradient = pass_gradient,
+    .alias = always,
+    .flops = gt_flops_none,
 };
 
 static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -80,8 +80,9 @@ static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, str
 		const struct gt_tdesc *x = gt_graph_desc(g, n->in[i]);
 		char a[96], b[96];
 		if (!gt_tdesc_same_shape(x, first))
-			return gt_fail(err, GT_ECONFIG, "expected inputs of one shape, got %s from \"%s\" and %s from \"%s\"", gt_tdesc_text(first, a, sizeof a),
-			               g->values[n->in[0]].name, gt_tdesc_text(x, b, sizeof b), g->values[n->in[i]].name);
+			return gt_fail(err, GT_ECONFIG, "expected inputs of one shape, got %s from \"%s\" and %s from \"%s\"",
+			               gt_tdesc_text(first, a, sizeof a), g->values[n->in[0]].name, gt_tdesc_text(x, b, sizeof b),
+			               g->values[n->in[i]].name);
 	}
 	return gt_infer_same(g, n, err);
 }
@@ -92,14 +93,14 @@ static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 }
 
 const struct gt_op gt_row_add = {
-	.code = GT_OP_ADD,
-	.help = "sum of two to eight inputs of one shape",
-	.flags = GT_OPF_LAYER | GT_OPF_INPLACE,
-	.min_in = 2,
-	.max_in = GT_MAX_LAYER_IN,
-	.infer = same_shapes_infer,
-	.gradient = pass_gradient,
-	.flops = add_flops,
+    .code = GT_OP_ADD,
+    .help = "sum of two to eight inputs of one shape",
+    .flags = GT_OPF_LAYER | GT_OPF_INPLACE,
+    .min_in = 2,
+    .max_in = GT_MAX_LAYER_IN,
+    .infer = same_shapes_infer,
+    .gradient = pass_gradient,
+    .flops = add_flops,
 };
 
 /* d(ab)/da = b dy. Where a and b are one value, both terms reach it and are summed. */
@@ -119,13 +120,13 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 }
 
 const struct gt_op gt_row_mul = {
-	.code = GT_OP_MUL,
-	.help = "product of two inputs of one shape, element by element",
-	.flags = GT_OPF_LAYER | GT_OPF_INPLACE,
-	.min_in = 2,
-	.max_in = 2,
-	.infer = same_shapes_infer,
-	.gradient = mul_gradient,
+    .code = GT_OP_MUL,
+    .help = "product of two inputs of one shape, element by element",
+    .flags = GT_OPF_LAYER | GT_OPF_INPLACE,
+    .min_in = 2,
+    .max_in = 2,
+    .infer = same_shapes_infer,
+    .gradient = mul_gradient,
 };
 
 static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -138,8 +139,8 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 		same.dim[1] = d.dim[1];
 		if (!gt_tdesc_same_shape(&same, &d))
 			return gt_fail(err, GT_ECONFIG, "expected inputs that differ in dimension 1 only, got %s from \"%s\" and %s from \"%s\"",
-			               gt_tdesc_text(gt_graph_desc(g, n->in[0]), a, sizeof a), g->values[n->in[0]].name,
-			               gt_tdesc_text(&x, b, sizeof b), g->values[n->in[i]].name);
+			               gt_tdesc_text(gt_graph_desc(g, n->in[0]), a, sizeof a), g->values[n->in[0]].name, gt_tdesc_text(&x, b, sizeof b),
+			               g->values[n->in[i]].name);
 		d.dim[1] += x.dim[1];
 	}
 	return gt_graph_output(g, n, NULL, &d, &y, err);
@@ -160,14 +161,14 @@ static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 }
 
 const struct gt_op gt_row_concat = {
-	.code = GT_OP_CONCAT,
-	.help = "two to eight inputs side by side along dimension 1 (channels or features)",
-	.flags = GT_OPF_LAYER,
-	.min_in = 2,
-	.max_in = GT_MAX_LAYER_IN,
-	.infer = concat_infer,
-	.gradient = concat_gradient,
-	.flops = gt_flops_none,
+    .code = GT_OP_CONCAT,
+    .help = "two to eight inputs side by side along dimension 1 (channels or features)",
+    .flags = GT_OPF_LAYER,
+    .min_in = 2,
+    .max_in = GT_MAX_LAYER_IN,
+    .infer = concat_infer,
+    .gradient = concat_gradient,
+    .flops = gt_flops_none,
 };
 
 const struct gt_op gt_row_concat_dx = {.code = GT_OP_CONCAT_DX, .flops = gt_flops_none};

@@ -8,22 +8,28 @@
 #include <stddef.h>
 
 /* Layers, then losses, then what only the engine adds. */
-#define GT_ROWS(X)                                                                                                             \
-	X(linear) X(conv2d) X(maxpool2d) X(avgpool2d) X(adaptive_avgpool2d) X(adaptive_maxpool2d) X(global_avgpool) X(batchnorm1d) \
-	X(batchnorm2d) X(layernorm) X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(gelu) X(silu) X(softmax) X(log_softmax) X(dropout)  \
-	X(flatten) X(add) X(mul) X(concat) X(identity) X(shortcut)                                                                 \
-	X(cross_entropy) X(nll) X(mse)                                                                                             \
-	X(linear_dx) X(linear_dw) X(conv2d_dx) X(conv2d_dw) X(maxpool2d_dx) X(avgpool2d_dx) X(adaptive_avgpool2d_dx)               \
-	X(batchnorm_dx) X(layernorm_dx) X(relu_dx) X(leaky_relu_dx) X(sigmoid_dx) X(tanh_dx) X(gelu_dx) X(silu_dx) X(softmax_dx)   \
-	X(log_softmax_dx) X(flatten_dx) X(concat_dx) X(cast) X(gather) X(sumsq) X(sgd) X(adam) X(rmsprop)
+#define GT_ROWS(X)                                                                                                                         \
+	X(linear)                                                                                                                              \
+	X(conv2d) X(maxpool2d) X(avgpool2d) X(adaptive_avgpool2d) X(adaptive_maxpool2d) X(global_avgpool) X(batchnorm1d) X(batchnorm2d)        \
+	    X(layernorm) X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(gelu) X(silu) X(softmax) X(log_softmax) X(dropout) X(flatten) X(add)       \
+	        X(mul) X(concat) X(identity) X(shortcut) X(cross_entropy) X(nll) X(mse) X(linear_dx) X(linear_dw) X(conv2d_dx) X(conv2d_dw)    \
+	            X(maxpool2d_dx) X(avgpool2d_dx) X(adaptive_avgpool2d_dx) X(batchnorm_dx) X(layernorm_dx) X(relu_dx) X(leaky_relu_dx)       \
+	                X(sigmoid_dx) X(tanh_dx) X(gelu_dx) X(silu_dx) X(softmax_dx) X(log_softmax_dx) X(flatten_dx) X(concat_dx) X(cast)      \
+	                    X(gather) X(sumsq) X(sgd) X(adam) X(rmsprop)
 
 #define GT_X(row) extern const struct gt_op gt_row_##row;
 GT_ROWS(GT_X)
 #undef GT_X
 
 /* One key of `struct st`. */
-#define GT_KEY(st, text, member, kind, ...) {.key = text, .type = kind, .offset = offsetof(struct st, member), __VA_ARGS__}
-#define GT_KEYS_END {NULL}
+#define GT_KEY(st, text, member, kind, ...)                                                                                                \
+	{                                                                                                                                      \
+		.key = text, .type = kind, .offset = offsetof(struct st, member), __VA_ARGS__                                                      \
+	}
+#define GT_KEYS_END                                                                                                                        \
+	{                                                                                                                                      \
+		NULL                                                                                                                               \
+	}
 #define GT_REQUIRED NAN
 #define GT_MAX_FEATURES (1 << 24) /* largest number of features or channels a layer may ask for */
 
@@ -32,7 +38,8 @@ GT_ROWS(GT_X)
 /* shared.c */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
 /* Output length of a window of k cells, d apart, over n cells with p of padding on both sides, moved by s (torch.nn.Conv2d, MaxPool2d).
- * ceil: rounds up, but the last window begins inside the input or the padding before it. < 1: the window does not fit. */
+ * ceil: rounds up (even a single window may then reach beyond), but the last one begins inside the input or the padding before it.
+ * < 1: no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n);
 enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err); /* y like x */

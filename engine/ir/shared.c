@@ -78,10 +78,10 @@ enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum
 
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil)
 {
-	int64_t span = n + 2 * p - d * (k - 1) - 1;
+	int64_t span = n + 2 * p - d * (k - 1) - 1 + (ceil ? s - 1 : 0);
 	if (span < 0)
 		return 0;
-	int64_t out = (span + (ceil ? s - 1 : 0)) / s + 1;
+	int64_t out = span / s + 1;
 	return ceil && (out - 1) * s >= n + p ? out - 1 : out;
 }
 

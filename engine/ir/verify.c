@@ -23,13 +23,15 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (n->op->attr_size && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
 	if (n->nin < 1 || n->nin > GT_MAX_IO || n->nout < 1 || n->nout > GT_MAX_IO || n->ndata < 1 || n->ndata > n->nin)
-		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata, n->nout);
+		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata,
+		               n->nout);
 	for (int k = 0; k < n->nin; k++) {
 		gt_vid v = n->in[k];
 		if (v < -1 || v >= g->nvalues || (v == -1 && k < n->ndata))
 			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s): input %d is value %d", i, n->name, k, v);
 		if (v >= 0 && g->values[v].producer >= 0 && !made[v])
-			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) uses value %d (%s) before it is made", i, n->name, v, g->values[v].name);
+			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) uses value %d (%s) before it is made", i, n->name, v,
+			               g->values[v].name);
 	}
 	for (int k = 0; k < n->nout; k++) {
 		gt_vid v = n->out[k];

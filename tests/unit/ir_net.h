@@ -29,7 +29,7 @@ static inline void net_close(struct net *t)
 	gt_arena_close(t->a);
 }
 
-/* Adds a layer. keys: "out=64 kernel=3x5 bias=0", enumerations by index; in: "a b", or NULL for the layer before. */
+/* Adds a layer. keys: "out=64 kernel=3,5 bias=0", enumerations by index; in: "a b", or NULL for the layer before. */
 static inline struct gt_layer_spec *net_add(struct net *t, const char *name, const char *type, const char *keys, const char *in)
 {
 	const struct gt_op *op = gt_op_find_layer(type);
@@ -38,7 +38,8 @@ static inline struct gt_layer_spec *net_add(struct net *t, const char *name, con
 		printf("no layer type %s, or too many layers\n", type);
 		abort();
 	}
-	*s = (struct gt_layer_spec){.name = name, .op = op, .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "net.cfg", .line = t->m.nlayers};
+	*s = (struct gt_layer_spec){
+	    .name = name, .op = op, .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "net.cfg", .line = t->m.nlayers};
 	if (op->attr_size) {
 		s->attr = gt_arena_alloc(t->a, 1, op->attr_size);
 		gt_op_defaults(op, s->attr);

@@ -26,7 +26,7 @@ static void make_mlp(struct net *t)
 static void make_cnn(struct net *t)
 {
 	net_open(t, 3, 12, 17);
-	net_add(t, "0", "conv2d", "out=8 kernel=3x5", NULL);
+	net_add(t, "0", "conv2d", "out=8 kernel=3,5", NULL);
 	net_add(t, "1", "batchnorm2d", NULL, NULL);
 	net_add(t, "2", "relu", NULL, NULL);
 	net_add(t, "3", "conv2d", "out=16 kernel=3 groups=4 bias=0", NULL);

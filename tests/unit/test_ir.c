@@ -6,10 +6,10 @@ static char text[1 << 16];
 
 #define CHECK_TEXT(got, want) CHECK_MSG(!strcmp(got, want), "expected\n%s\ngot\n%s", want, got)
 /* Building fails with just these words. */
-#define CHECK_ERROR(t, want)                                                        \
-	do {                                                                            \
-		CHECK(net_build(t, 4, GT_F32, true) == GT_ECONFIG && (t)->e.code == GT_ECONFIG); \
-		CHECK_TEXT((t)->e.msg, want);                                               \
+#define CHECK_ERROR(t, want)                                                                                                               \
+	do {                                                                                                                                   \
+		CHECK(net_build(t, 4, GT_F32, true) == GT_ECONFIG && (t)->e.code == GT_ECONFIG);                                                   \
+		CHECK_TEXT((t)->e.msg, want);                                                                                                      \
 	} while (0)
 
 TEST(mlp)
@@ -21,16 +21,15 @@ TEST(mlp)
 	net_add(&t, "relu", "relu", NULL, NULL);
 	net_add(&t, "fc2", "linear", "out=10 bias=0", NULL);
 	CHECK_OK(net_train(&t, 32, GT_F32), t.e);
-	CHECK_TEXT(net_text(&t, text, sizeof text),
-	           "flatten (flatten): input -> flatten\n"
-	           "linear (fc1): flatten fc1.weight fc1.bias -> fc1\n"
-	           "relu (relu): fc1 -> relu\n"
-	           "linear (fc2): relu fc2.weight - -> fc2\n"
-	           "cross_entropy (loss): fc2 target -> loss.metrics loss.dx\n"
-	           "linear.dw (fc2): loss.dx relu -> fc2.weight.grad -\n"
-	           "linear.dx (fc2): loss.dx fc2.weight -> fc2.dx\n"
-	           "relu.dx (relu): fc2.dx relu -> relu.dx\n"
-	           "linear.dw (fc1): relu.dx flatten -> fc1.weight.grad fc1.bias.grad\n");
+	CHECK_TEXT(net_text(&t, text, sizeof text), "flatten (flatten): input -> flatten\n"
+	                                            "linear (fc1): flatten fc1.weight fc1.bias -> fc1\n"
+	                                            "relu (relu): fc1 -> relu\n"
+	                                            "linear (fc2): relu fc2.weight - -> fc2\n"
+	                                            "cross_entropy (loss): fc2 target -> loss.metrics loss.dx\n"
+	                                            "linear.dw (fc2): loss.dx relu -> fc2.weight.grad -\n"
+	                                            "linear.dx (fc2): loss.dx fc2.weight -> fc2.dx\n"
+	                                            "relu.dx (relu): fc2.dx relu -> relu.dx\n"
+	                                            "linear.dw (fc1): relu.dx flatten -> fc1.weight.grad fc1.bias.grad\n");
 	CHECK(gt_graph_learned(t.g) == 784 * 512 + 512 + 512 * 10);
 	CHECK(t.g->params[0].desc.any && !t.g->params[1].desc.any && t.g->params[0].work == -1);
 	CHECK(t.g->nodes[3].layer == 3 && t.g->nodes[4].layer == -1 && t.g->nodes[7].layer == 2 && t.g->nodes[7].backward);
@@ -66,17 +65,16 @@ TEST(forks_are_summed_once)
 	net_add(&t, "c", "linear", "out=6", "a");
 	net_add(&t, "sum", "add", NULL, "a b c");
 	CHECK_OK(net_train(&t, 4, GT_F32), t.e);
-	CHECK_TEXT(net_text(&t, text, sizeof text),
-	           "linear (a): input a.weight a.bias -> a\n"
-	           "relu (b): a -> b\n"
-	           "linear (c): a c.weight c.bias -> c\n"
-	           "add (sum): a b c -> sum\n"
-	           "cross_entropy (loss): sum target -> loss.metrics loss.dx\n"
-	           "linear.dw (c): loss.dx a -> c.weight.grad c.bias.grad\n"
-	           "linear.dx (c): loss.dx c.weight -> c.dx\n"
-	           "relu.dx (b): loss.dx b -> b.dx\n"
-	           "add (a.dy): b.dx c.dx loss.dx -> a.dy\n"
-	           "linear.dw (a): a.dy input -> a.weight.grad a.bias.grad\n");
+	CHECK_TEXT(net_text(&t, text, sizeof text), "linear (a): input a.weight a.bias -> a\n"
+	                                            "relu (b): a -> b\n"
+	                                            "linear (c): a c.weight c.bias -> c\n"
+	                                            "add (sum): a b c -> sum\n"
+	                                            "cross_entropy (loss): sum target -> loss.metrics loss.dx\n"
+	                                            "linear.dw (c): loss.dx a -> c.weight.grad c.bias.grad\n"
+	                                            "linear.dx (c): loss.dx c.weight -> c.dx\n"
+	                                            "relu.dx (b): loss.dx b -> b.dx\n"
+	                                            "add (a.dy): b.dx c.dx loss.dx -> a.dy\n"
+	                                            "linear.dw (a): a.dy input -> a.weight.grad a.bias.grad\n");
 	net_close(&t);
 }
 
@@ -88,9 +86,8 @@ TEST(frozen_trunk_gets_no_backward)
 	net_add(&t, "b", "linear", "out=6", NULL);
 	net_add(&t, "c", "linear", "out=6", NULL)->frozen = true;
 	CHECK_OK(net_train(&t, 4, GT_F32), t.e);
-	CHECK_TEXT(strstr(net_text(&t, text, sizeof text), "linear.d"),
-	           "linear.dx (c): loss.dx c.weight -> c.dx\n"
-	           "linear.dw (b): c.dx a -> b.weight.grad b.bias.grad\n");
+	CHECK_TEXT(strstr(net_text(&t, text, sizeof text), "linear.d"), "linear.dx (c): loss.dx c.weight -> c.dx\n"
+	                                                                "linear.dw (b): c.dx a -> b.weight.grad b.bias.grad\n");
 	CHECK(gt_graph_learned(t.g) == 42);
 	t.layer[1].frozen = true;
 	CHECK(net_train(&t, 4, GT_F32) == GT_ECONFIG);
@@ -130,8 +127,52 @@ TEST(loss_wants_logits)
 	net_open(&t, 3, 8, 8);
 	net_add(&t, "relu", "relu", NULL, NULL);
 	CHECK(net_train(&t, 4, GT_F32) == GT_ECONFIG);
-	CHECK_TEXT(t.e.msg, "train.loss (cross_entropy): expected the model's output to be [batch, classes], got [4, 3, 8, 8]: put a layer of type "
-	                    "\"flatten\" at its end");
+	CHECK_TEXT(t.e.msg,
+	           "train.loss (cross_entropy): expected the model's output to be [batch, classes], got [4, 3, 8, 8]: put a layer of type "
+	           "\"flatten\" at its end");
+	net_close(&t);
+}
+
+/* Every kind of damage to a sound graph is seen. */
+TEST(verify_sees_damage)
+{
+	struct net t;
+	net_open(&t, 6, 1, 1);
+	net_add(&t, "a", "linear", "out=6", NULL);
+	net_add(&t, "b", "relu", NULL, NULL);
+	for (int damage = 0; damage <= 8; damage++) {
+		CHECK_OK(net_train(&t, 4, GT_BF16), t.e);
+		struct gt_graph *g = t.g;
+		struct gt_node swap = g->nodes[0];
+		switch (damage) {
+		case 1:
+			g->nodes[0] = g->nodes[1], g->nodes[1] = swap;
+			break;
+		case 2:
+			g->nodes[1].out[0] = g->nodes[0].out[0];
+			break;
+		case 3:
+			g->params[0].grad = -1;
+			break;
+		case 4:
+			g->values[g->params[1].grad].desc.dim[0] = 7;
+			break;
+		case 5:
+			g->values[g->params[0].work].desc.dtype = GT_F32;
+			break;
+		case 6:
+			g->nodes[1].in[0] = -1;
+			break;
+		case 7:
+			g->values[g->output].desc.dim[1] = 0;
+			break;
+		case 8:
+			g->nodes[0].attr = NULL;
+			break;
+		}
+		enum gt_code want = damage ? GT_EINTERNAL : GT_OK;
+		CHECK_MSG(gt_graph_verify(g, &t.e) == want, "damage %d is not seen", damage);
+	}
 	net_close(&t);
 }
 

@@ -1,0 +1,282 @@
+#include "base/fileio.h"
+#include "base/arena.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum gt_code gt_path_join(char *buf, const char *dir, const char *name, struct gt_err *err)
+{
+	size_t n = strlen(dir);
+	const char *slash = n && dir[n - 1] == '/' ? "" : "/";
+	if ((size_t)snprintf(buf, GT_PATH_SIZE, "%s%s%s", dir, slash, name) >= GT_PATH_SIZE)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s…/%.200s: path is too long", dir, name);
+	return GT_OK;
+}
+
+enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err)
+{
+	size_t n = strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	while (n && path[n - 1] != '/')
+		n--;
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	if (n >= GT_PATH_SIZE)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
+	if (!n)
+		strcpy(buf, ".");
+	else
+		snprintf(buf, GT_PATH_SIZE, "%.*s", (int)n, path);
+	return GT_OK;
+}
+
+void gt_nonce(char buf[GT_NONCE_SIZE])
+{
+	uint64_t v;
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* early in boot: it need be unique, not secret */
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		v = (uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 44;
+	}
+	snprintf(buf, GT_NONCE_SIZE, "%016llx", (unsigned long long)v);
+}
+
+static int open_again(const char *path, int flags, unsigned mode)
+{
+	for (int tries = 0;; tries++) {
+		int fd = open(path, flags | O_CLOEXEC, mode);
+		if (fd >= 0 || errno != EINTR || tries == GT_EINTR_MAX)
+			return fd;
+	}
+}
+
+enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err)
+{
+	*fd = open_again(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	if (*fd < 0)
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+	return GT_OK;
+}
+
+enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n, struct gt_err *err)
+{
+	const char *p = data;
+	int interrupted = 0;
+	while (n) {
+		ssize_t k = write(fd, p, n);
+		if (k > 0) {
+			p += k;
+			n -= (size_t)k;
+			interrupted = 0;
+		} else if (k == 0) {
+			return gt_fail(err, GT_EIO, "%s: cannot write: the system took no byte", path);
+		} else if (errno != EINTR || ++interrupted == GT_EINTR_MAX) {
+			return gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno));
+		}
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_file_sync_close(int fd, const char *path, struct gt_err *err)
+{
+	if (fsync(fd)) {
+		int e = errno;
+		close(fd);
+		return gt_fail(err, GT_EIO, "%s: cannot fsync: %s", path, strerror(e));
+	}
+	if (close(fd))
+		return gt_fail(err, GT_EIO, "%s: cannot close: %s", path, strerror(errno));
+	return GT_OK;
+}
+
+enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_err *err)
+{
+	struct stat st;
+	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (*fd < 0) {
+		int e = errno;
+		enum gt_code why = e == ENOENT || e == ENOTDIR ? GT_ENOINPUT : e == EIO || e == ELOOP ? GT_EIO : GT_EFAIL;
+		return gt_fail(err, why, "%s: cannot open: %s", path, strerror(e));
+	}
+	enum gt_code code = GT_OK;
+	if (fstat(*fd, &st))
+		code = gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		code = gt_fail(err, GT_EDATA, "%s: not a regular file", path);
+	if (code) {
+		close(*fd);
+		*fd = -1;
+		return code;
+	}
+	*bytes = (uint64_t)st.st_size;
+	return GT_OK;
+}
+
+enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64_t offset, struct gt_err *err)
+{
+	char *p = buf;
+	int interrupted = 0;
+	while (n) {
+		ssize_t k = pread(fd, p, n, (off_t)offset);
+		if (k > 0) {
+			p += k;
+			n -= (size_t)k;
+			offset += (uint64_t)k;
+			interrupted = 0;
+		} else if (k == 0) {
+			return gt_fail(err, GT_EDATA, "%s: ends early: %zu more bytes wanted at %llu", path, n, (unsigned long long)offset);
+		} else if (errno != EINTR || ++interrupted == GT_EINTR_MAX) {
+			return gt_fail(err, GT_EIO, "%s: cannot read: %s", path, strerror(errno));
+		}
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_file_each(int fd, const char *path, uint64_t bytes,
+                          enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err), void *user, struct gt_err *err)
+{
+	const size_t piece = 1 << 20;
+	char *buf = malloc(piece);
+	if (!buf)
+		return gt_fail_memory(err, piece);
+	enum gt_code code = GT_OK;
+	for (uint64_t at = 0; at < bytes && !code; at += piece) {
+		size_t n = bytes - at < piece ? (size_t)(bytes - at) : piece;
+		code = gt_file_pread(fd, path, buf, n, at, err);
+		if (!code)
+			code = fn(user, buf, n, err);
+	}
+	free(buf);
+	return code;
+}
+
+enum gt_code gt_file_read(const char *path, size_t cap, char **data, size_t *n, struct gt_err *err)
+{
+	int fd;
+	uint64_t bytes;
+	GT_TRY(gt_file_open(path, &fd, &bytes, err));
+	enum gt_code code = GT_OK;
+	char *p = NULL;
+	if (bytes > cap)
+		code = gt_fail(err, GT_EDATA, "%s: %llu bytes; at most %zu are taken", path, (unsigned long long)bytes, cap);
+	else if (!(p = malloc((size_t)bytes + 1)))
+		code = gt_fail_memory(err, (size_t)bytes + 1);
+	else
+		code = gt_file_pread(fd, path, p, (size_t)bytes, 0, err);
+	close(fd);
+	if (code) {
+		free(p);
+		return code;
+	}
+	p[bytes] = 0;
+	*data = p;
+	*n = (size_t)bytes;
+	return GT_OK;
+}
+
+enum gt_code gt_dir_sync(const char *path, struct gt_err *err)
+{
+	int fd = open_again(path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return gt_fail(err, GT_EIO, "%s: cannot open: %s", path, strerror(errno));
+	int e = fsync(fd) ? errno : 0;
+	close(fd); /* nothing was written through it */
+	if (e && e != EINVAL)
+		return gt_fail(err, GT_EIO, "%s: cannot fsync: %s", path, strerror(e));
+	return GT_OK;
+}
+
+enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err)
+{
+	char parent[GT_PATH_SIZE];
+	GT_TRY(gt_path_parent(parent, to, err));
+	if (rename(from, to))
+		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", from, to, strerror(errno));
+	return gt_dir_sync(parent, err);
+}
+
+enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err)
+{
+	char nonce[GT_NONCE_SIZE];
+	gt_nonce(nonce);
+	if ((size_t)snprintf(buf, GT_PATH_SIZE, "%s.tmp-%s", path, nonce) >= GT_PATH_SIZE)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
+	return GT_OK;
+}
+
+enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
+{
+	char tmp[GT_PATH_SIZE];
+	int fd;
+	GT_TRY(gt_file_temporary(tmp, path, err));
+	GT_TRY(gt_file_create(tmp, mode, &fd, err));
+	enum gt_code code = gt_file_write(fd, tmp, data, n, err);
+	if (code)
+		close(fd);
+	else
+		code = gt_file_sync_close(fd, tmp, err);
+	if (!code)
+		code = gt_file_rename(tmp, path, err);
+	if (code)
+		unlink(tmp); /* gone already if only the folder's fsync failed */
+	return code;
+}
+
+enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err)
+{
+	char tmp[GT_PATH_SIZE];
+	GT_TRY(gt_file_temporary(tmp, path, err));
+	if (symlink(target, tmp))
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot make symlink: %s", tmp, strerror(errno));
+	if (rename(tmp, path)) {
+		int e = errno;
+		unlink(tmp);
+		return gt_fail(err, GT_EIO, "%s: cannot replace: %s", path, strerror(e));
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, struct gt_err *err)
+{
+	char text[32];
+	*held = false;
+	*holder = 0;
+	*fd = open_again(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (*fd < 0)
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+	if (flock(*fd, LOCK_EX | LOCK_NB)) {
+		int e = errno;
+		if (e == EWOULDBLOCK) {
+			ssize_t n = pread(*fd, text, sizeof text - 1, 0);
+			text[n > 0 ? n : 0] = 0;
+			*held = true;
+			*holder = strtol(text, NULL, 10);
+		}
+		close(*fd);
+		*fd = -1;
+		return e == EWOULDBLOCK ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", path, strerror(e));
+	}
+	/* The pid is for the message above only; the lock itself is the kernel's and cannot go stale. */
+	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+	if (ftruncate(*fd, 0) || pwrite(*fd, text, (size_t)n, 0) != n) {
+		enum gt_code code = gt_fail(err, GT_ECANTCREAT, "%s: cannot write: %s", path, strerror(errno));
+		close(*fd);
+		*fd = -1;
+		return code;
+	}
+	return GT_OK;
+}
+
+void gt_lock_drop(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}

@@ -1,0 +1,89 @@
+/* Folders: making them with their parents, and removing trees without ever following a symlink. */
+#include "base/fileio.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 64 /* of a tree to remove; ours have two levels */
+
+static enum gt_code make_one(const char *path, struct gt_err *err)
+{
+	char parent[GT_PATH_SIZE];
+	struct stat st;
+	if (!mkdir(path, 0700)) {
+		GT_TRY(gt_path_parent(parent, path, err));
+		return gt_dir_sync(parent, err);
+	}
+	int e = errno;
+	if (!stat(path, &st)) { /* EEXIST, but also EROFS or EACCES on an ancestor that is there */
+		if (S_ISDIR(st.st_mode))
+			return GT_OK;
+		e = ENOTDIR;
+	}
+	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(e));
+}
+
+enum gt_code gt_dir_make(const char *path, struct gt_err *err)
+{
+	char buf[GT_PATH_SIZE];
+	size_t n = strlen(path);
+	if (!n || n >= sizeof buf)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s: %s", path, n ? "path is too long" : "empty path");
+	memcpy(buf, path, n + 1);
+	for (size_t i = 1; i < n; i++) {
+		if (buf[i] != '/' || buf[i - 1] == '/')
+			continue;
+		buf[i] = 0;
+		GT_TRY(make_one(buf, err));
+		buf[i] = '/';
+	}
+	return make_one(buf, err);
+}
+
+/* Removes `name` in the open folder at. path is for messages. */
+static enum gt_code remove_at(int at, const char *name, const char *path, int depth, struct gt_err *err)
+{
+	/* Most entries are files: unlink first. EISDIR (Linux) or EPERM (POSIX) says folder. */
+	if (!unlinkat(at, name, 0) || errno == ENOENT)
+		return GT_OK;
+	if (errno != EISDIR && errno != EPERM)
+		return gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(errno));
+	int fd = depth < DEPTH_MAX ? openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : (errno = ELOOP, -1);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir) {
+		int e = errno;
+		if (fd >= 0)
+			close(fd);
+		return gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(e));
+	}
+	enum gt_code first = GT_OK;
+	for (;;) {
+		errno = 0;
+		struct dirent *e = readdir(dir);
+		if (!e) {
+			if (errno && !first)
+				first = gt_fail(err, GT_EIO, "%s: cannot list: %s", path, strerror(errno));
+			break;
+		}
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		char sub[GT_PATH_SIZE];
+		snprintf(sub, sizeof sub, "%.3000s/%s", path, e->d_name);
+		enum gt_code code = remove_at(dirfd(dir), e->d_name, sub, depth + 1, first ? NULL : err);
+		if (!first)
+			first = code;
+	}
+	closedir(dir);
+	if (!first && unlinkat(at, name, AT_REMOVEDIR) && errno != ENOENT)
+		first = gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(errno));
+	return first;
+}
+
+enum gt_code gt_tree_remove(const char *path, struct gt_err *err)
+{
+	return remove_at(AT_FDCWD, path, path, 0, err);
+}

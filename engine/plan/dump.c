@@ -1,0 +1,65 @@
+#include "plan/step.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *gt_step_name(enum gt_step_kind k)
+{
+	static const char *const names[] = {
+#define GT_X(id, name) [id] = name,
+		GT_STEPS(GT_X)
+#undef GT_X
+	};
+	return names[k];
+}
+
+/* "fc1.out@0+102400" for an operand: its name, where it lies, how long it is */
+static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
+{
+	char shape[96];
+	if (v < 0) {
+		fprintf(f, " -");
+		return;
+	}
+	const struct gt_value *val = &p->graph->values[v];
+	fprintf(f, " %s%s", val->name, gt_tdesc_text(&val->desc, shape, sizeof shape));
+	gt_vid root = p->slot[v].root;
+	if (p->graph->values[root].kind == GT_V_ACT && p->slot[root].first >= 0)
+		fprintf(f, "@%zu", p->slot[root].offset);
+}
+
+enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool json, char **text, size_t *len, struct gt_err *err)
+{
+	FILE *f = open_memstream(text, len);
+	if (!f)
+		return gt_fail_memory(err, 0);
+	if (!json)
+		fprintf(f, "# %s: %d steps, %lld samples in %d micro-batch%s\n", title, prog->n, (long long)prog->samples, prog->nmicro,
+		        prog->nmicro == 1 ? "" : "es");
+	for (int i = 0; i < prog->n; i++) {
+		const struct gt_step *s = &prog->step[i];
+		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;
+		if (json) { /* names come from checked configs: nothing in them needs escaping */
+			fprintf(f, "{\"program\":\"%s\",\"step\":%d,\"kind\":\"%s\",\"stream\":%d,\"micro\":%d", title, i, gt_step_name(s->kind), s->stream, s->micro);
+			if (s->call)
+				fprintf(f, ",\"op\":\"%s\",\"layer\":\"%s\",\"flops\":%.0f,\"scratch\":%zu", s->call->op, s->call->layer, s->call->flops, s->call->scratch);
+			fprintf(f, "}\n");
+			continue;
+		}
+		fprintf(f, "%4d %-6s", i, gt_step_name(s->kind));
+		if (s->kind == GT_STEP_LOAD)
+			fprintf(f, " micro-batch %d, %lld samples", s->micro, (long long)s->plan->graph->batch);
+		if (s->call)
+			fprintf(f, " %-14s %-18s", s->call->op, s->call->layer);
+		if (n) {
+			for (int k = 0; k < n->nin; k++)
+				operand(f, s->plan, n->in[k]);
+			fprintf(f, " ->");
+			for (int k = 0; k < n->nout; k++)
+				operand(f, s->plan, n->out[k]);
+			if (s->plan->accumulate)
+				fprintf(f, n->backward ? " (gradients added)" : "");
+		}
+		fprintf(f, "\n");
+	}
+	return fclose(f) ? gt_fail_memory(err, 0) : GT_OK;
+}

@@ -1,0 +1,109 @@
+/* From graphs to kernels and memory. Everything is decided here, before step 0.
+ *
+ * A gt_space holds what all graphs of a model share: where each parameter, its gradient, its optimizer state and its 16-bit copy
+ * lie. The flat arenas PARAM, GRAD, WORK and each STATE slot use the same element offsets, in the order in which the backward pass
+ * finishes gradients, so that one range of elements means the same in all of them.
+ *
+ * A gt_plan is one graph lowered onto a device: kernels in order, an arena and an offset for every value. Activations share memory
+ * by lifetime (memory.c). All plans of a space share its arenas; they run one after the other, never at once. */
+#ifndef GT_PLAN_PLAN_H
+#define GT_PLAN_PLAN_H
+
+#include "backend.h"
+#include "ir/graph.h"
+
+/* X(id, name in tables) */
+#define GT_ARENAS(X)                 \
+	X(GT_A_PARAM, "parameters")      \
+	X(GT_A_GRAD, "gradients")        \
+	X(GT_A_STATE, "optimizer state") \
+	X(GT_A_WORK, "16-bit weights")   \
+	X(GT_A_BUFFER, "buffers")        \
+	X(GT_A_ACT, "activations")       \
+	X(GT_A_SCRATCH, "scratch")       \
+	X(GT_A_METRICS, "metrics")
+
+enum gt_arena_id {
+#define GT_X(id, name) id,
+	GT_ARENAS(GT_X)
+#undef GT_X
+	GT_A_COUNT
+};
+const char *gt_arena_name(enum gt_arena_id id);
+
+/* Where a parameter or buffer lies. */
+struct gt_place {
+	struct gt_tdesc desc; /* of the master, with the layout that the first kernel chose */
+	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
+	int64_t count;        /* padded elements */
+};
+
+struct gt_space {
+	const struct gt_backend *be;
+	struct gt_dev *dev;
+	struct gt_arena *arena;  /* owned */
+	struct gt_graph *first;  /* the graph whose parameters are the model's */
+	struct gt_place *place;  /* one a parameter of first */
+	enum gt_dtype master;    /* f32, f64 */
+	enum gt_dtype work;      /* = master: no work copies */
+	int nstates;             /* optimizer state slots */
+	int64_t elements;        /* of each flat arena, padding included */
+	size_t bytes[GT_A_COUNT];
+	void *base[GT_A_COUNT];
+};
+
+/* One prepared kernel and its operands. */
+struct gt_call {
+	struct gt_kernel *kernel;
+	const char *op, *layer;
+	int node; /* in the graph, -1 for what the planner added */
+	int nin, nout;
+	void *in[GT_MAX_IO], *out[GT_MAX_IO];
+	size_t scratch;
+	double flops;
+};
+
+struct gt_slot { /* of a value that is not a parameter */
+	gt_vid root;     /* the value whose memory it is: itself, or what it aliases or overwrites */
+	size_t offset;   /* bytes in ACT */
+	int first, last; /* nodes that first write and last read the root's memory */
+};
+
+struct gt_plan {
+	struct gt_space *space;
+	struct gt_graph *graph;
+	struct gt_slot *slot; /* one a value */
+	struct gt_call *call; /* one a lowered node, in order */
+	int ncalls;
+	size_t act_bytes;
+	bool accumulate;      /* parameter gradients are added to */
+};
+
+/* nstates: state tensors an element that the optimizer keeps (0..3). The space owns an arena of its own. */
+enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
+void gt_space_close(struct gt_space *s); /* after its plans */
+
+/* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
+ * plan of a space settles where the parameters lie, so it must be the training graph where there is one. */
+enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err);
+void gt_plan_close(struct gt_plan *p);
+
+/* Prepares one call outside a graph, e.g. the optimizer's. Release it with the backend before the device closes. */
+enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
+
+/* Allocates every arena, once, after all plans are made. The error names the arena and what to change. */
+enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
+
+/* Fills the operand pointers of a plan's calls (after gt_space_alloc), with the batch at x and target. Cheap: the executor repeats it
+ * for each batch that lies elsewhere. */
+void gt_plan_bind(struct gt_plan *p);
+void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
+
+void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for the batch before it is bound */
+/* Address of parameter i in PARAM, GRAD, WORK, STATE (slot `state`) or, for buffers, BUFFER. */
+void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
+
+/* memory.c: slots for the activations of g: aliases, in-place reuse, then offsets by lifetime. Returns the bytes. */
+enum gt_code gt_memory_plan(struct gt_arena *a, const struct gt_graph *g, struct gt_slot *slot, size_t *bytes, struct gt_err *err);
+
+#endif

@@ -1,0 +1,300 @@
+#include "plan/plan.h"
+#include "ir/op.h"
+#include <stdlib.h>
+
+#define ALIGN 256 /* bytes; what every device wants for vector loads and DMA */
+
+const char *gt_arena_name(enum gt_arena_id id)
+{
+	static const char *const names[GT_A_COUNT] = {
+#define GT_X(id, name) [id] = name,
+		GT_ARENAS(GT_X)
+#undef GT_X
+	};
+	return names[id];
+}
+
+enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err)
+{
+	struct gt_arena *a;
+	*out = NULL;
+	GT_TRY(gt_arena_open(&a, err));
+	struct gt_space *s = gt_arena_alloc(a, 1, sizeof *s);
+	if (!s) {
+		gt_arena_close(a);
+		return gt_fail_memory(err, sizeof *s);
+	}
+	*s = (struct gt_space){.be = be, .dev = dev, .arena = a, .nstates = nstates};
+	*out = s;
+	return GT_OK;
+}
+
+void gt_space_close(struct gt_space *s)
+{
+	if (!s)
+		return;
+	for (int i = 0; i < GT_A_COUNT; i++)
+		if (s->base[i])
+			s->be->free(s->dev, s->base[i]);
+	gt_arena_close(s->arena);
+}
+
+enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)
+{
+	struct gt_call c = {.op = gt_opcode_name(oc->code), .layer = oc->name, .node = -1, .nin = oc->nin, .nout = oc->nout};
+	GT_TRY(s->be->prepare(s->dev, oc, &c.kernel, err));
+	c.scratch = s->be->scratch(c.kernel);
+	if (c.scratch > s->bytes[GT_A_SCRATCH])
+		s->bytes[GT_A_SCRATCH] = c.scratch;
+	*out = c;
+	return GT_OK;
+}
+
+enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
+{
+	s->bytes[GT_A_METRICS] = sizeof(struct gt_metrics) + 64; /* the sum of squares lies behind the metrics */
+	for (int i = 0; i < GT_A_COUNT; i++) {
+		if (!s->bytes[i] || s->base[i])
+			continue;
+		if (s->be->alloc(s->dev, s->bytes[i], &s->base[i], err) != GT_OK)
+			return gt_fail_prefix(err, "%s (%.1f MB; a smaller data.batch or a larger train.accumulate needs less)", gt_arena_name((enum gt_arena_id)i),
+			                      (double)s->bytes[i] / 1e6);
+	}
+	return GT_OK;
+}
+
+void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state)
+{
+	const struct gt_place *p = &s->place[i];
+	char *base = s->base[id];
+	if (!base || p->offset < 0)
+		return NULL;
+	switch (id) {
+	case GT_A_BUFFER:
+		return base + p->offset;
+	case GT_A_WORK:
+		return base + p->offset * (int64_t)gt_dtype_size(s->work);
+	case GT_A_STATE:
+		return base + (p->offset + state * s->elements) * (int64_t)gt_dtype_size(s->master);
+	default:
+		return base + p->offset * (int64_t)gt_dtype_size(s->master);
+	}
+}
+
+/* Gives parameter i the next offset of the flat arenas. */
+static void place_flat(struct gt_space *s, int i)
+{
+	struct gt_place *p = &s->place[i];
+	int64_t align = ALIGN / (int64_t)gt_dtype_size(s->master);
+	p->count = gt_tdesc_padded(&p->desc);
+	p->offset = s->elements;
+	s->elements = (s->elements + p->count + align - 1) / align * align;
+}
+
+/* Settles where everything lies, once the first graph's kernels have chosen their layouts. */
+static void lay_out(struct gt_space *s, const struct gt_graph *g)
+{
+	size_t buffers = 0, size = gt_dtype_size(s->master);
+	for (int n = 0; n < g->nnodes; n++) /* gradients in the order in which they are finished */
+		for (int o = 0; o < g->nodes[n].nout; o++) {
+			gt_vid v = g->nodes[n].out[o];
+			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
+				place_flat(s, g->values[v].param);
+		}
+	for (int i = 0; i < g->nparams; i++) {
+		struct gt_place *p = &s->place[i];
+		p->desc.any = false; /* nobody asked for another layout */
+		if (g->params[i].cls == GT_PARAM_BUFFER) {
+			p->count = gt_tdesc_padded(&p->desc);
+			p->offset = (int64_t)buffers;
+			buffers = (buffers + gt_tdesc_bytes(&p->desc) + ALIGN - 1) / ALIGN * ALIGN;
+		} else if (p->offset < 0) {
+			place_flat(s, i);
+		}
+	}
+	s->bytes[GT_A_PARAM] = (size_t)s->elements * size;
+	s->bytes[GT_A_BUFFER] = buffers;
+	if (s->work != s->master)
+		s->bytes[GT_A_WORK] = (size_t)s->elements * gt_dtype_size(s->work);
+	if (g->train) {
+		s->bytes[GT_A_GRAD] = (size_t)s->elements * size;
+		s->bytes[GT_A_STATE] = (size_t)s->elements * size * (size_t)s->nstates;
+	}
+}
+
+static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err *err)
+{
+	s->first = g;
+	s->master = gt_graph_stat_dtype(g);
+	s->work = s->master;
+	GT_NEW(s->place, s->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		s->place[i].desc = p->desc;
+		s->place[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
+		s->place[i].offset = -1;
+		if (p->work >= 0)
+			s->work = g->values[p->work].desc.dtype;
+	}
+	return GT_OK;
+}
+
+static bool in_space(enum gt_vkind k)
+{
+	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_GRAD || k == GT_V_BUFFER;
+}
+
+/* The description a kernel sees: of a parameter, the one that the space has settled on, in the value's dtype. */
+static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *v)
+{
+	if (!in_space(v->kind))
+		return v->desc;
+	struct gt_tdesc d = s->place[v->param].desc;
+	d.dtype = v->desc.dtype;
+	return d;
+}
+
+static void settle(struct gt_space *s, const struct gt_value *v, const struct gt_tdesc *d)
+{
+	struct gt_tdesc *p = &s->place[v->param].desc;
+	if (!in_space(v->kind) || !p->any || d->any)
+		return;
+	p->layout = d->layout;
+	p->any = false;
+}
+
+static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, struct gt_err *err)
+{
+	struct gt_space *s = p->space;
+	const struct gt_graph *g = p->graph;
+	const struct gt_node *n = &g->nodes[i];
+	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];
+	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = deterministic};
+	struct gt_call *c = &p->call[p->ncalls];
+
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] >= 0) {
+			in[k] = desc_of(s, &g->values[n->in[k]]);
+			oc.in[k] = &in[k];
+		}
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] >= 0) {
+			out[k] = desc_of(s, &g->values[n->out[k]]);
+			oc.out[k] = &out[k];
+			if (p->accumulate && g->values[n->out[k]].kind == GT_V_GRAD)
+				oc.accumulate |= 1u << k;
+		}
+	GT_TRY(gt_call_prepare(s, &oc, c, err));
+	p->ncalls++;
+	c->node = i;
+	c->flops = gt_node_flops(g, n);
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] >= 0)
+			settle(s, &g->values[n->in[k]], &in[k]);
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] >= 0)
+			settle(s, &g->values[n->out[k]], &out[k]);
+	return GT_OK;
+}
+
+enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err)
+{
+	struct gt_plan *p;
+	bool first = !s->first;
+	*out = NULL;
+	if (first)
+		GT_TRY(start(s, g, err));
+	if (g->nparams != s->first->nparams)
+		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters in a space of %d", g->nparams, s->first->nparams);
+	GT_NEW(p, s->arena, 1, err);
+	p->space = s;
+	p->graph = g;
+	p->accumulate = accumulate;
+	GT_NEW(p->slot, s->arena, g->nvalues, err);
+	GT_NEW(p->call, s->arena, g->nnodes ? g->nnodes : 1, err);
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		if (gt_node_alias(g, n))
+			continue;
+		enum gt_code code = lower_node(p, i, deterministic, err);
+		if (code != GT_OK) {
+			gt_plan_close(p);
+			return code;
+		}
+	}
+	if (first)
+		lay_out(s, g);
+	enum gt_code code = gt_memory_plan(s->arena, g, p->slot, &p->act_bytes, err);
+	if (code != GT_OK) {
+		gt_plan_close(p);
+		return code;
+	}
+	if (p->act_bytes > s->bytes[GT_A_ACT])
+		s->bytes[GT_A_ACT] = p->act_bytes;
+	*out = p;
+	return GT_OK;
+}
+
+void gt_plan_close(struct gt_plan *p)
+{
+	if (!p)
+		return;
+	for (int i = 0; i < p->ncalls; i++)
+		p->space->be->release(p->space->dev, p->call[i].kernel);
+	p->ncalls = 0;
+}
+
+void *gt_plan_value(const struct gt_plan *p, gt_vid v)
+{
+	const struct gt_space *s = p->space;
+	if (v < 0)
+		return NULL;
+	const struct gt_value *val = &p->graph->values[v];
+	switch (val->kind) {
+	case GT_V_PARAM:
+		return gt_space_param(s, val->param, GT_A_PARAM, 0);
+	case GT_V_WORK:
+		return gt_space_param(s, val->param, GT_A_WORK, 0);
+	case GT_V_GRAD:
+		return gt_space_param(s, val->param, GT_A_GRAD, 0);
+	case GT_V_BUFFER:
+		return gt_space_param(s, val->param, GT_A_BUFFER, 0);
+	case GT_V_METRICS:
+		return s->base[GT_A_METRICS];
+	default:
+		break;
+	}
+	gt_vid root = p->slot[v].root;
+	if (p->graph->values[root].kind != GT_V_ACT)
+		return NULL;
+	return (char *)s->base[GT_A_ACT] + p->slot[root].offset;
+}
+
+void gt_plan_bind(struct gt_plan *p)
+{
+	for (int i = 0; i < p->ncalls; i++) {
+		struct gt_call *c = &p->call[i];
+		const struct gt_node *n = &p->graph->nodes[c->node];
+		for (int k = 0; k < n->nin; k++)
+			c->in[k] = gt_plan_value(p, n->in[k]);
+		for (int k = 0; k < n->nout; k++)
+			c->out[k] = gt_plan_value(p, n->out[k]);
+	}
+}
+
+void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target)
+{
+	for (int i = 0; i < p->ncalls; i++) {
+		struct gt_call *c = &p->call[i];
+		const struct gt_node *n = &p->graph->nodes[c->node];
+		for (int k = 0; k < n->nin; k++) {
+			if (n->in[k] < 0)
+				continue;
+			gt_vid root = p->slot[n->in[k]].root;
+			if (root == p->graph->input)
+				c->in[k] = x;
+			else if (root == p->graph->target)
+				c->in[k] = target;
+		}
+	}
+}

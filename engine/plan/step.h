@@ -1,0 +1,47 @@
+/* A program: the list of steps that one rank executes for one optimizer step, or for one evaluation batch. Strategies (par/) make
+ * them, the executor (run/exec.c) walks them and knows no strategy, dump.c prints them. */
+#ifndef GT_PLAN_STEP_H
+#define GT_PLAN_STEP_H
+
+#include "plan/plan.h"
+
+/* X(id, name in dumps) */
+#define GT_STEPS(X)                                                                            \
+	X(GT_STEP_LOAD, "load")     /* the next micro-batch becomes the plan's input and target */ \
+	X(GT_STEP_LAUNCH, "launch") /* one kernel */                                               \
+	X(GT_STEP_ZERO, "zero")     /* the metrics */                                              \
+	X(GT_STEP_CHECK, "check")   /* stop, before the update, unless loss and gradients are finite */ \
+	X(GT_STEP_UPDATE, "update") /* the optimizer's kernel */
+
+enum gt_step_kind {
+#define GT_X(id, name) id,
+	GT_STEPS(GT_X)
+#undef GT_X
+};
+const char *gt_step_name(enum gt_step_kind k);
+
+struct gt_step {
+	enum gt_step_kind kind;
+	int stream;
+	int micro;            /* micro-batch: index into the executor's gt_dyn array */
+	struct gt_plan *plan; /* LOAD, LAUNCH of a node */
+	struct gt_call *call; /* LAUNCH, UPDATE */
+};
+
+struct gt_prog {
+	struct gt_step *step;
+	int n;
+	int nmicro;
+	int64_t samples; /* of the whole program */
+};
+
+/* The optimizer's part of a program. */
+struct gt_update {
+	struct gt_call *sumsq; /* sum of squares of all gradients: clipping and the finite check read it */
+	struct gt_call *update;
+};
+
+/* Appends the program as text to *text (malloc'ed, grown), one line a step; json: one object a step. */
+enum gt_code gt_prog_text(const struct gt_prog *p, const char *title, bool json, char **text, size_t *len, struct gt_err *err);
+
+#endif

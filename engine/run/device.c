@@ -1,0 +1,113 @@
+#include "run/device.h"
+#include "base/arena.h"
+#include "base/plugin.h"
+#include "gtrain.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEVICES 64
+
+static enum gt_code backend_open(const char *name, const struct gt_backend **out, struct gt_err *err)
+{
+	char symbol[64];
+	void *p;
+	snprintf(symbol, sizeof symbol, "gt_backend_%s", name);
+	GT_TRY(gt_plugin_open(name, symbol, &p, err));
+	*out = p;
+	if ((*out)->abi != GT_BACKEND_ABI)
+		return gt_fail(err, GT_EUNAVAILABLE, "backend %s has interface version %u, this gtrain needs %u: install both from one build", name,
+		               (*out)->abi, GT_BACKEND_ABI);
+	return GT_OK;
+}
+
+static enum gt_code open_one(const char *name, int index, int threads, bool deterministic, struct gt_device *out, struct gt_err *err)
+{
+	struct gt_devinfo *info = calloc(MAX_DEVICES, sizeof *info);
+	struct gt_dev_opts opts = {.index = index, .threads = threads, .deterministic = deterministic};
+	int n = 0;
+	if (!info)
+		return gt_fail_memory(err, MAX_DEVICES * sizeof *info);
+	enum gt_code code = backend_open(name, &out->be, err);
+	if (code == GT_OK)
+		code = out->be->probe(info, MAX_DEVICES, &n, err);
+	if (code == GT_OK && n == 0) /* probe left the reason in err */
+		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
+	else if (code == GT_OK && index >= n)
+		code = gt_fail(err, GT_EUNAVAILABLE, "no device %s:%d: there %s %d", name, index, n == 1 ? "is" : "are", n);
+	if (code == GT_OK) {
+		out->info = info[index];
+		code = out->be->open(&opts, &out->dev, err);
+	}
+	free(info);
+	return code;
+}
+
+enum gt_code gt_device_open(const char *word, int threads, bool deterministic, struct gt_device *out, struct gt_err *err)
+{
+	char name[16];
+	int index = 0;
+	*out = (struct gt_device){0};
+	if (!strcmp(word, "auto")) {
+		if (open_one("cuda", 0, threads, deterministic, out, NULL) == GT_OK)
+			return GT_OK;
+		*out = (struct gt_device){0};
+		return open_one("cpu", 0, threads, deterministic, out, err);
+	}
+	const char *colon = strchr(word, ':');
+	size_t n = colon ? (size_t)(colon - word) : strlen(word);
+	if (n >= sizeof name)
+		n = sizeof name - 1;
+	memcpy(name, word, n);
+	name[n] = 0;
+	if (strcmp(name, "cpu") && strcmp(name, "cuda") && strcmp(name, "null"))
+		return gt_fail(err, GT_EUNAVAILABLE, "no such device: \"%s\" (expected auto, cpu, cuda or cuda:N)", word);
+	if (colon) {
+		char *end;
+		long i = strtol(colon + 1, &end, 10);
+		if (*end || end == colon + 1 || i < 0 || i >= MAX_DEVICES)
+			return gt_fail(err, GT_EUNAVAILABLE, "no such device: \"%s\" (expected one index, as in cuda:0)", word);
+		index = (int)i;
+	}
+	return open_one(name, index, threads, deterministic, out, err);
+}
+
+void gt_device_close(struct gt_device *d)
+{
+	if (d->dev)
+		d->be->close(d->dev);
+	*d = (struct gt_device){0};
+}
+
+enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err)
+{
+	static const char *const names[] = {"cpu", "cuda"};
+	*n = 0;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const struct gt_backend *be;
+		struct gt_devinfo info[MAX_DEVICES];
+		struct gt_err why = {0};
+		int found = 0;
+		enum gt_code code = backend_open(names[i], &be, &why);
+		if (code == GT_OK)
+			code = be->probe(info, MAX_DEVICES, &found, &why);
+		if (code != GT_OK)
+			found = 0;
+		for (int k = 0; k < (found ? found : 1) && *n < cap; k++) {
+			struct gt_device_row *r = &rows[(*n)++];
+			*r = (struct gt_device_row){.usable = found > 0};
+			snprintf(r->backend, sizeof r->backend, "%s", names[i]);
+			if (found) {
+				memcpy(r->id, info[k].id, sizeof r->id);
+				memcpy(r->name, info[k].name, sizeof r->name);
+				memcpy(r->detail, info[k].detail, sizeof r->detail);
+				r->bytes = info[k].bytes;
+			} else {
+				snprintf(r->id, sizeof r->id, "%s", names[i]);
+				snprintf(r->detail, sizeof r->detail, "%.255s", why.msg[0] ? why.msg : "none found");
+			}
+		}
+	}
+	(void)err;
+	return GT_OK;
+}

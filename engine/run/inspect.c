@@ -1,0 +1,118 @@
+/* gt_inspect and gt_export of gtrain.h: a checkpoint looked at, and its weights taken out. */
+#include "base/arena.h"
+#include "base/fileio.h"
+#include "gtrain.h"
+#include "run/ckpt_scan.h"
+#include "run/st_file.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum gt_code describe(const struct gt_ckpt *c, struct gt_inspect *r, struct gt_err *err)
+{
+	const struct gt_ckpt_meta *m = gt_ckpt_meta(c);
+	struct gt_ckpt_tensor t;
+	if ((size_t)snprintf(r->path, sizeof r->path, "%s", gt_ckpt_path(c)) >= sizeof r->path)
+		return gt_fail(err, GT_EFAIL, "%s: the path is too long", gt_ckpt_path(c));
+	r->format = gt_ckpt_format(c);
+	r->step = m->step;
+	r->epoch = m->epoch;
+	r->world = m->world;
+	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, m->name), err);
+	int n = 0;
+	for (int file = 0; file < 2; file++)
+		for (int i = 0; gt_ckpt_tensor_at(c, file, i, &t); i++)
+			n++;
+	GT_NEW(r->tensors, r->arena, n, err);
+	for (int file = 0; file < 2; file++) {
+		for (int i = 0; gt_ckpt_tensor_at(c, file, i, &t); i++) {
+			struct gt_inspect_tensor *row = &r->tensors[r->ntensors++];
+			row->file = gt_ckpt_file_name(file);
+			GT_NEW_STR(row->name, gt_arena_strdup(r->arena, t.name), err);
+			row->dtype = gt_dtype_name(t.desc.dtype);
+			gt_tdesc_text(&t.desc, row->shape, sizeof row->shape);
+			row->bytes = gt_tdesc_bytes(&t.desc);
+		}
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, struct gt_err *err)
+{
+	struct gt_ckpt *c;
+	struct gt_arena *a;
+	*out = NULL;
+	GT_TRY(gt_ckpt_open(ckpt, "latest", verify, NULL, NULL, &c, err));
+	enum gt_code code = gt_arena_open(&a, err);
+	if (!code) {
+		struct gt_inspect *r = gt_arena_alloc(a, 1, sizeof *r);
+		if (r) {
+			r->arena = a;
+			r->verified = verify;
+			code = describe(c, r, err);
+		} else {
+			code = gt_fail_memory(err, sizeof *r);
+		}
+		if (code)
+			gt_arena_close(a);
+		else
+			*out = r;
+	}
+	gt_ckpt_close(c);
+	return code;
+}
+
+void gt_inspect_free(struct gt_inspect *r)
+{
+	if (r)
+		gt_arena_close(r->arena);
+}
+
+struct copy {
+	int fd;
+	const char *path;
+};
+
+static enum gt_code copy_piece(void *user, const void *data, size_t n, struct gt_err *err)
+{
+	const struct copy *c = user;
+	return gt_file_write(c->fd, c->path, data, n, err);
+}
+
+static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct gt_err *err)
+{
+	char tmp[GT_PATH_SIZE];
+	struct copy to = {.path = tmp};
+	struct stat st;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: not a regular file", path);
+	GT_TRY(gt_file_temporary(tmp, path, err));
+	GT_TRY(gt_file_create(tmp, 0666, &to.fd, err)); /* an export is made to be given away: the umask decides */
+	enum gt_code code = gt_st_each(gt_ckpt_file(c, GT_CKPT_MODEL), copy_piece, &to, err);
+	if (code)
+		close(to.fd);
+	else
+		code = gt_file_sync_close(to.fd, tmp, err);
+	if (!code)
+		code = gt_file_rename(tmp, path, err);
+	if (code)
+		unlink(tmp);
+	return code;
+}
+
+/* Of a run directory: the best checkpoint if the run has one, else the newest. */
+enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err)
+{
+	struct gt_ckpt *c;
+	enum gt_code code = gt_ckpt_open(ckpt, "best", true, NULL, NULL, &c, err);
+	if (code == GT_ENOINPUT)
+		code = gt_ckpt_open(ckpt, "latest", true, NULL, NULL, &c, err);
+	if (code)
+		return code;
+	code = copy_model(c, path, err);
+	gt_ckpt_close(c);
+	return code;
+}

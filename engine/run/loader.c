@@ -1,0 +1,337 @@
+#include "run/loader.h"
+#include "run/permute.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEPTH 16
+#define MAX_SIZES 4 /* distinct micro-batch sizes: full, and the remainders of a tail */
+
+struct order { /* one epoch's permutation */
+	int64_t epoch;
+	int64_t *host, *dev;
+};
+
+struct place { /* a point in the endless sequence of samples */
+	int64_t epoch, cursor;
+};
+
+struct gt_loader {
+	struct gt_loader_spec spec;
+	const struct gt_backend *be;
+	struct gt_dev *dev;
+	int64_t samples; /* of an epoch */
+	struct order order[2];
+	struct {
+		int64_t n;
+		struct gt_kernel *kernel;
+	} gather[MAX_SIZES];
+	int nsizes;
+	int nbuf;
+	void *x[MAX_DEPTH + 1], *target[MAX_DEPTH + 1];
+	struct place next; /* what the consumer gets next */
+
+	/* the producer's side, guarded by lock when there is a thread */
+	pthread_t thread;
+	bool threaded, stop;
+	pthread_mutex_t lock;
+	pthread_cond_t filled, freed;
+	struct place ahead;              /* what the producer gathers next */
+	struct gt_batch ring[MAX_DEPTH + 1];
+	int head, count;                 /* ready batches */
+	bool lent;                       /* ring[head - 1] is with the consumer */
+	struct gt_err failure;
+};
+
+static int64_t size_at(const struct gt_loader *l, int64_t cursor)
+{
+	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
+	if (in_batch > l->samples - cursor)
+		in_batch = l->samples - cursor;
+	/* a tail batch is cut as a full one is: full micro-batches, then what is left */
+	return n < in_batch ? n : in_batch;
+}
+
+static void advance(const struct gt_loader *l, struct place *p, int64_t n)
+{
+	p->cursor += n;
+	if (p->cursor >= l->samples) {
+		p->cursor = 0;
+		p->epoch++;
+	}
+}
+
+static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
+{
+	const struct gt_view *v = l->spec.view;
+	struct order *o = &l->order[epoch & 1];
+	if (o->epoch == epoch)
+		return GT_OK;
+	o->epoch = -1;
+	if (l->spec.shuffle)
+		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, o->host, err));
+	else
+		for (int64_t i = 0; i < v->n; i++)
+			o->host[i] = i;
+	if (v->index)
+		for (int64_t i = 0; i < v->n; i++)
+			o->host[i] = v->index[o->host[i]];
+	if (o->dev != o->host)
+		GT_TRY(l->be->copy(l->dev, o->dev, o->host, (size_t)v->n * sizeof *o->host, GT_COPY_H2D, 0, err));
+	o->epoch = epoch;
+	return GT_OK;
+}
+
+static enum gt_code gather(struct gt_loader *l, struct place at, int slot, int stream, struct gt_batch *out, struct gt_err *err)
+{
+	GT_TRY(make_order(l, at.epoch, err));
+	int64_t n = size_at(l, at.cursor);
+	struct gt_kernel *k = NULL;
+	for (int i = 0; i < l->nsizes; i++)
+		if (l->gather[i].n == n)
+			k = l->gather[i].kernel;
+	if (!k)
+		return gt_fail(err, GT_EINTERNAL, "loader: no kernel for %lld samples", (long long)n);
+	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)at.epoch, .sample0 = (uint64_t)at.cursor, .stride = 1};
+	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->order[at.epoch & 1].dev + at.cursor}, *o[2] = {l->x[slot], l->target[slot]};
+	struct gt_launch a = {.in = in, .out = o, .dyn = &dyn, .stream = stream};
+	GT_TRY(l->be->launch(l->dev, k, &a, err));
+	*out = (struct gt_batch){l->x[slot], l->target[slot], n, at.epoch, at.cursor};
+	return GT_OK;
+}
+
+static void *produce(void *arg)
+{
+	struct gt_loader *l = arg;
+	int slot = 0;
+	pthread_mutex_lock(&l->lock);
+	for (;;) {
+		/* the permutation of two epochs ago would be overwritten by a third */
+		while (!l->stop && (l->count + l->lent >= l->nbuf || l->ahead.epoch > l->next.epoch + 1))
+			pthread_cond_wait(&l->freed, &l->lock);
+		if (l->stop)
+			break;
+		struct place at = l->ahead;
+		struct gt_batch b;
+		pthread_mutex_unlock(&l->lock);
+		enum gt_code code = gather(l, at, slot, 1, &b, &l->failure);
+		pthread_mutex_lock(&l->lock);
+		if (code != GT_OK) {
+			l->stop = true;
+			pthread_cond_signal(&l->filled);
+			break;
+		}
+		slot = (slot + 1) % l->nbuf;
+		l->ring[(l->head + l->count) % l->nbuf] = b;
+		l->count++;
+		advance(l, &l->ahead, b.n);
+		pthread_cond_signal(&l->filled);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+void gt_loader_stop(struct gt_loader *l)
+{
+	if (!l->threaded)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	pthread_cond_signal(&l->freed);
+	pthread_mutex_unlock(&l->lock);
+	pthread_join(l->thread, NULL);
+	l->threaded = false;
+}
+
+enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err)
+{
+	gt_loader_stop(l);
+	l->next = l->ahead = (struct place){epoch, cursor};
+	l->head = l->count = 0;
+	l->lent = l->stop = false;
+	l->failure = (struct gt_err){0};
+	GT_TRY(make_order(l, epoch, err));
+	if (l->spec.depth > 0) {
+		if (pthread_create(&l->thread, NULL, produce, l))
+			return gt_fail(err, GT_EFAIL, "cannot start the loader's thread");
+		l->threaded = true;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
+{
+	if (!l->threaded) {
+		GT_TRY(gather(l, l->next, 0, 0, out, err));
+		advance(l, &l->next, out->n);
+		return GT_OK;
+	}
+	pthread_mutex_lock(&l->lock);
+	l->lent = false;
+	pthread_cond_signal(&l->freed);
+	while (!l->count && !l->stop)
+		pthread_cond_wait(&l->filled, &l->lock);
+	if (!l->count) {
+		pthread_mutex_unlock(&l->lock);
+		if (err)
+			*err = l->failure;
+		return l->failure.code;
+	}
+	*out = l->ring[l->head];
+	l->head = (l->head + 1) % l->nbuf;
+	l->count--;
+	l->lent = true;
+	advance(l, &l->next, out->n);
+	pthread_cond_signal(&l->freed);
+	pthread_mutex_unlock(&l->lock);
+	return GT_OK;
+}
+
+int64_t gt_loader_epoch_samples(const struct gt_loader *l)
+{
+	return l->samples;
+}
+
+double gt_loader_weight(struct gt_loader *l, int64_t n)
+{
+	const struct gt_dataset *d = l->spec.view->data;
+	int64_t counted = n;
+	if (l->spec.ignore_index < 0 || l->spec.ignore_index >= d->classes || make_order(l, l->next.epoch, NULL) != GT_OK)
+		return (double)n;
+	const int64_t *perm = l->order[l->next.epoch & 1].host + l->next.cursor;
+	for (int64_t i = 0; i < n; i++)
+		counted -= d->labels[perm[i]] == l->spec.ignore_index;
+	return (double)counted;
+}
+
+int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
+{
+	int64_t epoch = l->next.cursor > cursor ? l->next.epoch : l->next.epoch - (l->next.cursor == 0);
+	const struct order *o = &l->order[epoch & 1];
+	return o->epoch == epoch && cursor < l->spec.view->n ? o->host[cursor] : -1;
+}
+
+static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
+{
+	const struct gt_dataset *d = l->spec.view->data;
+	int64_t dims[4] = {d->n, d->c, d->h, d->w};
+	for (int i = 0; i < l->nsizes; i++)
+		if (l->gather[i].n == n)
+			return GT_OK;
+	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 1, &n, false),
+	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
+	int64_t shape[4] = {n, d->c, d->h, d->w};
+	x = gt_tdesc_make(x.dtype, 4, shape, true); /* a rank-2 input [N, C] is the same bytes */
+	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2, .in = {&images, &labels, &index}, .out = {&x, &target}};
+	GT_TRY(l->be->prepare(l->dev, &oc, &l->gather[l->nsizes].kernel, err));
+	l->gather[l->nsizes++].n = n;
+	return GT_OK;
+}
+
+static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
+{
+	const struct gt_loader_spec *s = &l->spec;
+	struct gt_tdesc x = s->x;
+	size_t order = (size_t)s->view->n * sizeof(int64_t);
+	x.dim[0] = s->micro;
+	GT_TRY(prepare_size(l, s->micro < l->samples ? s->micro : l->samples, err));
+	int64_t tail = l->samples % s->batch;
+	if (tail >= s->micro)
+		GT_TRY(prepare_size(l, s->micro, err));
+	if (tail % s->micro)
+		GT_TRY(prepare_size(l, tail % s->micro, err));
+	for (int i = 0; i < 2; i++) {
+		l->order[i].epoch = -1;
+		if (!(l->order[i].host = malloc(order)))
+			return gt_fail_memory(err, order);
+		l->order[i].dev = l->order[i].host;
+		if (!l->be->host_memory) {
+			void *p;
+			GT_TRY(l->be->alloc(l->dev, order, &p, err));
+			l->order[i].dev = p;
+		}
+	}
+	for (int i = 0; i < l->nbuf; i++) {
+		GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
+		GT_TRY(l->be->alloc(l->dev, (size_t)s->micro * sizeof(int32_t), &l->target[i], err));
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err)
+{
+	struct gt_loader *l = calloc(1, sizeof *l);
+	*out = NULL;
+	if (!l)
+		return gt_fail_memory(err, sizeof *l);
+	l->spec = *spec;
+	l->be = spec->device->be;
+	l->dev = spec->device->dev;
+	if (l->spec.depth > MAX_DEPTH)
+		l->spec.depth = MAX_DEPTH;
+	if (!l->be->host_memory)
+		l->spec.depth = 0;
+	l->nbuf = l->spec.depth + 1;
+	l->samples = spec->view->n;
+	if (spec->drop_last)
+		l->samples -= l->samples % spec->batch;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->filled, NULL);
+	pthread_cond_init(&l->freed, NULL);
+	enum gt_code code = l->samples > 0 ? open_parts(l, err)
+	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld", (long long)spec->batch,
+	                                             (long long)spec->view->n);
+	if (code != GT_OK) {
+		gt_loader_close(l);
+		return code;
+	}
+	*out = l;
+	return GT_OK;
+}
+
+void gt_loader_close(struct gt_loader *l)
+{
+	if (!l)
+		return;
+	gt_loader_stop(l);
+	for (int i = 0; i < l->nsizes; i++)
+		l->be->release(l->dev, l->gather[i].kernel);
+	for (int i = 0; i < 2; i++) {
+		if (l->order[i].dev && l->order[i].dev != l->order[i].host)
+			l->be->free(l->dev, l->order[i].dev);
+		free(l->order[i].host);
+	}
+	for (int i = 0; i < l->nbuf; i++) {
+		if (l->x[i])
+			l->be->free(l->dev, l->x[i]);
+		if (l->target[i])
+			l->be->free(l->dev, l->target[i]);
+	}
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->filled);
+	pthread_cond_destroy(&l->freed);
+	free(l);
+}
+
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err)
+{
+	size_t pixels = (size_t)(d->n * d->c * d->h * d->w), labels = (size_t)d->n * sizeof *d->labels;
+	dev[0] = d->images;
+	dev[1] = d->labels;
+	if (device->be->host_memory)
+		return GT_OK;
+	dev[0] = dev[1] = NULL;
+	GT_TRY(device->be->alloc(device->dev, pixels, &dev[0], err));
+	GT_TRY(device->be->alloc(device->dev, labels, &dev[1], err));
+	GT_TRY(device->be->copy(device->dev, dev[0], d->images, pixels, GT_COPY_H2D, 0, err));
+	return device->be->copy(device->dev, dev[1], d->labels, labels, GT_COPY_H2D, 0, err);
+}
+
+void gt_resident_drop(const struct gt_device *device, void *dev[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (dev[i] && !device->be->host_memory)
+			device->be->free(device->dev, dev[i]);
+		dev[i] = NULL;
+	}
+}

@@ -1,0 +1,67 @@
+/* Batches, gathered from a resident dataset by the backend's gather kernel, in an order that is a pure function of (seed, epoch).
+ *
+ * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. With depth > 0 a thread gathers ahead
+ * into a ring of buffers; with depth 0 the caller's thread gathers when it asks (a batch of small images costs less than waking a
+ * thread). Both give the same bytes. Devices with memory of their own gather on the device and need no thread. */
+#ifndef GT_RUN_LOADER_H
+#define GT_RUN_LOADER_H
+
+#include "conf/conf.h"
+#include "dataset.h"
+#include "run/device.h"
+
+/* A split: samples of a dataset, resident on a device. */
+struct gt_view {
+	const struct gt_dataset *data;
+	void *images, *labels;  /* device addresses */
+	const int64_t *index;   /* samples of the view, NULL: all of the dataset in order; owned by the session */
+	int64_t n;
+};
+
+/* Makes a dataset's images and labels readable by the device: dev[0], dev[1] (the host's own addresses where memory is shared). */
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err);
+void gt_resident_drop(const struct gt_device *device, void *dev[2]);
+
+struct gt_loader_spec {
+	const struct gt_device *device;
+	const struct gt_view *view;
+	struct gt_attr_gather attr;
+	struct gt_tdesc x;       /* of one micro-batch; dim[0] is set by the loader */
+	int64_t batch, micro;    /* samples of one program, of one micro-batch; micro divides batch */
+	bool shuffle, drop_last;
+	int sampler;             /* enum gt_sampler */
+	uint64_t seed;
+	int64_t ignore_index;    /* targets that weigh nothing */
+	int depth;
+};
+
+struct gt_batch {
+	void *x, *target;
+	int64_t n;
+	int64_t epoch, cursor;   /* of its first sample */
+};
+
+struct gt_loader;
+
+enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
+void gt_loader_close(struct gt_loader *l);
+
+/* Samples of an epoch: the view's, less what drop_last drops. */
+int64_t gt_loader_epoch_samples(const struct gt_loader *l);
+
+/* Begins at sample `cursor` of `epoch` (a multiple of batch, or 0). */
+enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err);
+
+/* Ends the thread until the next start. */
+void gt_loader_stop(struct gt_loader *l);
+
+/* The next micro-batch; it stays valid until the next call. At the end of an epoch the next one begins. */
+enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
+
+/* Sum of target weights of the `n` samples from where gt_loader_next continues: what divides the loss of an effective batch. */
+double gt_loader_weight(struct gt_loader *l, int64_t n);
+
+/* Dataset index of a sample of the current epoch, for messages. */
+int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor);
+
+#endif

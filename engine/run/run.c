@@ -1,0 +1,141 @@
+/* gt_run and gt_resume: what stands before and after the training loop. */
+#include "ir/op.h"
+#include "run/signals.h"
+#include "run/state.h"
+#include "run/trainer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "669,706" */
+static const char *grouped(int64_t n, char *buf, size_t size)
+{
+	char digits[32];
+	int len = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
+	for (int i = 0; i < len && at + 2 < (int)size; i++) {
+		if (i && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = 0;
+	return buf;
+}
+
+static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
+{
+	static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
+	const struct gt_session *s = t->s;
+	char text[1024], params[32], train[32], test[32], micro[64] = "";
+	if (s->accumulate > 1)
+		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)s->accumulate, (long long)s->micro);
+	snprintf(text, sizeof text, "%s: %s parameters, %s on %s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld", s->conf->name,
+	         grouped(gt_graph_learned(s->space->first), params, sizeof params), precisions[s->conf->precision], s->device.info.name, (long long)s->batch,
+	         micro, (long long)s->steps_per_epoch, grouped(s->view[GT_TRAIN].n, train, sizeof train),
+	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed);
+	struct gt_event ev = {.kind = GT_EV_START, .epoch = t->at.epoch, .text = text};
+	return gt_trainer_tell(t, &ev, true, err);
+}
+
+/* A metric that nothing measures would never be best. */
+static enum gt_code check_best(const struct gt_session *s, struct gt_err *err)
+{
+	const char *m = s->conf->checkpoint.best_metric, *slash = strchr(m, '/');
+	if (!*m)
+		return GT_OK;
+	for (int i = GT_VALID; i < GT_SPLITS && slash; i++)
+		if (s->eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) && !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
+		    (!strcmp(slash, "/acc") || !strcmp(slash, "/loss") || !strcmp(slash, "/top5")))
+			return GT_OK;
+	return gt_fail(err, GT_ECONFIG, "%s: checkpoint.best.metric: expected SPLIT/acc, SPLIT/loss or SPLIT/top5 of an evaluated split (valid, test), got \"%s\"",
+	               s->conf->path, m);
+}
+
+static void on_warning(void *user, const char *text)
+{
+	struct gt_trainer *t = user;
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	if (t->opts->observe)
+		t->opts->observe(t->opts->user, &ev);
+}
+
+/* A second run must not mix its checkpoints with another's. */
+static enum gt_code refuse_used(const char *dir, struct gt_err *err)
+{
+	struct gt_ckpt *c;
+	enum gt_code code = gt_ckpt_open(dir, "latest", false, NULL, NULL, &c, NULL);
+	if (code == GT_ENOINPUT)
+		return GT_OK;
+	if (code == GT_OK)
+		gt_ckpt_close(c);
+	return gt_fail(err, GT_ECANTCREAT, "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
+}
+
+static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, struct gt_trainer *t, struct gt_err *err)
+{
+	const struct gt_run_opts *o = t->opts;
+	struct gt_session_spec spec = {.conf = c, .device = o->device, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
+	if (*dir)
+		GT_TRY(gt_ckpt_dir_open(dir, &t->dir, err));
+	if (*dir && !from)
+		GT_TRY(refuse_used(dir, err));
+	GT_TRY(gt_session_open(&spec, &t->s, err));
+	GT_TRY(check_best(t->s, err));
+	t->at.seed = (uint64_t)c->seed;
+	t->at.world = 1;
+	if (from) {
+		t->at = *gt_ckpt_meta(from);
+		GT_TRY(gt_state_load(t->s, from, true, err));
+		if (t->at.cursor % t->s->batch || t->at.cursor >= t->s->samples)
+			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there", gt_ckpt_path(from),
+			               (long long)t->at.cursor, (long long)t->s->batch);
+	} else if (o->init) {
+		GT_TRY(gt_state_import(t->s, o->init, err));
+	} else {
+		GT_TRY(gt_session_init(t->s, err));
+	}
+	if (*dir)
+		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
+	GT_TRY(tell_start(t, err));
+	if (from) {
+		struct gt_event ev = {.kind = GT_EV_RESUME, .epoch = t->at.epoch, .text = gt_ckpt_path(from)};
+		GT_TRY(gt_trainer_tell(t, &ev, true, err));
+	}
+	return gt_trainer_run(t, err);
+}
+
+/* What both commands share: `from` NULL starts anew. */
+static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
+{
+	struct gt_trainer t = {.opts = o};
+	if (o->nproc > 1)
+		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together", o->nproc);
+	gt_signals_install();
+	enum gt_code code = train(c, dir, from, &t, err);
+	gt_metrics_close(t.metrics);
+	gt_json_free(&t.json);
+	gt_session_close(t.s);
+	gt_ckpt_dir_close(t.dir);
+	gt_signals_restore();
+	return code;
+}
+
+enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err)
+{
+	return run(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
+}
+
+enum gt_code gt_resume(const char *dir, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err)
+{
+	struct gt_trainer warn = {.opts = o};
+	struct gt_ckpt *ckpt;
+	struct gt_conf *c = NULL;
+	char path[4400];
+	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, on_warning, &warn, &ckpt, err));
+	snprintf(path, sizeof path, "%s/config.cfg", gt_ckpt_path(ckpt));
+	enum gt_code code = gt_conf_load(path, sets, nsets, &c, err);
+	if (code == GT_OK)
+		code = run(c, o->out ? o->out : dir, ckpt, o, err);
+	gt_ckpt_close(ckpt);
+	gt_conf_free(c);
+	return code;
+}

@@ -1,0 +1,80 @@
+/* Everything a command needs, built from a config and closed in reverse: device, data, graphs, plans, programs, loaders. */
+#ifndef GT_RUN_SESSION_H
+#define GT_RUN_SESSION_H
+
+#include "conf/conf.h"
+#include "par/strategy.h"
+#include "run/device.h"
+#include "run/exec.h"
+#include "run/loader.h"
+#include "run/optim.h"
+
+enum gt_split_id { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
+extern const char *const gt_split_names[GT_SPLITS];
+
+/* What to build. */
+struct gt_session_spec {
+	struct gt_conf *conf;    /* not owned */
+	const char *device;      /* instead of the config's; NULL */
+	bool train;              /* programs of the optimizer step */
+	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
+	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
+	bool dry;                /* plan only: data is probed, not read; nothing is allocated */
+};
+
+struct gt_eval_prog {
+	struct gt_loader *loader;
+	struct gt_prog full, tail;
+	int64_t nfull, ntail; /* executions of full; samples of tail (0: none) */
+};
+
+struct gt_session {
+	struct gt_conf *conf;
+	struct gt_arena *arena;
+	struct gt_device device;
+	const struct gt_strategy *strategy;
+	struct gt_loss_spec loss;
+	struct gt_dataset data[2];
+	void *resident[2][2];          /* images and labels as the device sees them */
+	int64_t *index[GT_SPLITS];
+	struct gt_view view[GT_SPLITS];
+	const char *data_note;         /* dry: why the data is not here; NULL: it is */
+	struct gt_space *space;
+	struct gt_plan *plan[16];
+	int nplans;
+	struct gt_optim optim;
+	struct gt_exec exec;
+
+	int64_t batch, micro, accumulate;
+	int64_t samples;               /* of an epoch */
+	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
+	struct gt_loader *loader;
+	struct gt_prog full, tail;     /* tail.n = 0: none */
+	struct gt_dyn *dyn;            /* one a micro-batch */
+
+	struct gt_eval_prog eval[GT_SPLITS];
+	struct gt_plan *predict;
+};
+
+enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);
+void gt_session_close(struct gt_session *s);
+
+/* Initial weights by the config's method and seed, buffers to their constants. */
+enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
+/* After the master weights changed from outside: writes the 16-bit copies. */
+enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err);
+
+/* Copies one tensor between the device and plain host memory; i: parameter or buffer, state: -1 the value itself, 0… an optimizer
+ * state. plain has gt_tdesc_count elements. */
+enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
+enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);
+struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* plain */
+
+/* Evaluates a split: every sample once. */
+struct gt_eval_numbers {
+	double loss, acc, top5;
+	int64_t samples;
+};
+enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_eval_numbers *out, struct gt_err *err);
+
+#endif

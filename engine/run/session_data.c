@@ -1,0 +1,156 @@
+#include "run/session_data.h"
+#include "run/permute.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+struct job {
+	const struct gt_dataset_spec *spec;
+	enum gt_split split;
+	struct gt_dataset *out;
+	bool dry;
+	enum gt_code code;
+	struct gt_err err;
+};
+
+static void *read_one(void *arg)
+{
+	struct job *j = arg;
+	j->code = (j->dry ? gt_dataset_probe : gt_dataset_read)(j->spec, j->split, j->out, &j->err);
+	return NULL;
+}
+
+static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
+{
+	const struct gt_conf_data *d = &c->data;
+	return (struct gt_dataset_spec){.name = d->name,
+	                                .root = d->root,
+	                                .format = d->format,
+	                                .train = d->train.n ? d->train.v : NULL,
+	                                .ntrain = d->train.n,
+	                                .test = d->test.n ? d->test.v : NULL,
+	                                .ntest = d->test.n,
+	                                .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
+	                                .classes = d->classes,
+	                                .samples = {d->samples, d->samples_test},
+	                                .limit = d->limit,
+	                                .seed = (uint64_t)c->seed};
+}
+
+static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, int64_t n)
+{
+	return (struct gt_view){&s->data[which], s->resident[which][0], s->resident[which][1], index, n};
+}
+
+/* Labels must lie in what the model puts out; found before step 0, not as a NaN. */
+static enum gt_code check_labels(const struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
+{
+	(void)s;
+	for (int64_t i = 0; i < d->n && d->labels; i++)
+		if (d->labels[i] < 0 || d->labels[i] >= d->classes)
+			return gt_fail(err, GT_EDATA, "%s: label of sample %lld: expected 0..%lld, got %d", d->source, (long long)i, (long long)d->classes - 1,
+			               d->labels[i]);
+	return GT_OK;
+}
+
+static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
+{
+	int64_t n = s->data[0].n, nvalid = (int64_t)(s->conf->data.valid * (double)n + 0.5);
+	if (!nvalid) {
+		s->view[GT_TRAIN] = view_of(s, 0, NULL, n);
+		return GT_OK;
+	}
+	if (nvalid >= n)
+		return gt_fail(err, GT_ECONFIG, "%s: data.valid: expected to leave training samples, got %g of %lld", s->conf->path, s->conf->data.valid, (long long)n);
+	GT_NEW(s->index[GT_TRAIN], s->arena, n - nvalid, err);
+	GT_NEW(s->index[GT_VALID], s->arena, nvalid, err);
+	GT_TRY(gt_permute_split((uint64_t)s->conf->seed, n, nvalid, s->index[GT_TRAIN], s->index[GT_VALID], err));
+	s->view[GT_TRAIN] = view_of(s, 0, s->index[GT_TRAIN], n - nvalid);
+	s->view[GT_VALID] = view_of(s, 0, s->index[GT_VALID], nvalid);
+	return GT_OK;
+}
+
+enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	struct gt_dataset_spec ds = dataset_spec(s->conf);
+	bool want[2] = {spec->train || spec->eval[GT_TRAIN] || spec->eval[GT_VALID], spec->eval[GT_TEST]};
+	struct job job[2];
+	pthread_t thread;
+	bool threaded = false;
+
+	for (int i = 0; i < GT_SPLITS; i++)
+		s->view[i].n = spec->dry ? -1 : 0;
+	for (int i = 0; i < 2; i++)
+		job[i] = (struct job){.spec = &ds, .split = i ? GT_SPLIT_TEST : GT_SPLIT_TRAIN, .out = &s->data[i], .dry = spec->dry};
+	if (want[0] && want[1])
+		threaded = !pthread_create(&thread, NULL, read_one, &job[1]);
+	if (want[0])
+		read_one(&job[0]);
+	if (threaded)
+		pthread_join(thread, NULL);
+	else if (want[1])
+		read_one(&job[1]);
+
+	for (int i = 0; i < 2; i++) {
+		if (!want[i])
+			continue;
+		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works where the data is not */
+			GT_NEW_STR(s->data_note, gt_arena_strdup(s->arena, job[i].err.msg), err);
+			continue;
+		}
+		if (job[i].code != GT_OK) {
+			if (err)
+				*err = job[i].err;
+			return job[i].code;
+		}
+		GT_TRY(check_labels(s, &s->data[i], err));
+		if (!spec->dry)
+			GT_TRY(gt_resident_make(&s->device, &s->data[i], s->resident[i], err));
+		if (i == 0)
+			GT_TRY(split_train(s, err));
+		else
+			s->view[GT_TEST] = view_of(s, 1, NULL, s->data[1].n);
+	}
+	return GT_OK;
+}
+
+void gt_session_data_close(struct gt_session *s)
+{
+	for (int i = 0; i < 2; i++) {
+		if (s->device.be)
+			gt_resident_drop(&s->device, s->resident[i]);
+		gt_dataset_free(&s->data[i]);
+	}
+}
+
+static double channel(const struct gt_floats *f, int64_t c, double otherwise)
+{
+	return !f->n ? otherwise : f->v[f->n == 1 ? 0 : c];
+}
+
+enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err)
+{
+	const struct gt_conf_data *d = &c->data;
+	int64_t channels = c->model.input[0];
+	*out = (struct gt_attr_gather){0};
+	if (channels > GT_MAX_CHANNELS)
+		return gt_fail(err, GT_ECONFIG, "%s: model.input: expected at most %d channels of image data, got %lld", c->path, GT_MAX_CHANNELS, (long long)channels);
+	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
+		return gt_fail(err, GT_ECONFIG, "%s: data.mean and data.std: expected 1 or %lld values (model.input's channels), got %d and %d", c->path,
+		               (long long)channels, d->mean.n, d->std.n);
+	for (int64_t i = 0; i < channels; i++) { /* torchvision: ToTensor divides by 255, Normalize subtracts and divides */
+		double std = channel(&d->std, i, 1);
+		out->scale[i] = (float)(1 / (255 * std));
+		out->shift[i] = (float)(-channel(&d->mean, i, 0) / std);
+	}
+	for (int i = 0; augment && i < d->naugment; i++) {
+		const struct gt_conf_augment *a = &d->augment[i];
+		out->augment = true;
+		if (a->type == GT_AUG_PAD_CROP) {
+			out->pad = (int)a->pad;
+			out->pad_reflect = a->mode == 1;
+		} else {
+			out->hflip = a->p;
+		}
+	}
+	return GT_OK;
+}

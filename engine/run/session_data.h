@@ -1,0 +1,14 @@
+/* The data of a session: read, split, made resident. */
+#ifndef GT_RUN_SESSION_DATA_H
+#define GT_RUN_SESSION_DATA_H
+
+#include "run/session.h"
+
+/* Reads (dry: probes) what the spec's splits need and fills view[]; both files of splits at once on two threads. */
+enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
+void gt_session_data_close(struct gt_session *s);
+
+/* The gather kernel's attributes: normalisation, and augmentation where training. */
+enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err);
+
+#endif

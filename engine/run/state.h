@@ -1,0 +1,18 @@
+/* Between a session's tensors and checkpoints. */
+#ifndef GT_RUN_STATE_H
+#define GT_RUN_STATE_H
+
+#include "run/ckpt.h"
+#include "run/session.h"
+
+/* Commits the session's state. meta is complete but for name and config, which come from the session. */
+enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size,
+                           struct gt_err *err);
+
+/* Reads parameters and buffers, and with optim the optimizer's state, into the session. */
+enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
+
+/* Weights from a safetensors file of the same names and shapes: nothing may be missing or left over. */
+enum gt_code gt_state_import(struct gt_session *s, const char *path, struct gt_err *err);
+
+#endif

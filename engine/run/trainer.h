@@ -1,0 +1,32 @@
+/* The training loop: steps, evaluations, checkpoints, signals, and the events that tell of them. */
+#ifndef GT_RUN_TRAINER_H
+#define GT_RUN_TRAINER_H
+
+#include "gtrain.h"
+#include "run/ckpt.h"
+#include "run/metrics.h"
+#include "run/session.h"
+
+struct gt_trainer {
+	struct gt_session *s;
+	const struct gt_run_opts *opts;
+	struct gt_ckpt_dir *dir;          /* NULL: no checkpoints */
+	struct gt_metrics_file *metrics;  /* NULL: no file */
+	struct gt_json json;
+	struct gt_ckpt_meta at;           /* where training stands; what a checkpoint says */
+	int64_t saved_step;               /* the last one committed, -1 */
+	double start, saved_at;           /* monotonic seconds */
+	double window_start;              /* samples_per_s is measured over a window */
+	int64_t window_samples;
+	double samples_per_s;
+};
+
+/* Trains from t->at to the end of the run, to a signal (GT code 128 + n), or to the time limit. */
+enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err);
+
+/* Sends an event: written to metrics.jsonl if `line`, then told to the observer. */
+enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
+
+double gt_seconds(void); /* monotonic */
+
+#endif

@@ -1,0 +1,212 @@
+/* gt_eval and gt_predict: a checkpoint put to use. */
+#include "gtrain.h"
+#include "run/session_data.h"
+#include "run/state.h"
+#include "run/trainer.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Opens the best checkpoint of a run directory, else its newest; or the step directory itself. Its config comes along. */
+static enum gt_code open_checkpoint(const char *path, const char *const *sets, int nsets, struct gt_ckpt **ckpt, struct gt_conf **conf,
+                                    struct gt_err *err)
+{
+	char cfg[4400];
+	enum gt_code code = gt_ckpt_open(path, "best", false, NULL, NULL, ckpt, err);
+	if (code != GT_OK)
+		GT_TRY(gt_ckpt_open(path, "latest", false, NULL, NULL, ckpt, err));
+	snprintf(cfg, sizeof cfg, "%s/config.cfg", gt_ckpt_path(*ckpt));
+	code = gt_conf_load(cfg, sets, nsets, conf, err);
+	if (code != GT_OK)
+		gt_ckpt_close(*ckpt);
+	return code;
+}
+
+static enum gt_code eval_split(const struct gt_session_spec *spec, const struct gt_ckpt *ckpt, enum gt_split_id split, struct gt_eval_result *out,
+                               struct gt_err *err)
+{
+	struct gt_session *s;
+	struct gt_eval_numbers r;
+	GT_TRY(gt_session_open(spec, &s, err));
+	enum gt_code code = s->eval[split].nfull ? gt_state_load(s, ckpt, false, err)
+	                                         : gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[split]);
+	double start = gt_seconds();
+	if (code == GT_OK)
+		code = gt_session_eval(s, split, &r, err);
+	if (code == GT_OK) {
+		*out = (struct gt_eval_result){.samples = r.samples, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .seconds = gt_seconds() - start,
+		                               .step = gt_ckpt_meta(ckpt)->step};
+		snprintf(out->split, sizeof out->split, "%s", gt_split_names[split]);
+	}
+	gt_session_close(s);
+	return code;
+}
+
+enum gt_code gt_eval(const char *path, const char *split, const char *device, const char *const *sets, int nsets, struct gt_eval_result *out,
+                     struct gt_err *err)
+{
+	struct gt_ckpt *ckpt;
+	struct gt_conf *c;
+	int id = 0;
+	while (id < GT_SPLITS && strcmp(split, gt_split_names[id]))
+		id++;
+	if (id == GT_SPLITS)
+		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
+	GT_TRY(open_checkpoint(path, sets, nsets, &ckpt, &c, err));
+	struct gt_session_spec spec = {.conf = c, .device = device};
+	spec.eval[id] = true;
+	enum gt_code code = eval_split(&spec, ckpt, (enum gt_split_id)id, out, err);
+	gt_ckpt_close(ckpt);
+	gt_conf_free(c);
+	return code;
+}
+
+/* ---- predict -------------------------------------------------------------------------------------------------------------- */
+
+#define PREDICT_BATCH 64
+#define PREDICT_MAX 100000 /* images of one file */
+
+/* Puts images through the graph, PREDICT_BATCH at a time; rows of logits (plain f32) go to fn. */
+struct predictor {
+	struct gt_session *s;
+	float *logits;
+	void *raw;
+	int64_t classes;
+	int top;
+	void (*fn)(void *user, const struct gt_prediction *p);
+	void *user;
+};
+
+static void report(const struct predictor *p, const float *z, const char *file, int64_t index, bool scaled)
+{
+	struct gt_prediction out = {.file = file, .index = index, .scaled = scaled};
+	double max = -INFINITY, sum = 0;
+	for (int64_t c = 0; c < p->classes; c++)
+		max = z[c] > max ? z[c] : max;
+	for (int64_t c = 0; c < p->classes; c++)
+		sum += exp(z[c] - max);
+	for (int k = 0; k < p->top && k < p->classes && k < 10; k++) {
+		int best = -1;
+		for (int c = 0; c < p->classes; c++) {
+			bool taken = false;
+			for (int j = 0; j < k; j++)
+				taken |= out.top[j].label == c;
+			if (!taken && (best < 0 || z[c] > z[best]))
+				best = c;
+		}
+		out.top[k].label = best;
+		out.top[k].p = exp(z[best] - max) / sum;
+		out.top[k].name = gt_dataset_class(p->s->conf->data.name, best);
+		out.n = k + 1;
+	}
+	p->fn(p->user, &out);
+}
+
+static void to_float(const void *raw, enum gt_dtype t, float *out, int64_t n)
+{
+	const float *f = raw;
+	const uint16_t *h = raw;
+	for (int64_t i = 0; i < n; i++)
+		if (t == GT_BF16) {
+			uint32_t u = (uint32_t)h[i] << 16;
+			memcpy(&out[i], &u, sizeof u);
+		} else {
+			out[i] = f[i];
+		}
+}
+
+static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, const char *file, int64_t first, int64_t n, bool scaled, struct gt_err *err)
+{
+	struct gt_session *s = p->s;
+	struct gt_plan *plan = s->predict;
+	const struct gt_tdesc *d = gt_graph_desc(plan->graph, plan->graph->output);
+	struct gt_batch b;
+	struct gt_dyn dyn = {0};
+	GT_TRY(gt_loader_next(l, &b, err));
+	gt_plan_bind_batch(plan, b.x, b.target);
+	for (int i = 0; i < plan->ncalls; i++) {
+		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = s->space->base[GT_A_SCRATCH], .dyn = &dyn};
+		GT_TRY(s->device.be->launch(s->device.dev, plan->call[i].kernel, &a, err));
+	}
+	GT_TRY(s->device.be->copy(s->device.dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(d), GT_COPY_D2H, 0, err));
+	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
+	to_float(p->raw, d->dtype, p->logits, gt_tdesc_count(d));
+	for (int64_t i = 0; i < n; i++)
+		report(p, p->logits + i * p->classes, file, first + i, scaled);
+	return GT_OK;
+}
+
+static enum gt_code predict_file(struct predictor *p, const char *file, struct gt_err *err)
+{
+	struct gt_session *s = p->s;
+	const int64_t *in = s->conf->model.input;
+	size_t image = (size_t)(in[0] * in[1] * in[2]);
+	struct gt_dataset d = {.c = in[0], .h = in[1], .w = in[2], .classes = p->classes};
+	struct gt_loader *l = NULL;
+	int64_t n;
+	bool scaled;
+	GT_TRY(gt_image_read(file, in[0], in[1], in[2], PREDICT_MAX, &d.images, &n, &scaled, err));
+	d.n = (n + PREDICT_BATCH - 1) / PREDICT_BATCH * PREDICT_BATCH; /* the last batch is filled up with black */
+	uint8_t *grown = realloc(d.images, (size_t)d.n * image);
+	d.labels = calloc((size_t)d.n, sizeof *d.labels);
+	enum gt_code code = grown && d.labels ? GT_OK : gt_fail_memory(err, (size_t)d.n * image);
+	if (grown)
+		d.images = grown;
+	void *dev[2] = {NULL, NULL};
+	if (code == GT_OK) {
+		memset(d.images + (size_t)n * image, 0, (size_t)(d.n - n) * image);
+		code = gt_resident_make(&s->device, &d, dev, err);
+	}
+	struct gt_view view = {&d, dev[0], dev[1], NULL, d.n};
+	struct gt_loader_spec spec = {.device = &s->device, .view = &view, .x = s->predict->graph->values[s->predict->graph->input].desc,
+	                              .batch = PREDICT_BATCH, .micro = PREDICT_BATCH, .ignore_index = -1};
+	if (code == GT_OK)
+		code = gt_session_gather(s->conf, false, &spec.attr, err);
+	if (code == GT_OK)
+		code = gt_loader_open(&spec, &l, err);
+	if (code == GT_OK)
+		code = gt_loader_start(l, 0, 0, err);
+	for (int64_t i = 0; i < n && code == GT_OK; i += PREDICT_BATCH)
+		code = predict_batch(p, l, file, i, n - i < PREDICT_BATCH ? n - i : PREDICT_BATCH, scaled, err);
+	gt_loader_close(l);
+	gt_resident_drop(&s->device, dev);
+	gt_dataset_free(&d);
+	return code;
+}
+
+static enum gt_code predict_all(struct predictor *p, const struct gt_ckpt *ckpt, const char *const *files, int nfiles, struct gt_err *err)
+{
+	const struct gt_graph *g = p->s->predict->graph;
+	const struct gt_tdesc *d = gt_graph_desc(g, g->output);
+	if (d->rank != 2)
+		return gt_fail(err, GT_ECONFIG, "predict: expected a model that puts out [N, classes], got rank %d", d->rank);
+	p->classes = d->dim[1];
+	p->logits = malloc((size_t)gt_tdesc_count(d) * sizeof *p->logits);
+	p->raw = malloc(gt_tdesc_bytes(d));
+	if (!p->logits || !p->raw)
+		return gt_fail_memory(err, gt_tdesc_bytes(d));
+	GT_TRY(gt_state_load(p->s, ckpt, false, err));
+	for (int i = 0; i < nfiles; i++)
+		GT_TRY(predict_file(p, files[i], err));
+	return GT_OK;
+}
+
+enum gt_code gt_predict(const char *path, const char *const *files, int nfiles, int top, const char *device,
+                        void (*fn)(void *user, const struct gt_prediction *p), void *user, struct gt_err *err)
+{
+	struct gt_ckpt *ckpt;
+	struct gt_conf *c;
+	struct predictor p = {.top = top, .fn = fn, .user = user};
+	GT_TRY(open_checkpoint(path, NULL, 0, &ckpt, &c, err));
+	struct gt_session_spec spec = {.conf = c, .device = device, .predict = PREDICT_BATCH};
+	enum gt_code code = gt_session_open(&spec, &p.s, err);
+	if (code == GT_OK)
+		code = predict_all(&p, ckpt, files, nfiles, err);
+	free(p.logits);
+	free(p.raw);
+	gt_session_close(p.s);
+	gt_ckpt_close(ckpt);
+	gt_conf_free(c);
+	return code;
+}

@@ -1,0 +1,135 @@
+/* The backend that plans and runs nothing: for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests.
+ * Memory is counted, not held: alloc returns addresses that nobody may touch. Every operation is accepted; open layouts become the
+ * plain one. */
+#include "backend.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct gt_dev {
+	uintptr_t next;
+};
+
+struct gt_kernel {
+	int unused;
+};
+
+static enum gt_code null_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
+{
+	(void)err;
+	*n = 1;
+	if (cap > 0) {
+		*out = (struct gt_devinfo){0};
+		snprintf(out->id, sizeof out->id, "null");
+		snprintf(out->name, sizeof out->name, "plans, runs nothing");
+	}
+	return GT_OK;
+}
+
+static enum gt_code null_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err)
+{
+	(void)opts;
+	if (!(*out = calloc(1, sizeof **out)))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	(*out)->next = 1 << 20;
+	return GT_OK;
+}
+
+static void null_close(struct gt_dev *dev)
+{
+	free(dev);
+}
+
+static enum gt_code null_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+{
+	(void)err;
+	*out = (void *)dev->next;
+	dev->next += (bytes + 4095) & ~(size_t)4095;
+	return GT_OK;
+}
+
+static void null_free(struct gt_dev *dev, void *p)
+{
+	(void)dev, (void)p;
+}
+
+static enum gt_code null_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err)
+{
+	(void)dev, (void)dst, (void)src, (void)bytes, (void)dir, (void)stream, (void)err;
+	return GT_OK;
+}
+
+static enum gt_code null_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)
+{
+	(void)dev, (void)dst, (void)bytes, (void)stream, (void)err;
+	return GT_OK;
+}
+
+static enum gt_code null_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	(void)dev;
+	for (int i = 0; i < call->nin; i++)
+		if (call->in[i])
+			call->in[i]->any = false;
+	for (int i = 0; i < call->nout; i++)
+		if (call->out[i])
+			call->out[i]->any = false;
+	*out = calloc(1, sizeof **out);
+	return *out ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
+}
+
+static void null_release(struct gt_dev *dev, struct gt_kernel *k)
+{
+	(void)dev;
+	free(k);
+}
+
+static size_t null_scratch(const struct gt_kernel *k)
+{
+	(void)k;
+	return 0;
+}
+
+static const char *null_describe(const struct gt_kernel *k)
+{
+	(void)k;
+	return "null";
+}
+
+static enum gt_code null_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *args, struct gt_err *err)
+{
+	(void)dev, (void)k, (void)args;
+	return gt_fail(err, GT_EUNAVAILABLE, "the null backend plans and runs nothing");
+}
+
+static enum gt_code null_event(struct gt_dev *dev, int event, int stream, struct gt_err *err)
+{
+	(void)dev, (void)event, (void)stream, (void)err;
+	return GT_OK;
+}
+
+static enum gt_code null_sync(struct gt_dev *dev, int stream, struct gt_err *err)
+{
+	(void)dev, (void)stream, (void)err;
+	return GT_OK;
+}
+
+extern const struct gt_backend gt_backend_null;
+__attribute__((visibility("default"))) const struct gt_backend gt_backend_null = {
+	.abi = GT_BACKEND_ABI,
+	.name = "null",
+	.probe = null_probe,
+	.open = null_open,
+	.close = null_close,
+	.alloc = null_alloc,
+	.free = null_free,
+	.copy = null_copy,
+	.zero = null_zero,
+	.prepare = null_prepare,
+	.release = null_release,
+	.scratch = null_scratch,
+	.describe = null_describe,
+	.launch = null_launch,
+	.record = null_event,
+	.wait = null_event,
+	.sync = null_sync,
+};

@@ -12,7 +12,7 @@ INC     := -Iengine -Ikernels -Idatasets
 ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(CFLAGS) $(XFLAGS)
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
-BASE_SRC   := $(wildcard engine/base/*.c)
+BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/run/*.c)
 DATA_SRC   := $(wildcard datasets/*.c)
 CLI_SRC    := $(wildcard cli/*.c)

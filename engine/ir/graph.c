@@ -122,6 +122,10 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	GT_NEW_STR(p->name, joined(g, n->name, suffix), err);
 	p->desc = gt_tdesc_make(buffer && !rank ? GT_I64 : gt_graph_stat_dtype(g), rank, dim, false);
 	p->desc.any = cls == GT_PARAM_WEIGHT;
+	if (rank == 3) { /* layernorm's [C, H, W], which meets activations in NHWC element by element */
+		static const uint8_t hwc[3] = {1, 2, 0};
+		memcpy(p->desc.layout.order, hwc, sizeof hwc);
+	}
 	GT_TRY(gt_graph_value(g, p->name, buffer ? GT_V_BUFFER : GT_V_PARAM, &p->desc, &p->value, err));
 	g->values[p->value].param = index;
 	if (copy) {

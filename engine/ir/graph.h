@@ -149,7 +149,8 @@ enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind 
 enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
                              struct gt_err *err);
 /* Declares "<n->name>.<suffix>" and appends it to n's inputs. Its desc: the compute dtype for GT_PARAM_WEIGHT (through a work copy
- * where that is 16 bits), f32 otherwise (f64 in an f64 graph); a buffer of rank 0 is an i64 counter. Only GT_PARAM_WEIGHT is `any`. */
+ * where that is 16 bits), f32 otherwise (f64 in an f64 graph); a buffer of rank 0 is an i64 counter. GT_PARAM_WEIGHT is
+ * `any`, a parameter of rank 3 ([C, H, W]) lies as the activations do, H, W, C; all others are plain. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err);
 /* Appends the gradient value of the parameter behind input vid to n's outputs (made on first use). -1 or frozen: appends "absent".

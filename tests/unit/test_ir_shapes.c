@@ -286,6 +286,22 @@ TEST(refusals)
 	net_close(&t);
 }
 
+TEST(layernorm_parameters_lie_as_activations)
+{
+	struct net t;
+	net_open(&t, 6, 2, 3);
+	net_add(&t, "four", "layernorm", NULL, NULL);
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "two", "layernorm", "eps=1e-3", NULL);
+	CHECK_OK(net_train(&t, 5, GT_BF16), t.e);
+	const struct gt_tdesc *w = &t.g->params[0].desc, *grad = gt_graph_desc(t.g, t.g->params[1].grad), *v = &t.g->params[2].desc;
+	CHECK(w->rank == 3 && w->dim[0] == 6 && w->dim[2] == 3 && w->layout.order[0] == 1 && w->layout.order[2] == 0 && w->dtype == GT_F32);
+	CHECK(gt_tdesc_equal(w, grad));
+	CHECK(v->rank == 1 && v->dim[0] == 36 && gt_tdesc_plain(v));
+	CHECK(gt_graph_desc(t.g, t.g->nodes[0].out[1])->dim[0] == 5); /* one mean a sample */
+	net_close(&t);
+}
+
 /* A long chain: names are hashed, arrays grow, nothing is quadratic. */
 TEST(ten_thousand_layers)
 {

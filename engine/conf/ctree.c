@@ -1,0 +1,173 @@
+/* The only file that sees libconfig. The text it is given was lexed and checked by lexer.c, so that of libconfig's errors only
+ * duplicate names are left. */
+#include "conf/ctree.h"
+#include <inttypes.h>
+#include <libconfig.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gt_clean_free(struct gt_clean *c)
+{
+	free(c->text);
+	free(c->place);
+	memset(c, 0, sizeof *c);
+}
+
+enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *path, const char *fmt, ...)
+{
+	char msg[sizeof ((struct gt_err *)0)->msg], line[16] = "";
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof msg, fmt, ap);
+	va_end(ap);
+	if (at.line > 0)
+		snprintf(line, sizeof line, ":%d", at.line);
+	if (path && path[0])
+		return gt_fail(err, GT_ECONFIG, "%s%s: %s: %s", at.file, line, path, msg);
+	return gt_fail(err, GT_ECONFIG, "%s%s: %s", at.file, line, msg);
+}
+
+const char *gt_cut(const char *s, char *buf, size_t size)
+{
+	size_t n = strlen(s);
+	if (n < size) {
+		memcpy(buf, s, n + 1);
+		return buf;
+	}
+	n = size - sizeof "…";
+	while (n && ((unsigned char)s[n] & 0xC0) == 0x80)
+		n--;
+	memcpy(buf, s, n);
+	memcpy(buf + n, "…", sizeof "…");
+	return buf;
+}
+
+const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
+{
+	char word[48];
+	switch (n->type) {
+	case GT_C_GROUP:
+		snprintf(buf, size, "a group { }");
+		break;
+	case GT_C_LIST:
+		snprintf(buf, size, "a list ( ) of %d", n->nkids);
+		break;
+	case GT_C_ARRAY:
+		snprintf(buf, size, "an array [ ] of %d", n->nkids);
+		break;
+	case GT_C_INT:
+		snprintf(buf, size, "%" PRId64, n->i);
+		break;
+	case GT_C_FLOAT:
+		snprintf(buf, size, "%.15g", n->f);
+		break;
+	case GT_C_BOOL:
+		snprintf(buf, size, "%s", n->b ? "true" : "false");
+		break;
+	case GT_C_STRING:
+		snprintf(buf, size, "\"%s\"", gt_cut(n->s, word, sizeof word));
+		break;
+	}
+	return buf;
+}
+
+enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_place place, struct gt_cnode **out,
+                          struct gt_err *err)
+{
+	struct gt_cnode *n;
+	GT_NEW(n, a, 1, err);
+	n->type = type;
+	n->place = place;
+	if (name)
+		GT_NEW_STR(n->name, gt_arena_strdup(a, name), err);
+	*out = n;
+	return GT_OK;
+}
+
+enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err)
+{
+	if (parent->nkids == parent->cap) {
+		int cap = parent->cap ? 2 * parent->cap : 8;
+		struct gt_cnode **grown;
+		GT_NEW(grown, a, cap, err);
+		if (parent->nkids)
+			memcpy(grown, parent->kid, (size_t)parent->nkids * sizeof *grown);
+		parent->kid = grown;
+		parent->cap = cap;
+	}
+	parent->kid[parent->nkids++] = kid;
+	return GT_OK;
+}
+
+struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name)
+{
+	if (group->type != GT_C_GROUP)
+		return NULL;
+	for (int i = 0; i < group->nkids; i++)
+		if (!strcmp(group->kid[i]->name, name))
+			return group->kid[i];
+	return NULL;
+}
+
+static struct gt_place place_of(const struct gt_clean *c, unsigned line)
+{
+	if (line >= 1 && line <= (unsigned)c->nlines)
+		return c->place[line - 1];
+	return c->nlines ? c->place[c->nlines - 1] : (struct gt_place){"config", 1};
+}
+
+static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out, struct gt_err *err)
+{
+	static const enum gt_ctype types[] = {
+		[CONFIG_TYPE_GROUP] = GT_C_GROUP, [CONFIG_TYPE_INT] = GT_C_INT,       [CONFIG_TYPE_INT64] = GT_C_INT,
+		[CONFIG_TYPE_FLOAT] = GT_C_FLOAT, [CONFIG_TYPE_STRING] = GT_C_STRING, [CONFIG_TYPE_BOOL] = GT_C_BOOL,
+		[CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
+	int type = config_setting_type(s);
+	struct gt_cnode *n;
+	GT_TRY(gt_cnode_new(a, types[type], config_setting_name(s), place_of(c, config_setting_is_root(s) ? 1 : s->line), &n, err));
+	switch (type) {
+	case CONFIG_TYPE_INT:
+		n->i = config_setting_get_int(s);
+		break;
+	case CONFIG_TYPE_INT64:
+		n->i = config_setting_get_int64(s);
+		break;
+	case CONFIG_TYPE_FLOAT:
+		n->f = config_setting_get_float(s);
+		break;
+	case CONFIG_TYPE_BOOL:
+		n->b = config_setting_get_bool(s);
+		break;
+	case CONFIG_TYPE_STRING:
+		GT_NEW_STR(n->s, gt_arena_strdup(a, config_setting_get_string(s)), err);
+		break;
+	default:
+		for (int i = 0, len = config_setting_length(s); i < len; i++) {
+			struct gt_cnode *kid;
+			GT_TRY(convert(a, c, config_setting_get_elem(s, (unsigned)i), &kid, err));
+			GT_TRY(gt_cnode_add(a, n, kid, err));
+		}
+	}
+	*out = n;
+	return GT_OK;
+}
+
+enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct gt_cnode **out, struct gt_err *err)
+{
+	config_t cfg;
+	enum gt_code code;
+	config_init(&cfg);
+	if (config_read_string(&cfg, c->text ? c->text : "") == CONFIG_TRUE) {
+		code = convert(a, c, config_root_setting(&cfg), out, err);
+	} else {
+		/* The lexer has checked the grammar: what is left is a name that stands twice in its group. */
+		const char *why = config_error_text(&cfg), *line = c->text ? c->text : "";
+		for (int i = 1; i < config_error_line(&cfg) && strchr(line, '\n'); i++)
+			line = strchr(line, '\n') + 1;
+		code = gt_conf_fail(err, place_of(c, (unsigned)config_error_line(&cfg)), NULL, "\"%.*s\": %s", (int)strcspn(line, "=\n"), line,
+		                    why ? why : "not readable");
+	}
+	config_destroy(&cfg);
+	return code;
+}

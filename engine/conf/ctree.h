@@ -1,0 +1,55 @@
+/* The parsed config as a tree of our own, in an arena: what libconfig read (ctree.c, the only file that sees a libconfig type), every
+ * node with the place it came from, changed by --set, then read by the schema. */
+#ifndef GT_CONF_CTREE_H
+#define GT_CONF_CTREE_H
+
+#include "base/arena.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum gt_ctype { GT_C_GROUP, GT_C_LIST, GT_C_ARRAY, GT_C_INT, GT_C_FLOAT, GT_C_BOOL, GT_C_STRING };
+
+struct gt_place {
+	const char *file; /* as the user named it; "--set a.b=c" for a node that --set made */
+	int line;         /* from 1; 0: no line */
+};
+
+struct gt_cnode {
+	enum gt_ctype type;
+	const char *name; /* NULL in lists and arrays */
+	struct gt_place place;
+	bool set;         /* came from --set */
+	const char *raw;  /* --set's unquoted scalar as it was typed, so that name=2024 can be a string; else NULL */
+	int64_t i;
+	double f;
+	bool b;
+	const char *s;
+	struct gt_cnode **kid;
+	int nkids, cap;
+};
+
+/* What guard.c made of a file: text that libconfig cannot misread, one name or value a line, and where each line came from. */
+struct gt_clean {
+	char *text; /* malloc'ed, NUL-terminated */
+	size_t len, cap;
+	struct gt_place *place; /* malloc'ed; of line i + 1 */
+	int nlines, cap_lines;
+};
+void gt_clean_free(struct gt_clean *c);
+
+enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct gt_cnode **out, struct gt_err *err);
+
+enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_place place, struct gt_cnode **out,
+                          struct gt_err *err);
+enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
+struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or not a group */
+/* "ten" with its quotes, 3, a group, …, for "got …". Returns buf; 64 bytes suffice. */
+const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
+/* A string cut to what fits a message, never inside a UTF-8 character. */
+const char *gt_cut(const char *s, char *buf, size_t size);
+
+/* GT_ECONFIG, "file:line: path: …"; path may be NULL. */
+enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,137 @@
+/* Reads a config and what it includes, within limits. See guard.h. */
+#include "conf/guard.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct reader {
+	struct { dev_t dev; ino_t ino; } open[GT_CONF_MAX_INCLUDES + 1];
+	int depth, files;
+	size_t bytes;
+};
+
+/* Everything that can be said of a file before it is opened for good. Returns what is wrong, NULL if nothing is. */
+static const char *slurp(const char *path, size_t max, char **text, size_t *n, struct stat *st)
+{
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	const char *why = NULL;
+	*text = NULL;
+	*n = 0;
+	if (fd < 0)
+		return strerror(errno);
+	if (fstat(fd, st))
+		why = strerror(errno);
+	else if (S_ISDIR(st->st_mode))
+		why = "it is a directory";
+	else if (!S_ISREG(st->st_mode))
+		why = "it is not a regular file";
+	else if (!(*text = malloc(max + 1)))
+		why = "out of memory";
+	while (!why && *n <= max) {
+		ssize_t r = read(fd, *text + *n, max + 1 - *n);
+		if (!r)
+			break;
+		if (r > 0)
+			*n += (size_t)r;
+		else if (errno != EINTR)
+			why = strerror(errno);
+	}
+	close(fd);
+	if (why) {
+		free(*text);
+		*text = NULL;
+	}
+	return why;
+}
+
+static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err *err);
+
+/* from: the place of the @include, NULL for the config itself. */
+static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struct gt_place *from, struct gt_err *err)
+{
+	struct reader *rd = lx->user;
+	struct gt_place top = {path, 1};
+	struct stat st;
+	char *text;
+	size_t n;
+	enum gt_code code = GT_OK;
+	if (from && rd->depth > GT_CONF_MAX_INCLUDES)
+		return gt_conf_fail(err, *from, NULL, "@include: more than %d files deep", GT_CONF_MAX_INCLUDES);
+	if (from && rd->files >= GT_CONF_MAX_FILES)
+		return gt_conf_fail(err, *from, NULL, "@include: more than %d files", GT_CONF_MAX_FILES);
+	const char *why = slurp(path, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
+	if (why && from)
+		return gt_conf_fail(err, *from, NULL, "@include: cannot read %s: %s", path, why);
+	if (why)
+		return gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, why);
+	if (rd->bytes + n > GT_CONF_MAX_BYTES)
+		code = gt_conf_fail(err, from ? *from : top, NULL, "the config is larger than %d MiB", GT_CONF_MAX_BYTES >> 20);
+	for (int i = 0; code == GT_OK && i < rd->depth; i++)
+		if (rd->open[i].dev == st.st_dev && rd->open[i].ino == st.st_ino)
+			code = gt_conf_fail(err, from ? *from : top, NULL, "@include: %s includes itself", path);
+	if (code == GT_OK) {
+		struct gt_lexer outer = *lx;
+		rd->open[rd->depth].dev = st.st_dev;
+		rd->open[rd->depth++].ino = st.st_ino;
+		rd->bytes += n;
+		rd->files++;
+		lx->at = top;
+		lx->p = lx->bol = text;
+		lx->end = text + n;
+		if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark, as some editors leave */
+			lx->p = lx->bol = text + 3;
+		code = gt_lex(lx, err);
+		rd->depth--;
+		lx->at = outer.at;
+		lx->p = outer.p;
+		lx->end = outer.end;
+		lx->bol = outer.bol;
+	}
+	free(text);
+	return code;
+}
+
+static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err *err)
+{
+	const char *slash = strrchr(lx->at.file, '/');
+	char *path;
+	struct gt_place from = lx->at;
+	if (name[0] == '/' || !slash)
+		GT_NEW_STR(path, gt_arena_strdup(lx->arena, name), err);
+	else
+		GT_NEW_STR(path, gt_arena_printf(lx->arena, "%.*s/%s", (int)(slash - lx->at.file), lx->at.file, name), err);
+	return read_file(lx, path, &from, err);
+}
+
+enum gt_code gt_guard_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err)
+{
+	struct reader rd = {.depth = 0};
+	struct gt_lexer lx = {.arena = a, .out = out, .include = include, .user = &rd};
+	memset(out, 0, sizeof *out);
+	GT_NEW_STR(path, gt_arena_strdup(a, path), err);
+	lx.at.file = path;
+	enum gt_code code = read_file(&lx, path, NULL, err);
+	free(lx.str);
+	return code;
+}
+
+enum gt_code gt_guard_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
+                           struct gt_err *err)
+{
+	struct gt_lexer lx = {.arena = a, .out = out};
+	memset(out, 0, sizeof *out);
+	GT_NEW_STR(lx.at.file, gt_arena_strdup(a, label), err);
+	lx.at.line = line1;
+	if (n > GT_CONF_MAX_BYTES)
+		return gt_conf_fail(err, lx.at, NULL, "the config is larger than %d MiB", GT_CONF_MAX_BYTES >> 20);
+	lx.p = lx.bol = text;
+	lx.end = text + n;
+	enum gt_code code = gt_lex(&lx, err);
+	free(lx.str);
+	return code;
+}

@@ -1,0 +1,447 @@
+/* libconfig's language, token by token, from the source text: what libconfig would misread is an error here, what it reads is
+ * written again in a form that leaves no choice (guard.h). One name or element a line, so that the line number of a libconfig setting
+ * finds its place. */
+#include "conf/guard.h"
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In a group: a name, `=`, a value, an optional `;` or `,`. In a list or array: values with commas between. */
+enum { NAME, EQUALS, VALUE, SEP, FIRST, ELEMENT, COMMA };
+
+static struct gt_frame *frame(struct gt_lexer *lx)
+{
+	return &lx->frame[lx->depth];
+}
+
+static enum gt_code put(struct gt_lexer *lx, const char *s, size_t n, struct gt_err *err)
+{
+	struct gt_clean *o = lx->out;
+	if (o->len + n + 1 > o->cap) {
+		size_t cap = 2 * (o->len + n + 1) + 4096;
+		char *text = realloc(o->text, cap);
+		if (!text)
+			return gt_fail_memory(err, cap);
+		o->text = text;
+		o->cap = cap;
+	}
+	memcpy(o->text + o->len, s, n);
+	o->len += n;
+	o->text[o->len] = 0;
+	return GT_OK;
+}
+
+/* Begins a line of the clean text. */
+static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
+{
+	struct gt_clean *o = lx->out;
+	if (o->nlines == o->cap_lines) {
+		int cap = 2 * o->cap_lines + 256;
+		struct gt_place *place = realloc(o->place, (size_t)cap * sizeof *place);
+		if (!place)
+			return gt_fail_memory(err, (size_t)cap * sizeof *place);
+		o->place = place;
+		o->cap_lines = cap;
+	}
+	if (o->nlines >= GT_CONF_MAX_VALUES)
+		return gt_conf_fail(err, lx->at, NULL, "more than %d names and values", GT_CONF_MAX_VALUES);
+	o->place[o->nlines++] = lx->at;
+	return o->nlines > 1 ? put(lx, "\n", 1, err) : GT_OK;
+}
+
+/* The token at p, for "got …": printable and short. */
+static const char *token(const struct gt_lexer *lx, const char *p, char buf[64])
+{
+	size_t n = 0;
+	if (p >= lx->end)
+		return "the end of the file";
+	unsigned char c = (unsigned char)*p;
+	if (c < 0x20 || c == 0x7F) {
+		snprintf(buf, 64, "the byte 0x%02x", c);
+		return buf;
+	}
+	if (isalnum(c) || strchr("_*+-.$@", c))
+		while (n < 40 && p + n < lx->end && (isalnum((unsigned char)p[n]) || (p[n] && strchr("_*+-.$@", p[n]))))
+			n++;
+	else if (c >= 0x80)
+		for (n = 1; n < 4 && p + n < lx->end && ((unsigned char)p[n] & 0xC0) == 0x80; n++)
+			;
+	else
+		n = 1;
+	if (c >= 0x80 && gt_string_fault(p, n))
+		snprintf(buf, 64, "the byte 0x%02x", c);
+	else if (c == '"')
+		snprintf(buf, 64, "a string");
+	else
+		snprintf(buf, 64, "%s%.*s%s", n == 1 && !isalnum(c) ? "`" : "", (int)n, p, n == 1 && !isalnum(c) ? "`" : "");
+	return buf;
+}
+
+static enum gt_code unexpected(struct gt_lexer *lx, const char *p, struct gt_err *err)
+{
+	char got[64];
+	static const char *const wants[] = {
+		[NAME] = "the name of a key",
+		[EQUALS] = "`=` after the name",
+		[VALUE] = "a value after `=`",
+		[SEP] = "`;`",
+		[FIRST] = "a value",
+		[ELEMENT] = "a value after `,`",
+		[COMMA] = "`,` between values",
+	};
+	const struct gt_frame *f = frame(lx);
+	const char *close = f->open == '{' ? " or `}`" : f->open == '(' ? " or `)`" : f->open == '[' ? " or `]`" : "";
+	if (f->state == EQUALS || f->state == VALUE)
+		close = "";
+	return gt_conf_fail(err, lx->at, NULL, "expected %s%s, got %s", wants[f->state], close, token(lx, p, got));
+}
+
+/* A value of some kind begins at p. */
+static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p, struct gt_err *err)
+{
+	struct gt_frame *f = frame(lx);
+	if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
+		return unexpected(lx, p, err);
+	if (f->state == VALUE) { /* on the line of its name */
+		f->state = SEP;
+		return GT_OK;
+	}
+	if (f->open == '[') {
+		if (kind <= GT_C_ARRAY)
+			return gt_conf_fail(err, lx->at, NULL, "an array [ ] holds numbers, strings or booleans; a list ( ) holds anything");
+		if (f->count && kind != f->kind)
+			return gt_conf_fail(err, lx->at, NULL, "an array [ ] holds values of one kind%s",
+			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ": write 1.0 beside 0.5" : "; a list ( ) holds anything");
+		f->kind = kind;
+	}
+	if (f->count >= GT_CONF_MAX_ELEMENTS)
+		return gt_conf_fail(err, lx->at, NULL, "more than %d elements", GT_CONF_MAX_ELEMENTS);
+	if (f->count++) /* so late that a comma before the closing bracket is never written */
+		GT_TRY(put(lx, ",", 1, err));
+	f->state = COMMA;
+	return line(lx, err);
+}
+
+static enum gt_code open_bracket(struct gt_lexer *lx, struct gt_err *err)
+{
+	char c = *lx->p;
+	GT_TRY(value(lx, c == '{' ? GT_C_GROUP : c == '(' ? GT_C_LIST : GT_C_ARRAY, lx->p, err));
+	if (lx->depth == GT_CONF_MAX_DEPTH)
+		return gt_conf_fail(err, lx->at, NULL, "brackets more than %d deep", GT_CONF_MAX_DEPTH);
+	lx->frame[++lx->depth] = (struct gt_frame){.open = c, .state = c == '{' ? NAME : FIRST, .place = lx->at};
+	lx->p++;
+	return put(lx, &c, 1, err);
+}
+
+static enum gt_code close_bracket(struct gt_lexer *lx, int base, struct gt_err *err)
+{
+	char c = *lx->p, open = c == '}' ? '{' : c == ')' ? '(' : '[';
+	const struct gt_frame *f = frame(lx);
+	if (lx->depth == base)
+		return gt_conf_fail(err, lx->at, NULL, "`%c` closes nothing", c);
+	if (f->open != open)
+		return gt_conf_fail(err, lx->at, NULL, "`%c` cannot close the `%c` of line %d", c, f->open, f->place.line);
+	if (f->state == EQUALS || f->state == VALUE)
+		return unexpected(lx, lx->p, err);
+	lx->depth--;
+	lx->p++;
+	return put(lx, &c, 1, err);
+}
+
+static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
+{
+	struct gt_frame *f = frame(lx);
+	const char *p = lx->p;
+	size_t n = 0;
+	while (p + n < lx->end && (isalnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '-' || p[n] == '*'))
+		n++;
+	bool yes = n == 4 && !strncasecmp(p, "true", 4), no = n == 5 && !strncasecmp(p, "false", 5);
+	if (f->state == VALUE || f->state == FIRST || f->state == ELEMENT) {
+		if (!yes && !no)
+			return gt_conf_fail(err, lx->at, NULL, "expected a value, got %.*s: a string stands in \"quotes\"", (int)(n > 40 ? 40 : n), p);
+		GT_TRY(value(lx, GT_C_BOOL, p, err));
+		lx->p += n;
+		return put(lx, yes ? "true" : "false", yes ? 4 : 5, err);
+	}
+	if ((f->state != NAME && f->state != SEP) || yes || no)
+		return unexpected(lx, p, err);
+	if (f->count++ >= GT_CONF_MAX_MEMBERS)
+		return gt_conf_fail(err, lx->at, NULL, "more than %d keys in one group", GT_CONF_MAX_MEMBERS);
+	if (f->state == SEP) /* libconfig takes `a = 1 b = 2` */
+		GT_TRY(put(lx, ";", 1, err));
+	f->state = EQUALS;
+	GT_TRY(line(lx, err));
+	lx->p += n;
+	return put(lx, p, n, err);
+}
+
+static bool digits(const char **p, int (*is)(int))
+{
+	const char *from = *p;
+	while (is((unsigned char)**p))
+		++*p;
+	return *p > from;
+}
+
+/* Writes a number as libconfig reads it without loss: integers as 64 bits, floats with 17 digits. */
+static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
+{
+	char buf[512], out[64];
+	const char *from = lx->p, *p = buf;
+	size_t n = 0;
+	while (from + n < lx->end && (isalnum((unsigned char)from[n]) || strchr("+-._", from[n])) && from[n])
+		n++;
+	if (n >= sizeof buf)
+		return gt_conf_fail(err, lx->at, NULL, "a number of %zu characters", n);
+	memcpy(buf, from, n);
+	buf[n] = 0;
+	bool hex = buf[0] == '0' && (buf[1] == 'x' || buf[1] == 'X'), sign = buf[0] == '+' || buf[0] == '-', real = false, ok;
+	p += hex ? 2 : sign;
+	const char *first = p;
+	if (hex) {
+		ok = digits(&p, isxdigit);
+	} else {
+		ok = digits(&p, isdigit);
+		if (ok && p - first > 1 && *first == '0' && p[strspn(p, "Ll")] == 0)
+			return gt_conf_fail(err, lx->at, NULL, "%s: an integer has no leading zeros", buf);
+		if (*p == '.') {
+			real = true;
+			p++;
+			ok = digits(&p, isdigit) || ok;
+		}
+		if (ok && (*p == 'e' || *p == 'E')) {
+			real = true;
+			p++;
+			p += *p == '+' || *p == '-';
+			ok = digits(&p, isdigit);
+		}
+	}
+	const char *last = p;
+	if (!real && *p == 'L')
+		p += p[1] == 'L' ? 2 : 1;
+	if (!ok || *p) {
+		char cut[48];
+		return gt_conf_fail(err, lx->at, NULL, "%s is not a number", gt_cut(buf, cut, sizeof cut));
+	}
+	errno = 0;
+	if (real) {
+		double v = strtod(buf, NULL);
+		bool zero = strspn(first, "0.") >= strcspn(first, "eE");
+		if (!isfinite(v) || (v == 0 && !zero))
+			return gt_conf_fail(err, lx->at, NULL, "%s is %s for a float of 64 bits", buf, v ? "too large" : "too small");
+		snprintf(out, sizeof out - 2, "%.17g", v);
+		if (!strpbrk(out, ".e"))
+			strcat(out, ".0");
+	} else {
+		buf[last - buf] = 0;
+		int64_t v = strtoll(buf, NULL, hex ? 16 : 10);
+		if (errno == ERANGE)
+			return gt_conf_fail(err, lx->at, NULL, "%s does not fit an integer of 64 bits", buf);
+		snprintf(out, sizeof out, "%" PRId64 "L", v);
+	}
+	GT_TRY(value(lx, real ? GT_C_FLOAT : GT_C_INT, from, err));
+	lx->p += n;
+	return put(lx, out, strlen(out), err);
+}
+
+const char *gt_string_fault(const char *s, size_t n)
+{
+	const unsigned char *p = (const unsigned char *)s, *end = p + n;
+	while (p < end) {
+		unsigned c = *p++;
+		if (c < 0x20 || c == 0x7F)
+			return "a control character";
+		int more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c < 0xF5 ? 3 : -1;
+		if (more < 0 || end - p < more)
+			return "bytes that are not UTF-8";
+		/* overlong forms, surrogates, beyond U+10FFFF: told by the second byte */
+		if ((c == 0xE0 && p[0] < 0xA0) || (c == 0xED && p[0] >= 0xA0) || (c == 0xF0 && p[0] < 0x90) || (c == 0xF4 && p[0] >= 0x90))
+			return "bytes that are not UTF-8";
+		for (; more; more--)
+			if ((*p++ & 0xC0) != 0x80)
+				return "bytes that are not UTF-8";
+	}
+	return NULL;
+}
+
+static enum gt_code keep(struct gt_lexer *lx, char c, struct gt_err *err)
+{
+	if (lx->nstr == lx->cap_str) {
+		size_t cap = 2 * lx->cap_str + 256;
+		char *str = realloc(lx->str, cap);
+		if (!str)
+			return gt_fail_memory(err, cap);
+		lx->str = str;
+		lx->cap_str = cap;
+	}
+	lx->str[lx->nstr++] = c;
+	return GT_OK;
+}
+
+/* Appends the string at lx->p to lx->str, decoded. */
+static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
+{
+	const char *p = lx->p + 1;
+	size_t from = lx->nstr;
+	for (;; p++) {
+		if (p >= lx->end || *p == '\n' || *p == '\r')
+			return gt_conf_fail(err, lx->at, NULL, "a string that begins here does not end on its line");
+		if (*p == '"')
+			break;
+		if (*p != '\\') {
+			GT_TRY(keep(lx, *p, err));
+			continue;
+		}
+		p++;
+		if (p < lx->end && (*p == '\\' || *p == '"')) {
+			GT_TRY(keep(lx, *p, err));
+		} else if (lx->end - p > 2 && (*p == 'x' || *p == 'X') && isxdigit((unsigned char)p[1]) && isxdigit((unsigned char)p[2])) {
+			char hex[3] = {p[1], p[2], 0};
+			GT_TRY(keep(lx, (char)strtol(hex, NULL, 16), err));
+			p += 2;
+		} else if (p < lx->end && *p && strchr("nrtfabv", *p)) {
+			return gt_conf_fail(err, lx->at, NULL, "a string holds a control character (\\%c)", *p);
+		} else {
+			return gt_conf_fail(err, lx->at, NULL, "a string holds an unknown escape; write \\\\ for a backslash");
+		}
+	}
+	const char *fault = gt_string_fault(lx->str + from, lx->nstr - from);
+	if (fault)
+		return gt_conf_fail(err, lx->at, NULL, "a string holds %s", fault);
+	lx->p = p + 1;
+	return GT_OK;
+}
+
+static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err);
+
+/* A string, or several in a row, which are one. */
+static enum gt_code string(struct gt_lexer *lx, struct gt_err *err)
+{
+	GT_TRY(value(lx, GT_C_STRING, lx->p, err));
+	lx->nstr = 0;
+	while (lx->p < lx->end && *lx->p == '"') {
+		GT_TRY(read_string(lx, err));
+		GT_TRY(blank(lx, err));
+	}
+	GT_TRY(put(lx, "\"", 1, err));
+	for (size_t i = 0; i < lx->nstr; i++) {
+		if (lx->str[i] == '"' || lx->str[i] == '\\')
+			GT_TRY(put(lx, "\\", 1, err));
+		GT_TRY(put(lx, lx->str + i, 1, err));
+	}
+	return put(lx, "\"", 1, err);
+}
+
+/* Skips blanks and comments. */
+static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err)
+{
+	struct gt_place from;
+	while (lx->p < lx->end) {
+		const char *p = lx->p;
+		bool two = lx->end - p >= 2;
+		if (*p == '\n') {
+			lx->at.line += lx->at.line > 0;
+			lx->bol = ++lx->p;
+		} else if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\f') {
+			lx->p++;
+		} else if (*p == '#' || (two && p[0] == '/' && p[1] == '/')) {
+			const char *nl = memchr(p, '\n', (size_t)(lx->end - p));
+			lx->p = nl ? nl : lx->end;
+		} else if (two && p[0] == '/' && p[1] == '*') {
+			from = lx->at;
+			for (p += 2; lx->end - p >= 2 && !(p[0] == '*' && p[1] == '/'); p++) {
+				if (*p == '\n') {
+					lx->at.line += lx->at.line > 0;
+					lx->bol = p + 1;
+				}
+			}
+			if (lx->end - p < 2)
+				return gt_conf_fail(err, from, NULL, "a comment that begins here does not end");
+			lx->p = p + 2;
+		} else {
+			break;
+		}
+	}
+	return GT_OK;
+}
+
+static enum gt_code at_include(struct gt_lexer *lx, struct gt_err *err)
+{
+	const char *p = lx->p;
+	int state = frame(lx)->state;
+	if (lx->end - p < 8 || memcmp(p, "@include", 8))
+		return unexpected(lx, p, err);
+	if (!lx->include)
+		return gt_conf_fail(err, lx->at, NULL, "@include has no place here");
+	for (const char *q = lx->bol; q < p; q++)
+		if (*q != ' ' && *q != '\t')
+			return gt_conf_fail(err, lx->at, NULL, "@include stands alone on its line");
+	if (state == EQUALS || state == VALUE)
+		return gt_conf_fail(err, lx->at, NULL, "@include stands between keys or values");
+	for (p += 8; p < lx->end && (*p == ' ' || *p == '\t'); p++)
+		;
+	if (p >= lx->end || *p != '"')
+		return gt_conf_fail(err, lx->at, NULL, "expected @include \"file\"");
+	lx->p = p;
+	char *name;
+	lx->nstr = 0;
+	GT_TRY(read_string(lx, err));
+	GT_NEW(name, lx->arena, lx->nstr + 1, err);
+	memcpy(name, lx->str ? lx->str : "", lx->nstr);
+	for (p = lx->p; p < lx->end && (*p == ' ' || *p == '\t' || *p == '\r'); p++)
+		;
+	if (p < lx->end && *p != '\n' && *p != '#' && *p != '/')
+		return gt_conf_fail(err, lx->at, NULL, "@include stands alone on its line, without `;`");
+	if (!name[0])
+		return gt_conf_fail(err, lx->at, NULL, "expected @include \"file\"");
+	return lx->include(lx, name, err);
+}
+
+enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
+{
+	int base = lx->depth;
+	for (;;) {
+		GT_TRY(blank(lx, err));
+		if (lx->p >= lx->end)
+			break;
+		struct gt_frame *f = frame(lx);
+		char c = *lx->p;
+		if (c == '{' || c == '(' || c == '[') {
+			GT_TRY(open_bracket(lx, err));
+		} else if (c == '}' || c == ')' || c == ']') {
+			GT_TRY(close_bracket(lx, base, err));
+		} else if ((c == '=' || c == ':') && f->state == EQUALS) {
+			f->state = VALUE;
+			lx->p++;
+			GT_TRY(put(lx, "=", 1, err));
+		} else if ((c == ';' || c == ',') && f->state == SEP) {
+			f->state = NAME;
+			lx->p++;
+			GT_TRY(put(lx, ";", 1, err));
+		} else if (c == ',' && f->state == COMMA) {
+			f->state = ELEMENT;
+			lx->p++;
+		} else if (c == '"') {
+			GT_TRY(string(lx, err));
+		} else if (isalpha((unsigned char)c) || c == '*') {
+			GT_TRY(word(lx, err));
+		} else if (isdigit((unsigned char)c) || c == '+' || c == '-' || c == '.') {
+			if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
+				return unexpected(lx, lx->p, err);
+			GT_TRY(number(lx, err));
+		} else if (c == '@') {
+			GT_TRY(at_include(lx, err));
+		} else {
+			return unexpected(lx, lx->p, err);
+		}
+	}
+	if (lx->depth > base)
+		return gt_conf_fail(err, frame(lx)->place, NULL, "`%c` is never closed", frame(lx)->open);
+	if (frame(lx)->state == EQUALS || frame(lx)->state == VALUE)
+		return unexpected(lx, lx->p, err);
+	return GT_OK;
+}

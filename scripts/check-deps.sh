@@ -8,7 +8,7 @@ engine/base:base
 kernels:base kernels
 datasets:base datasets
 engine/ir:base kernels ir
-engine/conf:base kernels datasets ir conf
+engine/conf:base kernels datasets ir conf gtrain
 engine/plan:base kernels ir plan
 engine/par:base kernels ir conf plan par
 engine/run:base kernels datasets ir conf plan par run gtrain

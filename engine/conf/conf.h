@@ -126,6 +126,9 @@ struct gt_conf {
  * with the same checks; errors in them read "--set train.epochs=x: train.epochs: expected …, got …".
  * GT_ENOINPUT: no such file. GT_ECONFIG: one line "file:line: path: expected …, got …". On failure *out is NULL. */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
+/* The same from n bytes in memory, as a checkpoint holds them: it includes nothing. label stands where a file name would. */
+enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
+                               struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
 
 /* The loss of the config as the graph wants it. */

@@ -1,0 +1,376 @@
+/* The tree into the struct, by the rows of the schema. */
+#include "conf/schema.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH 256
+
+const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
+{
+	char part[PATH];
+	while (n && *path) {
+		size_t len = strcspn(path, ".");
+		snprintf(part, sizeof part, "%.*s", (int)len, path);
+		n = gt_cnode_find(n, part);
+		path += len + (path[len] == '.');
+	}
+	return n;
+}
+
+struct gt_place gt_conf_place(const struct gt_cnode *n, const char *path)
+{
+	char part[PATH];
+	for (;;) {
+		size_t len = strcspn(path, ".");
+		snprintf(part, sizeof part, "%.*s", (int)len, path);
+		const struct gt_cnode *kid = *path ? gt_cnode_find(n, part) : NULL;
+		if (!kid)
+			return n->place;
+		n = kid;
+		path += len + (path[len] == '.');
+	}
+}
+
+/* ---- one value ------------------------------------------------------------------------------------------------------------ */
+enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err)
+{
+	void *to = (char *)base + r->offset;
+	const char *d = r->def;
+	char word[64];
+	if (!d || d[0] == '(' || r->type == GT_T_OTHER)
+		return GT_OK;
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(d + (d[0] == '"'), "\""), d + (d[0] == '"'));
+	switch (r->type) {
+	case GT_T_INT:
+		*(int64_t *)to = strtoll(d, NULL, 10);
+		break;
+	case GT_T_INT2:
+		((int64_t *)to)[0] = ((int64_t *)to)[1] = strtoll(d, NULL, 10);
+		break;
+	case GT_T_FLOAT:
+		*(double *)to = strtod(d, NULL);
+		break;
+	case GT_T_BOOL:
+		*(bool *)to = d[0] == 't';
+		break;
+	case GT_T_STRING:
+	case GT_T_CHOICE:
+		GT_NEW_STR(*(const char **)to, gt_arena_strdup(a, word), err);
+		break;
+	case GT_T_ENUM:
+		*(int *)to = gt_values_index(r->values, word);
+		break;
+	case GT_T_AUTO:
+		*(int64_t *)to = 0;
+		break;
+	case GT_T_FLOATS:
+		((struct gt_floats *)to)->n = 0;
+		break;
+	case GT_T_STRINGS:
+		((struct gt_strings *)to)->n = 0;
+		break;
+	case GT_T_PAIR:
+		sscanf(d, "[%lf, %lf]", (double *)to, (double *)to + 1);
+		break;
+	case GT_T_DIMS:
+	case GT_T_OTHER:
+		break;
+	}
+	return GT_OK;
+}
+
+static bool in_range(const struct gt_row *r, double v)
+{
+	if (r->min == 0 && r->max == 0)
+		return true;
+	return (r->flags & GT_R_ABOVE ? v > r->min : v >= r->min) && (r->flags & GT_R_BELOW ? v < r->max : v <= r->max);
+}
+
+static bool number(const struct gt_row *r, const struct gt_cnode *n, double *out)
+{
+	if (n->type != GT_C_INT && n->type != GT_C_FLOAT)
+		return false;
+	*out = n->type == GT_C_INT ? (double)n->i : n->f;
+	return in_range(r, *out);
+}
+
+static bool integer(const struct gt_row *r, const struct gt_cnode *n, int64_t *out)
+{
+	if (n->type != GT_C_INT)
+		return false;
+	*out = n->i;
+	return in_range(r, (double)n->i);
+}
+
+static const char *string(const struct gt_cnode *n)
+{
+	return n->raw ? n->raw : n->type == GT_C_STRING ? n->s : NULL;
+}
+
+/* The i-th of the values of n: n itself where it is a scalar. */
+static const struct gt_cnode *element(const struct gt_cnode *n, int i)
+{
+	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->kid[i] : n;
+}
+
+static int length(const struct gt_cnode *n)
+{
+	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->nkids : 1;
+}
+
+/* False where the value is not of the row's kind. */
+static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
+{
+	int len = length(n), i = 0;
+	const char *s = string(n);
+	struct gt_floats *f = to;
+	struct gt_strings *t = to;
+	int64_t *v = to;
+	switch (r->type) {
+	case GT_T_INT:
+		return integer(r, n, to);
+	case GT_T_FLOAT:
+		return number(r, n, to);
+	case GT_T_BOOL:
+		*(bool *)to = n->b;
+		return n->type == GT_C_BOOL;
+	case GT_T_STRING:
+	case GT_T_CHOICE:
+		*(const char **)to = s;
+		return s && (r->type == GT_T_STRING || gt_values_index(r->values, s) >= 0);
+	case GT_T_ENUM:
+		*(int *)to = s ? gt_values_index(r->values, s) : -1;
+		return *(int *)to >= 0;
+	case GT_T_AUTO:
+		*v = 0;
+		return (s && !strcmp(s, "auto")) || (integer(r, n, v) && *v > 0);
+	case GT_T_FLOATS:
+		for (f->n = len; len <= GT_MAX_LIST && i < len && number(r, element(n, i), &f->v[i]); i++)
+			;
+		return i == len;
+	case GT_T_STRINGS:
+		for (t->n = len; len <= GT_MAX_LIST && i < len && (t->v[i] = string(element(n, i))); i++)
+			;
+		return i == len;
+	case GT_T_PAIR:
+		return len == 2 && number(r, element(n, 0), to) && number(r, element(n, 1), (double *)to + 1);
+	case GT_T_INT2:
+		return (len == 1 || len == 2) && integer(r, element(n, 0), &v[0]) && integer(r, element(n, len - 1), &v[1]);
+	case GT_T_DIMS:
+		v[0] = v[1] = v[2] = 1;
+		for (; (len == 1 || len == 3) && i < len && integer(r, element(n, i), &v[i]); i++)
+			;
+		return i == len;
+	case GT_T_OTHER:
+		return true;
+	}
+	return false;
+}
+
+enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err)
+{
+	char want[512], got[64], word[48];
+	(void)a;
+	if (read_value(r, n, (char *)base + r->offset))
+		return GT_OK;
+	gt_row_expects(r, want, sizeof want);
+	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
+		return gt_conf_fail(err, n->place, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
+	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* name the culprit */
+		for (int i = 0; i < n->nkids; i++) {
+			const struct gt_cnode *e = n->kid[i];
+			double v;
+			bool fine = r->type == GT_T_STRINGS ? string(e) != NULL :
+			            r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v) : e->type == GT_C_INT && number(r, e, &v);
+			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER) {
+				char range[64];
+				gt_row_range(r, range, sizeof range);
+				return gt_conf_fail(err, e->place, path, "expected %s%s%s%s, got %s as element %d", want, range[0] ? " (" : "", range,
+				                    range[0] ? ")" : "", gt_cnode_text(e, got, sizeof got), i);
+			}
+		}
+	}
+	const char *s = string(n);
+	if (s && r->values) {
+		struct gt_guess g = gt_guess_open(s);
+		char near[48], words[16][48];
+		for (int i = 0; i < 16 && gt_values_word(r->values, i, words[i], sizeof words[i]); i++)
+			gt_guess_try(&g, words[i]);
+		if (g.best && g.best[0]) {
+			snprintf(near, sizeof near, "%s", g.best);
+			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_cut(s, word, sizeof word), near);
+		}
+	}
+	return gt_conf_fail(err, n->place, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
+}
+
+/* ---- a group -------------------------------------------------------------------------------------------------------------- */
+static bool generic(const char *word)
+{
+	return !strcmp(word, "type") || !strcmp(word, "name") || !strcmp(word, "mode");
+}
+
+static const char *leaf(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
+                             const char *const *words, struct gt_err *err)
+{
+	char at[2 * PATH], level[80][40], all[512], cut[64];
+	size_t prefix = (size_t)(leaf(path) - path), len = 0;
+	int nlevel = 0;
+	const char *name = gt_cut(n->name, cut, sizeof cut);
+	struct gt_guess g = gt_guess_open(name);
+	snprintf(at, sizeof at, "%s%.*s%s", shown, (int)prefix, path, name);
+	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word, deeper in the same section */
+		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
+			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
+	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
+		if (strncmp(r->path, path, prefix))
+			continue;
+		snprintf(level[nlevel], sizeof *level, "%.*s", (int)strcspn(r->path + prefix, "."), r->path + prefix);
+		if (!nlevel || strcmp(level[nlevel], level[nlevel - 1]))
+			nlevel++;
+	}
+	for (int i = 0; words && words[i] && nlevel < 80; i++)
+		snprintf(level[nlevel++], sizeof *level, "%s", words[i]);
+	for (int i = 0; i < nlevel; i++)
+		gt_guess_try(&g, level[i]);
+	if (g.best)
+		return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
+	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word in another section */
+		if (!strcmp(leaf(r->path), name) && !generic(name))
+			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
+	all[0] = 0;
+	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", level[i]);
+	return gt_conf_fail(err, n->place, at, "unknown key; there are: %s", all);
+}
+
+static enum gt_code read_keys(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *prefix,
+                              const char *shown, void *base, struct gt_err *err)
+{
+	for (int i = 0; i < group->nkids; i++) {
+		const struct gt_cnode *n = group->kid[i];
+		char path[PATH], at[2 * PATH];
+		bool section = false;
+		size_t len = (size_t)snprintf(path, sizeof path, "%s%s", prefix, n->name);
+		if (len + 2 > sizeof path) /* a dot may follow */
+			return gt_conf_unknown(n, shown, prefix, rows, NULL, err);
+		snprintf(at, sizeof at, "%s%s", shown, path);
+		const struct gt_row *r = gt_row_find(rows, path);
+		if (r) {
+			GT_TRY(gt_row_read(a, r, n, at, base, err));
+			continue;
+		}
+		for (r = rows; r->path && !section; r++)
+			section = !strncmp(r->path, path, len) && r->path[len] == '.';
+		if (!section)
+			return gt_conf_unknown(n, shown, path, rows, NULL, err);
+		if (n->type != GT_C_GROUP) {
+			char got[64];
+			return gt_conf_fail(err, n->place, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
+		}
+		path[len] = '.';
+		path[len + 1] = 0;
+		GT_TRY(read_keys(a, rows, n, path, shown, base, err));
+	}
+	return GT_OK;
+}
+
+/* "adam and adamw do" */
+static const char *users(const char *is, char *buf, size_t size)
+{
+	size_t n = 0;
+	char word[48], next[48];
+	buf[0] = 0;
+	for (int i = 0; gt_values_word(is, i, word, sizeof word) && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", !i ? "" : gt_values_word(is, i + 1, next, sizeof next) ? ", " : " and ", word);
+	if (n < size)
+		snprintf(buf + n, size - n, strchr(is, '|') ? " do" : " does");
+	return buf;
+}
+
+/* Keys that the value of another key rules out, and keys that are missing. */
+static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
+                              const char *shown, void *base, struct gt_err *err)
+{
+	const struct gt_cnode *n = gt_conf_given(group, r->path);
+	char at[2 * PATH], text[512], value[48] = "";
+	bool applies = true;
+	snprintf(at, sizeof at, "%s%s", shown, r->path);
+	if (r->when) {
+		const struct gt_row *sel = gt_row_find(rows, r->when);
+		gt_values_word(sel->values, *(const int *)(const void *)((char *)base + sel->offset), value, sizeof value);
+		applies = gt_values_index(r->is, value) >= 0;
+	}
+	if (n && !applies) {
+		const struct gt_cnode *by = gt_conf_given(group, r->when);
+		if (!by || !by->set || n->set)
+			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use it; %s", r->when, value, users(r->is, text, sizeof text));
+		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
+		return gt_row_default(a, r, base, err);
+	}
+	if (!n && applies && r->flags & GT_R_REQUIRED)
+		return gt_conf_fail(err, gt_conf_place(group, r->path), at, "expected %s, got nothing",
+		                    r->type == GT_T_OTHER ? gt_row_typename(r) : gt_row_expects(r, text, sizeof text));
+	return GT_OK;
+}
+
+enum gt_code gt_object_read(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
+                            struct gt_err *err)
+{
+	for (const struct gt_row *r = rows; r->path; r++)
+		GT_TRY(gt_row_default(a, r, base, err));
+	GT_TRY(read_keys(a, rows, group, "", shown, base, err));
+	for (const struct gt_row *r = rows; r->path; r++)
+		GT_TRY(check_row(a, rows, r, group, shown, base, err));
+	return GT_OK;
+}
+
+static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_cnode *list = gt_conf_given(rd->root, "data.augment");
+	struct gt_conf_data *d = &rd->conf->data;
+	char shown[64], got[64];
+	int cap = (int)(sizeof d->augment / sizeof *d->augment);
+	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
+		return GT_OK;
+	if (list->type != GT_C_LIST || list->nkids > cap)
+		return gt_conf_fail(err, list->place, "data.augment", "expected a list ( ) of at most %d groups, got %s", cap,
+		                    gt_cnode_text(list, got, sizeof got));
+	for (int i = 0; i < list->nkids; i++) {
+		snprintf(shown, sizeof shown, "data.augment[%d]", i);
+		if (list->kid[i]->type != GT_C_GROUP)
+			return gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s", gt_cnode_text(list->kid[i], got, sizeof got));
+		strcat(shown, ".");
+		GT_TRY(gt_object_read(rd->arena, gt_rows_augment, list->kid[i], shown, &d->augment[i], err));
+	}
+	d->naugment = list->nkids;
+	return GT_OK;
+}
+
+enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
+{
+	struct gt_conf *c = rd->conf;
+	const struct gt_cnode *schema = gt_conf_given(rd->root, "schema");
+	char got[64];
+	/* First of all: another version's file would be told of unknown keys. */
+	if (schema && (schema->type != GT_C_INT || schema->i != 1))
+		return gt_conf_fail(err, schema->place, "schema", "expected 1, the version that this gtrain reads, got %s",
+		                    gt_cnode_text(schema, got, sizeof got));
+	GT_TRY(gt_object_read(rd->arena, gt_rows, rd->root, "", c, err));
+	/* The defaults that hang on another key. */
+	if (!gt_conf_given(rd->root, "train.optimizer.weight_decay"))
+		c->train.optimizer.weight_decay = c->train.optimizer.type == GT_OPT_ADAMW ? 0.01 : 0;
+	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
+		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
+	GT_TRY(read_augment(rd, err));
+	GT_TRY(gt_conf_layers(rd, err));
+	return gt_conf_contradict(rd, err);
+}

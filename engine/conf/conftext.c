@@ -1,0 +1,242 @@
+/* The resolved text: every key that applies, with its value, so that loading it gives the same struct whatever the defaults of a later
+ * version are. Blocks are written expanded. */
+#include "conf/schema.h"
+#include "ir/op.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_string(FILE *f, const char *s)
+{
+	fputc('"', f);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			fputc('\\', f);
+		fputc(*s, f);
+	}
+	fputc('"', f);
+}
+
+static void put_int(FILE *f, int64_t v)
+{
+	fprintf(f, "%" PRId64 "%s", v, v > INT32_MAX || v < INT32_MIN ? "L" : "");
+}
+
+/* The fewest digits that read back as v, and always a point: 1e-05 alone is no float everywhere. */
+static void put_float(FILE *f, double v)
+{
+	char s[40];
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(s, sizeof s, "%.*g", digits, v);
+		if (strtod(s, NULL) == v)
+			break;
+	}
+	size_t mantissa = strcspn(s, "e");
+	fprintf(f, "%.*s%s%s", (int)mantissa, s, memchr(s, '.', mantissa) ? "" : ".0", s + mantissa);
+}
+
+static void put_value(FILE *f, const struct gt_row *r, const void *base)
+{
+	const void *at = (const char *)base + r->offset;
+	const int64_t *v = at;
+	const struct gt_floats *fl = at;
+	const struct gt_strings *st = at;
+	char word[48];
+	switch (r->type) {
+	case GT_T_INT:
+		put_int(f, *v);
+		break;
+	case GT_T_FLOAT:
+		put_float(f, *(const double *)at);
+		break;
+	case GT_T_BOOL:
+		fputs(*(const bool *)at ? "true" : "false", f);
+		break;
+	case GT_T_STRING:
+	case GT_T_CHOICE:
+		put_string(f, *(const char *const *)at);
+		break;
+	case GT_T_ENUM:
+		put_string(f, gt_values_word(r->values, *(const int *)at, word, sizeof word));
+		break;
+	case GT_T_AUTO:
+		if (*v)
+			put_int(f, *v);
+		else
+			fputs("\"auto\"", f);
+		break;
+	case GT_T_FLOATS:
+		fputc('[', f);
+		for (int i = 0; i < fl->n; i++) {
+			fputs(i ? ", " : "", f);
+			put_float(f, fl->v[i]);
+		}
+		fputc(']', f);
+		break;
+	case GT_T_STRINGS:
+		fputc('[', f);
+		for (int i = 0; i < st->n; i++) {
+			fputs(i ? ", " : "", f);
+			put_string(f, st->v[i]);
+		}
+		fputc(']', f);
+		break;
+	case GT_T_PAIR:
+		fputc('[', f);
+		put_float(f, ((const double *)at)[0]);
+		fputs(", ", f);
+		put_float(f, ((const double *)at)[1]);
+		fputc(']', f);
+		break;
+	case GT_T_DIMS:
+		if (v[1] == 1 && v[2] == 1)
+			fprintf(f, "[%" PRId64 "]", v[0]);
+		else
+			fprintf(f, "[%" PRId64 ", %" PRId64 ", %" PRId64 "]", v[0], v[1], v[2]);
+		break;
+	case GT_T_INT2:
+		if (v[0] == v[1])
+			put_int(f, v[0]);
+		else
+			fprintf(f, "[%" PRId64 ", %" PRId64 "]", v[0], v[1]);
+		break;
+	case GT_T_OTHER:
+		break;
+	}
+}
+
+static bool applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
+{
+	char word[48];
+	if (!r->when)
+		return true;
+	const struct gt_row *sel = gt_row_find(rows, r->when);
+	gt_values_word(sel->values, *(const int *)(const void *)((const char *)base + sel->offset), word, sizeof word);
+	return gt_values_index(r->is, word) >= 0;
+}
+
+static void put_augment(FILE *f, const struct gt_conf *c)
+{
+	fputs("\taugment = (", f);
+	for (int i = 0; i < c->data.naugment; i++) {
+		fprintf(f, "%s\n\t\t{", i ? "," : "");
+		for (const struct gt_row *r = gt_rows_augment; r->path; r++) {
+			if (!applies(gt_rows_augment, r, &c->data.augment[i]))
+				continue;
+			fprintf(f, " %s = ", r->path);
+			put_value(f, r, &c->data.augment[i]);
+			fputc(';', f);
+		}
+		fputs(" }", f);
+	}
+	fputs(c->data.naugment ? "\n\t);\n" : ");\n", f);
+}
+
+static void put_layer(FILE *f, const struct gt_layer_spec *l)
+{
+	fprintf(f, "\t\t{ name = \"%s\"; type = \"%s\";", l->name, gt_op_name(l->op));
+	if (l->nin) {
+		fputs(" in = [", f);
+		for (int i = 0; i < l->nin; i++)
+			fprintf(f, "%s\"%s\"", i ? ", " : "", l->in[i]);
+		fputs("];", f);
+	}
+	for (const struct gt_attr_def *d = l->op->attrs; d && d->key; d++) {
+		char def[48];
+		struct gt_row r = gt_row_of_attr(d, def);
+		fprintf(f, " %s = ", d->key);
+		put_value(f, &r, l->attr);
+		fputc(';', f);
+	}
+	for (const struct gt_row *r = gt_rows_layer; r->path; r++) {
+		/* what most layers leave alone is written only where it is not */
+		if (r->type == GT_T_OTHER || (!strcmp(r->path, "lr_mul") && l->lr_mul == 1) || (!strcmp(r->path, "frozen") && !l->frozen) ||
+		    (!strcmp(r->path, "weight_decay") && isnan(l->weight_decay)) || (!strcmp(r->path, "init") && l->init < 0))
+			continue;
+		fprintf(f, " %s = ", r->path);
+		put_value(f, r, l);
+		fputc(';', f);
+	}
+	fputs(" }", f);
+}
+
+static void put_layers(FILE *f, const struct gt_conf *c)
+{
+	fputs("\tlayers = (\n", f);
+	for (int i = 0; i < c->model.nlayers; i++) {
+		put_layer(f, &c->model.layers[i]);
+		fputs(i + 1 < c->model.nlayers ? ",\n" : "\n", f);
+	}
+	fputs("\t);\n", f);
+}
+
+static void indent(FILE *f, int depth)
+{
+	while (depth-- > 0)
+		fputc('\t', f);
+}
+
+/* Closes the groups of `from` that `to` is not in, opens those that only `to` is in. Returns the depth. */
+static int move(FILE *f, const char *from, const char *to)
+{
+	size_t same = 0;
+	int depth = 0, deep;
+	for (size_t i = 0; from[i] && from[i] == to[i]; i++) {
+		if (from[i] == '.') {
+			same = i + 1;
+			depth++;
+		}
+	}
+	deep = depth;
+	for (const char *p = from + same; (p = strchr(p, '.')); p++)
+		deep++;
+	for (; deep > depth; deep--) {
+		indent(f, deep - 1);
+		fputs("};\n", f);
+	}
+	for (const char *p = to + same, *dot; (dot = strchr(p, '.')); p = dot + 1) {
+		indent(f, depth++);
+		fprintf(f, "%.*s = {\n", (int)(dot - p), p);
+	}
+	return depth;
+}
+
+enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
+{
+	char *text = NULL, *kept;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		return gt_fail_memory(err, 0);
+	const char *group = "";
+	for (const struct gt_row *r = gt_rows; r->path; r++) {
+		if (!applies(gt_rows, r, c) || !strcmp(r->path, "model.blocks"))
+			continue;
+		int depth = move(f, group, r->path);
+		group = r->path;
+		if (!strcmp(r->path, "data.augment")) {
+			put_augment(f, c);
+		} else if (!strcmp(r->path, "model.layers")) {
+			put_layers(f, c);
+		} else {
+			indent(f, depth);
+			fprintf(f, "%s = ", strrchr(r->path, '.') ? strrchr(r->path, '.') + 1 : r->path);
+			put_value(f, r, c);
+			fputs(";\n", f);
+		}
+	}
+	move(f, group, "");
+	bool failed = ferror(f);
+	if (fclose(f) || failed) {
+		free(text);
+		return gt_fail_memory(err, 0);
+	}
+	kept = gt_arena_strdup(c->arena, text);
+	free(text);
+	if (!kept)
+		return gt_fail_memory(err, n);
+	c->text = kept;
+	return GT_OK;
+}

@@ -1,0 +1,132 @@
+/* What every key allows by itself and the config as a whole does not. */
+#include "conf/schema.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* GT_ECONFIG at the place of a key. */
+#define FAIL(rd, path, ...) gt_conf_fail(err, gt_conf_place((rd)->root, (path)), (path), __VA_ARGS__)
+
+static bool given(const struct gt_reading *rd, const char *path)
+{
+	return gt_conf_given(rd->root, path) != NULL;
+}
+
+static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
+{
+	struct gt_conf_data *d = &rd->conf->data;
+	const struct gt_cnode *batch = gt_conf_given(rd->root, "data.batch"), *per_rank = gt_conf_given(rd->root, "data.batch_per_rank");
+	if (batch && per_rank && batch->set != per_rank->set) { /* --set takes the place of the other one in the file */
+		if (batch->set)
+			d->batch_per_rank = 0;
+		else
+			d->batch = 0;
+	}
+	if (d->batch && d->batch_per_rank)
+		return FAIL(rd, "data.batch_per_rank", "expected this or data.batch, got both");
+	if (!d->batch && !d->batch_per_rank)
+		return FAIL(rd, "data.batch", "expected data.batch or data.batch_per_rank > 0, got neither");
+	int64_t n = d->batch ? d->batch : d->batch_per_rank, parts = rd->conf->train.accumulate;
+	if (n % parts)
+		return FAIL(rd, "train.accumulate", "expected a divisor of %s = %" PRId64 ", got %" PRId64,
+		            d->batch ? "data.batch" : "data.batch_per_rank", n, parts);
+	return GT_OK;
+}
+
+static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf *c = rd->conf;
+	const struct gt_conf_data *d = &c->data;
+	const int64_t *in = c->model.input;
+	bool synthetic = !strcmp(d->name, "synthetic") || !strcmp(d->format, "synthetic"), image = in[1] * in[2] > 1;
+	if (!d->name[0] && !d->train.n && !synthetic)
+		return FAIL(rd, "data.name", "expected the name of a dataset, or files in data.train, got neither");
+	if (in[0] * in[1] > ((int64_t)1 << 31) / in[2])
+		return FAIL(rd, "model.input", "expected at most 2^31 elements, got %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
+	if (synthetic && d->samples < 1)
+		return FAIL(rd, "data.samples", "expected an integer ≥ 1: synthetic data needs it");
+	if (synthetic && d->classes < 2)
+		return FAIL(rd, "data.classes", "expected an integer ≥ 2: synthetic data needs it");
+	if (!synthetic && (d->samples || d->samples_test))
+		return FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only synthetic data uses it");
+	for (int i = 0; i < 2; i++) {
+		int n = i ? d->std.n : d->mean.n;
+		if (n > GT_MAX_CH || (n > 1 && image && n != in[0]))
+			return FAIL(rd, i ? "data.std" : "data.mean", "expected 1 number, or one for each of %" PRId64 " channels, got %d", in[0], n);
+	}
+	for (int i = 0; i < d->naugment; i++) {
+		const struct gt_conf_augment *g = &d->augment[i];
+		if (!image)
+			return FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
+		if (g->type == GT_AUG_PAD_CROP && g->mode == 1 && (g->pad >= in[1] || g->pad >= in[2]))
+			return FAIL(rd, "data.augment", "expected a pad smaller than the image to mirror its edge, got %" PRId64, g->pad);
+	}
+	return GT_OK;
+}
+
+static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf_train *t = &rd->conf->train;
+	const struct gt_conf_optimizer *o = &t->optimizer;
+	const struct gt_conf_schedule *s = &t->schedule;
+	if (!t->epochs && !t->steps)
+		return FAIL(rd, "train.epochs", "expected train.epochs or train.steps > 0, got neither");
+	if (t->label_smoothing > 0 && strcmp(t->loss, "cross_entropy"))
+		return FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use it; cross_entropy does", t->loss);
+	if (t->ignore_index != -100 && !strcmp(t->loss, "mse"))
+		return FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use it; cross_entropy and nll do");
+	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
+		return FAIL(rd, "train.optimizer.nesterov", "expected momentum > 0 and dampening = 0 beside it, got %g and %g", o->momentum,
+		            o->dampening);
+	if (s->type == GT_SCHED_EXPONENTIAL && !given(rd, "train.schedule.gamma"))
+		return FAIL(rd, "train.schedule.gamma", "expected a number ≥ 0, got nothing: an exponential schedule needs it");
+	for (int i = 1; i < s->milestones.n; i++)
+		if (s->milestones.v[i] <= s->milestones.v[i - 1])
+			return FAIL(rd, "train.schedule.milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
+	if (s->type == GT_SCHED_MULTISTEP && !s->milestones.n)
+		return FAIL(rd, "train.schedule.milestones", "expected at least one number, got none");
+	if (s->min_lr > o->lr)
+		return FAIL(rd, "train.schedule.min_lr", "expected at most train.optimizer.lr = %g, got %g", o->lr, s->min_lr);
+	return GT_OK;
+}
+
+static bool device_fits(const char *d)
+{
+	if (!strcmp(d, "auto") || !strcmp(d, "cpu") || !strcmp(d, "cuda"))
+		return true;
+	if (strncmp(d, "cuda:", 5))
+		return false;
+	for (d += 5;; d++) { /* cuda:0,1 */
+		size_t n = strspn(d, "0123456789");
+		if (n < 1 || n > 3)
+			return false;
+		d += n;
+		if (*d != ',')
+			return !*d;
+	}
+}
+
+static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf *c = rd->conf;
+	const char *metric = c->checkpoint.best_metric;
+	const struct gt_conf_parallel *p = &c->parallel;
+	if (!device_fits(c->device))
+		return FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"", c->device);
+	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0)
+		return FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
+	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
+		return FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,
+		            c->checkpoint.best_mode ? "min" : "max");
+	if (p->mode == GT_MODE_PIPE && p->nproc % p->replicas)
+		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
+	return GT_OK;
+}
+
+enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err)
+{
+	GT_TRY(check_batch(rd, err));
+	GT_TRY(check_data(rd, err));
+	GT_TRY(check_train(rd, err));
+	return check_run(rd, err);
+}

@@ -1,0 +1,175 @@
+/* A row in words, and "did you mean". */
+#include "conf/schema.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+int gt_values_index(const char *values, const char *word)
+{
+	size_t len = strlen(word);
+	const char *p = values;
+	for (int i = 0;; i++) {
+		size_t n = strcspn(p, "|");
+		if (n == len && !memcmp(p, word, n))
+			return i;
+		if (!p[n])
+			return -1;
+		p += n + 1;
+	}
+}
+
+const char *gt_values_word(const char *values, int i, char *buf, size_t size)
+{
+	const char *p = values;
+	for (; i > 0; i--) {
+		p += strcspn(p, "|");
+		if (!*p++)
+			return NULL;
+	}
+	snprintf(buf, size, "%.*s", (int)strcspn(p, "|"), p);
+	return buf;
+}
+
+static bool integral(const struct gt_row *r)
+{
+	return r->type == GT_T_INT || r->type == GT_T_INT2 || r->type == GT_T_DIMS || r->type == GT_T_AUTO;
+}
+
+const char *gt_row_typename(const struct gt_row *r)
+{
+	static const char *const names[] = {
+		[GT_T_INT] = "int",       [GT_T_FLOAT] = "float",       [GT_T_BOOL] = "bool",   [GT_T_STRING] = "string",
+		[GT_T_ENUM] = "",         [GT_T_CHOICE] = "",           [GT_T_AUTO] = "int|\"auto\"", [GT_T_FLOATS] = "float[]",
+		[GT_T_STRINGS] = "string[]", [GT_T_PAIR] = "float[2]",  [GT_T_DIMS] = "int[]",  [GT_T_INT2] = "int|int[2]",
+	};
+	static const struct { const char *path, *type; } others[] = {
+		{"data.augment", "list"}, {"model.blocks", "group"}, {"model.layers", "list"}, {"in", "string|string[]"}, {"first", "group"},
+		{"params", "string[]"}, {"defaults", "group"}, {"layers", "list"}};
+	if (r->values)
+		return r->values;
+	if (r->type != GT_T_OTHER)
+		return names[r->type];
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (!strcmp(others[i].path, r->path))
+			return others[i].type;
+	return "string";
+}
+
+static const char *limit(double v, bool whole, char *buf, size_t size)
+{
+	snprintf(buf, size, whole ? "%.0f" : "%g", v);
+	return buf;
+}
+
+static bool bounded(const struct gt_row *r)
+{
+	return r->min != 0 || r->max != 0;
+}
+
+const char *gt_row_range(const struct gt_row *r, char *buf, size_t size)
+{
+	char a[32], b[32];
+	bool whole = integral(r);
+	buf[0] = 0;
+	if (r->values || r->type == GT_T_BOOL || !bounded(r))
+		return buf;
+	limit(r->min, whole, a, sizeof a);
+	limit(r->max, whole, b, sizeof b);
+	if (isinf(r->min) && isinf(r->max))
+		return buf;
+	if (isinf(r->max))
+		snprintf(buf, size, r->flags & GT_R_ABOVE ? "> %s" : "%s..", a);
+	else if (isinf(r->min))
+		snprintf(buf, size, r->flags & GT_R_BELOW ? "< %s" : "..%s", b);
+	else if (whole)
+		snprintf(buf, size, "%s..%s", a, b);
+	else
+		snprintf(buf, size, "%c%s, %s%c", r->flags & GT_R_ABOVE ? '(' : '[', a, b, r->flags & GT_R_BELOW ? ')' : ']');
+	return buf;
+}
+
+const char *gt_row_expects(const struct gt_row *r, char *buf, size_t size)
+{
+	static const char *const words[] = {
+		[GT_T_INT] = "an integer",
+		[GT_T_FLOAT] = "a number",
+		[GT_T_BOOL] = "true or false",
+		[GT_T_STRING] = "a string",
+		[GT_T_ENUM] = "",
+		[GT_T_CHOICE] = "",
+		[GT_T_AUTO] = "\"auto\" or an integer",
+		[GT_T_FLOATS] = "an array of numbers",
+		[GT_T_STRINGS] = "an array of strings",
+		[GT_T_PAIR] = "an array of two numbers",
+		[GT_T_DIMS] = "[channels, height, width] or [features], integers",
+		[GT_T_INT2] = "an integer, or [height, width],",
+		[GT_T_OTHER] = "another value",
+	};
+	char a[32], b[32];
+	bool whole = integral(r);
+	if (r->values) { /* "a", "b" or "c" */
+		size_t n = 0;
+		char word[48];
+		buf[0] = 0;
+		for (int i = 0; gt_values_word(r->values, i, word, sizeof word); i++) {
+			bool last = !gt_values_word(r->values, i + 1, a, sizeof a);
+			if (n < size)
+				n += (size_t)snprintf(buf + n, size - n, "%s\"%s\"", !i ? "" : last ? " or " : ", ", word);
+		}
+		return buf;
+	}
+	limit(r->min, whole, a, sizeof a);
+	limit(r->max, whole, b, sizeof b);
+	const char *ge = r->flags & GT_R_ABOVE ? ">" : "≥", *le = r->flags & GT_R_BELOW ? "<" : "≤";
+	if (!bounded(r) || r->type == GT_T_BOOL || (isinf(r->min) && isinf(r->max)))
+		snprintf(buf, size, "%s", words[r->type]);
+	else if (isinf(r->max))
+		snprintf(buf, size, "%s %s %s", words[r->type], ge, a);
+	else if (isinf(r->min))
+		snprintf(buf, size, "%s %s %s", words[r->type], le, b);
+	else
+		snprintf(buf, size, "%s %s %s and %s %s", words[r->type], ge, a, le, b);
+	return buf;
+}
+
+/* Optimal string alignment: insert, delete, replace, swap neighbours. Rows of a and b up to 63 bytes. */
+static int distance(const char *a, const char *b)
+{
+	int d[3][64];
+	size_t na = strlen(a), nb = strlen(b);
+	if (na > 63 || nb > 63)
+		return 1000;
+	for (size_t j = 0; j <= nb; j++)
+		d[0][j] = (int)j;
+	for (size_t i = 1; i <= na; i++) {
+		int *row = d[i % 3], *up = d[(i + 2) % 3], *up2 = d[(i + 1) % 3];
+		row[0] = (int)i;
+		for (size_t j = 1; j <= nb; j++) {
+			int best = up[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+			best = up[j] + 1 < best ? up[j] + 1 : best;
+			best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+				best = up2[j - 2] + 1;
+			row[j] = best;
+		}
+	}
+	return d[na % 3][nb];
+}
+
+struct gt_guess gt_guess_open(const char *word)
+{
+	return (struct gt_guess){.word = word, .distance = 1 + (int)strlen(word) / 3};
+}
+
+void gt_guess_try(struct gt_guess *g, const char *candidate)
+{
+	size_t n = strlen(g->word);
+	int d = distance(g->word, candidate);
+	if (n >= 2 && !strncmp(g->word, candidate, n) && d > 1) /* the beginning of the word is as good as one slip */
+		d = 1;
+	if (d < g->distance || (d == g->distance && !g->best)) {
+		g->distance = d;
+		g->best = candidate;
+	}
+}

@@ -1,0 +1,214 @@
+/* The rows. Their order is that of the manual and of the resolved text. */
+#include "conf/schema.h"
+#include "gtrain.h"
+#include "ir/op.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AT(member) .offset = offsetof(struct gt_conf, member)
+#define SGD_RMS .when = "train.optimizer.type", .is = "sgd|rmsprop"
+#define OPT(types) .when = "train.optimizer.type", .is = types
+#define SCHED(types) .when = "train.schedule.type", .is = types
+#define MODE(modes) .when = "parallel.mode", .is = modes
+#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
+
+const struct gt_row gt_rows[] = {
+	{"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of this language"},
+	{"name", GT_T_STRING, AT(name), "\"run\"", .help = "name of the run, for messages and logs"},
+	{"seed", GT_T_INT, AT(seed), "0", 0, INFINITY, .help = "seed of every random draw: weights, order, augmentation, dropout"},
+	{"reproducible", GT_T_ENUM, AT(reproducible), "\"none\"", .values = "none|run|world",
+	 .help = "run: the same command gives the same bits again; world: any number of ranks and any mode give the same bits"},
+	{"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
+	 .help = "what matrix products are computed in; weights and their sums stay fp32"},
+	{"device", GT_T_STRING, AT(device), "\"auto\"", .help = "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\""},
+	{"threads", GT_T_INT, AT(threads), "0", 0, 4096, .help = "CPU threads of one rank; 0: its share of the cores, or OMP_NUM_THREADS"},
+
+	{"data.name", GT_T_STRING, AT(data.name), "\"\"", .help = "\"fashion-mnist\", \"mnist\", \"cifar10\", \"cifar100\", \"synthetic\", or a name of your own"},
+	{"data.root", GT_T_STRING, AT(data.root), "\"\"", .help = "folder of the files; \"\": $GTRAIN_DATA/NAME, the user's cache, /usr/share/datasets/NAME"},
+	{"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|synthetic", .help = "format of the files; auto: by name or by content"},
+	{"data.train", GT_T_STRINGS, AT(data.train), "[]", .help = "files of the training split, below root; []: the format's own names"},
+	{"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split"},
+	{"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24, .help = "samples of one optimizer step, over all ranks; this or batch_per_rank must be given"},
+	{"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24, .help = "samples of one optimizer step on each rank, as PyTorch's DataLoader counts"},
+	{"data.eval_batch", GT_T_INT, AT(data.eval_batch), "0", 0, 1 << 24, .help = "batch of an evaluation; 0: as in training"},
+	{"data.shuffle", GT_T_BOOL, AT(data.shuffle), "true", .help = "a new order every epoch, a function of seed and epoch"},
+	{"data.drop_last", GT_T_BOOL, AT(data.drop_last), "false", .help = "leave out the last batch of an epoch if it is not full"},
+	{"data.sampler", GT_T_ENUM, AT(data.sampler), "\"gtrain\"", .values = "gtrain|torch", .help = "torch: PyTorch's own order for the same seed"},
+	{"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW, .help = "share of the training split kept out of it as the split \"valid\""},
+	{"data.mean", GT_T_FLOATS, AT(data.mean), "[]", .help = "subtracted from a pixel in 0..1; one number, or one a channel; []: 0"},
+	{"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE, .help = "divides what is left; one number, or one a channel; []: 1"},
+	{"data.augment", GT_T_OTHER, .def = "( )", .help = "augmentations of a training image, in this order: a list of groups"},
+	{"data.classes", GT_T_INT, AT(data.classes), "0", 0, 1 << 20, .help = "number of classes; 0: known for the name, or from the labels"},
+	{"data.samples", GT_T_INT, AT(data.samples), "0", 0, 1 << 30, .help = "training samples of synthetic data"},
+	{"data.samples_test", GT_T_INT, AT(data.samples_test), "0", 0, 1 << 30, .help = "test samples of synthetic data"},
+	{"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY, .help = "use only so many samples of each split; 0: all"},
+	{"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64, .help = "batches made ahead; 0: none; -1: as is best here"},
+
+	{"model.input", GT_T_DIMS, AT(model.input), NULL, 1, 65536, GT_R_REQUIRED, .help = "shape of a sample: [channels, height, width], or [features]"},
+	{"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
+	 .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform",
+	 .help = "how weights start; torch-default: PyTorch's distributions; torch: PyTorch's very numbers for the same seed"},
+	{"model.blocks", GT_T_OTHER, .def = "{ }", .help = "templates that entries of model.layers instantiate"},
+	{"model.layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
+
+	{"train.epochs", GT_T_INT, AT(train.epochs), "0", 0, 1 << 30, .help = "passes over the training split; 0: until train.steps"},
+	{"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY, .help = "stop after so many optimizer steps; 0: after train.epochs"},
+	{"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse", .help = "what is minimised"},
+	{"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1, GT_R_BELOW, .help = "share of the target spread over all classes (cross_entropy)"},
+	{"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30, .help = "samples with this label count nothing (cross_entropy, nll)"},
+	{"train.accumulate", GT_T_INT, AT(train.accumulate), "1", 1, 1 << 20, .help = "micro-batches of one optimizer step; the step is that of the whole batch"},
+	{"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY, .help = "largest global norm of the gradient; 0: no clipping"},
+	{"train.eval_every_epochs", GT_T_INT, AT(train.eval_every_epochs), "1", 0, 1 << 30, .help = "evaluate after so many epochs; 0: at the end only"},
+	{"train.eval_every_steps", GT_T_INT, AT(train.eval_every_steps), "0", 0, INFINITY, .help = "evaluate after so many optimizer steps; 0: not by steps"},
+
+	{"train.optimizer.type", GT_T_ENUM, AT(train.optimizer.type), NULL, .flags = GT_R_REQUIRED, .values = "sgd|adam|adamw|rmsprop", .help = "update rule, with PyTorch's formulas"},
+	{"train.optimizer.lr", GT_T_FLOAT, AT(train.optimizer.lr), NULL, 0, INFINITY, GT_R_REQUIRED, .help = "learning rate, before the schedule"},
+	{"train.optimizer.momentum", GT_T_FLOAT, AT(train.optimizer.momentum), "0.0", 0, 1, SGD_RMS, .help = "share of the last step's direction that is kept"},
+	{"train.optimizer.dampening", GT_T_FLOAT, AT(train.optimizer.dampening), "0.0", 0, 1, OPT("sgd"), .help = "share of the gradient kept out of the momentum"},
+	{"train.optimizer.nesterov", GT_T_BOOL, AT(train.optimizer.nesterov), "false", OPT("sgd"), .help = "Nesterov's momentum"},
+	{"train.optimizer.betas", GT_T_PAIR, AT(train.optimizer.betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT("adam|adamw"), .help = "decay of the first and the second moment"},
+	{"train.optimizer.alpha", GT_T_FLOAT, AT(train.optimizer.alpha), "0.99", 0, 1, OPT("rmsprop"), .help = "decay of the mean square"},
+	{"train.optimizer.centered", GT_T_BOOL, AT(train.optimizer.centered), "false", OPT("rmsprop"), .help = "divide by the variance, not by the mean square"},
+	{"train.optimizer.eps", GT_T_FLOAT, AT(train.optimizer.eps), "1.0e-8", 0, 1, OPT("adam|adamw|rmsprop"), .help = "added to the divisor"},
+	{"train.optimizer.weight_decay", GT_T_FLOAT, AT(train.optimizer.weight_decay), "(0.0; adamw: 0.01)", 0, INFINITY, .help = "L2 penalty; decoupled from the gradient with adamw"},
+	{"train.optimizer.decay_bias", GT_T_BOOL, AT(train.optimizer.decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"},
+	{"train.optimizer.decay_norm", GT_T_BOOL, AT(train.optimizer.decay_norm), "true", .help = "weight decay reaches the parameters of normalisations, as in PyTorch"},
+
+	{"train.schedule.type", GT_T_ENUM, AT(train.schedule.type), "\"constant\"", .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle", .help = "how the learning rate goes on"},
+	{"train.schedule.unit", GT_T_ENUM, AT(train.schedule.unit), "\"epoch\"", .values = "epoch|step", .help = "unit of the lengths below; a step is one optimizer step"},
+	{"train.schedule.warmup", GT_T_FLOAT, AT(train.schedule.warmup), "0.0", 0, INFINITY, SCHED(NO_ONECYCLE), .help = "length of a linear warm-up before the schedule"},
+	{"train.schedule.warmup_start", GT_T_FLOAT, AT(train.schedule.warmup_start), "0.0", 0, 1, SCHED(NO_ONECYCLE), .help = "factor of lr at the first step of the warm-up"},
+	{"train.schedule.step_size", GT_T_FLOAT, AT(train.schedule.step_size), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED("step"), .help = "multiply by gamma each time so much has passed"},
+	{"train.schedule.milestones", GT_T_FLOATS, AT(train.schedule.milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED("multistep"), .help = "multiply by gamma at each of these, ascending"},
+	{"train.schedule.gamma", GT_T_FLOAT, AT(train.schedule.gamma), "0.1", 0, INFINITY, SCHED("step|multistep|exponential"), .help = "the factor; exponential applies it every unit and needs it given"},
+	{"train.schedule.t_max", GT_T_FLOAT, AT(train.schedule.t_max), "0.0", 0, INFINITY, SCHED("cosine|polynomial|onecycle"), .help = "length of the decay; 0: the rest of the run"},
+	{"train.schedule.min_lr", GT_T_FLOAT, AT(train.schedule.min_lr), "0.0", 0, INFINITY, SCHED("cosine|polynomial"), .help = "learning rate at the end of the decay"},
+	{"train.schedule.power", GT_T_FLOAT, AT(train.schedule.power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED("polynomial"), .help = "exponent of the decay; 1: a straight line"},
+	{"train.schedule.pct_start", GT_T_FLOAT, AT(train.schedule.pct_start), "0.3", 0, 1, SCHED("onecycle"), .help = "share of the cycle in which the rate rises to lr"},
+	{"train.schedule.div_factor", GT_T_FLOAT, AT(train.schedule.div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"), .help = "the cycle begins at lr / div_factor, …"},
+	{"train.schedule.final_div_factor", GT_T_FLOAT, AT(train.schedule.final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"), .help = "… and ends at lr / div_factor / final_div_factor"},
+
+	{"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = "single|dp|ddp|zero|pipe", .help = "how ranks share the work"},
+	{"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"), .help = "number of ranks; \"auto\": one a device"},
+	{"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"), .help = "what is sharded: 1 optimizer state, 2 gradients too, 3 parameters too"},
+	{"parallel.chunks", GT_T_INT, AT(parallel.chunks), "4", 1, 65536, MODE("pipe"), .help = "micro-batches of one batch in flight"},
+	{"parallel.replicas", GT_T_INT, AT(parallel.replicas), "1", 1, 65536, MODE("pipe"), .help = "data-parallel copies of the pipeline"},
+	{"parallel.schedule", GT_T_ENUM, AT(parallel.schedule), "\"1f1b\"", .values = "gpipe|1f1b|interleaved|zero-bubble", MODE("pipe"), .help = "order of forward and backward on a stage"},
+	{"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"), .help = "batch statistics over all ranks"},
+	{"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"), .help = "MiB of gradients that are reduced at once"},
+
+	{"checkpoint.dir", GT_T_STRING, AT(checkpoint.dir), "\"\"", .help = "the run's directory: checkpoints, metrics.jsonl, config.cfg; \"\": none"},
+	{"checkpoint.every_epochs", GT_T_INT, AT(checkpoint.every_epochs), "1", 0, 1 << 30, .help = "save after so many epochs; 0: not by epochs"},
+	{"checkpoint.every_steps", GT_T_INT, AT(checkpoint.every_steps), "0", 0, INFINITY, .help = "save after so many optimizer steps; 0: not by steps"},
+	{"checkpoint.every_minutes", GT_T_FLOAT, AT(checkpoint.every_minutes), "0.0", 0, INFINITY, .help = "save after so much time; 0: not by time"},
+	{"checkpoint.keep", GT_T_INT, AT(checkpoint.keep), "3", 1, 1 << 30, .help = "the newest so many are kept, and the best"},
+	{"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"", .values = "|test/acc|test/loss|valid/acc|valid/loss", .help = "what tells the best checkpoint; \"\": none is kept as the best"},
+	{"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for a loss, else \"max\")", .values = "max|min", .help = "whether the best is the largest or the smallest"},
+	{"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true", .help = "save before ending after SIGTERM, SIGINT or SIGUSR1"},
+
+	{"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, .help = "steps between lines of metrics.jsonl"},
+	{"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard events beside them"},
+	{NULL},
+};
+
+#define AUG(member) .offset = offsetof(struct gt_conf_augment, member)
+const struct gt_row gt_rows_augment[] = {
+	{"type", GT_T_ENUM, AUG(type), NULL, .flags = GT_R_REQUIRED, .values = "pad_crop|hflip", .help = "pad_crop: pad, then cut the old size at a random place; hflip: mirror"},
+	{"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, .when = "type", .is = "pad_crop", .help = "pixels added on every side"},
+	{"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", .when = "type", .is = "pad_crop", .help = "what is added: black, or the mirrored edge"},
+	{"p", GT_T_FLOAT, AUG(p), "0.5", 0, 1, .when = "type", .is = "hflip", .help = "probability"},
+	{NULL},
+};
+
+#define LAYER(member) .offset = offsetof(struct gt_layer_spec, member)
+const struct gt_row gt_rows_layer[] = {
+	{"type", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the operation: one of the layer types below"},
+	{"name", GT_T_OTHER, .def = "(its index in the list)", .help = "names its parameters, as in a PyTorch state dict; letters, digits, _ . -"},
+	{"in", GT_T_OTHER, .def = "(the layer before)", .help = "name or list of names of earlier layers; \"input\" is the model's input"},
+	{"lr_mul", GT_T_FLOAT, LAYER(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate for its parameters"},
+	{"weight_decay", GT_T_FLOAT, LAYER(weight_decay), "(train.optimizer's)", 0, INFINITY, .help = "weight decay of its parameters"},
+	{"frozen", GT_T_BOOL, LAYER(frozen), "false", .help = "its parameters are not trained"},
+	{"init", GT_T_ENUM, LAYER(init), "(model.init)", .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform", .help = "how its weights start"},
+	{NULL},
+};
+
+const struct gt_row gt_rows_block[] = {
+	{"block", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "instead of type: the name of a template in model.blocks"},
+	{"repeat", GT_T_INT, .def = "(once, without a number in the names)", .min = 1, .max = 10000, .help = "so many instances in a row, NAME.0, NAME.1, …"},
+	{"first", GT_T_OTHER, .def = "{ }", .help = "parameters that differ in the first of them"},
+	{NULL},
+};
+
+const struct gt_row gt_rows_template[] = {
+	{"params", GT_T_OTHER, .def = "[]", .help = "names of its parameters; \"$NAME\" stands for the value in its layers"},
+	{"defaults", GT_T_OTHER, .def = "{ }", .help = "values of parameters that an instance may leave out"},
+	{"layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "as model.layers; \"$in\" names the input of the block"},
+	{NULL},
+};
+
+const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
+{
+	for (; rows->path; rows++)
+		if (!strcmp(rows->path, path))
+			return rows;
+	return NULL;
+}
+
+struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
+{
+	static const enum gt_row_type types[] = {[GT_ATTR_INT] = GT_T_INT, [GT_ATTR_INT2] = GT_T_INT2, [GT_ATTR_FLOAT] = GT_T_FLOAT,
+		[GT_ATTR_BOOL] = GT_T_BOOL, [GT_ATTR_ENUM] = GT_T_ENUM};
+	struct gt_row r = {.path = d->key, .type = types[d->type], .offset = d->offset, .min = d->min, .max = d->max, .values = d->values,
+		.help = d->help};
+	if (isnan(d->def)) {
+		r.flags = GT_R_REQUIRED;
+		return r;
+	}
+	char word[40];
+	if (d->type == GT_ATTR_ENUM)
+		snprintf(def, 48, "\"%s\"", gt_values_word(d->values, (int)d->def, word, sizeof word));
+	else if (d->type == GT_ATTR_BOOL)
+		snprintf(def, 48, "%s", d->def ? "true" : "false");
+	else if (d->type == GT_ATTR_FLOAT)
+		snprintf(def, 48, d->def == floor(d->def) && fabs(d->def) < 1e15 ? "%.1f" : "%.15g", d->def);
+	else
+		snprintf(def, 48, "%.0f", d->def);
+	r.def = def;
+	return r;
+}
+
+/* ---- the public face ------------------------------------------------------------------------------------------------------ */
+static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
+{
+	char path[128], range[64];
+	for (const struct gt_row *r = rows; r->path; r++) {
+		snprintf(path, sizeof path, "%s%s", prefix, r->path);
+		struct gt_schema_key k = {path, gt_row_typename(r), r->def ? r->def : "", gt_row_range(r, range, sizeof range), r->help};
+		fn(user, &k);
+		if (!strcmp(r->path, "data.augment")) {
+			each(gt_rows_augment, "data.augment[].", fn, user);
+		} else if (!strcmp(r->path, "model.blocks")) {
+			each(gt_rows_template, "model.blocks.NAME.", fn, user);
+		} else if (!strcmp(r->path, "model.layers")) {
+			each(gt_rows_layer, "model.layers[].", fn, user);
+			each(gt_rows_block, "model.layers[].", fn, user);
+			const struct gt_op *op;
+			for (int i = 0; (op = gt_op_at(i)); i++) {
+				if (!(op->flags & GT_OPF_LAYER))
+					continue;
+				for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
+					char def[48], at[80];
+					struct gt_row rows1[2] = {gt_row_of_attr(d, def)};
+					snprintf(at, sizeof at, "model.layers[].%s.", gt_op_name(op));
+					each(rows1, at, fn, user);
+				}
+			}
+		}
+	}
+}
+
+void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user)
+{
+	each(gt_rows, "", fn, user);
+}

@@ -1,0 +1,105 @@
+/* The table of every key: path, type, place in struct gt_conf, default, range and help in one row. It drives reading (confread.c), the
+ * resolved text (conftext.c), --set's checks, the suggestions, and gtrain.cfg(5). The keys of a layer type are the attributes of
+ * its operation's row (ir/op.h). */
+#ifndef GT_CONF_SCHEMA_H
+#define GT_CONF_SCHEMA_H
+
+#include "conf/conf.h"
+#include "conf/ctree.h"
+#include "ir/op.h"
+
+enum gt_row_type {
+	GT_T_INT,     /* int64_t */
+	GT_T_FLOAT,   /* double; an integer is taken */
+	GT_T_BOOL,    /* bool */
+	GT_T_STRING,  /* const char * */
+	GT_T_ENUM,    /* int: index into values */
+	GT_T_CHOICE,  /* const char *: one of values */
+	GT_T_AUTO,    /* int64_t: 0 is "auto" */
+	GT_T_FLOATS,  /* struct gt_floats; one number is a list of one */
+	GT_T_STRINGS, /* struct gt_strings; one string is a list of one */
+	GT_T_PAIR,    /* double[2] */
+	GT_T_DIMS,    /* int64_t[3]: one number, or three */
+	GT_T_INT2,    /* int64_t[2]: one number for both, or two */
+	GT_T_OTHER    /* a list or group that has its own reader; offset is not used */
+};
+
+enum gt_row_flag {
+	GT_R_REQUIRED = 1 << 0, /* where it applies at all */
+	GT_R_ABOVE = 1 << 1,    /* min itself is not allowed */
+	GT_R_BELOW = 1 << 2     /* nor max */
+};
+
+struct gt_row {
+	const char *path;   /* below the object that the offset is of */
+	enum gt_row_type type;
+	size_t offset;
+	const char *def;    /* as it stands in a config; in parentheses: words for the manual, set by code; NULL: required */
+	double min, max;    /* of every number; both 0: any */
+	unsigned flags;
+	const char *values; /* ENUM, CHOICE: "a|b" */
+	const char *when;   /* the ENUM row that says whether this key applies, … */
+	const char *is;     /* … and the values for which it does: "a|b"; NULL: always */
+	const char *help;
+};
+
+extern const struct gt_row gt_rows[];         /* of struct gt_conf; ends with path NULL */
+extern const struct gt_row gt_rows_augment[]; /* of struct gt_conf_augment: the keys of an entry of data.augment */
+extern const struct gt_row gt_rows_layer[];   /* of struct gt_layer_spec: what every layer takes */
+extern const struct gt_row gt_rows_block[];   /* what an entry of model.layers takes that is an instance of a block */
+extern const struct gt_row gt_rows_template[]; /* the keys of an entry of model.blocks */
+
+const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* NULL: none */
+/* "expected an integer ≥ 0": what a row takes, in words. Returns buf; 256 bytes suffice. */
+const char *gt_row_expects(const struct gt_row *r, char *buf, size_t size);
+/* "0..", "(0, 1]", "": gt_schema_key.range. */
+const char *gt_row_range(const struct gt_row *r, char *buf, size_t size);
+/* "int", "a|b", "float[]": gt_schema_key.type */
+const char *gt_row_typename(const struct gt_row *r);
+/* The attribute as a row of the attribute struct. */
+struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48]);
+
+/* Index of word in "a|b|c", -1: none. */
+int gt_values_index(const char *values, const char *word);
+/* The i-th word of values into buf; NULL: past the end. */
+const char *gt_values_word(const char *values, int i, char *buf, size_t size);
+
+/* ---- suggestions ---------------------------------------------------------------------------------------------------------- */
+struct gt_guess {
+	const char *word;
+	const char *best; /* NULL: nothing near enough */
+	int distance;
+};
+struct gt_guess gt_guess_open(const char *word);
+void gt_guess_try(struct gt_guess *g, const char *candidate); /* kept, not copied */
+
+/* ---- reading, confread.c -------------------------------------------------------------------------------------------------- */
+struct gt_reading {
+	struct gt_arena *arena;
+	struct gt_conf *conf;
+	struct gt_cnode *root;
+};
+/* Writes the default of a row to base + offset; nothing where it has none. */
+enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err);
+/* Checks and reads one value; path is for messages. */
+enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err);
+/* Reads a group by its rows: every default, then every key. Unknown keys, wrong types, values out of range, keys that do not apply,
+ * missing keys: GT_ECONFIG. shown stands before the paths in messages ("data.augment[0]."). Rows of GT_T_OTHER are left alone. */
+enum gt_code gt_object_read(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
+                            struct gt_err *err);
+/* The node of a path ("train.optimizer.lr"), NULL where the config does not give it. */
+const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
+/* Where a path stands, or the nearest group above it that does. */
+struct gt_place gt_conf_place(const struct gt_cnode *group, const char *path);
+/* "unknown key" with a suggestion: n is a key whose path, below shown, is path. words: more keys that it may have meant, may be NULL. */
+enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
+                             const char *const *words, struct gt_err *err);
+/* Everything: gt_rows, data.augment, the layers, the contradictions. */
+enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
+
+enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);    /* layers.c: model.layers, model.blocks */
+enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err); /* contradict.c */
+enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c */
+enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);         /* conftext.c: makes c->text */
+
+#endif

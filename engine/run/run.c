@@ -74,6 +74,8 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 {
 	const struct gt_run_opts *o = t->opts;
 	struct gt_session_spec spec = {.conf = c, .device = o->device, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
+	if (!*dir && c->log.tensorboard)
+		return gt_fail(err, GT_ECONFIG, "%s: log.tensorboard = true and checkpoint.dir = \"\" do not go together: there is no folder to write to", c->path);
 	if (*dir)
 		GT_TRY(gt_ckpt_dir_open(dir, &t->dir, err));
 	if (*dir && !from)
@@ -95,6 +97,8 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 	}
 	if (*dir)
 		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
+	if (*dir && c->log.tensorboard)
+		GT_TRY(gt_tensorboard_open(dir, from ? t->at.step : -1, &t->tensorboard, err));
 	GT_TRY(tell_start(t, err));
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .epoch = t->at.epoch, .text = gt_ckpt_path(from)};
@@ -112,6 +116,7 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 	gt_signals_install();
 	enum gt_code code = train(c, dir, from, &t, err);
 	gt_metrics_close(t.metrics);
+	gt_tensorboard_close(t.tensorboard);
 	gt_json_free(&t.json);
 	gt_session_close(t.s);
 	gt_ckpt_dir_close(t.dir);

@@ -39,8 +39,6 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.nproc = %lld and parallel.mode = \"single\" do not go together", c->path, (long long)c->parallel.nproc);
 	if (c->reproducible == GT_REPRO_WORLD)
 		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.mode = \"single\" do not go together; use \"run\"", c->path);
-	if (c->log.tensorboard)
-		return gt_fail(err, GT_ECONFIG, "%s: log.tensorboard = true: gtrain " GT_VERSION " writes metrics.jsonl only", c->path);
 	return GT_OK;
 }
 

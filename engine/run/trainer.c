@@ -20,8 +20,10 @@ enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool lin
 	ev->step = t->at.step;
 	ev->steps = s->steps;
 	ev->epochs = s->conf->train.epochs;
-	if (line)
+	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
+		GT_TRY(gt_tensorboard_write(t->tensorboard, ev, err));
+	}
 	if (t->opts->observe)
 		t->opts->observe(t->opts->user, ev);
 	return GT_OK;

@@ -6,12 +6,14 @@
 #include "run/ckpt.h"
 #include "run/metrics.h"
 #include "run/session.h"
+#include "run/tensorboard.h"
 
 struct gt_trainer {
 	struct gt_session *s;
 	const struct gt_run_opts *opts;
 	struct gt_ckpt_dir *dir;          /* NULL: no checkpoints */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
+	struct gt_tensorboard *tensorboard; /* NULL: not asked for */
 	struct gt_json json;
 	struct gt_ckpt_meta at;           /* where training stands; what a checkpoint says */
 	int64_t saved_step;               /* the last one committed, -1 */

@@ -1,0 +1,22 @@
+/* TensorBoard event files. A file is a sequence of TFRecords, each
+ *   u64le length | u32le masked CRC32C of those 8 bytes | data | u32le masked CRC32C of data
+ * whose data is an Event protobuf (tensorflow/core/util/event.proto): wall_time = 1 (double), step = 2 (int64), file_version = 3,
+ * summary = 5, session_log = 7. The first event is file_version "brain.Event:2"; a resumed run then writes SessionLog START at its
+ * step, which makes TensorBoard drop the overlap. */
+#ifndef GT_RUN_TENSORBOARD_H
+#define GT_RUN_TENSORBOARD_H
+
+#include "gtrain.h"
+
+struct gt_tensorboard;
+
+/* Makes <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. */
+enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, struct gt_tensorboard **out, struct gt_err *err);
+void gt_tensorboard_close(struct gt_tensorboard *t); /* NULL is fine */
+
+/* The scalars of a TRAIN or EVAL event: train/loss, train/lr, train/samples_per_s; <split>/loss, <split>/acc. Others write nothing. */
+enum gt_code gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev, struct gt_err *err);
+
+uint32_t gt_crc32c(const void *data, size_t n);
+
+#endif

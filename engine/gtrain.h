@@ -75,7 +75,7 @@ struct gt_report {
 	double flops_forward, flops_train;   /* a sample */
 	int64_t train_samples, valid_samples, test_samples; /* -1: the data is not here */
 	int64_t batch, micro_batch, steps_per_epoch, steps, world;
-	double lr[5];                        /* at 0, 25, 50, 75, 100 % of the run */
+	double lr[5];                        /* at 0, 25, 50, 75, 100 % of the run; NAN: its length is unknown */
 	const char *data;                    /* where the data was found, or why not */
 	struct gt_arena *arena;              /* owns it all */
 };

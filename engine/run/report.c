@@ -3,6 +3,7 @@
 #include "ir/op.h"
 #include "run/schedule.h"
 #include "run/session.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct
 	r->steps = s->steps;
 	r->world = 1;
 	for (int i = 0; i < 5; i++) {
-		int64_t last = s->steps > 0 ? s->steps - 1 : 0;
-		r->lr[i] = gt_schedule_lr(&c->train, last * i / 4, s->steps, s->steps_per_epoch);
+		r->lr[i] = s->steps > 0 ? gt_schedule_lr(&c->train, (s->steps - 1) * i / 4, s->steps, s->steps_per_epoch) : NAN;
 	}
 	return GT_OK;
 }

@@ -2,6 +2,7 @@
 #include "run/session_data.h"
 #include "gtrain.h"
 #include "ir/op.h"
+#include "plan/fuse.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 	if (train)
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
+	gt_graph_fuse(g);
 	GT_TRY(gt_plan_make(s->space, g, accumulate, c->reproducible != GT_REPRO_NONE, out, err));
 	s->plan[s->nplans++] = *out;
 	return GT_OK;

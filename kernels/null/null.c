@@ -20,7 +20,7 @@ static enum gt_code null_probe(struct gt_devinfo *out, int cap, int *n, struct g
 	if (cap > 0) {
 		*out = (struct gt_devinfo){0};
 		snprintf(out->id, sizeof out->id, "null");
-		snprintf(out->name, sizeof out->name, "plans, runs nothing");
+		snprintf(out->name, sizeof out->name, "no device, plan only");
 	}
 	return GT_OK;
 }

@@ -1,5 +1,5 @@
-/* kernels/ew.h: the f32 polynomials against the C library in double over the whole range, bf16 exhaustively, optimizer steps against
- * PyTorch's bits. */
+/* kernels/ew.h: the f32 polynomials against the C library in double over the whole range, bf16 exhaustively. Optimizer steps:
+ * test_cpu_update.c. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include "test.h"
@@ -88,5 +88,50 @@ TEST(clones_agree_with_the_baseline)
 			CHECK_MSG(gt_f32_bits(one) == gt_f32_bits(out[i]), "function %d at %a: %a, vectorised %a", f, in[i], one, out[i]);
 		}
 	}
+}
+
+/* Every one of the 65,536 intervals between neighbouring bf16 values, with the low halves where the decision can change. */
+TEST(bf16_rounds_to_nearest_even)
+{
+	static const uint32_t low[] = {0, 1, 2, 0x1234, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0x8002, 0xabcd, 0xfffe, 0xffff};
+	int64_t wrong = 0;
+	for (uint32_t high = 0; high < 0x10000; high++)
+		for (size_t i = 0; i < sizeof low / sizeof low[0]; i++) {
+			uint32_t u = high << 16 | low[i];
+			float x = gt_f32_from_bits(u);
+			uint16_t got = gt_bf16_from_f32(x);
+			if (isnan(x)) {
+				float y = gt_bf16_to_f32(got);
+				wrong += !(isnan(y) && signbit(y) == signbit(x) && (got & 0x40) && (got & 0x3f) == (high & 0x3f));
+				continue;
+			}
+			/* The neighbours as real numbers; above the greatest finite one comes 2^128, which is infinity's place. */
+			double lo = gt_bf16_to_f32((uint16_t)high), hi = (high & 0x7fff) == 0x7f7f ? copysign(0x1p128, x) : gt_bf16_to_f32((uint16_t)(high + 1));
+			double a = fabs((double)x - lo), b = fabs(hi - (double)x);
+			uint16_t want = low[i] == 0 || a < b || (a == b && !(high & 1)) ? (uint16_t)high : (uint16_t)(high + 1);
+			wrong += got != want;
+		}
+	CHECK_MSG(wrong == 0, "%lld of %d", (long long)wrong, 65536 * 12);
+	for (uint32_t h = 0; h < 0x10000; h++) { /* there and back */
+		float x = gt_bf16_to_f32((uint16_t)h);
+		CHECK(isnan(x) || gt_bf16_from_f32(x) == h);
+	}
+}
+
+TEST(clip_factor)
+{
+	CHECK(gt_clip_factor(0, 1e9) == 1 && gt_clip_factor(5, 4) == 1);
+	CHECK(gt_clip_factor(1, 4) == 1 / (2 + 1e-6));
+	CHECK(isnan(gt_clip_factor(1, NAN)) && gt_clip_factor(1, INFINITY) == 0 && gt_clip_factor(0, NAN) == 1);
+}
+
+TEST(dropout_threshold)
+{
+	CHECK(gt_dropout_threshold(0) == 0 && gt_dropout_keep(0, 0));
+	CHECK(gt_dropout_threshold(1) == 1u << 24 && !gt_dropout_keep(UINT32_MAX, 1u << 24));
+	CHECK(gt_dropout_scale(0.5) == 2 && gt_dropout_scale(1) == 0);
+	/* the same decision as uniform >= p */
+	for (uint32_t w = 0; w < 0xff000000; w += 0x10001)
+		CHECK(gt_dropout_keep(w, gt_dropout_threshold(0.25)) == (gt_rng_uniform(w) >= 0.25f));
 }
 RUN_TESTS()

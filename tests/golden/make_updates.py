@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Prints the table of tests/ops/test_cpu_update.c: what torch.optim's single-tensor code leaves after five steps.
+p0[i] = ((37 i) mod 101 - 50) / 64, g[t][i] = ((53 i + 29 t) mod 127 - 63) / 32, i < 64, t = 0..4; every eighth element is printed."""
+import torch
+
+torch.set_num_threads(1)
+N, STEPS = 64, 5
+p0 = torch.tensor([(37 * i % 101 - 50) / 64 for i in range(N)])
+grads = [torch.tensor([((53 * i + 29 * t) % 127 - 63) / 32 for i in range(N)]) for t in range(STEPS)]
+SGD, ADAM, ADAMW, RMS = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop
+RUNS = [
+    (SGD, dict(lr=0.1)),
+    (SGD, dict(lr=0.1, momentum=0.9, weight_decay=5e-4)),
+    (SGD, dict(lr=0.05, momentum=0.9, dampening=0.3)),
+    (SGD, dict(lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)),
+    (ADAM, dict(lr=1e-3)),
+    (ADAM, dict(lr=1e-3, weight_decay=1e-2, betas=(0.8, 0.95), eps=1e-6)),
+    (ADAM, dict(lr=1e-2, betas=(0.3, 0.9))),
+    (ADAMW, dict(lr=1e-3, weight_decay=1e-2)),
+    (RMS, dict(lr=1e-2)),
+    (RMS, dict(lr=1e-2, alpha=0.9, momentum=0.9, weight_decay=1e-3)),
+    (RMS, dict(lr=1e-2, centered=True)),
+    (RMS, dict(lr=1e-2, centered=True, momentum=0.5)),
+]
+print(f"/* PyTorch {torch.__version__}, CPU */")
+for make, args in RUNS:
+    p = torch.nn.Parameter(p0.clone())
+    o = make([p], foreach=False, **args)
+    for g in grads:
+        p.grad = g.clone()
+        o.step()
+    print("\t\t{" + ", ".join(float(v).hex().replace("0000000p", "p") + "f" for v in p.detach()[::8]) + "}, /* %s %s */" % (make.__name__, args))

@@ -1,0 +1,61 @@
+#include "commands.h"
+#include <stdio.h>
+#include <string.h>
+
+/* "path TAB type TAB help" for every key that --set takes; keys of list elements have no fixed path. */
+static void key_line(void *user, const struct gt_schema_key *key)
+{
+	struct gt_cli *cli = user;
+	if (!strchr(key->path, '['))
+		gt_out(cli, "%s\t%s\t%s\n", key->path, key->type, key->help);
+}
+
+static enum gt_code list_devices(struct gt_cli *cli, struct gt_err *err)
+{
+	enum { MAX = 64 };
+	struct gt_device_row *rows;
+	int n = 0;
+	GT_NEW(rows, cli->arena, MAX, err);
+	GT_TRY(gt_devices(rows, MAX, &n, err));
+	gt_out(cli, "auto\n");
+	for (int i = 0; i < n && i < MAX; i++)
+		if (rows[i].usable)
+			gt_out(cli, "%s\n", rows[i].id);
+	return GT_OK;
+}
+
+static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
+{
+	const char *what = cli->args.operands.v[0];
+	if (strcmp(what, "bash") == 0) {
+		gt_complete_bash(cli);
+	} else if (strcmp(what, "zsh") == 0) {
+		gt_complete_zsh(cli);
+	} else if (strcmp(what, "fish") == 0) {
+		gt_complete_fish(cli);
+	} else if (strcmp(what, "keys") == 0) { /* this one and the next two are asked by the scripts */
+		gt_schema_each(key_line, cli);
+	} else if (strcmp(what, "devices") == 0) {
+		return list_devices(cli, err);
+	} else if (strcmp(what, "datasets") == 0) {
+		for (int i = 0; gt_fetch_name(i); i++)
+			gt_out(cli, "%s\n", gt_fetch_name(i));
+	} else {
+		return gt_fail(err, GT_EUSAGE, "unknown shell '%.60s'; expected bash, zsh or fish", what);
+	}
+	return GT_OK;
+}
+
+const struct gt_command gt_cmd_completion = {
+	.name = "completion",
+	.operands = "SHELL",
+	.summary = "print the completion script of a shell",
+	.about = "Prints the completion script of bash, zsh or fish. make install puts all three where\n"
+	         "the shells look for them.",
+	.example = "source <(gtrain completion bash)",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CHOICE,
+	.choices = "bash|zsh|fish",
+	.run = completion,
+};

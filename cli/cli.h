@@ -62,6 +62,7 @@ struct gt_option {
 	const char *choices; /* "a|b|c" */
 	int64_t min, max;    /* INT */
 	const char *help;
+	bool required;
 };
 
 struct gt_cli;

@@ -1,15 +1,13 @@
 #include "commands.h"
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write; required"},
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write", true},
 	{0},
 };
 
 static enum gt_code export(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	if (!a->out)
-		return gt_fail(err, GT_EUSAGE, "expected -o FILE");
 	GT_TRY(gt_export(a->operands.v[0], a->out, err));
 	if (a->json) {
 		gt_json_object(&cli->json, NULL);

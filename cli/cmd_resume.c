@@ -33,7 +33,7 @@ static enum gt_code resume(struct gt_cli *cli, struct gt_err *err)
 		.observe = gt_progress_observe,
 		.user = &progress,
 	};
-	return gt_progress_finish(&progress, gt_resume(a->operands.v[0], from, sets, n, &o, err), err);
+	return gt_progress_finish(&progress, gt_resume(a->operands.v[0], from, sets, n, &o, err));
 }
 
 const struct gt_command gt_cmd_resume = {

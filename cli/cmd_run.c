@@ -59,7 +59,7 @@ static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 			.observe = gt_progress_observe,
 			.user = &progress,
 		};
-		code = gt_progress_finish(&progress, gt_run(conf, &o, err), err);
+		code = gt_progress_finish(&progress, gt_run(conf, &o, err));
 	}
 	gt_conf_free(conf);
 	return code;

@@ -56,8 +56,9 @@ static void usage(struct gt_cli *cli, const struct gt_command *c)
 	int col = snprintf(word, sizeof word, "usage: gtrain %s", c->name), indent = col + 1;
 	gt_out(cli, "%s", word);
 	for (const struct gt_option *o = c->options; o && o->name; o++) {
-		int n = o->letter ? snprintf(word, sizeof word, "[-%c", o->letter) : snprintf(word, sizeof word, "[--%s", o->name);
-		n += snprintf(word + n, sizeof word - (size_t)n, "%s%s]%s", o->arg ? " " : "", o->arg ? o->arg : "",
+		const char *open = o->required ? "" : "[", *close = o->required ? "" : "]";
+		int n = o->letter ? snprintf(word, sizeof word, "%s-%c", open, o->letter) : snprintf(word, sizeof word, "%s--%s", open, o->name);
+		n += snprintf(word + n, sizeof word - (size_t)n, "%s%s%s%s", o->arg ? " " : "", o->arg ? o->arg : "", close,
 		              o->kind == GT_OPTION_LIST ? "..." : "");
 		if (col + 1 + n > WIDTH) {
 			gt_out(cli, "\n%*s%s", indent, "", word);

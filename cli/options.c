@@ -125,11 +125,6 @@ static bool has_sets(const struct gt_command *c)
 	return false;
 }
 
-static const char *where(const struct gt_command *c)
-{
-	return c ? c->name : "";
-}
-
 /* The one line for an option that is none: the nearest one, or the config key of that name. */
 static enum gt_code unknown(const struct gt_command *c, const char *name, struct gt_err *err)
 {
@@ -302,11 +297,16 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 			return GT_OK;
 		} else {
 			if (c->max_operands >= 0 && a->operands.n == c->max_operands)
-				return gt_fail(err, GT_EUSAGE, "unexpected operand '%.60s'; usage: gtrain %s %s", w, where(c), c->operands);
+				return gt_fail(err, GT_EUSAGE, "unexpected operand '%.60s'; usage: gtrain %s %s", w, c->name, c->operands);
 			GT_TRY(append(cli, &a->operands, w, err));
 		}
 	}
-	if (c && !a->help && !a->version && a->operands.n < c->min_operands)
+	if (!c || a->help || a->version)
+		return GT_OK;
+	if (a->operands.n < c->min_operands)
 		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", c->name, c->operands);
+	for (const struct gt_option *o = c->options; o && o->name; o++) /* required ones are strings: NULL says not given */
+		if (o->required && !*(const char **)((char *)a + o->offset))
+			return gt_fail(err, GT_EUSAGE, "expected --%s %s", o->name, o->arg);
 	return GT_OK;
 }

@@ -80,7 +80,7 @@ static bool better(const struct gt_progress_eval *a, const struct gt_progress_ev
 
 static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 {
-	struct gt_progress_eval e = {.have = true, .loss = ev->loss, .acc = ev->acc, .epoch = ev->epoch};
+	struct gt_progress_eval e = {.have = true, .loss = ev->loss, .acc = ev->acc, .step = ev->step, .epoch = ev->epoch};
 	char epoch[64] = "", acc[48] = "", step[GT_UNITS];
 	snprintf(e.split, sizeof e.split, "%s", ev->split ? ev->split : "eval");
 	/* The result of a run is its test split, where there is one. */
@@ -170,8 +170,10 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		if (ev->text)
 			gt_cli_warn(p->cli, ev->text);
 		break;
-	case GT_EV_TRAIN:
 	case GT_EV_END:
+		p->early = ev->text && strcmp(ev->text, "ok") != 0;
+		break;
+	case GT_EV_TRAIN:
 		break;
 	}
 }
@@ -189,7 +191,7 @@ static void result(struct gt_progress *p)
 		if (!isnan(p->eval.acc))
 			n += snprintf(text + n, sizeof text - (size_t)n, "accuracy %.4f  ", p->eval.acc);
 		n += snprintf(text + n, sizeof text - (size_t)n, "loss %.4f", p->eval.loss);
-		if (!isnan(p->best.acc) && p->best.epoch != p->eval.epoch)
+		if (!isnan(p->best.acc) && p->best.step != p->eval.step)
 			n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->best.acc, p->best.epoch + 1);
 	} else {
 		n = snprintf(text, sizeof text, "train loss %.4f", p->loss);
@@ -198,23 +200,31 @@ static void result(struct gt_progress *p)
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));
 }
 
-enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code, struct gt_err *err)
+/* How to go on with a run that ended early. */
+static void tell_resume(struct gt_progress *p)
+{
+	char dir[sizeof p->checkpoint], step[GT_UNITS];
+	if (!p->checkpoint[0]) {
+		gt_cli_note(p->cli, "ended early, at step %s of the run; no checkpoint holds it", gt_units_count(step, p->step));
+		return;
+	}
+	/* <dir>/step-…: the run is its parent. */
+	snprintf(dir, sizeof dir, "%s", p->checkpoint);
+	char *slash = strrchr(dir, '/');
+	if (slash && slash > dir)
+		*slash = '\0';
+	else
+		snprintf(dir, sizeof dir, ".");
+	gt_cli_note(p->cli, "ended early, with the checkpoint %s; 'gtrain resume %s' goes on", p->checkpoint, dir);
+}
+
+enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
 	erase(p);
 	fflush(stderr);
 	if (code == GT_OK && !p->cli->args.json)
 		result(p);
-	if ((int)code > 128 && (int)code <= 128 + 64 && p->checkpoint[0] && err && !p->cli->out_errno) {
-		/* <dir>/step-…: the run is its parent. */
-		char dir[1024];
-		snprintf(dir, sizeof dir, "%s", p->checkpoint);
-		char *slash = strrchr(dir, '/');
-		if (slash && slash > dir)
-			*slash = '\0';
-		else
-			snprintf(dir, sizeof dir, ".");
-		if (!p->cli->args.quiet)
-			gt_cli_note(p->cli, "the checkpoint %s holds it all; go on with: gtrain resume %s", p->checkpoint, dir);
-	}
+	if (p->early && !p->cli->args.quiet && p->cli->out_errno != EPIPE)
+		tell_resume(p);
 	return code;
 }

@@ -10,7 +10,7 @@ struct gt_progress_eval {
 	bool have;
 	char split[16];
 	double loss, acc; /* acc: NAN where there is none */
-	int64_t epoch;
+	int64_t step, epoch;
 };
 
 struct gt_progress {
@@ -22,11 +22,12 @@ struct gt_progress {
 	double loss;        /* of the last step */
 	struct gt_progress_eval eval, best; /* best: highest accuracy (lowest loss without one) of the split of eval */
 	char checkpoint[1024]; /* the last one committed; "": none */
+	bool early;            /* ended before the last step, by a signal or the time limit */
 };
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli);
 void gt_progress_observe(void *user, const struct gt_event *ev); /* a gt_observer; user: struct gt_progress */
 /* Ends the display and, after a success, prints the result on stdout. Returns code. */
-enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code, struct gt_err *err);
+enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code);
 
 #endif

@@ -158,7 +158,9 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	} else {
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
-		snprintf(title, sizeof title, "%s: %s, %s, %s%s", r->name, r->device, r->mode, r->precision, note);
+		/* Without --device none is opened: the plan stands for itself. */
+		const char *device = cli->args.device ? r->device : "";
+		snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
 		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
 		       gt_style(cli->color_out, GT_STYLE_NONE));
 		code = print_layers(cli, r, err);

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-shell, script, gtrain, line = sys.argv[1:5]
+shell, script, gtrain, line = sys.argv[1], os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[3]), sys.argv[4]
 line = line.replace("\\t", "\t")
 
 
@@ -27,6 +27,13 @@ def read_until(fd, pattern, seconds):
     return text
 
 
+def drain(fd):
+    """Waits until the shell has printed what a completion prints: nothing new for a moment."""
+    end = time.monotonic() + 3
+    while time.monotonic() < end and select.select([fd], [], [], 0.15)[0]:
+        os.read(fd, 65536)
+
+
 with tempfile.TemporaryDirectory() as tmp:
     # A gtrain that shows its arguments, and is the real one only where the completion asks it something.
     fake = os.path.join(tmp, "gtrain")
@@ -37,10 +44,10 @@ with tempfile.TemporaryDirectory() as tmp:
     os.makedirs(os.path.join(work, "runs", "one"))
     for name in ("model.cfg", "image.png"):
         open(os.path.join(work, name), "w").close()
-    env = {"PATH": tmp + ":" + os.environ["PATH"], "HOME": tmp, "TERM": "dumb", "LC_ALL": "C.UTF-8", "GTRAIN_LIBDIR": os.environ.get("GTRAIN_LIBDIR", "")}
+    env = {"PATH": tmp + ":" + os.environ["PATH"], "HOME": tmp, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     start = {
         "bash": (["bash", "--noprofile", "--norc", "-i"], "bind 'set enable-bracketed-paste off'; source '%s'" % script),
-        "zsh": (["zsh", "-f", "-i"], "unsetopt zle_bracketed_paste prompt_sp; autoload -Uz compinit; compinit -u -D; source '%s'" % script),
+        "zsh": (["zsh", "-f", "-i"], "unsetopt zle_bracketed_paste prompt_sp; fpath=('%s' $fpath); autoload -Uz compinit; compinit -u -D" % os.path.dirname(script)),
         "fish": (["fish", "--no-config", "-i"], "source '%s'" % script),
     }[shell]
     pid, fd = pty.fork()
@@ -53,7 +60,8 @@ with tempfile.TemporaryDirectory() as tmp:
     time.sleep(0.2)
     for key in line:
         os.write(fd, key.encode())
-        time.sleep(0.4 if key == "\t" else 0.005)
+        if key == "\t":
+            drain(fd)
     os.write(fd, b"\r")
     text = read_until(fd, rb"ARGS:[^\r\n]*\r?\n", 20)
     os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,141 @@
+# fish completion for gtrain. Made by `gtrain completion fish` from the option tables; do not edit.
+
+# The words before the cursor that are neither options nor arguments of options: the command, then operands.
+function __gtrain_words_typed
+	set -l skip 0
+	for word in (commandline -opc)[2..-1]
+		if test $skip = 1
+			set skip 0
+			continue
+		end
+		switch $word
+			case --color -s --set -o --out --device --init --time-limit --nproc --from --world --mode --rank --split --top --steps --dir --url
+				set skip 1
+			case '-*'
+			case '*'
+				echo $word
+		end
+	end
+end
+
+# Is $argv[1] the command, with (if given) $argv[2] operands after it?
+function __gtrain_is
+	set -l typed (__gtrain_words_typed)
+	test "$typed[1]" = "$argv[1]"; or return
+	set -q argv[2]; or return 0
+	test (math (count $typed) - 1) -$argv[2] $argv[3]
+end
+
+# One word a line, from gtrain itself.
+function __gtrain_words
+	set -l program (commandline -opc)[1]
+	$program completion $argv[1] 2>/dev/null
+end
+
+# KEY=VALUE: the keys of the schema, then the values of an enumeration.
+function __gtrain_keys
+	set -l token (commandline -ct | string replace -r '^(--set=|-s)' '')
+	set -l chosen (string split -m 1 = -- $token)
+	for line in (__gtrain_words keys)
+		set -l key (string split \t -- $line)
+		if not string match -q '*=*' -- $token
+			printf '%s=\t%s\n' $key[1] $key[3]
+		else if test "$key[1]" = "$chosen[1]"
+			test "$key[2]" = bool; and set key[2] 'true|false'
+			string match -q '*|*' -- $key[2]; and printf "$key[1]=%s\n" (string split '|' -- $key[2])
+		end
+	end
+end
+
+complete -c gtrain -f
+
+complete -c gtrain -l json -d 'print JSON on standard output, one object a line'
+complete -c gtrain -s q -l quiet -d 'only results, warnings and errors'
+complete -c gtrain -s v -l verbose -d 'say more'
+complete -c gtrain -l color -x -a 'auto always never' -d 'colours: auto, always or never'
+complete -c gtrain -l no-progress -d 'no progress line, no periodic lines'
+complete -c gtrain -s h -l help -d 'print this help'
+complete -c gtrain -l version -d 'print the version'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a run -d 'train the model that a config file describes'
+complete -c gtrain -n '__gtrain_is run' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
+complete -c gtrain -n '__gtrain_is run' -s n -l dry-run -d 'check everything as \'gtrain check\' does, and train nothing'
+complete -c gtrain -n '__gtrain_is run' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run\'s directory, instead of checkpoint.dir'
+complete -c gtrain -n '__gtrain_is run' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is run' -l init -r -F -d 'take the first weights from a safetensors file'
+complete -c gtrain -n '__gtrain_is run' -l time-limit -x -d 'write a checkpoint and end after so long, as 90s, 15m or 1h30m'
+complete -c gtrain -n '__gtrain_is run' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is run eq 0' -k -a '(__fish_complete_suffix .cfg)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a resume -d 'go on with a run from its newest checkpoint'
+complete -c gtrain -n '__gtrain_is resume' -l from -x -a 'latest best' -d 'the checkpoint: latest (the newest one that verifies), best, or the number of a step'
+complete -c gtrain -n '__gtrain_is resume' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
+complete -c gtrain -n '__gtrain_is resume' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is resume' -l time-limit -x -d 'write a checkpoint and end after so long, as 90s, 15m or 1h30m'
+complete -c gtrain -n '__gtrain_is resume' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is resume eq 0' -a '(__fish_complete_directories)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a check -d 'show shapes, parameters, memory, steps and learning rates of a config'
+complete -c gtrain -n '__gtrain_is check' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
+complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for so many ranks'
+complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode: single, dp, ddp, zero or pipe'
+complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a plan -d 'print the step list of a rank'
+complete -c gtrain -n '__gtrain_is plan' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
+complete -c gtrain -n '__gtrain_is plan' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is plan' -l world -x -d 'plan for so many ranks'
+complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'the list of this rank; 0 unless given'
+complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a eval -d 'measure a checkpoint on a split of its data'
+complete -c gtrain -n '__gtrain_is eval' -l split -x -a 'train valid test' -d 'train, valid or test; test unless given'
+complete -c gtrain -n '__gtrain_is eval' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
+complete -c gtrain -n '__gtrain_is eval' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is eval eq 0' -a '(__fish_complete_directories)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a predict -d 'classify images (PNG, JPEG, IDX) with a checkpoint'
+complete -c gtrain -n '__gtrain_is predict' -l top -x -d 'show the N likeliest classes, 1 to 10; 1 unless given'
+complete -c gtrain -n '__gtrain_is predict' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is predict eq 0' -a '(__fish_complete_directories)'
+complete -c gtrain -n '__gtrain_is predict ge 1' -F
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a inspect -d 'show what a checkpoint holds, and verify it'
+complete -c gtrain -n '__gtrain_is inspect' -l verify -d 'recompute every digest'
+complete -c gtrain -n '__gtrain_is inspect eq 0' -a '(__fish_complete_directories)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a export -d 'write a checkpoint\'s weights as one safetensors file'
+complete -c gtrain -n '__gtrain_is export' -s o -l out -r -F -d 'the file to write'
+complete -c gtrain -n '__gtrain_is export eq 0' -a '(__fish_complete_directories)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a bench -d 'time the training step, kernel by kernel'
+complete -c gtrain -n '__gtrain_is bench' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
+complete -c gtrain -n '__gtrain_is bench' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is bench' -l steps -x -d 'time N training steps; 100 unless given'
+complete -c gtrain -n '__gtrain_is bench eq 0' -k -a '(__fish_complete_suffix .cfg)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a fetch -d 'download a dataset and check its digests'
+complete -c gtrain -n '__gtrain_is fetch' -l dir -x -a '(__fish_complete_directories)' -d 'where to put it; the user\'s cache unless given'
+complete -c gtrain -n '__gtrain_is fetch' -l url -x -d 'fetch from here instead of the known mirrors'
+complete -c gtrain -n '__gtrain_is fetch eq 0' -a '(__gtrain_words datasets)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a devices -d 'list the devices that this machine can train on'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a completion -d 'print the completion script of a shell'
+complete -c gtrain -n '__gtrain_is completion eq 0' -a 'bash zsh fish'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a help -d 'explain gtrain or a command'
+complete -c gtrain -n '__gtrain_is help eq 0' -a run
+complete -c gtrain -n '__gtrain_is help eq 0' -a resume
+complete -c gtrain -n '__gtrain_is help eq 0' -a check
+complete -c gtrain -n '__gtrain_is help eq 0' -a plan
+complete -c gtrain -n '__gtrain_is help eq 0' -a eval
+complete -c gtrain -n '__gtrain_is help eq 0' -a predict
+complete -c gtrain -n '__gtrain_is help eq 0' -a inspect
+complete -c gtrain -n '__gtrain_is help eq 0' -a export
+complete -c gtrain -n '__gtrain_is help eq 0' -a bench
+complete -c gtrain -n '__gtrain_is help eq 0' -a fetch
+complete -c gtrain -n '__gtrain_is help eq 0' -a devices
+complete -c gtrain -n '__gtrain_is help eq 0' -a completion
+complete -c gtrain -n '__gtrain_is help eq 0' -a help

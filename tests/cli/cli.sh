@@ -1,0 +1,49 @@
+# Shared by the tests of the command line; sourced. $GTRAIN is the binary, $GTRAIN_SRC the source tree (tests/run sets both).
+# shellcheck shell=bash
+set -u
+src=${GTRAIN_SRC:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+gtrain=${GTRAIN:-$src/build/bin/gtrain}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+unset NO_COLOR
+export TERM=xterm-256color LC_ALL=C.UTF-8
+
+pass() { echo "ok $1"; }
+fail() { echo "not ok $1: $2"; }
+skip() { echo "skip $1: $2"; }
+
+# run ARGS...: leaves the exit status in $rc and the output in $tmp/out and $tmp/err.
+run() {
+	"$gtrain" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	rc=$?
+}
+
+# gives NAME STATUS WHERE TEXT ARGS...: gtrain ARGS ends with STATUS, and TEXT stands in WHERE (out or err).
+gives() {
+	local name=$1 status=$2 where=$3 text=$4
+	shift 4
+	run "$@"
+	if [ "$rc" != "$status" ]; then
+		fail "$name" "gtrain $* ended with $rc, not $status: $(head -n 1 "$tmp/err")"
+	elif ! grep -qF -- "$text" "$tmp/$where"; then
+		fail "$name" "no '$text' in std$where of gtrain $*: $(head -n 3 "$tmp/$where")"
+	else
+		pass "$name"
+	fi
+}
+
+# the names of the commands, from the help
+commands() { "$gtrain" -h | sed -n '/^commands/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
+
+# A config that trains in a moment, without files: $tmp/tiny.cfg
+tiny_config() {
+	cat >"$tmp/tiny.cfg" <<'CFG'
+schema = 1;
+name = "tiny";
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 256; samples_test = 64; };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; };
+checkpoint = { dir = "unused"; };
+log = { every_steps = 1; };
+CFG
+}

@@ -1,0 +1,49 @@
+#!/bin/bash
+# gtrain(1) against the option tables: the same synopses, commands, options and exit codes, both ways.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+page=$src/man/gtrain.1
+if ! command -v mandoc >/dev/null; then
+	skip manual 'mandoc is not installed'
+	exit 0
+fi
+text=$tmp/page
+mandoc -T ascii -O width=1000 "$page" | sed 's/.\x08//g' >"$text"
+
+# same NAME A B: two files with the same lines
+same() {
+	if why=$(diff "$2" "$3"); then pass "$1"; else fail "$1" "$(tr '\n' ';' <<<"$why")"; fi
+}
+
+if why=$(mandoc -T lint -W warning "$page" 2>&1); then pass lint; else fail lint "$(head -n 1 <<<"$why")"; fi
+
+for c in $(commands); do
+	"$gtrain" "$c" -h >"$tmp/help"
+	sed -n '/^usage: /,/^$/p' "$tmp/help" | sed 's/^usage: //' | tr -s ' \n' ' ' | sed 's/ $//' >"$tmp/a"
+	echo >>"$tmp/a"
+	sed -n "/^SYNOPSIS/,/^DESCRIPTION/s/^ *\(gtrain $c\( .*\)\{0,1\}\)\$/\1/p" "$text" >"$tmp/b"
+	same "synopsis_$c" "$tmp/a" "$tmp/b"
+	# "-s, --set KEY=VALUE" of the options section, and of the page's subsection.
+	sed -n '/^options$/,/^$/s/^ *\(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\( .*\)\{0,1\}$/\1/p' "$tmp/help" >"$tmp/a"
+	sed -n "/^   gtrain $c\$/,/^   [a-zO]\|^[A-Z]/s/^     \(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\(  .*\)\{0,1\}\$/\1/p" "$text" >"$tmp/b"
+	same "options_$c" "$tmp/a" "$tmp/b"
+done
+sed -n '/^options of every command$/,/^$/s/^ *\(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\( .*\)\{0,1\}$/\1/p' <("$gtrain" -h) >"$tmp/a"
+sed -n '/^   Options of every command$/,/^   gtrain run/s/^     \(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\(  .*\)\{0,1\}$/\1/p' "$text" >"$tmp/b"
+same options_global "$tmp/a" "$tmp/b"
+commands >"$tmp/a"
+sed -n 's/^   gtrain \([a-z]*\)$/\1/p' "$text" >"$tmp/b"
+same commands "$tmp/a" "$tmp/b"
+grep -o 'X(GT_[A-Z]*, [0-9]*' "$src/engine/base/err.h" | sed 's/.*, //' >"$tmp/a"
+sed -n '/^EXIT STATUS/,/^EXAMPLES/s/^     \([0-9]\{1,\}\) .*/\1/p' "$text" >"$tmp/b"
+same exit_codes "$tmp/a" "$tmp/b"
+"$gtrain" fetch nothing-like-it 2>&1 | sed -n 's/.*known are //p' | tr -d ' ' | tr ',' '\n' >"$tmp/a"
+sed -n '/^   gtrain fetch/,/^   gtrain devices/p' "$text" | tr ' ,.' '\n' | grep -x -E "$(paste -sd '|' "$tmp/a")" >"$tmp/b"
+same datasets "$tmp/a" "$tmp/b"
+for s in bash zsh fish; do
+	grep -q "$s" <(sed -n '/^   gtrain completion/,/^   gtrain help/p' "$text") || fail "shell_$s" 'not in the manual'
+done
+
+# A table that came out empty would agree with an empty page.
+n=$(for c in $(commands); do "$gtrain" "$c" -h | sed -n '/^options$/,/^$/p'; done | grep -c -- ' --')
+if [ "$n" -ge 25 ]; then pass counted; else fail counted "only $n options found"; fi

@@ -11,14 +11,14 @@
 /* Path of a file; good until the next call. */
 static inline const char *at(const char *name)
 {
-	static char path_buf[512];
+	static char path_buf[1024];
 	snprintf(path_buf, sizeof path_buf, "%s/%s", test_tmpdir(), name);
 	return path_buf;
 }
 
 static inline void put(const char *name, const void *data, size_t size, bool gz)
 {
-	char path[600];
+	char path[1024];
 	snprintf(path, sizeof path, "%s", at(name));
 	for (char *s = path + strlen(test_tmpdir()) + 1; (s = strchr(s, '/')); s++) {
 		*s = '\0';

@@ -22,4 +22,16 @@ TEST(plugin_name_cannot_be_a_path)
 	}
 }
 
+/* fetch.so is built wherever the tests are: finds it from build/tests/unit/ */
+TEST(plugin_opens_and_misses_symbol)
+{
+	void *p, *q;
+	struct gt_err e = {0};
+	CHECK_OK(gt_plugin_open("fetch", "gt_fetch_plugin", &p, &e), e);
+	CHECK_OK(gt_plugin_open("fetch", "gt_fetch_plugin", &q, &e), e);
+	CHECK(p && p == q);
+	CHECK(gt_plugin_open("fetch", "gt_not_there", &q, &e) == GT_EINTERNAL);
+	CHECK_MSG(strstr(e.msg, "gt_not_there"), "%s", e.msg);
+}
+
 RUN_TESTS()

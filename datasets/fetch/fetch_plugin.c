@@ -1,0 +1,212 @@
+/* lib/gtrain/fetch.so: brings a known data set from its mirrors. A plugin, so that libcurl does not cost every start of gtrain. */
+#include "fetch/fetch_parts.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRIES = 4, PROGRESS = 1 << 20 }; /* a try that brought a mebibyte does not count: a bad line may cut a long file often */
+
+struct fetch {
+	const struct gt_known_dataset *row;
+	const char *dir, *base_url;
+	void (*progress)(void *user, const char *file, uint64_t done, uint64_t total);
+	void *user;
+	int dirfd; /* locked: one fetch a folder at a time */
+};
+
+static enum gt_code make_dirs(const char *dir, struct gt_err *err)
+{
+	char path[GT_FETCH_PATH];
+	if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path || !*dir)
+		return gt_fail(err, GT_ECANTCREAT, "\"%.100s\": no usable folder name", dir);
+	for (char *s = path + 1; *s; s++) {
+		if (*s != '/')
+			continue;
+		*s = '\0';
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", path, strerror(errno));
+		*s = '/';
+	}
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", path, strerror(errno));
+	return GT_OK;
+}
+
+/* The lock is on the folder itself: nothing to leave behind, and it goes with the process. */
+static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
+{
+	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->dirfd < 0)
+		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", f->dir, strerror(errno));
+	if (flock(f->dirfd, LOCK_EX | LOCK_NB)) {
+		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain is fetching into it", f->dir)
+		                                       : gt_fail(err, GT_EIO, "%.500s: %s", f->dir, strerror(errno));
+		close(f->dirfd);
+		return rc;
+	}
+	return GT_OK;
+}
+
+/* Whether dir/name is there and right. */
+static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t size, const char *md5, const char *sha256, bool *good,
+                             struct gt_err *err)
+{
+	struct stat st;
+	*good = false;
+	if (fstatat(f->dirfd, name, &st, 0) || !S_ISREG(st.st_mode)) /* before open: a FIFO would block */
+		return GT_OK;
+	int fd = openat(f->dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return GT_OK;
+	enum gt_code rc = GT_OK;
+	if (md5 || sha256)
+		rc = gt_digest_file(fd, name, size, md5, sha256, good, err);
+	else
+		*good = (uint64_t)st.st_size == size;
+	close(fd);
+	return rc;
+}
+
+static void wait_ms(long ms)
+{
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+/* One mirror until the file is whole and right, or it is plain that it will not be. */
+static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_file *file, const char *base, int fd, const char *part, bool *stop,
+                                struct gt_err *err)
+{
+	char url[2048];
+	size_t n = strlen(base);
+	uint64_t last = 0;
+	*stop = false;
+	if ((size_t)snprintf(url, sizeof url, "%s%s%s", base, n && base[n - 1] == '/' ? "" : "/", file->name) >= sizeof url)
+		return gt_fail(err, GT_EUSAGE, "%.200s...: the URL is too long", base);
+	for (int k = 0; k < TRIES; k++) {
+		struct stat st;
+		if (fstat(fd, &st))
+			return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
+		uint64_t have = (uint64_t)st.st_size;
+		if (have > file->size && !ftruncate(fd, 0)) /* not from this file */
+			have = 0;
+		if (have >= last + PROGRESS) {
+			last = have;
+			k = 0;
+		}
+		struct gt_transfer t = {url, part, file->name, fd, have, file->size, f->progress, f->user};
+		enum gt_transfer_end end = have == file->size ? GT_TRANSFER_DONE : gt_transfer(&t, err);
+		if (end == GT_TRANSFER_NEVER)
+			return err->code;
+		if (end == GT_TRANSFER_AGAIN) {
+			if (k + 1 < TRIES)
+				wait_ms(200 << k);
+			continue;
+		}
+		bool good;
+		enum gt_code rc = gt_digest_file(fd, part, file->size, file->md5, file->sha256, &good, err);
+		*stop = rc != GT_OK;
+		if (rc != GT_OK || good)
+			return rc;
+		gt_fail(err, GT_EDATA, "%s: the digest is not that of the published %s; nothing was kept", url, file->name);
+		if (ftruncate(fd, 0) || !have) /* a part from somewhere else may be to blame: once more, from the beginning */
+			return GT_EDATA;
+	}
+	return err->code;
+}
+
+static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part, const char *name, struct gt_err *err)
+{
+	char final[GT_FETCH_PATH + 300];
+	snprintf(final, sizeof final, "%s/%s", f->dir, name);
+	if (fsync(fd))
+		return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
+	if (rename(part, final))
+		return gt_fail(err, GT_ECANTCREAT, "%s: %s", final, strerror(errno));
+	fsync(f->dirfd); /* a folder that cannot be synced still has the file, and every digest is checked again */
+	return GT_OK;
+}
+
+static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)
+{
+	bool good, stop = false;
+	GT_TRY(is_there(f, file->name, file->size, file->md5, file->sha256, &good, err));
+	if (good) {
+		if (f->progress)
+			f->progress(f->user, file->name, file->size, file->size);
+		return GT_OK;
+	}
+	char part[GT_FETCH_PATH + 300];
+	snprintf(part, sizeof part, "%s/%s.part", f->dir, file->name);
+	int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+	if (fd < 0)
+		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
+	const char *one[] = {f->base_url, NULL}, *const *mirrors = f->base_url ? one : f->row->mirrors;
+	enum gt_code rc = GT_EINTERNAL;
+	for (int i = 0; mirrors[i]; i++) {
+		rc = from_mirror(f, file, mirrors[i], fd, part, &stop, err);
+		if (rc == GT_OK || stop)
+			break;
+	}
+	if (rc == GT_OK)
+		rc = put_in_place(f, fd, part, file->name, err);
+	struct stat st;
+	if (rc != GT_OK && !fstat(fd, &st) && !st.st_size)
+		unlink(part);
+	close(fd);
+	return rc;
+}
+
+static enum gt_code fetch_archive(const struct fetch *f, struct gt_err *err)
+{
+	const struct gt_known_file *file = &f->row->file[0];
+	const struct gt_known_member *m = f->row->member;
+	char path[GT_FETCH_PATH + 300];
+	int n = 0;
+	bool all = true;
+	for (; n < 8 && m[n].path; n++) {
+		bool good = false;
+		if (all)
+			GT_TRY(is_there(f, m[n].name, m[n].size, NULL, m[n].sha256, &good, err));
+		all &= good;
+	}
+	if (all)
+		return GT_OK;
+	GT_TRY(fetch_file(f, file, err));
+	snprintf(path, sizeof path, "%s/%s", f->dir, file->name);
+	GT_TRY(gt_untar(path, f->dir, m, n, err));
+	unlink(path);
+	fsync(f->dirfd);
+	return GT_OK;
+}
+
+static enum gt_code fetch(const struct gt_known_dataset *row, const char *dir, const char *base_url,
+                          void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
+{
+	struct fetch f = {row, dir, base_url, progress, user, -1};
+	struct gt_err tries = {0}; /* a try that failed before one that did not is nobody's business */
+	if (base_url && strncmp(base_url, "http://", 7) && strncmp(base_url, "https://", 8))
+		return gt_fail(err, GT_EUSAGE, "%.200s: a URL that begins with http:// or https:// is needed", base_url);
+	GT_TRY(make_dirs(dir, err));
+	GT_TRY(lock_dir(&f, err));
+	enum gt_code rc = curl_global_init(CURL_GLOBAL_DEFAULT) ? gt_fail(err, GT_EFAIL, "libcurl cannot start") : GT_OK;
+	bool archive = row->member[0].path;
+	for (int i = 0; rc == GT_OK && i < (archive ? 1 : 4) && row->file[i].name; i++) {
+		rc = archive ? fetch_archive(&f, &tries) : fetch_file(&f, &row->file[i], &tries);
+		if (rc != GT_OK && err)
+			*err = tries;
+	}
+	close(f.dirfd);
+	return rc;
+}
+
+__attribute__((visibility("default"))) extern const struct gt_fetch_plugin gt_fetch_plugin;
+const struct gt_fetch_plugin gt_fetch_plugin = {GT_FETCH_ABI, fetch};

@@ -1,0 +1,170 @@
+#include "fetch/fetch_parts.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+struct state {
+	const struct gt_transfer *t;
+	CURL *curl;
+	uint64_t at;          /* where the next byte goes */
+	uint64_t range_start; /* of the reply's Content-Range; UINT64_MAX: none */
+	bool placed;          /* `at` is settled by the reply's status */
+	int disk_errno;
+	bool too_long, wrong_range;
+};
+
+static long status_of(struct state *s)
+{
+	long code = 0;
+	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &code);
+	return code;
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *user)
+{
+	struct state *s = user;
+	size_t len = size * n;
+	static const char key[] = "content-range: bytes ";
+	if (len >= 5 && !strncmp(line, "HTTP/", 5)) /* a new reply, after a redirection */
+		s->range_start = UINT64_MAX;
+	if (len > sizeof key && !strncasecmp(line, key, sizeof key - 1)) {
+		char digits[24] = "";
+		size_t k = 0;
+		for (const char *p = line + sizeof key - 1; p < line + len && *p >= '0' && *p <= '9' && k < 20; p++)
+			digits[k++] = *p;
+		if (k)
+			s->range_start = strtoull(digits, NULL, 10);
+	}
+	return len;
+}
+
+/* A body of 200 is the whole file, one of 206 its rest; other bodies are error pages. */
+static size_t on_body(char *data, size_t size, size_t n, void *user)
+{
+	struct state *s = user;
+	const struct gt_transfer *t = s->t;
+	size_t len = size * n;
+	long status = status_of(s);
+	if (status != 200 && status != 206)
+		return len;
+	if (!s->placed) {
+		s->at = status == 206 ? t->have : 0;
+		if (status == 206 && s->range_start != t->have) {
+			s->wrong_range = true;
+			return 0;
+		}
+		if (ftruncate(t->fd, (off_t)s->at)) {
+			s->disk_errno = errno;
+			return 0;
+		}
+		s->placed = true;
+	}
+	if (len > t->size - s->at) {
+		s->too_long = true;
+		return 0;
+	}
+	for (size_t done = 0; done < len;) {
+		ssize_t w = pwrite(t->fd, data + done, len - done, (off_t)(s->at + done));
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0) {
+			s->disk_errno = errno;
+			return 0;
+		}
+		done += (size_t)w;
+	}
+	s->at += len;
+	if (t->progress)
+		t->progress(t->user, t->name, s->at, t->size);
+	return len;
+}
+
+static enum gt_transfer_end refused(const struct gt_transfer *t, long status, struct gt_err *err)
+{
+	bool gone = status == 404 || status == 410 || status == 403;
+	gt_fail(err, gone ? GT_ENOINPUT : GT_EIO, "%s: the server says %ld%s", t->url, status, status == 404 ? " (not found)" : "");
+	return status >= 500 || status == 429 || status == 408 ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
+}
+
+/* What has come is of no use. A part that cannot be emptied is found wrong by its digest the next time. */
+static enum gt_transfer_end give_up(const struct gt_transfer *t)
+{
+	(void)!ftruncate(t->fd, 0);
+	return GT_TRANSFER_NEVER;
+}
+
+static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *detail, struct gt_err *err)
+{
+	const struct gt_transfer *t = s->t;
+	long status = status_of(s);
+	if (s->disk_errno) {
+		gt_fail(err, GT_EIO, "%s: %s", t->path, strerror(s->disk_errno));
+		return GT_TRANSFER_NEVER;
+	}
+	if (s->too_long) {
+		gt_fail(err, GT_EDATA, "%s: is longer than the %llu bytes that %s has", t->url, (unsigned long long)t->size, t->name);
+		return give_up(t);
+	}
+	if (s->wrong_range || status == 416) { /* the part is not what the server has: from the beginning */
+		gt_fail(err, GT_EIO, "%s: the server does not go on at byte %llu", t->url, (unsigned long long)t->have);
+		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
+	}
+	if (rc == CURLE_OK && status != 200 && status != 206)
+		return refused(t, status, err);
+	if (rc != CURLE_OK && rc != CURLE_PARTIAL_FILE && !s->placed) {
+		gt_fail(err, GT_EIO, "%s: %s", t->url, *detail ? detail : curl_easy_strerror(rc));
+		bool never = rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_PEER_FAILED_VERIFICATION ||
+		             rc == CURLE_TOO_MANY_REDIRECTS || rc == CURLE_OUT_OF_MEMORY;
+		return never ? GT_TRANSFER_NEVER : GT_TRANSFER_AGAIN;
+	}
+	curl_off_t length = -1;
+	curl_easy_getinfo(s->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	if (rc == CURLE_OK && s->at < t->size && length >= 0) {
+		gt_fail(err, GT_EDATA, "%s: has %llu bytes, the published %s has %llu", t->url, (unsigned long long)s->at, t->name,
+		        (unsigned long long)t->size);
+		return give_up(t);
+	}
+	if (rc != CURLE_OK || s->at < t->size) {
+		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu of %llu bytes; they are kept, fetch again to go on", t->url,
+		        (unsigned long long)s->at, (unsigned long long)t->size);
+		return GT_TRANSFER_AGAIN;
+	}
+	return GT_TRANSFER_DONE;
+}
+
+enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err)
+{
+	char detail[CURL_ERROR_SIZE] = "", range[32];
+	CURL *c = curl_easy_init();
+	struct state s = {.t = t, .curl = c, .at = t->have, .range_start = UINT64_MAX};
+	if (!c) {
+		gt_fail(err, GT_EFAIL, "libcurl: out of memory");
+		return GT_TRANSFER_NEVER;
+	}
+	curl_easy_setopt(c, CURLOPT_URL, t->url);
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(c, CURLOPT_MAXREDIRS, 5L);
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "gtrain");
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 20L);
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L); /* below 100 bytes a second for 30 s: stuck */
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, detail);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, &s);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, &s);
+	if (t->have) { /* not CURLOPT_RESUME_FROM: that fails where a server answers with the whole file */
+		snprintf(range, sizeof range, "%llu-", (unsigned long long)t->have);
+		curl_easy_setopt(c, CURLOPT_RANGE, range);
+	}
+	enum gt_transfer_end end = judge(&s, curl_easy_perform(c), detail, err);
+	curl_easy_cleanup(c);
+	return end;
+}

@@ -1,0 +1,40 @@
+/* gtrain fetch: the table of data sets is in the program, the downloader in a plugin that only this command opens. */
+#include "base/plugin.h"
+#include "gtrain.h"
+#include "dataset.h"
+#include "known.h"
+#include <limits.h>
+#include <string.h>
+
+const char *gt_fetch_name(int i)
+{
+	for (const struct gt_known_dataset *k = gt_known_datasets; k->name && i >= 0; k++, i--)
+		if (!i)
+			return k->name;
+	return NULL;
+}
+
+enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
+                      void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
+{
+	const struct gt_known_dataset *row = gt_known_find(dataset);
+	char cache[PATH_MAX];
+	void *symbol;
+	if (!row && !strcmp(dataset, "synthetic"))
+		return gt_fail(err, GT_EUSAGE, "synthetic data is made from the seed: there is nothing to fetch");
+	if (!row) {
+		char names[256] = "";
+		for (int i = 0; gt_fetch_name(i) && strlen(names) < sizeof names - 64; i++)
+			strcat(strcat(names, i ? ", " : ""), gt_fetch_name(i));
+		return gt_fail(err, GT_EUSAGE, "no data set \"%.64s\" to fetch; there are %s", dataset, names);
+	}
+	if (!dir) {
+		GT_TRY(gt_dataset_cache(row->name, cache, sizeof cache, err));
+		dir = cache;
+	}
+	GT_TRY(gt_plugin_open("fetch", GT_FETCH_SYMBOL, &symbol, err));
+	const struct gt_fetch_plugin *plugin = symbol;
+	if (plugin->abi != GT_FETCH_ABI)
+		return gt_fail(err, GT_EUNAVAILABLE, "the fetch plugin is of another version (%u, not %u)", plugin->abi, GT_FETCH_ABI);
+	return plugin->fetch(row, dir, base_url, progress, user, err);
+}

@@ -9,14 +9,14 @@
 
 #define GT_FETCH_PATH 4096
 
-/* ---- digest.c --------------------------------------------------------------------------------------------------------------- */
-struct gt_digest; /* MD5 and SHA-256 at once, or only those that are asked for */
-enum gt_code gt_digest_open(const char *md5, const char *sha256, struct gt_digest **out, struct gt_err *err);
-void gt_digest_add(struct gt_digest *d, const void *data, size_t n);
-bool gt_digest_close(struct gt_digest *d); /* true: every digest asked for is the one expected. NULL: false */
+/* ---- published.c ------------------------------------------------------------------------------------------------------------ */
+struct gt_published; /* MD5 and SHA-256 at once, or only those that are asked for */
+enum gt_code gt_published_open(const char *md5, const char *sha256, struct gt_published **out, struct gt_err *err);
+void gt_published_add(struct gt_published *d, const void *data, size_t n);
+bool gt_published_close(struct gt_published *d); /* true: every digest asked for is the one expected. NULL: false */
 
 /* Whether the first `size` bytes are all of fd and have the digests; GT_OK with *good, or why it could not be read. */
-enum gt_code gt_digest_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good, struct gt_err *err);
+enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good, struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */
 struct gt_transfer {

@@ -67,7 +67,7 @@ static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t s
 		return GT_OK;
 	enum gt_code rc = GT_OK;
 	if (md5 || sha256)
-		rc = gt_digest_file(fd, name, size, md5, sha256, good, err);
+		rc = gt_published_file(fd, name, size, md5, sha256, good, err);
 	else
 		*good = (uint64_t)st.st_size == size;
 	close(fd);
@@ -112,7 +112,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 			continue;
 		}
 		bool good;
-		enum gt_code rc = gt_digest_file(fd, part, file->size, file->md5, file->sha256, &good, err);
+		enum gt_code rc = gt_published_file(fd, part, file->size, file->md5, file->sha256, &good, err);
 		*stop = rc != GT_OK;
 		if (rc != GT_OK || good)
 			return rc;

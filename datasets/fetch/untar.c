@@ -94,7 +94,7 @@ static enum gt_code write_all(int fd, const char *path, const unsigned char *p, 
 }
 
 /* Passes on the data of one member: to fd and digest, or to nowhere (fd < 0). */
-static enum gt_code body(struct stream *s, uint64_t size, int fd, const char *path, struct gt_digest *d, struct gt_err *err)
+static enum gt_code body(struct stream *s, uint64_t size, int fd, const char *path, struct gt_published *d, struct gt_err *err)
 {
 	for (uint64_t left = (size + BLOCK - 1) / BLOCK * BLOCK, data = size; left;) {
 		size_t want = left < CHUNK ? (size_t)left : CHUNK, got, useful = data < want ? (size_t)data : want;
@@ -102,7 +102,7 @@ static enum gt_code body(struct stream *s, uint64_t size, int fd, const char *pa
 		if (!got)
 			return gt_fail(err, GT_EDATA, "%s: truncated inside a member", s->path);
 		if (d)
-			gt_digest_add(d, s->out, useful);
+			gt_published_add(d, s->out, useful);
 		if (fd >= 0)
 			GT_TRY(write_all(fd, path, s->out, useful, err));
 		left -= want;
@@ -114,16 +114,16 @@ static enum gt_code body(struct stream *s, uint64_t size, int fd, const char *pa
 static enum gt_code take(struct stream *s, const char *dir, const struct gt_known_member *m, struct gt_err *err)
 {
 	char part[GT_FETCH_PATH + 300], final[GT_FETCH_PATH + 300];
-	struct gt_digest *d = NULL;
+	struct gt_published *d = NULL;
 	snprintf(part, sizeof part, "%s/%s.part", dir, m->name);
 	snprintf(final, sizeof final, "%s/%s", dir, m->name);
 	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
-	enum gt_code rc = m->sha256 ? gt_digest_open(NULL, m->sha256, &d, err) : GT_OK;
+	enum gt_code rc = m->sha256 ? gt_published_open(NULL, m->sha256, &d, err) : GT_OK;
 	if (rc == GT_OK)
 		rc = body(s, m->size, fd, part, d, err);
-	bool good = d ? gt_digest_close(d) : !m->sha256;
+	bool good = d ? gt_published_close(d) : !m->sha256;
 	if (rc == GT_OK && !good)
 		rc = gt_fail(err, GT_EDATA, "%s: %s has another SHA-256 than the published one", s->path, m->path);
 	if (rc == GT_OK && fsync(fd))

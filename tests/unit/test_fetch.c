@@ -41,7 +41,7 @@ static void send_all(int fd, const void *data, size_t n)
 
 static void reply(int fd, const char *status, const char *more, uint64_t length, const uint8_t *body, size_t n)
 {
-	char head[512];
+	char head[1024];
 	int k = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %llu\r\nConnection: close\r\n%s\r\n", status, (unsigned long long)length, more);
 	if (length == UINT64_MAX)
 		k = snprintf(head, sizeof head, "HTTP/1.0 %s\r\n%s\r\n", status, more);
@@ -52,7 +52,7 @@ static void reply(int fd, const char *status, const char *more, uint64_t length,
 
 static void serve(int fd, const char *request)
 {
-	char path[256] = "", more[256] = "";
+	char path[256] = "", more[512] = "";
 	const char *range = strcasestr(request, "\nRange: bytes=");
 	enum mode mode = server.mode;
 	server.requests++;
@@ -166,7 +166,10 @@ static void start(enum mode mode)
 		setenv("no_proxy", "*", 1);
 		CHECK_OK(gt_plugin_open("fetch", GT_FETCH_SYMBOL, &symbol, &e), e);
 		plugin = symbol;
-		CHECK(plugin && plugin->abi == GT_FETCH_ABI);
+		if (!plugin || plugin->abi != GT_FETCH_ABI) {
+			test_fail(__FILE__, __LINE__, "no usable fetch plugin");
+			exit(1);
+		}
 		for (int i = 0; i < NA + 10; i++)
 			a[i] = (uint8_t)(i * 7 + i / 256 * 31);
 		for (int i = 0; i < NB; i++)

@@ -7,15 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct gt_digest {
+struct gt_published {
 	EVP_MD_CTX *ctx[2];
 	const char *want[2];
 };
 
-enum gt_code gt_digest_open(const char *md5, const char *sha256, struct gt_digest **out, struct gt_err *err)
+enum gt_code gt_published_open(const char *md5, const char *sha256, struct gt_published **out, struct gt_err *err)
 {
 	const EVP_MD *const kinds[2] = {EVP_md5(), EVP_sha256()};
-	struct gt_digest *d = calloc(1, sizeof *d);
+	struct gt_published *d = calloc(1, sizeof *d);
 	*out = NULL;
 	if (!d)
 		return gt_fail(err, GT_EFAIL, "out of memory");
@@ -35,21 +35,21 @@ enum gt_code gt_digest_open(const char *md5, const char *sha256, struct gt_diges
 		d->ctx[i] = NULL;
 	}
 	if (!n || (sha256 && !d->ctx[1])) {
-		gt_digest_close(d);
+		gt_published_close(d);
 		return gt_fail(err, GT_EFAIL, "libcrypto has no %s", sha256 ? "SHA-256" : "MD5");
 	}
 	*out = d;
 	return GT_OK;
 }
 
-void gt_digest_add(struct gt_digest *d, const void *data, size_t n)
+void gt_published_add(struct gt_published *d, const void *data, size_t n)
 {
 	for (int i = 0; i < 2; i++)
 		if (d->ctx[i])
 			EVP_DigestUpdate(d->ctx[i], data, n);
 }
 
-bool gt_digest_close(struct gt_digest *d)
+bool gt_published_close(struct gt_published *d)
 {
 	if (!d)
 		return false;
@@ -71,7 +71,7 @@ bool gt_digest_close(struct gt_digest *d)
 	return good;
 }
 
-enum gt_code gt_digest_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good, struct gt_err *err)
+enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good, struct gt_err *err)
 {
 	enum { CHUNK = 256 * 1024 };
 	struct stat st;
@@ -80,11 +80,11 @@ enum gt_code gt_digest_file(int fd, const char *path, uint64_t size, const char 
 		return gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size)
 		return GT_OK;
-	struct gt_digest *d;
+	struct gt_published *d;
 	unsigned char *buf = malloc(CHUNK);
 	if (!buf)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	enum gt_code rc = gt_digest_open(md5, sha256, &d, err);
+	enum gt_code rc = gt_published_open(md5, sha256, &d, err);
 	uint64_t at = 0;
 	while (rc == GT_OK && at < size) {
 		ssize_t n = pread(fd, buf, CHUNK, (off_t)at);
@@ -94,10 +94,10 @@ enum gt_code gt_digest_file(int fd, const char *path, uint64_t size, const char 
 			rc = gt_fail(err, GT_EIO, "%s: %s", path, n ? strerror(errno) : "became shorter while it was read");
 			break;
 		}
-		gt_digest_add(d, buf, (size_t)n);
+		gt_published_add(d, buf, (size_t)n);
 		at += (uint64_t)n;
 	}
-	*good = gt_digest_close(d) && rc == GT_OK;
+	*good = gt_published_close(d) && rc == GT_OK;
 	free(buf);
 	return rc;
 }

@@ -1,0 +1,207 @@
+/* Pooling, f32 and bf16, NHWC. A window is a range of rows and a range of columns; the ranges of every output row and column are
+ * worked out at prepare time, so that plain and adaptive pooling are one loop. Forward calls share out rows of the output,
+ * gradients whole images: where windows overlap, an image's sums are added in one fixed order, in f32. */
+#include "cpu/loops.h"
+#include "ew.h"
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRAIN 32768 /* elements of the input that are worth a thread */
+
+struct range {
+	int32_t begin, end; /* clipped to the input */
+	int32_t size;       /* what avgpool divides by, in this direction */
+};
+
+struct pool {
+	struct gt_kernel head;
+	int64_t n, c, h, w, oh, ow;
+	bool bf16, max;
+	struct range *rows, *cols; /* oh, ow; one block */
+};
+
+struct job {
+	const struct pool *k;
+	const void *x; /* input, or dy */
+	void *y;       /* output, or dx */
+	int32_t *idx;
+	float *scratch;
+};
+
+#define S float
+#define LD(x) (x)
+#define ST(x) (x)
+#define N(name) name##_f32
+#include "cpu/pool.inc"
+#undef S
+#undef LD
+#undef ST
+#undef N
+#define S uint16_t
+#define LD(x) gt_bf16_to_f32(x)
+#define ST(x) gt_bf16_from_f32(x)
+#define N(name) name##_bf16
+#include "cpu/pool.inc"
+#undef S
+#undef LD
+#undef ST
+#undef N
+
+GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict to, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		to[i] = gt_bf16_from_f32(from[i]);
+}
+
+/* Rows [begin, end) of the n * oh rows of the output. */
+static void forward(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct job *j = ctx;
+	const struct pool *k = j->k;
+	int64_t es = k->bf16 ? 2 : 4, c = k->c;
+	int w = (int)k->w;
+	for (int64_t r = begin; r < end; r++) {
+		const void *x = (const char *)j->x + r / k->oh * k->h * k->w * c * es;
+		struct range v = k->rows[r % k->oh];
+		for (int64_t o = 0; o < k->ow; o++) {
+			struct range u = k->cols[o];
+			int64_t at = (r * k->ow + o) * c;
+			void *y = (char *)j->y + at * es;
+			float div = (float)v.size * (float)u.size;
+			if (k->max && k->bf16)
+				max_taps_bf16(x, c, y, j->idx + at, v.begin, v.end, u.begin, u.end, w);
+			else if (k->max)
+				max_taps_f32(x, c, y, j->idx + at, v.begin, v.end, u.begin, u.end, w);
+			else if (k->bf16)
+				avg_taps_bf16(x, c, y, v.begin, v.end, u.begin, u.end, w, div);
+			else
+				avg_taps_f32(x, c, y, v.begin, v.end, u.begin, u.end, w, div);
+		}
+	}
+}
+
+/* Images [begin, end). bf16 adds up in an f32 image of the thread's own. */
+static void backward(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct job *j = ctx;
+	const struct pool *k = j->k;
+	int64_t es = k->bf16 ? 2 : 4, c = k->c, size = k->h * k->w * c, pixels = k->oh * k->ow;
+	int w = (int)k->w;
+	for (int64_t n = begin; n < end; n++) {
+		const void *dy = (const char *)j->x + n * pixels * c * es;
+		void *out = (char *)j->y + n * size * es;
+		float *dx = k->bf16 ? j->scratch + omp_get_thread_num() * size : out;
+		memset(dx, 0, sizeof *dx * (size_t)size);
+		if (k->max && k->bf16)
+			max_spread_bf16(dy, j->idx + n * pixels * c, c, dx, pixels);
+		else if (k->max)
+			max_spread_f32(dy, j->idx + n * pixels * c, c, dx, pixels);
+		for (int64_t p = 0; !k->max && p < pixels; p++) {
+			struct range v = k->rows[p / k->ow], u = k->cols[p % k->ow];
+			float div = (float)v.size * (float)u.size;
+			if (k->bf16)
+				avg_spread_bf16((const uint16_t *)dy + p * c, c, dx, v.begin, v.end, u.begin, u.end, w, div);
+			else
+				avg_spread_f32((const float *)dy + p * c, c, dx, v.begin, v.end, u.begin, u.end, w, div);
+		}
+		if (k->bf16)
+			narrow_bf16(dx, out, size);
+	}
+}
+
+static enum gt_code forward_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct pool *k = (const struct pool *)head;
+	struct job j = {.k = k, .x = a->in[0], .y = a->out[0], .idx = k->max ? a->out[1] : NULL};
+	(void)err;
+	gt_cpu_for(dev, k->n * k->oh, 1 + GRAIN / (k->h * k->w * k->c / k->oh + 1), 1, forward, &j);
+	return GT_OK;
+}
+
+static enum gt_code backward_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct pool *k = (const struct pool *)head;
+	struct job j = {.k = k, .x = a->in[0], .y = a->out[0], .idx = k->max ? a->in[1] : NULL, .scratch = a->scratch};
+	(void)err;
+	gt_cpu_for(dev, k->n, 1 + GRAIN / (k->h * k->w * k->c), 1, backward, &j);
+	return GT_OK;
+}
+
+/* Windows of one direction: out of them over `in` elements. */
+static void ranges(struct range *r, int64_t out, int64_t in, const struct gt_attr_pool2d *a, int d)
+{
+	for (int64_t o = 0; o < out; o++) {
+		int64_t begin = a ? o * a->stride[d] - a->padding[d] : o * in / out;
+		int64_t end = a ? begin + a->kernel[d] : ((o + 1) * in + out - 1) / out, size;
+		if (a && end > in + a->padding[d]) /* ceil_mode: the last window may hang over */
+			end = in + a->padding[d];
+		size = end - begin;
+		begin = begin < 0 ? 0 : begin;
+		end = end > in ? in : end;
+		r[o] = (struct range){(int32_t)begin, (int32_t)end, (int32_t)(a && a->count_include_pad ? size : end - begin)};
+	}
+}
+
+static void pool_release(struct gt_kernel *head)
+{
+	struct pool *k = (struct pool *)head;
+	free(k->rows);
+	free(k);
+}
+
+enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_pool2d *attr = NULL;
+	bool fwd = false, max = false;
+	struct pool *k;
+	switch (call->code) {
+	case GT_OP_MAXPOOL2D:
+		attr = call->attr, fwd = true, max = true;
+		break;
+	case GT_OP_ADAPTIVE_MAXPOOL2D:
+		fwd = true, max = true;
+		break;
+	case GT_OP_AVGPOOL2D:
+		attr = call->attr, fwd = true;
+		break;
+	case GT_OP_ADAPTIVE_AVGPOOL2D:
+		fwd = true;
+		break;
+	case GT_OP_AVGPOOL2D_DX:
+		attr = call->attr;
+		break;
+	case GT_OP_MAXPOOL2D_DX: /* the attribute may be either forward's: the indices are enough */
+		max = true;
+		break;
+	default:
+		break;
+	}
+	const struct gt_tdesc *x = fwd ? call->in[0] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
+	if (x->dtype != GT_F32 && x->dtype != GT_BF16)
+		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
+	if (x->dim[2] * x->dim[3] > INT32_MAX)
+		return gt_cpu_refuse(call, err, "the image has more than 2^31 pixels");
+	GT_KERNEL_NEW(k, fwd ? forward_launch : backward_launch, fwd ? "loops:pool" : "loops:pool.dx", err);
+	k->head.release = pool_release;
+	k->n = x->dim[0], k->c = x->dim[1], k->h = x->dim[2], k->w = x->dim[3];
+	k->oh = y->dim[2], k->ow = y->dim[3];
+	k->bf16 = x->dtype == GT_BF16;
+	k->max = max;
+	if (!(k->rows = malloc(sizeof *k->rows * (size_t)(k->oh + k->ow)))) {
+		pool_release(&k->head);
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	}
+	k->cols = k->rows + k->oh;
+	ranges(k->rows, k->oh, k->h, attr, 0);
+	ranges(k->cols, k->ow, k->w, attr, 1);
+	for (int64_t o = 0; (fwd || !max) && o < k->oh + k->ow; o++)
+		if (k->rows[o].begin >= k->rows[o].end) {
+			pool_release(&k->head);
+			return gt_cpu_refuse(call, err, "a window has no pixel of the image");
+		}
+	if (!fwd && k->bf16)
+		k->head.scratch = sizeof(float) * (size_t)gt_cpu_threads(dev) * (size_t)(k->h * k->w * k->c);
+	*out = &k->head;
+	return GT_OK;
+}

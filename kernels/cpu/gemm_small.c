@@ -1,0 +1,187 @@
+#include "cpu/gemm_small.h"
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define KC 128   /* of `in` at a time: NB tiles of w by KC stay in L1 */
+#define DW_M 256 /* rows of dy at a time in dw */
+
+/* The rectangle of a thread: units a x b cut into a grid whose largest cell is smallest. */
+struct share {
+	int64_t a0, a1, b0, b1;
+};
+
+static struct share share_of(int64_t a, int64_t b, int thread, int threads)
+{
+	int best = threads;
+	int64_t cost = INT64_MAX;
+	for (int t = threads; t >= 1; t--) {
+		int u = threads / t;
+		int64_t c = threads % t ? INT64_MAX : ((a + t - 1) / t) * ((b + u - 1) / u);
+		if (c < cost) {
+			cost = c;
+			best = t;
+		}
+	}
+	int u = threads / best, i = thread / u, j = thread % u;
+	return (struct share){a * i / best, a * (i + 1) / best, b * j / u, b * (j + 1) / u};
+}
+
+/* One side of a product: rows that are read or written. */
+struct gt_gemm_side {
+	const float *from;
+	float *to;
+	int64_t ld, cols;
+};
+
+/* Floats of packed dy of one thread. */
+static int64_t panel_size(int64_t m, int64_t out)
+{
+	return (m < DW_M ? m : DW_M) * ((out + 31) / 32 * 32);
+}
+
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#define V __m512
+#define VW 16
+#define LOAD(p) _mm512_loadu_ps(p)
+#define STORE(p, v) _mm512_storeu_ps(p, v)
+#define BCAST(p) _mm512_set1_ps(*(p))
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define MAX(a, b) _mm512_max_ps(a, b)
+#define ZERO() _mm512_setzero_ps()
+#define N(name) name##_avx512
+#define MR 8
+#define NB 2
+#define WR 8
+#define TRANSPOSE(a, b) transpose_avx512(a, b)
+
+static inline __attribute__((always_inline)) void transpose4(const V *r, V *t)
+{
+	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]), d = _mm512_unpackhi_ps(r[2], r[3]);
+	t[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
+	t[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
+	t[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(b), _mm512_castps_pd(d)));
+	t[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(b), _mm512_castps_pd(d)));
+}
+
+/* Four rows at a time within quarters of the vectors; then the quarters are exchanged. */
+static inline __attribute__((always_inline)) void transpose_avx512(const float *from, float *to)
+{
+	V r[16], t[16];
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i++)
+		r[i] = LOAD(from + i * 16);
+#pragma GCC unroll 4
+	for (int i = 0; i < 16; i += 4)
+		transpose4(r + i, t + i);
+	/* t[4i + j] has, in quarter q, column 4q + j of rows 4i .. 4i + 3. */
+#pragma GCC unroll 4
+	for (int j = 0; j < 4; j++) {
+		V a = _mm512_shuffle_f32x4(t[j], t[4 + j], 0x88), b = _mm512_shuffle_f32x4(t[j], t[4 + j], 0xdd);
+		V c = _mm512_shuffle_f32x4(t[8 + j], t[12 + j], 0x88), d = _mm512_shuffle_f32x4(t[8 + j], t[12 + j], 0xdd);
+		STORE(to + j * 16, _mm512_shuffle_f32x4(a, c, 0x88));
+		STORE(to + (4 + j) * 16, _mm512_shuffle_f32x4(b, d, 0x88));
+		STORE(to + (8 + j) * 16, _mm512_shuffle_f32x4(a, c, 0xdd));
+		STORE(to + (12 + j) * 16, _mm512_shuffle_f32x4(b, d, 0xdd));
+	}
+}
+
+#include "cpu/gemm_tile.inc"
+#pragma GCC pop_options
+#undef V
+#undef VW
+#undef LOAD
+#undef STORE
+#undef BCAST
+#undef FMA
+#undef MAX
+#undef ZERO
+#undef N
+#undef MR
+#undef NB
+#undef WR
+#undef TRANSPOSE
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define V __m256
+#define VW 8
+#define LOAD(p) _mm256_loadu_ps(p)
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define BCAST(p) _mm256_set1_ps(*(p))
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define MAX(a, b) _mm256_max_ps(a, b)
+#define ZERO() _mm256_setzero_ps()
+#define N(name) name##_avx2
+#define MR 6
+#define NB 1
+#define WR 4
+#define TRANSPOSE(a, b) transpose_avx2(a, b)
+
+static inline __attribute__((always_inline)) void transpose_avx2(const float *from, float *to)
+{
+	for (int q = 0; q < 4; q++) { /* quarters of 8 x 8 */
+		const float *f = from + q / 2 * 128 + q % 2 * 8;
+		float *o = to + q % 2 * 128 + q / 2 * 8;
+		V t[8];
+#pragma GCC unroll 2
+		for (int i = 0; i < 8; i += 4) {
+			V a = LOAD(f + i * 16), b = LOAD(f + i * 16 + 16), c = LOAD(f + i * 16 + 32), d = LOAD(f + i * 16 + 48);
+			V ab = _mm256_unpacklo_ps(a, b), AB = _mm256_unpackhi_ps(a, b), cd = _mm256_unpacklo_ps(c, d), CD = _mm256_unpackhi_ps(c, d);
+			t[i] = _mm256_shuffle_ps(ab, cd, 0x44);
+			t[i + 1] = _mm256_shuffle_ps(ab, cd, 0xee);
+			t[i + 2] = _mm256_shuffle_ps(AB, CD, 0x44);
+			t[i + 3] = _mm256_shuffle_ps(AB, CD, 0xee);
+		}
+#pragma GCC unroll 4
+		for (int j = 0; j < 4; j++) {
+			STORE(o + j * 16, _mm256_permute2f128_ps(t[j], t[4 + j], 0x20));
+			STORE(o + (4 + j) * 16, _mm256_permute2f128_ps(t[j], t[4 + j], 0x31));
+		}
+	}
+}
+
+#include "cpu/gemm_tile.inc"
+#pragma GCC pop_options
+
+static const struct gt_gemm_isa avx512 = {"avx512", fwd_avx512, dx_avx512, dw_avx512}, avx2 = {"avx2", fwd_avx2, dx_avx2, dw_avx2};
+
+const struct gt_gemm_isa *gt_gemm_isa_named(const char *name)
+{
+	if (!strcmp(name, "avx512"))
+		return __builtin_cpu_supports("avx512f") ? &avx512 : NULL;
+	if (!strcmp(name, "avx2"))
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : NULL;
+	return NULL;
+}
+
+const struct gt_gemm_isa *gt_gemm_isa(void)
+{
+	const struct gt_gemm_isa *isa = gt_gemm_isa_named("avx512");
+	return isa ? isa : gt_gemm_isa_named("avx2");
+}
+
+size_t gt_gemm_scratch_dw(int64_t m, int64_t out, int threads)
+{
+	return (size_t)threads * (size_t)panel_size(m, out) * sizeof(float);
+}
+#else
+const struct gt_gemm_isa *gt_gemm_isa_named(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+const struct gt_gemm_isa *gt_gemm_isa(void)
+{
+	return NULL;
+}
+
+size_t gt_gemm_scratch_dw(int64_t m, int64_t out, int threads)
+{
+	(void)m, (void)out, (void)threads;
+	return 0;
+}
+#endif

@@ -1,8 +1,8 @@
 /* The CPU device: memory, threads, and the table that maps operation codes to the families. Streams, events and sync are nothing
  * here: a launch has done its work when it returns. */
 #include "cpu/cpu.h"
-#include <errno.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,16 +10,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#include <stdio.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
-
-/* Families that have not landed yet. */
-#pragma weak gt_cpu_linear
-#pragma weak gt_cpu_conv
-#pragma weak gt_cpu_pool
-#pragma weak gt_cpu_batchnorm
-#pragma weak gt_cpu_gather
 
 struct gt_dev {
 	int threads;

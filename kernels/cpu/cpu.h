@@ -29,7 +29,7 @@ struct gt_kernel {
 typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 
 /* f32, bf16 */
-gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* dnnl_*.c */
+gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* linear.c, dnnl_conv.c, pool.c, batchnorm.c */
 gt_cpu_prepare gt_dnnl_linear;                                            /* dnnl_conv.c, behind gt_cpu_linear */
 gt_cpu_prepare gt_cpu_gather;                                             /* gather.c */
 gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update; /* also f64 */

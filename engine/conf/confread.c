@@ -175,7 +175,7 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	(void)a;
 	if (read_value(r, n, (char *)base + r->offset))
 		return GT_OK;
-	gt_row_expects(r, want, sizeof want);
+	gt_row_expects(r, n, want, sizeof want);
 	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
 		return gt_conf_fail(err, n->place, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
 	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* name the culprit */
@@ -184,12 +184,8 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 			double v;
 			bool fine = r->type == GT_T_STRINGS ? string(e) != NULL :
 			            r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v) : e->type == GT_C_INT && number(r, e, &v);
-			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER) {
-				char range[64];
-				gt_row_range(r, range, sizeof range);
-				return gt_conf_fail(err, e->place, path, "expected %s%s%s%s, got %s as element %d", want, range[0] ? " (" : "", range,
-				                    range[0] ? ")" : "", gt_cnode_text(e, got, sizeof got), i);
-			}
+			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
+				return gt_conf_fail(err, e->place, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
 		}
 	}
 	const char *s = string(n);
@@ -317,8 +313,8 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 		return gt_row_default(a, r, base, err);
 	}
 	if (!n && applies && r->flags & GT_R_REQUIRED)
-		return gt_conf_fail(err, gt_conf_place(group, r->path), at, "expected %s, got nothing",
-		                    r->type == GT_T_OTHER ? gt_row_typename(r) : gt_row_expects(r, text, sizeof text));
+		return gt_conf_fail(err, gt_conf_place(group, r->path), at, "expected %s%s, got nothing", r->type == GT_T_OTHER ? "a " : "",
+		                    r->type == GT_T_OTHER ? gt_row_typename(r) : gt_row_expects(r, NULL, text, sizeof text));
 	return GT_OK;
 }
 

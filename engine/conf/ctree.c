@@ -3,6 +3,7 @@
 #include "conf/ctree.h"
 #include <inttypes.h>
 #include <libconfig.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
 		snprintf(buf, size, "%" PRId64, n->i);
 		break;
 	case GT_C_FLOAT:
-		snprintf(buf, size, "%.15g", n->f);
+		snprintf(buf, size, n->f == floor(n->f) && fabs(n->f) < 1e15 ? "%.1f" : "%.15g", n->f);
 		break;
 	case GT_C_BOOL:
 		snprintf(buf, size, "%s", n->b ? "true" : "false");

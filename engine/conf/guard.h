@@ -44,6 +44,8 @@ struct gt_lexer {
 	/* the text being read */
 	const char *p, *end, *bol; /* bol: where its line begins */
 	struct gt_place at;
+	const char *key; /* in the text: the last name read, for messages */
+	int nkey;
 	char *str; /* malloc'ed: the string being read */
 	size_t nstr, cap_str;
 	/* NULL: @include is refused */

@@ -225,7 +225,7 @@ enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, con
 {
 	char at[256], got[64];
 	if (list->type != GT_C_LIST || !list->nkids)
-		return gt_conf_fail(err, list->place, path, "expected a list ( ) of layers, got %s", gt_cnode_text(list, got, sizeof got));
+		return gt_conf_fail(err, list->place, path, "expected a list ( ) of one or more layers, got %s", gt_cnode_text(list, got, sizeof got));
 	for (int i = 0; i < list->nkids; i++) {
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);

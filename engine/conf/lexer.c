@@ -86,8 +86,8 @@ static enum gt_code unexpected(struct gt_lexer *lx, const char *p, struct gt_err
 	char got[64];
 	static const char *const wants[] = {
 		[NAME] = "the name of a key",
-		[EQUALS] = "`=` after the name",
-		[VALUE] = "a value after `=`",
+		[EQUALS] = "`=` after ",
+		[VALUE] = "a value for ",
 		[SEP] = "`;`",
 		[FIRST] = "a value",
 		[ELEMENT] = "a value after `,`",
@@ -96,7 +96,7 @@ static enum gt_code unexpected(struct gt_lexer *lx, const char *p, struct gt_err
 	const struct gt_frame *f = frame(lx);
 	const char *close = f->open == '{' ? " or `}`" : f->open == '(' ? " or `)`" : f->open == '[' ? " or `]`" : "";
 	if (f->state == EQUALS || f->state == VALUE)
-		close = "";
+		return gt_conf_fail(err, lx->at, NULL, "expected %s%.*s, got %s", wants[f->state], lx->nkey, lx->key, token(lx, p, got));
 	return gt_conf_fail(err, lx->at, NULL, "expected %s%s, got %s", wants[f->state], close, token(lx, p, got));
 }
 
@@ -174,6 +174,8 @@ static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
 	if (f->state == SEP) /* libconfig takes `a = 1 b = 2` */
 		GT_TRY(put(lx, ";", 1, err));
 	f->state = EQUALS;
+	lx->key = p;
+	lx->nkey = n > 40 ? 40 : (int)n;
 	GT_TRY(line(lx, err));
 	lx->p += n;
 	return put(lx, p, n, err);

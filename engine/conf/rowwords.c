@@ -89,7 +89,15 @@ const char *gt_row_range(const struct gt_row *r, char *buf, size_t size)
 	return buf;
 }
 
-const char *gt_row_expects(const struct gt_row *r, char *buf, size_t size)
+static bool beyond(const struct gt_cnode *n, double max)
+{
+	for (int i = 0; n && i < n->nkids; i++)
+		if (beyond(n->kid[i], max))
+			return true;
+	return n && n->type == GT_C_INT && (double)n->i > max;
+}
+
+const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, char *buf, size_t size)
 {
 	static const char *const words[] = {
 		[GT_T_INT] = "an integer",
@@ -102,8 +110,8 @@ const char *gt_row_expects(const struct gt_row *r, char *buf, size_t size)
 		[GT_T_FLOATS] = "an array of numbers",
 		[GT_T_STRINGS] = "an array of strings",
 		[GT_T_PAIR] = "an array of two numbers",
-		[GT_T_DIMS] = "[channels, height, width] or [features], integers",
-		[GT_T_INT2] = "an integer, or [height, width],",
+		[GT_T_DIMS] = "[channels, height, width] or [features], each",
+		[GT_T_INT2] = "an integer or [height, width],",
 		[GT_T_OTHER] = "another value",
 	};
 	char a[32], b[32];
@@ -124,7 +132,7 @@ const char *gt_row_expects(const struct gt_row *r, char *buf, size_t size)
 	const char *ge = r->flags & GT_R_ABOVE ? ">" : "≥", *le = r->flags & GT_R_BELOW ? "<" : "≤";
 	if (!bounded(r) || r->type == GT_T_BOOL || (isinf(r->min) && isinf(r->max)))
 		snprintf(buf, size, "%s", words[r->type]);
-	else if (isinf(r->max))
+	else if (isinf(r->max) || (whole && r->max >= 65536 && !beyond(got, r->max)))
 		snprintf(buf, size, "%s %s %s", words[r->type], ge, a);
 	else if (isinf(r->min))
 		snprintf(buf, size, "%s %s %s", words[r->type], le, b);
@@ -159,14 +167,16 @@ static int distance(const char *a, const char *b)
 
 struct gt_guess gt_guess_open(const char *word)
 {
-	return (struct gt_guess){.word = word, .distance = 1 + (int)strlen(word) / 3};
+	return (struct gt_guess){.word = word, .distance = (strlen(word) > 1) + (int)strlen(word) / 3};
 }
 
 void gt_guess_try(struct gt_guess *g, const char *candidate)
 {
 	size_t n = strlen(g->word);
 	int d = distance(g->word, candidate);
-	if (n >= 2 && !strncmp(g->word, candidate, n) && d > 1) /* the beginning of the word is as good as one slip */
+	size_t nc = strlen(candidate);
+	/* "bat" for "batch", "kernel_size" for "kernel": as good as one slip */
+	if (d > 1 && ((n >= 2 && !strncmp(g->word, candidate, n)) || (nc >= 3 && !strncmp(g->word, candidate, nc))))
 		d = 1;
 	if (d < g->distance || (d == g->distance && !g->best)) {
 		g->distance = d;

@@ -50,8 +50,9 @@ extern const struct gt_row gt_rows_block[];   /* what an entry of model.layers t
 extern const struct gt_row gt_rows_template[]; /* the keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* NULL: none */
-/* "expected an integer ≥ 0": what a row takes, in words. Returns buf; 256 bytes suffice. */
-const char *gt_row_expects(const struct gt_row *r, char *buf, size_t size);
+/* "an integer ≥ 0": what a row takes, in words. got: what came instead, may be NULL: a far upper limit is named only to a number beyond
+ * it. Returns buf; 512 bytes suffice. */
+const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, char *buf, size_t size);
 /* "0..", "(0, 1]", "": gt_schema_key.range. */
 const char *gt_row_range(const struct gt_row *r, char *buf, size_t size);
 /* "int", "a|b", "float[]": gt_schema_key.type */

@@ -1,0 +1,170 @@
+/* Configs that must not load: the corpus with the message that each must give, and mutants of the shipped configs, which load or give
+ * GT_ECONFIG with a place, in no time, and never take the process with them. */
+#include "conf/conf.h"
+#include "test.h"
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int tried;
+
+static char *read_text(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = calloc(1, 1 << 16);
+	*n = f && text ? fread(text, 1, (1 << 16) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	return text;
+}
+
+TEST(conf_corpus)
+{
+	char pattern[512], dir[512];
+	glob_t g;
+	snprintf(dir, sizeof dir, "%s/tests/corpus/config/", test_source());
+	snprintf(pattern, sizeof pattern, "%s/tests/corpus/config/*.cfg", test_source());
+	CHECK(!glob(pattern, 0, NULL, &g));
+	CHECK(g.gl_pathc >= 180);
+	for (size_t i = 0; i < g.gl_pathc; i++) {
+		struct gt_conf *c;
+		struct gt_err e = {0};
+		char beside[600], msg[sizeof e.msg], *at;
+		size_t n;
+		enum gt_code code = gt_conf_load(g.gl_pathv[i], NULL, 0, &c, &e);
+		/* Messages name files as the user did; the expected ones stand without the folder. */
+		memcpy(msg, e.msg, sizeof msg);
+		while ((at = strstr(msg, dir)))
+			memmove(at, at + strlen(dir), strlen(at + strlen(dir)) + 1);
+		snprintf(beside, sizeof beside, "%.*s.err", (int)strlen(g.gl_pathv[i]) - 4, g.gl_pathv[i]);
+		char *want = read_text(beside, &n);
+		want[strcspn(want, "\n")] = 0;
+		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, want), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code, want, msg);
+		free(want);
+		gt_conf_free(c);
+		tried++;
+	}
+	globfree(&g);
+}
+
+static uint64_t state;
+
+static uint32_t draw(uint32_t n)
+{
+	state ^= state << 13; /* xorshift64: any deterministic numbers do */
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state >> 32) % n;
+}
+
+static const char *const tokens[] = {"{", "}", "(", ")", "[", "]", ";", ",", "=", ":", "\"", "\\", "\n", "@include \"x\"\n", "/*", "//", "#", "$in", "\"$n\"",
+	"0", "-1", "1e999", "4294967297", "3000000000", "9223372036854775808", "0x7fffffffffffffff", "1.5", ".", "true", "\"\"", "[]", "()", "{}", "[1, 2]",
+	"repeat = 9999;", "block = \"basic\";", "name = \"conv1\";", "type = \"linear\";", "in = \"$in\";", "first = { };", "out = 1048576;", "\x80", "\xEF\xBB\xBF"};
+
+/* One to three changes of a text; the result has at most cap bytes. */
+static size_t mutate(char *t, size_t n, size_t cap)
+{
+	for (uint32_t k = 1 + draw(3); k && n > 2; k--) {
+		size_t at = draw((uint32_t)n), len = 1 + draw(24), to = draw((uint32_t)n);
+		const char *tok = tokens[draw(sizeof tokens / sizeof *tokens)];
+		size_t ntok = strlen(tok);
+		if (len > n - at)
+			len = n - at;
+		switch (draw(7)) {
+		case 0: /* a bit */
+			t[at] = (char)(t[at] ^ 1 << draw(8));
+			break;
+		case 1: /* a piece less */
+			memmove(t + at, t + at + len, n - at - len);
+			n -= len;
+			break;
+		case 2: /* a piece twice */
+			if (n + len <= cap) {
+				memmove(t + at + len, t + at, n - at);
+				n += len;
+			}
+			break;
+		case 3: /* a token more */
+			if (n + ntok <= cap) {
+				memmove(t + at + ntok, t + at, n - at);
+				memcpy(t + at, tok, ntok);
+				n += ntok;
+			}
+			break;
+		case 4: /* a number or word becomes a token */
+			while (at < n && !strchr("0123456789", t[at]))
+				at++;
+			for (len = 0; at + len < n && strchr("0123456789.", t[at + len]) && t[at + len]; len++)
+				;
+			if (n - len + ntok <= cap) {
+				memmove(t + at + ntok, t + at + len, n - at - len);
+				memcpy(t + at, tok, ntok);
+				n += ntok - len;
+			}
+			break;
+		case 5: /* two bytes change places */
+			len = (unsigned char)t[at];
+			t[at] = t[to];
+			t[to] = (char)len;
+			break;
+		default: /* the end is missing */
+			if (!draw(4))
+				n = at;
+		}
+	}
+	return n;
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+TEST(conf_mutants)
+{
+	enum { EACH = 200, CAP = 1 << 15 };
+	char pattern[512];
+	glob_t g;
+	int loaded = 0, n = 0;
+	double worst = 0;
+	snprintf(pattern, sizeof pattern, "%s/configs/*.cfg", test_source());
+	CHECK(!glob(pattern, 0, NULL, &g));
+	for (size_t i = 0; i < g.gl_pathc; i++) {
+		size_t len;
+		char *text = read_text(g.gl_pathv[i], &len), *t = malloc(CAP);
+		for (int k = 0; t && k < EACH; k++, n++) {
+			struct gt_conf *c;
+			struct gt_err e = {0};
+			struct gt_graph *graph;
+			state = 0x9E3779B97F4A7C15u * (uint64_t)(1 + k + 1000 * (int)i);
+			memcpy(t, text, len);
+			size_t m = mutate(t, len, CAP);
+			double start = now();
+			enum gt_code code = gt_conf_load_text("m.cfg", t, m, NULL, 0, &c, &e);
+			if (code == GT_OK) {
+				loaded++;
+				CHECK(c && c->text);
+				code = gt_graph_build(c->arena, &c->model, 2, GT_F32, true, &graph, &e);
+			}
+			double took = now() - start;
+			worst = took > worst ? took : worst;
+			int line = 0;
+			CHECK_MSG(code == GT_OK || (code == GT_ECONFIG && sscanf(e.msg, "m.cfg:%d:", &line) == 1 && line > 0), "%s, mutant %d: code %d: %s",
+			          g.gl_pathv[i], k, code, e.msg);
+			gt_conf_free(c);
+		}
+		free(text);
+		free(t);
+	}
+	tried += n;
+	CHECK(n >= 500);
+	CHECK(loaded > n / 20 && loaded < n / 2); /* else the mutants are too tame or too wild to tell much */
+	CHECK_MSG(worst < 1.0, "a mutant took %.2f s", worst); /* the promise of RELIABILITY: bad input is told in under a second */
+	printf("# malformed configs tried: %d (%d of %d mutants still loaded, the slowest took %.1f ms)\n", tried, loaded, n, 1e3 * worst);
+	globfree(&g);
+}
+
+RUN_TESTS()

@@ -103,7 +103,7 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (*fd < 0) {
 		int e = errno;
-		enum gt_code why = e == ENOENT || e == ENOTDIR ? GT_ENOINPUT : e == EIO || e == ELOOP ? GT_EIO : GT_EFAIL;
+		enum gt_code why = e == ENOENT || e == ENOTDIR ? GT_ENOINPUT : e == ELOOP ? GT_EDATA : e == EIO ? GT_EIO : GT_EFAIL;
 		return gt_fail(err, why, "%s: cannot open: %s", path, strerror(e));
 	}
 	enum gt_code code = GT_OK;

@@ -18,7 +18,7 @@ void gt_conf_free(struct gt_conf *c);
 struct gt_schema_key {
 	const char *path;    /* "train.optimizer.lr", "model.layers[].conv2d.kernel" */
 	const char *type;    /* "int", "float", "bool", "string", "int[]", "a|b|c" for an enumeration */
-	const char *def;     /* as it would stand in a config; "" : required */
+	const char *def;     /* as it would stand in a config; in parentheses: in words; "": required */
 	const char *range;   /* "0..", "(0, 1]", "" */
 	const char *help;
 };

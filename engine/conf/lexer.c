@@ -311,7 +311,7 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 			return gt_conf_fail(err, lx->at, NULL, "a string holds an unknown escape; write \\\\ for a backslash");
 		}
 	}
-	const char *fault = gt_string_fault(lx->str + from, lx->nstr - from);
+	const char *fault = lx->nstr > from ? gt_string_fault(lx->str + from, lx->nstr - from) : NULL;
 	if (fault)
 		return gt_conf_fail(err, lx->at, NULL, "a string holds %s", fault);
 	lx->p = p + 1;

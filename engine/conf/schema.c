@@ -38,12 +38,12 @@ const struct gt_row gt_rows[] = {
 	{"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW, .help = "share of the training split kept out of it as the split \"valid\""},
 	{"data.mean", GT_T_FLOATS, AT(data.mean), "[]", .help = "subtracted from a pixel in 0..1; one number, or one a channel; []: 0"},
 	{"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE, .help = "divides what is left; one number, or one a channel; []: 1"},
-	{"data.augment", GT_T_OTHER, .def = "( )", .help = "augmentations of a training image, in this order: a list of groups"},
 	{"data.classes", GT_T_INT, AT(data.classes), "0", 0, 1 << 20, .help = "number of classes; 0: known for the name, or from the labels"},
 	{"data.samples", GT_T_INT, AT(data.samples), "0", 0, 1 << 30, .help = "training samples of synthetic data"},
 	{"data.samples_test", GT_T_INT, AT(data.samples_test), "0", 0, 1 << 30, .help = "test samples of synthetic data"},
 	{"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY, .help = "use only so many samples of each split; 0: all"},
 	{"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64, .help = "batches made ahead; 0: none; -1: as is best here"},
+	{"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of a training image, in this order: a list of groups"},
 
 	{"model.input", GT_T_DIMS, AT(model.input), NULL, 1, 65536, GT_R_REQUIRED, .help = "shape of a sample: [channels, height, width], or [features]"},
 	{"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
@@ -86,8 +86,8 @@ const struct gt_row gt_rows[] = {
 	{"train.schedule.min_lr", GT_T_FLOAT, AT(train.schedule.min_lr), "0.0", 0, INFINITY, SCHED("cosine|polynomial"), .help = "learning rate at the end of the decay"},
 	{"train.schedule.power", GT_T_FLOAT, AT(train.schedule.power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED("polynomial"), .help = "exponent of the decay; 1: a straight line"},
 	{"train.schedule.pct_start", GT_T_FLOAT, AT(train.schedule.pct_start), "0.3", 0, 1, SCHED("onecycle"), .help = "share of the cycle in which the rate rises to lr"},
-	{"train.schedule.div_factor", GT_T_FLOAT, AT(train.schedule.div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"), .help = "the cycle begins at lr / div_factor, …"},
-	{"train.schedule.final_div_factor", GT_T_FLOAT, AT(train.schedule.final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"), .help = "… and ends at lr / div_factor / final_div_factor"},
+	{"train.schedule.div_factor", GT_T_FLOAT, AT(train.schedule.div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"), .help = "the cycle begins at lr / div_factor"},
+	{"train.schedule.final_div_factor", GT_T_FLOAT, AT(train.schedule.final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"), .help = "and it ends at lr / div_factor / final_div_factor"},
 
 	{"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = "single|dp|ddp|zero|pipe", .help = "how ranks share the work"},
 	{"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"), .help = "number of ranks; \"auto\": one a device"},
@@ -188,9 +188,8 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
 			each(gt_rows_augment, "data.augment[].", fn, user);
-		} else if (!strcmp(r->path, "model.blocks")) {
-			each(gt_rows_template, "model.blocks.NAME.", fn, user);
 		} else if (!strcmp(r->path, "model.layers")) {
+			each(gt_rows_template, "model.blocks.NAME.", fn, user);
 			each(gt_rows_layer, "model.layers[].", fn, user);
 			each(gt_rows_block, "model.layers[].", fn, user);
 			const struct gt_op *op;

@@ -1,0 +1,245 @@
+/* The key reference of man/gtrain.cfg.5 is what the schema's table makes of itself: it stands between the lines .\" BEGIN KEYS and
+ * .\" END KEYS. The test compares; with GTRAIN_UPDATE=1 it writes the page instead. */
+#include "conf/schema.h"
+#include "gtrain.h"
+#include "ir/op.h"
+#include "test.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct { const char *prefix, *head, *says; } sections[] = {
+	{"", "The run", NULL},
+	{"data.", "data", NULL},
+	{"data.augment[].", "data.augment", "Each entry of the list is a group with the keys below."},
+	{"model.", "model", NULL},
+	{"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
+	{"model.layers[].", "model.layers",
+	 "Each entry is a layer, with a \"type\" and the keys of that type, or an instance of a template, with a \"block\" and its parameters."},
+	{"train.", "train", NULL},
+	{"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
+	{"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
+	{"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
+	{"checkpoint.", "checkpoint", NULL},
+	{"log.", "log", NULL},
+};
+#define NSECTIONS ((int)(sizeof sections / sizeof *sections))
+
+static char *page;
+static size_t npage;
+static FILE *out;
+static int section = -1;
+static const char *layer_type; /* whose attributes are being written */
+
+/* A word of mdoc: quotes and backslashes by name, never a macro (on a line of one) or a request. */
+static void word(const char *w, size_t n, bool macro_line)
+{
+	if ((macro_line && n <= 3) || *w == '.' || *w == '\'')
+		fputs("\\&", out);
+	for (size_t i = 0; i < n; i++) {
+		if (w[i] == '"')
+			fputs("\\(dq", out);
+		else if (w[i] == '\\')
+			fputs("\\e", out);
+		else if (w[i] == '-')
+			fputs("\\-", out);
+		else if ((unsigned char)w[i] == 0xE2) { /* …: the only one beyond ASCII */
+			fputs("...", out);
+			i += 2;
+		} else
+			fputc(w[i], out);
+	}
+}
+
+static void text(const char *s)
+{
+	size_t column = 0;
+	while (*s) {
+		size_t n = strcspn(s, " ");
+		bool end = n > 1 && strchr(".;:", s[n - 1]) && s[n]; /* a sentence has its own line */
+		if (column && column + n > 74) {
+			fputc('\n', out);
+			column = 0;
+		} else if (column) {
+			fputc(' ', out);
+		}
+		word(s, n, false);
+		column += n + 1;
+		if (end && s[n - 1] == '.') {
+			fputc('\n', out);
+			column = 0;
+		}
+		s += n;
+		s += strspn(s, " ");
+	}
+	fputc('\n', out);
+}
+
+/* row: says with which type or mode the key may stand; NULL: always. */
+static void item(const char *name, const char *type, const char *range, const char *def, const char *help, const struct gt_row *row)
+{
+	char facts[512], *p = facts, *end = facts + sizeof facts;
+	p += snprintf(p, sizeof facts, "(%s", type);
+	if (range[0])
+		p += snprintf(p, (size_t)(end - p), ", %s", range);
+	snprintf(p, (size_t)(end - p), def[0] == '(' ? "; default: %s" : def[0] ? "; default %s)" : "; required)", def[0] == '(' ? def + 1 : def);
+	fprintf(out, ".It Va %s No ", name);
+	for (const char *s = facts; *s; s += strspn(s, " ")) {
+		size_t n = strcspn(s, " ");
+		if (s != facts)
+			fputc(' ', out);
+		word(s, n, true);
+		s += n;
+	}
+	fputc('\n', out);
+	text(help);
+	if (row && row->when) {
+		char only[256], value[48], next[48];
+		size_t len = (size_t)snprintf(only, sizeof only, "Only with %s", strrchr(row->when, '.') ? strrchr(row->when, '.') + 1 : row->when);
+		for (int i = 0; gt_values_word(row->is, i, value, sizeof value) && len < sizeof only; i++)
+			len += (size_t)snprintf(only + len, sizeof only - len, "%s%s", !i ? " " : gt_values_word(row->is, i + 1, next, sizeof next) ? ", " : " or ",
+			                        value);
+		if (len + 1 < sizeof only)
+			strcpy(only + len, ".");
+		fputs(".br\n", out);
+		text(only);
+	}
+}
+
+static void list_end(void)
+{
+	if (section >= 0)
+		fputs(".El\n", out);
+}
+
+static void list_begin(int i)
+{
+	fprintf(out, ".Ss %s\n", sections[i].head);
+	if (sections[i].says)
+		text(sections[i].says);
+	fputs(".Bl -tag -width Ds\n", out);
+	section = i;
+}
+
+static const char *const layer_prefix = "model.layers[].";
+
+static void attribute(void *user, const struct gt_schema_key *k)
+{
+	const char *p = k->path + strlen(layer_prefix);
+	size_t n = strlen(layer_type);
+	(void)user;
+	if (!strncmp(k->path, layer_prefix, strlen(layer_prefix)) && !strncmp(p, layer_type, n) && p[n] == '.')
+		item(p + n + 1, k->type, k->range, k->def, k->help, NULL);
+}
+
+static void layer_types(void)
+{
+	const struct gt_op *op;
+	fputs(".Ss Layer types\nNames, formulas and defaults are those of the PyTorch modules.\n.Bl -tag -width Ds\n", out);
+	for (int i = 0; (op = gt_op_at(i)); i++) {
+		if (!(op->flags & GT_OPF_LAYER))
+			continue;
+		fprintf(out, ".It Cm %s\n", gt_op_name(op));
+		text(op->help);
+		if (!op->attrs || !op->attrs->key)
+			continue;
+		layer_type = gt_op_name(op);
+		fputs(".Bl -tag -width Ds -compact\n", out);
+		gt_schema_each(attribute, NULL);
+		fputs(".El\n", out);
+	}
+	fputs(".El\n", out);
+}
+
+static void key(void *user, const struct gt_schema_key *k)
+{
+	int best = 0;
+	bool *types_done = user;
+	for (int i = 0; i < NSECTIONS; i++)
+		if (!strncmp(k->path, sections[i].prefix, strlen(sections[i].prefix)) && strlen(sections[i].prefix) >= strlen(sections[best].prefix))
+			best = i;
+	const char *name = k->path + strlen(sections[best].prefix);
+	if (strchr(name, '.') && !strcmp(sections[best].prefix, layer_prefix)) { /* of a layer type */
+		if (!*types_done) {
+			list_end();
+			section = -1;
+			layer_types();
+			*types_done = true;
+		}
+		return;
+	}
+	if (best != section) {
+		list_end();
+		list_begin(best);
+	}
+	item(name, k->type, k->range, k->def, k->help, best == 2 ? gt_row_find(gt_rows_augment, name) : gt_row_find(gt_rows, k->path));
+}
+
+static char *slurp(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *s = calloc(1, 1 << 18);
+	if (f && s)
+		s[fread(s, 1, (1 << 18) - 1, f)] = 0;
+	if (f)
+		fclose(f);
+	return s;
+}
+
+TEST(conf_manual)
+{
+	static const char begin[] = ".\\\" BEGIN KEYS\n", end[] = ".\\\" END KEYS\n";
+	char path[512];
+	bool types_done = false;
+	snprintf(path, sizeof path, "%s/man/gtrain.cfg.5", test_source());
+	char *man = slurp(path), *from = man ? strstr(man, begin) : NULL, *to = from ? strstr(from, end) : NULL;
+	CHECK_MSG(from && to, "%s: no BEGIN KEYS and END KEYS", path);
+	if (!from || !to)
+		return;
+	from += strlen(begin);
+	out = open_memstream(&page, &npage);
+	section = -1;
+	gt_schema_each(key, &types_done);
+	list_end();
+	fclose(out);
+	CHECK(types_done);
+	bool same = (size_t)(to - from) == npage && !memcmp(from, page, npage);
+	if (!same && getenv("GTRAIN_UPDATE")) {
+		FILE *f = fopen(path, "w");
+		CHECK(f);
+		if (f) {
+			fprintf(f, "%.*s%s%s", (int)(from - man), man, page, to);
+			fclose(f);
+		}
+	} else if (!same) {
+		size_t i = 0, line = 1;
+		for (; i < npage && from + i < to && from[i] == page[i]; i++)
+			line += page[i] == '\n';
+		CHECK_MSG(same, "man/gtrain.cfg.5 differs from the schema in line %zu of its key reference: GTRAIN_UPDATE=1 %s writes it again", line,
+		          "build/tests/unit/test_conf_man");
+	}
+	free(page);
+	free(man);
+}
+
+/* What completion and the manual rely on: paths are unique, every key has help and a type, defaults lie within what is allowed. */
+static char paths[1024][96];
+static int npaths;
+
+static void check_key(void *user, const struct gt_schema_key *k)
+{
+	(void)user;
+	CHECK_MSG(k->help && k->help[0] && k->type[0], "%s: no help or type", k->path);
+	for (int i = 0; i < npaths; i++)
+		CHECK_MSG(strcmp(paths[i], k->path), "%s stands twice", k->path);
+	if (npaths < 1024)
+		snprintf(paths[npaths++], sizeof *paths, "%s", k->path);
+}
+
+TEST(conf_schema_keys)
+{
+	gt_schema_each(check_key, NULL);
+	CHECK_MSG(npaths > 100 && npaths < 1024, "%d keys", npaths);
+}
+
+RUN_TESTS()

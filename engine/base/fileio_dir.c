@@ -1,4 +1,5 @@
 /* Folders: making them with their parents, and removing trees without ever following a symlink. */
+#include "base/arena.h"
 #include "base/fileio.h"
 #include <dirent.h>
 #include <errno.h>
@@ -58,6 +59,8 @@ static enum gt_code remove_at(int at, const char *name, const char *path, int de
 		int e = errno;
 		if (fd >= 0)
 			close(fd);
+		if (e == ENOMEM)
+			return gt_fail_memory(err, 0);
 		return gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(e));
 	}
 	enum gt_code first = GT_OK;

@@ -1,0 +1,167 @@
+/* Memory that runs out: the Nth allocation fails, once or from then on, for every N, while checkpoints are saved, searched, read, inspected
+ * and exported. A clean error, nothing leaked into a wrong answer: above all, the newest checkpoint is not passed over for an older one. */
+#include "ckpt_fixture.h"
+#include "fast_dir.h"
+#include "gtrain.h"
+#include "run/safetensors.h"
+#include <errno.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+TEST(oom_sweep)
+{
+	test_skip("the sanitizer has an allocator of its own");
+}
+
+#else
+
+/* glibc's own names: a definition of malloc in the executable stands before libc's, in every library (manual, "Replacing malloc"). */
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t n);
+extern void __libc_free(void *p);
+
+/* Or only the calls of libgtrain.a came here, not those of cJSON and libc. */
+#define SEEN __attribute__((visibility("default")))
+
+static bool armed, ever;
+static int count, at;
+static long live; /* blocks: what a refusal must not leak */
+
+static bool fails(void)
+{
+	if (!armed)
+		return false;
+	count++;
+	if (count < at || (count > at && !ever))
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+static void *kept(void *p)
+{
+	live += p != NULL;
+	return p;
+}
+
+SEEN void *malloc(size_t n)
+{
+	return kept(fails() ? NULL : __libc_malloc(n));
+}
+
+SEEN void *calloc(size_t n, size_t size)
+{
+	return kept(fails() ? NULL : __libc_calloc(n, size));
+}
+
+SEEN void *realloc(void *p, size_t n)
+{
+	void *q = fails() ? NULL : __libc_realloc(p, n);
+	return p ? q : kept(q);
+}
+
+SEEN void free(void *p)
+{
+	live -= p != NULL;
+	__libc_free(p);
+}
+
+static char dir[256];
+static int passed_over;
+
+static void warn(void *user, const char *text)
+{
+	(void)user, (void)text;
+	passed_over++;
+}
+
+enum what { SAVE, RETAIN, OPEN, INSPECT, EXPORT, MAPPED, WHATS };
+static const char *const names[WHATS] = {"save", "retain", "open and read", "inspect", "export", "open safetensors"};
+
+static enum gt_code once(enum what what, struct gt_ckpt_dir *d, int64_t step, struct gt_err *e)
+{
+	char path[300];
+	struct gt_ckpt *c;
+	struct gt_inspect *r;
+	struct gt_st_file *f;
+	enum gt_code code;
+	switch (what) {
+	case SAVE:
+		return fix_save(d, step, e);
+	case RETAIN:
+		return gt_ckpt_retain(d, 2, e);
+	case OPEN:
+		code = gt_ckpt_open(dir, "latest", true, warn, NULL, &c, e);
+		if (code)
+			return code;
+		armed = false;
+		CHECK(!fix_differs(c) && gt_ckpt_meta(c)->step == step);
+		gt_ckpt_close(c);
+		return GT_OK;
+	case INSPECT:
+		code = gt_inspect(dir, true, &r, e);
+		if (code)
+			return code;
+		CHECK(r->step == step && r->ntensors == 4);
+		gt_inspect_free(r);
+		return GT_OK;
+	case EXPORT:
+		snprintf(path, sizeof path, "%s/out.safetensors", dir);
+		return gt_export(dir, path, e);
+	default:
+		snprintf(path, sizeof path, "%s/latest/model.safetensors", dir);
+		code = gt_st_open(path, &f, e);
+		if (code)
+			return code;
+		CHECK(gt_st_count(f) == 3);
+		gt_st_close(f);
+		return GT_OK;
+	}
+}
+
+TEST(oom_sweep)
+{
+	struct gt_ckpt_dir *d;
+	struct gt_err e;
+	char why[2048];
+	int tried = 0;
+	int64_t step = 3, found;
+	snprintf(dir, sizeof dir, "%s/oom", fast_dir());
+	CHECK_OK(gt_ckpt_dir_open(dir, &d, &e), e);
+	for (int64_t s = 1; s <= step; s++)
+		CHECK_OK(fix_save(d, s, &e), e);
+	for (int what = 0; what < WHATS; what++) {
+		int most = 0;
+		for (int mode = 0; mode < 2; mode++) {
+			for (at = 1;; at++, tried++) {
+				count = 0;
+				ever = mode;
+				e = (struct gt_err){0};
+				long blocks = live;
+				armed = true;
+				enum gt_code code = once((enum what)what, d, what == SAVE ? step + 1 : step, &e);
+				bool hit = count >= at;
+				armed = false;
+				CHECK_MSG(live == blocks, "%s, allocation %d%s: %ld blocks leaked", names[what], at, mode ? " and all later" : "", live - blocks);
+				most = at > most ? at : most;
+				/* A library may get by without what it was refused; then the answer must be right. */
+				CHECK_MSG(!code || (hit && code == GT_EFAIL && strstr(e.msg, "out of memory")), "%s, allocation %d%s: code %d: %s", names[what], at,
+				          mode ? " and all later" : "", code, e.msg);
+				if (what == SAVE && !code)
+					step++;
+				CHECK_MSG(fix_oracle(dir, step, step, &found, why, sizeof why), "%s, allocation %d: %s", names[what], at, why);
+				if (!hit)
+					break;
+			}
+		}
+		CHECK_MSG(most > 3, "%s: only %d allocations seen", names[what], most);
+	}
+	CHECK(!passed_over);
+	gt_ckpt_dir_close(d);
+	printf("# oom-sweep of checkpoints: %d allocations refused, wrong answers: 0, newest passed over: %d\n", tried, passed_over);
+}
+
+#endif
+
+RUN_TESTS()

@@ -31,6 +31,7 @@ ifneq ($(FETCH_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
 endif
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+TOOLS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/*/tool_*.c))
 LIBS     := -lconfig -lcjson -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthread
 
 -include kernels/cuda/cuda.mk
@@ -72,7 +73,7 @@ $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 
 ## tests: builds the test programs without running them
 .PHONY: tests
-tests: all $(TESTS)
+tests: all $(TESTS) $(TOOLS)
 
 ## demo: installs what is missing, builds, trains FashionMNIST from configs/fmnist_mlp.cfg, prints the test accuracy
 .PHONY: demo

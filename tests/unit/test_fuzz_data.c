@@ -1,0 +1,103 @@
+/* The fuzzers of datasets/ without a fuzzer: their seeds, and some thousand mutations of each that are the same every time. */
+#include "test.h"
+#include <dirent.h>
+#include <string.h>
+
+#define LLVMFuzzerTestOneInput fuzz_idx
+#include "../fuzz/fuzz_idx.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_cifar
+int fuzz_cifar(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_cifar.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_image
+int fuzz_image(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_image.c"
+#undef LLVMFuzzerTestOneInput
+
+enum { MUTANTS = 400, CAP = 16384 };
+
+static uint32_t next(uint32_t *r)
+{
+	*r = *r * 1664525u + 1013904223u;
+	return *r >> 8;
+}
+
+static size_t mutate(uint8_t *b, size_t n, uint32_t *r)
+{
+	for (uint32_t k = next(r) % 4 + 1; k-- && n;) {
+		size_t at = next(r) % n;
+		switch (next(r) % 6) {
+		case 0:
+			b[at] ^= (uint8_t)(1u << next(r) % 8);
+			break;
+		case 1:
+			b[at] = (uint8_t)next(r);
+			break;
+		case 2:
+			b[at] = next(r) % 2 ? 0xff : 0;
+			break;
+		case 3: /* cut */
+			n = at;
+			break;
+		case 4: /* take out */
+			memmove(b + at, b + at + 1, n - at - 1);
+			n--;
+			break;
+		default: /* double */
+			if (n < CAP / 2) {
+				memmove(b + at + 1, b + at, n - at);
+				n++;
+			}
+		}
+	}
+	return n;
+}
+
+static void replay(const char *word, int (*fn)(const uint8_t *data, size_t size))
+{
+	char dir[600], path[900];
+	int seeds = 0, tried = 0;
+	snprintf(dir, sizeof dir, "%s/tests/corpus/data", test_source());
+	DIR *d = opendir(dir);
+	CHECK_MSG(d, "no %s", dir);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		static uint8_t seed[CAP], b[CAP];
+		if (strncmp(e->d_name, word, strlen(word)))
+			continue;
+		snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+		FILE *f = fopen(path, "rb");
+		size_t n = f ? fread(seed, 1, sizeof seed, f) : 0;
+		if (f)
+			fclose(f);
+		CHECK_MSG(n > 0 && n < CAP / 2, "%s: %zu bytes", path, n);
+		fn(seed, n);
+		uint32_t r = (uint32_t)n;
+		for (int i = 0; i < MUTANTS; i++, tried++) {
+			memcpy(b, seed, n);
+			fn(b, mutate(b, n, &r));
+		}
+		seeds++;
+	}
+	if (d)
+		closedir(d);
+	CHECK_MSG(seeds >= 3, "%d seeds for %s", seeds, word);
+	printf("# fuzz %s: %d seeds, %d mutants\n", word, seeds, tried);
+}
+
+TEST(fuzz_replay_idx)
+{
+	replay("idx-", fuzz_idx);
+}
+
+TEST(fuzz_replay_cifar)
+{
+	replay("cifar-", fuzz_cifar);
+}
+
+TEST(fuzz_replay_image)
+{
+	replay("image-", fuzz_image);
+}
+
+RUN_TESTS()

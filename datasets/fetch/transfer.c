@@ -13,6 +13,7 @@ struct state {
 	uint64_t at;          /* where the next byte goes */
 	uint64_t range_start; /* of the reply's Content-Range; UINT64_MAX: none */
 	bool placed;          /* `at` is settled by the reply's status */
+	uint64_t other_size;  /* what the server's file has, where that is not what is expected */
 	int disk_errno;
 	bool too_long, wrong_range;
 };
@@ -55,6 +56,12 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		s->at = status == 206 ? t->have : 0;
 		if (status == 206 && s->range_start != t->have) {
 			s->wrong_range = true;
+			return 0;
+		}
+		curl_off_t rest = -1;
+		curl_easy_getinfo(s->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
+		if (rest >= 0 && s->at + (uint64_t)rest != t->size) { /* known before the first byte of it is kept */
+			s->other_size = s->at + (uint64_t)rest;
 			return 0;
 		}
 		if (ftruncate(t->fd, (off_t)s->at)) {
@@ -105,6 +112,11 @@ static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *deta
 		gt_fail(err, GT_EIO, "%s: %s", t->path, strerror(s->disk_errno));
 		return GT_TRANSFER_NEVER;
 	}
+	if (s->other_size) {
+		gt_fail(err, GT_EDATA, "%s: has %llu bytes, the published %s has %llu", t->url, (unsigned long long)s->other_size, t->name,
+		        (unsigned long long)t->size);
+		return give_up(t);
+	}
 	if (s->too_long) {
 		gt_fail(err, GT_EDATA, "%s: is longer than the %llu bytes that %s has", t->url, (unsigned long long)t->size, t->name);
 		return give_up(t);
@@ -120,13 +132,6 @@ static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *deta
 		bool never = rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_PEER_FAILED_VERIFICATION ||
 		             rc == CURLE_TOO_MANY_REDIRECTS || rc == CURLE_OUT_OF_MEMORY;
 		return never ? GT_TRANSFER_NEVER : GT_TRANSFER_AGAIN;
-	}
-	curl_off_t length = -1;
-	curl_easy_getinfo(s->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-	if (rc == CURLE_OK && s->at < t->size && length >= 0) {
-		gt_fail(err, GT_EDATA, "%s: has %llu bytes, the published %s has %llu", t->url, (unsigned long long)s->at, t->name,
-		        (unsigned long long)t->size);
-		return give_up(t);
 	}
 	if (rc != CURLE_OK || s->at < t->size) {
 		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu of %llu bytes; they are kept, fetch again to go on", t->url,

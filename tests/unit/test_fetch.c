@@ -312,11 +312,17 @@ TEST(fetch_wrong_content)
 	a[777] ^= 1;
 	server.file[0].size = NA + 10;
 	CHECK(fetch("wrong", &e) == GT_EDATA);
-	CHECK_MSG(strstr(e.msg, "longer"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "300010"), "%s", e.msg);
 	CHECK(size_of("wrong", "a.gz") < 0 && size_of("wrong", "a.gz.part") < 0);
 	server.file[0].size = NA - 10;
 	CHECK(fetch("wrong", &e) == GT_EDATA);
 	CHECK_MSG(strstr(e.msg, "299990"), "%s", e.msg);
+	server.mode = NO_LENGTH_CUT; /* no length told: seen when a byte too many comes */
+	server.cut = server.file[0].size = NA + 10;
+	CHECK(fetch("wrong", &e) == GT_EDATA);
+	CHECK_MSG(strstr(e.msg, "longer"), "%s", e.msg);
+	CHECK(size_of("wrong", "a.gz") < 0 && size_of("wrong", "a.gz.part") < 0);
+	server.mode = NORMAL;
 	server.file[0].size = NA;
 	const char *keep = row.file[1].md5;
 	row.file[1].md5 = "00000000000000000000000000000000"; /* the SHA-256 alone is not enough if an MD5 is known */

@@ -1,6 +1,6 @@
 /* CIFAR, the binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of 1 label (CIFAR-10) or a coarse and a fine
  * label (CIFAR-100; the fine one is used), then 1,024 bytes each of R, G, B. Plain or gzip, any number of records a file.
- * Files are expanded side by side, one thread each: six gzip files are 0.6 s of one core. */
+ * Files are expanded side by side, one a thread: the five gzip files of CIFAR-10 took 0.21 s on two idle cores. */
 #include "base/arena.h"
 #include "format.h"
 #include "gzfile.h"
@@ -45,8 +45,8 @@ static enum gt_code check_label(const struct job *j, const uint8_t *rec, uint64_
 	if (label_bytes == 2 && rec[0] > 19)
 		return gt_fail(err, GT_EDATA, "%s: coarse label %d of record %llu is outside 0..19", j->file.shown, rec[0], (unsigned long long)i);
 	if (rec[label_bytes - 1] >= classes)
-		return gt_fail(err, GT_EDATA, "%s: label %d of record %llu is outside 0..%lld", j->file.shown, rec[label_bytes - 1], (unsigned long long)i,
-		               (long long)classes - 1);
+		return gt_fail(err, GT_EDATA, "%s: label %d of record %llu is outside 0..%lld", j->file.shown, rec[label_bytes - 1],
+		               (unsigned long long)i, (long long)classes - 1);
 	return GT_OK;
 }
 
@@ -156,10 +156,11 @@ static enum gt_code check_head(const struct job *j, int label_bytes, int64_t cla
 	size_t got;
 	GT_TRY(gt_gzfile_head(&j->file, head, sizeof head, &got, err));
 	if (got == 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5)
-		return gt_fail(err, GT_EDATA,
-		               "%s: is the Python (pickle) version of CIFAR, which gtrain does not read (loading one runs code): use the binary version, "
-		               "`gtrain fetch cifar%d`",
-		               j->file.shown, label_bytes == 1 ? 10 : 100);
+		return gt_fail(
+		    err, GT_EDATA,
+		    "%s: is the Python (pickle) version of CIFAR, which gtrain does not read (loading one runs code): use the binary version, "
+		    "`gtrain fetch cifar%d`",
+		    j->file.shown, label_bytes == 1 ? 10 : 100);
 	if (got < 2)
 		return gt_fail(err, GT_EDATA, "%s: truncated: holds %zu bytes", j->file.shown, got);
 	return check_label(j, head, 0, label_bytes, classes, err);
@@ -236,8 +237,10 @@ static enum gt_code find(const char *dir, enum gt_split split, int label_bytes, 
 	for (int s = 0; s < 2; s++) {
 		if ((size_t)snprintf(in, sizeof in, "%s%s", dir, ten ? sub10[s] : sub100[s]) >= sizeof in)
 			continue;
-		snprintf(name, sizeof name, "%s", !ten ? split == GT_SPLIT_TEST ? "test.bin" : "train.bin"
-		                                  : split == GT_SPLIT_TEST ? "test_batch.bin" : "data_batch_1.bin");
+		snprintf(name, sizeof name, "%s",
+		         !ten                     ? split == GT_SPLIT_TEST ? "test.bin" : "train.bin"
+		         : split == GT_SPLIT_TEST ? "test_batch.bin"
+		                                  : "data_batch_1.bin");
 		if (!gt_paths_find(paths, in, name))
 			continue;
 		for (int i = 2; ten && split == GT_SPLIT_TRAIN && i <= 5; i++) {
@@ -249,10 +252,11 @@ static enum gt_code find(const char *dir, enum gt_split split, int label_bytes, 
 	}
 	for (int s = 0; s < 2; s++)
 		if ((size_t)snprintf(in, sizeof in, "%s%s", dir, ten ? pickle10[s] : pickle100[s]) < sizeof in && is_pickle(in))
-			return gt_fail(err, GT_EDATA,
-			               "%.500s: is the Python (pickle) version of CIFAR-%d, which gtrain does not read (loading one runs code): use the binary "
-			               "version, `gtrain fetch cifar%d`",
-			               in, ten ? 10 : 100, ten ? 10 : 100);
+			return gt_fail(
+			    err, GT_EDATA,
+			    "%.500s: is the Python (pickle) version of CIFAR-%d, which gtrain does not read (loading one runs code): use the binary "
+			    "version, `gtrain fetch cifar%d`",
+			    in, ten ? 10 : 100, ten ? 10 : 100);
 	return GT_OK;
 }
 

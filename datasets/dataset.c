@@ -61,8 +61,8 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	/* A flat input takes the values in the file's order; with several channels that would not be PyTorch's. */
 	if (s[1] <= 1 && s[2] <= 1 && d->c == 1 && gt_product4(1, 1, d->h, d->w, &values) && values == (uint64_t)s[0])
 		return GT_OK;
-	return gt_fail(err, GT_ECONFIG, "%.500s: holds images of [%lld, %lld, %lld] but model.input is [%lld, %lld, %lld]", file, (long long)d->c,
-	               (long long)d->h, (long long)d->w, (long long)s[0], (long long)s[1], (long long)s[2]);
+	return gt_fail(err, GT_ECONFIG, "%.500s: holds images of [%lld, %lld, %lld] but model.input is [%lld, %lld, %lld]", file,
+	               (long long)d->c, (long long)d->h, (long long)d->w, (long long)s[0], (long long)s[1], (long long)s[2]);
 }
 
 /* ---- search ----------------------------------------------------------------------------------------------------------------- */
@@ -109,7 +109,8 @@ static void list_dirs(const struct gt_dataset_spec *spec, const struct gt_known_
 		dirs_add(d, "/usr/share/datasets", names[i]);
 }
 
-static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, const struct dirs *d, struct gt_err *err)
+static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, const struct dirs *d,
+                              struct gt_err *err)
 {
 	char where[600] = "";
 	for (int i = 0; i < d->n; i++) {
@@ -119,14 +120,17 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 	if (known && *spec->root)
 		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no %s files of %s", spec->root, known->format, known->name);
 	if (known)
-		return gt_fail(err, GT_ENOINPUT, "the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it", known->name, where, known->name);
+		return gt_fail(err, GT_ENOINPUT, "the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it", known->name, where,
+		               known->name);
 	if (*spec->root)
-		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no IDX and no CIFAR files under their usual names; name them in data.train and data.test",
+		return gt_fail(err, GT_ENOINPUT,
+		               "data.root: %.300s holds no IDX and no CIFAR files under their usual names; name them in data.train and data.test",
 		               spec->root);
-	return gt_fail(err, GT_ENOINPUT,
-	               "no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for your own data set "
-	               "data.root, or data.format, data.train and data.test",
-	               spec->name, where);
+	return gt_fail(
+	    err, GT_ENOINPUT,
+	    "no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for your own data set "
+	    "data.root, or data.format, data.train and data.test",
+	    spec->name, where);
 }
 
 static const struct gt_format *format_by_name(const char *name)
@@ -178,8 +182,8 @@ static enum gt_code search(const struct gt_dataset_spec *spec, enum gt_split spl
 	return rc;
 }
 
-static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_format **format, struct gt_paths *paths,
-                            char *where, size_t size, struct gt_err *err)
+static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_format **format,
+                            struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
 	const char *const *list = split == GT_SPLIT_TEST ? spec->test : spec->train;
 	int n = split == GT_SPLIT_TEST ? spec->ntest : spec->ntrain;
@@ -195,7 +199,10 @@ static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split sp
 static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
                            const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
-	const char *name = strcmp(spec->format, "auto") ? spec->format : !strcmp(spec->name, "synthetic") ? "synthetic" : known ? known->format : NULL;
+	const char *name = strcmp(spec->format, "auto")       ? spec->format
+	                   : !strcmp(spec->name, "synthetic") ? "synthetic"
+	                   : known                            ? known->format
+	                                                      : NULL;
 	*format = NULL;
 	if (name && !(*format = format_by_name(name)))
 		return gt_fail(err, GT_ECONFIG, "data.format: \"%.100s\" is unknown; there are idx, cifar10, cifar100, synthetic and auto", name);

@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define GZ_MIN 18         /* header + trailer of an empty member */
+#define GZ_MIN 18          /* header + trailer of an empty member */
 #define DEFLATE_RATIO 1032 /* the most that deflate can expand (zlib's technical notes) */
 #define GZ_FREE (64 * MIB) /* what every gzip file may expand to */
 #define GZ_RATIO 64        /* and beyond it. FashionMNIST: 1.8, MNIST: 4.7; a bomb: 1,000 */
@@ -192,8 +192,8 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 		return gt_fail(err, GT_EDATA, "%s: has %llu bytes but its header announces %llu: %s", f->shown, have, want,
 		               size > f->size ? "truncated" : "bytes too many at its end");
 	if (f->gz && size / DEFLATE_RATIO > f->size)
-		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, more than %llu compressed bytes can hold: truncated?", f->shown, want,
-		               have);
+		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, more than %llu compressed bytes can hold: truncated?", f->shown,
+		               want, have);
 	if (size <= f->limit)
 		return GT_OK;
 	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu allowed%s", f->shown, f->gz ? "would expand" : "amounts", want,
@@ -287,10 +287,11 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 	bool full;
 	enum gt_code rc = members(f, d, raw, &in, dst, &out, size, &full, err);
 	if (rc == GT_OK && full)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds more than the %llu bytes that its header announces", f->shown, (unsigned long long)size);
-	else if (rc == GT_OK && out < size)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds only %llu of the %llu bytes that its header announces", f->shown, (unsigned long long)out,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds more than the %llu bytes that its header announces", f->shown,
 		             (unsigned long long)size);
+	else if (rc == GT_OK && out < size)
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds only %llu of the %llu bytes that its header announces", f->shown,
+		             (unsigned long long)out, (unsigned long long)size);
 	libdeflate_free_decompressor(d);
 	free(raw);
 	return rc;
@@ -320,7 +321,8 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 		uint64_t more = cap < f->limit / 2 ? cap * 2 : f->limit;
 		uint8_t *wider = cap < f->limit ? gt_big_alloc(more) : NULL;
 		if (cap >= f->limit) {
-			rc = gt_fail(err, GT_EDATA, "%s: gzip: expands to more than the %llu bytes allowed (a decompression bomb? if it is meant, gunzip it first)",
+			rc = gt_fail(err, GT_EDATA,
+			             "%s: gzip: expands to more than the %llu bytes allowed (a decompression bomb? if it is meant, gunzip it first)",
 			             f->shown, (unsigned long long)f->limit);
 		} else if (!wider) {
 			rc = gt_fail_memory(err, more);

@@ -24,7 +24,8 @@ static enum gt_code parse(const struct gt_gzfile *f, const uint8_t *b, size_t go
 {
 	*h = (struct gt_idx){0};
 	if (got >= 2 && b[0] == 0x80 && b[1] >= 2 && b[1] <= 5)
-		return gt_fail(err, GT_EDATA, "%s: is a Python pickle, which gtrain does not read (loading one runs code): use the IDX files", f->shown);
+		return gt_fail(err, GT_EDATA, "%s: is a Python pickle, which gtrain does not read (loading one runs code): use the IDX files",
+		               f->shown);
 	if (got < 4 || b[0] || b[1])
 		return gt_fail(err, GT_EDATA, "%s: is no IDX file: it must begin with 00 00", f->shown);
 	h->type = b[2];
@@ -71,8 +72,8 @@ static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *
 	/* The publisher's names, those of an unpacker that keeps the dot, and torchvision's subfolders. */
 	static const char *const sub[] = {"", "/raw", "/FashionMNIST/raw", "/MNIST/raw"};
 	static const char *const names[2][2][2] = {
-		{{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}, {"train-images.idx3-ubyte", "train-labels.idx1-ubyte"}},
-		{{"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}, {"t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte"}},
+	    {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}, {"train-images.idx3-ubyte", "train-labels.idx1-ubyte"}},
+	    {{"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}, {"t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte"}},
 	};
 	for (size_t s = 0; s < sizeof sub / sizeof sub[0]; s++) {
 		char in[4096];
@@ -107,7 +108,8 @@ static enum gt_code check_pair(struct pair *p, const struct gt_dataset_spec *spe
 	if (la->rank != 1)
 		return gt_fail(err, GT_EDATA, "%s: has %d dimensions; labels have one", p->label_file.shown, la->rank);
 	if (im->dim[0] != la->dim[0])
-		return gt_fail(err, GT_EDATA, "%s: has %u images but %s has %u labels", p->image_file.shown, im->dim[0], p->label_file.shown, la->dim[0]);
+		return gt_fail(err, GT_EDATA, "%s: has %u images but %s has %u labels", p->image_file.shown, im->dim[0], p->label_file.shown,
+		               la->dim[0]);
 	out->n = im->dim[0];
 	out->c = im->rank == 4 ? im->dim[1] : 1;
 	out->h = im->rank == 4 ? im->dim[2] : im->rank == 3 ? im->dim[1] : 1;
@@ -179,8 +181,8 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	struct pair p = {0};
 	(void)split;
 	if (paths->n != 2)
-		return gt_fail(err, GT_ECONFIG, "data.%s: an IDX split is two files, images and labels; %d given", split == GT_SPLIT_TEST ? "test" : "train",
-		               paths->n);
+		return gt_fail(err, GT_ECONFIG, "data.%s: an IDX split is two files, images and labels; %d given",
+		               split == GT_SPLIT_TEST ? "test" : "train", paths->n);
 	enum gt_code rc = gt_idx_open(paths->path[0], spec->max_bytes, &p.image_file, &p.image, err);
 	if (rc == GT_OK)
 		rc = gt_idx_open(paths->path[1], spec->max_bytes, &p.label_file, &p.label, err);

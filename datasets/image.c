@@ -55,7 +55,8 @@ static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint
 {
 	uint64_t bytes;
 	if (!gt_product4(n, c, h, w, &bytes) || bytes > GT_DEFAULT_MAX_BYTES)
-		return gt_fail(err, GT_ECONFIG, "%lld images of [%lld, %lld, %lld] are too large", (long long)n, (long long)c, (long long)h, (long long)w);
+		return gt_fail(err, GT_ECONFIG, "%lld images of [%lld, %lld, %lld] are too large", (long long)n, (long long)c, (long long)h,
+		               (long long)w);
 	*out = malloc(bytes);
 	return *out ? GT_OK : gt_fail_memory(err, bytes);
 }
@@ -68,10 +69,12 @@ static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, 
 	struct gt_idx x;
 	uint8_t *raw = NULL, *tmp = NULL;
 	GT_TRY(gt_idx_open(path, GT_DEFAULT_MAX_BYTES, &f, &x, err));
-	int64_t ic = x.rank == 4 ? x.dim[1] : 1, ih = x.dim[x.rank == 1 ? 0 : x.rank - 2], iw = x.dim[x.rank - 1], count = x.rank > 2 ? x.dim[0] : 1;
+	int64_t ic = x.rank == 4 ? x.dim[1] : 1, ih = x.dim[x.rank == 1 ? 0 : x.rank - 2], iw = x.dim[x.rank - 1],
+	        count = x.rank > 2 ? x.dim[0] : 1;
 	enum gt_code rc = GT_OK;
 	if (x.type != 0x08 || x.rank < 2)
-		rc = gt_fail(err, GT_EDATA, "%s: an IDX file of type 0x%02x and %d dimensions; images are u8 (0x08) with 2 to 4", f.shown, x.type, x.rank);
+		rc = gt_fail(err, GT_EDATA, "%s: an IDX file of type 0x%02x and %d dimensions; images are u8 (0x08) with 2 to 4", f.shown, x.type,
+		             x.rank);
 	else if (ic != 1 && ic != 3)
 		rc = gt_fail(err, GT_EDATA, "%s: images of %lld channels; only 1 and 3 are known", f.shown, (long long)ic);
 	else
@@ -126,7 +129,8 @@ enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, in
 	*n = 0;
 	*scaled = false;
 	if ((c != 1 && c != 3) || h < 1 || w < 1 || cap < 1)
-		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld]; an image file has 1 or 3 channels", (long long)c, (long long)h, (long long)w);
+		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld]; an image file has 1 or 3 channels", (long long)c, (long long)h,
+		               (long long)w);
 	GT_TRY(gt_gzfile_open(path, MAX_FILE, &f, err));
 	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
 	if (rc == GT_OK && got == 8 && !memcmp(b, "\x89PNG\r\n\x1a\n", 8)) {

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_IMAGE_MAX_SIDE 65500             /* JPEG's own limit */
+#define GT_IMAGE_MAX_SIDE 65500                /* JPEG's own limit */
 #define GT_IMAGE_MAX_PIXELS ((int64_t)1 << 26) /* 64 Mi: 192 MiB of RGB */
 
 struct gt_pixels {
 	int64_t w, h;
-	int c; /* 1 or 3 */
+	int c;         /* 1 or 3 */
 	uint8_t *data; /* h*w*c, malloc'ed */
 };
 

@@ -27,8 +27,8 @@ static void on_error(j_common_ptr cinfo)
 /* libjpeg only warns where the pixels are damaged, and fills them with grey. Those warnings are errors here. */
 static void on_message(j_common_ptr cinfo, int level)
 {
-	static const int harmful[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC, JWRN_BOGUS_PROGRESSION,
-	                              JWRN_NOT_SEQUENTIAL, JWRN_ARITH_BAD_CODE};
+	static const int harmful[] = {JWRN_JPEG_EOF,          JWRN_HIT_MARKER,     JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC,
+	                              JWRN_BOGUS_PROGRESSION, JWRN_NOT_SEQUENTIAL, JWRN_ARITH_BAD_CODE};
 	if (level >= 0)
 		return;
 	for (size_t i = 0; i < sizeof harmful / sizeof harmful[0]; i++)
@@ -60,7 +60,8 @@ static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, 
 	GT_TRY(gt_image_check_size(name, j->image_width, j->image_height, err));
 	/* In a sequential Huffman picture a block of 8 x 8 takes two bits at the least; a quarter of that leaves room for subsampling. */
 	if (!j->progressive_mode && !j->arith_code && (uint64_t)j->image_width * j->image_height / 1024 > size)
-		return gt_fail(err, GT_EDATA, "%s: JPEG: announces %u x %u pixels, more than the file can hold", name, j->image_width, j->image_height);
+		return gt_fail(err, GT_EDATA, "%s: JPEG: announces %u x %u pixels, more than the file can hold", name, j->image_width,
+		               j->image_height);
 	if (j->num_components != 1 && j->num_components != 3)
 		return gt_fail(err, GT_EDATA, "%s: JPEG: %d components (CMYK?); convert it to RGB first", name, j->num_components);
 	j->out_color_space = j->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;

@@ -55,8 +55,8 @@ static enum gt_code taps_make(int64_t in, int64_t out, struct taps *t, struct gt
 }
 
 /* out[r][i][ch] = sum over x of weight * in[r][first + x][ch], strides in bytes; works for rows and for columns. */
-static void pass(const uint8_t *in, int64_t in_row, int64_t in_step, uint8_t *out, int64_t out_row, int64_t out_step, int64_t rows, int64_t n,
-                 int c, const struct taps *t)
+static void pass(const uint8_t *in, int64_t in_row, int64_t in_step, uint8_t *out, int64_t out_row, int64_t out_step, int64_t rows,
+                 int64_t n, int c, const struct taps *t)
 {
 	for (int64_t r = 0; r < rows; r++) {
 		for (int64_t i = 0; i < n; i++) {

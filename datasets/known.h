@@ -26,8 +26,8 @@ struct gt_known_dataset {
 	const char *folders[3]; /* names that its folder may have under $GTRAIN_DATA and so on; NULL at the end */
 	const char *format;
 	int64_t classes;
-	const char *mirrors[3]; /* base URLs, tried in this order; NULL at the end */
-	struct gt_known_file file[4]; /* name NULL at the end */
+	const char *mirrors[3];           /* base URLs, tried in this order; NULL at the end */
+	struct gt_known_file file[4];     /* name NULL at the end */
 	struct gt_known_member member[8]; /* of file[0], if it is an archive: it is removed once they are out */
 };
 

@@ -7,7 +7,7 @@
 #include "gzfile.h"
 #include <stdlib.h>
 
-#define GRID 5      /* a pattern is GRID x GRID random values per channel, interpolated */
+#define GRID 5        /* a pattern is GRID x GRID random values per channel, interpolated */
 #define NOISE_SHIFT 2 /* of the sum of four random bytes, -510..510: noise of -127..127, standard deviation 37 */
 
 /* One value of the grid of (class, channel), 32..223: the noise then rarely clips. */
@@ -87,8 +87,8 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		               (long long)out->h, (long long)out->w);
 	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
 	    !gt_product4(out->classes, out->c, out->h, out->w, &patterns) || all > spec->max_bytes || patterns > spec->max_bytes)
-		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed", (long long)out->n,
-		               (long long)out->c, (long long)out->h, (long long)out->w, spec->max_bytes);
+		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed",
+		               (long long)out->n, (long long)out->c, (long long)out->h, (long long)out->w, spec->max_bytes);
 	if (headers_only)
 		return GT_OK;
 	out->memory = out->images = gt_big_alloc(all);

@@ -16,7 +16,8 @@ void gt_published_add(struct gt_published *d, const void *data, size_t n);
 bool gt_published_close(struct gt_published *d); /* true: every digest asked for is the one expected. NULL: false */
 
 /* Whether the first `size` bytes are all of fd and have the digests; GT_OK with *good, or why it could not be read. */
-enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good, struct gt_err *err);
+enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good,
+                               struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */
 struct gt_transfer {

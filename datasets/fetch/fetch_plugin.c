@@ -82,8 +82,8 @@ static void wait_ms(long ms)
 }
 
 /* One mirror until the file is whole and right, or it is plain that it will not be. */
-static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_file *file, const char *base, int fd, const char *part, bool *stop,
-                                struct gt_err *err)
+static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_file *file, const char *base, int fd, const char *part,
+                                bool *stop, struct gt_err *err)
 {
 	char url[2048];
 	size_t n = strlen(base);

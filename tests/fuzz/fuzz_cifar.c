@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	const char *const files[] = {fuzz_put(&file, data + 1, size - 1)};
-	struct gt_dataset_spec s = {.name = "x", .format = data[0] & 1 ? "cifar100" : "cifar10", .train = files, .ntrain = 1, .max_bytes = 1 << 22};
+	struct gt_dataset_spec s = {
+	    .name = "x", .format = data[0] & 1 ? "cifar100" : "cifar10", .train = files, .ntrain = 1, .max_bytes = 1 << 22};
 	struct gt_dataset d;
 	struct gt_err e = {0};
 	enum gt_code rc = gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e);

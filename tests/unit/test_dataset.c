@@ -21,9 +21,9 @@ static void put_pair(const char *dir, const char *images, const char *labels, ui
 TEST(idx_plain_and_gzip_and_other_names)
 {
 	static const char *const names[][3] = {
-		{"a", "train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
-		{"b", "train-images.idx3-ubyte", "train-labels.idx1-ubyte"},
-		{"c", "FashionMNIST/raw/train-images-idx3-ubyte", "FashionMNIST/raw/train-labels-idx1-ubyte"},
+	    {"a", "train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+	    {"b", "train-images.idx3-ubyte", "train-labels.idx1-ubyte"},
+	    {"c", "FashionMNIST/raw/train-images-idx3-ubyte", "FashionMNIST/raw/train-labels-idx1-ubyte"},
 	};
 	for (int i = 0; i < 6; i++) {
 		struct gt_dataset d, p;
@@ -108,8 +108,9 @@ TEST(search_order)
 	setenv("GTRAIN_DATA", at("sd"), 1);
 	setenv("XDG_CACHE_HOME", at("sc"), 1);
 	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ENOINPUT);
-	CHECK_MSG(strstr(e.msg, "/sd/search-test") && strstr(e.msg, "/sc/gtrain/search-test") && strstr(e.msg, "/usr/share/datasets/search-test"), "%s",
-	          e.msg);
+	CHECK_MSG(strstr(e.msg, "/sd/search-test") && strstr(e.msg, "/sc/gtrain/search-test") &&
+	              strstr(e.msg, "/usr/share/datasets/search-test"),
+	          "%s", e.msg);
 	CHECK_OK(gt_dataset_cache("search-test", cache, sizeof cache, &e), e);
 	CHECK(strstr(cache, "/sc/gtrain/search-test"));
 	put_pair("sc/gtrain/search-test", "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 3, true);
@@ -321,7 +322,8 @@ TEST(real_cifar10)
 		/* The published channel means of train: 0.4914 0.4822 0.4465; 1e-4: four digits. They also show that R, G, B are in order. */
 		static const double want[3] = {0.4914, 0.4822, 0.4465};
 		for (int c = 0; c < 3 && !split; c++)
-			CHECK_MSG(fabs((double)sum[c] / 255 / 1024 / 50000 - want[c]) < 1e-4, "channel %d: %.5f", c, (double)sum[c] / 255 / 1024 / 50000);
+			CHECK_MSG(fabs((double)sum[c] / 255 / 1024 / 50000 - want[c]) < 1e-4, "channel %d: %.5f", c,
+			          (double)sum[c] / 255 / 1024 / 50000);
 		gt_dataset_free(&d);
 	}
 }

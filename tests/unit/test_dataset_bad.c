@@ -146,7 +146,8 @@ TEST(gzip_bit_flips)
 		if (bit >= (ngz - 8) * 8)
 			CHECK_MSG(rc == GT_EDATA, "bit %zu, in the CRC or the length: code %d", bit, (int)rc);
 		else
-			CHECK_MSG(rc == GT_EDATA || (rc == GT_OK && d.n == N && !memcmp(d.images, im + 16, nim - 16)), "bit %zu: code %d", bit, (int)rc);
+			CHECK_MSG(rc == GT_EDATA || (rc == GT_OK && d.n == N && !memcmp(d.images, im + 16, nim - 16)), "bit %zu: code %d", bit,
+			          (int)rc);
 		gt_dataset_free(&d);
 		gz[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}

@@ -42,7 +42,8 @@ static void send_all(int fd, const void *data, size_t n)
 static void reply(int fd, const char *status, const char *more, uint64_t length, const uint8_t *body, size_t n)
 {
 	char head[1024];
-	int k = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %llu\r\nConnection: close\r\n%s\r\n", status, (unsigned long long)length, more);
+	int k = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %llu\r\nConnection: close\r\n%s\r\n", status,
+	                 (unsigned long long)length, more);
 	if (length == UINT64_MAX)
 		k = snprintf(head, sizeof head, "HTTP/1.0 %s\r\n%s\r\n", status, more);
 	send_all(fd, head, (size_t)k);
@@ -92,7 +93,8 @@ static void serve(int fd, const char *request)
 	bool cut = mode == CUT_ONCE || mode == CUT_ALWAYS || mode == NO_LENGTH_CUT;
 	if (mode == CUT_ONCE)
 		server.mode = NORMAL;
-	reply(fd, *more ? "206 Partial Content" : "200 OK", more, mode == NO_LENGTH_CUT ? UINT64_MAX : n, data + from, cut && n > server.cut ? server.cut : n);
+	reply(fd, *more ? "206 Partial Content" : "200 OK", more, mode == NO_LENGTH_CUT ? UINT64_MAX : n, data + from,
+	      cut && n > server.cut ? server.cut : n);
 }
 
 static void *server_run(void *arg)
@@ -443,7 +445,8 @@ TEST(fetch_archive)
 	publish(0);
 	CHECK_OK(fetch("arc", &e), e);
 	CHECK(is("arc", "train.bin", a, 70000) && is("arc", "test.bin", b, 3000));
-	CHECK(size_of("arc", "x.tar.gz") < 0 && size_of("arc", "readme.html") < 0 && size_of(".", "evil") < 0 && access("/tmp/gtrain-evil", F_OK));
+	CHECK(size_of("arc", "x.tar.gz") < 0 && size_of("arc", "readme.html") < 0 && size_of(".", "evil") < 0 &&
+	      access("/tmp/gtrain-evil", F_OK));
 	CHECK(size_of("arc", "train.bin.part") < 0 && server.requests == 1);
 	CHECK_OK(fetch("arc", &e), e);
 	CHECK(server.requests == 1);

@@ -1,0 +1,117 @@
+#!/bin/bash
+# stdout and stderr: exit codes, JSON, lost output, colours.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+tiny_config
+cd "$tmp" || exit 1
+cfg=tiny.cfg
+
+# ---- exit codes ------------------------------------------------------------------------------------------------------------
+gives missing_config 66 err 'absent.cfg' run absent.cfg
+gives config_error 78 err 'train.epochs' check $cfg -s train.epochs=ten
+gives config_key 78 err 'did you mean' check $cfg -s train.epocsh=1
+gives no_checkpoint 66 err 'gtrain: ' eval "$tmp/nothing"
+gives no_device 69 err 'gtrain: ' run $cfg --device cuda -o r0
+gives init_missing 66 err 'weights.safetensors' run $cfg -n --init weights.safetensors
+
+# ---- JSON -------------------------------------------------------------------------------------------------------------------
+# each NAME ARGS...: every line of stdout is one JSON object.
+each() {
+	local name=$1
+	shift
+	run "$@"
+	if [ "$rc" != 0 ]; then
+		fail "$name" "gtrain $* ended with $rc: $(head -n 1 "$tmp/err")"
+	elif why=$(python3 -c '
+import json, sys
+lines = sys.stdin.read().split("\n")
+assert lines.pop() == "" and lines, "no lines, or no newline at the end"
+for l in lines:
+    assert isinstance(json.loads(l, parse_constant=lambda c: sys.exit("not JSON: " + c)), dict), "not an object"
+' <"$tmp/out" 2>&1); then
+		pass "$name"
+	else
+		fail "$name" "$(tail -n 1 <<<"$why")"
+	fi
+}
+each json_check check $cfg --json
+each json_dry_run run $cfg --json -n
+each json_devices devices --json
+each json_plan plan $cfg --json
+each json_run run $cfg --json -o r1
+events=$(python3 -c 'import json, sys; print(" ".join(sorted({json.loads(l)["event"] for l in sys.stdin})))' <"$tmp/out")
+if [ "$events" = 'checkpoint end eval start train' ]; then pass json_events; else fail json_events "events: $events"; fi
+if cmp -s "$tmp/out" r1/metrics.jsonl; then pass json_is_metrics; else fail json_is_metrics 'stdout differs from metrics.jsonl'; fi
+each json_resume resume r1 --json -s train.epochs=3
+each json_eval eval r1 --json
+each json_inspect inspect r1 --json --verify
+each json_export export r1 --json -o w.safetensors
+each json_bench bench $cfg --json --steps 2
+
+# ---- people's output ---------------------------------------------------------------------------------------------------------
+gives result 0 out 'test accuracy ' run $cfg -o r2
+if [ "$(wc -l <"$tmp/out")" = 1 ] && grep -Eq '^test accuracy 0\.[0-9]{4}  loss [0-9.]+  .*\(2 epochs, [0-9.]+ m?s\)$' "$tmp/out"; then
+	pass result_line
+else
+	fail result_line "$(cat "$tmp/out")"
+fi
+if [ "$(grep -c '^epoch ./2  step .*  test  accuracy ' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
+gives again 73 err 'gtrain: ' run $cfg -o r2
+gives quiet 0 out 'test accuracy ' run $cfg -o r3 -q
+if [ -s "$tmp/err" ]; then fail quiet_stderr "$(cat "$tmp/err")"; else pass quiet_stderr; fi
+gives verbose 0 err 'checkpoint ' run $cfg -o r4 -v
+if [ "$(grep -c '  loss .*  lr ' "$tmp/err")" = 16 ]; then pass verbose_lines; else fail verbose_lines "$(cat "$tmp/err")"; fi
+gives eval_line 0 out 'test accuracy ' eval r2
+gives inspect_verified 0 out 'every digest matches' inspect r2 --verify
+gives check_table 0 out '  260' check $cfg
+gives time_limit 0 err "'gtrain resume r5' goes on" run $cfg -o r5 -s train.epochs=1000000 -s log.every_steps=100000 --time-limit 1s
+gives resume_steps 0 err 'resuming from ' resume r2 -s train.epochs=3
+
+# ---- colours -----------------------------------------------------------------------------------------------------------------
+escape=$(printf '\033')
+for args in "check $cfg" -h 'run -h' devices "run $cfg -o r6" 'frobnicate'; do
+	# shellcheck disable=SC2086
+	run $args
+	if grep -q "$escape" "$tmp/out" "$tmp/err"; then fail "plain_${args%% *}" "escape sequences in a pipe: gtrain $args"; fi
+done
+pass plain_when_piped
+NO_COLOR=1 gives color_always 0 out "${escape}[1m" check $cfg --color=always
+gives color_never 0 out 'tiny' check $cfg --color=never
+if grep -q "$escape" "$tmp/out"; then fail color_never_plain 'escape sequences'; else pass color_never_plain; fi
+
+# A file's text must not reach the terminal as commands to it.
+sed "s/name = \"tiny\"/name = \"ti\\\\x1b[31mny\"/" $cfg >evil.cfg
+run check evil.cfg
+if grep -q "$escape" "$tmp/out" "$tmp/err"; then fail hostile_names 'an escape sequence of a config reached the output'; else pass hostile_names; fi
+
+# ---- lost output -------------------------------------------------------------------------------------------------------------
+for args in -h --version 'run -h' "check $cfg" "check $cfg --json" devices 'completion bash' "plan $cfg"; do
+	# shellcheck disable=SC2086
+	"$gtrain" $args >/dev/full 2>"$tmp/err"
+	rc=$?
+	if [ $rc != 74 ]; then fail "full_$args" "status $rc, not 74"; continue; fi
+	grep -q 'cannot write standard output: No space left on device' "$tmp/err" || fail "full_$args" "$(cat "$tmp/err")"
+done
+pass full_disk
+"$gtrain" -h >&- 2>"$tmp/err"
+rc=$?
+if [ $rc = 74 ]; then pass closed_stdout; else fail closed_stdout "status $rc, not 74"; fi
+"$gtrain" run $cfg -o r7 --json >/dev/full 2>"$tmp/err"
+rc=$?
+if [ $rc = 74 ] && grep -q 'training goes on' "$tmp/err" && "$gtrain" inspect r7 --json 2>&1 | grep -q '"step":16'; then
+	pass full_disk_run
+else
+	fail full_disk_run "status $rc: $(cat "$tmp/err")"
+fi
+
+# A reader that leaves: no message, the status of a SIGPIPE, and a run keeps what it had.
+"$gtrain" completion bash 2>"$tmp/err" | true
+rc=${PIPESTATUS[0]}
+if [ -s "$tmp/err" ] || { [ "$rc" != 141 ] && [ "$rc" != 0 ]; }; then fail broken_pipe "status $rc: $(cat "$tmp/err")"; else pass broken_pipe; fi
+"$gtrain" run $cfg -o r8 --json -s train.epochs=1000000 2>"$tmp/err" | head -n 3 >"$tmp/out"
+rc=${PIPESTATUS[0]}
+if [ "$rc" = 141 ] && [ ! -s "$tmp/err" ] && "$gtrain" inspect r8 --verify >/dev/null 2>&1; then
+	pass broken_pipe_run
+else
+	fail broken_pipe_run "status $rc: $(cat "$tmp/err")"
+fi

@@ -1,0 +1,16 @@
+#!/bin/bash
+# What README.md shows works: its config, its commands.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+readme=$src/README.md
+awk '/^```$/ { block = !block; next } block' "$readme" | sed -n '/^schema = /,$p' >"$tmp/readme.cfg"
+gives config 0 out 'fmnist-mlp' check "$tmp/readme.cfg"
+commands | grep -vx help >"$tmp/a"
+sed -n 's/^| `gtrain \([a-z]*\).*/\1/p' "$readme" >"$tmp/b"
+if why=$(diff "$tmp/a" "$tmp/b"); then pass commands; else fail commands "$(tr '\n' ';' <<<"$why")"; fi
+# The layer types, losses, optimizers and schedules of the table are in the schema.
+missing=
+for w in $(sed -n '/^## From PyTorch/,/^## Tour/p' "$readme" | grep -o 'type = "[a-z0-9_]*"' | sed 's/.*"\(.*\)"/\1/' | sort -u); do
+	grep -rqw -- "$w" "$src/engine/conf" "$src/engine/ir" "$src/kernels/opcall.h" || missing="$missing $w"
+done
+if [ -z "$missing" ]; then pass table; else fail table "unknown to the engine:$missing"; fi

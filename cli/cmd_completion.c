@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "path TAB type TAB help" for every key that --set takes; keys of list elements have no fixed path. */
+/* "path TAB type TAB help" for every key that --set takes a value for: groups have none, keys of list elements and of named templates
+ * no fixed path. */
 static void key_line(void *user, const struct gt_schema_key *key)
 {
 	struct gt_cli *cli = user;
-	if (!strchr(key->path, '['))
+	if (!strchr(key->path, '[') && !strstr(key->path, ".NAME") && strcmp(key->type, "group") != 0 && strcmp(key->type, "list") != 0)
 		gt_out(cli, "%s\t%s\t%s\n", key->path, key->type, key->help);
 }
 

@@ -10,7 +10,7 @@ sed -n 's/^| `gtrain \([a-z]*\).*/\1/p' "$readme" >"$tmp/b"
 if why=$(diff "$tmp/a" "$tmp/b"); then pass commands; else fail commands "$(tr '\n' ';' <<<"$why")"; fi
 # The layer types, losses, optimizers and schedules of the table are in the schema.
 missing=
-for w in $(sed -n '/^## From PyTorch/,/^## Tour/p' "$readme" | grep -o 'type = "[a-z0-9_]*"' | sed 's/.*"\(.*\)"/\1/' | sort -u); do
+while read -r w; do
 	grep -rqw -- "$w" "$src/engine/conf" "$src/engine/ir" "$src/kernels/opcall.h" || missing="$missing $w"
-done
+done < <(sed -n '/^## From PyTorch/,/^## Tour/p' "$readme" | grep -o 'type = "[a-z0-9_]*"' | sed 's/.*"\(.*\)"/\1/' | sort -u)
 if [ -z "$missing" ]; then pass table; else fail table "unknown to the engine:$missing"; fi

@@ -17,7 +17,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
 	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "device", r->device);
+	gt_json_string(j, "device", cli->args.device ? r->device : NULL); /* without --device none is opened */
 	gt_json_string(j, "mode", r->mode);
 	gt_json_int(j, "world", r->world);
 	gt_json_string(j, "precision", r->precision);

@@ -24,19 +24,19 @@ ok = $expression
 print('' if ok else json.dumps([r['status'], draws, r['longest'], r['shown']])[:600])
 " 2>&1) && [ -z "$why" ]; then pass "$name"; else fail "$name" "$why"; fi
 }
-terminal animated "r['status'] == 0 and 5 <= draws" "${long[@]}" -o a
+terminal animated "r['status'] == 0 and 3 <= draws" "${long[@]}" -o a
 terminal rate "draws <= 25" "${long[@]}" -o b # ten a second and what erases them, of thousands of steps
 terminal width "0 < r['longest'] <= 59" "${long[@]}" -o c
 terminal erased "not any('eta' in l or 'samples/s' in l for l in r['shown'])" "${long[@]}" -o d
-terminal result_stays "any('test accuracy' in l for l in r['shown'])" "${long[@]}" -o e
+terminal result_stays "any('loss' in l and ' steps, 1.' in l for l in r['shown'])" "${long[@]}" -o e
 terminal quiet "draws == 0" "${long[@]}" -o f -q
 terminal no_progress "draws == 0 and 'samples/s' not in r['raw']" "${long[@]}" -o g --no-progress
 TERM=dumb terminal dumb "'\x1b' not in r['raw']" "${long[@]}" -o h
-NO_COLOR=1 terminal no_color "draws >= 5 and '\x1b[1m' not in r['raw']" "${long[@]}" -o i
+NO_COLOR=1 terminal no_color "draws >= 3 and '\x1b[1m' not in r['raw']" "${long[@]}" -o i
 terminal color "'\x1b[1m' in r['raw']" "${long[@]}" -o j
 terminal error_color "r['status'] == 64 and '\x1b[1;31mgtrain:\x1b[0m ' in r['raw']" frobnicate
 terminal help_bold "r['status'] == 0 and '\x1b[1m' in r['raw']" -h
-terminal help_color_never "'\x1b' not in r['raw']" -h --color never
+terminal help_color_never "'\x1b' not in r['raw']" --color never -h
 
 run "${long[@]}" -o k
 if ! grep -q 'samples/s' "$tmp/err" && ! grep -q "$(printf '\r')" "$tmp/err"; then pass silent_pipe; else fail silent_pipe "$(cat "$tmp/err")"; fi

@@ -134,7 +134,7 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, str
 	return GT_OK;
 }
 
-static enum gt_code batch_sizes(struct gt_session *s, struct gt_err *err)
+static enum gt_code batch_sizes(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t n = s->view[GT_TRAIN].n;
@@ -144,7 +144,7 @@ static enum gt_code batch_sizes(struct gt_session *s, struct gt_err *err)
 		return gt_fail(err, GT_ECONFIG, "%s: train.accumulate: expected a divisor of data.batch = %lld, got %lld", c->path, (long long)s->batch,
 		               (long long)s->accumulate);
 	s->micro = s->batch / s->accumulate;
-	if (n >= 0) {
+	if (train && n >= 0) { /* an evaluation may read no training data */
 		s->samples = c->data.drop_last ? n - n % s->batch : n;
 		if (s->samples <= 0)
 			return gt_fail(err, GT_ECONFIG, "%s: data.drop_last: expected at least data.batch = %lld training samples, got %lld", c->path,
@@ -164,7 +164,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_session_data(s, spec, err));
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
-	GT_TRY(batch_sizes(s, err));
+	GT_TRY(batch_sizes(s, spec->train, err));
 	GT_NEW(s->dyn, s->arena, s->accumulate + 1, err);
 
 	if (spec->train) {

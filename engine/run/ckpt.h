@@ -60,9 +60,11 @@ enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *
 /* An opened checkpoint: its files verified as asked, its tensors readable by name. */
 struct gt_ckpt;
 
-/* path: a run directory (which: "latest", "best" or a decimal step) or a step directory. Of a run directory with "latest" the newest
- * checkpoint that verifies is taken; each damaged one before it is told through warn. verify: recompute all digests (resume does),
- * else only lengths and headers. GT_ENOINPUT: nothing there; GT_EDATA: there, but damaged. */
+/* path: a run directory (which: "latest", "best", a decimal step, or NULL: the best if one is marked, else the latest) or a step
+ * directory. Of a run directory with "latest" the newest checkpoint that verifies is taken; each damaged one before it is told through
+ * warn; one that is asked for by name is never replaced by another. Newest: committed last, which after a resume from an earlier step is
+ * not the highest step. verify: recompute all digests (resume does), else only lengths and headers. GT_ENOINPUT: nothing there;
+ * GT_EDATA: there, but damaged; GT_EFAIL: memory, descriptors or permissions, which say nothing about the checkpoint. */
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
                           struct gt_ckpt **out, struct gt_err *err);
 void gt_ckpt_close(struct gt_ckpt *c);

@@ -224,6 +224,10 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 {
 	int64_t step;
 	char *end;
+	if (!which) {
+		GT_TRY(gt_ckpt_link_step(s->dir, "best", &step, err));
+		which = step < 0 ? "latest" : "best";
+	}
 	if (!strcmp(which, "latest"))
 		return open_latest(s, out, err);
 	if (!strcmp(which, "best")) {

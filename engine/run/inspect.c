@@ -45,7 +45,7 @@ enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, 
 	struct gt_ckpt *c;
 	struct gt_arena *a;
 	*out = NULL;
-	GT_TRY(gt_ckpt_open(ckpt, "latest", verify, NULL, NULL, &c, err));
+	GT_TRY(gt_ckpt_open(ckpt, NULL, verify, NULL, NULL, &c, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (!code) {
 		struct gt_inspect *r = gt_arena_alloc(a, 1, sizeof *r);
@@ -103,16 +103,11 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 	return code;
 }
 
-/* Of a run directory: the best checkpoint if the run has one, else the newest. */
 enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err)
 {
 	struct gt_ckpt *c;
-	enum gt_code code = gt_ckpt_open(ckpt, "best", true, NULL, NULL, &c, err);
-	if (code == GT_ENOINPUT)
-		code = gt_ckpt_open(ckpt, "latest", true, NULL, NULL, &c, err);
-	if (code)
-		return code;
-	code = copy_model(c, path, err);
+	GT_TRY(gt_ckpt_open(ckpt, NULL, true, NULL, NULL, &c, err));
+	enum gt_code code = copy_model(c, path, err);
 	gt_ckpt_close(c);
 	return code;
 }

@@ -64,7 +64,7 @@ static int hex4(const struct scan *s, const unsigned char *p)
 	if (s->end - p < 4)
 		return -1;
 	for (int i = 0; i < 4; i++) {
-		int c = p[i] | 0x20, d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+		int c = p[i], d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 		if (d < 0)
 			return -1;
 		v = v << 4 | d;

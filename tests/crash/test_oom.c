@@ -103,7 +103,7 @@ static enum gt_code once(enum what what, struct gt_ckpt_dir *d, int64_t step, st
 		code = gt_inspect(dir, true, &r, e);
 		if (code)
 			return code;
-		CHECK(r->step == step && r->ntensors == 4);
+		CHECK(r->step == step - step % 3 && r->ntensors == 4); /* the best */
 		gt_inspect_free(r);
 		return GT_OK;
 	case EXPORT:

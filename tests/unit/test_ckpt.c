@@ -332,13 +332,18 @@ TEST(inspect_and_export)
 	struct stat s;
 	save_steps(dir, 1, 4, 0);
 	CHECK_OK(gt_inspect(dir, true, &r, &e), e);
-	CHECK(r->verified && r->step == 4 && r->format == GT_CKPT_FORMAT && r->world == 1 && !strcmp(r->name, "fixture") && r->ntensors == 4);
-	CHECK(strstr(r->path, "step-00000004"));
+	CHECK(r->verified && r->step == 3 && r->format == GT_CKPT_FORMAT && r->world == 1 && !strcmp(r->name, "fixture") && r->ntensors == 4);
+	CHECK(strstr(r->path, "step-00000003")); /* of a run: its best */
 	CHECK(!strcmp(r->tensors[2].name, "fc.weight") && !strcmp(r->tensors[2].shape, "[11, 3]") && !strcmp(r->tensors[2].dtype, "f32") &&
 	      r->tensors[2].bytes == 132 && !strcmp(r->tensors[2].file, "model.safetensors"));
 	CHECK(!strcmp(r->tensors[3].file, "optimizer.safetensors"));
 	gt_inspect_free(r);
-	/* Of a run: its best. Over an old file, too. */
+	CHECK(!unlink(in(dir, "best")));
+	CHECK_OK(gt_inspect(dir, false, &r, &e), e);
+	CHECK(!r->verified && r->step == 4); /* none marked: the latest */
+	gt_inspect_free(r);
+	CHECK(!symlink("step-00000003", in(dir, "best")));
+	/* Over an old file, too. */
 	const char *out = in(dir, "out.safetensors");
 	for (int i = 0; i < 2; i++) {
 		CHECK_OK(gt_export(dir, out, &e), e);

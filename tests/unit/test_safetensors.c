@@ -219,6 +219,7 @@ TEST(safetensors_refuses_every_wrong_header)
 		{"{\"a\x01\":" T("[4]", 0, 16) "}", "control"},
 		{"{\"a\xff\":" T("[4]", 0, 16) "}", "UTF-8"},
 		{"{\"a\\ud800\":" T("[4]", 0, 16) "}", "surrogate"},
+		{"{\"a\\ud80\x10\\udc00\":" T("[4]", 0, 16) "}", "escape"}, /* found by fuzz_safetensors */
 		{"{\"a\":" T("[3]", 0, 16) "}", "12 bytes"},
 		{"{\"a\":" T("[5]", 0, 16) "}", "20 bytes"},
 		{"{\"a\":" T("[3]", 0, 12) "}", "describes 12"},

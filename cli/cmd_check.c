@@ -140,7 +140,9 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"), gt_units_si(b, r->flops_train, "FLOP"));
 	gt_table_add(&t, (const char *[]){"a sample", text});
 	int n = 0;
-	for (int i = 0; i < 5; i++)
+	if (r->steps <= 0)
+		snprintf(text, sizeof text, "unknown without the data");
+	for (int i = 0; i < 5 && r->steps > 0; i++)
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, r->lr[i]), i * 25);
 	gt_table_add(&t, (const char *[]){"lr", text});
 	gt_out(cli, "\n");

@@ -49,9 +49,9 @@ static int distance(const char *a, const char *b)
 
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
 {
-	/* A third of the word may be wrong, and never all of it; or the word is the beginning of one candidate only. */
+	/* A third of the word may be wrong, and never all of it; or the word is the beginning of one candidate only; or begins with one. */
 	int len = (int)strlen(word), best = len < 3 ? 2 : len / 3 + 2;
-	const char *found = NULL, *begins = NULL;
+	const char *found = NULL, *begins = NULL, *within = NULL;
 	int nbegins = 0;
 	for (int i = 0; i < n; i++) {
 		int k = distance(word, candidates[i]);
@@ -63,8 +63,11 @@ const char *gt_cli_nearest(const char *word, const char *const *candidates, int 
 			begins = candidates[i];
 			nbegins++;
 		}
+		size_t k_len = strlen(candidates[i]);
+		if (k_len >= 4 && strncmp(candidates[i], word, k_len) == 0)
+			within = candidates[i];
 	}
-	return nbegins == 1 ? begins : found;
+	return nbegins == 1 ? begins : found ? found : within;
 }
 
 double gt_cli_duration_parse(const char *s)

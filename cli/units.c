@@ -54,6 +54,10 @@ const char *gt_units_si(char *buf, double v, const char *unit)
 		snprintf(buf, GT_UNITS, "-");
 		return buf;
 	}
+	if (v >= 999.5e21) {
+		snprintf(buf, GT_UNITS, "%.3g%s%s", v, *unit ? " " : "", unit);
+		return buf;
+	}
 	double w = v;
 	for (; w >= 999.5 && p < 7; p++)
 		w /= 1000;

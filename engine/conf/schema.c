@@ -53,7 +53,7 @@ const struct gt_row gt_rows[] = {
 	{"model.layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
 
 	{"train.epochs", GT_T_INT, AT(train.epochs), "0", 0, 1 << 30, .help = "passes over the training split; 0: until train.steps"},
-	{"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY, .help = "stop after so many optimizer steps; 0: after train.epochs"},
+	{"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY, .help = "end after so many optimizer steps, whatever train.epochs says; 0: after train.epochs"},
 	{"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse", .help = "what is minimised"},
 	{"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1, GT_R_BELOW, .help = "share of the target spread over all classes (cross_entropy)"},
 	{"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30, .help = "samples with this label count nothing (cross_entropy, nll)"},

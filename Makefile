@@ -116,7 +116,7 @@ asan:
 ubsan:
 	@$(MAKE) --no-print-directory check BUILD=build/ubsan CFLAGS='-O1 -g -fsanitize=undefined -fno-sanitize-recover=all'
 
-## fuzz: libFuzzer (clang, ASan, UBSan) on one reader for S seconds, e.g. make fuzz F=idx S=60 (idx, cifar, image …)
+## fuzz: libFuzzer (clang, ASan, UBSan) on one reader for S seconds, e.g. make fuzz F=idx S=60 (idx, cifar, image, conf …)
 F ?= idx
 S ?= 60
 .PHONY: fuzz
@@ -125,7 +125,7 @@ fuzz:
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' build/fuzz/libgtrain.a
 	clang $(ALLFLAGS) -Itests -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined tests/fuzz/fuzz_$(F).c \
 		build/fuzz/libgtrain.a -o build/fuzz/fuzz_$(F) $(LDFLAGS) $(LIBS)
-	@mkdir -p build/fuzz/corpus-$(F) && cp -n tests/corpus/*/$(F)-* build/fuzz/corpus-$(F)
+	@mkdir -p build/fuzz/corpus-$(F) && cp -n $(if $(filter conf,$(F)),configs/*.cfg tests/corpus/config/*.cfg,tests/corpus/*/$(F)-*) build/fuzz/corpus-$(F)
 	build/fuzz/fuzz_$(F) -max_total_time=$(S) -max_len=16384 -timeout=5 -rss_limit_mb=2048 build/fuzz/corpus-$(F)
 
 ## lint: compiler warnings as errors, manual pages and scripts checked

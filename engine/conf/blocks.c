@@ -62,13 +62,15 @@ static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, st
 	if (!params)
 		return GT_OK;
 	if ((params->type != GT_C_ARRAY && params->type != GT_C_LIST) || params->nkids > 64)
-		return gt_conf_fail(err, params->place, path, "expected an array of at most 64 names, got %s", gt_cnode_text(params, got, sizeof got));
+		return gt_conf_fail(err, params->place, path, "expected an array of at most 64 names, got %s",
+		                    gt_cnode_text(params, got, sizeof got));
 	for (int i = 0; i < params->nkids; i++) {
 		const struct gt_cnode *p = params->kid[i];
 		const char *name = text_of(p);
 		size_t n = name ? strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") : 0;
 		if (!n || name[n] || n > 40 || strchr("0123456789_-", name[0]))
-			return gt_conf_fail(err, p->place, path, "expected a name of letters, digits, _ and -, got %s", gt_cnode_text(p, got, sizeof got));
+			return gt_conf_fail(err, p->place, path, "expected a name of letters, digits, _ and -, got %s",
+			                    gt_cnode_text(p, got, sizeof got));
 		if (is_reserved(name))
 			return gt_conf_fail(err, p->place, path, "expected another name, got \"%s\", a key of every layer", name);
 		for (int k = 0; k < i; k++)
@@ -117,7 +119,8 @@ enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
 {
 	char got[64];
 	if (x->blocks && x->blocks->type != GT_C_GROUP)
-		return gt_conf_fail(err, x->blocks->place, "model.blocks", "expected a group { }, got %s", gt_cnode_text(x->blocks, got, sizeof got));
+		return gt_conf_fail(err, x->blocks->place, "model.blocks", "expected a group { }, got %s",
+		                    gt_cnode_text(x->blocks, got, sizeof got));
 	for (int i = 0; x->blocks && i < x->blocks->nkids; i++)
 		GT_TRY(check_template(x->blocks->kid[i], err));
 	return GT_OK;
@@ -167,8 +170,8 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			own = true; /* a default stands inside the template, an argument outside of it */
 		}
 		if (!v)
-			return gt_conf_fail(err, s->inst->place, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing", word + 1,
-			                    s->tmpl->name);
+			return gt_conf_fail(err, s->inst->place, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
+			                    word + 1, s->tmpl->name);
 		if (own && text_of(v) && text_of(v)[0] == '$')
 			return gt_conf_fail(err, v->place, path, "a default is a value, not another parameter");
 		n = v;

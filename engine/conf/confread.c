@@ -169,7 +169,8 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 	return false;
 }
 
-enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err)
+enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
+                         struct gt_err *err)
 {
 	char want[512], got[64], word[48];
 	(void)a;
@@ -182,8 +183,9 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
-			bool fine = r->type == GT_T_STRINGS ? string(e) != NULL :
-			            r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v) : e->type == GT_C_INT && number(r, e, &v);
+			bool fine = r->type == GT_T_STRINGS                          ? string(e) != NULL
+			            : r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v)
+			                                                             : e->type == GT_C_INT && number(r, e, &v);
 			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
 				return gt_conf_fail(err, e->place, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
 		}
@@ -196,7 +198,8 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 			gt_guess_try(&g, words[i]);
 		if (g.best && g.best[0]) {
 			snprintf(near, sizeof near, "%s", g.best);
-			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_cut(s, word, sizeof word), near);
+			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_cut(s, word, sizeof word),
+			                    near);
 		}
 	}
 	return gt_conf_fail(err, n->place, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
@@ -343,7 +346,8 @@ static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 	for (int i = 0; i < list->nkids; i++) {
 		snprintf(shown, sizeof shown, "data.augment[%d]", i);
 		if (list->kid[i]->type != GT_C_GROUP)
-			return gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s", gt_cnode_text(list->kid[i], got, sizeof got));
+			return gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s",
+			                    gt_cnode_text(list->kid[i], got, sizeof got));
 		strcat(shown, ".");
 		GT_TRY(gt_object_read(rd->arena, gt_rows_augment, list->kid[i], shown, &d->augment[i], err));
 	}

@@ -82,7 +82,8 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 		return FAIL(rd, "train.schedule.gamma", "expected a number ≥ 0, got nothing: an exponential schedule needs it");
 	for (int i = 1; i < s->milestones.n; i++)
 		if (s->milestones.v[i] <= s->milestones.v[i - 1])
-			return FAIL(rd, "train.schedule.milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
+			return FAIL(rd, "train.schedule.milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i],
+			            s->milestones.v[i - 1]);
 	if (s->type == GT_SCHED_MULTISTEP && !s->milestones.n)
 		return FAIL(rd, "train.schedule.milestones", "expected at least one number, got none");
 	if (s->min_lr > o->lr)

@@ -17,7 +17,7 @@ void gt_clean_free(struct gt_clean *c)
 
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *path, const char *fmt, ...)
 {
-	char msg[sizeof ((struct gt_err *)0)->msg], line[16] = "";
+	char msg[sizeof((struct gt_err *)0)->msg], line[16] = "";
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof msg, fmt, ap);
@@ -118,12 +118,13 @@ static struct gt_place place_of(const struct gt_clean *c, unsigned line)
 	return c->nlines ? c->place[c->nlines - 1] : (struct gt_place){"config", 1};
 }
 
-static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out, struct gt_err *err)
+static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out,
+                            struct gt_err *err)
 {
 	static const enum gt_ctype types[] = {
-		[CONFIG_TYPE_GROUP] = GT_C_GROUP, [CONFIG_TYPE_INT] = GT_C_INT,       [CONFIG_TYPE_INT64] = GT_C_INT,
-		[CONFIG_TYPE_FLOAT] = GT_C_FLOAT, [CONFIG_TYPE_STRING] = GT_C_STRING, [CONFIG_TYPE_BOOL] = GT_C_BOOL,
-		[CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
+	    [CONFIG_TYPE_GROUP] = GT_C_GROUP, [CONFIG_TYPE_INT] = GT_C_INT,       [CONFIG_TYPE_INT64] = GT_C_INT,
+	    [CONFIG_TYPE_FLOAT] = GT_C_FLOAT, [CONFIG_TYPE_STRING] = GT_C_STRING, [CONFIG_TYPE_BOOL] = GT_C_BOOL,
+	    [CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
 	int type = config_setting_type(s);
 	struct gt_cnode *n;
 	GT_TRY(gt_cnode_new(a, types[type], config_setting_name(s), place_of(c, config_setting_is_root(s) ? 1 : s->line), &n, err));

@@ -18,8 +18,8 @@ struct gt_cnode {
 	enum gt_ctype type;
 	const char *name; /* NULL in lists and arrays */
 	struct gt_place place;
-	bool set;         /* came from --set */
-	const char *raw;  /* --set's unquoted scalar as it was typed, so that name=2024 can be a string; else NULL */
+	bool set;        /* came from --set */
+	const char *raw; /* --set's unquoted scalar as it was typed, so that name=2024 can be a string; else NULL */
 	int64_t i;
 	double f;
 	bool b;
@@ -50,6 +50,6 @@ const char *gt_cut(const char *s, char *buf, size_t size);
 
 /* GT_ECONFIG, "file:line: path: …"; path may be NULL. */
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *path, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+    __attribute__((format(printf, 4, 5)));
 
 #endif

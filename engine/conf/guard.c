@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 struct reader {
-	struct { dev_t dev; ino_t ino; } open[GT_CONF_MAX_INCLUDES + 1];
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} open[GT_CONF_MAX_INCLUDES + 1];
 	int depth, files;
 	size_t bytes;
 };

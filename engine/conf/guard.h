@@ -13,13 +13,13 @@
 
 #include "conf/ctree.h"
 
-#define GT_CONF_MAX_BYTES (4 << 20)   /* all files of a config together */
+#define GT_CONF_MAX_BYTES (4 << 20) /* all files of a config together */
 #define GT_CONF_MAX_FILES 64
-#define GT_CONF_MAX_INCLUDES 8        /* deep */
-#define GT_CONF_MAX_DEPTH 32          /* brackets within brackets */
-#define GT_CONF_MAX_MEMBERS 4096      /* of one group: libconfig compares each with all */
-#define GT_CONF_MAX_ELEMENTS 65536    /* of one list or array */
-#define GT_CONF_MAX_VALUES 500000     /* names and values together */
+#define GT_CONF_MAX_INCLUDES 8     /* deep */
+#define GT_CONF_MAX_DEPTH 32       /* brackets within brackets */
+#define GT_CONF_MAX_MEMBERS 4096   /* of one group: libconfig compares each with all */
+#define GT_CONF_MAX_ELEMENTS 65536 /* of one list or array */
+#define GT_CONF_MAX_VALUES 500000  /* names and values together */
 
 /* GT_ENOINPUT: no such file or not a readable regular one. GT_ECONFIG: anything else, with its place. */
 enum gt_code gt_guard_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err);

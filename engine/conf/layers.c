@@ -206,7 +206,8 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 		GT_TRY(read_key(x, s, entry->kid[i], at, &l, err));
 	for (const struct gt_attr_def *d = l.op->attrs; d && d->key; d++)
 		if (isnan(d->def) && !gt_cnode_find(entry, d->key))
-			return gt_conf_fail(err, entry->place, at, "expected \"%s\" (%s), which %s needs, got nothing", d->key, d->help, gt_op_name(l.op));
+			return gt_conf_fail(err, entry->place, at, "expected \"%s\" (%s), which %s needs, got nothing", d->key, d->help,
+			                    gt_op_name(l.op));
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));
 	GT_TRY(gt_layer_declare(x, l.name, l.name, name ? name->place : entry->place, path, err));
@@ -225,7 +226,8 @@ enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, con
 {
 	char at[256], got[64];
 	if (list->type != GT_C_LIST || !list->nkids)
-		return gt_conf_fail(err, list->place, path, "expected a list ( ) of one or more layers, got %s", gt_cnode_text(list, got, sizeof got));
+		return gt_conf_fail(err, list->place, path, "expected a list ( ) of one or more layers, got %s",
+		                    gt_cnode_text(list, got, sizeof got));
 	for (int i = 0; i < list->nkids; i++) {
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);

@@ -20,12 +20,12 @@
 
 /* An instance being expanded. */
 struct gt_scope {
-	const struct gt_scope *parent;  /* NULL: of model.layers */
-	const struct gt_cnode *tmpl;    /* entry of model.blocks */
-	const struct gt_cnode *inst;    /* entry of a list of layers */
-	const struct gt_cnode *first;   /* its `first` in the first repeat, else NULL */
-	const char *prefix;             /* "layer1.0." */
-	const char *input;              /* name of the layer that is the block's input, "input" */
+	const struct gt_scope *parent; /* NULL: of model.layers */
+	const struct gt_cnode *tmpl;   /* entry of model.blocks */
+	const struct gt_cnode *inst;   /* entry of a list of layers */
+	const struct gt_cnode *first;  /* its `first` in the first repeat, else NULL */
+	const char *prefix;            /* "layer1.0." */
+	const char *input;             /* name of the layer that is the block's input, "input" */
 };
 
 struct gt_layer_name {

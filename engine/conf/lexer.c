@@ -85,13 +85,8 @@ static enum gt_code unexpected(struct gt_lexer *lx, const char *p, struct gt_err
 {
 	char got[64];
 	static const char *const wants[] = {
-		[NAME] = "the name of a key",
-		[EQUALS] = "`=` after ",
-		[VALUE] = "a value for ",
-		[SEP] = "`;`",
-		[FIRST] = "a value",
-		[ELEMENT] = "a value after `,`",
-		[COMMA] = "`,` between values",
+	    [NAME] = "the name of a key", [EQUALS] = "`=` after ",         [VALUE] = "a value for ",       [SEP] = "`;`",
+	    [FIRST] = "a value",          [ELEMENT] = "a value after `,`", [COMMA] = "`,` between values",
 	};
 	const struct gt_frame *f = frame(lx);
 	const char *close = f->open == '{' ? " or `}`" : f->open == '(' ? " or `)`" : f->open == '[' ? " or `]`" : "";

@@ -39,13 +39,15 @@ static bool integral(const struct gt_row *r)
 const char *gt_row_typename(const struct gt_row *r)
 {
 	static const char *const names[] = {
-		[GT_T_INT] = "int",       [GT_T_FLOAT] = "float",       [GT_T_BOOL] = "bool",   [GT_T_STRING] = "string",
-		[GT_T_ENUM] = "",         [GT_T_CHOICE] = "",           [GT_T_AUTO] = "int|\"auto\"", [GT_T_FLOATS] = "float[]",
-		[GT_T_STRINGS] = "string[]", [GT_T_PAIR] = "float[2]",  [GT_T_DIMS] = "int[]",  [GT_T_INT2] = "int|int[2]",
+	    [GT_T_INT] = "int",           [GT_T_FLOAT] = "float",    [GT_T_BOOL] = "bool",
+	    [GT_T_STRING] = "string",     [GT_T_ENUM] = "",          [GT_T_CHOICE] = "",
+	    [GT_T_AUTO] = "int|\"auto\"", [GT_T_FLOATS] = "float[]", [GT_T_STRINGS] = "string[]",
+	    [GT_T_PAIR] = "float[2]",     [GT_T_DIMS] = "int[]",     [GT_T_INT2] = "int|int[2]",
 	};
-	static const struct { const char *path, *type; } others[] = {
-		{"data.augment", "list"}, {"model.blocks", "group"}, {"model.layers", "list"}, {"in", "string|string[]"}, {"first", "group"},
-		{"params", "string[]"}, {"defaults", "group"}, {"layers", "list"}};
+	static const struct {
+		const char *path, *type;
+	} others[] = {{"data.augment", "list"}, {"model.blocks", "group"}, {"model.layers", "list"}, {"in", "string|string[]"},
+	              {"first", "group"},       {"params", "string[]"},    {"defaults", "group"},    {"layers", "list"}};
 	if (r->values)
 		return r->values;
 	if (r->type != GT_T_OTHER)
@@ -100,19 +102,19 @@ static bool beyond(const struct gt_cnode *n, double max)
 const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, char *buf, size_t size)
 {
 	static const char *const words[] = {
-		[GT_T_INT] = "an integer",
-		[GT_T_FLOAT] = "a number",
-		[GT_T_BOOL] = "true or false",
-		[GT_T_STRING] = "a string",
-		[GT_T_ENUM] = "",
-		[GT_T_CHOICE] = "",
-		[GT_T_AUTO] = "\"auto\" or an integer",
-		[GT_T_FLOATS] = "an array of numbers",
-		[GT_T_STRINGS] = "an array of strings",
-		[GT_T_PAIR] = "an array of two numbers",
-		[GT_T_DIMS] = "[channels, height, width] or [features], each",
-		[GT_T_INT2] = "an integer or [height, width],",
-		[GT_T_OTHER] = "another value",
+	    [GT_T_INT] = "an integer",
+	    [GT_T_FLOAT] = "a number",
+	    [GT_T_BOOL] = "true or false",
+	    [GT_T_STRING] = "a string",
+	    [GT_T_ENUM] = "",
+	    [GT_T_CHOICE] = "",
+	    [GT_T_AUTO] = "\"auto\" or an integer",
+	    [GT_T_FLOATS] = "an array of numbers",
+	    [GT_T_STRINGS] = "an array of strings",
+	    [GT_T_PAIR] = "an array of two numbers",
+	    [GT_T_DIMS] = "[channels, height, width] or [features], each",
+	    [GT_T_INT2] = "an integer or [height, width],",
+	    [GT_T_OTHER] = "another value",
 	};
 	char a[32], b[32];
 	bool whole = integral(r);

@@ -31,11 +31,11 @@ enum gt_row_flag {
 };
 
 struct gt_row {
-	const char *path;   /* below the object that the offset is of */
+	const char *path; /* below the object that the offset is of */
 	enum gt_row_type type;
 	size_t offset;
-	const char *def;    /* as it stands in a config; in parentheses: words for the manual, set by code; NULL: required */
-	double min, max;    /* of every number; both 0: any */
+	const char *def; /* as it stands in a config; in parentheses: words for the manual, set by code; NULL: required */
+	double min, max; /* of every number; both 0: any */
 	unsigned flags;
 	const char *values; /* ENUM, CHOICE: "a|b" */
 	const char *when;   /* the ENUM row that says whether this key applies, … */
@@ -43,10 +43,10 @@ struct gt_row {
 	const char *help;
 };
 
-extern const struct gt_row gt_rows[];         /* of struct gt_conf; ends with path NULL */
-extern const struct gt_row gt_rows_augment[]; /* of struct gt_conf_augment: the keys of an entry of data.augment */
-extern const struct gt_row gt_rows_layer[];   /* of struct gt_layer_spec: what every layer takes */
-extern const struct gt_row gt_rows_block[];   /* what an entry of model.layers takes that is an instance of a block */
+extern const struct gt_row gt_rows[];          /* of struct gt_conf; ends with path NULL */
+extern const struct gt_row gt_rows_augment[];  /* of struct gt_conf_augment: the keys of an entry of data.augment */
+extern const struct gt_row gt_rows_layer[];    /* of struct gt_layer_spec: what every layer takes */
+extern const struct gt_row gt_rows_block[];    /* what an entry of model.layers takes that is an instance of a block */
 extern const struct gt_row gt_rows_template[]; /* the keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* NULL: none */
@@ -83,7 +83,8 @@ struct gt_reading {
 /* Writes the default of a row to base + offset; nothing where it has none. */
 enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err);
 /* Checks and reads one value; path is for messages. */
-enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err);
+enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
+                         struct gt_err *err);
 /* Reads a group by its rows: every default, then every key. Unknown keys, wrong types, values out of range, keys that do not apply,
  * missing keys: GT_ECONFIG. shown stands before the paths in messages ("data.augment[0]."). Rows of GT_T_OTHER are left alone. */
 enum gt_code gt_object_read(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
@@ -98,9 +99,9 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 /* Everything: gt_rows, data.augment, the layers, the contradictions. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
-enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);    /* layers.c: model.layers, model.blocks */
+enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* layers.c: model.layers, model.blocks */
 enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err); /* contradict.c */
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c */
-enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);         /* conftext.c: makes c->text */
+enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* conftext.c: makes c->text */
 
 #endif

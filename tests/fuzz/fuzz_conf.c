@@ -1,6 +1,6 @@
 /* libFuzzer on a config in memory: whatever the bytes, it loads or gives GT_ECONFIG with a line, and what loads resolves to a text that
- * loads to itself. Build: clang -g -O1 -fsanitize=fuzzer,address,undefined over this file, engine/base, engine/ir, engine/conf and
- * kernels/opcall.c. Seeds: configs/ and tests/corpus/config/. The first byte 0x01 makes the rest of the first line a --set. */
+ * loads to itself. A first byte 0x01 makes the rest of the first line a --set. `make fuzz F=conf`; the corpus is replayed by
+ * tests/unit/test_conf_bad.c. */
 #include "conf/conf.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -56,18 +56,21 @@ TEST(conf_defaults)
 	CHECK(c->schema == 1 && c->seed == 0 && c->reproducible == GT_REPRO_NONE && c->precision == GT_PREC_FP32 && !strcmp(c->device, "auto"));
 	CHECK(c->data.batch == 32 && c->data.batch_per_rank == 0 && c->data.shuffle && !c->data.drop_last && c->data.prefetch == -1);
 	CHECK(c->data.mean.n == 0 && c->data.naugment == 0 && !strcmp(c->data.format, "auto") && c->data.train.n == 0);
-	CHECK(c->train.epochs == 1 && c->train.steps == 0 && c->train.ignore_index == -100 && c->train.accumulate == 1 && c->train.eval_every_epochs == 1);
+	CHECK(c->train.epochs == 1 && c->train.steps == 0 && c->train.ignore_index == -100 && c->train.accumulate == 1 &&
+	      c->train.eval_every_epochs == 1);
 	CHECK(c->train.optimizer.type == GT_OPT_SGD && c->train.optimizer.lr == 0.1 && c->train.optimizer.momentum == 0);
 	CHECK(c->train.optimizer.weight_decay == 0 && c->train.optimizer.decay_bias && c->train.optimizer.decay_norm);
 	CHECK(c->train.optimizer.betas[0] == 0.9 && c->train.optimizer.betas[1] == 0.999 && c->train.optimizer.eps == 1e-8);
 	CHECK(c->train.schedule.type == GT_SCHED_CONSTANT && c->train.schedule.final_div_factor == 1e4);
-	CHECK(c->parallel.mode == GT_MODE_SINGLE && c->parallel.nproc == 0 && c->parallel.bucket_mb == 25 && c->parallel.schedule == GT_PIPE_1F1B);
+	CHECK(c->parallel.mode == GT_MODE_SINGLE && c->parallel.nproc == 0 && c->parallel.bucket_mb == 25 &&
+	      c->parallel.schedule == GT_PIPE_1F1B);
 	CHECK(c->checkpoint.keep == 3 && !c->checkpoint.dir[0] && !c->checkpoint.best_metric[0] && c->checkpoint.on_signal);
 	CHECK(c->log.every_steps == 50 && !c->log.tensorboard);
 	CHECK(c->model.input[0] == 1 && c->model.input[2] == 28 && c->model.init == GT_INIT_TORCH_DEFAULT && c->model.nlayers == 2);
 	CHECK(!strcmp(c->model.layers[0].name, "0") && !strcmp(c->model.layers[1].name, "fc") && c->model.layers[1].nin == 0);
 	CHECK(((struct gt_attr_linear *)c->model.layers[1].attr)->out == 10 && ((struct gt_attr_linear *)c->model.layers[1].attr)->bias);
-	CHECK(c->model.layers[1].lr_mul == 1 && isnan(c->model.layers[1].weight_decay) && c->model.layers[1].init == -1 && !c->model.layers[1].frozen);
+	CHECK(c->model.layers[1].lr_mul == 1 && isnan(c->model.layers[1].weight_decay) && c->model.layers[1].init == -1 &&
+	      !c->model.layers[1].frozen);
 	CHECK(c->model.layers[1].line == 2 && !strcmp(c->model.layers[1].file, "t.cfg"));
 	check_text(c);
 	gt_conf_free(c);
@@ -76,30 +79,37 @@ TEST(conf_defaults)
 TEST(conf_values)
 {
 	struct gt_conf *c = load(
-		"schema = 1; name = \"a \\\"b\\\\ \xc3\xa9\"; seed = 9223372036854775807L; reproducible = \"world\"; precision = \"bf16\"; threads = 2;\n"
-		"data = { format = \"idx\"; root = \"/d\"; train = [\"a\", \"b\",]; test = \"c\"; batch_per_rank = 0x20; mean = 0; std = [1];\n"
-		"  augment = ( { type = \"pad_crop\"; pad = 4; mode = \"reflect\"; }, { type = \"hflip\"; p = 1; } ); valid = 0.25; prefetch = 0; }\n"
-		"model : { input = [3, 8, 8]; init = \"torch\"; layers = (\n"
-		"  { type = \"conv2d\"; out = 4; kernel = [3, 5]; padding = (1, 2); bias = FALSE; frozen = true; lr_mul = 2; init = \"xavier-uniform\"; },\n"
-		"  { type = \"flatten\"; }, { type = \"linear\"; out = 10; weight_decay = 0; }, ); },\n"
-		"train = { steps = 3000000000; optimizer = { type = \"adamw\"; lr = 1e-3; betas = [0.5, 0.75]; };\n"
-		"  schedule = { type = \"multistep\"; unit = \"step\"; milestones = [10, 20]; warmup = 5; }; }\n"
-		"parallel = { mode = \"zero\"; nproc = 4; stage = 3; }; checkpoint = { best = { metric = \"valid/loss\"; }; };\n",
-		NULL, 0);
+	    "schema = 1; name = \"a \\\"b\\\\ \xc3\xa9\"; seed = 9223372036854775807L; reproducible = \"world\"; precision = \"bf16\"; threads "
+	    "= 2;\n"
+	    "data = { format = \"idx\"; root = \"/d\"; train = [\"a\", \"b\",]; test = \"c\"; batch_per_rank = 0x20; mean = 0; std = [1];\n"
+	    "  augment = ( { type = \"pad_crop\"; pad = 4; mode = \"reflect\"; }, { type = \"hflip\"; p = 1; } ); valid = 0.25; prefetch = 0; "
+	    "}\n"
+	    "model : { input = [3, 8, 8]; init = \"torch\"; layers = (\n"
+	    "  { type = \"conv2d\"; out = 4; kernel = [3, 5]; padding = (1, 2); bias = FALSE; frozen = true; lr_mul = 2; init = "
+	    "\"xavier-uniform\"; },\n"
+	    "  { type = \"flatten\"; }, { type = \"linear\"; out = 10; weight_decay = 0; }, ); },\n"
+	    "train = { steps = 3000000000; optimizer = { type = \"adamw\"; lr = 1e-3; betas = [0.5, 0.75]; };\n"
+	    "  schedule = { type = \"multistep\"; unit = \"step\"; milestones = [10, 20]; warmup = 5; }; }\n"
+	    "parallel = { mode = \"zero\"; nproc = 4; stage = 3; }; checkpoint = { best = { metric = \"valid/loss\"; }; };\n",
+	    NULL, 0);
 	if (!c)
 		return;
-	CHECK(!strcmp(c->name, "a \"b\\ \xc3\xa9") && c->seed == INT64_MAX && c->reproducible == GT_REPRO_WORLD && c->precision == GT_PREC_BF16);
+	CHECK(!strcmp(c->name, "a \"b\\ \xc3\xa9") && c->seed == INT64_MAX && c->reproducible == GT_REPRO_WORLD &&
+	      c->precision == GT_PREC_BF16);
 	CHECK(c->data.train.n == 2 && !strcmp(c->data.train.v[1], "b") && c->data.test.n == 1 && !strcmp(c->data.test.v[0], "c"));
 	CHECK(c->data.batch == 0 && c->data.batch_per_rank == 32 && c->data.mean.n == 1 && c->data.mean.v[0] == 0 && c->data.std.v[0] == 1);
-	CHECK(c->data.naugment == 2 && c->data.augment[0].type == GT_AUG_PAD_CROP && c->data.augment[0].pad == 4 && c->data.augment[0].mode == 1);
+	CHECK(c->data.naugment == 2 && c->data.augment[0].type == GT_AUG_PAD_CROP && c->data.augment[0].pad == 4 &&
+	      c->data.augment[0].mode == 1);
 	CHECK(c->data.augment[1].type == GT_AUG_HFLIP && c->data.augment[1].p == 1 && c->data.valid == 0.25 && c->data.prefetch == 0);
 	const struct gt_layer_spec *l = c->model.layers;
 	const struct gt_attr_conv2d *a = l[0].attr;
-	CHECK(a->out == 4 && a->kernel[0] == 3 && a->kernel[1] == 5 && a->padding[0] == 1 && a->padding[1] == 2 && a->stride[1] == 1 && !a->bias);
+	CHECK(a->out == 4 && a->kernel[0] == 3 && a->kernel[1] == 5 && a->padding[0] == 1 && a->padding[1] == 2 && a->stride[1] == 1 &&
+	      !a->bias);
 	CHECK(l[0].frozen && l[0].lr_mul == 2 && l[0].init == GT_INIT_XAVIER_UNIFORM && l[2].weight_decay == 0 && isnan(l[0].weight_decay));
 	CHECK(c->train.steps == 3000000000 && c->train.epochs == 0 && c->train.optimizer.type == GT_OPT_ADAMW);
 	CHECK(c->train.optimizer.weight_decay == 0.01 && c->train.optimizer.betas[0] == 0.5 && c->train.optimizer.betas[1] == 0.75);
-	CHECK(c->train.schedule.type == GT_SCHED_MULTISTEP && c->train.schedule.unit == GT_UNIT_STEP && c->train.schedule.milestones.v[1] == 20);
+	CHECK(c->train.schedule.type == GT_SCHED_MULTISTEP && c->train.schedule.unit == GT_UNIT_STEP &&
+	      c->train.schedule.milestones.v[1] == 20);
 	CHECK(c->train.schedule.warmup == 5 && c->parallel.stage == 3 && c->parallel.nproc == 4 && c->checkpoint.best_mode == 1);
 	check_text(c);
 	gt_conf_free(c);
@@ -125,41 +135,41 @@ static char *layers_text(const struct gt_conf *c)
 
 TEST(conf_blocks)
 {
-	static const char text[] = DATA TRAIN
-		"model = { input = [16]; blocks = {\n"
-		"  unit = { params = [\"n\", \"act\"]; defaults = { act = \"relu\"; };\n"
-		"    layers = ( { name = \"lin\"; type = \"linear\"; out = \"$n\"; }, { type = \"$act\"; } ); };\n"
-		"  res = { params = [\"n\", \"f\"]; layers = (\n"
-		"    { name = \"a\"; block = \"unit\"; n = \"$n\"; frozen = \"$f\"; },\n"
-		"    { name = \"b\"; block = \"unit\"; n = \"$n\"; act = \"tanh\"; in = \"a\"; },\n"
-		"    { name = \"skip\"; type = \"identity\"; in = \"$in\"; },\n"
-		"    { name = \"sum\"; type = \"add\"; in = [\"b\", \"skip\"]; } ); };\n"
-		"}; layers = (\n"
-		"  { name = \"stem\"; type = \"linear\"; out = 8; },\n"
-		"  { name = \"s\"; block = \"res\"; repeat = 2; n = 8; f = false; first = { f = true; }; },\n"
-		"  { block = \"unit\"; n = 8; lr_mul = 0.5; },\n"
-		"  { name = \"cat\"; type = \"concat\"; in = [\"2\", \"s.0\", \"stem\", \"input\", \"s.1.a.lin\"]; },\n"
-		"  { type = \"linear\"; out = 10; } ); };\n";
+	static const char text[] =
+	    DATA TRAIN "model = { input = [16]; blocks = {\n"
+	               "  unit = { params = [\"n\", \"act\"]; defaults = { act = \"relu\"; };\n"
+	               "    layers = ( { name = \"lin\"; type = \"linear\"; out = \"$n\"; }, { type = \"$act\"; } ); };\n"
+	               "  res = { params = [\"n\", \"f\"]; layers = (\n"
+	               "    { name = \"a\"; block = \"unit\"; n = \"$n\"; frozen = \"$f\"; },\n"
+	               "    { name = \"b\"; block = \"unit\"; n = \"$n\"; act = \"tanh\"; in = \"a\"; },\n"
+	               "    { name = \"skip\"; type = \"identity\"; in = \"$in\"; },\n"
+	               "    { name = \"sum\"; type = \"add\"; in = [\"b\", \"skip\"]; } ); };\n"
+	               "}; layers = (\n"
+	               "  { name = \"stem\"; type = \"linear\"; out = 8; },\n"
+	               "  { name = \"s\"; block = \"res\"; repeat = 2; n = 8; f = false; first = { f = true; }; },\n"
+	               "  { block = \"unit\"; n = 8; lr_mul = 0.5; },\n"
+	               "  { name = \"cat\"; type = \"concat\"; in = [\"2\", \"s.0\", \"stem\", \"input\", \"s.1.a.lin\"]; },\n"
+	               "  { type = \"linear\"; out = 10; } ); };\n";
 	struct gt_conf *c = load(text, NULL, 0);
 	if (!c)
 		return;
 	static const char want[] = "stem linear 8\n"
-							   "s.0.a.lin linear 8\n"
-							   "s.0.a.1 relu\n"
-							   "s.0.b.lin linear 8\n"
-							   "s.0.b.1 tanh\n"
-							   "s.0.skip identity <- stem\n"
-							   "s.0.sum add <- s.0.b.1,s.0.skip\n"
-							   "s.1.a.lin linear 8\n"
-							   "s.1.a.1 relu\n"
-							   "s.1.b.lin linear 8\n"
-							   "s.1.b.1 tanh\n"
-							   "s.1.skip identity <- s.0.sum\n"
-							   "s.1.sum add <- s.1.b.1,s.1.skip\n"
-							   "2.lin linear 8\n"
-							   "2.1 relu\n"
-							   "cat concat <- 2.1,s.0.sum,stem,input,s.1.a.lin\n"
-							   "4 linear 10\n";
+	                           "s.0.a.lin linear 8\n"
+	                           "s.0.a.1 relu\n"
+	                           "s.0.b.lin linear 8\n"
+	                           "s.0.b.1 tanh\n"
+	                           "s.0.skip identity <- stem\n"
+	                           "s.0.sum add <- s.0.b.1,s.0.skip\n"
+	                           "s.1.a.lin linear 8\n"
+	                           "s.1.a.1 relu\n"
+	                           "s.1.b.lin linear 8\n"
+	                           "s.1.b.1 tanh\n"
+	                           "s.1.skip identity <- s.0.sum\n"
+	                           "s.1.sum add <- s.1.b.1,s.1.skip\n"
+	                           "2.lin linear 8\n"
+	                           "2.1 relu\n"
+	                           "cat concat <- 2.1,s.0.sum,stem,input,s.1.a.lin\n"
+	                           "4 linear 10\n";
 	CHECK_MSG(!strcmp(layers_text(c), want), "got:\n%s", layers_text(c));
 	const struct gt_layer_spec *l = c->model.layers;
 	CHECK(l[1].frozen && l[2].frozen && !l[3].frozen && !l[7].frozen && l[13].lr_mul == 0.5 && l[16].lr_mul == 1);
@@ -172,13 +182,16 @@ TEST(conf_blocks)
 
 TEST(conf_block_is_the_first_layer)
 {
-	struct gt_conf *c = load(DATA TRAIN "model = { input = [4]; blocks = { res = { layers = ( { name = \"f\"; type = \"linear\"; out = 4; },"
-		"{ name = \"s\"; type = \"add\"; in = (\"f\", \"$in\"); } ); }; };"
-		"layers = ( { name = \"x\"; block = \"res\"; }, { name = \"y\"; block = \"res\"; in = [\"input\"]; },"
-		"{ type = \"add\"; in = [\"x\", \"y\"]; }, { type = \"linear\"; out = 10; } ); };", NULL, 0);
+	struct gt_conf *c =
+	    load(DATA TRAIN "model = { input = [4]; blocks = { res = { layers = ( { name = \"f\"; type = \"linear\"; out = 4; },"
+	                    "{ name = \"s\"; type = \"add\"; in = (\"f\", \"$in\"); } ); }; };"
+	                    "layers = ( { name = \"x\"; block = \"res\"; }, { name = \"y\"; block = \"res\"; in = [\"input\"]; },"
+	                    "{ type = \"add\"; in = [\"x\", \"y\"]; }, { type = \"linear\"; out = 10; } ); };",
+	         NULL, 0);
 	if (!c)
 		return;
-	CHECK_MSG(!strcmp(layers_text(c), "x.f linear 4\nx.s add <- x.f,input\ny.f linear 4 <- input\ny.s add <- y.f,input\n2 add <- x.s,y.s\n3 linear 10\n"),
+	CHECK_MSG(!strcmp(layers_text(c),
+	                  "x.f linear 4\nx.s add <- x.f,input\ny.f linear 4 <- input\ny.s add <- y.f,input\n2 add <- x.s,y.s\n3 linear 10\n"),
 	          "got:\n%s", layers_text(c));
 	gt_conf_free(c);
 }
@@ -187,8 +200,10 @@ TEST(conf_block_is_the_first_layer)
 TEST(conf_block_arrays)
 {
 	struct gt_conf *c = load(DATA TRAIN "model = { input = [1, 9, 9]; blocks = { c = { params = [\"k\", \"h\", \"w\"]; layers = ("
-		"{ type = \"conv2d\"; out = 2; kernel = \"$k\"; }, { type = \"conv2d\"; out = 2; kernel = [\"$h\", \"$w\"]; padding = (1, \"$h\"); } ); }; };"
-		"layers = ( { name = \"x\"; block = \"c\"; k = [1, 2]; h = 3; w = 4; } ); };", NULL, 0);
+	                                    "{ type = \"conv2d\"; out = 2; kernel = \"$k\"; }, { type = \"conv2d\"; out = 2; kernel = [\"$h\", "
+	                                    "\"$w\"]; padding = (1, \"$h\"); } ); }; };"
+	                                    "layers = ( { name = \"x\"; block = \"c\"; k = [1, 2]; h = 3; w = 4; } ); };",
+	                         NULL, 0);
 	if (!c)
 		return;
 	const struct gt_attr_conv2d *a = c->model.layers[0].attr, *b = c->model.layers[1].attr;
@@ -198,17 +213,32 @@ TEST(conf_block_arrays)
 
 TEST(conf_set)
 {
-	static const char *const sets[] = {"train.epochs=7", "name=2024", "data.mean=[0.5]", "model.layers[1].out=64", "parallel.mode=ddp",
-		"parallel.nproc=2", "checkpoint.dir=runs/a b", "train.optimizer.lr=1", "data.augment[0]={ type = \"hflip\"; }", "data.augment[0].p=0.25",
-		"log.tensorboard=true", "train.optimizer.type=\"adam\"", "data.root=", "model.layers[2]={ type = \"relu\"; }", "data.std=0.25",
-		"data.batch_per_rank=16", "train.epochs=8"};
+	static const char *const sets[] = {"train.epochs=7",
+	                                   "name=2024",
+	                                   "data.mean=[0.5]",
+	                                   "model.layers[1].out=64",
+	                                   "parallel.mode=ddp",
+	                                   "parallel.nproc=2",
+	                                   "checkpoint.dir=runs/a b",
+	                                   "train.optimizer.lr=1",
+	                                   "data.augment[0]={ type = \"hflip\"; }",
+	                                   "data.augment[0].p=0.25",
+	                                   "log.tensorboard=true",
+	                                   "train.optimizer.type=\"adam\"",
+	                                   "data.root=",
+	                                   "model.layers[2]={ type = \"relu\"; }",
+	                                   "data.std=0.25",
+	                                   "data.batch_per_rank=16",
+	                                   "train.epochs=8"};
 	struct gt_conf *c = load(DATA MODEL "train = { epochs = 1; optimizer = { type = \"sgd\"; lr = 0.1; momentum = 0.9; }; };", sets,
 	                         sizeof sets / sizeof *sets);
 	if (!c)
 		return;
 	CHECK(c->train.epochs == 8 && !strcmp(c->name, "2024") && c->data.mean.n == 1 && c->data.mean.v[0] == 0.5 && c->data.std.v[0] == 0.25);
-	CHECK(c->model.nlayers == 3 && ((struct gt_attr_linear *)c->model.layers[1].attr)->out == 64 && c->model.layers[2].op->code == GT_OP_RELU);
-	CHECK(c->parallel.mode == GT_MODE_DDP && c->parallel.nproc == 2 && !strcmp(c->checkpoint.dir, "runs/a b") && c->train.optimizer.lr == 1);
+	CHECK(c->model.nlayers == 3 && ((struct gt_attr_linear *)c->model.layers[1].attr)->out == 64 &&
+	      c->model.layers[2].op->code == GT_OP_RELU);
+	CHECK(c->parallel.mode == GT_MODE_DDP && c->parallel.nproc == 2 && !strcmp(c->checkpoint.dir, "runs/a b") &&
+	      c->train.optimizer.lr == 1);
 	CHECK(c->data.naugment == 1 && c->data.augment[0].p == 0.25 && c->log.tensorboard && !c->data.root[0]);
 	CHECK(c->train.optimizer.type == GT_OPT_ADAM && c->train.optimizer.momentum == 0); /* the file's momentum went with its sgd */
 	CHECK(c->data.batch == 0 && c->data.batch_per_rank == 16);
@@ -218,34 +248,40 @@ TEST(conf_set)
 
 TEST(conf_set_errors)
 {
-	static const struct { const char *set, *want; } cases[] = {
-		{"train.epochs=x", "--set train.epochs=x: train.epochs: expected an integer ≥ 0, got \"x\""},
-		{"train.epochs=-1", "--set train.epochs=-1: train.epochs: expected an integer ≥ 0, got -1"},
-		{"train.epochs=1.5", "--set train.epochs=1.5: train.epochs: expected an integer ≥ 0, got 1.5"},
-		{"train.epochs=99999999999999999999", "--set train.epochs=99999999999999999999: train.epochs: expected an integer ≥ 0, got \"99999999999999999999\""},
-		{"train.epochs=", "--set train.epochs=: train.epochs: expected an integer ≥ 0, got \"\""},
-		{"train.epoch=1", "--set train.epoch=1: train.epoch: unknown key; did you mean train.epochs?"},
-		{"trian.epochs=1", "--set trian.epochs=1: trian: unknown key; did you mean train?"},
-		{"train=5", "--set train=5: train: expected a group { }, got 5"},
-		{"train.epochs.x=5", "--set train.epochs.x=5: train.epochs: expected a group { }, got 1"},
-		{"train", "--set train: expected KEY=VALUE"},
-		{"=5", "--set =5: expected KEY=VALUE"},
-		{"train..epochs=5", "--set train..epochs=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
-		{"5=5", "--set 5=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
-		{"model.layers[3].out=5", "--set model.layers[3].out=5: model.layers: expected an index ≤ 2, got 3"},
-		{"model.layers[x].out=5", "--set model.layers[x].out=5: model.layers: expected an index [0..2]"},
-		{"model.layers[2].out=5", "--set model.layers[2].out=5: model.layers[2].type: expected the type of this layer, or block = \"…\", got neither"},
-		{"model.layers[1]out=5", "--set model.layers[1]out=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
-		{"model.layers[1].out=ten", "--set model.layers[1].out=ten: model.layers[1].out: expected an integer ≥ 1, got \"ten\""},
-		{"model[0]=5", "--set model[0]=5: model: expected a list ( ) or array [ ], got a group { }"},
-		{"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed"},
-		{"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: an array [ ] holds values of one kind: write 1.0 beside 0.5"},
-		{"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value"},
-		{"name=a\nb", "--set …: the value holds a control character"},
-		{"name=\"a\\x00b\"", "--set name=\"a\\x00b\": a string holds a control character"},
-		{"data.augment=({ type = \"hflip\"; p = 2; })", "--set data.augment=({ type = \"hflip\"; p = 2; }): data.augment[0].p: expected a number ≥ 0 and ≤ 1, got 2"},
-		{"name={ @include \"x\" }", "--set name={ @include \"x\" }: @include has no place here"},
-		{"train.optimizer.betas=[0.9,0.99]", "--set train.optimizer.betas=[0.9,0.99]: train.optimizer.betas: train.optimizer.type = \"sgd\" does not use it; adam and adamw do"},
+	static const struct {
+		const char *set, *want;
+	} cases[] = {
+	    {"train.epochs=x", "--set train.epochs=x: train.epochs: expected an integer ≥ 0, got \"x\""},
+	    {"train.epochs=-1", "--set train.epochs=-1: train.epochs: expected an integer ≥ 0, got -1"},
+	    {"train.epochs=1.5", "--set train.epochs=1.5: train.epochs: expected an integer ≥ 0, got 1.5"},
+	    {"train.epochs=99999999999999999999",
+	     "--set train.epochs=99999999999999999999: train.epochs: expected an integer ≥ 0, got \"99999999999999999999\""},
+	    {"train.epochs=", "--set train.epochs=: train.epochs: expected an integer ≥ 0, got \"\""},
+	    {"train.epoch=1", "--set train.epoch=1: train.epoch: unknown key; did you mean train.epochs?"},
+	    {"trian.epochs=1", "--set trian.epochs=1: trian: unknown key; did you mean train?"},
+	    {"train=5", "--set train=5: train: expected a group { }, got 5"},
+	    {"train.epochs.x=5", "--set train.epochs.x=5: train.epochs: expected a group { }, got 1"},
+	    {"train", "--set train: expected KEY=VALUE"},
+	    {"=5", "--set =5: expected KEY=VALUE"},
+	    {"train..epochs=5", "--set train..epochs=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
+	    {"5=5", "--set 5=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
+	    {"model.layers[3].out=5", "--set model.layers[3].out=5: model.layers: expected an index ≤ 2, got 3"},
+	    {"model.layers[x].out=5", "--set model.layers[x].out=5: model.layers: expected an index [0..2]"},
+	    {"model.layers[2].out=5",
+	     "--set model.layers[2].out=5: model.layers[2].type: expected the type of this layer, or block = \"…\", got neither"},
+	    {"model.layers[1]out=5", "--set model.layers[1]out=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
+	    {"model.layers[1].out=ten", "--set model.layers[1].out=ten: model.layers[1].out: expected an integer ≥ 1, got \"ten\""},
+	    {"model[0]=5", "--set model[0]=5: model: expected a list ( ) or array [ ], got a group { }"},
+	    {"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed"},
+	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: an array [ ] holds values of one kind: write 1.0 beside 0.5"},
+	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value"},
+	    {"name=a\nb", "--set …: the value holds a control character"},
+	    {"name=\"a\\x00b\"", "--set name=\"a\\x00b\": a string holds a control character"},
+	    {"data.augment=({ type = \"hflip\"; p = 2; })",
+	     "--set data.augment=({ type = \"hflip\"; p = 2; }): data.augment[0].p: expected a number ≥ 0 and ≤ 1, got 2"},
+	    {"name={ @include \"x\" }", "--set name={ @include \"x\" }: @include has no place here"},
+	    {"train.optimizer.betas=[0.9,0.99]", "--set train.optimizer.betas=[0.9,0.99]: train.optimizer.betas: train.optimizer.type = "
+	                                         "\"sgd\" does not use it; adam and adamw do"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct gt_conf *c;
@@ -266,8 +302,10 @@ TEST(conf_includes)
 	file("sub/data.inc", "\xEF\xBB\xBF\r\nname = \"mnist\";\r\n  @include \"deeper.inc\"   # with a comment\r\n");
 	file("sub/deeper.inc", "batch = 64");
 	file("sub/layers.inc", "{ type = \"flatten\"; },\n");
-	snprintf(path, sizeof path, "%s", file("main.cfg", "data = {\n@include \"sub/data.inc\"\n};\n" TRAIN
-		"model = { input = [1, 28, 28]; layers = (\n\t@include \"sub/layers.inc\"\n{ type = \"linear\"; out = 0; } ); };\n"));
+	snprintf(path, sizeof path, "%s",
+	         file("main.cfg",
+	              "data = {\n@include \"sub/data.inc\"\n};\n" TRAIN
+	              "model = { input = [1, 28, 28]; layers = (\n\t@include \"sub/layers.inc\"\n{ type = \"linear\"; out = 0; } ); };\n"));
 	CHECK(gt_conf_load(path, NULL, 0, &c, &e) == GT_ECONFIG);
 	char want[600];
 	snprintf(want, sizeof want, "%s:7: model.layers[1].out: expected an integer ≥ 1, got 0", path);
@@ -282,7 +320,8 @@ TEST(conf_includes)
 	gt_conf_free(c);
 	/* A checkpoint's config includes nothing. */
 	static const char text[] = "@include \"main.cfg\"\n";
-	CHECK(gt_conf_load_text("t.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_ECONFIG && !strcmp(e.msg, "t.cfg:1: @include has no place here"));
+	CHECK(gt_conf_load_text("t.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_ECONFIG &&
+	      !strcmp(e.msg, "t.cfg:1: @include has no place here"));
 }
 
 static void expect_bad(const char *path, enum gt_code code, const char *part)
@@ -305,7 +344,8 @@ TEST(conf_files_that_are_none)
 	CHECK(!mkfifo(path, 0600));
 	expect_bad(path, GT_ENOINPUT, "it is not a regular file"); /* and does not wait for a writer */
 	expect_bad(file("inc_fifo.cfg", "@include \"fifo\"\n" BASE), GT_ECONFIG, "inc_fifo.cfg:1: @include: cannot read ");
-	expect_bad(file("inc_dir.cfg", "\n@include \"/tmp\"\n" BASE), GT_ECONFIG, "inc_dir.cfg:2: @include: cannot read /tmp: it is a directory");
+	expect_bad(file("inc_dir.cfg", "\n@include \"/tmp\"\n" BASE), GT_ECONFIG,
+	           "inc_dir.cfg:2: @include: cannot read /tmp: it is a directory");
 	/* nine files that each include the next one ten times: bounded by the number of files */
 	for (int i = 0; i < 9; i++) {
 		char name[32], text[1024] = "";
@@ -328,11 +368,15 @@ TEST(conf_files_that_are_none)
 /* Limits that keep libconfig's quadratic and recursive parts small. */
 TEST(conf_limits)
 {
-	static const struct { const char *head, *item, *tail; int n; const char *want; } cases[] = {
-		{"a = {", "k%d = 1;", "};", 5000, "t.cfg:1: more than 4096 keys in one group"},
-		{"a = [", "%d,", "];", 70000, "t.cfg:1: more than 65536 elements"},
-		{"a = (", "(1,%d),", ");", 60000, NULL},
-		{"a = (", "[1,2,3,4,5,6,7,8,9,%d],", ");", 60000, "t.cfg:1: more than 500000 names and values"},
+	static const struct {
+		const char *head, *item, *tail;
+		int n;
+		const char *want;
+	} cases[] = {
+	    {"a = {", "k%d = 1;", "};", 5000, "t.cfg:1: more than 4096 keys in one group"},
+	    {"a = [", "%d,", "];", 70000, "t.cfg:1: more than 65536 elements"},
+	    {"a = (", "(1,%d),", ");", 60000, NULL},
+	    {"a = (", "[1,2,3,4,5,6,7,8,9,%d],", ");", 60000, "t.cfg:1: more than 500000 names and values"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char *text = NULL;
@@ -354,10 +398,12 @@ TEST(conf_limits)
 
 TEST(conf_shipped_configs)
 {
-	static const struct { const char *name; int64_t learned; } known[] = {
-		/* elements that PyTorch's models of the same shape have */
-		{"fmnist_mlp", 669706}, {"tutorial_mlp_sgd", 669706}, {"tutorial_mlp_adam", 199210}, {"lenet", 61706},
-		{"resnet18_cifar", 11173962}, {"resnet20_cifar", 272474}, {"vgg11_cifar", 9231114}, {"alexnet_cifar", 23272266}};
+	static const struct {
+		const char *name;
+		int64_t learned;
+	} known[] = {/* elements that PyTorch's models of the same shape have */
+	             {"fmnist_mlp", 669706},       {"tutorial_mlp_sgd", 669706}, {"tutorial_mlp_adam", 199210}, {"lenet", 61706},
+	             {"resnet18_cifar", 11173962}, {"resnet20_cifar", 272474},   {"vgg11_cifar", 9231114},      {"alexnet_cifar", 23272266}};
 	char pattern[512];
 	glob_t g;
 	size_t found = 0;
@@ -392,8 +438,14 @@ TEST(conf_shipped_configs)
 /* The names of a ResNet are torchvision's. */
 TEST(conf_resnet_names)
 {
-	static const char *const want[] = {"conv1.weight", "bn1.weight", "layer1.0.conv1.weight", "layer1.1.bn2.running_var", "layer2.0.downsample.0.weight",
-		"layer2.0.downsample.1.num_batches_tracked", "layer4.1.conv2.weight", "fc.bias"};
+	static const char *const want[] = {"conv1.weight",
+	                                   "bn1.weight",
+	                                   "layer1.0.conv1.weight",
+	                                   "layer1.1.bn2.running_var",
+	                                   "layer2.0.downsample.0.weight",
+	                                   "layer2.0.downsample.1.num_batches_tracked",
+	                                   "layer4.1.conv2.weight",
+	                                   "fc.bias"};
 	char path[512];
 	struct gt_conf *c;
 	struct gt_err e;

@@ -40,7 +40,8 @@ TEST(conf_corpus)
 		snprintf(beside, sizeof beside, "%.*s.err", (int)strlen(g.gl_pathv[i]) - 4, g.gl_pathv[i]);
 		char *want = read_text(beside, &n);
 		want[strcspn(want, "\n")] = 0;
-		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, want), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code, want, msg);
+		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, want), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code, want,
+		          msg);
 		free(want);
 		gt_conf_free(c);
 		tried++;
@@ -58,9 +59,49 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(state >> 32) % n;
 }
 
-static const char *const tokens[] = {"{", "}", "(", ")", "[", "]", ";", ",", "=", ":", "\"", "\\", "\n", "@include \"x\"\n", "/*", "//", "#", "$in", "\"$n\"",
-	"0", "-1", "1e999", "4294967297", "3000000000", "9223372036854775808", "0x7fffffffffffffff", "1.5", ".", "true", "\"\"", "[]", "()", "{}", "[1, 2]",
-	"repeat = 9999;", "block = \"basic\";", "name = \"conv1\";", "type = \"linear\";", "in = \"$in\";", "first = { };", "out = 1048576;", "\x80", "\xEF\xBB\xBF"};
+static const char *const tokens[] = {"{",
+                                     "}",
+                                     "(",
+                                     ")",
+                                     "[",
+                                     "]",
+                                     ";",
+                                     ",",
+                                     "=",
+                                     ":",
+                                     "\"",
+                                     "\\",
+                                     "\n",
+                                     "@include \"x\"\n",
+                                     "/*",
+                                     "//",
+                                     "#",
+                                     "$in",
+                                     "\"$n\"",
+                                     "0",
+                                     "-1",
+                                     "1e999",
+                                     "4294967297",
+                                     "3000000000",
+                                     "9223372036854775808",
+                                     "0x7fffffffffffffff",
+                                     "1.5",
+                                     ".",
+                                     "true",
+                                     "\"\"",
+                                     "[]",
+                                     "()",
+                                     "{}",
+                                     "[1, 2]",
+                                     "repeat = 9999;",
+                                     "block = \"basic\";",
+                                     "name = \"conv1\";",
+                                     "type = \"linear\";",
+                                     "in = \"$in\";",
+                                     "first = { };",
+                                     "out = 1048576;",
+                                     "\x80",
+                                     "\xEF\xBB\xBF"};
 
 /* One to three changes of a text; the result has at most cap bytes. */
 static size_t mutate(char *t, size_t n, size_t cap)
@@ -152,8 +193,8 @@ TEST(conf_mutants)
 			double took = now() - start;
 			worst = took > worst ? took : worst;
 			int line = 0;
-			CHECK_MSG(code == GT_OK || (code == GT_ECONFIG && sscanf(e.msg, "m.cfg:%d:", &line) == 1 && line > 0), "%s, mutant %d: code %d: %s",
-			          g.gl_pathv[i], k, code, e.msg);
+			CHECK_MSG(code == GT_OK || (code == GT_ECONFIG && sscanf(e.msg, "m.cfg:%d:", &line) == 1 && line > 0),
+			          "%s, mutant %d: code %d: %s", g.gl_pathv[i], k, code, e.msg);
 			gt_conf_free(c);
 		}
 		free(text);
@@ -161,7 +202,7 @@ TEST(conf_mutants)
 	}
 	tried += n;
 	CHECK(n >= 500);
-	CHECK(loaded > n / 20 && loaded < n / 2); /* else the mutants are too tame or too wild to tell much */
+	CHECK(loaded > n / 20 && loaded < n / 2);              /* else the mutants are too tame or too wild to tell much */
 	CHECK_MSG(worst < 1.0, "a mutant took %.2f s", worst); /* the promise of RELIABILITY: bad input is told in under a second */
 	printf("# malformed configs tried: %d (%d of %d mutants still loaded, the slowest took %.1f ms)\n", tried, loaded, n, 1e3 * worst);
 	globfree(&g);

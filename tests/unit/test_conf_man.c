@@ -8,20 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *prefix, *head, *says; } sections[] = {
-	{"", "The run", NULL},
-	{"data.", "data", NULL},
-	{"data.augment[].", "data.augment", "Each entry of the list is a group with the keys below."},
-	{"model.", "model", NULL},
-	{"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
-	{"model.layers[].", "model.layers",
-	 "Each entry is a layer, with a \"type\" and the keys of that type, or an instance of a template, with a \"block\" and its parameters."},
-	{"train.", "train", NULL},
-	{"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
-	{"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
-	{"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
-	{"checkpoint.", "checkpoint", NULL},
-	{"log.", "log", NULL},
+static const struct {
+	const char *prefix, *head, *says;
+} sections[] = {
+    {"", "The run", NULL},
+    {"data.", "data", NULL},
+    {"data.augment[].", "data.augment", "Each entry of the list is a group with the keys below."},
+    {"model.", "model", NULL},
+    {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
+    {"model.layers[].", "model.layers",
+     "Each entry is a layer, with a \"type\" and the keys of that type, or an instance of a template, with a \"block\" and its "
+     "parameters."},
+    {"train.", "train", NULL},
+    {"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
+    {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
+    {"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
+    {"checkpoint.", "checkpoint", NULL},
+    {"log.", "log", NULL},
 };
 #define NSECTIONS ((int)(sizeof sections / sizeof *sections))
 
@@ -82,7 +85,11 @@ static void item(const char *name, const char *type, const char *range, const ch
 	p += snprintf(p, sizeof facts, "(%s", type);
 	if (range[0])
 		p += snprintf(p, (size_t)(end - p), ", %s", range);
-	snprintf(p, (size_t)(end - p), def[0] == '(' ? "; default: %s" : def[0] ? "; default %s)" : "; required)", def[0] == '(' ? def + 1 : def);
+	snprintf(p, (size_t)(end - p),
+	         def[0] == '(' ? "; default: %s"
+	         : def[0]      ? "; default %s)"
+	                       : "; required)",
+	         def[0] == '(' ? def + 1 : def);
 	fprintf(out, ".It Va %s No ", name);
 	for (const char *s = facts; *s; s += strspn(s, " ")) {
 		size_t n = strcspn(s, " ");
@@ -97,7 +104,10 @@ static void item(const char *name, const char *type, const char *range, const ch
 		char only[256], value[48], next[48];
 		size_t len = (size_t)snprintf(only, sizeof only, "Only with %s", strrchr(row->when, '.') ? strrchr(row->when, '.') + 1 : row->when);
 		for (int i = 0; gt_values_word(row->is, i, value, sizeof value) && len < sizeof only; i++)
-			len += (size_t)snprintf(only + len, sizeof only - len, "%s%s", !i ? " " : gt_values_word(row->is, i + 1, next, sizeof next) ? ", " : " or ",
+			len += (size_t)snprintf(only + len, sizeof only - len, "%s%s",
+			                        !i                                                  ? " "
+			                        : gt_values_word(row->is, i + 1, next, sizeof next) ? ", "
+			                                                                            : " or ",
 			                        value);
 		if (len + 1 < sizeof only)
 			strcpy(only + len, ".");
@@ -156,7 +166,8 @@ static void key(void *user, const struct gt_schema_key *k)
 	int best = 0;
 	bool *types_done = user;
 	for (int i = 0; i < NSECTIONS; i++)
-		if (!strncmp(k->path, sections[i].prefix, strlen(sections[i].prefix)) && strlen(sections[i].prefix) >= strlen(sections[best].prefix))
+		if (!strncmp(k->path, sections[i].prefix, strlen(sections[i].prefix)) &&
+		    strlen(sections[i].prefix) >= strlen(sections[best].prefix))
 			best = i;
 	const char *name = k->path + strlen(sections[best].prefix);
 	if (strchr(name, '.') && !strcmp(sections[best].prefix, layer_prefix)) { /* of a layer type */
@@ -215,8 +226,8 @@ TEST(conf_manual)
 		size_t i = 0, line = 1;
 		for (; i < npage && from + i < to && from[i] == page[i]; i++)
 			line += page[i] == '\n';
-		CHECK_MSG(same, "man/gtrain.cfg.5 differs from the schema in line %zu of its key reference: GTRAIN_UPDATE=1 %s writes it again", line,
-		          "build/tests/unit/test_conf_man");
+		CHECK_MSG(same, "man/gtrain.cfg.5 differs from the schema in line %zu of its key reference: GTRAIN_UPDATE=1 %s writes it again",
+		          line, "build/tests/unit/test_conf_man");
 	}
 	free(page);
 	free(man);

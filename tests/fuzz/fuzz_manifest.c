@@ -1,4 +1,5 @@
-/* libFuzzer target: manifest.json. As every manifest is sealed with its digest, the input is tried as it is and sealed. */
+/* libFuzzer target: manifest.json. As every manifest is sealed with its digest, the input is tried as it is and sealed.
+ * Build: as fuzz_safetensors.c. Corpus: tests/fuzz/corpus/manifest, which test_corpus.c replays. */
 #include "run/ckpt_manifest.h"
 #include <stdio.h>
 #include <stdlib.h>

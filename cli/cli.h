@@ -148,6 +148,7 @@ const char *gt_units_bytes(char *buf, uint64_t n);             /* 2.55 MiB */
 const char *gt_units_si(char *buf, double v, const char *unit); /* 102.8 MFLOP */
 const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 05 s, 1 h 02 min */
 const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
+const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+29 where training diverges */
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 double gt_cli_seconds(void); /* monotonic clock */

@@ -28,12 +28,12 @@ static void erase(struct gt_progress *p)
 /* "epoch 2/5  step 938/2,345  loss 0.4312  lr 0.001  64.1 k samples/s  eta 12.0 s" */
 static int describe(const struct gt_event *ev, char *buf, size_t size)
 {
-	char step[GT_UNITS], steps[GT_UNITS], lr[GT_UNITS], speed[GT_UNITS], eta[GT_UNITS];
+	char step[GT_UNITS], steps[GT_UNITS], lr[GT_UNITS], speed[GT_UNITS], eta[GT_UNITS], loss[GT_UNITS];
 	int n = 0;
 	if (ev->epochs > 0)
 		n = snprintf(buf, size, "epoch %" PRId64 "/%" PRId64 "  ", ev->epoch + 1, ev->epochs);
-	n += snprintf(buf + n, size - (size_t)n, "step %s/%s  loss %.4f  lr %s", gt_units_count(step, ev->step),
-	              gt_units_count(steps, ev->steps), ev->loss, gt_units_number(lr, ev->lr));
+	n += snprintf(buf + n, size - (size_t)n, "step %s/%s  loss %s  lr %s", gt_units_count(step, ev->step),
+	              gt_units_count(steps, ev->steps), gt_units_loss(loss, ev->loss), gt_units_number(lr, ev->lr));
 	if (ev->samples_per_s > 0)
 		n += snprintf(buf + n, size - (size_t)n, "  %s samples/s", gt_units_si(speed, ev->samples_per_s, ""));
 	if (ev->eta_s > 0 && isfinite(ev->eta_s))
@@ -81,7 +81,7 @@ static bool better(const struct gt_progress_eval *a, const struct gt_progress_ev
 static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 {
 	struct gt_progress_eval e = {.have = true, .loss = ev->loss, .acc = ev->acc, .step = ev->step, .epoch = ev->epoch};
-	char epoch[64] = "", acc[48] = "", step[GT_UNITS];
+	char epoch[64] = "", acc[48] = "", step[GT_UNITS], loss[GT_UNITS];
 	snprintf(e.split, sizeof e.split, "%s", ev->split ? ev->split : "eval");
 	/* The result of a run is its test split, where there is one. */
 	if (!p->eval.have || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0) {
@@ -95,7 +95,7 @@ static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 		snprintf(epoch, sizeof epoch, "epoch %" PRId64 "/%" PRId64 "  ", ev->epoch + 1, ev->epochs);
 	if (!isnan(e.acc))
 		snprintf(acc, sizeof acc, "  accuracy %.4f", e.acc);
-	gt_cli_note(p->cli, "%sstep %s  %s%s  loss %.4f", epoch, gt_units_count(step, ev->step), e.split, acc, e.loss);
+	gt_cli_note(p->cli, "%sstep %s  %s%s  loss %s", epoch, gt_units_count(step, ev->step), e.split, acc, gt_units_loss(loss, e.loss));
 }
 
 static void observe_train(struct gt_progress *p, const struct gt_event *ev)
@@ -181,7 +181,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 /* "test accuracy 0.8812  loss 0.3301  (5 epochs, 4.1 s)" */
 static void result(struct gt_progress *p)
 {
-	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], text[256];
+	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], loss[GT_UNITS], text[256];
 	int n = 0;
 	bool whole = p->epochs > 0 && p->epoch + 1 >= p->epochs && p->step == p->steps;
 	int64_t amount_n = whole ? p->epochs : p->step;
@@ -190,11 +190,11 @@ static void result(struct gt_progress *p)
 		n = snprintf(text, sizeof text, "%s ", p->eval.split);
 		if (!isnan(p->eval.acc))
 			n += snprintf(text + n, sizeof text - (size_t)n, "accuracy %.4f  ", p->eval.acc);
-		n += snprintf(text + n, sizeof text - (size_t)n, "loss %.4f", p->eval.loss);
+		n += snprintf(text + n, sizeof text - (size_t)n, "loss %s", gt_units_loss(loss, p->eval.loss));
 		if (!isnan(p->best.acc) && p->best.step != p->eval.step)
 			n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->best.acc, p->best.epoch + 1);
 	} else {
-		n = snprintf(text, sizeof text, "train loss %.4f", p->loss);
+		n = snprintf(text, sizeof text, "train loss %s", gt_units_loss(loss, p->loss));
 	}
 	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, gt_cli_seconds() - p->start));
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));

@@ -93,3 +93,9 @@ const char *gt_units_number(char *buf, double v)
 	snprintf(buf, GT_UNITS, "%.4g", v);
 	return buf;
 }
+
+const char *gt_units_loss(char *buf, double v)
+{
+	snprintf(buf, GT_UNITS, fabs(v) < 1e5 ? "%.4f" : "%.4g", v);
+	return buf;
+}

@@ -47,6 +47,14 @@ TEST(si)
 	SAME(gt_units_si(b, 1e300, "FLOP"), "1e+300 FLOP");
 }
 
+TEST(losses)
+{
+	char b[GT_UNITS];
+	SAME(gt_units_loss(b, 0.33012), "0.3301");
+	SAME(gt_units_loss(b, 2.7e29), "2.7e+29");
+	SAME(gt_units_loss(b, NAN), "nan");
+}
+
 TEST(seconds)
 {
 	char b[GT_UNITS];

@@ -16,8 +16,9 @@
 /* X(code, name, inputs -> outputs). Inputs in brackets may be absent (pointer and desc NULL). */
 #define GT_OPCODES(X)                                                                          \
 	X(GT_OP_LINEAR, "linear")                /* x[N,in] w[out,in] [b] -> y[N,out] */            \
-	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w -> dx */                                   \
+	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w [y] -> dx; with y: 0 where y <= 0, the mask of the relu before */ \
 	X(GT_OP_LINEAR_DW, "linear.dw")          /* dy x -> dw [db] */                              \
+	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update") /* dy x w [s0] [s1] [s2] -> [db]; the optimizer takes dw as it is made: it is never stored */ \
 	X(GT_OP_CONV2D, "conv2d")                /* x w [b] -> y */                                 \
 	X(GT_OP_CONV2D_DX, "conv2d.dx")          /* dy w -> dx */                                   \
 	X(GT_OP_CONV2D_DW, "conv2d.dw")          /* dy x -> dw [db] */                              \
@@ -62,6 +63,7 @@
 	X(GT_OP_MSE, "mse")                      /* y target -> metrics [dy]; the target is one-hot(label) */ \
 	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N]) -> x target */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
+	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
 	X(GT_OP_SGD, "sgd")                      /* p g [buf] [sumsq] [work] , all flat; p, buf, work updated in place */ \
 	X(GT_OP_ADAM, "adam")                    /* p g m v [sumsq] [work]; Adam, and AdamW by its attribute */ \
 	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [sumsq] [work] */
@@ -175,6 +177,12 @@ struct gt_metrics {
 	int64_t correct; /* argmax == target */
 	int64_t top5;    /* target among the five largest */
 	int64_t count;   /* samples that count */
+};
+
+/* linear.dw+update: one segment, [0, elements of w). States as the optimizer's own call has them, clip_norm 0, no work copy. */
+struct gt_attr_dw_update {
+	enum gt_opcode optimizer; /* sgd, adam, rmsprop */
+	struct gt_attr_update update;
 };
 
 #define GT_MAX_IO 10

@@ -22,7 +22,8 @@ enum gt_vkind {
 	GT_V_BUFFER,  /* state that is not learned: running statistics */
 	GT_V_GRAD,    /* parameter gradients, in the gradient arena */
 	GT_V_ACT,     /* everything between */
-	GT_V_METRICS  /* struct gt_metrics */
+	GT_V_METRICS, /* struct gt_metrics */
+	GT_V_BOUND    /* f64: an upper bound of gradients that are applied as they are made (plan/early.c) */
 };
 
 enum gt_init_method { GT_INIT_TORCH_DEFAULT, GT_INIT_TORCH, GT_INIT_KAIMING_NORMAL, GT_INIT_KAIMING_UNIFORM, GT_INIT_XAVIER_NORMAL,

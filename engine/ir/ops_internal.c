@@ -6,9 +6,16 @@ static double in0_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
+static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0])) * (double)gt_graph_desc(g, n->in[1])->dim[1];
+}
+
 const struct gt_op gt_row_cast = {.code = GT_OP_CAST, .flops = gt_flops_none};
 const struct gt_op gt_row_gather = {.code = GT_OP_GATHER, .attr_size = sizeof(struct gt_attr_gather)};
 const struct gt_op gt_row_sumsq = {.code = GT_OP_SUMSQ, .flops = in0_flops};
+const struct gt_op gt_row_bound = {.code = GT_OP_BOUND, .flops = gt_flops_none};
+const struct gt_op gt_row_linear_dw_update = {.code = GT_OP_LINEAR_DW_UPDATE, .attr_size = sizeof(struct gt_attr_dw_update), .flops = dw_flops};
 const struct gt_op gt_row_sgd = {.code = GT_OP_SGD, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_adam = {.code = GT_OP_ADAM, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_rmsprop = {.code = GT_OP_RMSPROP, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};

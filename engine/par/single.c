@@ -22,13 +22,18 @@ static enum gt_code schedule(struct gt_arena *a, struct gt_plan *const *unit, in
 		out->samples += p->graph->batch;
 		*s++ = (struct gt_step){.kind = GT_STEP_LOAD, .micro = i, .plan = p};
 		for (int j = 0; j < p->ncalls; j++)
-			*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = i, .plan = p, .call = &p->call[j]};
+			if (!p->call[j].early)
+				*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = i, .plan = p, .call = &p->call[j]};
 	}
 	if (update) {
 		if (update->sumsq)
 			*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = nunits - 1, .call = update->sumsq};
 		*s++ = (struct gt_step){.kind = GT_STEP_CHECK, .micro = nunits - 1};
-		*s++ = (struct gt_step){.kind = GT_STEP_UPDATE, .micro = nunits - 1, .call = update->update};
+		for (int j = 0; j < unit[nunits - 1]->ncalls; j++)
+			if (unit[nunits - 1]->call[j].early)
+				*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = nunits - 1, .plan = unit[nunits - 1], .call = &unit[nunits - 1]->call[j]};
+		if (update->update)
+			*s++ = (struct gt_step){.kind = GT_STEP_UPDATE, .micro = nunits - 1, .call = update->update};
 	}
 	out->n = (int)(s - out->step);
 	return GT_OK;

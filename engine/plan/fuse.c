@@ -39,12 +39,25 @@ static bool act_epilogue(struct gt_graph *g, int i)
 	return true;
 }
 
+/* linear.dx → relu.dx: the mask of the layer before, put on as dx is stored. */
+static bool mask_epilogue(struct gt_graph *g, int i)
+{
+	struct gt_node *n = &g->nodes[i];
+	int r = sole_reader(g, n->out[0]);
+	if (n->nin != 2 || r < 0 || g->nodes[r].op->code != GT_OP_RELU_DX || g->nodes[r].in[0] != n->out[0])
+		return false;
+	gt_node_input(n, g->nodes[r].in[1]);
+	absorb(&g->nodes[r]);
+	return true;
+}
+
 static const struct {
 	enum gt_opcode code; /* of the node that absorbs */
 	bool (*apply)(struct gt_graph *g, int node);
 } patterns[] = {
 	{GT_OP_LINEAR, act_epilogue},
 	{GT_OP_CONV2D, act_epilogue},
+	{GT_OP_LINEAR_DX, mask_epilogue},
 };
 
 int gt_graph_fuse(struct gt_graph *g)

@@ -36,6 +36,7 @@ struct gt_place {
 	struct gt_tdesc desc; /* of the master, with the layout that the first kernel chose */
 	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
 	int64_t count;        /* padded elements */
+	bool early;           /* its update is part of the kernel that makes its gradient (early.c) */
 };
 
 struct gt_space {
@@ -48,6 +49,7 @@ struct gt_space {
 	enum gt_dtype work;      /* = master: no work copies */
 	int nstates;             /* optimizer state slots */
 	int64_t elements;        /* of each flat arena, padding included */
+	int64_t checked;         /* [0, checked): gradients that are stored before anything is updated; what sumsq covers */
 	size_t bytes[GT_A_COUNT];
 	void *base[GT_A_COUNT];
 };
@@ -55,6 +57,7 @@ struct gt_space {
 /* One prepared kernel and its operands. */
 struct gt_call {
 	struct gt_kernel *kernel;
+	bool early;      /* changes weights: must come after the CHECK */
 	const char *op, *layer;
 	int node; /* in the graph, -1 for what the planner added */
 	int nin, nout;
@@ -79,9 +82,29 @@ struct gt_plan {
 	bool accumulate;      /* parameter gradients are added to */
 };
 
+/* What the METRICS arena holds. */
+struct gt_scalars {
+	struct gt_metrics metrics;
+	double sumsq; /* of the gradients in [0, checked) */
+	double bound; /* of those that are applied early: they are finite if it is below FLT_MAX */
+};
+
+/* The optimizer as the planner sees it. */
+struct gt_apply {
+	enum gt_opcode code;
+	struct gt_attr_update attr;  /* without segments */
+	const struct gt_seg *hyper;  /* one a parameter: lr_mul and weight_decay */
+};
+
 /* nstates: state tensors an element that the optimizer keeps (0..3). The space owns an arena of its own. */
 enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
 void gt_space_close(struct gt_space *s); /* after its plans */
+
+/* early.c: lets weight gradients be applied by the kernel that makes them, where the backend offers that: the gradient is never
+ * stored, nor read again. Their nodes move behind everything else, so that one CHECK can still stop the step before anything is
+ * updated; a bound of each gradient, which a BOUND node finds from its two factors, stands in for its values. Only for programs of
+ * one micro-batch on one rank, without clipping. */
+enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
 /* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
  * plan of a space settles where the parameters lie, so it must be the training graph where there is one. */

@@ -52,7 +52,7 @@ enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, str
 
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 {
-	s->bytes[GT_A_METRICS] = sizeof(struct gt_metrics) + 64; /* the sum of squares lies behind the metrics */
+	s->bytes[GT_A_METRICS] = sizeof(struct gt_scalars);
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (!s->bytes[i] || s->base[i])
 			continue;
@@ -95,12 +95,17 @@ static void place_flat(struct gt_space *s, int i)
 static void lay_out(struct gt_space *s, const struct gt_graph *g)
 {
 	size_t buffers = 0, size = gt_dtype_size(s->master);
-	for (int n = 0; n < g->nnodes; n++) /* gradients in the order in which they are finished */
+	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
+		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0)
+			s->checked = s->elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];
 			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
 				place_flat(s, g->values[v].param);
 		}
+	}
+	if (s->checked < 0)
+		s->checked = s->elements;
 	for (int i = 0; i < g->nparams; i++) {
 		struct gt_place *p = &s->place[i];
 		p->desc.any = false; /* nobody asked for another layout */
@@ -127,6 +132,7 @@ static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err 
 	s->first = g;
 	s->master = gt_graph_stat_dtype(g);
 	s->work = s->master;
+	s->checked = -1;
 	GT_NEW(s->place, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
@@ -136,6 +142,9 @@ static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err 
 		if (p->work >= 0)
 			s->work = g->values[p->work].desc.dtype;
 	}
+	for (int i = 0; i < g->nnodes; i++)
+		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
+			s->place[g->values[g->nodes[i].in[2]].param].early = true;
 	return GT_OK;
 }
 
@@ -184,9 +193,13 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 			if (p->accumulate && g->values[n->out[k]].kind == GT_V_GRAD)
 				oc.accumulate |= 1u << k;
 		}
+	if (oc.code == GT_OP_LINEAR_DW_UPDATE) /* the states lie as the weights do */
+		for (int k = 0; k < s->nstates; k++)
+			oc.in[oc.nin++] = &in[2];
 	GT_TRY(gt_call_prepare(s, &oc, c, err));
 	p->ncalls++;
 	c->node = i;
+	c->early = oc.code == GT_OP_LINEAR_DW_UPDATE;
 	c->flops = gt_node_flops(g, n);
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] >= 0)
@@ -261,6 +274,8 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 		return gt_space_param(s, val->param, GT_A_BUFFER, 0);
 	case GT_V_METRICS:
 		return s->base[GT_A_METRICS];
+	case GT_V_BOUND:
+		return s->base[GT_A_METRICS] ? (char *)s->base[GT_A_METRICS] + offsetof(struct gt_scalars, bound) : NULL;
 	default:
 		break;
 	}
@@ -277,6 +292,8 @@ void gt_plan_bind(struct gt_plan *p)
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
 			c->in[k] = gt_plan_value(p, n->in[k]);
+		for (int k = n->nin; k < c->nin; k++) /* of an early update */
+			c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin);
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = gt_plan_value(p, n->out[k]);
 	}

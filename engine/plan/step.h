@@ -37,8 +37,8 @@ struct gt_prog {
 
 /* The optimizer's part of a program. */
 struct gt_update {
-	struct gt_call *sumsq; /* sum of squares of all gradients: clipping and the finite check read it */
-	struct gt_call *update;
+	struct gt_call *sumsq;  /* of the stored gradients: clipping and the finite check read it; NULL: there are none */
+	struct gt_call *update; /* NULL: every gradient is applied as it is made */
 };
 
 /* Appends the program as text to *text (malloc'ed, grown), one line a step; json: one object a step. */

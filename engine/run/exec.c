@@ -1,4 +1,5 @@
 #include "run/exec.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,17 +49,14 @@ enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *o
 /* Loss and, through their sum of squares, all gradients. */
 static enum gt_code check(struct gt_exec *x, struct gt_err *err)
 {
-	struct {
-		struct gt_metrics m;
-		double sumsq;
-	} v;
+	struct gt_scalars v;
 	if (x->be->host_memory)
 		memcpy(&v, x->space->base[GT_A_METRICS], sizeof v);
 	else
 		GT_TRY(x->be->copy(x->dev, &v, x->space->base[GT_A_METRICS], sizeof v, GT_COPY_D2H, 0, err));
-	if (isfinite(v.m.loss) && isfinite(v.sumsq))
+	if (isfinite(v.metrics.loss) && isfinite(v.sumsq) && v.bound < FLT_MAX)
 		return GT_OK;
-	return gt_fail(err, GT_EDIVERGED, "%s is not finite", isfinite(v.m.loss) ? "a gradient" : "the loss");
+	return gt_fail(err, GT_EDIVERGED, "%s is not finite", isfinite(v.metrics.loss) ? "a gradient" : "the loss");
 }
 
 static enum gt_code step_run(struct gt_exec *x, const struct gt_step *s, struct gt_loader *l, struct gt_dyn *dyn, struct gt_err *err)
@@ -70,7 +68,7 @@ static enum gt_code step_run(struct gt_exec *x, const struct gt_step *s, struct 
 	case GT_STEP_LOAD:
 		return load(x, s, l, dyn, err);
 	case GT_STEP_ZERO:
-		return x->be->zero(x->dev, x->space->base[GT_A_METRICS], sizeof(struct gt_metrics), s->stream, err);
+		return x->be->zero(x->dev, x->space->base[GT_A_METRICS], sizeof(struct gt_scalars), s->stream, err);
 	case GT_STEP_CHECK:
 		return check(x, err);
 	}
@@ -193,5 +191,5 @@ enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct
 			               s->call->layer, s->call->op, which);
 		}
 	}
-	return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the loss is not finite; nothing was updated", (long long)step);
+	return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradients exceed what f32 holds; nothing was updated", (long long)step);
 }

@@ -47,6 +47,16 @@ static double decay_of(const struct gt_conf_optimizer *c, const struct gt_param 
 	return c->weight_decay;
 }
 
+enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_conf_train *t, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err)
+{
+	struct gt_seg *hyper;
+	GT_NEW(hyper, g->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++)
+		hyper[i] = (struct gt_seg){0, gt_tdesc_count(&g->params[i].desc), g->params[i].lr_mul, decay_of(&t->optimizer, &g->params[i])};
+	*out = (struct gt_apply){.code = o->code, .attr = o->attr, .hyper = hyper};
+	return GT_OK;
+}
+
 /* Learned parameters by offset, neighbours with equal hyper-parameters joined. The padding between two is zero and stays zero. */
 static enum gt_code segments(struct gt_optim *o, const struct gt_conf_optimizer *c, struct gt_space *s, struct gt_err *err)
 {
@@ -56,7 +66,7 @@ static enum gt_code segments(struct gt_optim *o, const struct gt_conf_optimizer 
 	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
-		if (p->cls == GT_PARAM_BUFFER || p->frozen)
+		if (p->cls == GT_PARAM_BUFFER || p->frozen || s->place[i].early)
 			continue;
 		struct gt_seg x = {s->place[i].offset, s->place[i].offset + s->place[i].count, p->lr_mul, decay_of(c, p)};
 		int k = n++;
@@ -64,7 +74,7 @@ static enum gt_code segments(struct gt_optim *o, const struct gt_conf_optimizer 
 			seg[k] = seg[k - 1];
 		seg[k] = x;
 	}
-	/* Join across alignment padding only. Frozen parameters have no gradient and so lie behind all others, never between. */
+	/* Join across alignment padding only. Frozen and early parameters lie behind all others, never between. */
 	int m = 0;
 	for (int i = 1; i < n; i++) {
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[i].begin - seg[m].end < 64)
@@ -112,14 +122,18 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t,
 	o->attr.work_dtype = work.dtype = s->work;
 
 	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
-	GT_TRY(gt_call_prepare(s, &norm, &o->sumsq, err));
+	flat.dim[0] = s->checked;
+	if (s->checked)
+		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq, err));
+	flat.dim[0] = s->elements;
 
 	struct gt_opcall up = {.code = o->code, .name = "optimizer", .attr = &o->attr, .deterministic = deterministic};
 	up.nin = operands(o, s, kind);
 	for (int i = 0; i < up.nin; i++)
 		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SUMSQ ? &scalar : kind[i] == WORK ? &work : &flat;
-	GT_TRY(gt_call_prepare(s, &up, &o->update, err));
-	o->steps = (struct gt_update){.sumsq = &o->sumsq, .update = &o->update};
+	if (o->attr.nseg)
+		GT_TRY(gt_call_prepare(s, &up, &o->update, err));
+	o->steps = (struct gt_update){.sumsq = o->sumsq.kernel ? &o->sumsq : NULL, .update = o->update.kernel ? &o->update : NULL};
 	return GT_OK;
 }
 
@@ -128,7 +142,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	int kind[GT_MAX_IO], n = operands(o, s, kind);
 	char *state = s->base[GT_A_STATE];
 	size_t slot = (size_t)s->elements * gt_dtype_size(s->master);
-	void *sumsq = (char *)s->base[GT_A_METRICS] + sizeof(struct gt_metrics);
+	void *sumsq = (char *)s->base[GT_A_METRICS] + offsetof(struct gt_scalars, sumsq);
 	o->sumsq.in[0] = s->base[GT_A_GRAD];
 	o->sumsq.out[0] = sumsq;
 	for (int i = 0; i < n; i++) {

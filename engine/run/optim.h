@@ -18,6 +18,8 @@ struct gt_optim {
 
 /* What does not depend on the plan: operation, hyper-parameters, state slots. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
+/* The optimizer as gt_plan_early wants it, for a graph's parameters. */
+enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_conf_train *t, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err);
 /* After the first plan: segments of equal hyper-parameters, prepared calls. clip or finite checks read the sum of squares. */
 enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t, struct gt_space *s, bool deterministic, struct gt_err *err);
 /* After gt_space_alloc: operand pointers. */

@@ -66,6 +66,11 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
 	gt_graph_fuse(g);
+	if (train && s->accumulate == 1 && c->train.clip_norm == 0) {
+		struct gt_apply apply;
+		GT_TRY(gt_optim_apply(&s->optim, &c->train, g, &apply, err));
+		GT_TRY(gt_plan_early(s->space, g, &apply, err));
+	}
 	GT_TRY(gt_plan_make(s->space, g, accumulate, c->reproducible != GT_REPRO_NONE, out, err));
 	s->plan[s->nplans++] = *out;
 	return GT_OK;

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define GT_GEMM_APPLY_M 256
+
 struct gt_gemm {
 	int64_t m, in, out;      /* batch, features */
 	const float *x, *dy;     /* [m, in], [m, out] */
@@ -22,6 +24,11 @@ struct gt_gemm {
 	float *dw, *db;          /* tiles; [out] or NULL */
 	bool relu;               /* of y */
 	bool add_dw, add_db;     /* to what is there */
+	const float *mask;       /* [m, in] or NULL: dx is 0 where it is <= 0 */
+	/* Instead of storing dw: called with whole runs of it, n elements that belong at w + at; padding included. m is at most
+	 * GT_GEMM_APPLY_M then. */
+	void (*apply)(const void *ctx, const float *dw, int64_t at, int64_t n);
+	const void *ctx;
 	float *scratch;          /* gt_gemm_scratch() bytes */
 };
 

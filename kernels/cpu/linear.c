@@ -2,6 +2,8 @@
  * batch and thereby gives the weights their layout; the gradients follow the layout they meet. */
 #include "cpu/cpu.h"
 #include "cpu/gemm_small.h"
+#include "cpu/loops.h"
+#include "cpu/update.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +14,11 @@ struct linear {
 	struct gt_kernel head;
 	const struct gt_gemm_isa *isa;
 	struct gt_gemm g; /* shapes; the pointers are a launch's */
-	bool bias;
-	char text[32];
+	bool bias, mask;
+	enum gt_opcode optimizer;   /* linear.dw+update */
+	struct gt_attr_update update;
+	struct gt_seg seg;
+	char text[40];
 };
 
 static const struct gt_layout tiles = {.order = {1, 0}, .nblk = 2, .blk_dim = {1, 0}, .blk = {16, 16}};
@@ -46,7 +51,7 @@ static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *head, const 
 	struct linear *k = (struct linear *)head;
 	struct gt_gemm g = k->g;
 	(void)err;
-	g.dy = a->in[0], g.w = a->in[1], g.dx = a->out[0];
+	g.dy = a->in[0], g.w = a->in[1], g.dx = a->out[0], g.mask = k->mask ? a->in[2] : NULL;
 	run(dev, k->isa->dx, &g);
 	return GT_OK;
 }
@@ -61,18 +66,109 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *head, const 
 	return GT_OK;
 }
 
+/* linear.dw+update: dw in tiles that are applied as soon as they are made; the bias gradient is stored. */
+static enum gt_code launch_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	struct linear *k = (struct linear *)head;
+	struct gt_gemm g = k->g;
+	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->dyn, a->in[2], a->in + 3);
+	(void)err;
+	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
+	run(dev, k->isa->dw, &g);
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_dw_update *attr = call->attr;
+	const struct gt_gemm_isa *isa = gt_gemm_isa();
+	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
+	struct gt_tdesc *w = call->in[2];
+	struct linear *k;
+	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
+		return gt_cpu_refuse(call, err, "only f32, small batches and weights in tiles");
+	w->layout = tiles;
+	w->any = false;
+	if (!(k = calloc(1, sizeof *k)))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	k->isa = isa;
+	k->g = (struct gt_gemm){.m = x->dim[0], .in = x->dim[1], .out = dy->dim[1]};
+	k->bias = call->nout > 0 && call->out[0];
+	k->optimizer = attr->optimizer;
+	k->update = attr->update;
+	k->seg = attr->update.seg[0];
+	k->update.seg = &k->seg;
+	k->head.launch = launch_dw_update;
+	k->head.scratch = gt_gemm_scratch_dw(k->g.m, k->g.out, gt_cpu_threads(dev));
+	snprintf(k->text, sizeof k->text, "gemm_small:%s+%s", isa->name, gt_opcode_name(attr->optimizer));
+	k->head.describe = k->text;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* linear.dx by oneDNN, then the mask as relu's gradient, in place. */
+struct masked {
+	struct gt_kernel head;
+	struct gt_kernel *dx, *relu;
+};
+
+static enum gt_code launch_masked(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	struct masked *k = (struct masked *)head;
+	void *in[2] = {a->out[0], a->in[2]};
+	struct gt_launch relu = {.in = in, .out = a->out, .scratch = a->scratch, .dyn = a->dyn, .stream = a->stream};
+	GT_TRY(k->dx->launch(dev, k->dx, a, err));
+	return k->relu->launch(dev, k->relu, &relu, err);
+}
+
+static void drop(struct gt_kernel *k)
+{
+	if (k && k->release)
+		k->release(k);
+	else
+		free(k);
+}
+
+static void release_masked(struct gt_kernel *head)
+{
+	struct masked *k = (struct masked *)head;
+	drop(k->dx);
+	drop(k->relu);
+	free(k);
+}
+
+static enum gt_code masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	struct gt_opcall plain = *call, relu = {.code = GT_OP_RELU_DX, .name = call->name, .nin = 2, .nout = 1, .in = {call->out[0], call->in[2]}, .out = {call->out[0]}};
+	struct masked *k;
+	plain.nin = 2;
+	GT_KERNEL_NEW(k, launch_masked, NULL, err);
+	k->head.release = release_masked;
+	enum gt_code code = gt_dnnl_linear(dev, &plain, &k->dx, err);
+	if (code == GT_OK)
+		code = gt_cpu_eltwise(dev, &relu, &k->relu, err);
+	if (code != GT_OK) {
+		release_masked(&k->head);
+		return code;
+	}
+	k->head.scratch = k->dx->scratch > k->relu->scratch ? k->dx->scratch : k->relu->scratch;
+	k->head.describe = k->dx->describe;
+	*out = &k->head;
+	return GT_OK;
+}
+
 enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_linear *attr = call->attr;
 	const struct gt_gemm_isa *isa = gt_gemm_isa();
-	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW;
+	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW, mask = call->code == GT_OP_LINEAR_DX && call->nin > 2 && call->in[2];
 	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0];
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct linear *k;
 	if (x->rank != 2)
 		return gt_cpu_refuse(call, err, "linear takes [batch, features]");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
-		return gt_dnnl_linear(dev, call, out, err);
+		return mask ? masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {
 		w->layout = tiles;
 		w->any = false;
@@ -83,6 +179,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = w->dim[1], .out = w->dim[0], .relu = attr->act == GT_ACT_RELU};
 	k->g.add_dw = dw && (call->accumulate & 1);
 	k->g.add_db = dw && (call->accumulate & 2);
+	k->mask = mask;
 	k->bias = fwd ? call->nin > 2 && call->in[2] : dw && call->nout > 1 && call->out[1];
 	k->head.launch = fwd ? launch_fwd : dw ? launch_dw : launch_dx;
 	k->head.scratch = dw ? gt_gemm_scratch_dw(k->g.m, k->g.out, gt_cpu_threads(dev)) : 0;

@@ -1,7 +1,7 @@
 /* sumsq, sgd, adam, rmsprop over the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
  * bf16 copy. The work is cut over the elements of all segments together, so that a short segment does not make a thread wait. */
 #include "cpu/loops.h"
-#include "ew.h"
+#include "cpu/update.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +182,26 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	k->attr.seg = k->seg;
 	*out = &k->head;
 	return GT_OK;
+}
+
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn, float *p, void *const *state)
+{
+	struct gt_cpu_apply a = {.code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, 0), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
+	bool has[3] = {code != GT_OP_SGD || attr->momentum != 0, code == GT_OP_ADAM || (code == GT_OP_RMSPROP && attr->momentum > 0),
+	               code == GT_OP_RMSPROP && attr->centered};
+	for (int i = 0; i < 3; i++)
+		if (has[i])
+			a.state[i] = *state++;
+	return a;
+}
+
+void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n)
+{
+	const struct gt_cpu_apply *a = ctx;
+	struct args c = {.p = a->p + at, .g = g, .first = a->first, .nesterov = a->nesterov};
+	for (int i = 0; i < 3; i++)
+		c.state[i] = a->state[i] ? a->state[i] + at : NULL;
+	rows[a->code == GT_OP_SGD ? 0 : a->code == GT_OP_ADAM ? 1 : 2].f32(&c, &a->opt, 0, n);
 }
 
 /* ---- sumsq ------------------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,21 @@
+/* The optimizers' steps for kernels that make a gradient and apply it at once (linear.dw+update): the same loops, and so the same
+ * bits, as the optimizer's own kernel. */
+#ifndef GT_KERNELS_CPU_UPDATE_H
+#define GT_KERNELS_CPU_UPDATE_H
+
+#include "ew.h"
+
+struct gt_cpu_apply {
+	enum gt_opcode code; /* sgd, adam, rmsprop */
+	struct gt_opt_f32 opt;
+	bool first, nesterov;
+	float *p, *state[3]; /* in the slots of the optimizer's own call; NULL: absent */
+};
+
+/* The step that dyn stands for. attr has one segment; state: the slots that are in use, without gaps. */
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn, float *p, void *const *state);
+
+/* ctx: a struct gt_cpu_apply. Applies the gradients g[0, n) to p[at, at + n). */
+void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n);
+
+#endif

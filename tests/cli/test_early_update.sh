@@ -1,0 +1,33 @@
+#!/bin/bash
+# Updates that are taken as the gradient is made (plan/early.c) give the bits of stored gradients. train.clip_norm = 1e30 clips nothing,
+# but clipping needs all gradients at once, so it turns early updates off.
+set -u
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cfg=$GTRAIN_SRC/tests/cli/early_update.cfg
+"$GTRAIN" plan "$cfg" --device cpu >"$tmp/plan" || exit 1
+if grep -q 'linear.dw+update' "$tmp/plan"; then early=1; else early=0; fi
+i=0
+for o in "sgd" "sgd -s train.optimizer.momentum=0.9 -s train.optimizer.nesterov=true -s train.optimizer.weight_decay=0.01" "adam" \
+	"adamw -s train.optimizer.decay_bias=false" "rmsprop" "rmsprop -s train.optimizer.centered=true" \
+	"rmsprop -s train.optimizer.momentum=0.9 -s train.optimizer.alpha=0.9"; do
+	i=$((i + 1))
+	for clip in 0.0 1e30; do
+		# shellcheck disable=SC2086
+		"$GTRAIN" run "$cfg" -o "$tmp/$i-$clip" -s train.clip_norm=$clip -s train.optimizer.type=$o >/dev/null 2>"$tmp/log" || cat "$tmp/log"
+	done
+	name=early_update_$(echo "$o" | tr -c 'a-z_\n' '_' | sed 's/_s_train_optimizer//g; s/__*/_/g')
+	if [ $early = 0 ]; then
+		echo "skip $name: this processor has neither AVX2 nor AVX-512, so no update is early"
+	elif cmp -s "$tmp/$i-0.0/latest/model.safetensors" "$tmp/$i-1e30/latest/model.safetensors" &&
+		[ "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-0.0/metrics.jsonl")" = "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-1e30/metrics.jsonl")" ]; then
+		echo "ok $name"
+	else
+		echo "not ok $name: other weights or losses"
+	fi
+done
+
+# divergence: exit 3, nothing updated, the layer named
+"$GTRAIN" run "$cfg" -o "$tmp/nan" -s train.optimizer.type=sgd -s train.optimizer.lr=1e30 >/dev/null 2>"$tmp/log"
+rc=$?
+if [ $rc = 3 ] && grep -q 'diverged at step [0-9]*: .*fc[123].*nothing was updated' "$tmp/log"; then echo "ok diverges"; else echo "not ok diverges: status $rc: $(tail -n 1 "$tmp/log")"; fi

@@ -159,6 +159,13 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 {
 	config_t cfg;
 	enum gt_code code;
+	/* libconfig 1.5 does not check its allocations. What it will need is asked for first, so that a limit on memory is met here
+	 * and not there: a setting is some 100 bytes for every 4 of clean text at least. */
+	size_t need = (1 << 20) + 64 * c->len;
+	void *room = malloc(need);
+	if (!room)
+		return gt_fail_memory(err, need);
+	free(room);
 	config_init(&cfg);
 	if (config_read_string(&cfg, c->text ? c->text : "") == CONFIG_TRUE) {
 		code = convert(a, c, config_root_setting(&cfg), out, err);

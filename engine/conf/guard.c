@@ -17,6 +17,8 @@ struct reader {
 	size_t bytes;
 };
 
+static const char no_memory[] = "out of memory";
+
 /* Everything that can be said of a file before it is opened for good. Returns what is wrong, NULL if nothing is. */
 static const char *slurp(const char *path, size_t max, char **text, size_t *n, struct stat *st)
 {
@@ -34,7 +36,7 @@ static const char *slurp(const char *path, size_t max, char **text, size_t *n, s
 	else if (!S_ISREG(st->st_mode))
 		why = "it is not a regular file";
 	else if (!(*text = malloc(max + 1)))
-		why = "out of memory";
+		why = no_memory;
 	while (!why && *n <= max) {
 		ssize_t r = read(fd, *text + *n, max + 1 - *n);
 		if (!r)
@@ -68,6 +70,8 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 	if (from && rd->files >= GT_CONF_MAX_FILES)
 		return gt_conf_fail(err, *from, NULL, "@include: more than %d files", GT_CONF_MAX_FILES);
 	const char *why = slurp(path, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
+	if (why && why == no_memory)
+		return gt_fail_memory(err, GT_CONF_MAX_BYTES);
 	if (why && from)
 		return gt_conf_fail(err, *from, NULL, "@include: cannot read %s: %s", path, why);
 	if (why)

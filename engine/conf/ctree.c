@@ -126,7 +126,7 @@ static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const 
 	    [CONFIG_TYPE_FLOAT] = GT_C_FLOAT, [CONFIG_TYPE_STRING] = GT_C_STRING, [CONFIG_TYPE_BOOL] = GT_C_BOOL,
 	    [CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
 	int type = config_setting_type(s);
-	struct gt_cnode *n;
+	struct gt_cnode *n = NULL;
 	GT_TRY(gt_cnode_new(a, types[type], config_setting_name(s), place_of(c, config_setting_is_root(s) ? 1 : s->line), &n, err));
 	switch (type) {
 	case CONFIG_TYPE_INT:

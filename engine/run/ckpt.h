@@ -9,7 +9,7 @@
  * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
  * <dir>/.lock                     flock: one run a directory
  *
- * Commit: step-N.tmp-<nonce>/ → files, fsync each → manifest, fsync → fsync directory → rename to step-N → fsync parent → `latest`.
+ * Commit: step-N.tmp-<nonce>/ → files, fsync each → manifest, fsync → fsync directory → rename to step-N → fsync parent → symlinks.
  * An old checkpoint is renamed to step-N.old-<nonce> before its files are removed; left-overs of either kind are swept by the next
  * run that holds the lock. Loading executes nothing and takes no path from a file. (SQLite's and Orbax's protocols.) */
 #ifndef GT_RUN_CKPT_H

@@ -161,19 +161,17 @@ static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_ar
 		return gt_fail(err, GT_EDATA, "%s: no format", path);
 	if (m->format != GT_CKPT_FORMAT)
 		return gt_fail(err, GT_EDATA, "%s: format %lld; this gtrain reads format %d", path, (long long)m->format, GT_CKPT_FORMAT);
-	bad = !whole(root, "serial", &m->serial)                                            ? "serial"
-	      : !name                                                                       ? "name"
-	      : !whole(root, "step", &t->step)                                              ? "step"
-	      : !whole(root, "epoch", &t->epoch)                                            ? "epoch"
-	      : !whole(root, "cursor", &t->cursor)                                          ? "cursor"
-	      : !whole(root, "world", &t->world)                                            ? "world"
-	      : !get_seed(root, &t->seed)                                                   ? "seed"
-	      : !get_double(root, "loss_scale", &t->loss_scale)                             ? "loss_scale"
-	      : !whole(root, "good_steps", &t->good_steps)                                  ? "good_steps"
-	      : !get_double(root, "seconds", &t->seconds)                                   ? "seconds"
-	      : !cJSON_IsNull(best)
-	          ? !get_double(best, "value", &t->best) || !whole(best, "step", &t->best_step) ? "best" : NULL
-	          : NULL;
+	bad = !whole(root, "serial", &m->serial)                ? "serial"
+	      : !name                                           ? "name"
+	      : !whole(root, "step", &t->step)                  ? "step"
+	      : !whole(root, "epoch", &t->epoch)                ? "epoch"
+	      : !whole(root, "cursor", &t->cursor)              ? "cursor"
+	      : !whole(root, "world", &t->world)                ? "world"
+	      : !get_seed(root, &t->seed)                       ? "seed"
+	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"
+	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
+	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
+	      : !cJSON_IsNull(best) && (!get_double(best, "value", &t->best) || !whole(best, "step", &t->best_step)) ? "best" : NULL;
 	if (bad)
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);
 	t->has_best = !cJSON_IsNull(best);

@@ -31,9 +31,19 @@ static inline void fix_make(struct fixture *f, int64_t step)
 	f->model[1] = (struct gt_ckpt_tensor){"fc.bias", gt_tdesc_make(GT_F32, 1, db, false), f->b};
 	f->model[2] = (struct gt_ckpt_tensor){"bn.num_batches_tracked", gt_tdesc_make(GT_I64, 0, NULL, false), &f->seen};
 	f->optim[0] = (struct gt_ckpt_tensor){"momentum.fc.weight", gt_tdesc_make(GT_F32, 2, dw, false), f->m};
-	f->meta = (struct gt_ckpt_meta){.step = step, .epoch = step / 10, .cursor = step * 32, .world = 1, .seed = UINT64_MAX - (uint64_t)step,
-	                                .has_best = step > 0, .best = 1.0 / (double)(step + 1), .best_step = step - step % 3, .loss_scale = 65536,
-	                                .good_steps = step, .seconds = (double)step / 7, .name = "fixture", .config = FIX_CONFIG};
+	f->meta = (struct gt_ckpt_meta){.step = step,
+	                                .epoch = step / 10,
+	                                .cursor = step * 32,
+	                                .world = 1,
+	                                .seed = UINT64_MAX - (uint64_t)step,
+	                                .has_best = step > 0,
+	                                .best = 1.0 / (double)(step + 1),
+	                                .best_step = step - step % 3,
+	                                .loss_scale = 65536,
+	                                .good_steps = step,
+	                                .seconds = (double)step / 7,
+	                                .name = "fixture",
+	                                .config = FIX_CONFIG};
 }
 
 /* Every third step is the best so far. */
@@ -54,16 +64,17 @@ static inline const char *fix_differs(const struct gt_ckpt *c)
 	struct gt_ckpt_tensor t;
 	float buf[FIX_W];
 	fix_make(&f, m->step);
-	if (m->epoch != f.meta.epoch || m->cursor != f.meta.cursor || m->world != 1 || m->seed != f.meta.seed || m->has_best != f.meta.has_best ||
-	    m->loss_scale != 65536 || m->good_steps != m->step || m->seconds != f.meta.seconds || strcmp(m->name, "fixture") ||
-	    (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step)))
+	if (m->epoch != f.meta.epoch || m->cursor != f.meta.cursor || m->world != 1 || m->seed != f.meta.seed ||
+	    m->has_best != f.meta.has_best || m->loss_scale != 65536 || m->good_steps != m->step || m->seconds != f.meta.seconds ||
+	    strcmp(m->name, "fixture") || (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step)))
 		return "meta";
 	if (strcmp(m->config, FIX_CONFIG))
 		return "config";
 	if (gt_ckpt_tensor_at(c, 0, 3, &t) || gt_ckpt_tensor_at(c, 1, 1, &t))
 		return "the number of tensors";
 	for (int i = 0; i < 3; i++)
-		if (gt_ckpt_read(c, 0, f.model[i].name, &f.model[i].desc, buf, &e) || memcmp(buf, f.model[i].data, gt_tdesc_bytes(&f.model[i].desc)))
+		if (gt_ckpt_read(c, 0, f.model[i].name, &f.model[i].desc, buf, &e) ||
+		    memcmp(buf, f.model[i].data, gt_tdesc_bytes(&f.model[i].desc)))
 			return f.model[i].name;
 	if (gt_ckpt_read(c, 1, f.optim[0].name, &f.optim[0].desc, buf, &e) || memcmp(buf, f.m, sizeof f.m))
 		return f.optim[0].name;

@@ -73,8 +73,8 @@ static void must_refuse(const char *what)
 	CHECK_MSG(code == GT_EDATA && strstr(e.msg, "step-00000002"), "%s: code %d: %s", what, code, e.msg);
 	warnings = 0;
 	code = gt_ckpt_open(dir, "latest", true, warn, NULL, &c, &e);
-	CHECK_MSG(!code && gt_ckpt_meta(c)->step == 1 && !fix_differs(c) && warnings == 1, "%s: the older one: code %d, %d warnings", what, code,
-	          warnings);
+	CHECK_MSG(!code && gt_ckpt_meta(c)->step == 1 && !fix_differs(c) && warnings == 1, "%s: the older one: code %d, %d warnings", what,
+	          code, warnings);
 	if (!code)
 		gt_ckpt_close(c);
 }
@@ -196,32 +196,32 @@ TEST(corrupt_manifests_that_lie)
 	static const struct {
 		const char *from, *to;
 	} cases[] = {
-		{"\"format\":1", "\"format\":2"},
-		{"\"format\":1", "\"format\":1.5"},
-		{"\"format\":1,", ""},
-		{"\"step\":2,\"epoch\"", "\"step\":3,\"epoch\""},
-		{"\"step\":2,\"epoch\"", "\"step\":-2,\"epoch\""},
-		{"\"step\":2,\"epoch\"", "\"step\":2,\"step\":2,\"epoch\""},
-		{"\"step\":2,\"epoch\"", "\"step\":\"2\",\"epoch\""},
-		{"\"seed\":\"18446744073709551613\"", "\"seed\":\"18446744073709551616\""},
-		{"\"seed\":\"18446744073709551613\"", "\"seed\":\" 1\""},
-		{"\"seed\":\"18446744073709551613\"", "\"seed\":\"-1\""},
-		{"\"seed\":\"18446744073709551613\"", "\"seed\":1"},
-		{"\"loss_scale\":65536", "\"loss_scale\":\"big\""},
-		{"\"loss_scale\":65536", "\"loss_scale\":1e999"},
-		{"\"best\":{", "\"best\":[{"},
-		{"\"best\":{\"value\"", "\"best\":{\"worth\""},
-		{"\"name\":\"fixture\"", "\"name\":null"},
-		{"\"name\":\"fixture\"", "\"name\":\"fix\\u0000ture\""},
-		{"model.safetensors", "../step-00000001/model.safetensors"},
-		{"model.safetensors", "/etc/passwd"},
-		{"model.safetensors", "optimizer.safetensors"},
-		{"config.cfg", "other.cfg"},
-		{"\"files\":[", "\"files\":[{},"},
-		{"\"files\":[", "\"files\":[7,"},
-		{"\"files\":[", "\"data\":["},
-		{"\"bytes\":", "\"bytes\":1"},
-		{"{\"format\"", "[\"format\""},
+	    {"\"format\":1", "\"format\":2"},
+	    {"\"format\":1", "\"format\":1.5"},
+	    {"\"format\":1,", ""},
+	    {"\"step\":2,\"epoch\"", "\"step\":3,\"epoch\""},
+	    {"\"step\":2,\"epoch\"", "\"step\":-2,\"epoch\""},
+	    {"\"step\":2,\"epoch\"", "\"step\":2,\"step\":2,\"epoch\""},
+	    {"\"step\":2,\"epoch\"", "\"step\":\"2\",\"epoch\""},
+	    {"\"seed\":\"18446744073709551613\"", "\"seed\":\"18446744073709551616\""},
+	    {"\"seed\":\"18446744073709551613\"", "\"seed\":\" 1\""},
+	    {"\"seed\":\"18446744073709551613\"", "\"seed\":\"-1\""},
+	    {"\"seed\":\"18446744073709551613\"", "\"seed\":1"},
+	    {"\"loss_scale\":65536", "\"loss_scale\":\"big\""},
+	    {"\"loss_scale\":65536", "\"loss_scale\":1e999"},
+	    {"\"best\":{", "\"best\":[{"},
+	    {"\"best\":{\"value\"", "\"best\":{\"worth\""},
+	    {"\"name\":\"fixture\"", "\"name\":null"},
+	    {"\"name\":\"fixture\"", "\"name\":\"fix\\u0000ture\""},
+	    {"model.safetensors", "../step-00000001/model.safetensors"},
+	    {"model.safetensors", "/etc/passwd"},
+	    {"model.safetensors", "optimizer.safetensors"},
+	    {"config.cfg", "other.cfg"},
+	    {"\"files\":[", "\"files\":[{},"},
+	    {"\"files\":[", "\"files\":[7,"},
+	    {"\"files\":[", "\"data\":["},
+	    {"\"bytes\":", "\"bytes\":1"},
+	    {"{\"format\"", "[\"format\""},
 	};
 	size_t n;
 	char body[4096], text[4096], hex[GT_DIGEST_HEX];

@@ -143,11 +143,12 @@ TEST(oom_sweep)
 				enum gt_code code = once((enum what)what, d, what == SAVE ? step + 1 : step, &e);
 				bool hit = count >= at;
 				armed = false;
-				CHECK_MSG(live == blocks, "%s, allocation %d%s: %ld blocks leaked", names[what], at, mode ? " and all later" : "", live - blocks);
+				CHECK_MSG(live == blocks, "%s, allocation %d%s: %ld blocks leaked", names[what], at, mode ? " and all later" : "",
+				          live - blocks);
 				most = at > most ? at : most;
 				/* A library may get by without what it was refused; then the answer must be right. */
-				CHECK_MSG(!code || (hit && code == GT_EFAIL && strstr(e.msg, "out of memory")), "%s, allocation %d%s: code %d: %s", names[what], at,
-				          mode ? " and all later" : "", code, e.msg);
+				CHECK_MSG(!code || (hit && code == GT_EFAIL && strstr(e.msg, "out of memory")), "%s, allocation %d%s: code %d: %s",
+				          names[what], at, mode ? " and all later" : "", code, e.msg);
 				if (what == SAVE && !code)
 					step++;
 				CHECK_MSG(fix_oracle(dir, step, step, &found, why, sizeof why), "%s, allocation %d: %s", names[what], at, why);

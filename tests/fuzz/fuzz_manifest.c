@@ -1,5 +1,5 @@
-/* libFuzzer target: manifest.json. As every manifest is sealed with its digest, the input is tried as it is and sealed.
- * Build: as fuzz_safetensors.c. Corpus: tests/fuzz/corpus/manifest, which test_corpus.c replays. */
+/* libFuzzer target: manifest.json (make fuzz F=manifest). As every manifest is sealed with its digest, the input is tried as it is and
+ * sealed. */
 #include "run/ckpt_manifest.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,10 @@ static void try_one(const char *text, size_t n)
 	if (code && (code != GT_EDATA || !e.msg[0]))
 		__builtin_trap();
 	/* What is taken can be written and read again, and means the same. */
-	if (!code && (gt_ckpt_manifest_print(&m, &j, &e) || gt_ckpt_manifest_parse(j.text, j.len, "again", a, &again, &e) ||
-	              m.meta.step != again.meta.step || m.meta.seed != again.meta.seed || m.serial != again.serial ||
-	              strcmp(m.meta.name, again.meta.name) || m.meta.has_best != again.meta.has_best || memcmp(m.file, again.file, sizeof m.file)))
+	if (!code &&
+	    (gt_ckpt_manifest_print(&m, &j, &e) || gt_ckpt_manifest_parse(j.text, j.len, "again", a, &again, &e) ||
+	     m.meta.step != again.meta.step || m.meta.seed != again.meta.seed || m.serial != again.serial ||
+	     strcmp(m.meta.name, again.meta.name) || m.meta.has_best != again.meta.has_best || memcmp(m.file, again.file, sizeof m.file)))
 		__builtin_trap();
 	gt_json_free(&j);
 	gt_arena_close(a);

@@ -1,6 +1,5 @@
-/* libFuzzer target: the header of a safetensors file. Build: clang -g -O1 -fsanitize=fuzzer,address,undefined over
- * this file, the sources of engine/base, engine/run/{st_header,json_read,ckpt_manifest}.c and kernels/opcall.c, with -lcjson -lm. Seeds and what was
- * found: tests/fuzz/corpus/safetensors, which test_corpus.c replays. */
+/* libFuzzer target: the header of a safetensors file (make fuzz F=safetensors). Corpus: tests/corpus/checkpoint, which test_corpus.c
+ * replays. */
 #include "run/st_header.h"
 #include <string.h>
 

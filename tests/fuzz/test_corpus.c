@@ -1,5 +1,5 @@
 /* Replays what the fuzzers of checkpoints' files found worth keeping, without a fuzzer: each input once, and cut short at every byte. The
- * targets trap on a broken promise, so a failure ends this program. tests/fuzz/corpus/<target>/ holds the inputs. */
+ * targets trap on a broken promise, so a failure ends this program. The inputs: tests/corpus/checkpoint/<target>-*. */
 #include "test.h"
 #include "base/fileio.h"
 #include <dirent.h>
@@ -17,14 +17,14 @@ static void replay(const char *name, int (*target)(const uint8_t *data, size_t s
 {
 	char dir[512], path[1024];
 	int inputs = 0, runs = 0;
-	snprintf(dir, sizeof dir, "%s/tests/fuzz/corpus/%s", test_source(), name);
+	snprintf(dir, sizeof dir, "%s/tests/corpus/checkpoint", test_source());
 	DIR *d = opendir(dir);
 	CHECK_MSG(d, "%s is missing", dir);
 	for (struct dirent *i; d && (i = readdir(d));) {
 		struct gt_err e;
 		char *data;
 		size_t n;
-		if (i->d_name[0] == '.')
+		if (strncmp(i->d_name, name, strlen(name)))
 			continue;
 		snprintf(path, sizeof path, "%s/%.200s", dir, i->d_name);
 		CHECK_OK(gt_file_read(path, 1 << 16, &data, &n, &e), e);

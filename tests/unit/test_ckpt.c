@@ -255,19 +255,20 @@ TEST(ckpt_stale_dirs_are_swept)
 	enum gt_code code;
 	char cmd[1024];
 	save_steps(dir, 1, 3, 0);
-	snprintf(cmd, sizeof cmd,
-	         "cd '%s' && mkdir -p keep/me step-00000007.tmp-0123456789abcdef/sub/sub step-00000001.tmp-xyz step-1.tmp-0123456789abcdef && "
-	         "touch keep/me/file step-00000007.tmp-0123456789abcdef/sub/file && ln -s ../../keep step-00000007.tmp-0123456789abcdef/sub/link && "
-	         "ln -s keep step-00000002.old-0123456789abcdef && ln -s nowhere latest.tmp-0123456789abcdef && "
-	         "cp -r step-00000001 step-00000001.old-aaaaaaaaaaaaaaaa && mv step-00000003 step-00000003.prev-bbbbbbbbbbbbbbbb && "
-	         "cp -r step-00000002 step-00000002.prev-cccccccccccccccc && ln -sfn step-00000001 latest && rm best",
-	         dir);
+	snprintf(
+	    cmd, sizeof cmd,
+	    "cd '%s' && mkdir -p keep/me step-00000007.tmp-0123456789abcdef/sub/sub step-00000001.tmp-xyz step-1.tmp-0123456789abcdef && "
+	    "touch keep/me/file step-00000007.tmp-0123456789abcdef/sub/file && ln -s ../../keep step-00000007.tmp-0123456789abcdef/sub/link && "
+	    "ln -s keep step-00000002.old-0123456789abcdef && ln -s nowhere latest.tmp-0123456789abcdef && "
+	    "cp -r step-00000001 step-00000001.old-aaaaaaaaaaaaaaaa && mv step-00000003 step-00000003.prev-bbbbbbbbbbbbbbbb && "
+	    "cp -r step-00000002 step-00000002.prev-cccccccccccccccc && ln -sfn step-00000001 latest && rm best",
+	    dir);
 	CHECK(!system(cmd));
 	CHECK(open_step(dir, "latest", &code, &e) == 3); /* through its stand-in */
 	CHECK(open_step(dir, "3", &code, &e) == 3);
 	save_steps(dir, 1, 0, 0); /* opens and closes */
 	CHECK(open_step(dir, "latest", &code, &e) == 3 && open_step(dir, "best", &code, &e) == 3);
-	CHECK(!access(in(dir, "keep/me/file"), F_OK));  /* symlinks were not followed */
+	CHECK(!access(in(dir, "keep/me/file"), F_OK));          /* symlinks were not followed */
 	CHECK(!access(in(dir, "step-00000001.tmp-xyz"), F_OK)); /* not a name of ours */
 	CHECK(!access(in(dir, "step-1.tmp-0123456789abcdef"), F_OK));
 	CHECK(entries(dir, "step-") == 5 && entries(dir, "latest") == 1 && entries(dir, "0123456789abcdef") == 1);

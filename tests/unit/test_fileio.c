@@ -30,7 +30,8 @@ TEST(fileio_paths)
 {
 	char buf[GT_PATH_SIZE], longer[GT_PATH_SIZE + 8];
 	struct gt_err e;
-	static const char *const cases[][2] = {{"a", "."}, {"a/b", "a"}, {"/a", "/"}, {"/", "/"}, {"a/b/", "a"}, {"/a//b", "/a"}, {"", "."}, {"//x", "/"}};
+	static const char *const cases[][2] = {{"a", "."},    {"a/b", "a"},    {"/a", "/"}, {"/", "/"},
+	                                       {"a/b/", "a"}, {"/a//b", "/a"}, {"", "."},   {"//x", "/"}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		CHECK_OK(gt_path_parent(buf, cases[i][0], &e), e);
 		CHECK_MSG(!strcmp(buf, cases[i][1]), "parent of %s: %s", cases[i][0], buf);
@@ -87,8 +88,10 @@ TEST(fileio_tree_remove_follows_nothing)
 {
 	struct gt_err e;
 	char cmd[2048];
-	snprintf(cmd, sizeof cmd, "cd '%s' && mkdir -p out/side tree/a/b/c && touch out/side/file tree/f tree/a/f tree/a/b/c/f && "
-	         "ln -s ../../out tree/a/link && ln -s /etc tree/etc && ln -s nowhere tree/broken && mkfifo tree/fifo", test_tmpdir());
+	snprintf(cmd, sizeof cmd,
+	         "cd '%s' && mkdir -p out/side tree/a/b/c && touch out/side/file tree/f tree/a/f tree/a/b/c/f && "
+	         "ln -s ../../out tree/a/link && ln -s /etc tree/etc && ln -s nowhere tree/broken && mkfifo tree/fifo",
+	         test_tmpdir());
 	CHECK(!system(cmd));
 	CHECK_OK(gt_tree_remove(at("tree"), &e), e);
 	CHECK(access(at("tree"), F_OK) && !access(at("out/side/file"), F_OK) && !access("/etc/passwd", F_OK));
@@ -112,7 +115,8 @@ TEST(fileio_dir_make)
 	CHECK_OK(gt_dir_make("/", &e), e);
 	CHECK_OK(gt_dir_make(".", &e), e);
 	CHECK_OK(gt_file_replace(at("plain"), 0600, "", 0, &e), e);
-	CHECK(gt_dir_make(at("plain"), &e) == GT_ECANTCREAT && gt_dir_make(at("plain/x"), &e) == GT_ECANTCREAT && gt_dir_make("", &e) == GT_ECANTCREAT);
+	CHECK(gt_dir_make(at("plain"), &e) == GT_ECANTCREAT && gt_dir_make(at("plain/x"), &e) == GT_ECANTCREAT &&
+	      gt_dir_make("", &e) == GT_ECANTCREAT);
 }
 
 TEST(fileio_nonces_differ)

@@ -78,9 +78,10 @@ TEST(safetensors_reads_what_pytorch_wrote)
 		const char *name;
 		enum gt_dtype t;
 		const char *shape;
-	} want[] = {{"bf16", GT_BF16, "[2, 3]"}, {"empty", GT_F32, "[0, 3]"},  {"f16", GT_F16, "[2, 3]"}, {"f32", GT_F32, "[2, 3]"},
-	            {"f64", GT_F64, "[2, 3]"},   {"five", GT_F16, "[1, 2, 1, 3, 1]"}, {"i32", GT_I32, "[2, 3]"}, {"i64", GT_I64, "[2, 3]"},
-	            {"scalar", GT_F64, "[]"},    {"u8", GT_U8, "[2, 3]"}};
+	} want[] = {{"bf16", GT_BF16, "[2, 3]"}, {"empty", GT_F32, "[0, 3]"}, {"f16", GT_F16, "[2, 3]"},
+	            {"f32", GT_F32, "[2, 3]"},   {"f64", GT_F64, "[2, 3]"},   {"five", GT_F16, "[1, 2, 1, 3, 1]"},
+	            {"i32", GT_I32, "[2, 3]"},   {"i64", GT_I64, "[2, 3]"},   {"scalar", GT_F64, "[]"},
+	            {"u8", GT_U8, "[2, 3]"}};
 	struct gt_st_file *f;
 	struct gt_err e;
 	CHECK_OK(gt_st_open(golden("mixed.safetensors"), &f, &e), e);
@@ -122,7 +123,9 @@ static void write_sizes(const char *to)
 	                                 {"fc.weight", gt_tdesc_make(GT_F32, 2, d35, false), w},
 	                                 {"half", gt_tdesc_make(GT_BF16, 3, d213, false), half},
 	                                 {"fc.bias", gt_tdesc_make(GT_F32, 1, d3, false), b},
-	                                 {"a/name with \"quotes\" und Gr\xc3\xbc\xc3\x9f" "e", gt_tdesc_make(GT_F32, 1, d1, false), &one},
+	                                 {"a/name with \"quotes\" und Gr\xc3\xbc\xc3\x9f"
+	                                  "e",
+	                                  gt_tdesc_make(GT_F32, 1, d1, false), &one},
 	                                 {"bn.num_batches_tracked", gt_tdesc_make(GT_I64, 0, NULL, false), &seen}};
 	struct gt_err e;
 	int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -199,62 +202,62 @@ TEST(safetensors_refuses_every_wrong_header)
 	static const struct {
 		const char *json, *word; /* NULL: is taken; else what the message must say */
 	} cases[] = {
-		{"{\"a\":" T("[4]", 0, 16) "}", NULL},
-		{"{\"a\":" T("[4]", 0, 16) "}     ", NULL},
-		{"{\"b\":" T("[2]", 8, 16) ",\"a\":" T("[2]", 0, 8) ",\"z\":" T("[0]", 8, 8) "}", NULL},
-		{"{\"__metadata__\":{\"k\":\"v\"},\"a\":" T("[2,2]", 0, 16) "}", NULL},
-		{"{\"\":" T("[4]", 0, 16) "}", NULL},
-		{"", "begin with"},
-		{" {\"a\":" T("[4]", 0, 16) "}", "begin with"},
-		{"[]", "begin with"},
-		{"{}", "16 bytes of data"},
-		{"{\"a\":" T("[4]", 0, 16), "not JSON"},
-		{"{\"a\":" T("[4]", 0, 16) "}x", "behind"},
-		{"{\"a\":" T("[4]", 0, 16) ",}", "not JSON"},
-		{"{\"a\":" T("[4]", 0, 16) "}{}", "behind"},
-		{"{'a':" T("[4]", 0, 16) "}", "not JSON"},
-		{"{\"a\":" T("[2]", 0, 8) ",\"a\":" T("[2]", 8, 16) "}", "twice"},
-		{"{\"a\":" T("[2]", 0, 8) ",\"\\u0061\":" T("[2]", 8, 16) "}", "twice"},
-		{"{\"a\\u0000b\":" T("[4]", 0, 16) "}", "NUL"},
-		{"{\"a\x01\":" T("[4]", 0, 16) "}", "control"},
-		{"{\"a\xff\":" T("[4]", 0, 16) "}", "UTF-8"},
-		{"{\"a\\ud800\":" T("[4]", 0, 16) "}", "surrogate"},
-		{"{\"a\\ud80\x10\\udc00\":" T("[4]", 0, 16) "}", "escape"}, /* found by fuzz_safetensors */
-		{"{\"a\":" T("[3]", 0, 16) "}", "12 bytes"},
-		{"{\"a\":" T("[5]", 0, 16) "}", "20 bytes"},
-		{"{\"a\":" T("[3]", 0, 12) "}", "describes 12"},
-		{"{\"a\":" T("[3]", 4, 16) "}", "begins at 4"},
-		{"{\"a\":" T("[1]", 0, 4) ",\"b\":" T("[2]", 8, 16) "}", "begins at 8"},
-		{"{\"a\":" T("[3]", 0, 12) ",\"b\":" T("[2]", 8, 16) "}", "begins at 8"},
-		{"{\"a\":" T("[5]", 0, 20) "}", "outside"},
-		{"{\"a\":" T("[4]", 16, 0) "}", "outside"},
-		{"{\"a\":" T("[4]", -16, 0) "}", "whole numbers"},
-		{"{\"a\":" T("[4]", 0.5, 16.5) "}", "whole numbers"},
-		{"{\"a\":" T("[4]", 0, 1e999) "}", "whole numbers"},
-		{"{\"a\":" T("[4]", 0, 18446744073709551632) "}", "whole numbers"},
-		{"{\"a\":" T("[4]", 0, 016) "}", "not JSON"},
-		{"{\"a\":" T("[-4]", 0, 16) "}", "whole number"},
-		{"{\"a\":" T("[\"4\"]", 0, 16) "}", "whole number"},
-		{"{\"a\":" T("[4611686018427387908]", 0, 16) "}", "whole number"},
-		{"{\"a\":" T("[4294967296,4294967296,4]", 0, 16) "}", "overflows"},
-		{"{\"a\":" T("[1,1,1,1,1,4]", 0, 16) "}", "dimensions"},
-		{"{\"a\":" T("[[4]]", 0, 16) "}", "deeply"},
-		{"{\"a\":" T("4", 0, 16) "}", "no shape"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4]}}", "data_offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,16]}}", "no shape"},
-		{"{\"a\":{\"shape\":[4],\"data_offsets\":[0,16]}}", "no dtype"},
-		{"{\"a\":{\"dtype\":32,\"shape\":[4],\"data_offsets\":[0,16]}}", "no dtype"},
-		{"{\"a\":{\"dtype\":\"F31\",\"shape\":[4],\"data_offsets\":[0,16]}}", "F31"},
-		{"{\"a\":{\"dtype\":\"f32\",\"shape\":[4],\"data_offsets\":[0,16]}}", "f32"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16,16]}}", "data_offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0]}}", "data_offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16],\"path\":\"/etc\"}}", "unknown key"},
-		{"{\"a\":[]}", "not an object"},
-		{"{\"a\":null}", "not an object"},
-		{"{\"__metadata__\":{\"k\":1},\"a\":" T("[4]", 0, 16) "}", "__metadata__"},
-		{"{\"__metadata__\":\"v\",\"a\":" T("[4]", 0, 16) "}", "__metadata__"},
-		{"{\"__metadata__\":{\"k\":{\"l\":{\"m\":\"n\"}}},\"a\":" T("[4]", 0, 16) "}", "deeply"},
-		{"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"},\"a\":" T("[4]", 0, 16) "}", "twice"},
+	    {"{\"a\":" T("[4]", 0, 16) "}", NULL},
+	    {"{\"a\":" T("[4]", 0, 16) "}     ", NULL},
+	    {"{\"b\":" T("[2]", 8, 16) ",\"a\":" T("[2]", 0, 8) ",\"z\":" T("[0]", 8, 8) "}", NULL},
+	    {"{\"__metadata__\":{\"k\":\"v\"},\"a\":" T("[2,2]", 0, 16) "}", NULL},
+	    {"{\"\":" T("[4]", 0, 16) "}", NULL},
+	    {"", "begin with"},
+	    {" {\"a\":" T("[4]", 0, 16) "}", "begin with"},
+	    {"[]", "begin with"},
+	    {"{}", "16 bytes of data"},
+	    {"{\"a\":" T("[4]", 0, 16), "not JSON"},
+	    {"{\"a\":" T("[4]", 0, 16) "}x", "behind"},
+	    {"{\"a\":" T("[4]", 0, 16) ",}", "not JSON"},
+	    {"{\"a\":" T("[4]", 0, 16) "}{}", "behind"},
+	    {"{'a':" T("[4]", 0, 16) "}", "not JSON"},
+	    {"{\"a\":" T("[2]", 0, 8) ",\"a\":" T("[2]", 8, 16) "}", "twice"},
+	    {"{\"a\":" T("[2]", 0, 8) ",\"\\u0061\":" T("[2]", 8, 16) "}", "twice"},
+	    {"{\"a\\u0000b\":" T("[4]", 0, 16) "}", "NUL"},
+	    {"{\"a\x01\":" T("[4]", 0, 16) "}", "control"},
+	    {"{\"a\xff\":" T("[4]", 0, 16) "}", "UTF-8"},
+	    {"{\"a\\ud800\":" T("[4]", 0, 16) "}", "surrogate"},
+	    {"{\"a\\ud80\x10\\udc00\":" T("[4]", 0, 16) "}", "escape"}, /* found by fuzz_safetensors */
+	    {"{\"a\":" T("[3]", 0, 16) "}", "12 bytes"},
+	    {"{\"a\":" T("[5]", 0, 16) "}", "20 bytes"},
+	    {"{\"a\":" T("[3]", 0, 12) "}", "describes 12"},
+	    {"{\"a\":" T("[3]", 4, 16) "}", "begins at 4"},
+	    {"{\"a\":" T("[1]", 0, 4) ",\"b\":" T("[2]", 8, 16) "}", "begins at 8"},
+	    {"{\"a\":" T("[3]", 0, 12) ",\"b\":" T("[2]", 8, 16) "}", "begins at 8"},
+	    {"{\"a\":" T("[5]", 0, 20) "}", "outside"},
+	    {"{\"a\":" T("[4]", 16, 0) "}", "outside"},
+	    {"{\"a\":" T("[4]", -16, 0) "}", "whole numbers"},
+	    {"{\"a\":" T("[4]", 0.5, 16.5) "}", "whole numbers"},
+	    {"{\"a\":" T("[4]", 0, 1e999) "}", "whole numbers"},
+	    {"{\"a\":" T("[4]", 0, 18446744073709551632) "}", "whole numbers"},
+	    {"{\"a\":" T("[4]", 0, 016) "}", "not JSON"},
+	    {"{\"a\":" T("[-4]", 0, 16) "}", "whole number"},
+	    {"{\"a\":" T("[\"4\"]", 0, 16) "}", "whole number"},
+	    {"{\"a\":" T("[4611686018427387908]", 0, 16) "}", "whole number"},
+	    {"{\"a\":" T("[4294967296,4294967296,4]", 0, 16) "}", "overflows"},
+	    {"{\"a\":" T("[1,1,1,1,1,4]", 0, 16) "}", "dimensions"},
+	    {"{\"a\":" T("[[4]]", 0, 16) "}", "deeply"},
+	    {"{\"a\":" T("4", 0, 16) "}", "no shape"},
+	    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4]}}", "data_offsets"},
+	    {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,16]}}", "no shape"},
+	    {"{\"a\":{\"shape\":[4],\"data_offsets\":[0,16]}}", "no dtype"},
+	    {"{\"a\":{\"dtype\":32,\"shape\":[4],\"data_offsets\":[0,16]}}", "no dtype"},
+	    {"{\"a\":{\"dtype\":\"F31\",\"shape\":[4],\"data_offsets\":[0,16]}}", "F31"},
+	    {"{\"a\":{\"dtype\":\"f32\",\"shape\":[4],\"data_offsets\":[0,16]}}", "f32"},
+	    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16,16]}}", "data_offsets"},
+	    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0]}}", "data_offsets"},
+	    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16],\"path\":\"/etc\"}}", "unknown key"},
+	    {"{\"a\":[]}", "not an object"},
+	    {"{\"a\":null}", "not an object"},
+	    {"{\"__metadata__\":{\"k\":1},\"a\":" T("[4]", 0, 16) "}", "__metadata__"},
+	    {"{\"__metadata__\":\"v\",\"a\":" T("[4]", 0, 16) "}", "__metadata__"},
+	    {"{\"__metadata__\":{\"k\":{\"l\":{\"m\":\"n\"}}},\"a\":" T("[4]", 0, 16) "}", "deeply"},
+	    {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"},\"a\":" T("[4]", 0, 16) "}", "twice"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct gt_st_file *f;
@@ -269,7 +272,8 @@ TEST(safetensors_refuses_every_wrong_header)
 		if (!cases[i].word)
 			CHECK_MSG(!code, "%s: %s", cases[i].json, e.msg);
 		else
-			CHECK_MSG(code == GT_EDATA && strstr(e.msg, cases[i].word) && strstr(e.msg, path), "%s: code %d: %s", cases[i].json, code, e.msg);
+			CHECK_MSG(code == GT_EDATA && strstr(e.msg, cases[i].word) && strstr(e.msg, path), "%s: code %d: %s", cases[i].json, code,
+			          e.msg);
 		if (!code)
 			gt_st_close(f);
 		/* And cut short by one byte, or longer by one, none is taken. */
@@ -284,7 +288,8 @@ TEST(safetensors_refuses_what_is_no_such_file)
 {
 	struct gt_st_file *f;
 	struct gt_err e;
-	static const unsigned char lengths[][8] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0xe1, 0xf5, 5}, {9}, {0, 0, 0, 0, 0, 0, 0, 0x80}};
+	static const unsigned char lengths[][8] = {
+	    {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0xe1, 0xf5, 5}, {9}, {0, 0, 0, 0, 0, 0, 0, 0x80}};
 	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
 		put(file("bad"), lengths[i], 8);
 		CHECK(gt_st_open(file("bad"), &f, &e) == GT_EDATA);

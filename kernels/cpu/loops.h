@@ -8,7 +8,8 @@
 
 #include "cpu/cpu.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+/* GT_NO_CLONES: for the compiler's -march alone, to compare instruction sets. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(GT_NO_CLONES)
 #define GT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define GT_CLONES

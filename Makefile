@@ -21,7 +21,7 @@ CPU_SRC    := $(wildcard kernels/cpu/*.c)
 FETCH_SRC  := $(wildcard datasets/fetch/*.c)
 TEST_SRC   := $(wildcard tests/*/test_*.c)
 TEST_SH    := $(wildcard tests/*/test_*.sh)
-TEST_LIB   := $(wildcard tests/*.c)
+TEST_LIB   := $(wildcard tests/*.c tests/ops/harness*.c)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_OBJ := $(call obj,$(BASE_SRC))

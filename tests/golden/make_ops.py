@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/ops.bin: what PyTorch computes for every case of tests/ops/cases.txt.
+
+Usage: make_ops.py CASES OUT      (made with PyTorch 1.13, CPU, one thread)
+
+Inputs are not stored: value i of the tensor called NAME is made from a hash of NAME, here and in tests/ops/harness.c alike:
+    s = FNV-1a-64(NAME) + (i + 1) * 0x9E3779B97F4A7C15            (splitmix64)
+    s = (s ^ s >> 30) * 0xBF58476D1CE4E5B9;  s = (s ^ s >> 27) * 0x94D049BB133111EB;  s ^= s >> 31
+    value = ((s >> 40) - 2^23) / 2^23                             in [-1, 1), exact in f32
+Names: CASE/x0, CASE/x1, …, CASE/dy, CASE/<parameter>, CASE/target, CASE/p, CASE/g<step>.
+
+"f32" goldens are PyTorch's results in double on f32 inputs, "bf16" goldens the same on inputs and weights rounded to bf16 (biases and
+normalisation parameters stay f32, as in gtrain), so that a tolerance is spent on gtrain's error alone. Optimizer trajectories are
+PyTorch's own f32 run.
+
+File: "gtgold1\n", then records: u16 length of the name, name ("CASE f32 y"), u32 count, count f32; all little-endian.
+"""
+import struct
+import sys
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+STEPS = 10
+
+
+def raw(name, n):
+    h = 0xCBF29CE484222325
+    for b in name.encode():
+        h = (h ^ b) * 0x100000001B3 & (1 << 64) - 1
+    with np.errstate(over="ignore"):
+        s = np.uint64(h) + np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        s = (s ^ s >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        s = (s ^ s >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return s ^ s >> np.uint64(31)
+
+
+def uniform(name, shape):
+    n = int(np.prod(shape))
+    u = ((raw(name, n) >> np.uint64(40)).astype(np.float64) - 2.0**23) / 2.0**23
+    return torch.from_numpy(u.reshape(shape))
+
+
+def f32(t):
+    return t.to(torch.float32).double()
+
+
+def bf16(t):
+    return t.to(torch.float32).to(torch.bfloat16).double()
+
+
+def pair(v):
+    if v.startswith("["):
+        a, b = v[1:-1].split(",")
+        return int(a), int(b)
+    return int(v), int(v)
+
+
+def shortcut(x, k):
+    out, stride = int(k["out"]), int(k.get("stride", 1))
+    if out == x[1] and stride == 1:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(x[1], out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+
+def pool_args(k):
+    return dict(kernel_size=pair(k["kernel"]), stride=pair(k["stride"]) if "stride" in k else None,
+                padding=pair(k.get("padding", "0")), ceil_mode=k.get("ceil_mode") == "true")
+
+
+def norm_args(k):
+    r = dict(eps=float(k.get("eps", 1e-5)), affine=k.get("affine") != "false")
+    if "momentum" in k:
+        r["momentum"] = float(k["momentum"])
+    return r
+
+
+class Fn(nn.Module):
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *x):
+        return self.fn(*x)
+
+
+LAYERS = {  # type: (shape of x0, keys) -> module
+    "linear": lambda x, k: nn.Linear(x[1], int(k["out"]), bias=k.get("bias") != "false"),
+    "conv2d": lambda x, k: nn.Conv2d(x[1], int(k["out"]), pair(k["kernel"]), pair(k.get("stride", "1")), pair(k.get("padding", "0")),
+                                     pair(k.get("dilation", "1")), int(k.get("groups", 1)), k.get("bias") != "false"),
+    "maxpool2d": lambda x, k: nn.MaxPool2d(**pool_args(k)),
+    "avgpool2d": lambda x, k: nn.AvgPool2d(**pool_args(k), count_include_pad=k.get("count_include_pad") != "false"),
+    "adaptive_avgpool2d": lambda x, k: nn.AdaptiveAvgPool2d(pair(k["out"])),
+    "adaptive_maxpool2d": lambda x, k: nn.AdaptiveMaxPool2d(pair(k["out"])),
+    "global_avgpool": lambda x, k: nn.AdaptiveAvgPool2d(1),
+    "batchnorm1d": lambda x, k: nn.BatchNorm1d(x[1], **norm_args(k)),
+    "batchnorm2d": lambda x, k: nn.BatchNorm2d(x[1], **norm_args(k)),
+    "layernorm": lambda x, k: nn.LayerNorm(x[1:], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
+    "relu": lambda x, k: nn.ReLU(),
+    "leaky_relu": lambda x, k: nn.LeakyReLU(float(k.get("slope", 0.01))),
+    "sigmoid": lambda x, k: nn.Sigmoid(),
+    "tanh": lambda x, k: nn.Tanh(),
+    "gelu": lambda x, k: nn.GELU(k.get("approximate", "none")),
+    "silu": lambda x, k: nn.SiLU(),
+    "softmax": lambda x, k: nn.Softmax(1),
+    "log_softmax": lambda x, k: nn.LogSoftmax(1),
+    "flatten": lambda x, k: nn.Flatten(),
+    "identity": lambda x, k: nn.Identity(),
+    "add": lambda x, k: Fn(lambda *v: sum(v[1:], v[0])),
+    "mul": lambda x, k: Fn(lambda a, b: a * b),
+    "concat": lambda x, k: Fn(lambda *v: torch.cat(v, 1)),
+    "shortcut": shortcut,
+}
+
+
+def inputs(case, shapes, rnd):
+    return [rnd(f32(uniform(f"{case}/x{i}", s) * scale)).requires_grad_() for i, (s, scale) in enumerate(shapes)]
+
+
+def layer_case(case, shapes, kind, keys, rnd):
+    m = LAYERS[kind](shapes[0][0], keys).double()
+    m.train(keys.get("mode") != "eval")
+    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)) for p in s.parameters()}
+    with torch.no_grad():
+        for name, p in m.named_parameters():
+            v = uniform(f"{case}/{name}", p.shape)
+            if id(p) in norms:
+                v = f32(1 + 0.5 * v) if name.endswith("weight") else f32(v)
+            else:
+                v = rnd(f32(v)) if name.endswith("weight") else f32(v)
+            p.copy_(v)
+        for name, b in m.named_buffers():
+            if name.endswith("running_mean"):
+                b.copy_(f32(uniform(f"{case}/{name}", b.shape)))
+            if name.endswith("running_var"):
+                b.copy_(f32(1 + 0.5 * uniform(f"{case}/{name}", b.shape)))
+    xs = inputs(case, shapes, rnd)
+    y = m(*xs)
+    if "act" in keys:
+        y = F.relu(y)
+    out = {"y": y}
+    if keys.get("mode") == "eval":
+        return out
+    y.backward(rnd(f32(uniform(f"{case}/dy", y.shape))))
+    for i, x in enumerate(xs):
+        out[f"dx{i}"] = x.grad
+    for name, p in m.named_parameters():
+        out[f"d.{name}"] = p.grad
+    for name, b in m.named_buffers():
+        out[name] = b
+    return out
+
+
+def loss_case(case, shapes, kind, keys, rnd):
+    (x,) = inputs(case, shapes, rnd)
+    n, c = x.shape
+    t = torch.from_numpy((raw(f"{case}/target", n) % np.uint64(c)).astype(np.int64))
+    ignore = int(keys.get("ignore_index", -100))
+    if "skip" in keys:
+        t[torch.arange(n) % int(keys["skip"]) == 1] = ignore
+    if kind == "cross_entropy":
+        loss = F.cross_entropy(x, t, ignore_index=ignore, label_smoothing=float(keys.get("label_smoothing", 0)))
+    elif kind == "nll":
+        loss = F.nll_loss(x, t, ignore_index=ignore)
+    else:
+        loss = F.mse_loss(x, F.one_hot(t, c).double())
+    loss.backward()
+    live = t != ignore if kind != "mse" else torch.ones(n, dtype=torch.bool)
+    rank = torch.tensor([(x[i] > x[i, t[i]]).sum() if live[i] else c for i in range(n)])
+    counts = torch.tensor([(live & (rank == 0)).sum(), (live & (rank < 5)).sum(), live.sum()])
+    return {"loss": loss, "counts": counts, "dx0": x.grad}
+
+
+def update_case(case, n, kind, keys):
+    p = uniform(f"{case}/p", (n,)).float()
+    half = n // 2
+    groups = [nn.Parameter(p[:half].clone()), nn.Parameter(p[half:].clone())]
+    lr, wd = float(keys["lr"]), float(keys.get("weight_decay", 0))
+    params = [{"params": [groups[0]], "lr": lr, "weight_decay": wd}, {"params": [groups[1]], "lr": lr * 0.5, "weight_decay": wd * 2}]
+    f = {k: float(keys[k]) for k in ("momentum", "dampening", "eps", "alpha") if k in keys}
+    if kind in ("adam", "adamw"):
+        f["betas"] = (float(keys.get("beta1", 0.9)), float(keys.get("beta2", 0.999)))
+        opt = (torch.optim.Adam if kind == "adam" else torch.optim.AdamW)(params, foreach=False, **f)
+    elif kind == "sgd":
+        opt = torch.optim.SGD(params, lr=lr, nesterov=keys.get("nesterov") == "true", foreach=False, **f)
+    else:
+        opt = torch.optim.RMSprop(params, centered=keys.get("centered") == "true", foreach=False, **f)
+    out = []
+    for step in range(STEPS):
+        g = uniform(f"{case}/g{step}", (n,)).float()
+        groups[0].grad, groups[1].grad = g[:half].clone(), g[half:].clone()
+        if "clip_norm" in keys:
+            nn.utils.clip_grad_norm_(groups, float(keys["clip_norm"]))
+        opt.step()
+        out.append(torch.cat([q.detach() for q in groups]).clone())
+    return {"p": torch.stack(out)}
+
+
+def parse(path):
+    for line in open(path, encoding="utf-8"):
+        f = line.split("#")[0].split()
+        if f:
+            yield f[0], f[1], f[2], dict(kv.split("=", 1) for kv in f[3:])
+
+
+def main(cases, path):
+    seen = set()
+    with open(path, "wb") as out:
+        out.write(b"gtgold1\n")
+        for case, text, kind, keys in parse(cases):
+            assert case not in seen, case
+            seen.add(case)
+            if kind == "dropout":
+                continue
+            if kind.startswith("update:"):
+                runs = {"f32": update_case(case, int(text), kind[7:], keys)}
+            else:
+                shapes = []
+                for s in text.split(","):
+                    dims, _, scale = s.partition("*")
+                    shapes.append((tuple(int(d) for d in dims.split("x")), float(scale or 1)))
+                runs = {}
+                for name, rnd in (("f32", lambda t: t), ("bf16", bf16)):
+                    if kind.startswith("loss:"):
+                        runs[name] = loss_case(case, shapes, kind[5:], keys, rnd)
+                    else:
+                        runs[name] = layer_case(case, shapes, kind, keys, rnd)
+            for dtype, tensors in runs.items():
+                for tname, t in tensors.items():
+                    name = f"{case} {dtype} {tname}".encode()
+                    data = t.detach().reshape(-1).numpy().astype("<f4")
+                    out.write(struct.pack("<H", len(name)) + name + struct.pack("<I", data.size) + data.tobytes())
+    print(f"{len(seen)} cases")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,45 @@
+/* The op case table (cases.txt) and PyTorch's results for it (golden/ops.bin). */
+#ifndef GT_TESTS_HARNESS_TABLE_H
+#define GT_TESTS_HARNESS_TABLE_H
+
+#include "base/arena.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPCASE_INPUTS 8
+#define OPCASE_KEYS 12
+
+struct opcase {
+	const char *name, *type;
+	int nin;
+	struct {
+		int rank;
+		int64_t dim[4];
+		double scale;
+	} in[OPCASE_INPUTS];
+	int nkeys;
+	struct { const char *key, *value; } kv[OPCASE_KEYS];
+};
+
+struct golden {
+	const char *name; /* "CASE f32 y" */
+	int64_t n;
+	const float *v;
+};
+
+struct optable {
+	struct gt_arena *arena; /* owns all; gt_arena_close */
+	struct opcase *cases;
+	int ncases;
+	struct golden *goldens;
+	int ngoldens;
+};
+
+/* Both files or a sentence about what is wrong with them. */
+enum gt_code optable_read(const char *cases, const char *goldens, struct optable *out, struct gt_err *err);
+
+const char *opcase_key(const struct opcase *c, const char *key); /* NULL: not given */
+double opcase_number(const struct opcase *c, const char *key, double def);
+const struct golden *optable_golden(const struct optable *t, const char *name); /* NULL: none */
+
+#endif

@@ -1,0 +1,589 @@
+/* Every case of cases.txt on one backend. test_ops [-b BACKEND] [WORD]: WORD picks cases by name, BACKEND is cpu unless given.
+ * Checks of a case, one line each:
+ *   grad   f64: gradients against central differences (PyTorch's gradcheck: eps 1e-6, atol 1e-5, rtol 1e-3)
+ *   f64, f32, bf16   results and gradients against PyTorch's
+ *   acc    f32: parameter gradients are added to what is there */
+#include "ops/harness.h"
+#include "ops/harness_table.h"
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One case as a graph: inputs, the operation, gradients of everything. */
+struct net {
+	const struct opcase *c;
+	struct gt_arena *arena;
+	struct gt_graph *g;
+	int ninputs;
+	gt_vid x[OPCASE_INPUTS], dx[OPCASE_INPUTS]; /* dx -1: no gradient (evaluation) */
+	gt_vid y, dy;                               /* -1 for a loss */
+	int forward;                                /* nodes [0, forward) are the forward ones */
+};
+
+struct worst {
+	double ratio;
+	char what[160];
+};
+
+static struct worst worst[4]; /* grad, f64, f32, bf16 */
+enum { W_GRAD, W_F64, W_F32, W_BF16 };
+static const char *const worst_name[4] = {"gradients by differences", "f64", "f32", "bf16"};
+
+/* ---- building ---- */
+
+static bool table_key(const char *key)
+{
+	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act");
+}
+
+static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char *value, struct gt_err *err)
+{
+	char *p = attr + d->offset;
+	int64_t two[2] = {0, 0};
+	char *end = (char *)value;
+	switch (d->type) {
+	case GT_ATTR_INT:
+		*(int64_t *)p = strtoll(value, &end, 10);
+		break;
+	case GT_ATTR_INT2:
+		if (*value == '[')
+			two[0] = strtoll(value + 1, &end, 10), two[1] = strtoll(end + 1, &end, 10), end += *end == ']';
+		else
+			two[0] = two[1] = strtoll(value, &end, 10);
+		memcpy(p, two, sizeof two);
+		break;
+	case GT_ATTR_FLOAT:
+		*(double *)p = strtod(value, &end);
+		break;
+	case GT_ATTR_BOOL:
+		*(bool *)p = !strcmp(value, "true");
+		end += strlen(value);
+		break;
+	case GT_ATTR_ENUM:
+		for (const char *s = d->values; s; s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL) {
+			if (!strncmp(s, value, strlen(value)) && (s[strlen(value)] == '|' || !s[strlen(value)])) {
+				end += strlen(value);
+				break;
+			}
+			++*(int *)p;
+		}
+		break;
+	}
+	return *end ? gt_fail(err, GT_EFAIL, "%s=%s: not a value", d->key, value) : GT_OK;
+}
+
+static enum gt_code make_attr(struct net *n, const struct gt_op *op, void **out, struct gt_err *err)
+{
+	char *attr;
+	GT_NEW(attr, n->arena, op->attr_size + 1, err);
+	*out = attr;
+	for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
+		char *p = attr + d->offset;
+		int64_t i = isnan(d->def) ? 0 : (int64_t)d->def, two[2] = {i, i};
+		switch (d->type) {
+		case GT_ATTR_INT: memcpy(p, &i, sizeof i); break;
+		case GT_ATTR_INT2: memcpy(p, two, sizeof two); break;
+		case GT_ATTR_FLOAT: memcpy(p, &d->def, sizeof d->def); break;
+		case GT_ATTR_BOOL: *(bool *)p = d->def != 0; break;
+		case GT_ATTR_ENUM: *(int *)p = opcase_key(n->c, d->key) ? 0 : (int)i; break;
+		}
+	}
+	for (int i = 0; i < n->c->nkeys; i++) {
+		const char *key = n->c->kv[i].key;
+		const struct gt_attr_def *d = op->attrs;
+		if (table_key(key))
+			continue;
+		while (d && d->key && strcmp(d->key, key))
+			d++;
+		if (!d || !d->key)
+			return gt_fail(err, GT_EFAIL, "%s has no key %s", n->c->type, key);
+		GT_TRY(set_attr(d, attr, n->c->kv[i].value, err));
+	}
+	if (opcase_key(n->c, "act")) {
+		if (op->code == GT_OP_LINEAR)
+			((struct gt_attr_linear *)(void *)attr)->act = GT_ACT_RELU;
+		else
+			((struct gt_attr_conv2d *)(void *)attr)->act = GT_ACT_RELU;
+	}
+	return GT_OK;
+}
+
+/* A graph of one `identity` on the first input: what the operation is then added to. */
+static enum gt_code open_graph(struct net *n, const struct gt_layer_spec *layer, enum gt_dtype t, struct gt_err *err)
+{
+	struct gt_model_spec m = {.input = {1, 1, 1}, .layers = layer, .nlayers = 1};
+	for (int i = 1; i < n->c->in[0].rank; i++)
+		m.input[i - 1] = n->c->in[0].dim[i];
+	const char *mode = opcase_key(n->c, "mode");
+	return gt_graph_build(n->arena, &m, n->c->in[0].dim[0], t, !mode || strcmp(mode, "eval"), &n->g, err);
+}
+
+static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *err)
+{
+	struct gt_layer_spec spec = {.name = "l", .op = gt_op_find_layer(n->c->type), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_layer_spec id = {.name = "input", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_node *node;
+	if (!spec.op)
+		return gt_fail(err, GT_EFAIL, "no layer type %s", n->c->type);
+	GT_TRY(make_attr(n, spec.op, &spec.attr, err));
+	if (spec.op->expand) {
+		GT_TRY(open_graph(n, &spec, t, err));
+		n->x[0] = n->g->input;
+		n->y = n->g->output;
+		return GT_OK;
+	}
+	GT_TRY(open_graph(n, &id, t, err));
+	for (int i = 0; i < n->c->nin; i++) {
+		struct gt_tdesc d = gt_tdesc_make(t, n->c->in[i].rank, n->c->in[i].dim, n->c->in[i].rank == 4);
+		GT_TRY(gt_graph_value(n->g, gt_arena_printf(n->arena, "x%d", i), GT_V_INPUT, &d, &n->x[i], err));
+	}
+	GT_TRY(gt_graph_node(n->g, spec.op->code, "l", spec.attr, &node, err));
+	for (int i = 0; i < n->c->nin; i++)
+		gt_node_input(node, n->x[i]);
+	node->ndata = n->c->nin;
+	n->g->spec = &spec;
+	GT_TRY(spec.op->infer(n->g, node, err));
+	n->g->spec = NULL;
+	n->y = n->g->nodes[n->g->nnodes - 1].out[0];
+	return GT_OK;
+}
+
+/* Every node of the layer is differentiated for all of its inputs. Cases are chains, so that no gradient has two parts. */
+static enum gt_code differentiate(struct net *n, struct gt_err *err)
+{
+	struct gt_graph *g = n->g;
+	struct gt_tdesc d = g->values[n->y].desc;
+	GT_TRY(gt_graph_value(g, "dy", GT_V_INPUT, &d, &n->dy, err));
+	gt_vid dy = n->dy;
+	for (int i = n->forward - 1; i >= 0; i--) {
+		const struct gt_node *node = &g->nodes[i];
+		bool want[GT_MAX_IO], hit = false;
+		gt_vid dx[GT_MAX_IO];
+		for (int j = 0; j < GT_MAX_IO; j++)
+			want[j] = j < node->ndata, dx[j] = -1;
+		if (node->out[0] != n->y && i == n->forward - 1)
+			return gt_fail(err, GT_EFAIL, "the last node does not make the output");
+		if (!strcmp(node->name, "input"))
+			break; /* the frame's identity, not part of the case */
+		if (!node->op->gradient)
+			return gt_fail(err, GT_EFAIL, "%s has no gradient", node->name);
+		GT_TRY(node->op->gradient(g, &g->nodes[i], dy, want, dx, err));
+		node = &g->nodes[i];
+		for (int j = 0; j < node->ndata; j++)
+			for (int k = 0; k < n->c->nin; k++)
+				if (node->in[j] == n->x[k])
+					n->dx[k] = dx[j], hit = true;
+		if (!hit)
+			dy = dx[0];
+	}
+	return GT_OK;
+}
+
+static enum gt_code build_loss(struct net *n, enum gt_dtype t, struct gt_err *err)
+{
+	struct gt_layer_spec id = {.name = "input", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_loss_spec loss = {.op = gt_op_find_loss(n->c->type + 5), .attr = {.ignore_index = -100}};
+	if (!loss.op)
+		return gt_fail(err, GT_EFAIL, "no loss %s", n->c->type + 5);
+	loss.attr.label_smoothing = opcase_number(n->c, "label_smoothing", 0);
+	loss.attr.ignore_index = (int64_t)opcase_number(n->c, "ignore_index", -100);
+	GT_TRY(open_graph(n, &id, t, err));
+	n->x[0] = n->g->output;
+	GT_TRY(gt_graph_loss(n->g, &loss, err));
+	n->dx[0] = n->g->nodes[n->g->nnodes - 1].out[1];
+	return GT_OK;
+}
+
+static enum gt_code build(struct net *n, const struct opcase *c, enum gt_dtype t, struct gt_err *err)
+{
+	memset(n, 0, sizeof *n);
+	n->c = c;
+	n->ninputs = c->nin;
+	n->y = n->dy = -1;
+	for (int i = 0; i < OPCASE_INPUTS; i++)
+		n->x[i] = n->dx[i] = -1;
+	GT_TRY(gt_arena_open(&n->arena, err));
+	if (!strncmp(c->type, "loss:", 5)) {
+		GT_TRY(build_loss(n, t, err));
+		n->forward = n->g->nnodes;
+		return GT_OK;
+	}
+	GT_TRY(build_layer(n, t, err));
+	n->forward = n->g->nnodes;
+	return n->g->train ? differentiate(n, err) : GT_OK;
+}
+
+/* ---- values ---- */
+
+static double *plain(const struct harness *h, gt_vid v)
+{
+	double *p = calloc((size_t)gt_tdesc_count(&h->g->values[v].desc) + 1, sizeof *p);
+	if (!p)
+		abort();
+	return p;
+}
+
+static double rounded(enum gt_dtype t, double x)
+{
+	return t == GT_BF16 ? harness_bf16(x) : (double)(float)x;
+}
+
+/* uniform * scale + shift, rounded as golden/make_ops.py does it. */
+static enum gt_code fill(struct harness *h, gt_vid v, const char *name, double scale, double shift, enum gt_dtype t, struct gt_err *err)
+{
+	double *p = plain(h, v);
+	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[v].desc); i++)
+		p[i] = rounded(t, harness_uniform(name, i) * scale + shift);
+	enum gt_code code = harness_put(h, v, p, err);
+	free(p);
+	return code;
+}
+
+static enum gt_code fill_params(struct harness *h, const struct net *n, struct gt_err *err)
+{
+	char name[256];
+	for (int i = 0; i < n->g->nparams; i++) {
+		const struct gt_param *p = &n->g->params[i];
+		const char *suffix = strrchr(p->name, '.') + 1;
+		bool gamma = p->cls == GT_PARAM_NORM && !strcmp(suffix, "weight"), var = !strcmp(suffix, "running_var");
+		snprintf(name, sizeof name, "%s/%s", n->c->name, p->name + 2);
+		if (!strcmp(suffix, "num_batches_tracked")) {
+			GT_TRY(harness_zero(h, p->value, err));
+			continue;
+		}
+		enum gt_dtype t = p->cls == GT_PARAM_WEIGHT ? n->g->compute : GT_F32;
+		GT_TRY(fill(h, p->value, name, gamma || var ? 0.5 : 1, gamma || var ? 1 : 0, t, err));
+		if (p->work >= 0)
+			GT_TRY(fill(h, p->work, name, 1, 0, t, err));
+	}
+	return GT_OK;
+}
+
+/* NaN wherever a kernel must write: what it forgets shows. */
+static enum gt_code poison(struct harness *h, double grads, struct gt_err *err)
+{
+	for (int v = 0; v < h->g->nvalues; v++) {
+		const struct gt_value *val = &h->g->values[v];
+		bool grad = val->kind == GT_V_GRAD;
+		if ((val->kind != GT_V_ACT && !grad) || h->shared[v] || gt_dtype_size(val->desc.dtype) == 0)
+			continue;
+		double *p = plain(h, v);
+		bool whole = val->desc.dtype == GT_I32 || val->desc.dtype == GT_I64 || val->desc.dtype == GT_U8;
+		for (int64_t i = 0; i < gt_tdesc_count(&val->desc); i++)
+			p[i] = grad && h->accumulate ? grads : whole ? 0 : NAN;
+		enum gt_code code = harness_put(h, v, p, err);
+		free(p);
+		GT_TRY(code);
+	}
+	return GT_OK;
+}
+
+static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt_err *err)
+{
+	char name[256];
+	enum gt_dtype t = n->g->compute;
+	for (int i = 0; i < n->ninputs; i++) {
+		snprintf(name, sizeof name, "%s/x%d", n->c->name, i);
+		GT_TRY(fill(h, n->x[i], name, n->c->in[i].scale, 0, t, err));
+	}
+	GT_TRY(fill_params(h, n, err));
+	h->dyn.inv_weight = 1;
+	if (n->g->target >= 0 && !strncmp(n->c->type, "loss:", 5)) {
+		int64_t rows = n->c->in[0].dim[0], skip = (int64_t)opcase_number(n->c, "skip", 0), live = 0;
+		int64_t ignore = (int64_t)opcase_number(n->c, "ignore_index", -100);
+		double *p = plain(h, n->g->target);
+		snprintf(name, sizeof name, "%s/target", n->c->name);
+		for (int64_t i = 0; i < rows; i++) {
+			p[i] = (double)(harness_raw(name, i) % (uint64_t)n->c->in[0].dim[1]);
+			if (skip && i % skip == 1)
+				p[i] = (double)ignore;
+			live += p[i] != (double)ignore || !strcmp(n->c->type, "loss:mse");
+		}
+		h->dyn.inv_weight = 1.0 / (double)live;
+		enum gt_code code = harness_put(h, n->g->target, p, err);
+		free(p);
+		GT_TRY(code);
+	}
+	return GT_OK;
+}
+
+static enum gt_code set_dy(struct harness *h, const struct net *n, struct gt_err *err)
+{
+	char name[256];
+	snprintf(name, sizeof name, "%s/dy", n->c->name);
+	GT_TRY(fill(h, n->dy, name, 1, 0, n->g->compute, err));
+	if (!opcase_key(n->c, "act"))
+		return GT_OK;
+	double *y = plain(h, n->y), *dy = plain(h, n->dy);
+	enum gt_code code = harness_get(h, n->y, y, err);
+	if (code == GT_OK)
+		code = harness_get(h, n->dy, dy, err);
+	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[n->y].desc); i++)
+		dy[i] = y[i] > 0 ? dy[i] : 0;
+	if (code == GT_OK)
+		code = harness_put(h, n->dy, dy, err);
+	free(y);
+	free(dy);
+	return code;
+}
+
+static enum gt_code run_forward(struct harness *h, const struct net *n, struct gt_err *err)
+{
+	if (n->g->metrics >= 0 && n->y < 0)
+		GT_TRY(harness_zero(h, n->g->metrics, err));
+	return harness_run(h, 0, n->forward, err);
+}
+
+static enum gt_code run_all(struct harness *h, struct net *n, double grads, struct gt_err *err)
+{
+	GT_TRY(harness_graph(h, n->g, err));
+	GT_TRY(poison(h, grads, err));
+	GT_TRY(set_inputs(h, n, err));
+	GT_TRY(run_forward(h, n, err));
+	if (n->dy < 0)
+		return GT_OK;
+	GT_TRY(set_dy(h, n, err));
+	return harness_run(h, n->forward, n->g->nnodes, err);
+}
+
+/* ---- against PyTorch ---- */
+
+static enum gt_code compare(const struct optable *t, const struct net *n, enum gt_dtype dt, const char *what, const double *got, int64_t count,
+                            double shift, struct gt_err *err)
+{
+	char name[256];
+	snprintf(name, sizeof name, "%s %s %s", n->c->name, dt == GT_BF16 ? "bf16" : "f32", what);
+	const struct golden *g = optable_golden(t, name);
+	if (!g)
+		return gt_fail(err, GT_EFAIL, "golden/ops.bin has no \"%s\"", name);
+	if (g->n != count)
+		return gt_fail(err, GT_EFAIL, "%s has %lld elements, PyTorch's %lld", what, (long long)count, (long long)g->n);
+	double top = fabs(shift), k = (double)count;
+	for (int64_t i = 0; i < count; i++)
+		top = fmax(top, fabs(g->v[i]));
+	for (int i = 0; i < n->g->nvalues; i++)
+		k = fmax(k, (double)gt_tdesc_count(&n->g->values[i].desc));
+	/* torch.testing.assert_close's figures. Loosened in f32 by eps * sqrt(K) of the largest value: rounding of a sum of K terms, K at
+	 * most the size of the case's largest tensor. In bf16 sums are kept in f32, but what is saved for the backward pass is rounded:
+	 * eps of the largest value. In f64 what remains is that goldens are stored in f32 (2^-24). */
+	double rtol = dt == GT_BF16 ? 1.6e-2 : dt == GT_F32 ? 1.3e-6 : 0x1p-23;
+	double atol = dt == GT_BF16 ? 1e-5 + 0x1p-8 * top : dt == GT_F32 ? 1e-5 + 0x1p-23 * sqrt(k) * top : 1e-7;
+	struct worst *w = &worst[dt == GT_BF16 ? W_BF16 : dt == GT_F32 ? W_F32 : W_F64];
+	for (int64_t i = 0; i < count; i++) {
+		double want = (double)g->v[i] + shift, ratio = fabs(got[i] - want) / (atol + rtol * fabs(want));
+		if (!(ratio <= 1))
+			return gt_fail(err, GT_EFAIL, "%s[%lld] = %.9g, PyTorch has %.9g (tolerance %.2g)", what, (long long)i, got[i], want,
+			               atol + rtol * fabs(want));
+		if (ratio > w->ratio) {
+			w->ratio = ratio;
+			snprintf(w->what, sizeof w->what, "%s %s", n->c->name, what);
+		}
+	}
+	return GT_OK;
+}
+
+static enum gt_code compare_value(struct harness *h, const struct optable *t, const struct net *n, gt_vid v, const char *what, double shift,
+                                  struct gt_err *err)
+{
+	double *p = plain(h, v);
+	enum gt_code code = harness_get(h, v, p, err);
+	if (code == GT_OK)
+		code = compare(t, n, n->g->compute, what, p, gt_tdesc_count(&n->g->values[v].desc), shift, err);
+	free(p);
+	return code;
+}
+
+static enum gt_code compare_loss(struct harness *h, const struct optable *t, const struct net *n, struct gt_err *err)
+{
+	struct gt_metrics m;
+	GT_TRY(harness_metrics(h, n->g->metrics, &m, err));
+	double loss = m.loss * h->dyn.inv_weight, counts[3] = {(double)m.correct, (double)m.top5, (double)m.count};
+	GT_TRY(compare(t, n, n->g->compute, "loss", &loss, 1, 0, err));
+	if (fabs(m.weight * h->dyn.inv_weight - 1) > 1e-12)
+		return gt_fail(err, GT_EFAIL, "the weight of the batch is %g, not %g", m.weight, 1 / h->dyn.inv_weight);
+	/* bf16 inputs can tie, and which of two equal logits is "the" largest is nobody's promise. */
+	return n->g->compute == GT_BF16 ? GT_OK : compare(t, n, n->g->compute, "counts", counts, 3, 0, err);
+}
+
+static enum gt_code check_golden(struct harness *h, const struct optable *t, const struct opcase *c, enum gt_dtype dt, double grads,
+                                 struct net *n, struct gt_err *err)
+{
+	char what[160];
+	GT_TRY(build(n, c, dt, err));
+	GT_TRY(run_all(h, n, grads, err));
+	if (n->y < 0)
+		GT_TRY(compare_loss(h, t, n, err));
+	else
+		GT_TRY(compare_value(h, t, n, n->y, "y", 0, err));
+	for (int i = 0; i < n->ninputs && (n->y < 0 || n->dy >= 0); i++) {
+		snprintf(what, sizeof what, "dx%d", i);
+		if (n->dx[i] < 0)
+			return gt_fail(err, GT_EFAIL, "%s: the gradient is missing", what);
+		GT_TRY(compare_value(h, t, n, n->dx[i], what, 0, err));
+	}
+	for (int i = 0; i < n->g->nparams && n->dy >= 0; i++) {
+		const struct gt_param *p = &n->g->params[i];
+		snprintf(what, sizeof what, "%s%s", p->cls == GT_PARAM_BUFFER ? "" : "d.", p->name + 2);
+		if (p->cls != GT_PARAM_BUFFER && p->grad < 0)
+			return gt_fail(err, GT_EFAIL, "%s: the gradient is missing", what);
+		GT_TRY(compare_value(h, t, n, p->cls == GT_PARAM_BUFFER ? p->value : p->grad, what,
+		                     h->accumulate && p->cls != GT_PARAM_BUFFER ? grads : 0, err));
+	}
+	return GT_OK;
+}
+
+/* ---- against central differences ---- */
+
+static enum gt_code scalar(struct harness *h, const struct net *n, const double *r, double *out, struct gt_err *err)
+{
+	GT_TRY(run_forward(h, n, err));
+	*out = 0;
+	if (n->y < 0) {
+		struct gt_metrics m;
+		GT_TRY(harness_metrics(h, n->g->metrics, &m, err));
+		*out = m.loss * h->dyn.inv_weight;
+		return GT_OK;
+	}
+	double *y = plain(h, n->y);
+	enum gt_code code = harness_get(h, n->y, y, err);
+	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[n->y].desc); i++)
+		*out += y[i] * r[i];
+	free(y);
+	return code;
+}
+
+static enum gt_code differ(struct harness *h, const struct net *n, gt_vid v, gt_vid grad, const char *what, const double *r, struct gt_err *err)
+{
+	const double eps = 1e-6, atol = 1e-5, rtol = 1e-3; /* torch.autograd.gradcheck's */
+	int64_t count = gt_tdesc_count(&n->g->values[v].desc);
+	int64_t stride = count > 256 ? count / 128 | 1 : 1; /* of a large tensor a sample, at an odd stride */
+	double *x = plain(h, v), *g = plain(h, grad);
+	enum gt_code code = harness_get(h, v, x, err);
+	if (code == GT_OK)
+		code = harness_get(h, grad, g, err);
+	for (int64_t i = 0; code == GT_OK && i < count; i += stride) {
+		double old = x[i], hi = 0, lo = 0;
+		x[i] = old + eps;
+		if ((code = harness_put(h, v, x, err)) == GT_OK)
+			code = scalar(h, n, r, &hi, err);
+		x[i] = old - eps;
+		if (code == GT_OK && (code = harness_put(h, v, x, err)) == GT_OK)
+			code = scalar(h, n, r, &lo, err);
+		x[i] = old;
+		double want = (hi - lo) / (2 * eps), ratio = fabs(g[i] - want) / (atol + rtol * fabs(want));
+		if (code == GT_OK && !(ratio <= 1))
+			code = gt_fail(err, GT_EFAIL, "%s[%lld] = %.9g, differences give %.9g", what, (long long)i, g[i], want);
+		if (ratio > worst[W_GRAD].ratio) {
+			worst[W_GRAD].ratio = ratio;
+			snprintf(worst[W_GRAD].what, sizeof worst[W_GRAD].what, "%s %s", n->c->name, what);
+		}
+	}
+	if (code == GT_OK)
+		code = harness_put(h, v, x, err);
+	free(x);
+	free(g);
+	return code;
+}
+
+static enum gt_code check_gradients(struct harness *h, const struct opcase *c, struct net *n, struct gt_err *err)
+{
+	char what[160];
+	GT_TRY(build(n, c, GT_F64, err));
+	GT_TRY(run_all(h, n, 0, err));
+	double *r = NULL;
+	enum gt_code code = GT_OK;
+	if (n->dy >= 0) {
+		r = plain(h, n->dy);
+		code = harness_get(h, n->dy, r, err);
+	}
+	for (int i = 0; code == GT_OK && i < n->ninputs; i++) {
+		snprintf(what, sizeof what, "dx%d", i);
+		code = n->dx[i] < 0 ? gt_fail(err, GT_EFAIL, "%s: the gradient is missing", what) : differ(h, n, n->x[i], n->dx[i], what, r, err);
+	}
+	for (int i = 0; code == GT_OK && i < n->g->nparams; i++)
+		if (n->g->params[i].cls != GT_PARAM_BUFFER) {
+			snprintf(what, sizeof what, "d.%s", n->g->params[i].name + 2);
+			code = n->g->params[i].grad < 0 ? gt_fail(err, GT_EFAIL, "%s: the gradient is missing", what)
+			                                : differ(h, n, n->g->params[i].value, n->g->params[i].grad, what, r, err);
+		}
+	free(r);
+	return code;
+}
+
+/* ---- the run ---- */
+
+static int bad;
+
+static void report(const char *name, const char *check, enum gt_code code, const struct gt_err *err, bool optional)
+{
+	if (code == GT_OK)
+		printf("ok ops %s (%s)\n", name, check);
+	else if (code == GT_EUNAVAILABLE && optional)
+		printf("skip ops %s (%s): %s\n", name, check, err->msg);
+	else
+		printf("not ok ops %s (%s): %s\n", name, check, err->msg), bad++;
+}
+
+static void close_net(struct harness *h, struct net *n)
+{
+	harness_drop(h);
+	gt_arena_close(n->arena);
+	n->arena = NULL;
+}
+
+static void run_case(struct harness *h, const struct optable *t, const struct opcase *c, bool has_bf16, bool has_f64)
+{
+	static const struct { enum gt_dtype t; const char *name; } runs[] = {{GT_F64, "f64"}, {GT_F32, "f32"}, {GT_BF16, "bf16"}};
+	struct gt_err err = {0};
+	struct net n = {0};
+	if (!opcase_key(c, "mode") && has_f64) {
+		report(c->name, "grad", check_gradients(h, c, &n, &err), &err, false);
+		close_net(h, &n);
+	}
+	if (!strcmp(c->type, "dropout"))
+		return;
+	for (int i = 0; i < 3; i++) {
+		if (runs[i].t == GT_F64 && !has_f64)
+			continue;
+		report(c->name, runs[i].name, check_golden(h, t, c, runs[i].t, 0, &n, &err), &err, runs[i].t == GT_BF16 && !has_bf16);
+		close_net(h, &n);
+	}
+	h->accumulate = true;
+	enum gt_code code = check_golden(h, t, c, GT_F32, 0.75, &n, &err);
+	if (n.g && n.g->nparams && n.dy >= 0)
+		report(c->name, "acc", code, &err, false);
+	h->accumulate = false;
+	close_net(h, &n);
+}
+
+int main(int argc, char **argv)
+{
+	struct optable t;
+	struct harness h;
+	struct gt_err err = {0};
+	char cases[512], goldens[512];
+	const char *backend = "cpu";
+	int ran = 0;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 2 && !strcmp(argv[1], "-b"))
+		backend = argv[2], argc -= 2, argv += 2;
+	snprintf(cases, sizeof cases, "%s/tests/ops/cases.txt", test_source());
+	snprintf(goldens, sizeof goldens, "%s/tests/golden/ops.bin", test_source());
+	if (optable_read(cases, goldens, &t, &err) != GT_OK || harness_open(&h, backend, &err) != GT_OK) {
+		printf("not ok ops: %s\n", err.msg);
+		return 1;
+	}
+	bool cpu = !strcmp(backend, "cpu"); /* only the CPU has the f64 oracle; oneDNN's bf16 needs AVX-512 */
+	for (int i = 0; i < t.ncases; i++)
+		if (strncmp(t.cases[i].type, "update:", 7) && (argc < 2 || strstr(t.cases[i].name, argv[1]))) {
+			run_case(&h, &t, &t.cases[i], !cpu || __builtin_cpu_supports("avx512bw"), cpu);
+			ran++;
+		}
+	printf("# op cases on %s: %d\n", backend, ran);
+	for (int i = 0; i < 4; i++)
+		printf("# op cases, worst share of the tolerance, %s: %.3f (%s)\n", worst_name[i], worst[i].ratio, worst[i].what);
+	harness_close(&h);
+	gt_arena_close(t.arena);
+	return bad != 0;
+}

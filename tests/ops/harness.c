@@ -1,4 +1,4 @@
-#include "ops/harness.h"
+#include "harness.h"
 #include "base/plugin.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ void harness_drop(struct harness *h)
 
 static bool is_alias(const struct gt_graph *g, const struct gt_node *n)
 {
-	return n->op->code == GT_OP_IDENTITY || (n->op->flags & GT_OPF_ALIAS && (!n->op->alias || n->op->alias(g, n)));
+	return n->op->code == GT_OP_IDENTITY || gt_node_alias(g, n);
 }
 
 static struct gt_tdesc *desc_of(struct gt_graph *g, gt_vid v)

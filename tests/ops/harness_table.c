@@ -1,4 +1,4 @@
-#include "ops/harness_table.h"
+#include "harness_table.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The optimizers' update kernels against PyTorch's trajectories (the update: cases of cases.txt). test_updates [-b BACKEND] */
-#include "ops/harness.h"
-#include "ops/harness_table.h"
+#include "harness.h"
+#include "harness_table.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>

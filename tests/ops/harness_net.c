@@ -1,0 +1,165 @@
+#include "harness_net.h"
+#include "ir/rows.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool table_key(const char *key)
+{
+	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act");
+}
+
+static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char *value, struct gt_err *err)
+{
+	char *p = attr + d->offset;
+	int64_t two[2] = {0, 0};
+	char *end = (char *)value;
+	switch (d->type) {
+	case GT_ATTR_INT:
+		*(int64_t *)(void *)p = strtoll(value, &end, 10);
+		break;
+	case GT_ATTR_INT2:
+		if (*value == '[')
+			two[0] = strtoll(value + 1, &end, 10), two[1] = strtoll(end + 1, &end, 10), end += *end == ']';
+		else
+			two[0] = two[1] = strtoll(value, &end, 10);
+		memcpy(p, two, sizeof two);
+		break;
+	case GT_ATTR_FLOAT:
+		*(double *)(void *)p = strtod(value, &end);
+		break;
+	case GT_ATTR_BOOL:
+		*(bool *)p = !strcmp(value, "true");
+		end += strlen(value);
+		break;
+	case GT_ATTR_ENUM:
+		*(int *)(void *)p = 0;
+		for (const char *s = d->values; s; s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL) {
+			if (!strncmp(s, value, strlen(value)) && (s[strlen(value)] == '|' || !s[strlen(value)])) {
+				end += strlen(value);
+				break;
+			}
+			++*(int *)(void *)p;
+		}
+		break;
+	}
+	return *end ? gt_fail(err, GT_EFAIL, "%s=%s: not a value", d->key, value) : GT_OK;
+}
+
+static enum gt_code make_attr(struct net *n, const struct gt_op *op, void **out, struct gt_err *err)
+{
+	char *attr;
+	GT_NEW(attr, n->arena, op->attr_size + 1, err);
+	*out = attr;
+	gt_op_defaults(op, attr);
+	for (int i = 0; i < n->c->nkeys; i++) {
+		const char *key = n->c->kv[i].key;
+		const struct gt_attr_def *d = op->attrs;
+		if (table_key(key))
+			continue;
+		while (d && d->key && strcmp(d->key, key))
+			d++;
+		if (!d || !d->key)
+			return gt_fail(err, GT_EFAIL, "%s has no key %s", n->c->type, key);
+		GT_TRY(set_attr(d, attr, n->c->kv[i].value, err));
+	}
+	if (opcase_key(n->c, "act")) {
+		if (op->code == GT_OP_LINEAR)
+			((struct gt_attr_linear *)(void *)attr)->act = GT_ACT_RELU;
+		else
+			((struct gt_attr_conv2d *)(void *)attr)->act = GT_ACT_RELU;
+	}
+	return GT_OK;
+}
+
+/* A graph of one `identity` on the first input: what the operation is then added to. */
+static enum gt_code open_graph(struct net *n, const struct gt_layer_spec *layer, enum gt_dtype t, struct gt_err *err)
+{
+	struct gt_model_spec m = {.input = {1, 1, 1}, .layers = layer, .nlayers = 1};
+	for (int i = 1; i < n->c->in[0].rank; i++)
+		m.input[i - 1] = n->c->in[0].dim[i];
+	const char *mode = opcase_key(n->c, "mode");
+	return gt_graph_build(n->arena, &m, n->c->in[0].dim[0], t, !mode || strcmp(mode, "eval"), &n->g, err);
+}
+
+static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *err)
+{
+	struct gt_layer_spec spec = {.name = "l", .op = gt_op_find_layer(n->c->type), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	if (!spec.op)
+		return gt_fail(err, GT_EFAIL, "no layer type %s", n->c->type);
+	GT_TRY(make_attr(n, spec.op, &spec.attr, err));
+	if (spec.op->expand) {
+		GT_TRY(open_graph(n, &spec, t, err));
+		n->x[0] = n->g->input;
+		n->y = n->g->output;
+		return GT_OK;
+	}
+	GT_TRY(open_graph(n, &id, t, err));
+	for (int i = 0; i < n->c->nin; i++) {
+		struct gt_tdesc d = gt_tdesc_make(t, n->c->in[i].rank, n->c->in[i].dim, n->c->in[i].rank == 4);
+		GT_TRY(gt_graph_value(n->g, gt_arena_printf(n->arena, "x%d", i), GT_V_INPUT, &d, &n->x[i], err));
+	}
+	return gt_graph_apply(n->g, spec.op, "l", spec.attr, n->c->nin, n->x, &n->y, err);
+}
+
+/* Every node of the layer is differentiated for all of its inputs. Cases are chains, so that no gradient has two parts. */
+static enum gt_code differentiate(struct net *n, struct gt_err *err)
+{
+	struct gt_graph *g = n->g;
+	struct gt_tdesc d = g->values[n->y].desc;
+	GT_TRY(gt_graph_value(g, "dy", GT_V_INPUT, &d, &n->dy, err));
+	gt_vid dy = n->dy;
+	g->backward = true;
+	for (int i = n->forward - 1; i >= 0 && strcmp(g->nodes[i].name, "frame"); i--) { /* up to the frame's identity */
+		struct gt_node node = g->nodes[i]; /* a copy: the array may move */
+		bool want[GT_MAX_IO], first = false;
+		gt_vid dx[GT_MAX_IO];
+		for (int j = 0; j < GT_MAX_IO; j++)
+			want[j] = j < node.ndata, dx[j] = -1;
+		if (!node.op->gradient)
+			return gt_fail(err, GT_EFAIL, "%s has no gradient", gt_op_name(node.op));
+		GT_TRY(node.op->gradient(g, &node, dy, want, dx, err));
+		for (int j = 0; j < node.ndata; j++)
+			for (int k = 0; k < n->c->nin; k++)
+				if (node.in[j] == n->x[k])
+					n->dx[k] = dx[j], first = true;
+		if (!first)
+			dy = dx[0];
+	}
+	g->backward = false;
+	return GT_OK;
+}
+
+static enum gt_code build_loss(struct net *n, enum gt_dtype t, struct gt_err *err)
+{
+	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_loss_spec loss = {.op = gt_op_find_loss(n->c->type + 5), .attr = {.ignore_index = -100}};
+	if (!loss.op)
+		return gt_fail(err, GT_EFAIL, "no loss %s", n->c->type + 5);
+	loss.attr.label_smoothing = opcase_number(n->c, "label_smoothing", 0);
+	loss.attr.ignore_index = (int64_t)opcase_number(n->c, "ignore_index", -100);
+	GT_TRY(open_graph(n, &id, t, err));
+	n->x[0] = n->g->output;
+	GT_TRY(gt_graph_loss(n->g, &loss, err));
+	n->dx[0] = n->g->nodes[n->g->nnodes - 1].out[1];
+	return GT_OK;
+}
+
+enum gt_code net_build(struct net *n, const struct opcase *c, enum gt_dtype t, struct gt_err *err)
+{
+	memset(n, 0, sizeof *n);
+	n->c = c;
+	n->ninputs = c->nin;
+	n->y = n->dy = -1;
+	for (int i = 0; i < OPCASE_INPUTS; i++)
+		n->x[i] = n->dx[i] = -1;
+	GT_TRY(gt_arena_open(&n->arena, err));
+	if (!strncmp(c->type, "loss:", 5)) {
+		GT_TRY(build_loss(n, t, err));
+		n->forward = n->g->nnodes;
+		return GT_OK;
+	}
+	GT_TRY(build_layer(n, t, err));
+	n->forward = n->g->nnodes;
+	return n->g->train ? differentiate(n, err) : GT_OK;
+}

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/parity/NAME.txt: what PyTorch itself does in the trainings of tests/parity/NAME.cfg.
+
+Usage: make_parity.py OUT_DIR [NAME...]      (PyTorch 1.13, CPU, one thread, deterministic algorithms)
+
+Models, optimizers, losses, clipping and sampler (DistributedSampler of one rank) are PyTorch's own code, from torch.manual_seed(SEED).
+Every run is made twice, in float32 and, from the same initial weights, in float64: how far those two part says how much of a
+difference is rounding that the training itself amplifies.
+
+A golden file: `# …` remarks; `loss STEP VALUE` for every optimizer step (the mean over its effective batch, 9 digits);
+`at STEP weight NAME COUNT SUM L2 INDEX:VALUE…` (16 samples of each tensor) after some steps; `at STEP eval LOSS ACC` on the test split.
+"""
+import gzip
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from collections import OrderedDict
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data.distributed import DistributedSampler
+
+SEED = 42
+FASHION = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
+STEPS = 200
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+# ---- data
+def idx(path):
+    raw = gzip.open(path).read()
+    ndim = raw[3]
+    dims = struct.unpack(f">{ndim}I", raw[4:4 + 4 * ndim])
+    return torch.from_numpy(np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(dims).copy())
+
+
+def fashion(limit):
+    out = []
+    for split in ("train", "t10k"):
+        x = idx(f"{FASHION}/{split}-images-idx3-ubyte.gz")[:, None]
+        y = idx(f"{FASHION}/{split}-labels-idx1-ubyte.gz").long()
+        n = limit or len(x)
+        out += [x[:n], y[:n]]
+    return out
+
+
+def cifar(limit):
+    out = []
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run([sys.executable, os.path.join(HERE, "make_data.py"), d], check=True)
+        for name in ("data_batch_1.bin", "test_batch.bin"):
+            raw = np.fromfile(os.path.join(d, name), np.uint8).reshape(-1, 3073)
+            out += [torch.from_numpy(raw[:, 1:].reshape(-1, 3, 32, 32).copy()), torch.from_numpy(raw[:, 0].astype(np.int64))]
+    return out
+
+
+# ---- models
+def seq(*layers):
+    return nn.Sequential(OrderedDict(layers))
+
+
+def mlp(act=nn.ReLU, width=512, log_softmax=False):
+    layers = [("flatten", nn.Flatten()), ("fc1", nn.Linear(784, width)), ("act1", act()), ("fc2", nn.Linear(width, width)), ("act2", act()),
+              ("fc3", nn.Linear(width, 10))]
+    return seq(*layers, *([("logp", nn.LogSoftmax(1))] if log_softmax else []))
+
+
+def cnn():
+    return seq(("conv1", nn.Conv2d(1, 16, 3, padding=1, bias=False)), ("bn1", nn.BatchNorm2d(16)), ("relu1", nn.ReLU()),
+               ("pool1", nn.MaxPool2d(2)), ("conv2", nn.Conv2d(16, 32, 3, padding=1, bias=False)), ("bn2", nn.BatchNorm2d(32)),
+               ("relu2", nn.ReLU()), ("pool2", nn.MaxPool2d(2)), ("flatten", nn.Flatten()), ("fc1", nn.Linear(32 * 7 * 7, 128)),
+               ("relu3", nn.ReLU()), ("fc2", nn.Linear(128, 10)))
+
+
+def lenet():
+    return seq(("conv1", nn.Conv2d(1, 6, 5, padding=2)), ("tanh1", nn.Tanh()), ("pool1", nn.AvgPool2d(2)), ("conv2", nn.Conv2d(6, 16, 5)),
+               ("tanh2", nn.Tanh()), ("pool2", nn.AvgPool2d(2)), ("flatten", nn.Flatten()), ("fc1", nn.Linear(400, 120)), ("tanh3", nn.Tanh()),
+               ("fc2", nn.Linear(120, 84)), ("tanh4", nn.Tanh()), ("fc3", nn.Linear(84, 10)))
+
+
+class Basic(nn.Module):
+    def __init__(self, cin, ch, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(cin, ch, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(ch)
+        self.conv2 = nn.Conv2d(ch, ch, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(ch)
+        if stride != 1 or cin != ch:
+            self.downsample = nn.Sequential(nn.Conv2d(cin, ch, 1, stride, bias=False), nn.BatchNorm2d(ch))
+        else:
+            self.downsample = nn.Identity()
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.downsample(x))
+
+
+class ResNet20(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.layer1 = nn.Sequential(Basic(16, 16, 1), Basic(16, 16, 1), Basic(16, 16, 1))
+        self.layer2 = nn.Sequential(Basic(16, 32, 2), Basic(32, 32, 1), Basic(32, 32, 1))
+        self.layer3 = nn.Sequential(Basic(32, 64, 2), Basic(64, 64, 1), Basic(64, 64, 1))
+        self.fc = nn.Linear(64, 10)
+
+    def forward(self, x):
+        y = self.layer3(self.layer2(self.layer1(F.relu(self.bn1(self.conv1(x))))))
+        return self.fc(F.adaptive_avg_pool2d(y, 1).flatten(1))
+
+
+def vgg11():
+    layers, cin, i = [], 3, 0
+    for v in (64, "M", 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M"):
+        if v == "M":
+            layers += [(f"pool{i}", nn.MaxPool2d(2))]
+            continue
+        i += 1
+        layers += [(f"conv{i}", nn.Conv2d(cin, v, 3, padding=1)), (f"bn{i}", nn.BatchNorm2d(v)), (f"relu{i}", nn.ReLU())]
+        cin = v
+    return seq(*layers, ("flatten", nn.Flatten()), ("fc", nn.Linear(512, 10)))
+
+
+# ---- runs: name -> what the config of that name says
+SGD, ADAM, ADAMW, RMS = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop
+FM = ([0.2860], [0.3530])
+CF = ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616])
+RUNS = {
+    "mlp_sgd": dict(data=fashion, model=mlp, opt=lambda p: SGD(p, lr=1e-3), batch=32),
+    "mlp_adam": dict(data=fashion, model=lambda: mlp(nn.Sigmoid, 200, True), opt=lambda p: ADAM(p, lr=0.01), batch=100),
+    "mlp_momentum": dict(data=fashion, limit=1000, norm=FM, model=mlp, opt=lambda p: SGD(p, lr=0.01, momentum=0.9, weight_decay=5e-4), batch=64),
+    "mlp_nesterov": dict(data=fashion, norm=FM, model=mlp, opt=lambda p: SGD(p, lr=0.02, momentum=0.9, nesterov=True, weight_decay=1e-4), batch=128),
+    "mlp_adamw": dict(data=fashion, norm=FM, model=lambda: mlp(nn.GELU, 256), opt=lambda p: ADAMW(p, lr=1e-3, weight_decay=0.05), batch=128),
+    "mlp_rmsprop": dict(data=fashion, norm=FM, model=lambda: mlp(nn.Tanh, 256),
+                        opt=lambda p: RMS(p, lr=1e-4, alpha=0.9, momentum=0.5, centered=True, weight_decay=1e-4, eps=1e-6), batch=128),
+    "mlp_accumulate": dict(data=fashion, limit=1000, norm=FM, model=mlp, opt=lambda p: SGD(p, lr=0.05, momentum=0.9), batch=96, accumulate=4,
+                           smoothing=0.1, clip=0.5),
+    "cnn_bn": dict(data=fashion, norm=FM, model=cnn, opt=lambda p: SGD(p, lr=0.05, momentum=0.9, weight_decay=5e-4), batch=64),
+    "lenet_adam": dict(data=fashion, norm=FM, model=lenet, opt=lambda p: ADAM(p, lr=1e-3, weight_decay=1e-4), batch=64),
+    "resnet20": dict(data=cifar, norm=CF, model=ResNet20, opt=lambda p: SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4), batch=32, marks=(40,)),
+    "vgg11": dict(data=cifar, norm=CF, model=vgg11, opt=lambda p: SGD(p, lr=0.01, momentum=0.9, weight_decay=5e-4), batch=32, marks=(12,)),
+}
+
+
+def train(run, init, dtype, mark=lambda *_: None):
+    torch.manual_seed(SEED)
+    model = run["model"]()
+    if init is not None:
+        model.load_state_dict(init)
+    model = model.to(dtype)
+    x, y, xt, yt = run["data"](run.get("limit", 0))
+    mean, std = run.get("norm", ([0.0], [1.0]))
+    scale = lambda b: (b.to(dtype) / 255 - torch.tensor(mean, dtype=dtype)[:, None, None]) / torch.tensor(std, dtype=dtype)[:, None, None]
+    opt = run["opt"](model.parameters())
+    sampler = DistributedSampler(range(len(x)), num_replicas=1, rank=0, shuffle=True, seed=SEED)
+    batch, parts, smoothing = run["batch"], run.get("accumulate", 1), run.get("smoothing", 0.0)
+    losses, epoch = [], 0
+    while True:
+        sampler.set_epoch(epoch)
+        order = torch.tensor(list(sampler))
+        for first in range(0, len(order), batch):
+            i = order[first:first + batch]
+            opt.zero_grad(set_to_none=True)
+            model.train()
+            total = 0.0
+            for j in i.split(batch // parts):  # the effective batch's mean, also of a last, smaller one
+                part = F.cross_entropy(model(scale(x[j])), y[j], label_smoothing=smoothing, reduction="sum") / len(i)
+                part.backward()
+                total += part.item()
+            if "clip" in run:
+                nn.utils.clip_grad_norm_(model.parameters(), run["clip"])
+            opt.step()
+            losses.append(total)
+            mark(len(losses), model, lambda: evaluate(model, scale, xt, yt))
+            if len(losses) == STEPS:
+                return losses
+        epoch += 1
+
+
+def evaluate(model, scale, xt, yt):
+    model.eval()
+    loss, hits = 0.0, 0
+    with torch.no_grad():
+        for i in range(0, len(xt), 500):
+            z = model(scale(xt[i:i + 500]))
+            loss += F.cross_entropy(z, yt[i:i + 500], reduction="sum").item()
+            hits += (z.argmax(1) == yt[i:i + 500]).sum().item()
+    return loss / len(xt), hits / len(xt)
+
+
+def main(folder, names):
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    os.makedirs(folder, exist_ok=True)
+    for name in names or RUNS:
+        run, lines = RUNS[name], []
+        torch.manual_seed(SEED)
+        init = run["model"]().state_dict()
+
+        def mark(step, model, ev):
+            if step not in run.get("marks", ()) and step != STEPS:
+                return
+            for key, t in model.state_dict().items():
+                v = t.detach().double().reshape(-1)
+                at = sorted({k * (len(v) - 1) // 15 for k in range(16)})
+                lines.append(f"at {step} weight {key} {len(v)} {v.sum().item():.9g} {v.norm().item():.9g} "
+                             + " ".join(f"{k}:{v[k].item():.9g}" for k in at))
+            loss, acc = ev()
+            lines.append(f"at {step} eval {loss:.9g} {acc:.9g}")
+
+        single = train(run, None, torch.float32, mark)
+        double = train(run, init, torch.float64)
+        apart = max(abs(a - b) / abs(b) for a, b in zip(single, double))
+        with open(os.path.join(folder, name + ".txt"), "w", encoding="ascii") as f:
+            f.write(f"# {name}: PyTorch {torch.__version__}, CPU, 1 thread, seed {SEED}, {STEPS} steps\n")
+            f.write(f"# PyTorch's own float32 and float64 runs part by a relative loss difference of at most {apart:.2e}\n")
+            f.writelines(f"loss {i + 1} {v:.9g}\n" for i, v in enumerate(single))
+            f.writelines(line + "\n" for line in lines)
+        print(f"{name}: loss {single[0]:.4f} -> {single[-1]:.4f}, float32 against float64 {apart:.2e}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Whole trainings against PyTorch's losses and weights (goldens by make_parity.py). PARITY=full runs all 200 steps of the big nets,
+# else they stop early (the figures say where). $PARITY_ONLY: a word in the names to run.
+set -u
+here=$GTRAIN_SRC/tests/parity golden=$GTRAIN_SRC/tests/golden/parity
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+if [ ! -d /usr/share/datasets/fashion-mnist ]; then
+	echo "skip parity: no FashionMNIST in /usr/share/datasets/fashion-mnist (Debian's dataset-fashion-mnist)"
+	exit 0
+fi
+if ! python3 "$here/make_data.py" "$tmp/data"; then
+	echo "not ok parity data: make_data.py failed"
+	exit 1
+fi
+for cfg in "$here"/*.cfg; do
+	name=$(basename "$cfg" .cfg)
+	case $name in *"${PARITY_ONLY:-}"*) ;; *) continue ;; esac
+	set -- -s "checkpoint.every_epochs=0"
+	case $name in
+	resnet20) steps=40 ;;
+	vgg11) steps=12 ;;
+	*) steps=200 ;;
+	esac
+	[ "${PARITY:-}" = full ] && steps=200
+	case $name in resnet20 | vgg11) set -- "$@" -s "data.root=$tmp/data" ;; esac
+	if ! "$GTRAIN" run "$cfg" -o "$tmp/$name" -s "train.steps=$steps" "$@" --device "${PARITY_DEVICE:-cpu}" --no-progress -q >"$tmp/log" 2>&1; then
+		echo "not ok parity $name: $(tail -n 1 "$tmp/log")"
+		continue
+	fi
+	python3 "$here/compare.py" "$name" "$golden/$name.txt" "$tmp/$name/metrics.jsonl" "$tmp/$name/latest/model.safetensors"
+done

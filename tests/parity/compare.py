@@ -6,8 +6,9 @@ Usage: compare.py NAME GOLDEN METRICS_JSONL [MODEL_SAFETENSORS]      prints `ok`
 What is asked. The golden has the losses of PyTorch's own float32 and float64 runs; they tell how far this very training amplifies
 rounding. As long as those two have kept within 1e-5 of each other, every loss of gtrain is within 1e-4 (relative) of PyTorch's float32.
 After that (units flip their sign, and nobody's float32 can promise anything about a single batch against anybody else's) the mean of the
-losses is held: within max(1e-3, 10 * what PyTorch's own two runs differ by in that mean). Weights of a tensor: samples, sum and norm,
-relative to its scale, and the loss on the test split: within max(1e-4, 10 * the same between PyTorch's own two runs)."""
+losses is held: within max(1e-3, 10 * what PyTorch's own two runs differ by in that mean). Weights: sum and norm of a
+tensor relative to its scale, and the loss on the test split, within max(1e-4, 10 * the same between PyTorch's own two runs); its 16
+sampled elements within max(1e-3, …), for a unit of a ReLU net whose sign flipped once moves its own weights by about that much."""
 import array
 import json
 import math
@@ -56,14 +57,14 @@ def check_weights(name, want, model):
         if len(w) != count:
             fail(name, f"{key} has {len(w)} elements, PyTorch's {count}")
         scale = max(max(abs(v) for _, v in samples), norm / math.sqrt(count)) or 1.0
-        d = max(abs(w[k] - v) for k, v in samples) / scale
-        d = max(d, abs(math.sqrt(math.fsum(v * v for v in w)) - norm) / (norm or 1.0))
-        d = max(d, abs(math.fsum(w) - total) / (norm * math.sqrt(count) or 1.0))
-        limit = max(1e-4, 10 * apart)
-        if not d <= limit:
-            fail(name, f"weight {key} differs by {d:.2e} of its scale, allowed {limit:.2e}")
-        if d > worst:
-            worst, where = d, key
+        one = max(abs(w[k] - v) for k, v in samples) / scale
+        whole = max(abs(math.sqrt(math.fsum(v * v for v in w)) - norm) / (norm or 1.0),
+                    abs(math.fsum(w) - total) / (norm * math.sqrt(count) or 1.0))
+        for d, floor, what in ((one, 1e-3, "samples"), (whole, 1e-4, "sum or norm")):
+            if not d <= max(floor, 10 * apart):
+                fail(name, f"weight {key}: {what} differ by {d:.2e} of its scale, allowed {max(floor, 10 * apart):.2e}")
+            if d > worst:
+                worst, where = d, key
     return worst, where
 
 

@@ -181,19 +181,19 @@ def train(run, init, dtype, mark=lambda *_: None):
                 nn.utils.clip_grad_norm_(model.parameters(), run["clip"])
             opt.step()
             losses.append(total)
-            mark(len(losses), model, lambda: evaluate(model, scale, xt, yt))
+            mark(len(losses), model, lambda: evaluate(model, scale, xt, yt, smoothing))
             if len(losses) == STEPS:
                 return losses
         epoch += 1
 
 
-def evaluate(model, scale, xt, yt):
+def evaluate(model, scale, xt, yt, smoothing):
     model.eval()
     loss, hits = 0.0, 0
     with torch.no_grad():
         for i in range(0, len(xt), 500):
             z = model(scale(xt[i:i + 500]))
-            loss += F.cross_entropy(z, yt[i:i + 500], reduction="sum").item()
+            loss += F.cross_entropy(z, yt[i:i + 500], reduction="sum", label_smoothing=smoothing).item()
             hits += (z.argmax(1) == yt[i:i + 500]).sum().item()
     return loss / len(xt), hits / len(xt)
 

@@ -29,8 +29,8 @@
 	X(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptive_avgpool2d")       /* x -> y */                        \
 	X(GT_OP_ADAPTIVE_AVGPOOL2D_DX, "adaptive_avgpool2d.dx") /* dy -> dx */                      \
 	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d")       /* x -> y idx; its gradient is maxpool2d.dx */ \
-	X(GT_OP_BATCHNORM, "batchnorm")          /* x gamma beta rmean rvar nbt(i64) -> y mean rstd; updates rmean, rvar, nbt in place when training */ \
-	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")    /* dy x gamma mean rstd -> dx dgamma dbeta */      \
+	X(GT_OP_BATCHNORM, "batchnorm")          /* x gamma beta rmean rvar nbt(i64) [res] -> y mean rstd; updates rmean, rvar, nbt in place when training; y = act(bn(x) + res) */ \
+	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")    /* dy x gamma mean rstd [beta] [y] -> dx dgamma dbeta [g]; with a 6th operand a relu stood behind: dy counts where y > 0, or without y where bn(x) > 0; g: dy so masked */ \
 	X(GT_OP_LAYERNORM, "layernorm")          /* x gamma beta -> y mean rstd (one a row) */      \
 	X(GT_OP_LAYERNORM_DX, "layernorm.dx")    /* dy x gamma mean rstd -> dx dgamma dbeta */      \
 	X(GT_OP_RELU, "relu")                    /* x -> y */                                       \
@@ -112,6 +112,7 @@ struct gt_attr_norm {
 	bool affine;      /* false: gamma and beta absent (NULL) */
 	bool track;       /* batchnorm: running statistics exist; false: batch statistics in evaluation too */
 	bool train;       /* set by the graph: batch statistics (true) or running ones */
+	int act;          /* batchnorm: enum gt_act, set by fusion */
 };
 
 struct gt_attr_leaky {

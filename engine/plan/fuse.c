@@ -25,47 +25,131 @@ static void absorb(struct gt_node *n)
 }
 
 /* linear → relu, conv2d → relu: relu of the sum before it is stored. The gradient of relu needs its output only. */
-static bool act_epilogue(struct gt_graph *g, int i)
+static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
 	int r = sole_reader(g, n->out[0]);
+	(void)err;
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
-		return false;
+		return GT_OK;
 	if (n->op->code == GT_OP_LINEAR)
 		((struct gt_attr_linear *)n->attr)->act = GT_ACT_RELU;
 	else
 		((struct gt_attr_conv2d *)n->attr)->act = GT_ACT_RELU;
 	absorb(&g->nodes[r]);
-	return true;
+	return GT_OK;
 }
 
 /* linear.dx → relu.dx: the mask of the layer before, put on as dx is stored. */
-static bool mask_epilogue(struct gt_graph *g, int i)
+static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
 	int r = sole_reader(g, n->out[0]);
+	(void)err;
 	if (n->nin != 2 || r < 0 || g->nodes[r].op->code != GT_OP_RELU_DX || g->nodes[r].in[0] != n->out[0])
-		return false;
+		return GT_OK;
 	gt_node_input(n, g->nodes[r].in[1]);
 	absorb(&g->nodes[r]);
-	return true;
+	return GT_OK;
+}
+
+/* The value behind aliases. */
+static gt_vid source(const struct gt_graph *g, gt_vid v)
+{
+	int i = g->values[v].producer;
+	while (i >= 0 && gt_node_alias(g, &g->nodes[i])) {
+		v = g->nodes[i].in[0];
+		i = g->values[v].producer;
+	}
+	return v;
+}
+
+/* The relu.dx whose mask is y, or -1. */
+static int relu_gradient(const struct gt_graph *g, gt_vid y)
+{
+	for (int i = 0; i < g->nnodes; i++)
+		if (g->nodes[i].op->code == GT_OP_RELU_DX && g->nodes[i].in[1] == y)
+			return i;
+	return -1;
+}
+
+/* The gradient side of batchnorm_epilogue: relu.dx (node r) goes into the batchnorm.dx that reads it first. With a residual, others
+ * read the masked gradient too; batchnorm.dx then writes it. */
+static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn, int r, bool residual, struct gt_err *err)
+{
+	gt_vid masked = g->nodes[r].out[0], dy = g->nodes[r].in[0], y = g->nodes[r].in[1], unused;
+	int dx = r + 1;
+	while (dx < g->nnodes && g->nodes[dx].in[0] != masked)
+		dx++;
+	if (dx == g->nnodes || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].in[1] != bn->in[0] || g->nodes[dx].nin != 5)
+		return GT_OK;
+	bool sole = sole_reader(g, masked) == dx;
+	if (!sole && !residual)
+		return GT_OK;
+	for (int i = r + 1; i < dx; i++) /* nobody else may read it before */
+		for (int k = 0; k < g->nodes[i].nin; k++)
+			if (g->nodes[i].in[k] == masked)
+				return GT_OK;
+	gt_node_input(&g->nodes[dx], bn->in[2]);
+	if (residual)
+		gt_node_input(&g->nodes[dx], y);
+	if (!sole) {
+		struct gt_tdesc d = g->values[masked].desc;
+		GT_TRY(gt_graph_value(g, "unmasked", GT_V_ACT, &d, &unused, err));
+		g->values[unused].producer = r;
+		g->nodes[r].out[0] = unused;
+		g->nodes[dx].in[0] = dy;
+		g->nodes[dx].out[g->nodes[dx].nout++] = masked;
+		g->values[masked].producer = dx;
+	}
+	absorb(&g->nodes[r]);
+	return GT_OK;
+}
+
+/* batchnorm → relu, batchnorm → add → relu, batchnorm → add: one walk over the tensor instead of two or three. */
+static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err *err)
+{
+	struct gt_node *n = &g->nodes[i];
+	gt_vid y = n->out[0];
+	int r = sole_reader(g, y);
+	bool residual = false;
+	if (r >= 0 && g->nodes[r].op->code == GT_OP_ADD && g->nodes[r].nin == 2) {
+		struct gt_node *add = &g->nodes[r];
+		gt_vid other = source(g, add->in[0] == y ? add->in[1] : add->in[0]);
+		if (other == y || g->values[other].producer >= i || n->nin != 6)
+			return GT_OK;
+		gt_node_input(n, other);
+		add->in[0] = y;
+		absorb(add);
+		residual = true;
+		y = add->out[0];
+		r = sole_reader(g, y);
+		if (g->train && r < 0) /* read by relu.dx's successor or by several layers: only the sum is fused */
+			return GT_OK;
+	}
+	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
+		return GT_OK;
+	((struct gt_attr_norm *)n->attr)->act = GT_ACT_RELU;
+	absorb(&g->nodes[r]);
+	int gradient = relu_gradient(g, g->nodes[r].out[0]);
+	return gradient < 0 ? GT_OK : batchnorm_mask(g, &g->nodes[i], gradient, residual, err);
 }
 
 static const struct {
 	enum gt_opcode code; /* of the node that absorbs */
-	bool (*apply)(struct gt_graph *g, int node);
+	enum gt_code (*apply)(struct gt_graph *g, int node, struct gt_err *err);
 } patterns[] = {
 	{GT_OP_LINEAR, act_epilogue},
 	{GT_OP_CONV2D, act_epilogue},
 	{GT_OP_LINEAR_DX, mask_epilogue},
+	{GT_OP_BATCHNORM, batchnorm_epilogue},
 };
 
-int gt_graph_fuse(struct gt_graph *g)
+enum gt_code gt_graph_fuse(struct gt_graph *g, struct gt_err *err)
 {
-	int n = 0;
 	for (int i = 0; i < g->nnodes; i++)
 		for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
 			if (g->nodes[i].op->code == patterns[p].code)
-				n += patterns[p].apply(g, i);
-	return n;
+				GT_TRY(patterns[p].apply(g, i, err));
+	return GT_OK;
 }

@@ -5,7 +5,7 @@
 
 #include "ir/graph.h"
 
-/* Call it after gt_graph_verify, before gt_plan_make. Returns how many nodes were absorbed. */
-int gt_graph_fuse(struct gt_graph *g);
+/* Call it after gt_graph_verify, before gt_plan_make. */
+enum gt_code gt_graph_fuse(struct gt_graph *g, struct gt_err *err);
 
 #endif

@@ -65,7 +65,7 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 	if (train)
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
-	gt_graph_fuse(g);
+	GT_TRY(gt_graph_fuse(g, err));
 	if (train && s->accumulate == 1 && c->train.clip_norm == 0) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, &c->train, g, &apply, err));

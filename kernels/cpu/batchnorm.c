@@ -15,6 +15,8 @@ struct bn {
 	struct gt_kernel head;
 	struct gt_attr_norm attr;
 	int64_t rows, c, piece, npieces;
+	int mask;         /* of dy in the gradient: 0 none, 1 where bn(x) > 0, 2 where y > 0 */
+	bool relu, res, keep;
 	bool bf16, batch; /* batch: statistics of the batch, not the running ones */
 	uint32_t accumulate;
 };
@@ -42,14 +44,16 @@ struct bn {
 #undef ST
 #undef N
 
-/* The scratch buffer: two sums a piece and channel, then four numbers a channel. */
+/* The scratch buffer: two sums a channel, five numbers a channel, two sums a piece and channel. */
 struct parts {
 	const struct bn *k;
-	const void *x, *dy;
-	void *y;
+	const void *x, *dy, *res; /* res: the second summand, or the relu's output */
+	void *y, *g;
 	float *s0, *s1;      /* [npieces][c] */
 	const float *mean;   /* [c]; what the loops subtract */
-	float *a, *b, *d, *m; /* [c] */
+	float *a, *b, *d; /* [c] */
+	float *m, *shift; /* [c]; bn(x) = x * m + shift, as the forward pass has it */
+	int mask;
 	double *sum0, *sum1; /* [c] */
 };
 
@@ -62,7 +66,8 @@ static struct parts parts_of(const struct bn *k, void *scratch)
 	p.b = p.a + k->c;
 	p.d = p.b + k->c;
 	p.m = p.d + k->c;
-	p.s0 = p.m + k->c;
+	p.shift = p.m + k->c;
+	p.s0 = p.shift + k->c;
 	p.s1 = p.s0 + k->npieces * k->c;
 	return p;
 }
@@ -93,12 +98,12 @@ static void apply(const void *ctx, int64_t begin, int64_t end)
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
 	for (int64_t i = begin; i < end; i++) {
-		const void *x = AT(p->x, i);
+		const void *x = AT(p->x, i), *res = p->res ? AT(p->res, i) : NULL;
 		void *y = (void *)AT(p->y, i);
 		if (k->bf16)
-			rows_apply_bf16(x, y, piece_rows(k, i), k->c, p->a, p->d);
+			rows_apply_bf16(x, res, y, piece_rows(k, i), k->c, p->a, p->d, k->relu);
 		else
-			rows_apply_f32(x, y, piece_rows(k, i), k->c, p->a, p->d);
+			rows_apply_f32(x, res, y, piece_rows(k, i), k->c, p->a, p->d, k->relu);
 	}
 }
 
@@ -107,12 +112,13 @@ static void sums(const void *ctx, int64_t begin, int64_t end)
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
 	for (int64_t i = begin; i < end; i++) {
-		const void *dy = AT(p->dy, i), *x = AT(p->x, i);
+		const void *dy = AT(p->dy, i), *x = AT(p->x, i), *y = p->res ? AT(p->res, i) : NULL;
+		void *g = p->g ? (void *)AT(p->g, i) : NULL;
 		float *s0 = p->s0 + i * k->c, *s1 = p->s1 + i * k->c;
 		if (k->bf16)
-			chunk_sums_bf16(dy, x, piece_rows(k, i), k->c, p->mean, s0, s1);
+			chunk_sums_bf16(dy, x, y, g, piece_rows(k, i), k->c, p->mean, p->m, p->shift, s0, s1, p->mask);
 		else
-			chunk_sums_f32(dy, x, piece_rows(k, i), k->c, p->mean, s0, s1);
+			chunk_sums_f32(dy, x, y, g, piece_rows(k, i), k->c, p->mean, p->m, p->shift, s0, s1, p->mask);
 	}
 }
 
@@ -121,12 +127,12 @@ static void apply_dx(const void *ctx, int64_t begin, int64_t end)
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
 	for (int64_t i = begin; i < end; i++) {
-		const void *dy = AT(p->dy, i), *x = AT(p->x, i);
+		const void *dy = AT(p->dy, i), *x = AT(p->x, i), *y = p->res ? AT(p->res, i) : NULL;
 		void *dx = (void *)AT(p->y, i);
 		if (k->bf16)
-			rows_dx_bf16(dy, x, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d);
+			rows_dx_bf16(dy, x, y, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, p->mask);
 		else
-			rows_dx_f32(dy, x, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d);
+			rows_dx_f32(dy, x, y, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, p->mask);
 	}
 }
 
@@ -183,6 +189,7 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	float *rmean = a->in[3], *rvar = a->in[4], *mean = a->out[1], *rstd = a->out[2];
 	(void)err;
 	p.x = a->in[0];
+	p.res = k->res ? a->in[6] : NULL;
 	p.y = a->out[0];
 	if (k->batch) {
 		gt_cpu_for(dev, k->npieces, 2, 1, stats, &p);
@@ -215,7 +222,7 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 {
 	const struct bn *k = (const struct bn *)head;
 	struct parts p = parts_of(k, a->scratch);
-	const float *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4];
+	const float *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4], *beta = k->mask ? a->in[5] : NULL;
 	float *dgamma = a->out[1], *dbeta = a->out[2];
 	double inv = 1.0 / (double)k->rows;
 	(void)err;
@@ -223,6 +230,13 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	p.x = a->in[1];
 	p.y = a->out[0];
 	p.mean = mean;
+	p.mask = k->mask;
+	p.res = k->mask == 2 ? a->in[6] : NULL;
+	p.g = k->keep ? a->out[3] : NULL;
+	for (int64_t i = 0; k->mask == 1 && i < k->c; i++) {
+		p.m[i] = rstd[i] * (gamma ? gamma[i] : 1);
+		p.shift[i] = (beta ? beta[i] : 0) - mean[i] * p.m[i];
+	}
 	gt_cpu_for(dev, k->npieces, 2, 1, sums, &p);
 	gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_sums, &p);
 	for (int64_t i = 0; i < k->c; i++) {
@@ -234,6 +248,10 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 			dgamma[i] = (float)(dot * rs) + (k->accumulate & 2 ? dgamma[i] : 0);
 		if (dbeta)
 			dbeta[i] = (float)sum + (k->accumulate & 4 ? dbeta[i] : 0);
+	}
+	if (p.g) { /* dy masked is there now */
+		p.dy = p.g;
+		p.mask = 0;
 	}
 	if (p.y)
 		gt_cpu_for(dev, k->npieces, 2, 1, apply_dx, &p);
@@ -257,7 +275,12 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->bf16 = x->dtype == GT_BF16;
 	k->batch = k->attr.train || !k->attr.track;
 	k->accumulate = call->accumulate;
-	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 4 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
+	k->relu = k->attr.act == GT_ACT_RELU;
+	k->res = forward && call->nin > 6 && call->in[6];
+	if (!forward && call->nin > 5)
+		k->mask = call->nin > 6 && call->in[6] ? 2 : 1;
+	k->keep = k->mask && call->nout > 3 && call->out[3];
+	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 5 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	if (k->attr.train && k->rows == 1) {
 		free(k);
 		return gt_cpu_refuse(call, err, "batch statistics need more than one value a channel");

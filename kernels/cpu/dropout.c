@@ -51,7 +51,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 		.threshold = k->threshold,
 		.scale = k->scale,
 	};
-	gt_cpu_for(dev, k->samples, 8192 / k->n + 1, 1, table[k->type], &c);
+	gt_cpu_for(dev, k->samples, 4096 / k->n + 1, 1, table[k->type], &c);
 	return GT_OK;
 }
 

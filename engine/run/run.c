@@ -137,7 +137,9 @@ enum gt_code gt_resume(const char *dir, const char *from, const char *const *set
 	char path[4400];
 	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, on_warning, &warn, &ckpt, err));
 	snprintf(path, sizeof path, "%s/config.cfg", gt_ckpt_path(ckpt));
-	enum gt_code code = gt_conf_load(path, sets, nsets, &c, err);
+	/* The text that was verified, and it may include nothing. */
+	const char *text = gt_ckpt_meta(ckpt)->config;
+	enum gt_code code = gt_conf_load_text(path, text, strlen(text), sets, nsets, &c, err);
 	if (code == GT_OK)
 		code = run(c, o->out ? o->out : dir, ckpt, o, err);
 	gt_ckpt_close(ckpt);

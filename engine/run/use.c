@@ -13,11 +13,10 @@ static enum gt_code open_checkpoint(const char *path, const char *const *sets, i
                                     struct gt_err *err)
 {
 	char cfg[4400];
-	enum gt_code code = gt_ckpt_open(path, "best", false, NULL, NULL, ckpt, err);
-	if (code != GT_OK)
-		GT_TRY(gt_ckpt_open(path, "latest", false, NULL, NULL, ckpt, err));
+	GT_TRY(gt_ckpt_open(path, NULL, true, NULL, NULL, ckpt, err)); /* a damaged best one is an error: no other takes its place */
 	snprintf(cfg, sizeof cfg, "%s/config.cfg", gt_ckpt_path(*ckpt));
-	code = gt_conf_load(cfg, sets, nsets, conf, err);
+	const char *text = gt_ckpt_meta(*ckpt)->config;
+	enum gt_code code = gt_conf_load_text(cfg, text, strlen(text), sets, nsets, conf, err); /* it may include nothing */
 	if (code != GT_OK)
 		gt_ckpt_close(*ckpt);
 	return code;

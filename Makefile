@@ -80,7 +80,8 @@ tests: all $(TESTS) $(TOOLS)
 demo:
 	@scripts/deps.sh run
 	@$(MAKE) --no-print-directory all
-	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg
+	@rm -rf runs/demo
+	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg --out runs/demo
 
 ## check: installs what is missing, builds and runs every test
 .PHONY: check

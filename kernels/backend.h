@@ -24,6 +24,7 @@ struct gt_dev_opts {
 	int index;          /* of the device among those that probe lists */
 	int threads;        /* CPU threads; 0: all that the process may use */
 	bool deterministic;
+	bool tf32;          /* f32 matrix products and convolutions may round their operands to tf32; devices without it ignore this */
 	int log_level;
 };
 
@@ -33,7 +34,10 @@ struct gt_launch {
 	void *const *in;  /* device pointers in the order of the opcall; NULL for absent ones */
 	void *const *out;
 	void *scratch;    /* at least the bytes that scratch() reports, 64-byte aligned (256 on CUDA); shared with other kernels */
-	const struct gt_dyn *dyn; /* readable by the device */
+	/* Host memory, which is read before launch returns, or alloc() memory, which the kernel reads when it runs. A replayed graph
+	 * repeats the launch, so what is captured needs the latter: one gt_dyn a micro-batch, copied there (GT_COPY_H2D, stream 0)
+	 * before each replay. A backend whose device works asynchronously tells the two apart by address. */
+	const struct gt_dyn *dyn;
 	int stream;
 };
 
@@ -49,6 +53,8 @@ struct gt_backend {
 
 	enum gt_code (*alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err); /* zeroed */
 	void (*free)(struct gt_dev *dev, void *p);
+	/* From the host: src may be reused on return. To the host: dst holds the data on return, and faults that kernels found in their
+	 * data are reported (as by sync). Device to device: in the order of the stream. */
 	enum gt_code (*copy)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
 	enum gt_code (*zero)(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err);
 
@@ -64,7 +70,8 @@ struct gt_backend {
 	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*sync)(struct gt_dev *dev, int stream, struct gt_err *err);
 
-	/* Optional (NULL): a list of launches recorded once and replayed, as a CUDA graph. */
+	/* Optional (NULL): a list of launches on stream 0, and on streams that wait for it, recorded once and replayed, as a CUDA graph.
+	 * Between begin and end nothing runs: no copy to or from the host, no sync. */
 	enum gt_code (*capture_begin)(struct gt_dev *dev, struct gt_err *err);
 	enum gt_code (*capture_end)(struct gt_dev *dev, void **graph, struct gt_err *err);
 	enum gt_code (*replay)(struct gt_dev *dev, void *graph, struct gt_err *err);

@@ -3,8 +3,11 @@
 set -eu
 pkgs="gcc libc6-dev make libconfig-dev libcjson-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libdnnl-dev
 libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
+if [ -x /usr/local/cuda/bin/nvcc ]; then
+	pkgs="$pkgs g++" # nvcc's host compiler
+fi
 if [ "${1:-run}" = test ]; then
-	pkgs="$pkgs git python3 mandoc strace procps shellcheck"
+	pkgs="$pkgs g++ git python3 mandoc strace procps shellcheck"
 fi
 missing=
 for p in $pkgs; do

@@ -1,0 +1,161 @@
+#include "cuda/cublaslt.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
+#define WORKSPACE ((size_t)32 << 20) /* what NVIDIA recommends for Hopper; the scratch arena grows by what the algorithm really takes */
+
+static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cublasStatus_t status, const char *what, struct gt_err *err)
+{
+	return gt_fail(err, GT_EFAIL, "%s: %s: %s", dev->id, what, lt->cublasLtGetStatusString(status));
+}
+
+#define LT(dev, call, what, err)                                                  \
+	do {                                                                          \
+		cublasStatus_t lt_status = (call);                                        \
+		if (lt_status != CUBLAS_STATUS_SUCCESS)                                   \
+			return lt_fail(dev, (dev)->lt, lt_status, what, err);                 \
+	} while (0)
+
+/* ---- the library ------------------------------------------------------------------------------------------------------------- */
+static enum gt_code load(struct gt_lt *lt, struct gt_err *err)
+{
+	/* The name of the plugin's build, looked for along the plugin's own list of folders (cuda.mk), then where the loader looks. */
+	lt->so = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!lt->so)
+		return gt_fail(err, GT_EUNAVAILABLE, "cuBLASLt cannot be loaded: %s", dlerror());
+#define GT_X(name)                                                                              \
+	*(void **)&lt->name = dlsym(lt->so, #name);                                                 \
+	if (!lt->name)                                                                              \
+		return gt_fail(err, GT_EUNAVAILABLE, "%s has no %s: wrong version", LIBRARY, #name);
+	GT_LT_FUNCTIONS(GT_X)
+#undef GT_X
+	return GT_OK;
+}
+
+enum gt_code gt_lt_open(const struct gt_dev *dev, struct gt_lt **out, struct gt_err *err)
+{
+	struct gt_lt *lt = calloc(1, sizeof *lt);
+	*out = lt; /* the device closes it, on failure too */
+	if (!lt)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	GT_TRY(load(lt, err));
+	cublasStatus_t status = lt->cublasLtCreate(&lt->handle);
+	if (status != CUBLAS_STATUS_SUCCESS) {
+		lt->handle = NULL;
+		return lt_fail(dev, lt, status, "cublasLtCreate", err);
+	}
+	return GT_OK;
+}
+
+void gt_lt_close(struct gt_lt *lt)
+{
+	if (!lt)
+		return;
+	if (lt->handle)
+		lt->cublasLtDestroy(lt->handle);
+	/* The library stays loaded: it registers kernels with the driver and does not survive being unloaded and loaded again. */
+	free(lt);
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------------------- */
+static cudaDataType_t data_type(enum gt_dtype t)
+{
+	return t == GT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, struct gt_lt_gemm *g, struct gt_err *err)
+{
+	const struct gt_lt *lt = dev->lt;
+	/* Without tf32, f32 stays f32: CUBLAS_COMPUTE_32F multiplies in full precision. */
+	cublasComputeType_t compute = dev->tf32 && s->in == GT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+	cublasOperation_t ta = s->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = s->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
+	LT(dev, lt->cublasLtMatmulDescCreate(&g->desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate", err);
+	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta), "TRANSA", err);
+	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb), "TRANSB", err);
+	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &s->epilogue, sizeof s->epilogue), "EPILOGUE", err);
+	g->has_bias = s->epilogue != CUBLASLT_EPILOGUE_DEFAULT && s->epilogue != CUBLASLT_EPILOGUE_RELU;
+	if (g->has_bias) {
+		cudaDataType_t bias = data_type(s->bias);
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias, sizeof bias), "BIAS_DATA_TYPE", err);
+	}
+	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->a, data_type(s->in), (uint64_t)(s->ta ? s->k : s->m), (uint64_t)(s->ta ? s->m : s->k), s->ta ? s->k : s->m),
+	   "cublasLtMatrixLayoutCreate", err);
+	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->b, data_type(s->in), (uint64_t)(s->tb ? s->n : s->k), (uint64_t)(s->tb ? s->k : s->n), s->tb ? s->n : s->k),
+	   "cublasLtMatrixLayoutCreate", err);
+	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->d, data_type(s->out), (uint64_t)s->m, (uint64_t)s->n, s->m), "cublasLtMatrixLayoutCreate", err);
+	g->beta = s->add ? 1 : 0;
+	return GT_OK;
+}
+
+/* The heuristic's default assumption, operands aligned to 256 bytes, is what the planner gives; gt_lt_run holds callers to it. */
+static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
+{
+	const struct gt_lt *lt = dev->lt;
+	cublasLtMatmulHeuristicResult_t r;
+	size_t workspace = WORKSPACE;
+	int n = 0;
+	LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), "MAX_WORKSPACE_BYTES", err);
+	if (dev->deterministic) { /* INPLACE adds partial sums to the output in the order of arrival */
+		uint32_t mask = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+		LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask, sizeof mask), "REDUCTION_SCHEME_MASK", err);
+	}
+	cublasStatus_t status = lt->cublasLtMatmulAlgoGetHeuristic(lt->handle, g->desc, g->a, g->b, g->d, g->d, pref, 1, &r, &n);
+	if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && (n == 0 || r.state != CUBLAS_STATUS_SUCCESS)))
+		return GT_OK;
+	if (status != CUBLAS_STATUS_SUCCESS)
+		return lt_fail(dev, lt, status, "cublasLtMatmulAlgoGetHeuristic", err);
+	g->algo = r.algo;
+	g->workspace = r.workspaceSize;
+	*found = true;
+	return GT_OK;
+}
+
+enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struct gt_lt_gemm *out, bool *found, struct gt_err *err)
+{
+	cublasLtMatmulPreference_t pref = NULL;
+	*found = false;
+	memset(out, 0, sizeof *out);
+	enum gt_code code = make_desc(dev, spec, out, err);
+	if (code == GT_OK) {
+		cublasStatus_t status = dev->lt->cublasLtMatmulPreferenceCreate(&pref);
+		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, pref, found, err) : lt_fail(dev, dev->lt, status, "cublasLtMatmulPreferenceCreate", err);
+	}
+	if (pref)
+		dev->lt->cublasLtMatmulPreferenceDestroy(pref);
+	if (code != GT_OK || !*found)
+		gt_lt_drop(dev, out);
+	return code;
+}
+
+void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g)
+{
+	const struct gt_lt *lt = dev->lt;
+	if (g->a)
+		lt->cublasLtMatrixLayoutDestroy(g->a);
+	if (g->b)
+		lt->cublasLtMatrixLayoutDestroy(g->b);
+	if (g->d)
+		lt->cublasLtMatrixLayoutDestroy(g->d);
+	if (g->desc)
+		lt->cublasLtMatmulDescDestroy(g->desc);
+	memset(g, 0, sizeof *g);
+}
+
+enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, void *d, const void *bias, void *workspace,
+                       cudaStream_t s, struct gt_err *err)
+{
+	const struct gt_lt *lt = dev->lt;
+	const float one = 1;
+	uintptr_t at = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | (uintptr_t)(g->workspace ? workspace : NULL);
+	if (at % 256)
+		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a matrix product is not aligned to 256 bytes", dev->id);
+	if (g->has_bias)
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "BIAS_POINTER", err);
+	LT(dev, lt->cublasLtMatmul(lt->handle, g->desc, &one, a, g->a, b, g->b, &g->beta, d, g->d, d, g->d, &g->algo, g->workspace ? workspace : NULL, g->workspace, s),
+	   "cublasLtMatmul", err);
+	return GT_OK;
+}

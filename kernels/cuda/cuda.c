@@ -1,0 +1,153 @@
+/* The CUDA backend's vtable, and the table that maps operation codes to the families. */
+#include "cuda/cuda_internal.h"
+#include <stdlib.h>
+
+/* NULL: not supported yet. */
+static gt_cuda_prepare *const table[GT_OP_COUNT] = {
+	[GT_OP_LINEAR] = gt_cuda_linear,
+	[GT_OP_LINEAR_DX] = gt_cuda_linear,
+	[GT_OP_LINEAR_DW] = gt_cuda_linear,
+	[GT_OP_RELU] = gt_cuda_eltwise,
+	[GT_OP_RELU_DX] = gt_cuda_eltwise,
+	[GT_OP_LEAKY_RELU] = gt_cuda_eltwise,
+	[GT_OP_LEAKY_RELU_DX] = gt_cuda_eltwise,
+	[GT_OP_SIGMOID] = gt_cuda_eltwise,
+	[GT_OP_SIGMOID_DX] = gt_cuda_eltwise,
+	[GT_OP_TANH] = gt_cuda_eltwise,
+	[GT_OP_TANH_DX] = gt_cuda_eltwise,
+	[GT_OP_GELU] = gt_cuda_eltwise,
+	[GT_OP_GELU_DX] = gt_cuda_eltwise,
+	[GT_OP_SILU] = gt_cuda_eltwise,
+	[GT_OP_SILU_DX] = gt_cuda_eltwise,
+	[GT_OP_ADD] = gt_cuda_eltwise,
+	[GT_OP_MUL] = gt_cuda_eltwise,
+	[GT_OP_CAST] = gt_cuda_eltwise,
+	[GT_OP_SOFTMAX] = gt_cuda_softmax,
+	[GT_OP_SOFTMAX_DX] = gt_cuda_softmax,
+	[GT_OP_LOG_SOFTMAX] = gt_cuda_softmax,
+	[GT_OP_LOG_SOFTMAX_DX] = gt_cuda_softmax,
+	[GT_OP_DROPOUT] = gt_cuda_dropout,
+	[GT_OP_FLATTEN] = gt_cuda_shape,
+	[GT_OP_FLATTEN_DX] = gt_cuda_shape,
+	[GT_OP_CONCAT] = gt_cuda_shape,
+	[GT_OP_CONCAT_DX] = gt_cuda_shape,
+	[GT_OP_CROSS_ENTROPY] = gt_cuda_loss,
+	[GT_OP_NLL] = gt_cuda_loss,
+	[GT_OP_MSE] = gt_cuda_loss,
+	[GT_OP_GATHER] = gt_cuda_gather,
+	[GT_OP_SUMSQ] = gt_cuda_update,
+	[GT_OP_SGD] = gt_cuda_update,
+	[GT_OP_ADAM] = gt_cuda_update,
+	[GT_OP_RMSPROP] = gt_cuda_update,
+};
+
+static bool uses(const struct gt_opcall *call, enum gt_dtype t)
+{
+	for (int i = 0; i < call->nin; i++)
+		if (call->in[i] && call->in[i]->dtype == t)
+			return true;
+	for (int i = 0; i < call->nout; i++)
+		if (call->out[i] && call->out[i]->dtype == t)
+			return true;
+	return false;
+}
+
+static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	*out = NULL;
+	if ((unsigned)call->code >= GT_OP_COUNT)
+		return gt_fail(err, GT_EINTERNAL, "operation code %d", (int)call->code);
+	if (!table[call->code])
+		return gt_cuda_refuse(call, err, "the cuda backend of this version does not do it (--device cpu does)");
+	if (uses(call, GT_F16))
+		return gt_cuda_refuse(call, err, "f16 is not supported by the cuda backend of this version");
+	if (call->in[0] && call->in[0]->dtype == GT_F64)
+		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
+	GT_TRY(gt_cuda_use(dev, err));
+	return table[call->code](dev, call, out, err);
+}
+
+static void cuda_release(struct gt_dev *dev, struct gt_kernel *k)
+{
+	if (k && k->release)
+		k->release(dev, k);
+	else
+		free(k);
+}
+
+static size_t cuda_scratch(const struct gt_kernel *k)
+{
+	return k->scratch;
+}
+
+static const char *cuda_describe(const struct gt_kernel *k)
+{
+	return k->describe;
+}
+
+static enum gt_code cuda_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
+{
+	cudaStream_t s;
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, a->stream, &s, err));
+	return k->launch(dev, k, a, s, err);
+}
+
+static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err)
+{
+	static const enum cudaMemcpyKind kinds[] = {
+		[GT_COPY_H2D] = cudaMemcpyHostToDevice,
+		[GT_COPY_D2H] = cudaMemcpyDeviceToHost,
+		[GT_COPY_D2D] = cudaMemcpyDeviceToDevice,
+	};
+	cudaStream_t s;
+	if (dev->capturing && dir != GT_COPY_D2D)
+		return gt_fail(err, GT_EINTERNAL, "%s: no copy to or from the host while a graph is captured", dev->id);
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	GT_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, kinds[dir], s), "cudaMemcpyAsync", err);
+	/* From the host: the runtime has read ordinary (pageable) memory when it returns. To the host: the caller reads it next. */
+	return dir == GT_COPY_D2H ? gt_cuda_wait(dev, s, err) : GT_OK;
+}
+
+static enum gt_code cuda_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)
+{
+	cudaStream_t s;
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	GT_CUDA(dev, cudaMemsetAsync(dst, 0, bytes, s), "cudaMemsetAsync", err);
+	return GT_OK;
+}
+
+static enum gt_code cuda_sync(struct gt_dev *dev, int stream, struct gt_err *err)
+{
+	cudaStream_t s;
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	return gt_cuda_wait(dev, s, err);
+}
+
+__attribute__((visibility("default"))) extern const struct gt_backend gt_backend_cuda;
+const struct gt_backend gt_backend_cuda = {
+	.abi = GT_BACKEND_ABI,
+	.name = "cuda",
+	.probe = gt_cuda_probe,
+	.open = gt_cuda_open,
+	.close = gt_cuda_close,
+	.alloc = gt_cuda_alloc,
+	.free = gt_cuda_free,
+	.copy = cuda_copy,
+	.zero = cuda_zero,
+	.prepare = cuda_prepare,
+	.release = cuda_release,
+	.scratch = cuda_scratch,
+	.describe = cuda_describe,
+	.launch = cuda_launch,
+	.record = gt_cuda_record,
+	.wait = gt_cuda_wait_event,
+	.sync = cuda_sync,
+	.capture_begin = gt_cuda_capture_begin,
+	.capture_end = gt_cuda_capture_end,
+	.replay = gt_cuda_replay,
+	.graph_free = gt_cuda_graph_free,
+};

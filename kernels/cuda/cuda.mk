@@ -1,0 +1,56 @@
+# The CUDA backend, lib/gtrain/cuda.so. Built where a toolkit is found, absent elsewhere; everything else works without it.
+#   CUDA=DIR    the toolkit (DIR/bin/nvcc, DIR/include, DIR/lib64 or lib); CUDA= builds without
+#   CUDA_ARCH   machine code for these; PTX of compute_90 for newer ones is always in
+# Without CUDA=: /usr/local/cuda, then the pip packages nvidia-cuda-nvcc, -runtime, -crt, nvidia-nvvm and nvidia-cublas 13.x of python3 (the wheels of
+# CUDA 12 hold no nvcc; their cuBLAS is still found at run time).
+CUDA_ARCH ?= 80 90
+
+ifeq ($(origin CUDA),undefined)
+CUDA := $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc)))
+ifeq ($(CUDA),)
+CUDA := $(patsubst %/bin/nvcc,%,$(firstword $(shell python3 -c 'import glob, site; \
+	print(*sorted(f for d in site.getsitepackages() + [site.getusersitepackages()] for f in glob.glob(d + "/nvidia/cu*/bin/nvcc")))' 2>/dev/null)))
+endif
+endif
+
+ifneq ($(CUDA),)
+ifeq ($(wildcard $(CUDA)/bin/nvcc),)
+$(error CUDA=$(CUDA): no bin/nvcc in it (`make CUDA=` builds without CUDA))
+endif
+
+ifeq ($(shell command -v $(firstword $(CXX))),)
+$(error $(CUDA) is a CUDA toolkit, but its nvcc needs a C++ compiler and there is no $(CXX) (`make CUDA=` builds without CUDA))
+endif
+
+CUDA_C   := $(wildcard kernels/cuda/*.c)
+CUDA_CU  := $(wildcard kernels/cuda/*.cu)
+CUDA_LIB := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib $(CUDA)/lib/x86_64-linux-gnu))
+CUDA_OBJ  = $(call obj,$(CUDA_C)) $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_CU))
+CUDA_INC := -isystem $(CUDA)/include
+# The runtime is linked in where its archive is there: one library less to find at run time.
+CUDART   := $(firstword $(wildcard $(CUDA_LIB)/libcudart_static.a $(CUDA_LIB)/libcudart.so $(CUDA_LIB)/libcudart.so.*))
+# cuBLASLt is opened when a device is (600 MB of libraries would cost every start), through this list: the toolkit of the build, beside
+# the plugin, and pip's folders for a plugin that lies in site-packages/gtrain/lib/gtrain. The loader's own places follow.
+CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$$ORIGIN/../../../nvidia/cu13/lib:$$ORIGIN/../../../nvidia/cublas/lib
+# -fmad=false: as -ffp-contract=off for gcc (Makefile). A fused multiply-add is asked for by name.
+NVCC      := $(CUDA)/bin/nvcc
+NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
+             -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off \
+             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_90,code=compute_90 \
+             $(if $(findstring -Werror,$(CFLAGS)),-Werror all-warnings -Xcompiler -Werror)
+
+PLUGINS += $(BUILD)/lib/gtrain/cuda.so
+
+$(BUILD)/obj/kernels/cuda/%.o: XFLAGS += $(CUDA_INC)
+
+# What ptxas says of every kernel (registers, stack, spills) is kept beside the object: tests/cuda/test_ptxas.sh reads it.
+$(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
+	@mkdir -p $(@D)
+	@echo "nvcc $<"
+	@$(NVCC) $(NVFLAGS) -MD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ >$(@:.o=.ptxas) 2>&1 || { cat $(@:.o=.ptxas); exit 1; }
+	@grep -i 'warning' $(@:.o=.ptxas) || true
+
+$(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(CXX) -shared -pthread $^ -o $@ $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
+endif

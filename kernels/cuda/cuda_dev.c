@@ -1,0 +1,246 @@
+/* The device: probing, memory, streams, waiting, errors. */
+#include "cuda/cuda_internal.h"
+#include "cuda/cublaslt.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ------------------------------------------------------------------------------------------------------------------ */
+enum gt_code gt_cuda_fail(const struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err)
+{
+	cudaGetLastError(); /* an error that is not sticky must not show again at the next launch */
+	return gt_fail(err, GT_EFAIL, "%s: %s: %s (%s)", dev ? dev->id : "cuda", what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)
+{
+	char shape[96] = "";
+	const struct gt_tdesc *d = call->nin && call->in[0] ? call->in[0] : call->nout ? call->out[0] : NULL;
+	if (d)
+		gt_tdesc_text(d, shape, sizeof shape);
+	return gt_fail(err, GT_EUNAVAILABLE, "%s (%s) of %s %s: %s", gt_opcode_name(call->code), call->name ? call->name : "?",
+	               d ? gt_dtype_name(d->dtype) : "", shape, why);
+}
+
+/* ---- probing ------------------------------------------------------------------------------------------------------------------- */
+/* Why there is nothing to run on, in one line. */
+static void why_none(cudaError_t e, struct gt_err *err)
+{
+	int driver = 0, runtime = 0;
+	cudaDriverGetVersion(&driver); /* 0: no driver is there */
+	cudaRuntimeGetVersion(&runtime);
+	if (!driver)
+		gt_fail(err, GT_EUNAVAILABLE, "no CUDA driver (libcuda.so.1) on this machine");
+	else if (e == cudaErrorInsufficientDriver)
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver knows CUDA %d.%d, this build needs %d.%d: update the driver", driver / 1000, driver % 1000 / 10,
+		        runtime / 1000, runtime % 1000 / 10);
+	else if (e == cudaErrorNoDevice || e == cudaSuccess)
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver is there, but shows no GPU%s", getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
+	else
+		gt_fail(err, GT_EUNAVAILABLE, "CUDA does not start: %s", cudaGetErrorString(e));
+}
+
+static enum gt_code describe(int i, struct gt_devinfo *out, struct gt_err *err)
+{
+	struct cudaDeviceProp p;
+	int driver = 0, runtime = 0;
+	GT_CUDA(NULL, cudaGetDeviceProperties(&p, i), "cudaGetDeviceProperties", err);
+	cudaDriverGetVersion(&driver);
+	cudaRuntimeGetVersion(&runtime);
+	memset(out, 0, sizeof *out);
+	snprintf(out->id, sizeof out->id, "cuda:%d", i);
+	snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, p.name);
+	snprintf(out->detail, sizeof out->detail, "compute capability %d.%d%s, %d multiprocessors, CUDA %d.%d, driver %d.%d", p.major, p.minor,
+	         10 * p.major + p.minor < GT_CUDA_MIN_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10, driver / 1000,
+	         driver % 1000 / 10);
+	out->bytes = p.totalGlobalMem;
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
+{
+	cudaError_t e = cudaGetDeviceCount(n);
+	if (e != cudaSuccess || *n == 0) {
+		*n = 0;
+		cudaGetLastError();
+		why_none(e, err);
+		return GT_OK;
+	}
+	for (int i = 0; i < *n && i < cap; i++)
+		GT_TRY(describe(i, &out[i], err));
+	return GT_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err)
+{
+	GT_CUDA(dev, cudaSetDevice(dev->index), "cudaSetDevice", err);
+	return GT_OK;
+}
+
+void gt_cuda_close(struct gt_dev *dev)
+{
+	if (!dev)
+		return;
+	cudaSetDevice(dev->index);
+	for (int i = 0; i < GT_CUDA_STREAMS; i++)
+		if (dev->stream[i]) {
+			cudaStreamSynchronize(dev->stream[i]);
+			cudaStreamDestroy(dev->stream[i]);
+		}
+	for (int i = 0; i < GT_CUDA_EVENTS; i++)
+		if (dev->event[i])
+			cudaEventDestroy(dev->event[i]);
+	if (dev->fault)
+		cudaFreeHost(dev->fault);
+	gt_lt_close(dev->lt);
+	free(dev->block);
+	free(dev);
+}
+
+static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
+{
+	struct cudaDeviceProp p;
+	cudaStream_t s;
+	void *host;
+	GT_CUDA(dev, cudaSetDevice(dev->index), "cudaSetDevice", err);
+	GT_CUDA(dev, cudaGetDeviceProperties(&p, dev->index), "cudaGetDeviceProperties", err);
+	if (10 * p.major + p.minor < GT_CUDA_MIN_CC)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: %s has compute capability %d.%d; 8.0 or newer is needed", dev->id, p.name, p.major, p.minor);
+	dev->sms = p.multiProcessorCount;
+	GT_CUDA(dev, cudaHostAlloc(&host, sizeof *dev->fault, cudaHostAllocMapped), "cudaHostAlloc", err);
+	dev->fault = host;
+	*dev->fault = (struct gt_cu_fault){0};
+	GT_TRY(gt_cuda_stream(dev, 0, &s, err));
+	return gt_lt_open(dev, &dev->lt, err);
+}
+
+enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err)
+{
+	struct gt_dev *dev;
+	enum gt_code code;
+	*out = NULL;
+	if (!(dev = calloc(1, sizeof *dev)))
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *dev);
+	dev->index = opts->index;
+	dev->deterministic = opts->deterministic;
+	dev->tf32 = opts->tf32;
+	snprintf(dev->id, sizeof dev->id, "cuda:%d", opts->index);
+	if ((code = open_parts(dev, err)) != GT_OK) {
+		gt_cuda_close(dev);
+		return code;
+	}
+	*out = dev;
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, struct gt_err *err)
+{
+	if (stream < 0 || stream >= GT_CUDA_STREAMS)
+		return gt_fail(err, GT_EINTERNAL, "%s: no stream %d", dev->id, stream);
+	if (!dev->stream[stream]) {
+		/* Streams other than the compute stream carry copies and collectives, which should start as soon as they can. */
+		int low = 0, high = 0;
+		GT_CUDA(dev, cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange", err);
+		GT_CUDA(dev, cudaStreamCreateWithPriority(&dev->stream[stream], cudaStreamNonBlocking, stream ? high : low), "cudaStreamCreateWithPriority", err);
+	}
+	*out = dev->stream[stream];
+	return GT_OK;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
+{
+	struct gt_cu_fault f = *(volatile struct gt_cu_fault *)dev->fault;
+	if (!f.code)
+		return GT_OK;
+	*dev->fault = (struct gt_cu_fault){0};
+	if (f.code == GT_CU_FAULT_LABEL)
+		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value, (long long)f.at,
+		               (long long)f.limit - 1);
+	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset (%lld samples)", (long long)f.value, (long long)f.limit);
+}
+
+enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err)
+{
+	if (dev->capturing)
+		return gt_fail(err, GT_EINTERNAL, "%s: the host cannot wait while a graph is captured", dev->id);
+	GT_CUDA(dev, cudaStreamSynchronize(s), "cudaStreamSynchronize", err);
+	return check_fault(dev, err);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code remember(struct gt_dev *dev, void *p, size_t bytes, struct gt_err *err)
+{
+	if (dev->nblocks == dev->cap) {
+		int cap = dev->cap ? 2 * dev->cap : 64;
+		struct gt_cuda_block *b = realloc(dev->block, (size_t)cap * sizeof *b);
+		if (!b)
+			return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)cap * sizeof *b);
+		dev->block = b;
+		dev->cap = cap;
+	}
+	dev->block[dev->nblocks++] = (struct gt_cuda_block){p, bytes};
+	return GT_OK;
+}
+
+bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p;
+	for (int i = 0; i < dev->nblocks; i++) {
+		uintptr_t begin = (uintptr_t)dev->block[i].p;
+		if (at >= begin && at - begin <= dev->block[i].bytes && dev->block[i].bytes - (at - begin) >= bytes)
+			return true;
+	}
+	return false;
+}
+
+enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+{
+	size_t size = bytes ? bytes : 1, left = 0, all = 0;
+	cudaError_t e;
+	*out = NULL;
+	GT_TRY(gt_cuda_use(dev, err));
+	e = cudaMalloc(out, size);
+	if (e == cudaErrorMemoryAllocation) {
+		*out = NULL;
+		cudaGetLastError();
+		cudaMemGetInfo(&left, &all);
+		return gt_fail(err, GT_EFAIL, "out of memory on %s: %zu bytes asked for, %zu of %zu are free", dev->id, size, left, all);
+	}
+	GT_CUDA(dev, e, "cudaMalloc", err);
+	e = cudaMemsetAsync(*out, 0, size, dev->stream[0]);
+	if (e == cudaSuccess)
+		e = cudaStreamSynchronize(dev->stream[0]); /* other streams may use it at once */
+	enum gt_code code = e == cudaSuccess ? remember(dev, *out, size, err) : gt_cuda_fail(dev, e, "cudaMemsetAsync", err);
+	if (code != GT_OK) {
+		cudaFree(*out);
+		*out = NULL;
+	}
+	return code;
+}
+
+void gt_cuda_free(struct gt_dev *dev, void *p)
+{
+	if (!p)
+		return;
+	cudaSetDevice(dev->index);
+	for (int i = 0; i < dev->nblocks; i++)
+		if (dev->block[i].p == p) {
+			dev->block[i] = dev->block[--dev->nblocks];
+			break;
+		}
+	cudaFree(p); /* waits for the kernels that may still use it */
+}
+
+enum gt_code gt_cuda_dyn(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_dyn *out, struct gt_err *err)
+{
+	if (gt_cuda_owns(dev, a->dyn, sizeof *a->dyn)) {
+		*out = (struct gt_cu_dyn){.dev = a->dyn};
+		return GT_OK;
+	}
+	if (dev->capturing)
+		return gt_fail(err, GT_EINTERNAL, "%s: a captured launch needs its gt_dyn in device memory, or the graph would repeat this step", dev->id);
+	*out = (struct gt_cu_dyn){.host = *a->dyn};
+	return GT_OK;
+}

@@ -1,0 +1,157 @@
+/* Element-wise operations, cast, dropout: tensors are walked in memory order, so all operands must have the same layout. */
+#include "cuda/cuda_internal.h"
+#include "ew.h"
+#include <stdlib.h>
+
+static bool aligned16(const void *p)
+{
+	return (uintptr_t)p % 16 == 0;
+}
+
+/* ---- activations, add, mul, cast --------------------------------------------------------------------------------------------- */
+struct eltwise {
+	struct gt_kernel head;
+	enum gt_opcode code;
+	bool gelu_tanh;
+	int type, to; /* to: of a cast */
+	int64_t n;
+	size_t bytes;
+	int nin;
+	float slope;
+};
+
+static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct eltwise *k = (const struct eltwise *)kernel;
+	struct gt_cu_eltwise c = {.out = a->out[0], .n = k->n, .nin = k->nin, .slope = k->slope, .aligned = aligned16(a->out[0])};
+	for (int i = 0; i < k->nin; i++) {
+		c.in[i] = a->in[i];
+		c.aligned = c.aligned && aligned16(a->in[i]);
+	}
+	GT_CUDA(dev, gt_cu_eltwise_start(k->code, k->gelu_tanh, k->type, &c, s), gt_opcode_name(k->code), err);
+	return GT_OK;
+}
+
+static enum gt_code launch_cast(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct eltwise *k = (const struct eltwise *)kernel;
+	if (k->type != k->to)
+		GT_CUDA(dev, gt_cu_cast_start(k->type, k->to, a->in[0], a->out[0], k->n, s), "cast", err);
+	else if (a->in[0] != a->out[0])
+		GT_CUDA(dev, cudaMemcpyAsync(a->out[0], a->in[0], k->bytes, cudaMemcpyDeviceToDevice, s), "cast", err);
+	return GT_OK;
+}
+
+/* Inputs of an operation; 0: add, which has two or more. */
+static int inputs(enum gt_opcode code)
+{
+	switch (code) {
+	case GT_OP_ADD:
+		return 0;
+	case GT_OP_MUL:
+	case GT_OP_RELU_DX:
+	case GT_OP_LEAKY_RELU_DX:
+	case GT_OP_SIGMOID_DX:
+	case GT_OP_TANH_DX:
+	case GT_OP_GELU_DX:
+	case GT_OP_SILU_DX:
+		return 2;
+	default:
+		return 1;
+	}
+}
+
+enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *x = call->in[0];
+	struct gt_tdesc *y = call->out[0];
+	int type = gt_cuda_type(x->dtype), to = gt_cuda_type(y->dtype), want = inputs(call->code);
+	bool cast = call->code == GT_OP_CAST;
+	struct eltwise *k;
+	(void)dev;
+	if (type < 0 || to < 0)
+		return gt_cuda_refuse(call, err, "this type is not supported");
+	if (y->any)
+		y->layout = x->layout, y->any = false;
+	if (want ? call->nin != want : call->nin < 2)
+		return gt_cuda_refuse(call, err, "wrong number of inputs");
+	struct gt_tdesc like = *y;
+	like.dtype = cast ? x->dtype : y->dtype;
+	for (int i = 0; i < call->nin; i++)
+		if (!gt_tdesc_equal(call->in[i], &like))
+			return gt_cuda_refuse(call, err, "inputs and output must have the same shape, type and layout");
+	GT_CUDA_NEW(k, cast ? launch_cast : launch_eltwise, cast ? "cast" : "eltwise", err);
+	k->code = call->code;
+	k->gelu_tanh = (call->code == GT_OP_GELU || call->code == GT_OP_GELU_DX) && ((const struct gt_attr_gelu *)call->attr)->approximate;
+	k->type = type;
+	k->to = to;
+	k->n = gt_tdesc_padded(x);
+	k->bytes = gt_tdesc_bytes(x);
+	k->nin = call->nin;
+	if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
+		k->slope = (float)((const struct gt_attr_leaky *)call->attr)->slope;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- dropout ------------------------------------------------------------------------------------------------------------------- */
+struct dropout {
+	struct gt_kernel head;
+	int type;
+	int64_t samples, n;
+	size_t bytes;
+	uint32_t layer, threshold;
+	float scale;
+	bool train;
+};
+
+static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct dropout *k = (const struct dropout *)kernel;
+	struct gt_cu_dropout c = {
+		.x = a->in[0],
+		.y = a->out[0],
+		.samples = k->samples,
+		.n = k->n,
+		.layer = k->layer,
+		.threshold = k->threshold,
+		.scale = k->scale,
+		.aligned = aligned16(a->in[0]) && aligned16(a->out[0]),
+	};
+	if (!k->train) {
+		if (a->out[0] != a->in[0])
+			GT_CUDA(dev, cudaMemcpyAsync(a->out[0], a->in[0], k->bytes, cudaMemcpyDeviceToDevice, s), "dropout", err);
+		return GT_OK;
+	}
+	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_CUDA(dev, gt_cu_dropout_start(k->type, &c, s), "dropout", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_dropout(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_dropout *attr = call->attr;
+	const struct gt_tdesc *x = call->in[0];
+	struct gt_tdesc *y = call->out[0];
+	int type = gt_cuda_type(x->dtype);
+	int64_t n = gt_tdesc_count(x) / (x->rank && x->dim[0] ? x->dim[0] : 1);
+	struct dropout *k;
+	(void)dev;
+	if (y->any)
+		y->layout = x->layout, y->any = false;
+	if (type < 0 || !gt_tdesc_equal(x, y) || x->layout.nblk || x->layout.order[0] != 0)
+		return gt_cuda_refuse(call, err, "this type or layout is not supported");
+	if (n < 1 || n / 4 > UINT32_MAX)
+		return gt_cuda_refuse(call, err, "a sample is too big");
+	GT_CUDA_NEW(k, launch_dropout, "philox", err);
+	k->type = type;
+	k->samples = x->dim[0];
+	k->n = n;
+	k->bytes = gt_tdesc_bytes(x);
+	k->layer = attr->layer;
+	k->threshold = gt_dropout_threshold(attr->p);
+	k->scale = (float)gt_dropout_scale(attr->p);
+	k->train = attr->train;
+	*out = &k->head;
+	return GT_OK;
+}

@@ -1,0 +1,50 @@
+/* Batches out of the resident dataset. */
+#include "cuda/cuda_internal.h"
+#include <stdlib.h>
+
+struct gather {
+	struct gt_kernel head;
+	struct gt_cu_gather c; /* pointers open */
+	int type;
+	bool draws;
+};
+
+static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct gather *k = (const struct gather *)kernel;
+	struct gt_cu_gather c = k->c;
+	c.images = a->in[0];
+	c.labels = a->in[1];
+	c.index = a->in[2];
+	c.x = a->out[0];
+	c.target = a->out[1];
+	c.fault = dev->fault;
+	if (k->draws)
+		GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_CUDA(dev, gt_cu_gather_start(k->type, &c, s), "gather", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_gather *attr = call->attr;
+	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	struct gather *k;
+	bool draws = attr->augment && (attr->pad > 0 || attr->hflip > 0);
+	(void)dev;
+	if (d->rank != 4 || d->dtype != GT_U8 || d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
+		return gt_cuda_refuse(call, err, "images are u8 [M, C, H, W] of at most 16 channels and 2^27 pixels");
+	if (gt_cuda_type(x->dtype) < 0)
+		return gt_cuda_refuse(call, err, "images become f32 or bf16");
+	if (draws && attr->pad_reflect && (attr->pad >= d->dim[2] || attr->pad >= d->dim[3]))
+		return gt_cuda_refuse(call, err, "the padding reaches past the mirrored image");
+	GT_CUDA_NEW(k, launch_gather, "gather", err);
+	k->c.attr = *attr;
+	k->c.n = x->dim[0];
+	k->c.images_n = d->dim[0];
+	k->c.c = (int32_t)d->dim[1], k->c.h = (int32_t)d->dim[2], k->c.w = (int32_t)d->dim[3];
+	k->type = gt_cuda_type(x->dtype);
+	k->draws = draws;
+	*out = &k->head;
+	return GT_OK;
+}

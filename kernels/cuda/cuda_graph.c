@@ -1,0 +1,76 @@
+/* Order between streams (events), and lists of launches captured once and replayed (CUDA graphs). */
+#include "cuda/cuda_internal.h"
+
+static enum gt_code event_of(struct gt_dev *dev, int event, cudaEvent_t *out, struct gt_err *err)
+{
+	if (event < 0 || event >= GT_CUDA_EVENTS)
+		return gt_fail(err, GT_EINTERNAL, "%s: no event %d", dev->id, event);
+	if (!dev->event[event])
+		GT_CUDA(dev, cudaEventCreateWithFlags(&dev->event[event], cudaEventDisableTiming), "cudaEventCreateWithFlags", err);
+	*out = dev->event[event];
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_record(struct gt_dev *dev, int event, int stream, struct gt_err *err)
+{
+	cudaStream_t s;
+	cudaEvent_t e;
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	GT_TRY(event_of(dev, event, &e, err));
+	GT_CUDA(dev, cudaEventRecord(e, s), "cudaEventRecord", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_wait_event(struct gt_dev *dev, int event, int stream, struct gt_err *err)
+{
+	cudaStream_t s;
+	cudaEvent_t e;
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	GT_TRY(event_of(dev, event, &e, err));
+	GT_CUDA(dev, cudaStreamWaitEvent(s, e, 0), "cudaStreamWaitEvent", err);
+	return GT_OK;
+}
+
+/* Other streams come into the capture by wait() for an event of stream 0, and go out of it by the reverse. */
+enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
+{
+	if (dev->capturing)
+		return gt_fail(err, GT_EINTERNAL, "%s: a graph is being captured already", dev->id);
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_CUDA(dev, cudaStreamBeginCapture(dev->stream[0], cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture", err);
+	dev->capturing = true;
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err *err)
+{
+	cudaGraph_t g = NULL;
+	cudaGraphExec_t exec = NULL;
+	*graph = NULL;
+	if (!dev->capturing)
+		return gt_fail(err, GT_EINTERNAL, "%s: no graph is being captured", dev->id);
+	dev->capturing = false;
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_CUDA(dev, cudaStreamEndCapture(dev->stream[0], &g), "cudaStreamEndCapture", err);
+	cudaError_t e = cudaGraphInstantiateWithFlags(&exec, g, 0);
+	cudaGraphDestroy(g);
+	GT_CUDA(dev, e, "cudaGraphInstantiateWithFlags", err);
+	*graph = exec;
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err)
+{
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_CUDA(dev, cudaGraphLaunch(graph, dev->stream[0]), "cudaGraphLaunch", err);
+	return GT_OK;
+}
+
+void gt_cuda_graph_free(struct gt_dev *dev, void *graph)
+{
+	cudaSetDevice(dev->index);
+	if (graph)
+		cudaGraphExecDestroy(graph);
+}

@@ -1,0 +1,140 @@
+/* Linear layers by cuBLASLt. Row-major [N, in] is column-major in x N, so that
+ *   y  = x w'  + b   is  Y[out, N]  = W' X      W stored [in, out], transposed; the bias runs along the rows of Y
+ *   dx = dy w        is  dX[in, N]  = W dY
+ *   dw = dy' x       is  dW[in, out] = X dY'    db = the sum of dY over N, which is the product's k: epilogue BGRADB
+ * 16-bit outputs take a 16-bit bias in cuBLASLt's table of types: it is rounded into the scratch first, as PyTorch's autocast does. */
+#include "cuda/cublaslt.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct linear {
+	struct gt_kernel head;
+	struct gt_lt_gemm gemm;
+	enum gt_opcode code;
+	int type;
+	int64_t n, in, out;
+	bool bias;
+	bool own_db, add_db; /* db by colsum, not by the product */
+	bool no_dw;
+	size_t bias16;       /* offset of the rounded bias in the scratch */
+	char text[48];
+};
+
+static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct linear *k = (const struct linear *)kernel;
+	const void *bias = k->bias ? a->in[2] : NULL;
+	if (bias && k->type != GT_CU_F32) {
+		void *rounded = (char *)a->scratch + k->bias16;
+		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, bias, rounded, k->out, s), "linear: bias", err);
+		bias = rounded;
+	}
+	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], bias, a->scratch, s, err);
+}
+
+static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct linear *k = (const struct linear *)kernel;
+	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], NULL, a->scratch, s, err);
+}
+
+static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct linear *k = (const struct linear *)kernel;
+	if (!k->no_dw)
+		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, a->scratch, s, err));
+	if (k->bias && k->own_db)
+		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, s), "linear.dw: bias", err);
+	return GT_OK;
+}
+
+static void release(struct gt_dev *dev, struct gt_kernel *kernel)
+{
+	gt_lt_drop(dev, &((struct linear *)kernel)->gemm);
+	free(kernel);
+}
+
+static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall *call)
+{
+	const struct gt_attr_linear *attr = call->attr;
+	enum gt_dtype t = call->in[0]->dtype;
+	struct gt_lt_spec s = {.in = t, .out = t, .bias = t, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
+	if (k->code == GT_OP_LINEAR) {
+		bool relu = attr->act == GT_ACT_RELU;
+		s.m = k->out, s.n = k->n, s.k = k->in, s.ta = true;
+		s.epilogue = k->bias ? relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS : relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+	} else if (k->code == GT_OP_LINEAR_DX) {
+		s.m = k->in, s.n = k->n, s.k = k->out;
+	} else {
+		s.m = k->in, s.n = k->out, s.k = k->n, s.tb = true;
+		s.out = s.bias = GT_F32;
+		s.add = call->accumulate & 1;
+		s.epilogue = k->bias && !k->own_db ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
+	}
+	return s;
+}
+
+static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, struct linear *k, struct gt_err *err)
+{
+	struct gt_lt_spec s = spec_of(k, call);
+	bool found;
+	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
+	if (!found && s.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
+		k->own_db = true;
+		s = spec_of(k, call);
+		GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
+	}
+	return found ? GT_OK : gt_cuda_refuse(call, err, "cuBLASLt has no algorithm for it");
+}
+
+/* Weights are plain. A bias gradient that is added to cannot be the product's epilogue, which overwrites. */
+static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, const struct gt_tdesc *x, const struct gt_tdesc *y, struct gt_err *err)
+{
+	const struct gt_attr_linear *attr = call->attr;
+	int type = gt_cuda_type(call->in[0]->dtype);
+	bool dw = call->code == GT_OP_LINEAR_DW;
+	if (w && w->any)
+		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
+	if (type < 0 || x->dtype != call->in[0]->dtype || (w && w->dtype != (dw ? GT_F32 : x->dtype)))
+		return gt_cuda_refuse(call, err, "activations and weights are f32 or bf16, gradients of weights f32");
+	if (x->rank != 2 || y->rank != 2 || !gt_tdesc_plain(x) || !gt_tdesc_plain(y) || y->dim[1] != attr->out || x->dim[0] != y->dim[0])
+		return gt_cuda_refuse(call, err, "activations are plain [N, in] and [N, out]");
+	if (w && (!gt_tdesc_plain(w) || w->rank != 2 || w->dim[0] != attr->out || w->dim[1] != x->dim[1]))
+		return gt_cuda_refuse(call, err, "weights are plain [out, in]");
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW;
+	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
+	const struct gt_tdesc *b = fwd ? (call->nin > 2 ? call->in[2] : NULL) : dw && call->nout > 1 ? call->out[1] : NULL;
+	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
+	struct linear *k;
+	enum gt_code code;
+	GT_TRY(check(call, w, x, y, err));
+	if (b && (b->dtype != GT_F32 || gt_tdesc_count(b) != y->dim[1]))
+		return gt_cuda_refuse(call, err, "the bias is f32 [out]");
+	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
+	k->head.release = release;
+	k->code = call->code;
+	k->type = gt_cuda_type(x->dtype);
+	k->n = x->dim[0], k->in = x->dim[1], k->out = y->dim[1];
+	k->bias = b != NULL;
+	k->no_dw = dw && !w;
+	k->add_db = call->accumulate & 2;
+	k->own_db = k->add_db || k->no_dw;
+	code = k->no_dw ? GT_OK : make_gemm(dev, call, k, err);
+	if (code != GT_OK) {
+		release(dev, &k->head);
+		return code;
+	}
+	k->bias16 = (k->gemm.workspace + 255) / 256 * 256;
+	k->head.scratch = k->bias16 + (fwd && k->bias && k->type != GT_CU_F32 ? (size_t)k->out * 2 : 0);
+	strcpy(k->text, k->no_dw ? "colsum" : dev->tf32 && k->type == GT_CU_F32 ? "cublasLt:tf32" : "cublasLt");
+	if (dw && k->bias && !k->no_dw)
+		strcat(k->text, k->own_db ? " + colsum" : " with bgradb");
+	k->head.describe = k->text;
+	*out = &k->head;
+	return GT_OK;
+}

@@ -1,0 +1,104 @@
+/* Operations on rows: softmax, log_softmax and their gradients, the losses. */
+#include "cuda/cuda_internal.h"
+#include <stdlib.h>
+
+/* ---- softmax ------------------------------------------------------------------------------------------------------------------- */
+struct softmax {
+	struct gt_kernel head;
+	enum gt_opcode code;
+	int type;
+	int64_t rows, cols;
+	bool dx;
+};
+
+static enum gt_code launch_softmax(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct softmax *k = (const struct softmax *)kernel;
+	struct gt_cu_softmax c = {{a->in[0], k->dx ? a->in[1] : NULL}, a->out[0], k->rows, k->cols};
+	GT_CUDA(dev, gt_cu_softmax_start(k->code, k->type, &c, s), gt_opcode_name(k->code), err);
+	return GT_OK;
+}
+
+/* Dimension 1 is the contiguous one in a rank-4 tensor (NHWC) too, so that all of it is rows of C elements. */
+enum gt_code gt_cuda_softmax(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *x = call->in[0], want = gt_tdesc_make(x->dtype, x->rank, x->dim, true);
+	struct gt_tdesc *y = call->out[0];
+	bool dx = call->code == GT_OP_SOFTMAX_DX || call->code == GT_OP_LOG_SOFTMAX_DX;
+	struct softmax *k;
+	(void)dev;
+	if (gt_cuda_type(x->dtype) < 0 || (x->rank != 2 && x->rank != 4) || x->dim[1] < 1)
+		return gt_cuda_refuse(call, err, "this type or rank is not supported");
+	if (y->any)
+		y->layout = x->layout, y->any = false;
+	if (!gt_tdesc_equal(x, &want) || !gt_tdesc_equal(y, &want) || (dx && !gt_tdesc_equal(call->in[1], &want)))
+		return gt_cuda_refuse(call, err, "inputs and output must have the same shape, type and standard layout");
+	GT_CUDA_NEW(k, launch_softmax, "rows", err);
+	k->code = call->code;
+	k->type = gt_cuda_type(x->dtype);
+	k->rows = gt_tdesc_count(x) / x->dim[1];
+	k->cols = x->dim[1];
+	k->dx = dx;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- losses -------------------------------------------------------------------------------------------------------------------- */
+struct loss {
+	struct gt_kernel head;
+	enum gt_opcode code;
+	int type;
+	int64_t rows, cols, ignore;
+	double smoothing;
+	bool gradient;
+};
+
+static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct loss *k = (const struct loss *)kernel;
+	struct gt_cu_loss c = {
+		.x = a->in[0],
+		.target = a->in[1],
+		.dx = k->gradient ? a->out[1] : NULL,
+		.metrics = a->out[0],
+		.loss = a->scratch,
+		.rank = (int32_t *)((double *)a->scratch + k->rows),
+		.rows = k->rows,
+		.cols = k->cols,
+		.ignore = k->ignore,
+		.smoothing = k->smoothing,
+		.fault = dev->fault,
+	};
+	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_CUDA(dev, gt_cu_loss_start(k->code, k->type, &c, s), gt_opcode_name(k->code), err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_loss *attr = call->attr;
+	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
+	struct gt_tdesc *dx = call->nout > 1 ? call->out[1] : NULL;
+	bool may_ignore = attr && call->code != GT_OP_MSE;
+	struct loss *k;
+	(void)dev;
+	if (gt_cuda_type(x->dtype) < 0 || x->rank != 2 || !gt_tdesc_plain(x) || x->dim[1] < 1)
+		return gt_cuda_refuse(call, err, "the model's output must be plain [N, classes]");
+	if (t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != x->dim[0])
+		return gt_cuda_refuse(call, err, "targets must be i32 [N]");
+	if (dx && dx->any)
+		dx->layout = x->layout, dx->any = false;
+	if (dx && !gt_tdesc_equal(dx, x))
+		return gt_cuda_refuse(call, err, "the gradient must be like the output");
+	GT_CUDA_NEW(k, launch_loss, "rows", err);
+	k->head.scratch = (size_t)x->dim[0] * (sizeof(double) + sizeof(int32_t));
+	k->code = call->code;
+	k->type = gt_cuda_type(x->dtype);
+	k->rows = x->dim[0];
+	k->cols = x->dim[1];
+	k->smoothing = attr && call->code == GT_OP_CROSS_ENTROPY ? attr->label_smoothing : 0;
+	k->ignore = may_ignore ? attr->ignore_index : INT64_MIN;
+	k->gradient = dx != NULL;
+	*out = &k->head;
+	return GT_OK;
+}

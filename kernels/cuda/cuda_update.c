@@ -1,0 +1,168 @@
+/* sumsq, sgd, adam, rmsprop over the flat parameter arena: the segments are cut into chunks once, in device memory. */
+#include "cuda/cuda_internal.h"
+#include <stdlib.h>
+
+struct update {
+	struct gt_kernel head;
+	enum gt_opcode code;
+	struct gt_attr_update attr;
+	int nstate, sumsq, work; /* state inputs stand from 2 on; index of the others, -1: absent */
+	void *seg, *chunk;       /* device memory */
+	int nchunks;
+};
+
+static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
+{
+	return i < call->nin ? call->in[i] : NULL;
+}
+
+static int states(enum gt_opcode code)
+{
+	return code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : 3;
+}
+
+static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct update *k = (const struct update *)kernel;
+	struct gt_cu_update c = {
+		.p = a->in[0],
+		.g = a->in[1],
+		.work = k->work >= 0 ? a->in[k->work] : NULL,
+		.sumsq = k->sumsq >= 0 ? a->in[k->sumsq] : NULL,
+		.seg = k->seg,
+		.chunk = k->chunk,
+		.nchunks = k->nchunks,
+		.attr = k->attr,
+	};
+	for (int i = 0; i < k->nstate; i++)
+		c.state[i] = a->in[2 + i];
+	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_CUDA(dev, gt_cu_update_start(k->code, &c, s), gt_opcode_name(k->code), err);
+	return GT_OK;
+}
+
+static void release_update(struct gt_dev *dev, struct gt_kernel *kernel)
+{
+	struct update *k = (struct update *)kernel;
+	gt_cuda_free(dev, k->seg);
+	gt_cuda_free(dev, k->chunk);
+	free(k);
+}
+
+static enum gt_code check_update(const struct gt_opcall *call, const struct gt_attr_update *attr, struct gt_err *err)
+{
+	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
+	int nstate = states(call->code);
+	bool need[3] = {true, true, true};
+	const struct gt_tdesc *d;
+	if (call->code == GT_OP_SGD)
+		need[0] = attr->momentum != 0;
+	if (call->code == GT_OP_RMSPROP)
+		need[1] = attr->momentum > 0, need[2] = attr->centered;
+	for (int i = 0; i < 2 + nstate; i++) {
+		d = input(call, i);
+		if (i >= 2 && !d != !need[i - 2])
+			return gt_cuda_refuse(call, err, "the state does not fit the attributes");
+		if (d && (d->dtype != GT_F32 || gt_tdesc_padded(d) != n))
+			return gt_cuda_refuse(call, err, "parameters, gradients and state must be f32 and of the same length");
+	}
+	d = input(call, 2 + nstate);
+	if (attr->clip_norm > 0 && (!d || d->dtype != GT_F64 || gt_tdesc_count(d) != 1))
+		return gt_cuda_refuse(call, err, "clipping needs the sum of squares as an f64 scalar");
+	d = input(call, 3 + nstate);
+	if (d && (d->dtype != GT_BF16 || gt_tdesc_padded(d) != n))
+		return gt_cuda_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
+	for (int i = 0; i < attr->nseg; i++) {
+		if (attr->seg[i].begin < at || attr->seg[i].end < attr->seg[i].begin || attr->seg[i].end > n)
+			return gt_cuda_refuse(call, err, "the segments are not ascending or leave the parameters");
+		at = attr->seg[i].end;
+	}
+	return GT_OK;
+}
+
+/* Copies a host table into device memory. */
+static enum gt_code upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err)
+{
+	GT_TRY(gt_cuda_alloc(dev, bytes, out, err));
+	GT_CUDA(dev, cudaMemcpyAsync(*out, src, bytes, cudaMemcpyHostToDevice, dev->stream[0]), "cudaMemcpyAsync", err);
+	GT_CUDA(dev, cudaStreamSynchronize(dev->stream[0]), "cudaStreamSynchronize", err); /* launches may come on any stream */
+	return GT_OK;
+}
+
+static enum gt_code make_chunks(struct gt_dev *dev, struct update *k, struct gt_err *err)
+{
+	const struct gt_seg *seg = k->attr.seg;
+	int64_t n = 0;
+	for (int i = 0; i < k->attr.nseg; i++)
+		n += (seg[i].end - seg[i].begin + GT_CU_CHUNK - 1) / GT_CU_CHUNK;
+	if (n > INT32_MAX)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: more than 2^31 chunks of parameters", dev->id);
+	struct gt_cu_chunk *chunk = calloc((size_t)n + 1, sizeof *chunk);
+	if (!chunk)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)n * sizeof *chunk);
+	for (int i = 0; i < k->attr.nseg; i++)
+		for (int64_t at = seg[i].begin; at < seg[i].end; at += GT_CU_CHUNK) {
+			int64_t left = seg[i].end - at;
+			chunk[k->nchunks++] = (struct gt_cu_chunk){at, (int32_t)(left < GT_CU_CHUNK ? left : GT_CU_CHUNK), i};
+		}
+	enum gt_code code = upload(dev, chunk, (size_t)(n ? n : 1) * sizeof *chunk, &k->chunk, err);
+	free(chunk);
+	return code;
+}
+
+static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_update *attr = call->attr;
+	int nstate = states(call->code);
+	struct update *k;
+	enum gt_code code;
+	GT_TRY(check_update(call, attr, err));
+	GT_CUDA_NEW(k, launch_update, gt_opcode_name(call->code), err);
+	k->head.release = release_update;
+	k->code = call->code;
+	k->attr = *attr;
+	k->nstate = nstate < call->nin - 2 ? nstate : call->nin - 2;
+	k->sumsq = attr->clip_norm > 0 ? 2 + nstate : -1;
+	k->work = input(call, 3 + nstate) ? 3 + nstate : -1;
+	code = attr->nseg ? upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
+	if (code == GT_OK)
+		code = make_chunks(dev, k, err);
+	k->attr.seg = NULL; /* the caller's memory */
+	if (code != GT_OK) {
+		release_update(dev, &k->head);
+		return code;
+	}
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- sumsq ------------------------------------------------------------------------------------------------------------------- */
+struct sumsq {
+	struct gt_kernel head;
+	int64_t n;
+};
+
+static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct sumsq *k = (const struct sumsq *)kernel;
+	GT_CUDA(dev, gt_cu_sumsq_start(a->in[0], k->n, a->scratch, a->out[0], s), "sumsq", err);
+	return GT_OK;
+}
+
+static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
+	struct sumsq *k;
+	if (x->dtype != GT_F32 || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
+		return gt_cuda_refuse(call, err, "it goes from f32 to one f64");
+	GT_CUDA_NEW(k, launch_sumsq, "sumsq", err);
+	k->n = gt_tdesc_padded(x);
+	k->head.scratch = (size_t)((k->n + GT_CU_CHUNK - 1) / GT_CU_CHUNK) * sizeof(double);
+	*out = &k->head;
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	return call->code == GT_OP_SUMSQ ? prepare_sumsq(call, out, err) : prepare_update(dev, call, out, err);
+}

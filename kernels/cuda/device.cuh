@@ -1,0 +1,200 @@
+/* What the kernels share: starting one, 16-byte vectors, activation types, reductions over a team of threads. */
+#ifndef GT_KERNELS_CUDA_DEVICE_CUH
+#define GT_KERNELS_CUDA_DEVICE_CUH
+
+#include <cuda_runtime.h>
+#include "cuda/launch.h"
+#include "ew.h"
+
+/* ---- starting a kernel ------------------------------------------------------------------------------------------------------- */
+template <class... P, class... A> static inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t s, const A &...args)
+{
+	cudaLaunchConfig_t c = {};
+	c.gridDim = grid;
+	c.blockDim = block;
+	c.stream = s;
+	return cudaLaunchKernelEx(&c, kernel, P(args)...);
+}
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* A grid in x can have 2^31 - 1 blocks. */
+static inline bool grid_fits(int64_t blocks)
+{
+	return blocks <= INT32_MAX;
+}
+
+/* ---- activation types: what stands in memory; arithmetic is f32 ----------------------------------------------------------------- */
+struct bf16 {
+	uint16_t bits;
+};
+
+__device__ static inline float to_float(float x)
+{
+	return x;
+}
+
+__device__ static inline float to_float(bf16 x)
+{
+	return gt_bf16_to_f32(x.bits);
+}
+
+template <class S> __device__ static inline S from_float(float x);
+
+template <> __device__ inline float from_float<float>(float x)
+{
+	return x;
+}
+
+/* Two at once: one instruction from compute capability 8.0 on. Low half: a. */
+__device__ static inline uint32_t bf16_pair(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+	uint32_t r;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+	return r;
+#else
+	return gt_bf16_from_f32(a) | (uint32_t)gt_bf16_from_f32(b) << 16;
+#endif
+}
+
+template <> __device__ inline bf16 from_float<bf16>(float x)
+{
+	return bf16{(uint16_t)bf16_pair(x, 0)};
+}
+
+/* ---- vectors of 16 bytes ------------------------------------------------------------------------------------------------------- */
+template <class S> struct width {
+	static constexpr int n = 16 / (int)sizeof(S);
+};
+
+__device__ static inline void unpack(float *v, uint4 u, float)
+{
+	v[0] = gt_f32_from_bits(u.x), v[1] = gt_f32_from_bits(u.y), v[2] = gt_f32_from_bits(u.z), v[3] = gt_f32_from_bits(u.w);
+}
+
+__device__ static inline void unpack(float *v, uint4 u, bf16)
+{
+	const uint32_t w[4] = {u.x, u.y, u.z, u.w};
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		v[2 * i] = gt_f32_from_bits(w[i] << 16);
+		v[2 * i + 1] = gt_f32_from_bits(w[i] & 0xffff0000u);
+	}
+}
+
+template <class S> __device__ static inline uint4 pack(const float *v);
+
+template <> __device__ inline uint4 pack<float>(const float *v)
+{
+	return make_uint4(gt_f32_bits(v[0]), gt_f32_bits(v[1]), gt_f32_bits(v[2]), gt_f32_bits(v[3]));
+}
+
+template <> __device__ inline uint4 pack<bf16>(const float *v)
+{
+	return make_uint4(bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]), bf16_pair(v[6], v[7]));
+}
+
+/* Elements i .. i + width - 1 of p, which has n; beyond n: `fill`. vector: p + i is aligned to 16 bytes. */
+template <class S> __device__ static inline void load(float *v, const void *p, int64_t i, int64_t n, bool vector, float fill)
+{
+	const S *x = (const S *)p + i;
+	if (vector && i + width<S>::n <= n) {
+		unpack(v, *(const uint4 *)x, S());
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < width<S>::n; j++)
+		v[j] = i + j < n ? to_float(x[j]) : fill;
+}
+
+template <class S> __device__ static inline void store(void *p, const float *v, int64_t i, int64_t n, bool vector)
+{
+	S *y = (S *)p + i;
+	if (vector && i + width<S>::n <= n) {
+		*(uint4 *)y = pack<S>(v);
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < width<S>::n; j++)
+		if (i + j < n)
+			y[j] = from_float<S>(v[j]);
+}
+
+/* ---- teams: a row of data belongs to one warp (team = 32), or to a whole block --------------------------------------------------
+ * A block of TEAM_BLOCK threads holds TEAM_BLOCK / team rows. Every thread of a team must come here; all get the result, which is
+ * formed in an order that depends on the team only. */
+#define TEAM_BLOCK 256
+
+struct op_sum {
+	template <class T> __device__ static T f(T a, T b)
+	{
+		return a + b;
+	}
+};
+
+struct op_max {
+	__device__ static float f(float a, float b)
+	{
+		return fmaxf(a, b);
+	}
+};
+
+template <class Op, class T> __device__ static inline T team_reduce(T v, int team)
+{
+	__shared__ T part[TEAM_BLOCK / 32];
+#pragma unroll
+	for (int w = 16; w > 0; w /= 2)
+		v = Op::f(v, __shfl_xor_sync(0xffffffffu, v, w));
+	if (team == 32)
+		return v;
+	__syncthreads(); /* the last reduction's parts have been read */
+	if (threadIdx.x % 32 == 0)
+		part[threadIdx.x / 32] = v;
+	__syncthreads();
+	v = part[0];
+#pragma unroll
+	for (int i = 1; i < TEAM_BLOCK / 32; i++)
+		v = Op::f(v, part[i]);
+	return v;
+}
+
+template <class T> __device__ static inline T team_sum(T v, int team)
+{
+	return team_reduce<op_sum>(v, team);
+}
+
+__device__ static inline float team_max(float v, int team)
+{
+	return team_reduce<op_max>(v, team);
+}
+
+/* Threads a row of n elements is worth: a block from where a warp would make more than 16 rounds. */
+static inline int team_for(int64_t n)
+{
+	return n > 32 * 16 ? TEAM_BLOCK : 32;
+}
+
+/* ---- the numbers of a step, faults ---------------------------------------------------------------------------------------------- */
+/* By value: the address of an argument would put a copy of it in local memory. */
+__device__ static inline struct gt_dyn dyn_of(const struct gt_cu_dyn &d)
+{
+	return d.dev ? *d.dev : d.host;
+}
+
+/* The first thread to find a fault describes it; the host looks when it next waits for the device. */
+__device__ static inline void fault(struct gt_cu_fault *f, int code, int64_t value, int64_t at, int64_t limit)
+{
+	if (atomicCAS_system(&f->code, 0, -1) != 0)
+		return;
+	f->value = value;
+	f->at = at;
+	f->limit = limit;
+	__threadfence_system();
+	*(volatile int32_t *)&f->code = code;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* Dropout, forward and gradient: both draw the mask again (ew.h), none is stored. A thread makes one draw, which serves four
+ * elements of one sample; a row of blocks walks the samples. */
+#include "cuda/device.cuh"
+
+#define BLOCK 256
+#define MAX_Y 65535
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+template <class S> __device__ static inline void quad(const S *x, S *y, const float *keep, int n)
+{
+#pragma unroll
+	for (int j = 0; j < 4; j++)
+		if (j < n)
+			y[j] = from_float<S>(to_float(x[j]) * keep[j]);
+}
+
+__device__ static inline void quad_vector(const float *x, float *y, const float *keep)
+{
+	float4 v = *(const float4 *)x;
+	*(float4 *)y = make_float4(v.x * keep[0], v.y * keep[1], v.z * keep[2], v.w * keep[3]);
+}
+
+__device__ static inline void quad_vector(const bf16 *x, bf16 *y, const float *keep)
+{
+	uint2 v = *(const uint2 *)x;
+	*(uint2 *)y = make_uint2(bf16_pair(gt_f32_from_bits(v.x << 16) * keep[0], gt_f32_from_bits(v.x & 0xffff0000u) * keep[1]),
+	                         bf16_pair(gt_f32_from_bits(v.y << 16) * keep[2], gt_f32_from_bits(v.y & 0xffff0000u) * keep[3]));
+}
+
+template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_dropout a)
+{
+	__shared__ uint64_t shared_key;
+	const struct gt_dyn dyn = dyn_of(a.dyn);
+	if (threadIdx.x == 0)
+		shared_key = gt_dropout_key(dyn.seed, a.layer);
+	__syncthreads();
+	uint64_t key = shared_key;
+	int64_t q = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+	if (q * 4 >= a.n)
+		return;
+	int left = (int)(a.n - q * 4 < 4 ? a.n - q * 4 : 4);
+	for (int64_t s = blockIdx.y; s < a.samples; s += gridDim.y) {
+		struct gt_philox w = gt_dropout_draw(key, dyn.epoch, dyn.sample0 + (uint64_t)s * dyn.stride, (uint32_t)q);
+		const S *x = (const S *)a.x + s * a.n + q * 4;
+		S *y = (S *)a.y + s * a.n + q * 4;
+		float keep[4];
+#pragma unroll
+		for (int j = 0; j < 4; j++)
+			keep[j] = gt_dropout_keep(w.v[j], a.threshold) ? a.scale : 0;
+		if (a.aligned && a.n % 4 == 0)
+			quad_vector(x, y, keep);
+		else
+			quad<S>(x, y, keep, left);
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(ceil_div(a->n, 4), BLOCK);
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	dim3 grid((unsigned)blocks, (unsigned)(a->samples < MAX_Y ? a->samples : MAX_Y));
+	if (!blocks || !a->samples)
+		return cudaSuccess;
+	return launch(type == GT_CU_F32 ? dropout<float> : dropout<bf16>, grid, dim3(BLOCK), s, *a);
+}

@@ -1,0 +1,143 @@
+/* Element-wise operations: one 16-byte vector of the output a thread. */
+#include "cuda/device.cuh"
+
+#define BLOCK 256
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+#define UNARY(name, expr)                                                     \
+	struct op_##name {                                                        \
+		static constexpr int nin = 1;                                         \
+		__device__ static float f(float x, float, float slope)                \
+		{                                                                     \
+			(void)slope;                                                      \
+			return expr;                                                      \
+		}                                                                     \
+	};
+#define BINARY(name, expr)                                                    \
+	struct op_##name {                                                        \
+		static constexpr int nin = 2;                                         \
+		__device__ static float f(float a, float b, float slope)              \
+		{                                                                     \
+			(void)slope;                                                      \
+			return expr;                                                      \
+		}                                                                     \
+	};
+UNARY(relu, gt_relu_f32(x))
+UNARY(leaky_relu, gt_leaky_relu_f32(x, slope))
+UNARY(sigmoid, gt_sigmoid_f32(x))
+UNARY(tanh, gt_tanh_f32(x))
+UNARY(gelu, gt_gelu_f32(x))
+UNARY(gelu_tanh, gt_gelu_tanh_f32(x))
+UNARY(silu, gt_silu_f32(x))
+BINARY(relu_dx, gt_relu_dx_f32(a, b))
+BINARY(leaky_relu_dx, gt_leaky_relu_dx_f32(a, b, slope))
+BINARY(sigmoid_dx, gt_sigmoid_dx_f32(a, b))
+BINARY(tanh_dx, gt_tanh_dx_f32(a, b))
+BINARY(gelu_dx, gt_gelu_dx_f32(a, b))
+BINARY(gelu_tanh_dx, gt_gelu_tanh_dx_f32(a, b))
+BINARY(silu_dx, gt_silu_dx_f32(a, b))
+BINARY(mul, a *b)
+
+template <class Op, class S> __global__ void __launch_bounds__(BLOCK) eltwise(const gt_cu_eltwise a)
+{
+	constexpr int V = width<S>::n;
+	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
+	if (i >= a.n)
+		return;
+	float x[V], y[V] = {};
+	load<S>(x, a.in[0], i, a.n, a.aligned, 0);
+	if (Op::nin == 2)
+		load<S>(y, a.in[1], i, a.n, a.aligned, 0);
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		x[j] = Op::f(x[j], y[j], a.slope);
+	store<S>(a.out, x, i, a.n, a.aligned);
+}
+
+/* 2 to GT_MAX_IO inputs: the sum stands in f32 and is rounded once. */
+template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltwise a)
+{
+	constexpr int V = width<S>::n;
+	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
+	if (i >= a.n)
+		return;
+	float sum[V];
+	load<S>(sum, a.in[0], i, a.n, a.aligned, 0);
+#pragma unroll
+	for (int k = 1; k < GT_MAX_IO; k++) {
+		float x[V];
+		if (k >= a.nin)
+			break;
+		load<S>(x, a.in[k], i, a.n, a.aligned, 0);
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			sum[j] += x[j];
+	}
+	store<S>(a.out, sum, i, a.n, a.aligned);
+}
+
+/* Eight elements a thread: a vector of the 16-bit side, two of the f32 side. */
+template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const void *in, void *out, int64_t n, bool aligned)
+{
+	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * 8;
+	float v[8];
+	if (i >= n)
+		return;
+#pragma unroll
+	for (int j = 0; j < 8; j += width<S>::n)
+		load<S>(v + j, in, i + j, n, aligned, 0);
+#pragma unroll
+	for (int j = 0; j < 8; j += width<D>::n)
+		store<D>(out, v + j, i + j, n, aligned);
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void eltwise_fn(const gt_cu_eltwise);
+
+#define ROW(code, name)                                                                 \
+	case code:                                                                          \
+		return type == GT_CU_F32 ? eltwise<op_##name, float> : eltwise<op_##name, bf16>;
+
+static eltwise_fn *find(int code, bool gelu_tanh, int type)
+{
+	if (gelu_tanh && code == GT_OP_GELU)
+		return type == GT_CU_F32 ? eltwise<op_gelu_tanh, float> : eltwise<op_gelu_tanh, bf16>;
+	if (gelu_tanh && code == GT_OP_GELU_DX)
+		return type == GT_CU_F32 ? eltwise<op_gelu_tanh_dx, float> : eltwise<op_gelu_tanh_dx, bf16>;
+	switch (code) {
+		ROW(GT_OP_RELU, relu)
+		ROW(GT_OP_RELU_DX, relu_dx)
+		ROW(GT_OP_LEAKY_RELU, leaky_relu)
+		ROW(GT_OP_LEAKY_RELU_DX, leaky_relu_dx)
+		ROW(GT_OP_SIGMOID, sigmoid)
+		ROW(GT_OP_SIGMOID_DX, sigmoid_dx)
+		ROW(GT_OP_TANH, tanh)
+		ROW(GT_OP_TANH_DX, tanh_dx)
+		ROW(GT_OP_GELU, gelu)
+		ROW(GT_OP_GELU_DX, gelu_dx)
+		ROW(GT_OP_SILU, silu)
+		ROW(GT_OP_SILU_DX, silu_dx)
+		ROW(GT_OP_MUL, mul)
+	case GT_OP_ADD:
+		return type == GT_CU_F32 ? add<float> : add<bf16>;
+	}
+	return NULL;
+}
+
+cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct gt_cu_eltwise *a, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(a->n, BLOCK * (type == GT_CU_F32 ? width<float>::n : width<bf16>::n));
+	eltwise_fn *fn = find(code, gelu_tanh, type);
+	if (!fn || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, *a) : cudaSuccess;
+}
+
+cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_t n, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(n, BLOCK * 8);
+	bool aligned = ((uintptr_t)in | (uintptr_t)out) % 16 == 0;
+	if (from == to || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(from == GT_CU_F32 ? cast<float, bf16> : cast<bf16, float>, dim3((unsigned)blocks), dim3(BLOCK), s, in, out, n, aligned) : cudaSuccess;
+}

@@ -1,0 +1,49 @@
+/* A batch out of the resident dataset: bytes picked by index, cropped, flipped, normalised, converted. A thread a pixel of the output,
+ * all its channels; a row of blocks walks the samples. */
+#include "cuda/device.cuh"
+#include "aug.h"
+
+#define BLOCK 128
+#define MAX_Y 65535
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
+{
+	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
+	const struct gt_dyn dyn = dyn_of(a.dyn);
+	bool move = a.attr.augment && (a.attr.pad > 0 || a.attr.hflip > 0);
+	if (pixel >= pixels)
+		return;
+	int32_t y = pixel / a.w, x = pixel - y * a.w;
+	for (int64_t n = blockIdx.y; n < a.n; n += gridDim.y) {
+		int64_t at = a.index[n];
+		if (at < 0 || at >= a.images_n) {
+			if (pixel == 0)
+				fault(a.fault, GT_CU_FAULT_INDEX, at, n, a.images_n);
+			continue;
+		}
+		int32_t sy = y, sx = x;
+		if (move) {
+			struct gt_aug g = gt_aug_draw(dyn.seed, dyn.epoch, (uint64_t)at, a.attr.pad, a.attr.hflip);
+			sy = gt_aug_source(y + g.dy, a.h, a.attr.pad_reflect);
+			sx = gt_aug_source((g.flip ? a.w - 1 - x : x) + g.dx, a.w, a.attr.pad_reflect);
+		}
+		bool inside = sy >= 0 && sx >= 0;
+		const uint8_t *from = a.images + ((at * a.h + sy) * a.w + sx) * a.c;
+		S *to = (S *)a.x + (n * pixels + pixel) * a.c;
+		for (int32_t i = 0; i < a.c; i++)
+			to[i] = from_float<S>((float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i]);
+		if (pixel == 0)
+			a.target[n] = a.labels[at];
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s)
+{
+	int64_t blocks = ceil_div((int64_t)a->h * a->w, BLOCK);
+	dim3 grid((unsigned)blocks, (unsigned)(a->n < MAX_Y ? a->n : MAX_Y));
+	if (!blocks || !a->n)
+		return cudaSuccess;
+	return launch(type == GT_CU_F32 ? gather<float> : gather<bf16>, grid, dim3(BLOCK), s, *a);
+}

@@ -1,0 +1,136 @@
+/* What stands between the C files and the kernels: arguments and the functions that start a kernel on a stream. C and C++.
+ * Pointers are device memory. Each returns cudaSuccess or the error of the launch; a kernel's own failure shows at the next wait. */
+#ifndef GT_KERNELS_CUDA_LAUNCH_H
+#define GT_KERNELS_CUDA_LAUNCH_H
+
+#include "opcall.h"
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GT_CU_F32, GT_CU_BF16, GT_CU_TYPES }; /* activations */
+
+/* The numbers of a step: read from dev where it is set (a replayed graph sees new values), else from host. */
+struct gt_cu_dyn {
+	const struct gt_dyn *dev;
+	struct gt_dyn host;
+};
+
+/* What a kernel finds wrong with its data, in host memory; the first finding stays. */
+enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX };
+struct gt_cu_fault {
+	int32_t code;
+	int32_t value_hi; /* keeps value at 8 bytes on every compiler */
+	int64_t value, at, limit;
+};
+
+/* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
+/* One of relu .. silu.dx, mul, add; gelu_tanh: approximate = 1. out may be in[0]. */
+struct gt_cu_eltwise {
+	const void *in[GT_MAX_IO];
+	void *out;
+	int64_t n; /* elements */
+	int nin;
+	float slope;
+	bool aligned; /* every pointer to 16 bytes */
+};
+cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct gt_cu_eltwise *a, cudaStream_t s);
+cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_t n, cudaStream_t s); /* from != to */
+
+/* ---- dropout.cu -------------------------------------------------------------------------------------------------------------- */
+struct gt_cu_dropout {
+	const void *x;
+	void *y;
+	int64_t samples, n; /* elements of a sample */
+	uint32_t layer, threshold;
+	float scale;
+	bool aligned; /* x and y to 16 bytes */
+	struct gt_cu_dyn dyn;
+};
+cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s);
+
+/* ---- shape.cu ---------------------------------------------------------------------------------------------------------------- */
+/* batch matrices of rows x cols elements of 2 or 4 bytes become cols x rows. */
+cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
+
+/* Rows of `start[nparts]` units, cut at start[0] = 0 < start[1] …: part i of every row lies in its own tensor. unit: 2, 4 or 16 bytes,
+ * which every pointer and width is a multiple of. join: parts to whole, else whole to parts; a NULL part is left out. */
+struct gt_cu_concat {
+	void *part[GT_MAX_IO];
+	void *whole;
+	int64_t start[GT_MAX_IO + 1], rows;
+	int nparts;
+	bool join;
+};
+cudaError_t gt_cu_concat_start(size_t unit, const struct gt_cu_concat *a, cudaStream_t s);
+
+/* ---- softmax.cu -------------------------------------------------------------------------------------------------------------- */
+struct gt_cu_softmax {
+	const void *in[2]; /* x; or dy and y */
+	void *out;
+	int64_t rows, cols;
+};
+cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *a, cudaStream_t s);
+
+/* ---- loss.cu ----------------------------------------------------------------------------------------------------------------- */
+struct gt_cu_loss {
+	const void *x;
+	const int32_t *target;
+	void *dx; /* NULL: evaluation; may be x */
+	struct gt_metrics *metrics;
+	double *loss;  /* scratch, one a row */
+	int32_t *rank; /* scratch, one a row; -1: the row does not count */
+	int64_t rows, cols, ignore;
+	double smoothing;
+	struct gt_cu_fault *fault;
+	struct gt_cu_dyn dyn;
+};
+cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
+
+/* ---- update.cu --------------------------------------------------------------------------------------------------------------- */
+#define GT_CU_CHUNK 4096 /* elements of the flat arena that one block updates, all of one segment */
+struct gt_cu_chunk {
+	int64_t begin;
+	int32_t n, seg;
+};
+struct gt_cu_update {
+	float *p, *state[3];
+	const float *g;
+	uint16_t *work;       /* bf16, NULL: none */
+	const double *sumsq;  /* NULL without clipping */
+	const struct gt_seg *seg;        /* device memory */
+	const struct gt_cu_chunk *chunk; /* device memory */
+	int nchunks;
+	struct gt_attr_update attr; /* without seg */
+	struct gt_cu_dyn dyn;
+};
+cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s);
+
+/* Sum of squares: the same chunks, lanes and tree as the CPU backend's, so the same bits. part: one double a chunk of 4096. */
+cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, cudaStream_t s);
+
+/* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
+/* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. */
+cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, cudaStream_t s);
+
+/* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
+struct gt_cu_gather {
+	const uint8_t *images;
+	const int32_t *labels;
+	const int64_t *index;
+	void *x;
+	int32_t *target;
+	int64_t n, images_n;
+	int32_t c, h, w;
+	struct gt_attr_gather attr;
+	struct gt_cu_fault *fault;
+	struct gt_cu_dyn dyn;
+};
+cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

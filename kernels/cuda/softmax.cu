@@ -1,0 +1,80 @@
+/* softmax, log_softmax and their gradients over rows; a row belongs to a team of threads (device.cuh). */
+#include "cuda/device.cuh"
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* The row of this thread's team, or -1: then the whole warp leaves. */
+__device__ static inline int64_t row_of(int64_t rows, int team)
+{
+	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
+	return r < rows ? r : -1;
+}
+
+template <class S> __device__ static inline float row_max(const S *x, int64_t n, int lane, int team)
+{
+	float m = -INFINITY;
+	for (int64_t i = lane; i < n; i += team)
+		m = fmaxf(m, to_float(x[i]));
+	return team_max(m, team);
+}
+
+template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax(const gt_cu_softmax a, int team)
+{
+	int64_t r = row_of(a.rows, team), n = a.cols;
+	int lane = (int)threadIdx.x % team;
+	if (r < 0)
+		return;
+	const S *x = (const S *)a.in[0] + r * n;
+	S *y = (S *)a.out + r * n;
+	float max = row_max(x, n, lane, team), sum = 0;
+	for (int64_t i = lane; i < n; i += team)
+		sum += gt_exp_f32(to_float(x[i]) - max);
+	sum = team_sum(sum, team);
+	float lsum = LOG ? gt_log_f32(sum) : 0;
+	for (int64_t i = lane; i < n; i += team) {
+		float z = to_float(x[i]) - max;
+		y[i] = from_float<S>(LOG ? z - lsum : gt_exp_f32(z) / sum);
+	}
+}
+
+/* softmax: dx = y (dy - sum dy y); log_softmax: dx = dy - exp(y) sum dy */
+template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const gt_cu_softmax a, int team)
+{
+	int64_t r = row_of(a.rows, team), n = a.cols;
+	int lane = (int)threadIdx.x % team;
+	if (r < 0)
+		return;
+	const S *dy = (const S *)a.in[0] + r * n, *y = (const S *)a.in[1] + r * n;
+	S *dx = (S *)a.out + r * n;
+	float sum = 0;
+	for (int64_t i = lane; i < n; i += team)
+		sum += LOG ? to_float(dy[i]) : to_float(dy[i]) * to_float(y[i]);
+	sum = team_sum(sum, team);
+	for (int64_t i = lane; i < n; i += team) {
+		float g = to_float(dy[i]), p = to_float(y[i]);
+		dx[i] = from_float<S>(LOG ? g - gt_exp_f32(p) * sum : p * (g - sum));
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void softmax_fn(const gt_cu_softmax, int);
+
+template <class S> static softmax_fn *find(int code)
+{
+	switch (code) {
+	case GT_OP_SOFTMAX: return softmax<S, false>;
+	case GT_OP_LOG_SOFTMAX: return softmax<S, true>;
+	case GT_OP_SOFTMAX_DX: return softmax_dx<S, false>;
+	case GT_OP_LOG_SOFTMAX_DX: return softmax_dx<S, true>;
+	}
+	return NULL;
+}
+
+cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *a, cudaStream_t s)
+{
+	int team = team_for(a->cols);
+	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
+	softmax_fn *fn = type == GT_CU_F32 ? find<float>(code) : find<bf16>(code);
+	if (!fn || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : cudaSuccess;
+}

@@ -1,0 +1,175 @@
+/* Optimizer updates over the flat parameter arena: one kernel for all segments, a block a chunk. One pass reads gradient and state
+ * and writes parameter, state and the bf16 copy. sumsq for clipping and the check for NaN. */
+#include "cuda/device.cuh"
+
+#define BLOCK 256
+#define SUM_WARPS (BLOCK / 32)
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* Flags are template arguments where a branch would make the compiler keep state in memory. */
+template <int CODE, bool A, bool B> struct step;
+
+template <bool MOMENTUM, bool UNUSED> struct step<GT_OP_SGD, MOMENTUM, UNUSED> {
+	__device__ static constexpr bool use(int k)
+	{
+		return k == 0 ? MOMENTUM : k == 1 ? false : false;
+	}
+	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool first, bool nesterov)
+	{
+		return MOMENTUM ? gt_sgd_momentum_f32(&h, p, g, &s[0], first, nesterov) : gt_sgd_f32(&h, p, g);
+	}
+};
+
+template <bool UNUSED, bool UNUSED2> struct step<GT_OP_ADAM, UNUSED, UNUSED2> {
+	__device__ static constexpr bool use(int k)
+	{
+		return k == 0 ? true : k == 1 ? true : false;
+	}
+	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool, bool)
+	{
+		return gt_adam_f32(&h, p, g, &s[0], &s[1]);
+	}
+};
+
+template <bool MOMENTUM, bool CENTERED> struct step<GT_OP_RMSPROP, MOMENTUM, CENTERED> {
+	__device__ static constexpr bool use(int k)
+	{
+		return k == 0 ? true : k == 1 ? MOMENTUM : CENTERED;
+	}
+	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool, bool)
+	{
+		return gt_rmsprop_f32(&h, p, g, &s[0], MOMENTUM ? &s[1] : NULL, CENTERED ? &s[2] : NULL);
+	}
+};
+
+/* Elements i .. i + 3, of which only the first n count when they are fewer. */
+template <class Step> __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
+{
+	float p[4], g[4], s[3][4] = {};
+	if (vector) {
+		load<float>(p, a.p, i, i + 4, true, 0);
+		load<float>(g, a.g, i, i + 4, true, 0);
+#pragma unroll
+		for (int k = 0; k < 3; k++)
+			if (Step::use(k))
+				load<float>(s[k], a.state[k], i, i + 4, true, 0);
+	} else {
+		load<float>(p, a.p, i, i + n, false, 0);
+		load<float>(g, a.g, i, i + n, false, 0);
+#pragma unroll
+		for (int k = 0; k < 3; k++)
+			if (Step::use(k))
+				load<float>(s[k], a.state[k], i, i + n, false, 0);
+	}
+#pragma unroll
+	for (int j = 0; j < 4; j++) {
+		float own[3] = {s[0][j], s[1][j], s[2][j]};
+		p[j] = Step::f(h, p[j], g[j], own, first, a.attr.nesterov);
+		s[0][j] = own[0], s[1][j] = own[1], s[2][j] = own[2];
+	}
+	if (vector) {
+		store<float>(a.p, p, i, i + 4, true);
+#pragma unroll
+		for (int k = 0; k < 3; k++)
+			if (Step::use(k))
+				store<float>(a.state[k], s[k], i, i + 4, true);
+		if (a.work)
+			*(uint2 *)(a.work + i) = make_uint2(bf16_pair(p[0], p[1]), bf16_pair(p[2], p[3]));
+		return;
+	}
+	store<float>(a.p, p, i, i + n, false);
+#pragma unroll
+	for (int k = 0; k < 3; k++)
+		if (Step::use(k))
+			store<float>(a.state[k], s[k], i, i + n, false);
+#pragma unroll
+	for (int j = 0; j < 4; j++)
+		if (a.work && j < n)
+			a.work[i + j] = from_float<bf16>(p[j]).bits;
+}
+
+template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
+{
+	__shared__ gt_opt_f32 shared_opt;
+	const gt_cu_chunk c = a.chunk[blockIdx.x];
+	const struct gt_dyn dyn = dyn_of(a.dyn);
+	if (threadIdx.x == 0)
+		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &a.seg[c.seg], &dyn, a.sumsq ? *a.sumsq : 0);
+	__syncthreads();
+	const gt_opt_f32 h = shared_opt;
+	bool first = dyn.step == 1, vector = aligned && c.begin % 4 == 0;
+	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4)
+		update_quad<step<CODE, A, B>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
+}
+
+/* A warp a chunk of 4096 elements. Lane j adds the squares of elements j, j + 32, … in order; then the lanes, upper half to lower. */
+__global__ void __launch_bounds__(BLOCK) sumsq_chunks(const float *x, int64_t n, double *part)
+{
+	int64_t chunk = (int64_t)blockIdx.x * SUM_WARPS + threadIdx.x / 32, begin = chunk * GT_CU_CHUNK;
+	int lane = (int)threadIdx.x % 32;
+	if (begin >= n)
+		return;
+	int64_t end = begin + GT_CU_CHUNK < n ? begin + GT_CU_CHUNK : n;
+	double sum = 0;
+#pragma unroll 8
+	for (int64_t i = begin + lane; i < end; i += 32)
+		sum += (double)x[i] * (double)x[i];
+#pragma unroll
+	for (int w = 16; w > 0; w /= 2)
+		sum += __shfl_down_sync(0xffffffffu, sum, w);
+	if (lane == 0)
+		part[chunk] = sum;
+}
+
+/* One block: part[i] += part[i + w] for w = 1, 2, 4 … */
+__global__ void __launch_bounds__(1024) sumsq_total(double *part, int64_t chunks, double *out)
+{
+	for (int64_t w = 1; w < chunks; w *= 2) {
+		for (int64_t i = (int64_t)threadIdx.x * 2 * w; i + w < chunks; i += (int64_t)blockDim.x * 2 * w)
+			part[i] += part[i + w];
+		__syncthreads();
+	}
+	if (threadIdx.x == 0)
+		*out = chunks ? part[0] : 0;
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void update_fn(const gt_cu_update, bool);
+
+static update_fn *find(int code, const struct gt_cu_update *a)
+{
+	bool momentum = code == GT_OP_SGD ? a->state[0] != NULL : a->state[1] != NULL, centered = a->state[2] != NULL;
+	switch (code) {
+	case GT_OP_SGD: return momentum ? update<GT_OP_SGD, true, false> : update<GT_OP_SGD, false, false>;
+	case GT_OP_ADAM: return update<GT_OP_ADAM, false, false>;
+	case GT_OP_RMSPROP:
+		if (momentum)
+			return centered ? update<GT_OP_RMSPROP, true, true> : update<GT_OP_RMSPROP, true, false>;
+		return centered ? update<GT_OP_RMSPROP, false, true> : update<GT_OP_RMSPROP, false, false>;
+	}
+	return NULL;
+}
+
+cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s)
+{
+	update_fn *fn = find(code, a);
+	uintptr_t at = (uintptr_t)a->p | (uintptr_t)a->g | (uintptr_t)a->work;
+	for (int i = 0; i < 3; i++)
+		at |= (uintptr_t)a->state[i];
+	if (!fn)
+		return cudaErrorInvalidValue;
+	return a->nchunks ? launch(fn, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, at % 16 == 0) : cudaSuccess;
+}
+
+cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, cudaStream_t s)
+{
+	int64_t chunks = ceil_div(n, GT_CU_CHUNK), blocks = ceil_div(chunks, SUM_WARPS);
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	if (blocks) {
+		cudaError_t e = launch(sumsq_chunks, dim3((unsigned)blocks), dim3(BLOCK), s, x, n, part);
+		if (e != cudaSuccess)
+			return e;
+	}
+	return launch(sumsq_total, dim3(1), dim3(1024), s, part, chunks, out);
+}

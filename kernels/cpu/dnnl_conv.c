@@ -21,6 +21,46 @@ struct job {
 	dnnl_memory_desc_t mx, my, mb;
 };
 
+/* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512, NHWC, the older are up to
+ * twice as fast for few input channels, for images of a few pixels (brgconv walks all weights once an image), for strided 1x1, and
+ * by 3-10 % for most bf16; brgconv wins by as much for the rest. tests/bench/bench_cpu.c has the shapes. */
+static bool prefers_jit(const struct job *j)
+{
+	const struct gt_attr_conv2d *c = j->conv;
+	int64_t pixels = j->y->dim[2] * j->y->dim[3], in = j->x->dim[1];
+	bool strided = c->stride[0] > 1 || c->stride[1] > 1, one = c->kernel[0] == 1 && c->kernel[1] == 1;
+	if (j->groups > 1)
+		return false;
+	if (in < 16 || pixels <= 16 || (strided && one))
+		return true;
+	return j->x->dtype == GT_BF16 && !strided && !(pixels <= 64 && in >= 256);
+}
+
+/* The first implementation, or the first jit one of the same instruction set if there is one and it is wanted. */
+static dnnl_status_t create_pd(const struct job *j, const void *desc, dnnl_primitive_attr_t attr, dnnl_primitive_desc_t hint, bool jit,
+                               dnnl_primitive_desc_t *pd)
+{
+	dnnl_primitive_desc_iterator_t it;
+	dnnl_status_t st = dnnl_primitive_desc_create(pd, desc, attr, gt_dnnl_engine(j->dev), hint);
+	const char *first, *isa;
+	if (st != dnnl_success || !jit || strncmp(first = gt_dnnl_impl(*pd), "brgconv", 7) || !(isa = strchr(first, ':')))
+		return st;
+	if (dnnl_primitive_desc_iterator_create(&it, desc, attr, gt_dnnl_engine(j->dev), hint) != dnnl_success)
+		return st;
+	do {
+		dnnl_primitive_desc_t next = dnnl_primitive_desc_iterator_fetch(it);
+		const char *name = gt_dnnl_impl(next), *colon = strchr(name, ':');
+		if (!strncmp(name, "jit", 3) && colon && !strcmp(colon, isa)) {
+			dnnl_primitive_desc_destroy(*pd);
+			*pd = next;
+			break;
+		}
+		dnnl_primitive_desc_destroy(next);
+	} while (dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+	dnnl_primitive_desc_iterator_destroy(it);
+	return st;
+}
+
 /* The primitive of a pass with weights as mw says. GT_OK with *pd = NULL where oneDNN has none. */
 static enum gt_code make_pd(const struct job *j, enum pass pass, const dnnl_memory_desc_t *mw, dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *pd, struct gt_err *err)
@@ -41,7 +81,7 @@ static enum gt_code make_pd(const struct job *j, enum pass pass, const dnnl_memo
 			st = dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &j->mx, mw, mb, &j->my, s, d, p, p);
 		GT_TRY(gt_dnnl_check(st, j->call, "convolution", err));
 		GT_TRY(gt_dnnl_attr(&attr, pass == FWD ? j->act : GT_ACT_NONE, err));
-		st = dnnl_primitive_desc_create(pd, &desc, attr, gt_dnnl_engine(j->dev), hint);
+		st = create_pd(j, &desc, attr, hint, pass == FWD && prefers_jit(j), pd);
 	} else {
 		dnnl_inner_product_desc_t desc;
 		if (pass == FWD)

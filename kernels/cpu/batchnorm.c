@@ -3,18 +3,22 @@
  * Statistics: rows are cut into pieces that fit the cache; a piece is walked twice (mean, then squared distances from it), and the
  * pieces are put together in double (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
  * variances", 1979). So the tensor is read from memory once, the accuracy is that of two passes, and nothing depends on the number
- * of threads. PyTorch's formulas: y = x * (gamma * rstd) + (beta - mean * gamma * rstd). */
+ * of threads. Few channels would make short loops: then `fold` rows are looked at as one row of fold * c channels, which are put
+ * together at the end. PyTorch's formulas: y = x * (gamma * rstd) + (beta - mean * gamma * rstd). */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PIECE 16384 /* elements */
 
 struct bn {
 	struct gt_kernel head;
 	struct gt_attr_norm attr;
-	int64_t rows, c, piece, npieces;
+	int64_t count;          /* values a channel */
+	int64_t fold, rows, c;  /* rows of c channels, as the loops see them: c is fold times the tensor's */
+	int64_t piece, npieces; /* rows a piece */
 	int mask;         /* of dy in the gradient: 0 none, 1 where bn(x) > 0, 2 where y > 0 */
 	bool relu, res, keep;
 	bool bf16, batch; /* batch: statistics of the batch, not the running ones */
@@ -44,7 +48,7 @@ struct bn {
 #undef ST
 #undef N
 
-/* The scratch buffer: two sums a channel, five numbers a channel, two sums a piece and channel. */
+/* The scratch buffer: two sums a channel, six numbers a channel, two sums a piece and channel. */
 struct parts {
 	const struct bn *k;
 	const void *x, *dy, *res; /* res: the second summand, or the relu's output */
@@ -52,6 +56,7 @@ struct parts {
 	float *s0, *s1;      /* [npieces][c] */
 	const float *mean;   /* [c]; what the loops subtract */
 	float *a, *b, *d; /* [c] */
+	float *mu;        /* [c]; the mean */
 	float *m, *shift; /* [c]; bn(x) = x * m + shift, as the forward pass has it */
 	int mask;
 	double *sum0, *sum1; /* [c] */
@@ -67,7 +72,8 @@ static struct parts parts_of(const struct bn *k, void *scratch)
 	p.d = p.b + k->c;
 	p.m = p.d + k->c;
 	p.shift = p.m + k->c;
-	p.s0 = p.shift + k->c;
+	p.mu = p.shift + k->c;
+	p.s0 = p.mu + k->c;
 	p.s1 = p.s0 + k->npieces * k->c;
 	return p;
 }
@@ -136,7 +142,7 @@ static void apply_dx(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Mean into sum0 and biased variance into sum1, from the pieces, for channels [begin, end). */
+/* Mean into sum0 and sum of squared distances from it into sum1, from the pieces, for channels [begin, end). */
 GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
@@ -161,8 +167,43 @@ GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 			var[i] += m2[i] + n * d * d;
 		}
 	}
-	for (int64_t i = begin; i < end; i++)
-		var[i] *= inv;
+}
+
+/* The folded channels into the first ones: sum1 becomes the biased variance. */
+static void unfold_stats(const struct parts *p)
+{
+	const struct bn *k = p->k;
+	int64_t c = k->c / k->fold;
+	for (int64_t i = 0; i < c; i++) {
+		double mean = 0, m2 = 0;
+		for (int64_t j = i; j < k->c; j += c)
+			mean += p->sum0[j];
+		mean /= (double)k->fold;
+		for (int64_t j = i; j < k->c; j += c) {
+			double d = p->sum0[j] - mean;
+			m2 += p->sum1[j] + (double)k->rows * d * d;
+		}
+		p->sum0[i] = mean;
+		p->sum1[i] = m2 / (double)k->count;
+	}
+}
+
+static void unfold_sums(const struct parts *p)
+{
+	const struct bn *k = p->k;
+	int64_t c = k->c / k->fold;
+	for (int64_t j = c; j < k->c; j++) {
+		p->sum0[j % c] += p->sum0[j];
+		p->sum1[j % c] += p->sum1[j];
+	}
+}
+
+/* The first c / fold entries, again and again. */
+static void repeat(const struct bn *k, float *a)
+{
+	int64_t c = k->c / k->fold;
+	for (int64_t j = c; j < k->c; j++)
+		a[j] = a[j - c];
 }
 
 GT_CLONES static void merge_sums(const void *ctx, int64_t begin, int64_t end)
@@ -194,10 +235,11 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	if (k->batch) {
 		gt_cpu_for(dev, k->npieces, 2, 1, stats, &p);
 		gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_stats, &p);
+		unfold_stats(&p);
 	}
 	bool update = k->attr.train && k->attr.track && rmean;
-	double m = k->attr.momentum, unbias = (double)k->rows / (double)(k->rows - 1);
-	for (int64_t i = 0; i < k->c; i++) {
+	double m = k->attr.momentum, unbias = (double)k->count / (double)(k->count - 1);
+	for (int64_t i = 0; i < k->c / k->fold; i++) {
 		double mu = k->batch ? p.sum0[i] : rmean[i], var = k->batch ? p.sum1[i] : rvar[i], rs = 1 / sqrt(var + k->attr.eps);
 		float scale = (float)rs * (gamma ? gamma[i] : 1);
 		p.a[i] = scale;
@@ -213,6 +255,8 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	}
 	if (update && a->in[5])
 		++*(int64_t *)a->in[5];
+	repeat(k, p.a);
+	repeat(k, p.d);
 	gt_cpu_for(dev, k->npieces, 2, 1, apply, &p);
 	return GT_OK;
 }
@@ -224,22 +268,29 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	struct parts p = parts_of(k, a->scratch);
 	const float *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4], *beta = k->mask ? a->in[5] : NULL;
 	float *dgamma = a->out[1], *dbeta = a->out[2];
-	double inv = 1.0 / (double)k->rows;
+	double inv = 1.0 / (double)k->count;
 	(void)err;
 	p.dy = a->in[0];
 	p.x = a->in[1];
 	p.y = a->out[0];
-	p.mean = mean;
+	memcpy(p.mu, mean, sizeof *p.mu * (size_t)(k->c / k->fold));
+	repeat(k, p.mu);
+	p.mean = p.mu;
 	p.mask = k->mask;
 	p.res = k->mask == 2 ? a->in[6] : NULL;
 	p.g = k->keep ? a->out[3] : NULL;
-	for (int64_t i = 0; k->mask == 1 && i < k->c; i++) {
+	for (int64_t i = 0; k->mask == 1 && i < k->c / k->fold; i++) {
 		p.m[i] = rstd[i] * (gamma ? gamma[i] : 1);
 		p.shift[i] = (beta ? beta[i] : 0) - mean[i] * p.m[i];
 	}
+	if (k->mask == 1) {
+		repeat(k, p.m);
+		repeat(k, p.shift);
+	}
 	gt_cpu_for(dev, k->npieces, 2, 1, sums, &p);
 	gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_sums, &p);
-	for (int64_t i = 0; i < k->c; i++) {
+	unfold_sums(&p);
+	for (int64_t i = 0; i < k->c / k->fold; i++) {
 		double sum = p.sum0[i], dot = p.sum1[i], rs = rstd[i];
 		p.a[i] = (float)(rs * (gamma ? gamma[i] : 1));
 		p.b[i] = k->batch ? (float)(rs * rs * dot * inv) : 0;
@@ -249,6 +300,9 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 		if (dbeta)
 			dbeta[i] = (float)sum + (k->accumulate & 4 ? dbeta[i] : 0);
 	}
+	repeat(k, p.a);
+	repeat(k, p.b);
+	repeat(k, p.d);
 	if (p.g) { /* dy masked is there now */
 		p.dy = p.g;
 		p.mask = 0;
@@ -256,6 +310,15 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	if (p.y)
 		gt_cpu_for(dev, k->npieces, 2, 1, apply_dx, &p);
 	return GT_OK;
+}
+
+/* The largest divisor of the number of rows that keeps a folded row under 512 channels. */
+static int64_t fold_of(int64_t c, int64_t rows)
+{
+	for (int64_t f = c < 64 ? 512 / c : 1; f > 1; f--)
+		if (rows % f == 0)
+			return f;
+	return 1;
 }
 
 enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -268,8 +331,10 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
 	GT_KERNEL_NEW(k, forward ? bn_forward : bn_backward, forward ? "loops:batchnorm" : "loops:batchnorm.dx", err);
 	k->attr = *(const struct gt_attr_norm *)call->attr;
-	k->c = x->dim[1];
-	k->rows = gt_tdesc_count(x) / k->c;
+	k->count = gt_tdesc_count(x) / x->dim[1];
+	k->fold = fold_of(x->dim[1], k->count);
+	k->c = x->dim[1] * k->fold;
+	k->rows = k->count / k->fold;
 	k->piece = PIECE / k->c < 16 ? 16 : PIECE / k->c;
 	k->npieces = (k->rows + k->piece - 1) / k->piece;
 	k->bf16 = x->dtype == GT_BF16;
@@ -280,8 +345,8 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	if (!forward && call->nin > 5)
 		k->mask = call->nin > 6 && call->in[6] ? 2 : 1;
 	k->keep = k->mask && call->nout > 3 && call->out[3];
-	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 5 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
-	if (k->attr.train && k->rows == 1) {
+	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
+	if (k->attr.train && k->count == 1) {
 		free(k);
 		return gt_cpu_refuse(call, err, "batch statistics need more than one value a channel");
 	}

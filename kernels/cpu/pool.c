@@ -29,6 +29,16 @@ struct job {
 	float *scratch;
 };
 
+#define MANY 32 /* channels */
+
+/* One row of the output. */
+struct row {
+	int64_t c, ow, w;
+	struct range h;
+	const struct range *cols;
+	int64_t limit; /* elements from the image's first one that may be touched */
+};
+
 #define S float
 #define LD(x) (x)
 #define ST(x) (x)
@@ -59,25 +69,20 @@ static void forward(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
 	const struct pool *k = j->k;
-	int64_t es = k->bf16 ? 2 : 4, c = k->c;
-	int w = (int)k->w;
+	int64_t es = k->bf16 ? 2 : 4, c = k->c, image = k->h * k->w * c;
 	for (int64_t r = begin; r < end; r++) {
-		const void *x = (const char *)j->x + r / k->oh * k->h * k->w * c * es;
-		struct range v = k->rows[r % k->oh];
-		for (int64_t o = 0; o < k->ow; o++) {
-			struct range u = k->cols[o];
-			int64_t at = (r * k->ow + o) * c;
-			void *y = (char *)j->y + at * es;
-			float div = (float)v.size * (float)u.size;
-			if (k->max && k->bf16)
-				max_taps_bf16(x, c, y, j->idx + at, v.begin, v.end, u.begin, u.end, w);
-			else if (k->max)
-				max_taps_f32(x, c, y, j->idx + at, v.begin, v.end, u.begin, u.end, w);
-			else if (k->bf16)
-				avg_taps_bf16(x, c, y, v.begin, v.end, u.begin, u.end, w, div);
-			else
-				avg_taps_f32(x, c, y, v.begin, v.end, u.begin, u.end, w, div);
-		}
+		int64_t n = r / k->oh, at = r * k->ow * c;
+		const void *x = (const char *)j->x + n * image * es;
+		void *y = (char *)j->y + at * es;
+		struct row row = {.c = c, .ow = k->ow, .w = k->w, .h = k->rows[r % k->oh], .cols = k->cols, .limit = (k->n - n) * image};
+		if (k->max && k->bf16)
+			max_row_bf16(&row, x, y, j->idx + at);
+		else if (k->max)
+			max_row_f32(&row, x, y, j->idx + at);
+		else if (k->bf16)
+			avg_row_bf16(&row, x, y);
+		else
+			avg_row_f32(&row, x, y);
 	}
 }
 
@@ -87,7 +92,6 @@ static void backward(const void *ctx, int64_t begin, int64_t end)
 	const struct job *j = ctx;
 	const struct pool *k = j->k;
 	int64_t es = k->bf16 ? 2 : 4, c = k->c, size = k->h * k->w * c, pixels = k->oh * k->ow;
-	int w = (int)k->w;
 	for (int64_t n = begin; n < end; n++) {
 		const void *dy = (const char *)j->x + n * pixels * c * es;
 		void *out = (char *)j->y + n * size * es;
@@ -97,13 +101,12 @@ static void backward(const void *ctx, int64_t begin, int64_t end)
 			max_spread_bf16(dy, j->idx + n * pixels * c, c, dx, pixels);
 		else if (k->max)
 			max_spread_f32(dy, j->idx + n * pixels * c, c, dx, pixels);
-		for (int64_t p = 0; !k->max && p < pixels; p++) {
-			struct range v = k->rows[p / k->ow], u = k->cols[p % k->ow];
-			float div = (float)v.size * (float)u.size;
+		for (int64_t o = 0; !k->max && o < k->oh; o++) {
+			struct row row = {.c = c, .ow = k->ow, .w = k->w, .h = k->rows[o], .cols = k->cols, .limit = size};
 			if (k->bf16)
-				avg_spread_bf16((const uint16_t *)dy + p * c, c, dx, v.begin, v.end, u.begin, u.end, w, div);
+				avg_spread_bf16(&row, (const uint16_t *)dy + o * k->ow * c, dx);
 			else
-				avg_spread_f32((const float *)dy + p * c, c, dx, v.begin, v.end, u.begin, u.end, w, div);
+				avg_spread_f32(&row, (const float *)dy + o * k->ow * c, dx);
 		}
 		if (k->bf16)
 			narrow_bf16(dx, out, size);

@@ -11,7 +11,8 @@
  * exp, tanh and erf for f32 are polynomials: a library call would keep a loop from vectorising. Coefficients: minimax fits
  * by Lawson's iteration in 40-digit arithmetic, each coefficient rounded to f32 before the next ones are fitted. Ranges, the
  * splitting of ln 2 and the handling of subnormals: Muller, "Elementary Functions", 3rd ed., chapters 3 and 11. At most 2 ulp
- * (tests/ops/test_ew.c has the measured errors); NaN, infinities and subnormal results are exact. f64 uses the C library: it is the oracle. */
+ * (tests/ops/test_ew.c has the measured errors), NaN, infinities and subnormal results included. f64 uses the C library: it is the
+ * oracle. */
 #ifndef GT_KERNELS_EW_H
 #define GT_KERNELS_EW_H
 

@@ -26,7 +26,8 @@ static struct gt_dev *device(int threads)
 	return dev[threads];
 }
 
-enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn, struct gt_err *err)
+enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn,
+                     struct gt_err *err)
 {
 	const struct gt_backend *b = backend();
 	struct gt_dev *dev = device(threads);
@@ -68,22 +69,36 @@ void *raw_alloc(enum gt_dtype t, int64_t n)
 double raw_get(enum gt_dtype t, const void *p, int64_t i)
 {
 	switch (t) {
-	case GT_F32: return ((const float *)p)[i];
-	case GT_F64: return ((const double *)p)[i];
-	case GT_BF16: return gt_bf16_to_f32(((const uint16_t *)p)[i]);
-	case GT_I32: return ((const int32_t *)p)[i];
-	default: abort();
+	case GT_F32:
+		return ((const float *)p)[i];
+	case GT_F64:
+		return ((const double *)p)[i];
+	case GT_BF16:
+		return gt_bf16_to_f32(((const uint16_t *)p)[i]);
+	case GT_I32:
+		return ((const int32_t *)p)[i];
+	default:
+		abort();
 	}
 }
 
 void raw_set(enum gt_dtype t, void *p, int64_t i, double v)
 {
 	switch (t) {
-	case GT_F32: ((float *)p)[i] = (float)v; break;
-	case GT_F64: ((double *)p)[i] = v; break;
-	case GT_BF16: ((uint16_t *)p)[i] = gt_bf16_from_f32((float)v); break;
-	case GT_I32: ((int32_t *)p)[i] = (int32_t)v; break;
-	default: abort();
+	case GT_F32:
+		((float *)p)[i] = (float)v;
+		break;
+	case GT_F64:
+		((double *)p)[i] = v;
+		break;
+	case GT_BF16:
+		((uint16_t *)p)[i] = gt_bf16_from_f32((float)v);
+		break;
+	case GT_I32:
+		((int32_t *)p)[i] = (int32_t)v;
+		break;
+	default:
+		abort();
 	}
 }
 
@@ -98,14 +113,17 @@ void raw_random(enum gt_dtype t, void *p, int64_t n, uint32_t seed, double lo, d
 		raw_set(t, p, i, lo + (hi - lo) * raw_uniform(seed, (uint32_t)i));
 }
 
-void raw_check(const char *file, int line, const char *what, enum gt_dtype t, const void *got, const double *want, const double *tol, int64_t n)
+void raw_check(const char *file, int line, const char *what, enum gt_dtype t, const void *got, const double *want, const double *tol,
+               int64_t n)
 {
 	double half = t == GT_BF16 ? 0x1p-8 : t == GT_F32 ? 0x1p-24 : 0x1p-53, over = 0;
 	int64_t worst = -1;
 	for (int64_t i = 0; i < n; i++) {
 		double g = raw_get(t, got, i), w = want[i];
 		/* 1e-37: below it f32 and bf16 have fewer digits */
-		double d = isnan(w) ? (isnan(g) ? 0 : HUGE_VAL) : g == w ? 0 : fabs(g - w) / (tol[i] + half * fabs(w) + (t == GT_F64 ? 1e-300 : 1e-37));
+		double d = isnan(w) ? (isnan(g) ? 0 : HUGE_VAL)
+		           : g == w ? 0
+		                    : fabs(g - w) / (tol[i] + half * fabs(w) + (t == GT_F64 ? 1e-300 : 1e-37));
 		if (!(d <= over)) {
 			over = isnan(d) ? HUGE_VAL : d;
 			worst = i;

@@ -6,7 +6,8 @@
 #include "test.h"
 
 /* prepare, launch with exactly the scratch that was asked for (filled with NaN, a canary behind it), release. */
-enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn, struct gt_err *err);
+enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn,
+                     struct gt_err *err);
 /* The same; a failure is the test's. */
 bool raw_run(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn);
 
@@ -17,7 +18,8 @@ void raw_random(enum gt_dtype t, void *p, int64_t n, uint32_t seed, double lo, d
 double raw_uniform(uint32_t seed, uint32_t i); /* [0, 1) */
 
 /* |got[i] - want[i]| <= tol[i] + half a unit in the last place of the dtype; reports the worst. Equal NaN and infinity pass. */
-void raw_check(const char *file, int line, const char *what, enum gt_dtype t, const void *got, const double *want, const double *tol, int64_t n);
+void raw_check(const char *file, int line, const char *what, enum gt_dtype t, const void *got, const double *want, const double *tol,
+               int64_t n);
 #define RAW_CHECK(...) raw_check(__FILE__, __LINE__, __VA_ARGS__)
 
 static const enum gt_dtype raw_types[] = {GT_F32, GT_BF16, GT_F64};

@@ -41,15 +41,15 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 		return GT_OK;
 	}
 	struct args c = {
-		.x = a->in[0],
-		.y = a->out[0],
-		.n = k->n,
-		.key = gt_dropout_key(dyn->seed, k->layer),
-		.epoch = dyn->epoch,
-		.sample0 = dyn->sample0,
-		.stride = dyn->stride,
-		.threshold = k->threshold,
-		.scale = k->scale,
+	    .x = a->in[0],
+	    .y = a->out[0],
+	    .n = k->n,
+	    .key = gt_dropout_key(dyn->seed, k->layer),
+	    .epoch = dyn->epoch,
+	    .sample0 = dyn->sample0,
+	    .stride = dyn->stride,
+	    .threshold = k->threshold,
+	    .scale = k->scale,
 	};
 	gt_cpu_for(dev, k->samples, 4096 / k->n + 1, 1, table[k->type], &c);
 	return GT_OK;

@@ -18,16 +18,16 @@ struct args {
 #include "cpu/typed.inc"
 
 /* ---- cast -------------------------------------------------------------------------------------------------------------------- */
-#define GT_CAST(from, to, S, D, expr)                                                           \
-	GT_CLONES static void cast_##from##_##to(const void *ctx, int64_t begin, int64_t end)       \
-	{                                                                                           \
-		const struct args *c = ctx;                                                             \
-		const S *in = c->in[0];                                                                 \
-		D *restrict out = c->out;                                                               \
-		for (int64_t i = begin; i < end; i++) {                                                 \
-			S x = in[i];                                                                        \
-			out[i] = expr;                                                                      \
-		}                                                                                       \
+#define GT_CAST(from, to, S, D, expr)                                                                                                      \
+	GT_CLONES static void cast_##from##_##to(const void *ctx, int64_t begin, int64_t end)                                                  \
+	{                                                                                                                                      \
+		const struct args *c = ctx;                                                                                                        \
+		const S *in = c->in[0];                                                                                                            \
+		D *restrict out = c->out;                                                                                                          \
+		for (int64_t i = begin; i < end; i++) {                                                                                            \
+			S x = in[i];                                                                                                                   \
+			out[i] = expr;                                                                                                                 \
+		}                                                                                                                                  \
 	}
 GT_CAST(f32, bf16, float, uint16_t, gt_bf16_from_f32(x))
 GT_CAST(bf16, f32, uint16_t, float, gt_bf16_to_f32(x))
@@ -36,33 +36,36 @@ GT_CAST(f64, f32, double, float, (float)x)
 GT_CAST(bf16, f64, uint16_t, double, gt_bf16_to_f32(x))
 
 static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
-	[GT_T_F32] = {[GT_T_BF16] = cast_f32_bf16, [GT_T_F64] = cast_f32_f64},
-	[GT_T_BF16] = {[GT_T_F32] = cast_bf16_f32, [GT_T_F64] = cast_bf16_f64},
-	[GT_T_F64] = {[GT_T_F32] = cast_f64_f32},
+    [GT_T_F32] = {[GT_T_BF16] = cast_f32_bf16, [GT_T_F64] = cast_f32_f64},
+    [GT_T_BF16] = {[GT_T_F32] = cast_bf16_f32, [GT_T_F64] = cast_bf16_f64},
+    [GT_T_F64] = {[GT_T_F32] = cast_f64_f32},
 };
 
 /* ---- table ------------------------------------------------------------------------------------------------------------------- */
-#define ROW(op) {loop_##op##_f32, loop_##op##_bf16, loop_##op##_f64}
+#define ROW(op)                                                                                                                            \
+	{                                                                                                                                      \
+		loop_##op##_f32, loop_##op##_bf16, loop_##op##_f64                                                                                 \
+	}
 /* grain: elements that take about 8 µs on one core, below which a second one is not worth the fork. */
 static const struct row {
 	gt_range_fn *fn[GT_T_COUNT];
 	int nin;
 	int64_t grain;
 } rows[GT_OP_COUNT] = {
-	[GT_OP_RELU] = {ROW(relu), 1, 65536},
-	[GT_OP_RELU_DX] = {ROW(relu_dx), 2, 65536},
-	[GT_OP_LEAKY_RELU] = {ROW(leaky_relu), 1, 65536},
-	[GT_OP_LEAKY_RELU_DX] = {ROW(leaky_relu_dx), 2, 65536},
-	[GT_OP_SIGMOID] = {ROW(sigmoid), 1, 16384},
-	[GT_OP_SIGMOID_DX] = {ROW(sigmoid_dx), 2, 65536},
-	[GT_OP_TANH] = {ROW(tanh), 1, 12288},
-	[GT_OP_TANH_DX] = {ROW(tanh_dx), 2, 65536},
-	[GT_OP_GELU] = {ROW(gelu), 1, 8192},
-	[GT_OP_GELU_DX] = {ROW(gelu_dx), 2, 8192},
-	[GT_OP_SILU] = {ROW(silu), 1, 16384},
-	[GT_OP_SILU_DX] = {ROW(silu_dx), 2, 16384},
-	[GT_OP_MUL] = {ROW(mul), 2, 65536},
-	[GT_OP_ADD] = {ROW(add2), 2, 65536},
+    [GT_OP_RELU] = {ROW(relu), 1, 65536},
+    [GT_OP_RELU_DX] = {ROW(relu_dx), 2, 65536},
+    [GT_OP_LEAKY_RELU] = {ROW(leaky_relu), 1, 65536},
+    [GT_OP_LEAKY_RELU_DX] = {ROW(leaky_relu_dx), 2, 65536},
+    [GT_OP_SIGMOID] = {ROW(sigmoid), 1, 16384},
+    [GT_OP_SIGMOID_DX] = {ROW(sigmoid_dx), 2, 65536},
+    [GT_OP_TANH] = {ROW(tanh), 1, 12288},
+    [GT_OP_TANH_DX] = {ROW(tanh_dx), 2, 65536},
+    [GT_OP_GELU] = {ROW(gelu), 1, 8192},
+    [GT_OP_GELU_DX] = {ROW(gelu_dx), 2, 8192},
+    [GT_OP_SILU] = {ROW(silu), 1, 16384},
+    [GT_OP_SILU_DX] = {ROW(silu_dx), 2, 16384},
+    [GT_OP_MUL] = {ROW(mul), 2, 65536},
+    [GT_OP_ADD] = {ROW(add2), 2, 65536},
 };
 static const struct row row_addn = {ROW(addn), 0, 32768};
 static const struct row row_gelu_tanh = {ROW(gelu_tanh), 1, 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 2, 8192};

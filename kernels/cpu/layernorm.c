@@ -29,7 +29,10 @@ GT_LANE int64_t param_index(const struct args *c, int64_t j)
 #define GT_TYPED "cpu/layernorm.inc"
 #include "cpu/typed.inc"
 
-#define ROW(op) {op##_f32, op##_bf16, op##_f64}
+#define ROW(op)                                                                                                                            \
+	{                                                                                                                                      \
+		op##_f32, op##_bf16, op##_f64                                                                                                      \
+	}
 static gt_range_fn *const run_forward[] = ROW(forward), *const run_dx[] = ROW(backward_x), *const run_params[] = ROW(backward_params);
 static void (*const run_reorder[])(const struct args *, const void *, void *) = ROW(reorder);
 
@@ -117,7 +120,8 @@ enum gt_code gt_cpu_layernorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	const struct gt_attr_norm *attr = call->attr;
 	const struct gt_tdesc *x = call->in[back], want = gt_tdesc_make(x->dtype, x->rank, x->dim, true);
 	struct gt_tdesc *y = call->out[0], *gamma = call->in[back ? 2 : 1];
-	struct gt_tdesc *params[2] = {back ? (call->nout > 1 ? call->out[1] : NULL) : call->in[2], back && call->nout > 2 ? call->out[2] : NULL};
+	struct gt_tdesc *params[2] = {back ? (call->nout > 1 ? call->out[1] : NULL) : call->in[2],
+	                              back && call->nout > 2 ? call->out[2] : NULL};
 	int type = gt_cpu_type(x->dtype), order = 1;
 	struct layernorm *k;
 	(void)dev;

@@ -28,12 +28,12 @@ static inline int gt_cpu_type(enum gt_dtype t)
 }
 
 /* calloc of a kernel that starts with struct gt_kernel. */
-#define GT_KERNEL_NEW(k, fn, text, err)                             \
-	do {                                                            \
-		if (!((k) = calloc(1, sizeof *(k))))                        \
-			return gt_fail(err, GT_EFAIL, "out of memory");         \
-		(k)->head.launch = (fn);                                    \
-		(k)->head.describe = (text);                                \
+#define GT_KERNEL_NEW(k, fn, text, err)                                                                                                    \
+	do {                                                                                                                                   \
+		if (!((k) = calloc(1, sizeof *(k))))                                                                                               \
+			return gt_fail(err, GT_EFAIL, "out of memory");                                                                                \
+		(k)->head.launch = (fn);                                                                                                           \
+		(k)->head.describe = (text);                                                                                                       \
 	} while (0)
 
 #endif

@@ -16,7 +16,10 @@ struct args {
 #define GT_TYPED "cpu/loss.inc"
 #include "cpu/typed.inc"
 
-#define ROW(op) {op##_f32, op##_bf16, op##_f64}
+#define ROW(op)                                                                                                                            \
+	{                                                                                                                                      \
+		op##_f32, op##_bf16, op##_f64                                                                                                      \
+	}
 static gt_range_fn *const table[][GT_T_COUNT] = {ROW(cross_entropy), ROW(nll), ROW(mse)};
 
 struct loss {
@@ -34,15 +37,15 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	struct gt_metrics *m = a->out[0];
 	const int32_t *target = a->in[1];
 	struct args c = {
-		.x = a->in[0],
-		.target = target,
-		.dx = k->gradient ? a->out[1] : NULL,
-		.cols = k->cols,
-		.ignore = k->ignore,
-		.smoothing = k->smoothing,
-		.inv_weight = a->dyn->inv_weight,
-		.loss = a->scratch,
-		.rank = (int32_t *)((double *)a->scratch + k->rows),
+	    .x = a->in[0],
+	    .target = target,
+	    .dx = k->gradient ? a->out[1] : NULL,
+	    .cols = k->cols,
+	    .ignore = k->ignore,
+	    .smoothing = k->smoothing,
+	    .inv_weight = a->dyn->inv_weight,
+	    .loss = a->scratch,
+	    .rank = (int32_t *)((double *)a->scratch + k->rows),
 	};
 	/* Data sets are checked when they are opened, but not against the width of this model's output. */
 	for (int64_t r = 0; r < k->rows; r++)

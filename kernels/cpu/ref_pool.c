@@ -120,7 +120,8 @@ enum gt_code gt_ref_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	k->head.launch = launch;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
-	k->adaptive = call->code == GT_OP_ADAPTIVE_AVGPOOL2D || call->code == GT_OP_ADAPTIVE_AVGPOOL2D_DX || call->code == GT_OP_ADAPTIVE_MAXPOOL2D;
+	k->adaptive =
+	    call->code == GT_OP_ADAPTIVE_AVGPOOL2D || call->code == GT_OP_ADAPTIVE_AVGPOOL2D_DX || call->code == GT_OP_ADAPTIVE_MAXPOOL2D;
 	/* maxpool2d.dx needs the indices only, and may come with adaptive_maxpool2d's attributes */
 	if (!k->adaptive && call->code != GT_OP_MAXPOOL2D_DX)
 		k->attr = *(const struct gt_attr_pool2d *)call->attr;

@@ -6,8 +6,8 @@
 struct shape {
 	struct gt_kernel head;
 	gt_range_fn *fn;
-	int64_t n, grain;            /* units of work: samples, or rows of a concatenation */
-	int64_t rows, cols;          /* of the transposition of one sample: rows x cols becomes cols x rows */
+	int64_t n, grain;   /* units of work: samples, or rows of a concatenation */
+	int64_t rows, cols; /* of the transposition of one sample: rows x cols becomes cols x rows */
 	int nparts;
 	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a part's row, of a whole row */
 };
@@ -18,24 +18,24 @@ struct args {
 };
 
 /* Tiles of 16 x 16 keep both the strided and the contiguous side in L1. */
-#define GT_TRANSPOSE(name, type)                                                                          \
-	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                               \
-	{                                                                                                     \
-		const struct args *c = ctx;                                                                       \
-		int64_t rows = c->k->rows, cols = c->k->cols;                                                     \
-		for (int64_t s = begin; s < end; s++) {                                                           \
-			const type *restrict in = (const type *)c->in[0] + s * rows * cols;                           \
-			type *restrict out = (type *)c->out[0] + s * rows * cols;                                     \
-			for (int64_t i0 = 0; i0 < rows; i0 += 16) {                                                   \
-				int64_t i1 = i0 + 16 < rows ? i0 + 16 : rows;                                             \
-				for (int64_t j0 = 0; j0 < cols; j0 += 16) {                                               \
-					int64_t j1 = j0 + 16 < cols ? j0 + 16 : cols;                                         \
-					for (int64_t j = j0; j < j1; j++)                                                     \
-						for (int64_t i = i0; i < i1; i++)                                                 \
-							out[j * rows + i] = in[i * cols + j];                                         \
-				}                                                                                         \
-			}                                                                                             \
-		}                                                                                                 \
+#define GT_TRANSPOSE(name, type)                                                                                                           \
+	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
+	{                                                                                                                                      \
+		const struct args *c = ctx;                                                                                                        \
+		int64_t rows = c->k->rows, cols = c->k->cols;                                                                                      \
+		for (int64_t s = begin; s < end; s++) {                                                                                            \
+			const type *restrict in = (const type *)c->in[0] + s * rows * cols;                                                            \
+			type *restrict out = (type *)c->out[0] + s * rows * cols;                                                                      \
+			for (int64_t i0 = 0; i0 < rows; i0 += 16) {                                                                                    \
+				int64_t i1 = i0 + 16 < rows ? i0 + 16 : rows;                                                                              \
+				for (int64_t j0 = 0; j0 < cols; j0 += 16) {                                                                                \
+					int64_t j1 = j0 + 16 < cols ? j0 + 16 : cols;                                                                          \
+					for (int64_t j = j0; j < j1; j++)                                                                                      \
+						for (int64_t i = i0; i < i1; i++)                                                                                  \
+							out[j * rows + i] = in[i * cols + j];                                                                          \
+				}                                                                                                                          \
+			}                                                                                                                              \
+		}                                                                                                                                  \
 	}
 GT_TRANSPOSE(transpose_2, uint16_t)
 GT_TRANSPOSE(transpose_4, uint32_t)

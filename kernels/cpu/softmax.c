@@ -12,7 +12,10 @@ struct args {
 #define GT_TYPED "cpu/softmax.inc"
 #include "cpu/typed.inc"
 
-#define ROW(op) {op##_f32, op##_bf16, op##_f64}
+#define ROW(op)                                                                                                                            \
+	{                                                                                                                                      \
+		op##_f32, op##_bf16, op##_f64                                                                                                      \
+	}
 static gt_range_fn *const table[][GT_T_COUNT] = {ROW(softmax), ROW(softmax_dx), ROW(log_softmax), ROW(log_softmax_dx)};
 
 struct softmax {

@@ -69,12 +69,12 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	struct update *k = (struct update *)kernel;
 	double sumsq = k->sumsq >= 0 ? *(const double *)a->in[k->sumsq] : 0;
 	struct args c = {
-		.k = k,
-		.p = a->in[0],
-		.g = a->in[1],
-		.work = k->work >= 0 ? a->in[k->work] : NULL,
-		.first = a->dyn->step == 1,
-		.nesterov = k->attr.nesterov,
+	    .k = k,
+	    .p = a->in[0],
+	    .g = a->in[1],
+	    .work = k->work >= 0 ? a->in[k->work] : NULL,
+	    .first = a->dyn->step == 1,
+	    .nesterov = k->attr.nesterov,
 	};
 	(void)err;
 	for (int i = 0; i < k->nstate; i++)
@@ -104,9 +104,9 @@ static const struct {
 	int nstate; /* state inputs, which stand after p and g; the first `must` of them are always there */
 	int must;
 } rows[] = {
-	{run_sgd_f32, run_sgd_f64, "sgd", 1, 0},
-	{run_adam_f32, run_adam_f64, "adam", 2, 2},
-	{run_rmsprop_f32, run_rmsprop_f64, "rmsprop", 3, 1},
+    {run_sgd_f32, run_sgd_f64, "sgd", 1, 0},
+    {run_adam_f32, run_adam_f64, "adam", 2, 2},
+    {run_rmsprop_f32, run_rmsprop_f64, "rmsprop", 3, 1},
 };
 
 static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
@@ -184,9 +184,11 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	return GT_OK;
 }
 
-struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn, float *p, void *const *state)
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn, float *p,
+                                      void *const *state)
 {
-	struct gt_cpu_apply a = {.code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, 0), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
+	struct gt_cpu_apply a = {
+	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, 0), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
 	bool has[3] = {code != GT_OP_SGD || attr->momentum != 0, code == GT_OP_ADAM || (code == GT_OP_RMSPROP && attr->momentum > 0),
 	               code == GT_OP_RMSPROP && attr->centered};
 	for (int i = 0; i < 3; i++)

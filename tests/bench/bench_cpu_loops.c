@@ -83,7 +83,8 @@ int main(int argc, char **argv)
 		for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
 			int64_t m = rows[r][0], c = rows[r][1];
 			struct gt_attr_loss loss = {.ignore_index = -100};
-			struct gt_tdesc l = gt_tdesc_make(type, 2, rows[r], true), dl = l, ti = gt_tdesc_make(GT_I32, 1, &m, false), me = gt_tdesc_make(GT_U8, 1, (int64_t[]){40}, false);
+			struct gt_tdesc l = gt_tdesc_make(type, 2, rows[r], true), dl = l, ti = gt_tdesc_make(GT_I32, 1, &m, false),
+			                me = gt_tdesc_make(GT_U8, 1, (int64_t[]){40}, false);
 			struct gt_metrics metrics = {0};
 			void *lx = raw_alloc(type, m * c), *ldx = raw_alloc(type, m * c);
 			int32_t *target = calloc((size_t)m, 4);
@@ -104,10 +105,12 @@ int main(int argc, char **argv)
 		struct gt_opcall nc = {.code = GT_OP_LAYERNORM, .attr = &norm, .nin = 3, .nout = 3, .in = {&d[0], &p, &q}, .out = {&d[1], &s, &s2}};
 		snprintf(what, sizeof what, "layernorm %s 32x512", tn);
 		bench(what, &nc, (void *[]){x, gamma, beta}, (void *[]){y, mean, rstd}, n);
-		struct gt_opcall nd = {.code = GT_OP_LAYERNORM_DX, .attr = &norm, .nin = 5, .nout = 3, .in = {&d[0], &d[2], &p, &s, &s2}, .out = {&d[1], &u, &v}};
+		struct gt_opcall nd = {
+		    .code = GT_OP_LAYERNORM_DX, .attr = &norm, .nin = 5, .nout = 3, .in = {&d[0], &d[2], &p, &s, &s2}, .out = {&d[1], &u, &v}};
 		snprintf(what, sizeof what, "layernorm.dx %s 32x512", tn);
 		bench(what, &nd, (void *[]){g, x, gamma, mean, rstd}, (void *[]){y, beta, gamma}, n);
-		struct gt_tdesc im = gt_tdesc_make(type, 4, (int64_t[]){32, 64, 8, 8}, true), fl = gt_tdesc_make(type, 2, (int64_t[]){32, 4096}, true);
+		struct gt_tdesc im = gt_tdesc_make(type, 4, (int64_t[]){32, 64, 8, 8}, true),
+		                fl = gt_tdesc_make(type, 2, (int64_t[]){32, 4096}, true);
 		void *big = raw_alloc(type, 32 * 4096), *big2 = raw_alloc(type, 32 * 4096);
 		struct gt_opcall fc = {.code = GT_OP_FLATTEN, .nin = 1, .nout = 1, .in = {&im}, .out = {&fl}};
 		snprintf(what, sizeof what, "flatten %s 32x64x8x8", tn);

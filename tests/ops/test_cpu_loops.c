@@ -1,6 +1,5 @@
-/* The CPU backend's element-wise operations, shapes, softmax, layernorm and dropout against formulas in double, in f32, bf16 and f64,
+/* The CPU backend's element-wise operations, shapes, softmax against formulas in double, in f32, bf16 and f64,
  * on one thread and three: same bits. */
-#include "base/philox.h"
 #include "cpu_raw.h"
 #include <math.h>
 #include <stdlib.h>
@@ -13,29 +12,101 @@ static const int64_t sizes[] = {1, 2, 7, 15, 16, 17, 63, 64, 65, 1000, 4099, 300
  * a, b: inputs; *tol: what the formula may be off by in units of eps of the arithmetic, given in absolute terms. */
 typedef double formula(double a, double b, double *mag);
 #define FORMULA(name) static double name(double a, double b, double *mag)
-static double sig(double x) { return 1 / (1 + exp(-x)); }
-static double cdf(double x) { return 0.5 * (1 + erf(x * M_SQRT1_2)); }
-FORMULA(f_relu) { (void)b; *mag = 0; return a > 0 || isnan(a) ? a : 0; }
-FORMULA(f_relu_dx) { *mag = 0; return b > 0 ? a : 0; }
-FORMULA(f_leaky) { (void)b; *mag = fabs(a); return a > 0 ? a : 0.1 * a; }
-FORMULA(f_leaky_dx) { *mag = fabs(a); return b > 0 ? a : 0.1 * a; }
-FORMULA(f_sigmoid) { (void)b; return *mag = sig(a); }
-FORMULA(f_sigmoid_dx) { *mag = fabs(a * b) * (1 + fabs(b)); return a * (1 - b) * b; }
-FORMULA(f_tanh) { (void)b; *mag = fabs(tanh(a)); return tanh(a); }
-FORMULA(f_tanh_dx) { *mag = fabs(a) * (1 + b * b); return a * (1 - b * b); }
-FORMULA(f_gelu) { (void)b; *mag = fabs(a); return a * cdf(a); } /* 1 + erf(x) cancels for negative x, as in PyTorch: absolute error */
-FORMULA(f_gelu_dx) { *mag = fabs(a) * (1 + fabs(b)); return a * (cdf(b) + b * exp(-b * b / 2) / sqrt(2 * M_PI)); }
-FORMULA(f_gelu_tanh) { (void)b; *mag = fabs(a) * (1 + fabs(a)); return 0.5 * a * (1 + tanh(sqrt(2 / M_PI) * (a + 0.044715 * a * a * a))); }
+static double sig(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+static double cdf(double x)
+{
+	return 0.5 * (1 + erf(x * M_SQRT1_2));
+}
+FORMULA(f_relu)
+{
+	(void)b;
+	*mag = 0;
+	return a > 0 || isnan(a) ? a : 0;
+}
+FORMULA(f_relu_dx)
+{
+	*mag = 0;
+	return b > 0 ? a : 0;
+}
+FORMULA(f_leaky)
+{
+	(void)b;
+	*mag = fabs(a);
+	return a > 0 ? a : 0.1 * a;
+}
+FORMULA(f_leaky_dx)
+{
+	*mag = fabs(a);
+	return b > 0 ? a : 0.1 * a;
+}
+FORMULA(f_sigmoid)
+{
+	(void)b;
+	return *mag = sig(a);
+}
+FORMULA(f_sigmoid_dx)
+{
+	*mag = fabs(a * b) * (1 + fabs(b));
+	return a * (1 - b) * b;
+}
+FORMULA(f_tanh)
+{
+	(void)b;
+	*mag = fabs(tanh(a));
+	return tanh(a);
+}
+FORMULA(f_tanh_dx)
+{
+	*mag = fabs(a) * (1 + b * b);
+	return a * (1 - b * b);
+}
+FORMULA(f_gelu)
+{
+	(void)b;
+	*mag = fabs(a);
+	return a * cdf(a);
+} /* 1 + erf(x) cancels for negative x, as in PyTorch: absolute error */
+FORMULA(f_gelu_dx)
+{
+	*mag = fabs(a) * (1 + fabs(b));
+	return a * (cdf(b) + b * exp(-b * b / 2) / sqrt(2 * M_PI));
+}
+FORMULA(f_gelu_tanh)
+{
+	(void)b;
+	*mag = fabs(a) * (1 + fabs(a));
+	return 0.5 * a * (1 + tanh(sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+}
 FORMULA(f_gelu_tanh_dx)
 {
 	double t = tanh(sqrt(2 / M_PI) * (b + 0.044715 * b * b * b)), d = sqrt(2 / M_PI) * (1 + 3 * 0.044715 * b * b);
 	*mag = fabs(a) * (1 + fabs(b) * d * (1 + fabs(b)));
 	return a * (0.5 * (1 + t) + 0.5 * b * (1 - t * t) * d);
 }
-FORMULA(f_silu) { (void)b; *mag = fabs(a * sig(a)); return a * sig(a); }
-FORMULA(f_silu_dx) { *mag = fabs(a) * (1 + fabs(b)); return a * sig(b) * (1 + b * (1 - sig(b))); }
-FORMULA(f_mul) { *mag = 0; return a * b; }
-FORMULA(f_add) { *mag = 0; return a + b; }
+FORMULA(f_silu)
+{
+	(void)b;
+	*mag = fabs(a * sig(a));
+	return a * sig(a);
+}
+FORMULA(f_silu_dx)
+{
+	*mag = fabs(a) * (1 + fabs(b));
+	return a * sig(b) * (1 + b * (1 - sig(b)));
+}
+FORMULA(f_mul)
+{
+	*mag = 0;
+	return a * b;
+}
+FORMULA(f_add)
+{
+	*mag = 0;
+	return a + b;
+}
 
 static const struct gt_attr_leaky leaky = {0.1};
 static const struct gt_attr_gelu gelu_erf = {0}, gelu_tanh = {1};
@@ -47,28 +118,29 @@ static const struct {
 	double ulps;
 	const void *attr;
 } acts[] = {
-	{GT_OP_RELU, f_relu, 1, 0, NULL},
-	{GT_OP_RELU_DX, f_relu_dx, 2, 0, NULL},
-	{GT_OP_LEAKY_RELU, f_leaky, 1, 2, &leaky},
-	{GT_OP_LEAKY_RELU_DX, f_leaky_dx, 2, 2, &leaky},
-	{GT_OP_SIGMOID, f_sigmoid, 1, 6, NULL},
-	{GT_OP_SIGMOID_DX, f_sigmoid_dx, 2, 3, NULL},
-	{GT_OP_TANH, f_tanh, 1, 4, NULL},
-	{GT_OP_TANH_DX, f_tanh_dx, 2, 3, NULL},
-	{GT_OP_GELU, f_gelu, 1, 6, &gelu_erf},
-	{GT_OP_GELU_DX, f_gelu_dx, 2, 12, &gelu_erf},
-	{GT_OP_GELU, f_gelu_tanh, 1, 10, &gelu_tanh},
-	{GT_OP_GELU_DX, f_gelu_tanh_dx, 2, 16, &gelu_tanh},
-	{GT_OP_SILU, f_silu, 1, 7, NULL},
-	{GT_OP_SILU_DX, f_silu_dx, 2, 12, NULL},
-	{GT_OP_MUL, f_mul, 2, 0, NULL},
-	{GT_OP_ADD, f_add, 2, 0, NULL},
+    {GT_OP_RELU, f_relu, 1, 0, NULL},
+    {GT_OP_RELU_DX, f_relu_dx, 2, 0, NULL},
+    {GT_OP_LEAKY_RELU, f_leaky, 1, 2, &leaky},
+    {GT_OP_LEAKY_RELU_DX, f_leaky_dx, 2, 2, &leaky},
+    {GT_OP_SIGMOID, f_sigmoid, 1, 6, NULL},
+    {GT_OP_SIGMOID_DX, f_sigmoid_dx, 2, 3, NULL},
+    {GT_OP_TANH, f_tanh, 1, 4, NULL},
+    {GT_OP_TANH_DX, f_tanh_dx, 2, 3, NULL},
+    {GT_OP_GELU, f_gelu, 1, 6, &gelu_erf},
+    {GT_OP_GELU_DX, f_gelu_dx, 2, 12, &gelu_erf},
+    {GT_OP_GELU, f_gelu_tanh, 1, 10, &gelu_tanh},
+    {GT_OP_GELU_DX, f_gelu_tanh_dx, 2, 16, &gelu_tanh},
+    {GT_OP_SILU, f_silu, 1, 7, NULL},
+    {GT_OP_SILU_DX, f_silu_dx, 2, 12, NULL},
+    {GT_OP_MUL, f_mul, 2, 0, NULL},
+    {GT_OP_ADD, f_add, 2, 0, NULL},
 };
 
 static void act_case(size_t which, enum gt_dtype t, int64_t n)
 {
 	struct gt_tdesc d = gt_tdesc_make(t, 2, (int64_t[]){1, n}, true), d0 = d, d1 = d, dy = d;
-	struct gt_opcall call = {.code = acts[which].code, .attr = acts[which].attr, .nin = acts[which].nin, .nout = 1, .in = {&d0, &d1}, .out = {&dy}};
+	struct gt_opcall call = {
+	    .code = acts[which].code, .attr = acts[which].attr, .nin = acts[which].nin, .nout = 1, .in = {&d0, &d1}, .out = {&dy}};
 	size_t bytes = (size_t)n * gt_dtype_size(t);
 	void *a = NEW(t, n), *b = NEW(t, n), *y = NEW(t, n), *z = NEW(t, n);
 	double *want = malloc((size_t)n * sizeof *want), *tol = malloc((size_t)n * sizeof *tol);
@@ -106,7 +178,8 @@ TEST(activations_have_the_same_bits_everywhere)
 		for (size_t t = 0; t < 2; t++) {
 			enum gt_dtype type = raw_types[t];
 			struct gt_tdesc d0 = gt_tdesc_make(type, 1, &n, false), d1 = d0, dy = d0;
-			struct gt_opcall call = {.code = acts[w].code, .attr = acts[w].attr, .nin = acts[w].nin, .nout = 1, .in = {&d0, &d1}, .out = {&dy}};
+			struct gt_opcall call = {
+			    .code = acts[w].code, .attr = acts[w].attr, .nin = acts[w].nin, .nout = 1, .in = {&d0, &d1}, .out = {&dy}};
 			void *a = NEW(type, n), *b = NEW(type, n), *y = NEW(type, n);
 			raw_random(type, a, n, 31, -20, 20);
 			raw_random(type, b, n, 32, -8, 8);
@@ -125,10 +198,10 @@ TEST(activations_show_nan_and_saturate)
 		enum gt_opcode code;
 		double want[7];
 	} rows[] = {
-		{GT_OP_RELU, {NAN, INFINITY, 0, 0, 0, 100, 0}},
-		{GT_OP_SIGMOID, {NAN, 1, 0, 0.5, 0.5, 1, 3.720075976020836e-44}},
-		{GT_OP_TANH, {NAN, 1, -1, 0, 0, 1, -1}},
-		{GT_OP_SILU, {NAN, INFINITY, NAN, 0, 0, 100, -3.720075976020836e-42}}, /* -inf: -inf / inf, as in PyTorch */
+	    {GT_OP_RELU, {NAN, INFINITY, 0, 0, 0, 100, 0}},
+	    {GT_OP_SIGMOID, {NAN, 1, 0, 0.5, 0.5, 1, 3.720075976020836e-44}},
+	    {GT_OP_TANH, {NAN, 1, -1, 0, 0, 1, -1}},
+	    {GT_OP_SILU, {NAN, INFINITY, NAN, 0, 0, 100, -3.720075976020836e-42}}, /* -inf: -inf / inf, as in PyTorch */
 	};
 	for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
 		for (size_t t = 0; t < 3; t++) {
@@ -184,7 +257,8 @@ TEST(add_of_many_rounds_once)
 
 TEST(cast_rounds_to_nearest)
 {
-	static const enum gt_dtype pairs[][2] = {{GT_F32, GT_BF16}, {GT_BF16, GT_F32}, {GT_F32, GT_F64}, {GT_F64, GT_F32}, {GT_BF16, GT_F64}, {GT_F32, GT_F32}};
+	static const enum gt_dtype pairs[][2] = {{GT_F32, GT_BF16}, {GT_BF16, GT_F32}, {GT_F32, GT_F64},
+	                                         {GT_F64, GT_F32},  {GT_BF16, GT_F64}, {GT_F32, GT_F32}};
 	for (size_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {
 		enum gt_dtype from = pairs[p][0], to = pairs[p][1];
 		const int64_t n = 4099;
@@ -210,7 +284,8 @@ TEST(cast_rounds_to_nearest)
 /* ---- shapes ------------------------------------------------------------------------------------------------------------------- */
 TEST(flatten_gives_torchs_order)
 {
-	static const int64_t shapes[][4] = {{1, 1, 1, 1}, {3, 1, 4, 5}, {2, 7, 1, 1}, {2, 3, 5, 7}, {5, 16, 16, 16}, {3, 65, 9, 11}, {130, 64, 7, 7}};
+	static const int64_t shapes[][4] = {{1, 1, 1, 1},    {3, 1, 4, 5},   {2, 7, 1, 1},   {2, 3, 5, 7},
+	                                    {5, 16, 16, 16}, {3, 65, 9, 11}, {130, 64, 7, 7}};
 	for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
 		for (size_t t = 0; t < 3; t++) {
 			enum gt_dtype type = raw_types[t];
@@ -343,104 +418,5 @@ TEST(softmax_and_log_softmax)
 		}
 		softmax_case(raw_types[t], 2, 4000, 10, 1, 1, 8);
 	}
-}
-/* ---- dropout ------------------------------------------------------------------------------------------------------------------ */
-static void dropout_run(int threads, enum gt_dtype t, const struct gt_attr_dropout *attr, struct gt_dyn dyn, int64_t n, int64_t per, const void *x, void *y)
-{
-	struct gt_tdesc dx = gt_tdesc_make(t, 2, (int64_t[]){n, per}, true), dy = dx;
-	struct gt_opcall call = {.code = GT_OP_DROPOUT, .attr = attr, .nin = 1, .nout = 1, .in = {&dx}, .out = {&dy}};
-	raw_run(threads, &call, (void *[]){(void *)x}, (void *[]){y}, &dyn);
-}
-
-TEST(dropout_keeps_the_right_share)
-{
-	static const double ps[] = {0, 0.1, 0.5, 0.9, 1};
-	const int64_t n = 128, per = 2047, count = n * per;
-	for (size_t t = 0; t < 3; t++)
-		for (size_t k = 0; k < 5; k++) {
-			enum gt_dtype type = raw_types[t];
-			struct gt_attr_dropout attr = {.p = ps[k], .layer = 3, .train = true};
-			void *x = NEW(type, count), *y = NEW(type, count);
-			for (int64_t i = 0; i < count; i++)
-				raw_set(type, x, i, 1 + (double)(i % 3));
-			dropout_run(3, type, &attr, (struct gt_dyn){.seed = 1, .stride = 1}, n, per, x, y);
-			int64_t zeros = 0, pairs = 0, wrong = 0;
-			for (int64_t i = 0; i < count; i++) {
-				double v = raw_get(type, y, i);
-				zeros += v == 0;
-				pairs += i && v == 0 && raw_get(type, y, i - 1) == 0;
-				double want = raw_get(type, x, i) / (1 - ps[k]), half = type == GT_BF16 ? 0x1p-8 : 0x1p-23;
-				wrong += v != 0 && !(fabs(v - want) <= half * want); /* the scale is rounded, then the product */
-			}
-			/* Five standard deviations of a binomial; neighbours are independent. The draws are fixed: this cannot flicker. */
-			double p = ps[k], sd = sqrt(count * p * (1 - p)), sd2 = sqrt(count * p * p * (1 - p * p) * 3);
-			CHECK_MSG(fabs((double)zeros - p * count) <= 5 * sd, "p %g: %lld of %lld dropped", p, (long long)zeros, (long long)count);
-			CHECK_MSG(fabs((double)pairs - p * p * (count - 1)) <= 5 * sd2, "p %g: %lld neighbours dropped", p, (long long)pairs);
-			CHECK(wrong == 0);
-			free(x), free(y);
-		}
-}
-
-/* The mask is the sample's, whatever batch it stands in; other seeds, layers, epochs and samples draw others. */
-TEST(dropout_mask_does_not_depend_on_the_split)
-{
-	enum { N = 24, PER = 77 };
-	struct gt_attr_dropout attr = {.p = 0.4, .layer = 2, .train = true}, other = {.p = 0.4, .layer = 5, .train = true};
-	struct gt_dyn dyn = {.seed = 7, .epoch = 3, .sample0 = 1000, .stride = 1};
-	float x[N * PER], whole[N * PER], parts[N * PER], ranks[N * PER];
-	for (int i = 0; i < N * PER; i++)
-		x[i] = 1;
-	dropout_run(1, GT_F32, &attr, dyn, N, PER, x, whole);
-	for (int at = 0, w = 1; at < N; at += w, w++) {
-		int n = at + w < N ? w : N - at;
-		struct gt_dyn d = dyn;
-		d.sample0 += (uint64_t)at;
-		dropout_run(3, GT_F32, &attr, d, n, PER, x, parts + at * PER);
-	}
-	CHECK(!memcmp(whole, parts, sizeof whole));
-	/* Two ranks that take every other sample. */
-	for (int r = 0; r < 2; r++) {
-		struct gt_dyn d = dyn;
-		d.sample0 += (uint64_t)r;
-		d.stride = 2;
-		dropout_run(2, GT_F32, &attr, d, N / 2, PER, x, ranks);
-		for (int i = 0; i < N / 2; i++)
-			CHECK(!memcmp(ranks + i * PER, whole + (2 * i + r) * PER, PER * sizeof(float)));
-	}
-	/* In place is the same; the gradient draws the mask again. */
-	memcpy(parts, x, sizeof x);
-	dropout_run(1, GT_F32, &attr, dyn, N, PER, parts, parts);
-	CHECK(!memcmp(whole, parts, sizeof whole));
-	struct gt_dyn variants[4] = {dyn, dyn, dyn, dyn};
-	variants[0].seed++;
-	variants[1].epoch++;
-	variants[2].sample0 += N;
-	variants[3].sample0 += 1ull << 32;
-	for (int v = 0; v < 5; v++) {
-		int same = 0;
-		dropout_run(1, GT_F32, v < 4 ? &attr : &other, v < 4 ? variants[v] : dyn, N, PER, x, parts);
-		for (int i = 0; i < N * PER; i++)
-			same += (parts[i] == 0) == (whole[i] == 0);
-		/* Independent masks agree with probability p^2 + (1-p)^2 = 0.52; five standard deviations. */
-		CHECK_MSG(fabs(same - 0.52 * N * PER) < 5 * sqrt(0.52 * 0.48 * N * PER), "variant %d: %d of %d agree", v, same, N * PER);
-	}
-	attr.train = false;
-	dropout_run(1, GT_F32, &attr, dyn, N, PER, x, parts);
-	CHECK(!memcmp(x, parts, sizeof x));
-}
-/* The words stand where ew.h says: what CUDA's kernel must draw too. */
-TEST(dropout_uses_the_documented_counters)
-{
-	struct gt_attr_dropout attr = {.p = 0.5, .layer = 9, .train = true};
-	struct gt_dyn dyn = {.seed = 0x123456789abcdef0, .epoch = 4, .sample0 = (5ull << 32) + 6, .stride = 3};
-	float x[2 * 11], y[2 * 11];
-	for (int i = 0; i < 22; i++)
-		x[i] = 1;
-	dropout_run(1, GT_F32, &attr, dyn, 2, 11, x, y);
-	for (uint32_t s = 0; s < 2; s++)
-		for (uint32_t i = 0; i < 11; i++) {
-			struct gt_philox r = gt_rng_draw(gt_rng_key(dyn.seed, GT_RNG_DROPOUT, 9), 4, 6 + 3 * s, 5, i / 4);
-			CHECK(y[s * 11 + i] == (gt_rng_uniform(r.v[i % 4]) >= 0.5f ? 2.0f : 0.0f));
-		}
 }
 RUN_TESTS()

@@ -87,18 +87,23 @@ TEST(f64_linear)
 				check_accumulate(c, 1, b0);
 				tens_free(w0), tens_free(b0);
 			}
-			tens_free(x), tens_free(w), tens_free(b), tens_free(y), tens_free(want), tens_free(dy), tens_free(dx), tens_free(dw), tens_free(db);
+			tens_free(x), tens_free(w), tens_free(b), tens_free(y), tens_free(want), tens_free(dy), tens_free(dx), tens_free(dw),
+			    tens_free(db);
 		}
 }
 
 /* ---- convolution ---------------------------------------------------------------------------------------------------------------- */
 static void conv_case(int64_t n, int64_t ic, int64_t ih, int64_t iw, struct gt_attr_conv2d attr)
 {
-	const int64_t *k = attr.kernel, *st = attr.stride, *pad = attr.padding, *dil = attr.dilation, oc = attr.out, g = attr.groups, ig = ic / g;
+	const int64_t *k = attr.kernel, *st = attr.stride, *pad = attr.padding, *dil = attr.dilation, oc = attr.out, g = attr.groups,
+	              ig = ic / g;
 	int64_t oh = (ih + 2 * pad[0] - dil[0] * (k[0] - 1) - 1) / st[0] + 1, ow = (iw + 2 * pad[1] - dil[1] * (k[1] - 1) - 1) / st[1] + 1;
-	struct tens *x = tens_new(GT_F64, DIMS(n, ic, ih, iw)), *w = tens_weights(GT_F64, DIMS(oc, ig, k[0], k[1])), *b = tens_new(GT_F64, DIMS(oc));
-	struct tens *y = tens_new(GT_F64, DIMS(n, oc, oh, ow)), *want = tens_new(GT_F64, DIMS(n, oc, oh, ow)), *dy = tens_new(GT_F64, DIMS(n, oc, oh, ow));
-	struct tens *dx = tens_new(GT_F64, DIMS(n, ic, ih, iw)), *dw = tens_weights(GT_F64, DIMS(oc, ig, k[0], k[1])), *db = tens_new(GT_F64, DIMS(oc));
+	struct tens *x = tens_new(GT_F64, DIMS(n, ic, ih, iw)), *w = tens_weights(GT_F64, DIMS(oc, ig, k[0], k[1])),
+	            *b = tens_new(GT_F64, DIMS(oc));
+	struct tens *y = tens_new(GT_F64, DIMS(n, oc, oh, ow)), *want = tens_new(GT_F64, DIMS(n, oc, oh, ow)),
+	            *dy = tens_new(GT_F64, DIMS(n, oc, oh, ow));
+	struct tens *dx = tens_new(GT_F64, DIMS(n, ic, ih, iw)), *dw = tens_weights(GT_F64, DIMS(oc, ig, k[0], k[1])),
+	            *db = tens_new(GT_F64, DIMS(oc));
 	tens_random(x, 1, -1, 1), tens_random(w, 2, -1, 1), tens_random(b, 3, -1, 1), tens_random(dy, 4, -1, 1);
 	dw->d = gt_tdesc_make(GT_F64, 4, dw->d.dim, false);
 	want->mag = calloc((size_t)gt_tdesc_count(&want->d), 8);
@@ -142,11 +147,16 @@ static void conv_case(int64_t n, int64_t ic, int64_t ih, int64_t iw, struct gt_a
 
 TEST(f64_conv2d)
 {
-	conv_case(2, 3, 8, 9, (struct gt_attr_conv2d){.out = 4, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1});
-	conv_case(1, 1, 7, 7, (struct gt_attr_conv2d){.out = 1, .kernel = {7, 7}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1, .act = GT_ACT_RELU});
-	conv_case(3, 4, 9, 6, (struct gt_attr_conv2d){.out = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = {0, 1}, .dilation = {2, 1}, .groups = 2});
-	conv_case(2, 5, 6, 6, (struct gt_attr_conv2d){.out = 5, .kernel = {3, 3}, .stride = {2, 2}, .padding = {2, 2}, .dilation = {1, 2}, .groups = 5});
-	conv_case(2, 6, 5, 5, (struct gt_attr_conv2d){.out = 12, .kernel = {1, 1}, .stride = {2, 2}, .dilation = {1, 1}, .groups = 3, .act = GT_ACT_RELU});
+	conv_case(2, 3, 8, 9,
+	          (struct gt_attr_conv2d){.out = 4, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1});
+	conv_case(1, 1, 7, 7,
+	          (struct gt_attr_conv2d){.out = 1, .kernel = {7, 7}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1, .act = GT_ACT_RELU});
+	conv_case(3, 4, 9, 6,
+	          (struct gt_attr_conv2d){.out = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = {0, 1}, .dilation = {2, 1}, .groups = 2});
+	conv_case(2, 5, 6, 6,
+	          (struct gt_attr_conv2d){.out = 5, .kernel = {3, 3}, .stride = {2, 2}, .padding = {2, 2}, .dilation = {1, 2}, .groups = 5});
+	conv_case(2, 6, 5, 5,
+	          (struct gt_attr_conv2d){.out = 12, .kernel = {1, 1}, .stride = {2, 2}, .dilation = {1, 1}, .groups = 3, .act = GT_ACT_RELU});
 }
 
 /* ---- pooling -------------------------------------------------------------------------------------------------------------------- */
@@ -154,11 +164,14 @@ TEST(f64_conv2d)
 static void pool_case(enum gt_opcode code, int64_t h, int64_t w, int64_t oh, int64_t ow, struct gt_attr_pool2d p)
 {
 	const int64_t n = 2, ch = 3;
-	bool max = code == GT_OP_MAXPOOL2D || code == GT_OP_ADAPTIVE_MAXPOOL2D, adaptive = code == GT_OP_ADAPTIVE_AVGPOOL2D || code == GT_OP_ADAPTIVE_MAXPOOL2D;
+	bool max = code == GT_OP_MAXPOOL2D || code == GT_OP_ADAPTIVE_MAXPOOL2D,
+	     adaptive = code == GT_OP_ADAPTIVE_AVGPOOL2D || code == GT_OP_ADAPTIVE_MAXPOOL2D;
 	struct gt_attr_adaptive a = {{oh, ow}};
 	const void *attr = adaptive ? (const void *)&a : &p;
-	struct tens *x = tens_new(GT_F64, DIMS(n, ch, h, w)), *y = tens_new(GT_F64, DIMS(n, ch, oh, ow)), *idx = tens_new(GT_I32, DIMS(n, ch, oh, ow));
-	struct tens *want = tens_new(GT_F64, DIMS(n, ch, oh, ow)), *dy = tens_new(GT_F64, DIMS(n, ch, oh, ow)), *dx = tens_new(GT_F64, DIMS(n, ch, h, w));
+	struct tens *x = tens_new(GT_F64, DIMS(n, ch, h, w)), *y = tens_new(GT_F64, DIMS(n, ch, oh, ow)),
+	            *idx = tens_new(GT_I32, DIMS(n, ch, oh, ow));
+	struct tens *want = tens_new(GT_F64, DIMS(n, ch, oh, ow)), *dy = tens_new(GT_F64, DIMS(n, ch, oh, ow)),
+	            *dx = tens_new(GT_F64, DIMS(n, ch, h, w));
 	tens_random(x, 1, -2, -1), tens_random(dy, 2, -1, 1); /* negative: a maximum must not come from the padding */
 	for (int64_t i = 0; i < gt_tdesc_count(&want->d); i++) {
 		int64_t ox = i % ow, oy = i / ow % oh, plane = i / ow / oh, cells = 0, padded = 0;
@@ -188,8 +201,14 @@ static void pool_case(enum gt_opcode code, int64_t h, int64_t w, int64_t oh, int
 	TENS_CHECK(y, want, TOL);
 	for (int64_t i = 0; max && i < gt_tdesc_count(&idx->d); i++)
 		CHECK(x->v[i / ow / oh * h * w + (int64_t)idx->v[i]] == y->v[i]);
-	c = (struct op_case){.code = max ? GT_OP_MAXPOOL2D_DX : adaptive ? GT_OP_ADAPTIVE_AVGPOOL2D_DX : GT_OP_AVGPOOL2D_DX, .attr = attr,
-		.in = {dy, max ? idx : NULL}, .nin = max ? 2 : 1, .out = {dx}, .nout = 1};
+	c = (struct op_case){.code = max        ? GT_OP_MAXPOOL2D_DX
+	                             : adaptive ? GT_OP_ADAPTIVE_AVGPOOL2D_DX
+	                                        : GT_OP_AVGPOOL2D_DX,
+	                     .attr = attr,
+	                     .in = {dy, max ? idx : NULL},
+	                     .nin = max ? 2 : 1,
+	                     .out = {dx},
+	                     .nout = 1};
 	if (op_run(&c))
 		check_adjoint("pooling", y, dy, x, dx);
 	tens_free(x), tens_free(y), tens_free(idx), tens_free(want), tens_free(dy), tens_free(dx);
@@ -221,17 +240,29 @@ struct bn {
 
 static bool bn_forward(struct bn *b)
 {
-	struct op_case c = {.code = GT_OP_BATCHNORM, .attr = &b->attr, .in = {b->x, b->gamma, b->beta, b->rmean, b->rvar, b->nbt}, .nin = 6,
-		.out = {b->y, b->mean, b->rstd}, .nout = 3, .keep_out = true}; /* keep_out: launched once */
+	struct op_case c = {.code = GT_OP_BATCHNORM,
+	                    .attr = &b->attr,
+	                    .in = {b->x, b->gamma, b->beta, b->rmean, b->rvar, b->nbt},
+	                    .nin = 6,
+	                    .out = {b->y, b->mean, b->rstd},
+	                    .nout = 3,
+	                    .keep_out = true}; /* keep_out: launched once */
 	return op_run(&c);
 }
 
 static void bn_case(int rank, const int64_t *dim, bool train, bool affine)
 {
 	int64_t ch = dim[1], pixels = rank == 4 ? dim[2] * dim[3] : 1, m = dim[0] * pixels;
-	struct bn b = {{.eps = 1e-3, .momentum = 0.3, .affine = affine, .track = true, .train = train}, tens_new(GT_F64, rank, dim),
-		affine ? tens_new(GT_F64, DIMS(ch)) : NULL, affine ? tens_new(GT_F64, DIMS(ch)) : NULL, tens_new(GT_F64, DIMS(ch)), tens_new(GT_F64, DIMS(ch)),
-		tens_new(GT_I64, DIMS(1)), tens_new(GT_F64, rank, dim), tens_new(GT_F64, DIMS(ch)), tens_new(GT_F64, DIMS(ch))};
+	struct bn b = {{.eps = 1e-3, .momentum = 0.3, .affine = affine, .track = true, .train = train},
+	               tens_new(GT_F64, rank, dim),
+	               affine ? tens_new(GT_F64, DIMS(ch)) : NULL,
+	               affine ? tens_new(GT_F64, DIMS(ch)) : NULL,
+	               tens_new(GT_F64, DIMS(ch)),
+	               tens_new(GT_F64, DIMS(ch)),
+	               tens_new(GT_I64, DIMS(1)),
+	               tens_new(GT_F64, rank, dim),
+	               tens_new(GT_F64, DIMS(ch)),
+	               tens_new(GT_F64, DIMS(ch))};
 	struct tens *want = tens_new(GT_F64, rank, dim), *wmean = tens_new(GT_F64, DIMS(ch)), *wvar = tens_new(GT_F64, DIMS(ch));
 	tens_random(b.x, 1, 0, 4);
 	if (affine)
@@ -264,10 +295,15 @@ static void bn_case(int rank, const int64_t *dim, bool train, bool affine)
 	CHECK(b.nbt->v[0] == (train ? 42 : 41));
 
 	/* Gradients against central differences of <y, dy>: PARITY.md's eps 1e-6, atol 1e-5, rtol 1e-3. */
-	struct tens *dy = tens_new(GT_F64, rank, dim), *dx = tens_new(GT_F64, rank, dim), *dg = tens_new(GT_F64, DIMS(ch)), *db = tens_new(GT_F64, DIMS(ch));
+	struct tens *dy = tens_new(GT_F64, rank, dim), *dx = tens_new(GT_F64, rank, dim), *dg = tens_new(GT_F64, DIMS(ch)),
+	            *db = tens_new(GT_F64, DIMS(ch));
 	tens_random(dy, 6, -1, 1);
-	struct op_case c = {.code = GT_OP_BATCHNORM_DX, .attr = &b.attr, .in = {dy, b.x, b.gamma, b.mean, b.rstd}, .nin = 5,
-		.out = {dx, affine ? dg : NULL, affine ? db : NULL}, .nout = 3};
+	struct op_case c = {.code = GT_OP_BATCHNORM_DX,
+	                    .attr = &b.attr,
+	                    .in = {dy, b.x, b.gamma, b.mean, b.rstd},
+	                    .nin = 5,
+	                    .out = {dx, affine ? dg : NULL, affine ? db : NULL},
+	                    .nout = 3};
 	if (!op_run(&c))
 		return;
 	struct {
@@ -286,7 +322,8 @@ static void bn_case(int rank, const int64_t *dim, bool train, bool affine)
 			}
 			pairs[k].var->v[i] = keep;
 			double num = (side[1] - side[0]) / 2e-6, got = pairs[k].grad->v[i];
-			CHECK_MSG(fabs(num - got) <= 1e-5 + 1e-3 * fabs(num), "train %d gradient %d[%lld]: %g, differences say %g", train, k, (long long)i, got, num);
+			CHECK_MSG(fabs(num - got) <= 1e-5 + 1e-3 * fabs(num), "train %d gradient %d[%lld]: %g, differences say %g", train, k,
+			          (long long)i, got, num);
 		}
 	if (affine) {
 		struct tens *g0 = copy_of(dg), *b0 = copy_of(db);
@@ -294,8 +331,10 @@ static void bn_case(int rank, const int64_t *dim, bool train, bool affine)
 		check_accumulate(c, 2, b0);
 		tens_free(g0), tens_free(b0);
 	}
-	tens_free(b.x), tens_free(b.gamma), tens_free(b.beta), tens_free(b.rmean), tens_free(b.rvar), tens_free(b.nbt), tens_free(b.y), tens_free(b.mean);
-	tens_free(b.rstd), tens_free(want), tens_free(wmean), tens_free(wvar), tens_free(dy), tens_free(dx), tens_free(dg), tens_free(db), tens_free(rm), tens_free(rv);
+	tens_free(b.x), tens_free(b.gamma), tens_free(b.beta), tens_free(b.rmean), tens_free(b.rvar), tens_free(b.nbt), tens_free(b.y),
+	    tens_free(b.mean);
+	tens_free(b.rstd), tens_free(want), tens_free(wmean), tens_free(wvar), tens_free(dy), tens_free(dx), tens_free(dg), tens_free(db),
+	    tens_free(rm), tens_free(rv);
 }
 
 TEST(f64_batchnorm)

@@ -75,12 +75,13 @@ static void loss_check(const struct loss_case *k, enum gt_dtype t)
 	}
 	CHECK_OK(loss_run(1, t, k, x, target, dx, &m, &e), e);
 	RAW_CHECK(gt_opcode_name(k->code), t, dx, want, tol, n * c);
-	CHECK_MSG(fabs(m.loss - 100 - loss) <= eps * mag + 1e-13 * (100 + fabs(loss)), "%s %s [%lld,%lld] smoothing %g: loss %.12g, should be %.12g",
-	          gt_opcode_name(k->code), gt_dtype_name(t), (long long)n, (long long)c, k->smoothing, m.loss - 100, loss);
+	CHECK_MSG(fabs(m.loss - 100 - loss) <= eps * mag + 1e-13 * (100 + fabs(loss)),
+	          "%s %s [%lld,%lld] smoothing %g: loss %.12g, should be %.12g", gt_opcode_name(k->code), gt_dtype_name(t), (long long)n,
+	          (long long)c, k->smoothing, m.loss - 100, loss);
 	CHECK_MSG(m.weight == 7 + (double)count && m.count == 7 + count && m.correct == 1 + correct && m.top5 == 2 + top5,
-	          "%s %s [%lld,%lld]: weight %g count %lld correct %lld top5 %lld, should be %lld %lld %lld more", gt_opcode_name(k->code), gt_dtype_name(t),
-	          (long long)n, (long long)c, m.weight, (long long)m.count, (long long)m.correct, (long long)m.top5, (long long)count,
-	          (long long)correct, (long long)top5);
+	          "%s %s [%lld,%lld]: weight %g count %lld correct %lld top5 %lld, should be %lld %lld %lld more", gt_opcode_name(k->code),
+	          gt_dtype_name(t), (long long)n, (long long)c, m.weight, (long long)m.count, (long long)m.correct, (long long)m.top5,
+	          (long long)count, (long long)correct, (long long)top5);
 	CHECK_OK(loss_run(3, t, k, x, target, dz, &m3, &e), e);
 	CHECK(!memcmp(&m, &m3, sizeof m) && !memcmp(dx, dz, (size_t)(n * c) * gt_dtype_size(t)));
 	CHECK_OK(loss_run(3, t, k, x, target, NULL, &me, &e), e);
@@ -134,7 +135,8 @@ TEST(a_nan_among_the_logits_shows)
 		x[10] = 9;
 		x[10 + at] = NAN;
 		CHECK_OK(loss_run(1, GT_F32, &k, x, (int32_t[]){0, 0}, dx, &m, &e), e);
-		CHECK_MSG(isnan(m.loss) && isnan(dx[10]) && !isnan(dx[0]) && m.correct == 1, "NaN at %d: loss %g, correct %lld", at, m.loss, (long long)m.correct);
+		CHECK_MSG(isnan(m.loss) && isnan(dx[10]) && !isnan(dx[0]) && m.correct == 1, "NaN at %d: loss %g, correct %lld", at, m.loss,
+		          (long long)m.correct);
 	}
 }
 
@@ -148,13 +150,15 @@ static void layernorm_case(enum gt_dtype t, int rank, const int64_t *dim, bool a
 		m *= dim[i];
 	count = n * m;
 	struct gt_attr_norm attr = {.eps = 1e-5, .affine = affine};
-	struct gt_tdesc d = gt_tdesc_make(t, rank, dim, true), dd = d, y = d, g = gt_tdesc_make(st, rank - 1, dim + 1, false), s = gt_tdesc_make(st, 1, &n, false);
+	struct gt_tdesc d = gt_tdesc_make(t, rank, dim, true), dd = d, y = d, g = gt_tdesc_make(st, rank - 1, dim + 1, false),
+	                s = gt_tdesc_make(st, 1, &n, false);
 	if (hwc && rank == 4)
 		memcpy(g.layout.order, order, sizeof order);
 	struct gt_tdesc beta = g, dg = g, db = g, rs = s;
-	void *px = NEW(t, count), *pdy = NEW(t, count), *py = NEW(t, count), *py3 = NEW(t, count), *pdx = NEW(t, count), *pg = NEW(st, m), *pb = NEW(st, m),
-		 *pmean = NEW(st, n), *prstd = NEW(st, n), *pdg = NEW(st, m), *pdb = NEW(st, m), *pdg3 = NEW(st, m);
-	double *want = calloc((size_t)count, 8), *tol = calloc((size_t)count, 8), *wdx = calloc((size_t)count, 8), *tdx = calloc((size_t)count, 8);
+	void *px = NEW(t, count), *pdy = NEW(t, count), *py = NEW(t, count), *py3 = NEW(t, count), *pdx = NEW(t, count), *pg = NEW(st, m),
+	     *pb = NEW(st, m), *pmean = NEW(st, n), *prstd = NEW(st, n), *pdg = NEW(st, m), *pdb = NEW(st, m), *pdg3 = NEW(st, m);
+	double *want = calloc((size_t)count, 8), *tol = calloc((size_t)count, 8), *wdx = calloc((size_t)count, 8),
+	       *tdx = calloc((size_t)count, 8);
 	double *wdg = calloc((size_t)m, 8), *wdb = calloc((size_t)m, 8), *tdg = calloc((size_t)m, 8), *tdb = calloc((size_t)m, 8);
 	double eps = raw_eps(t);
 	raw_random(t, px, count, 21, 1, 3);
@@ -179,7 +183,8 @@ static void layernorm_case(enum gt_dtype t, int rank, const int64_t *dim, bool a
 			var += (raw_get(t, px, r * m + j) - mean) * (raw_get(t, px, r * m + j) - mean) / m;
 		double rstd = (double)(1 / sqrtl(var + 1e-5L));
 		for (int64_t j = 0; j < m; j++) {
-			double gamma = affine ? raw_get(st, pg, at[j]) : 1, xh = (double)(raw_get(t, px, r * m + j) - mean) * rstd, h = raw_get(t, pdy, r * m + j) * gamma;
+			double gamma = affine ? raw_get(st, pg, at[j]) : 1, xh = (double)(raw_get(t, px, r * m + j) - mean) * rstd,
+			       h = raw_get(t, pdy, r * m + j) * gamma;
 			want[r * m + j] = xh * gamma + (affine ? raw_get(st, pb, at[j]) : 0);
 			/* the mean is rounded to the arithmetic: 3 eps * rstd, then four more operations */
 			tol[r * m + j] = eps * gamma * (3 * rstd + 5 * fabs(xh)) + eps * 2;
@@ -187,23 +192,35 @@ static void layernorm_case(enum gt_dtype t, int rank, const int64_t *dim, bool a
 			dot += h * xh, dmag += fabs(h * xh);
 		}
 		for (int64_t j = 0; j < m; j++) {
-			double gamma = affine ? raw_get(st, pg, at[j]) : 1, xh = (double)(raw_get(t, px, r * m + j) - mean) * rstd, dy = raw_get(t, pdy, r * m + j);
+			double gamma = affine ? raw_get(st, pg, at[j]) : 1, xh = (double)(raw_get(t, px, r * m + j) - mean) * rstd,
+			       dy = raw_get(t, pdy, r * m + j);
 			wdx[r * m + j] = (double)(rstd * (dy * gamma - sum / m - xh * dot / m));
-			tdx[r * m + j] = rstd * eps * (4 + fabs(xh) + rstd) * (6 * fabs(dy * gamma) + 6 * smag / (double)m + 6 * dmag / (double)m * (1 + fabs(xh)));
+			tdx[r * m + j] =
+			    rstd * eps * (4 + fabs(xh) + rstd) * (6 * fabs(dy * gamma) + 6 * smag / (double)m + 6 * dmag / (double)m * (1 + fabs(xh)));
 			wdg[at[j]] += dy * xh;
 			wdb[at[j]] += dy;
 			tdg[at[j]] += (eps * (3 * rstd + 5 * fabs(xh)) + (double)n * 0x1p-53 * fabs(xh)) * fabs(dy);
 			tdb[at[j]] += (eps + (double)n * 0x1p-53) * fabs(dy); /* the sum over rows is in double */
 		}
 	}
-	struct gt_opcall call = {.code = GT_OP_LAYERNORM, .attr = &attr, .nin = 3, .nout = 3, .in = {&d, affine ? &g : NULL, affine ? &beta : NULL}, .out = {&y, &s, &rs}};
+	struct gt_opcall call = {.code = GT_OP_LAYERNORM,
+	                         .attr = &attr,
+	                         .nin = 3,
+	                         .nout = 3,
+	                         .in = {&d, affine ? &g : NULL, affine ? &beta : NULL},
+	                         .out = {&y, &s, &rs}};
 	raw_run(1, &call, (void *[]){px, pg, pb}, (void *[]){py, pmean, prstd}, NULL);
 	RAW_CHECK("layernorm", t, py, want, tol, count);
 	raw_run(3, &call, (void *[]){px, pg, pb}, (void *[]){py3, pmean, prstd}, NULL);
 	CHECK(!memcmp(py, py3, gt_tdesc_bytes(&d)));
 	memcpy(pdg3, pdg, (size_t)m * gt_dtype_size(st));
-	struct gt_opcall dcall = {.code = GT_OP_LAYERNORM_DX, .attr = &attr, .nin = 5, .nout = affine ? 3 : 1, .accumulate = add ? 6 : 0,
-		.in = {&dd, &d, affine ? &g : NULL, &s, &rs}, .out = {&y, &dg, &db}};
+	struct gt_opcall dcall = {.code = GT_OP_LAYERNORM_DX,
+	                          .attr = &attr,
+	                          .nin = 5,
+	                          .nout = affine ? 3 : 1,
+	                          .accumulate = add ? 6 : 0,
+	                          .in = {&dd, &d, affine ? &g : NULL, &s, &rs},
+	                          .out = {&y, &dg, &db}};
 	raw_run(1, &dcall, (void *[]){pdy, px, pg, pmean, prstd}, (void *[]){pdx, pdg, pdb}, NULL);
 	RAW_CHECK("layernorm.dx", t, pdx, wdx, tdx, count);
 	if (affine) {

@@ -8,37 +8,73 @@
 
 #define ADAM_DEFAULT .beta1 = .9, .beta2 = .999, .eps = 1e-8
 #define RMS_DEFAULT .alpha = .99, .eps = 1e-8
-/* One optimizer and what torch.optim leaves in elements 0, 8, … 56 after five steps: printed by tests/golden/make_updates.py, PyTorch 2.15. */
+/* One optimizer and what torch.optim (2.15) leaves in every eighth element after five steps; printed by tests/golden/make_updates.py. */
 static const struct opt_case {
 	enum gt_opcode code;
 	double lr, wd;
 	struct gt_attr_update attr;
 	float torch[8];
 } cases[] = {
-	{GT_OP_SGD, .1, 0, {0},
-		{-0x1.680000p-1f, 0x1.c66668p-1f, 0x1.01999ap-1f, 0x1.080000p-1f, 0x1.0e6666p-1f, 0x1.266666p-3f, 0x1.3ffffep-3f, 0x1.599998p-3f}},
-	{GT_OP_SGD, .1, 5e-4, {.momentum = .9},
-		{0x1.ff84b4p-4f, 0x1.f48210p-1f, 0x1.6be228p-3f, 0x1.4abb46p+0f, 0x1.228ff4p-1f, -0x1.dbe650p-3f, 0x1.c3846cp-1f, 0x1.427754p-3f}},
-	{GT_OP_SGD, .05, 0, {.momentum = .9, .dampening = .3},
-		{-0x1.5f834ap-2f, 0x1.a7b862p-1f, 0x1.935e42p-2f, 0x1.bf8e78p-1f, 0x1.de1100p-2f, 0x1.0ff3e6p-5f, 0x1.06de98p-1f, 0x1.b2c4f2p-4f}},
-	{GT_OP_SGD, .05, 1e-3, {.momentum = .9, .nesterov = true},
-		{-0x1.5624a0p-2f, 0x1.d5d47cp-1f, 0x1.70ceb2p-2f, 0x1.b977cep-1f, 0x1.130c9cp-1f, -0x1.4c104ep-6f, 0x1.ed5fe8p-2f, 0x1.41130ap-3f}},
-	{GT_OP_ADAM, 1e-3, 0, {ADAM_DEFAULT},
-		{-0x1.8e6930p-1f, 0x1.60c9f2p-1f, 0x1.26ddc2p-1f, 0x1.e30f90p-2f, 0x1.7148eap-2f, 0x1.fb22f2p-3f, 0x1.25dfd2p-3f, 0x1.07dcaap-5f}},
-	{GT_OP_ADAM, 1e-3, 1e-2, {.beta1 = .8, .beta2 = .95, .eps = 1e-6},
-		{-0x1.8e905ep-1f, 0x1.60c228p-1f, 0x1.26f40ep-1f, 0x1.e2b8d4p-2f, 0x1.713e68p-2f, 0x1.fb7fa0p-3f, 0x1.253206p-3f, 0x1.07b616p-5f}},
-	{GT_OP_ADAM, 1e-2, 0, {.beta1 = .3, .beta2 = .9, .eps = 1e-8},
-		{-0x1.8bb310p-1f, 0x1.67b2aap-1f, 0x1.21a4d0p-1f, 0x1.e6fc9ep-2f, 0x1.7cc19ep-2f, 0x1.e33e7ap-3f, 0x1.2aad00p-3f, 0x1.50d1bap-5f}},
-	{GT_OP_ADAM, 1e-3, 1e-2, {ADAM_DEFAULT, .decoupled = true},
-		{-0x1.8e6412p-1f, 0x1.60c56ap-1f, 0x1.26d9f8p-1f, 0x1.e30962p-2f, 0x1.714430p-2f, 0x1.fb1c6cp-3f, 0x1.25dc16p-3f, 0x1.07d950p-5f}},
-	{GT_OP_RMSPROP, 1e-2, 0, {RMS_DEFAULT},
-		{-0x1.6ef33cp-1f, 0x1.8eecbep-1f, 0x1.d3830cp-2f, 0x1.0c135cp-1f, 0x1.bcd692p-2f, 0x1.ed3c60p-4f, 0x1.7bce6cp-3f, 0x1.708b84p-4f}},
-	{GT_OP_RMSPROP, 1e-2, 1e-3, {.alpha = .9, .eps = 1e-8, .momentum = .9},
-		{-0x1.44477ap-1f, 0x1.8399a0p-1f, 0x1.a7319cp-2f, 0x1.383bb2p-1f, 0x1.a7a1fcp-2f, 0x1.49028ep-4f, 0x1.195a40p-2f, 0x1.22d9fap-4f}},
-	{GT_OP_RMSPROP, 1e-2, 0, {RMS_DEFAULT, .centered = true},
-		{-0x1.6e85bep-1f, 0x1.8f2c96p-1f, 0x1.d23770p-2f, 0x1.0c7e36p-1f, 0x1.bd3712p-2f, 0x1.e814c2p-4f, 0x1.7d6e0cp-3f, 0x1.719a20p-4f}},
-	{GT_OP_RMSPROP, 1e-2, 0, {RMS_DEFAULT, .centered = true, .momentum = .5},
-		{-0x1.2e428ep-1f, 0x1.a04530p-1f, 0x1.5b33a2p-2f, 0x1.4a56fap-1f, 0x1.d30adap-2f, -0x1.b18bc6p-12f, 0x1.3544eep-2f, 0x1.9948e2p-4f}},
+    {GT_OP_SGD,
+     .1,
+     0,
+     {0},
+     {-0x1.680000p-1f, 0x1.c66668p-1f, 0x1.01999ap-1f, 0x1.080000p-1f, 0x1.0e6666p-1f, 0x1.266666p-3f, 0x1.3ffffep-3f, 0x1.599998p-3f}},
+    {GT_OP_SGD,
+     .1,
+     5e-4,
+     {.momentum = .9},
+     {0x1.ff84b4p-4f, 0x1.f48210p-1f, 0x1.6be228p-3f, 0x1.4abb46p+0f, 0x1.228ff4p-1f, -0x1.dbe650p-3f, 0x1.c3846cp-1f, 0x1.427754p-3f}},
+    {GT_OP_SGD,
+     .05,
+     0,
+     {.momentum = .9, .dampening = .3},
+     {-0x1.5f834ap-2f, 0x1.a7b862p-1f, 0x1.935e42p-2f, 0x1.bf8e78p-1f, 0x1.de1100p-2f, 0x1.0ff3e6p-5f, 0x1.06de98p-1f, 0x1.b2c4f2p-4f}},
+    {GT_OP_SGD,
+     .05,
+     1e-3,
+     {.momentum = .9, .nesterov = true},
+     {-0x1.5624a0p-2f, 0x1.d5d47cp-1f, 0x1.70ceb2p-2f, 0x1.b977cep-1f, 0x1.130c9cp-1f, -0x1.4c104ep-6f, 0x1.ed5fe8p-2f, 0x1.41130ap-3f}},
+    {GT_OP_ADAM,
+     1e-3,
+     0,
+     {ADAM_DEFAULT},
+     {-0x1.8e6930p-1f, 0x1.60c9f2p-1f, 0x1.26ddc2p-1f, 0x1.e30f90p-2f, 0x1.7148eap-2f, 0x1.fb22f2p-3f, 0x1.25dfd2p-3f, 0x1.07dcaap-5f}},
+    {GT_OP_ADAM,
+     1e-3,
+     1e-2,
+     {.beta1 = .8, .beta2 = .95, .eps = 1e-6},
+     {-0x1.8e905ep-1f, 0x1.60c228p-1f, 0x1.26f40ep-1f, 0x1.e2b8d4p-2f, 0x1.713e68p-2f, 0x1.fb7fa0p-3f, 0x1.253206p-3f, 0x1.07b616p-5f}},
+    {GT_OP_ADAM,
+     1e-2,
+     0,
+     {.beta1 = .3, .beta2 = .9, .eps = 1e-8},
+     {-0x1.8bb310p-1f, 0x1.67b2aap-1f, 0x1.21a4d0p-1f, 0x1.e6fc9ep-2f, 0x1.7cc19ep-2f, 0x1.e33e7ap-3f, 0x1.2aad00p-3f, 0x1.50d1bap-5f}},
+    {GT_OP_ADAM,
+     1e-3,
+     1e-2,
+     {ADAM_DEFAULT, .decoupled = true},
+     {-0x1.8e6412p-1f, 0x1.60c56ap-1f, 0x1.26d9f8p-1f, 0x1.e30962p-2f, 0x1.714430p-2f, 0x1.fb1c6cp-3f, 0x1.25dc16p-3f, 0x1.07d950p-5f}},
+    {GT_OP_RMSPROP,
+     1e-2,
+     0,
+     {RMS_DEFAULT},
+     {-0x1.6ef33cp-1f, 0x1.8eecbep-1f, 0x1.d3830cp-2f, 0x1.0c135cp-1f, 0x1.bcd692p-2f, 0x1.ed3c60p-4f, 0x1.7bce6cp-3f, 0x1.708b84p-4f}},
+    {GT_OP_RMSPROP,
+     1e-2,
+     1e-3,
+     {.alpha = .9, .eps = 1e-8, .momentum = .9},
+     {-0x1.44477ap-1f, 0x1.8399a0p-1f, 0x1.a7319cp-2f, 0x1.383bb2p-1f, 0x1.a7a1fcp-2f, 0x1.49028ep-4f, 0x1.195a40p-2f, 0x1.22d9fap-4f}},
+    {GT_OP_RMSPROP,
+     1e-2,
+     0,
+     {RMS_DEFAULT, .centered = true},
+     {-0x1.6e85bep-1f, 0x1.8f2c96p-1f, 0x1.d23770p-2f, 0x1.0c7e36p-1f, 0x1.bd3712p-2f, 0x1.e814c2p-4f, 0x1.7d6e0cp-3f, 0x1.719a20p-4f}},
+    {GT_OP_RMSPROP,
+     1e-2,
+     0,
+     {RMS_DEFAULT, .centered = true, .momentum = .5},
+     {-0x1.2e428ep-1f, 0x1.a04530p-1f, 0x1.5b33a2p-2f, 0x1.4a56fap-1f, 0x1.d30adap-2f, -0x1.b18bc6p-12f, 0x1.3544eep-2f, 0x1.9948e2p-4f}},
 };
 #define NCASES (sizeof cases / sizeof cases[0])
 
@@ -68,10 +104,12 @@ static void arena_close(struct arena *a)
 }
 
 /* One step through the backend. SGD's momentum buffer is filled with NaN before the first step: it must not be read. */
-static enum gt_code step(int threads, const struct opt_case *c, struct arena *a, const struct gt_seg *seg, int nseg, int64_t t, bool work, struct gt_err *e)
+static enum gt_code step(int threads, const struct opt_case *c, struct arena *a, const struct gt_seg *seg, int nseg, int64_t t, bool work,
+                         struct gt_err *e)
 {
 	struct gt_attr_update attr = c->attr;
-	struct gt_tdesc d = gt_tdesc_make(a->t, 1, &a->n, false), w = gt_tdesc_make(GT_BF16, 1, &a->n, false), s = gt_tdesc_make(GT_F64, 0, NULL, false);
+	struct gt_tdesc d = gt_tdesc_make(a->t, 1, &a->n, false), w = gt_tdesc_make(GT_BF16, 1, &a->n, false),
+	                s = gt_tdesc_make(GT_F64, 0, NULL, false);
 	int nstate = c->code == GT_OP_SGD ? 1 : c->code == GT_OP_ADAM ? 2 : 3;
 	bool need[3] = {c->code != GT_OP_SGD || attr.momentum != 0, c->code == GT_OP_ADAM || attr.momentum > 0, attr.centered};
 	struct gt_opcall call = {.code = c->code, .attr = &attr, .nin = nstate + 4, .in = {&d, &d}};
@@ -112,7 +150,8 @@ TEST(updates_give_torchs_numbers)
 			/* SGD: the same bits. PyTorch's square root comes from MKL, which does not always round correctly: an ulp in a step
 			 * of Adam or RMSprop, of which five are made, is at most a few ulp of the largest value that p went through (2^-24). */
 			double tol = cases[k].code == GT_OP_SGD ? 0 : 4 * 0x1p-24;
-			CHECK_MSG(fabs((double)p[8 * i] - cases[k].torch[i]) <= tol, "case %zu, element %d: %a, PyTorch has %a", k, 8 * i, p[8 * i], cases[k].torch[i]);
+			CHECK_MSG(fabs((double)p[8 * i] - cases[k].torch[i]) <= tol, "case %zu, element %d: %a, PyTorch has %a", k, 8 * i, p[8 * i],
+			          cases[k].torch[i]);
 			same += p[8 * i] == cases[k].torch[i];
 			all++;
 		}

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 typedef void span_fn(float *out, const float *in, int n);
-#define SPAN(name, expr)                                                                                        \
-	GT_CLONES __attribute__((optimize("O3", "no-trapping-math"))) static void name(float *out, const float *in, int n) \
-	{                                                                                                           \
-		for (int i = 0; i < n; i++) {                                                                           \
-			float x = in[i];                                                                                    \
-			out[i] = expr;                                                                                      \
-		}                                                                                                       \
+#define SPAN(name, expr)                                                                                                                   \
+	GT_CLONES __attribute__((optimize("O3", "no-trapping-math"))) static void name(float *out, const float *in, int n)                     \
+	{                                                                                                                                      \
+		for (int i = 0; i < n; i++) {                                                                                                      \
+			float x = in[i];                                                                                                               \
+			out[i] = expr;                                                                                                                 \
+		}                                                                                                                                  \
 	}
 SPAN(span_exp, gt_exp_f32(x))
 SPAN(span_tanh, gt_tanh_f32(x))
@@ -37,8 +37,10 @@ static void sweep(const char *name, span_fn *fn, double (*ref)(double), double l
 {
 	enum { N = 4096 };
 	static float in[N], out[N];
-	static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f, 0x1.fffffep127f,
-		-0x1.fffffep127f, 88.72283f, 88.722839f, 88.72284f, -87.33655f, -103.97208f, -103.972084f, -104.0f, 0.6f, 0.92f, 3.9192f, 4.0f, 9.02f};
+	static const float special[] = {0.0f,        -0.0f,           INFINITY,         -INFINITY, NAN,        0x1p-149f, -0x1p-149f,
+	                                0x1p-126f,   0x1.fffffep127f, -0x1.fffffep127f, 88.72283f, 88.722839f, 88.72284f, -87.33655f,
+	                                -103.97208f, -103.972084f,    -104.0f,          0.6f,      0.92f,      3.9192f,   4.0f,
+	                                9.02f};
 	double worst = 0;
 	float at = 0;
 	/* A stride of 61 meets every exponent and, over the exponents, every pattern of low bits: 70 million of the 2^32 values. */
@@ -62,9 +64,18 @@ static void sweep(const char *name, span_fn *fn, double (*ref)(double), double l
 	printf("# %s f32: worst %.3f ulp at %a\n", name, worst, at);
 }
 
-TEST(exp_f32_within_2_ulp) { sweep("exp", span_exp, exp, 2); }
-TEST(tanh_f32_within_2_ulp) { sweep("tanh", span_tanh, tanh, 2); }
-TEST(erf_f32_within_2_ulp) { sweep("erf", span_erf, erf, 2); }
+TEST(exp_f32_within_2_ulp)
+{
+	sweep("exp", span_exp, exp, 2);
+}
+TEST(tanh_f32_within_2_ulp)
+{
+	sweep("tanh", span_tanh, tanh, 2);
+}
+TEST(erf_f32_within_2_ulp)
+{
+	sweep("erf", span_erf, erf, 2);
+}
 
 TEST(odd_functions_keep_the_sign_of_zero)
 {
@@ -106,7 +117,8 @@ TEST(bf16_rounds_to_nearest_even)
 				continue;
 			}
 			/* The neighbours as real numbers; above the greatest finite one comes 2^128, which is infinity's place. */
-			double lo = gt_bf16_to_f32((uint16_t)high), hi = (high & 0x7fff) == 0x7f7f ? copysign(0x1p128, x) : gt_bf16_to_f32((uint16_t)(high + 1));
+			double lo = gt_bf16_to_f32((uint16_t)high),
+			       hi = (high & 0x7fff) == 0x7f7f ? copysign(0x1p128, x) : gt_bf16_to_f32((uint16_t)(high + 1));
 			double a = fabs((double)x - lo), b = fabs(hi - (double)x);
 			uint16_t want = low[i] == 0 || a < b || (a == b && !(high & 1)) ? (uint16_t)high : (uint16_t)(high + 1);
 			wrong += got != want;

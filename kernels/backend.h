@@ -24,6 +24,7 @@ struct gt_dev_opts {
 	int index;          /* of the device among those that probe lists */
 	int threads;        /* CPU threads; 0: all that the process may use */
 	bool deterministic;
+	bool winograd;      /* f32 convolutions may use Winograd's algorithm, whose rounding differs; devices without it ignore this */
 	bool tf32;          /* f32 matrix products and convolutions may round their operands to tf32; devices without it ignore this */
 	int log_level;
 };

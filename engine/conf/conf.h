@@ -113,6 +113,7 @@ struct gt_conf {
 	int reproducible, precision;
 	const char *device; /* "auto", "cpu", "cuda", "cuda:0" */
 	int64_t threads;    /* 0: all */
+	bool winograd;
 	struct gt_conf_data data;
 	struct gt_model_spec model;
 	struct gt_conf_train train;

@@ -21,6 +21,8 @@ const struct gt_row gt_rows[] = {
      .help = "run: the same command gives the same bits again; world: any number of ranks and any mode give the same bits"},
     {"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
      .help = "what matrix products are computed in; weights and their sums stay fp32"},
+    {"winograd", GT_T_BOOL, AT(winograd), "true",
+     .help = "let f32 3x3 convolutions use Winograd's algorithm where it is faster; its rounding differs by about 1e-6 of the result"},
     {"device", GT_T_STRING, AT(device), "\"auto\"", .help = "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\""},
     {"threads", GT_T_INT, AT(threads), "0", 0, 4096, .help = "CPU threads of one rank; 0: its share of the cores, or OMP_NUM_THREADS"},
 

@@ -21,10 +21,10 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	return GT_OK;
 }
 
-static enum gt_code open_one(const char *name, int index, int threads, bool deterministic, bool tf32, struct gt_device *out, struct gt_err *err)
+static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, struct gt_err *err)
 {
 	struct gt_devinfo *info = calloc(MAX_DEVICES, sizeof *info);
-	struct gt_dev_opts opts = {.index = index, .threads = threads, .deterministic = deterministic, .tf32 = tf32};
+	struct gt_dev_opts opts = *given;
 	int n = 0;
 	if (!info)
 		return gt_fail_memory(err, MAX_DEVICES * sizeof *info);
@@ -35,6 +35,7 @@ static enum gt_code open_one(const char *name, int index, int threads, bool dete
 		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
 	else if (code == GT_OK && index >= n)
 		code = gt_fail(err, GT_EUNAVAILABLE, "no device %s:%d: there %s %d", name, index, n == 1 ? "is" : "are", n);
+	opts.index = index;
 	if (code == GT_OK) {
 		out->info = info[index];
 		code = out->be->open(&opts, &out->dev, err);
@@ -43,16 +44,16 @@ static enum gt_code open_one(const char *name, int index, int threads, bool dete
 	return code;
 }
 
-enum gt_code gt_device_open(const char *word, int threads, bool deterministic, bool tf32, struct gt_device *out, struct gt_err *err)
+enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
 {
 	char name[16];
 	int index = 0;
 	*out = (struct gt_device){0};
 	if (!strcmp(word, "auto")) {
-		if (open_one("cuda", 0, threads, deterministic, tf32, out, NULL) == GT_OK)
+		if (open_one("cuda", 0, opts, out, NULL) == GT_OK)
 			return GT_OK;
 		*out = (struct gt_device){0};
-		return open_one("cpu", 0, threads, deterministic, tf32, out, err);
+		return open_one("cpu", 0, opts, out, err);
 	}
 	const char *colon = strchr(word, ':');
 	size_t n = colon ? (size_t)(colon - word) : strlen(word);
@@ -69,7 +70,7 @@ enum gt_code gt_device_open(const char *word, int threads, bool deterministic, b
 			return gt_fail(err, GT_EUNAVAILABLE, "no such device: \"%s\" (expected one index, as in cuda:0)", word);
 		index = (int)i;
 	}
-	return open_one(name, index, threads, deterministic, tf32, out, err);
+	return open_one(name, index, opts, out, err);
 }
 
 void gt_device_close(struct gt_device *d)

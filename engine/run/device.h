@@ -11,8 +11,8 @@ struct gt_device {
 };
 
 /* word: "auto" (the first CUDA device, else the CPU: the run's first line says which), "cpu", "cuda", "cuda:N", "null".
- * tf32: f32 products may be rounded so (backend.h). GT_EUNAVAILABLE with the reason. */
-enum gt_code gt_device_open(const char *word, int threads, bool deterministic, bool tf32, struct gt_device *out, struct gt_err *err);
+ * opts: the index is taken from the word. GT_EUNAVAILABLE with the reason. */
+enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err);
 void gt_device_close(struct gt_device *d);
 
 #endif

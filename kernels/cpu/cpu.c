@@ -15,13 +15,18 @@
 
 struct gt_dev {
 	int threads;
-	bool deterministic;
+	bool deterministic, winograd;
 	struct gt_dnnl *dnnl;
 };
 
 int gt_cpu_threads(const struct gt_dev *dev)
 {
 	return dev->threads;
+}
+
+bool gt_cpu_winograd(const struct gt_dev *dev)
+{
+	return dev->winograd;
 }
 
 bool gt_cpu_deterministic(const struct gt_dev *dev)
@@ -278,6 +283,7 @@ static enum gt_code cpu_open(const struct gt_dev_opts *opts, struct gt_dev **out
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *dev);
 	dev->threads = opts->threads > 0 ? opts->threads : default_threads();
 	dev->deterministic = opts->deterministic;
+	dev->winograd = opts->winograd;
 	omp_set_dynamic(0);
 	omp_set_num_threads(dev->threads);
 	if ((code = gt_dnnl_open(&dev->dnnl, err)) != GT_OK) {

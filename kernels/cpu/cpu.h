@@ -9,6 +9,7 @@
 struct gt_dev; /* cpu.c: threads and the oneDNN handles (opaque, so that only dnnl_*.c include dnnl) */
 int gt_cpu_threads(const struct gt_dev *dev);
 bool gt_cpu_deterministic(const struct gt_dev *dev);
+bool gt_cpu_winograd(const struct gt_dev *dev);
 
 /* dnnl_util.c: the oneDNN engine and stream of a device. */
 struct gt_dnnl;
@@ -31,6 +32,7 @@ typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *
 /* f32, bf16 */
 gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* linear.c, dnnl_conv.c, pool.c, batchnorm.c */
 gt_cpu_prepare gt_cpu_linear_dw_update, gt_cpu_bound;
+gt_cpu_prepare gt_dnnl_wino;                                              /* dnnl_wino.c, behind gt_cpu_conv; *out = NULL: not for this call */
 gt_cpu_prepare gt_dnnl_linear;                                            /* dnnl_conv.c, behind gt_cpu_linear */
 gt_cpu_prepare gt_cpu_gather;                                             /* gather.c */
 gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update; /* also f64 */

@@ -256,6 +256,11 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_attr_conv2d *a = call->attr;
 	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
 	j.pass = call->code == GT_OP_CONV2D ? FWD : call->code == GT_OP_CONV2D_DX ? DX : DW;
+	if (gt_cpu_winograd(dev)) {
+		GT_TRY(gt_dnnl_wino(dev, call, out, err));
+		if (*out)
+			return GT_OK;
+	}
 	return prepare(&j, out, err);
 }
 

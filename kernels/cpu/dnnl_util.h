@@ -27,7 +27,7 @@ bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int6
 /* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
 enum { GT_DNNL_IN, GT_DNNL_OUT, GT_DNNL_SCRATCH };
 #define GT_DNNL_MAX_TENSORS 12
-#define GT_DNNL_MAX_STEPS 4
+#define GT_DNNL_MAX_STEPS 8
 #define GT_DNNL_MAX_ARGS 6
 
 struct gt_dnnl_tensor {

@@ -22,7 +22,7 @@ struct gt_dev *cpu_device(void)
 {
 	struct gt_err e = {0};
 	const struct gt_backend *b = cpu_backend();
-	if (!device && b && b->open(&(struct gt_dev_opts){.threads = 2}, &device, &e) != GT_OK)
+	if (!device && b && b->open(&(struct gt_dev_opts){.threads = 2, .winograd = true}, &device, &e) != GT_OK)
 		test_fail(__FILE__, __LINE__, "%s", e.msg);
 	return device;
 }

@@ -93,7 +93,7 @@ const struct gt_row gt_rows[] = {
     {"train.optimizer.alpha", GT_T_FLOAT, AT(train.optimizer.alpha), "0.99", 0, 1, OPT("rmsprop"), .help = "decay of the mean square"},
     {"train.optimizer.centered", GT_T_BOOL, AT(train.optimizer.centered), "false", OPT("rmsprop"),
      .help = "divide by the variance, not by the mean square"},
-    {"train.optimizer.eps", GT_T_FLOAT, AT(train.optimizer.eps), "1.0e-8", 0, 1, OPT("adam|adamw|rmsprop"), .help = "added to the divisor"},
+    {"train.optimizer.eps", GT_T_FLOAT, AT(train.optimizer.eps), "1.0e-8", 0, 1, GT_R_ABOVE, OPT("adam|adamw|rmsprop"), .help = "added to the divisor"},
     {"train.optimizer.weight_decay", GT_T_FLOAT, AT(train.optimizer.weight_decay), "(0.0; adamw: 0.01)", 0, INFINITY,
      .help = "L2 penalty; decoupled from the gradient with adamw"},
     {"train.optimizer.decay_bias", GT_T_BOOL, AT(train.optimizer.decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"},

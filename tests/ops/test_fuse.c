@@ -1,0 +1,161 @@
+/* Fusion (plan/fuse.c) changes no bit: networks are run node by node as built, then fused, and every gradient, statistic and metric
+ * is compared. */
+#include "../unit/ir_net.h"
+#include "harness.h"
+#include "plan/fuse.h"
+#include "test.h"
+
+#define MAX_VALUES 100000
+
+/* Same values for the same names, whichever graph. */
+static void fill(struct harness *h, const struct gt_graph *g, int64_t classes)
+{
+	struct gt_err e;
+	static double x[MAX_VALUES];
+	for (gt_vid v = 0; v < g->nvalues; v++) {
+		const struct gt_value *val = &g->values[v];
+		int64_t n = gt_tdesc_count(&val->desc);
+		if (val->producer >= 0 || n > MAX_VALUES)
+			continue;
+		/* the 16-bit copy of a parameter has the parameter's values */
+		const char *name = val->kind == GT_V_WORK ? g->params[val->param].name : val->name;
+		for (int64_t i = 0; i < n; i++) {
+			double u = harness_uniform(name, i);
+			x[i] = val->kind == GT_V_TARGET ? (double)(i % classes) : strstr(name, "running_var") ? 1 + u * u : val->desc.dtype == GT_I64 ? 0 : u;
+		}
+		CHECK_OK(harness_put(h, v, x, &e), e);
+	}
+}
+
+static void compare(struct harness *a, const struct gt_graph *ga, struct harness *b, const struct gt_graph *gb, const char *what)
+{
+	static double x[MAX_VALUES], y[MAX_VALUES];
+	struct gt_err e;
+	int compared = 0;
+	for (int i = 0; i < ga->nparams; i++) {
+		gt_vid u = ga->params[i].cls == GT_PARAM_BUFFER ? ga->params[i].value : ga->params[i].grad;
+		gt_vid w = gb->params[i].cls == GT_PARAM_BUFFER ? gb->params[i].value : gb->params[i].grad;
+		if (u < 0)
+			continue;
+		int64_t n = gt_tdesc_count(&ga->values[u].desc);
+		CHECK_OK(harness_get(a, u, x, &e), e);
+		CHECK_OK(harness_get(b, w, y, &e), e);
+		CHECK_MSG(!memcmp(x, y, (size_t)n * sizeof *x), "%s: %s differs", what, ga->values[u].name);
+		compared++;
+	}
+	struct gt_metrics m = {0}, k = {0};
+	CHECK_OK(harness_metrics(a, ga->metrics, &m, &e), e);
+	CHECK_OK(harness_metrics(b, gb->metrics, &k, &e), e);
+	CHECK_MSG(!memcmp(&m, &k, sizeof m), "%s: loss %.17g, fused %.17g", what, m.loss, k.loss);
+	CHECK_MSG(compared > 0 || !ga->train, "%s: nothing was compared", what);
+}
+
+static struct gt_graph *graph(struct net *t, int64_t batch, enum gt_dtype dtype, bool train)
+{
+	struct gt_loss_spec loss = {.op = gt_op_find_loss("cross_entropy"), .attr = {.ignore_index = -100}};
+	struct gt_graph *g = NULL;
+	struct gt_err e = {0};
+	if (gt_graph_build(t->a, &t->m, batch, dtype, train, &g, &e) != GT_OK || gt_graph_loss(g, &loss, &e) != GT_OK ||
+	    (train && gt_graph_differentiate(g, &e) != GT_OK) || gt_graph_verify(g, &e) != GT_OK)
+		test_fail(__FILE__, __LINE__, "%s", e.msg);
+	return g;
+}
+
+static int lowered(const struct gt_graph *g)
+{
+	int n = 0;
+	for (int i = 0; i < g->nnodes; i++)
+		n += !gt_node_alias(g, &g->nodes[i]);
+	return n;
+}
+
+/* absorbed: nodes that fusion must make disappear in training; a pattern that stops matching is a failure too */
+static void both_ways(struct net *t, int64_t classes, int absorbed, const char *what)
+{
+	static const enum gt_dtype dtypes[] = {GT_F32, GT_BF16};
+	for (int d = 0; d < 2; d++)
+		for (int train = 0; train < 2; train++) {
+			struct harness a, b;
+			struct gt_err e = {0};
+			struct gt_graph *ga = graph(t, 6, dtypes[d], train), *gb = graph(t, 6, dtypes[d], train);
+			char name[64];
+			snprintf(name, sizeof name, "%s %s %s", what, gt_dtype_name(dtypes[d]), train ? "training" : "evaluation");
+			int before = lowered(gb);
+			CHECK_OK(gt_graph_fuse(gb, &e), e);
+			CHECK_MSG(!train || before - lowered(gb) == absorbed, "%s: %d nodes absorbed, expected %d", name, before - lowered(gb), absorbed);
+			CHECK_OK(harness_open(&a, "cpu", &e), e);
+			CHECK_OK(harness_open(&b, "cpu", &e), e);
+			a.dyn = b.dyn = (struct gt_dyn){.step = 1, .stride = 1, .inv_weight = 1.0 / 6};
+			CHECK_OK(harness_graph(&a, ga, &e), e);
+			CHECK_OK(harness_graph(&b, gb, &e), e);
+			fill(&a, ga, classes);
+			fill(&b, gb, classes);
+			CHECK_OK(harness_run(&a, 0, ga->nnodes, &e), e);
+			CHECK_OK(harness_run(&b, 0, gb->nnodes, &e), e);
+			compare(&a, ga, &b, gb, name);
+			harness_close(&a);
+			harness_close(&b);
+		}
+}
+
+TEST(residual_blocks)
+{
+	struct net t;
+	net_open(&t, 3, 8, 8);
+	net_add(&t, "conv1", "conv2d", "out=12 kernel=3 padding=1 bias=0", NULL);
+	net_add(&t, "bn1", "batchnorm2d", NULL, NULL);
+	net_add(&t, "r1", "relu", NULL, NULL);
+	net_add(&t, "conv2", "conv2d", "out=12 kernel=3 padding=1 bias=0", NULL);
+	net_add(&t, "bn2", "batchnorm2d", NULL, NULL);
+	net_add(&t, "short", "identity", NULL, "r1");
+	net_add(&t, "sum", "add", NULL, "bn2 short");
+	net_add(&t, "r2", "relu", NULL, NULL);
+	net_add(&t, "conv3", "conv2d", "out=20 kernel=3 stride=2 padding=1 bias=0", NULL);
+	net_add(&t, "bn3", "batchnorm2d", NULL, NULL);
+	net_add(&t, "down", "shortcut", "out=20 stride=2", "r2");
+	net_add(&t, "sum2", "add", NULL, "bn3 down");
+	net_add(&t, "r3", "relu", NULL, NULL);
+	net_add(&t, "gap", "global_avgpool", NULL, NULL);
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "fc", "linear", "out=5", NULL);
+	/* forward: 3 relus and 2 sums; backward: 3 masks */
+	both_ways(&t, 5, 8, "residual");
+	net_close(&t);
+}
+
+TEST(biases_and_masks)
+{
+	struct net t;
+	net_open(&t, 2, 7, 7);
+	net_add(&t, "conv", "conv2d", "out=9 kernel=3", NULL);
+	net_add(&t, "r0", "relu", NULL, NULL);
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "fc1", "linear", "out=33", NULL);
+	net_add(&t, "r1", "relu", NULL, NULL);
+	net_add(&t, "fc2", "linear", "out=17 bias=0", NULL);
+	net_add(&t, "bn", "batchnorm1d", "affine=0", NULL);
+	net_add(&t, "r2", "relu", NULL, NULL);
+	net_add(&t, "fc3", "linear", "out=4", NULL);
+	/* forward: 3 relus; backward: r1's mask in fc2.dx, r2's in fc3.dx; r0's stays behind flatten */
+	both_ways(&t, 4, 5, "biases");
+	net_close(&t);
+}
+
+/* What must not be fused: a relu whose input others read, a sum that is the output's only way, a sum of three. */
+TEST(left_alone)
+{
+	struct net t;
+	net_open(&t, 2, 6, 6);
+	net_add(&t, "conv", "conv2d", "out=8 kernel=3 padding=1", NULL);
+	net_add(&t, "r", "relu", NULL, NULL);
+	net_add(&t, "both", "mul", NULL, "conv r");
+	net_add(&t, "bn", "batchnorm2d", NULL, NULL);
+	net_add(&t, "s", "silu", NULL, "both");
+	net_add(&t, "three", "add", NULL, "bn both s");
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "fc", "linear", "out=3", NULL);
+	both_ways(&t, 3, 0, "unfused");
+	net_close(&t);
+}
+
+RUN_TESTS()

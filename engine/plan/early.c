@@ -30,6 +30,8 @@ enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct 
 	int n = g->nnodes;
 	struct gt_tdesc scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
 	gt_vid bound = -1;
+	if (g->compute != gt_graph_stat_dtype(g)) /* the optimizer's own kernel writes the 16-bit weights */
+		return GT_OK;
 	for (int i = 0; i < n; i++) {
 		struct gt_node *dw = &g->nodes[i], *up;
 		struct gt_attr_dw_update *attr;

@@ -1,5 +1,5 @@
 # gtrain. `make list` prints the targets; README.md tells the rest.
-# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without).
+# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), V=1 (show every command).
 
 .DEFAULT_GOAL := all
 BUILD   ?= build
@@ -10,6 +10,11 @@ WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 INC     := -Iengine -Ikernels -Idatasets
 # -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
 ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(CFLAGS) $(XFLAGS)
+
+ifneq ($(V),1)
+Q    := @
+said = @printf '%-5s %s\n' $(1) $(2);
+endif
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
 BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
@@ -42,34 +47,41 @@ all: $(BUILD)/bin/gtrain $(PLUGINS)
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) $(FLAGS_$(firstword $(subst /, ,$*))) -MMD -MP -c $< -o $@
+	$(call said,CC,$@)
+	$(Q)$(CC) $(ALLFLAGS) -MMD -MP -c $< -o $@
 
 # The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call said,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(BUILD)/bin/gtrain: $(call obj,$(CLI_SRC)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 $(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lm
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lm
 
 $(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(LDFLAGS) -ldnnl -lm
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(LDFLAGS) -ldnnl -lm
 
 $(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lcurl -lcrypto -lz -lm
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lcurl -lcrypto -lz -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -Itests -MMD -MP $< $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a -o $@ $(LDFLAGS) $(LIBS)
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -Itests -MMD -MP $< $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a -o $@ $(LDFLAGS) $(LIBS)
 
 ## tests: builds the test programs without running them
 .PHONY: tests
@@ -79,7 +91,7 @@ tests: all $(TESTS) $(TOOLS)
 .PHONY: demo
 demo:
 	@scripts/deps.sh run
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$(shell nproc) all
 	@rm -rf runs/demo
 	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg --out runs/demo
 

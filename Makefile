@@ -40,6 +40,7 @@ TOOLS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/*/tool_*.c))
 LIBS     := -lconfig -lcjson -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthread
 
 -include kernels/cuda/cuda.mk
+-include tests/cudasim/cudasim.mk
 
 ## all: the program and every backend that this machine can build
 .PHONY: all
@@ -85,7 +86,7 @@ $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 
 ## tests: builds the test programs without running them
 .PHONY: tests
-tests: all $(TESTS) $(TOOLS)
+tests: all $(TESTS) $(TOOLS) $(CUDASIM)
 
 ## demo: installs what is missing, builds, trains FashionMNIST from configs/fmnist_mlp.cfg, prints the test accuracy
 .PHONY: demo
@@ -116,7 +117,7 @@ check-deps:
 ## check-headers: every header compiles alone
 .PHONY: check-headers
 check-headers:
-	@for h in $$(git ls-files '*.h' | grep -v '^kernels/cuda/'); do \
+	@for h in $$(git ls-files '*.h' | grep -v '^kernels/cuda/\|^tests/cudasim/'); do \
 		$(CC) -std=gnu17 -D_GNU_SOURCE $(INC) -Itests -Wall -Wextra -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
 
 ## asan: every test under AddressSanitizer (build/asan)

@@ -64,7 +64,10 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 	if (call->in[0] && call->in[0]->dtype == GT_F64)
 		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
 	GT_TRY(gt_cuda_use(dev, err));
-	return table[call->code](dev, call, out, err);
+	GT_TRY(table[call->code](dev, call, out, err));
+	(*out)->nin = call->nin;
+	(*out)->nout = call->nout;
+	return GT_OK;
 }
 
 static void cuda_release(struct gt_dev *dev, struct gt_kernel *k)
@@ -85,11 +88,30 @@ static const char *cuda_describe(const struct gt_kernel *k)
 	return k->describe;
 }
 
+/* Tests only: a host address would fault in the kernel, long after this call. */
+static enum gt_code check_operands(struct gt_dev *dev, const struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
+{
+#ifdef GT_CUDA_CHECK_OPERANDS
+	for (int i = 0; i < k->nin; i++)
+		if (a->in[i] && !gt_cuda_owns(dev, a->in[i], 1))
+			return gt_fail(err, GT_EINTERNAL, "%s: input %d of %s is not device memory", dev->id, i, k->describe);
+	for (int i = 0; i < k->nout; i++)
+		if (a->out[i] && !gt_cuda_owns(dev, a->out[i], 1))
+			return gt_fail(err, GT_EINTERNAL, "%s: output %d of %s is not device memory", dev->id, i, k->describe);
+	if (k->scratch && !gt_cuda_owns(dev, a->scratch, k->scratch))
+		return gt_fail(err, GT_EINTERNAL, "%s: the scratch of %s is not device memory of %zu bytes", dev->id, k->describe, k->scratch);
+#else
+	(void)dev, (void)k, (void)a, (void)err;
+#endif
+	return GT_OK;
+}
+
 static enum gt_code cuda_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 	cudaStream_t s;
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, a->stream, &s, err));
+	GT_TRY(check_operands(dev, k, a, err));
 	return k->launch(dev, k, a, s, err);
 }
 

@@ -40,6 +40,7 @@ struct gt_kernel {
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k); /* NULL: free(k) is enough */
 	size_t scratch;
 	const char *describe; /* static, or inside the kernel */
+	int nin, nout;        /* of the call */
 };
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);

@@ -1,0 +1,40 @@
+# The CUDA backend's own sources built against a CUDA runtime on the host (tests/cudasim/include): build/cudasim is laid out as the
+# build folder is, so that the program and the tests in it open its cuda.so. Needs a C++ compiler, no toolkit.
+ifneq ($(shell command -v $(firstword $(CXX))),)
+SIM      := $(BUILD)/cudasim
+SIM_LIB  := $(SIM)/lib/gtrain
+SIM_SRC  := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu)
+SIM_OBJ  := $(patsubst %,$(SIM)/obj/%.o,$(SIM_SRC))
+SIM_CXX   = $(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers -fPIC -ffp-contract=off -pthread -D_GNU_SOURCE \
+            -Itests/cudasim/include $(INC) $(CFLAGS)
+SIM_RPATH := -Wl,-rpath,'$$ORIGIN'
+CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/cpu.so $(SIM)/bin/gtrain $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
+            $(SIM)/tests/cudasim/tool_cudasim
+           
+
+$(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -Itests/cudasim/include -DGT_CUDA_CHECK_OPERANDS -MMD -MP -c $< -o $@
+
+$(SIM)/obj/%.cu.o: %.cu Makefile tests/cudasim/cudasim.mk
+	@mkdir -p $(@D)
+	$(SIM_CXX) -fvisibility=hidden -MMD -MP -x c++ -c $< -o $@
+
+$(SIM)/obj/%.cc.o: %.cc Makefile tests/cudasim/cudasim.mk
+	@mkdir -p $(@D)
+	$(SIM_CXX) -MMD -MP -c $< -o $@
+
+$(SIM_LIB)/libcudasim.so: $(SIM)/obj/tests/cudasim/cudasim_run.cc.o $(SIM)/obj/tests/cudasim/cudasim_rt.cc.o
+	@mkdir -p $(@D)
+	$(CXX) $(CFLAGS) -shared $^ -o $@ $(LDFLAGS)
+
+$(SIM_LIB)/libcublasLt.so.0: $(SIM)/obj/tests/cudasim/cudasim_lt.cc.o $(SIM_LIB)/libcudasim.so
+	$(CXX) $(CFLAGS) -shared $< -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)
+
+$(SIM_LIB)/cuda.so: $(SIM_OBJ) $(BASE_OBJ) $(SIM_LIB)/libcudasim.so
+	$(CXX) $(CFLAGS) -shared $(SIM_OBJ) $(BASE_OBJ) -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH) -ldl -lm
+
+$(SIM)/%: $(BUILD)/%
+	@mkdir -p $(@D)
+	@ln -f $< $@
+endif

@@ -1,0 +1,215 @@
+/* cuBLASLt by plain loops. $CUDASIM_NO_BGRADB: no algorithm has that epilogue, so that the other way is tested too. */
+#include "cublasLt.h"
+#include "cuda_runtime.h"
+#include <cmath>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#define MAGIC 0x67747261696eull
+#define WORKSPACE 1000
+
+struct cudasim_lt {
+	int unused;
+};
+
+struct cudasim_lt_desc {
+	cublasComputeType_t compute;
+	cudaDataType_t scale, bias_type;
+	cublasOperation_t ta, tb;
+	cublasLtEpilogue_t epilogue;
+	void *bias;
+	bool bias_type_set;
+};
+
+struct cudasim_lt_layout {
+	cudaDataType type;
+	int64_t rows, cols, ld;
+};
+
+struct cudasim_lt_pref {
+	size_t workspace;
+	uint32_t mask;
+};
+
+static float get(const void *p, cudaDataType t, int64_t i)
+{
+	if (t == CUDA_R_32F)
+		return ((const float *)p)[i];
+	uint32_t u = (uint32_t)((const uint16_t *)p)[i] << 16;
+	float f;
+	memcpy(&f, &u, 4);
+	return f;
+}
+
+static void put(void *p, cudaDataType t, int64_t i, double v)
+{
+	float f = (float)v;
+	uint32_t u;
+	if (t == CUDA_R_32F) {
+		((float *)p)[i] = f;
+		return;
+	}
+	memcpy(&u, &f, 4);
+	((uint16_t *)p)[i] = f != f ? 0x7fff : (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+/* The rules of the manual's table "cublasLtMatmul": A, B and C, D types, bias type; dimensions. */
+static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cudasim_lt_layout *b, const cudasim_lt_layout *c, const cudasim_lt_layout *out)
+{
+	int64_t m = d->ta ? a->cols : a->rows, k = d->ta ? a->rows : a->cols, kb = d->tb ? b->cols : b->rows, n = d->tb ? b->rows : b->cols;
+	bool bias = d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+	if (k != kb || out->rows != m || out->cols != n || c->rows != m || c->cols != n || c->type != out->type)
+		return false;
+	if (a->ld < a->rows || b->ld < b->rows || out->ld < out->rows || c->ld < c->rows || d->scale != CUDA_R_32F)
+		return false;
+	if (a->type != b->type || (a->type == CUDA_R_32F && out->type != CUDA_R_32F))
+		return false;
+	if (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F)
+		return false;
+	return !bias || (d->bias_type_set ? d->bias_type : out->type) == out->type;
+}
+
+static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, const cudasim_lt_layout &a, const void *B, const cudasim_lt_layout &b, double beta, void *D,
+                     const cudasim_lt_layout &out)
+{
+	int64_t k = d.ta ? a.rows : a.cols;
+	bool with_bias = d.epilogue == CUBLASLT_EPILOGUE_BIAS || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+	bool relu = d.epilogue == CUBLASLT_EPILOGUE_RELU || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+	for (int64_t j = 0; j < out.cols; j++)
+		for (int64_t i = 0; i < out.rows; i++) {
+			double sum = 0;
+			for (int64_t l = 0; l < k; l++)
+				sum += (double)get(A, a.type, d.ta ? l + i * a.ld : i + l * a.ld) * get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
+			sum = alpha * sum + (beta != 0 ? beta * get(D, out.type, i + j * out.ld) : 0);
+			if (with_bias)
+				sum += get(d.bias, out.type, i);
+			put(D, out.type, i + j * out.ld, relu && sum <= 0 ? 0 : sum);
+		}
+	for (int64_t j = 0; d.epilogue == CUBLASLT_EPILOGUE_BGRADB && j < out.cols; j++) {
+		double sum = 0;
+		for (int64_t l = 0; l < k; l++)
+			sum += get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
+		put(d.bias, out.type, j, sum);
+	}
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
+                              cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t out,
+                              const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t s)
+{
+	cudasim_lt_desc desc = *d;
+	cudasim_lt_layout la = *a, lb = *b, lo = *out;
+	double al = *(const float *)alpha, be = *(const float *)beta;
+	uintptr_t at = (uintptr_t)A | (uintptr_t)B | (uintptr_t)D | (uintptr_t)workspace;
+	if (!valid(d, a, b, c, out) || C != D || at % 256 || algo->data[0] != MAGIC || algo->data[1] != (uint64_t)desc.epilogue || bytes < WORKSPACE || !workspace)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	cudaError_t e = cudasim_enqueue(s, [=] {
+		memset(workspace, 0xff, WORKSPACE);
+		multiply(desc, al, A, la, B, lb, be, D, lo);
+	});
+	return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                              cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t p, int n, cublasLtMatmulHeuristicResult_t r[], int *found)
+{
+	*found = 0;
+	if (n < 1 || !valid(d, a, b, c, out))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	if (p->workspace < WORKSPACE || (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && getenv("CUDASIM_NO_BGRADB")))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	r[0] = {};
+	r[0].algo.data[0] = MAGIC;
+	r[0].algo.data[1] = (uint64_t)d->epilogue;
+	r[0].workspaceSize = WORKSPACE;
+	*found = 1;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------------------------- */
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *h)
+{
+	*h = new cudasim_lt();
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t h)
+{
+	delete h;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion(void)
+{
+	return 0;
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t s)
+{
+	return s == CUBLAS_STATUS_SUCCESS ? "success" : s == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported" : "invalid value";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t compute, cudaDataType_t scale)
+{
+	*d = new cudasim_lt_desc();
+	(*d)->compute = compute;
+	(*d)->scale = scale;
+	(*d)->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
+{
+	delete d;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T> static cublasStatus_t set(T *field, const void *buf, size_t size)
+{
+	if (size != sizeof *field)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	memcpy(field, buf, size);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attr, const void *buf, size_t size)
+{
+	switch (attr) {
+	case CUBLASLT_MATMUL_DESC_TRANSA: return set(&d->ta, buf, size);
+	case CUBLASLT_MATMUL_DESC_TRANSB: return set(&d->tb, buf, size);
+	case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(&d->epilogue, buf, size);
+	case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(&d->bias, buf, size);
+	case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: d->bias_type_set = true; return set(&d->bias_type, buf, size);
+	}
+	return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
+{
+	*l = new cudasim_lt_layout{type, (int64_t)rows, (int64_t)cols, ld};
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
+{
+	delete l;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
+{
+	*p = new cudasim_lt_pref();
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
+{
+	delete p;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attr, const void *buf, size_t size)
+{
+	return attr == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? set(&p->workspace, buf, size) : set(&p->mask, buf, size);
+}

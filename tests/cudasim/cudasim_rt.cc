@@ -1,0 +1,376 @@
+/* Memory, streams, events, graphs. A stream is a queue of work that is put off until somebody waits. */
+#include "cuda_runtime.h"
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <sys/mman.h>
+#include <vector>
+
+#define PAGE ((size_t)4096)
+#define CAPACITY ((size_t)1 << 30) /* of the device, so that running out of memory can be tested */
+
+struct mark { /* a recorded event: a place in a queue */
+	bool done = false;
+	cudaStream_t s = nullptr;
+};
+
+struct item {
+	std::function<void()> work;
+	std::shared_ptr<mark> record, wait;
+};
+
+struct cudasim_stream {
+	std::deque<item> queue;
+	cudasim_graph *capture = nullptr;
+};
+
+struct cudasim_event {
+	std::shared_ptr<mark> last;
+	cudasim_graph *capture = nullptr; /* recorded in a capture */
+};
+
+struct cudasim_graph {
+	std::vector<std::function<void()>> work;
+	std::set<cudaStream_t> streams;
+};
+
+struct block {
+	char *map;
+	size_t map_bytes, bytes;
+};
+
+static std::recursive_mutex lock;
+static std::map<char *, block> blocks;
+static size_t used;
+static int open_depth;
+#define GUARD std::lock_guard<std::recursive_mutex> guard(lock)
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------------- */
+static void protect(int prot)
+{
+	for (auto &b : blocks)
+		if (mprotect(b.second.map, b.second.map_bytes - PAGE, prot))
+			abort();
+}
+
+/* While one lives, device memory can be read and written. */
+struct device_access {
+	device_access()
+	{
+		if (!open_depth++)
+			protect(PROT_READ | PROT_WRITE);
+	}
+	~device_access()
+	{
+		if (!--open_depth)
+			protect(PROT_NONE);
+	}
+};
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+	GUARD;
+	/* The block ends at the guard page but for what alignment to 256 bytes leaves over. */
+	size_t size = (bytes + 255) / 256 * 256, pages = (size + PAGE - 1) / PAGE * PAGE;
+	if (bytes > CAPACITY || used + size > CAPACITY)
+		return cudaErrorMemoryAllocation;
+	char *map = (char *)mmap(NULL, pages + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
+		return cudaErrorMemoryAllocation;
+	if (open_depth && mprotect(map, pages, PROT_READ | PROT_WRITE))
+		abort();
+	char *at = map + pages - size;
+	blocks[at] = {map, pages + PAGE, size};
+	used += size;
+	{
+		device_access open;
+		memset(at, 0xff, size); /* NaN: fresh memory holds anything */
+	}
+	*p = at;
+	return cudaSuccess;
+}
+
+static std::set<cudaStream_t> all_streams;
+static void drain(cudaStream_t s);
+
+cudaError_t cudaFree(void *p)
+{
+	GUARD;
+	if (!p)
+		return cudaSuccess;
+	auto it = blocks.find((char *)p);
+	if (it == blocks.end())
+		return cudaErrorInvalidValue;
+	for (cudaStream_t s : all_streams)
+		drain(s);
+	munmap(it->second.map, it->second.map_bytes);
+	used -= it->second.bytes;
+	blocks.erase(it);
+	return cudaSuccess;
+}
+
+static bool on_device(const void *p, size_t bytes)
+{
+	auto it = blocks.upper_bound((char *)p);
+	if (it == blocks.begin())
+		return false;
+	--it;
+	return (const char *)p + bytes <= it->first + it->second.bytes;
+}
+
+/* Overlaps a block at all? Host addresses must not. */
+static bool touches_device(const void *p, size_t bytes)
+{
+	for (auto &b : blocks)
+		if ((const char *)p < b.second.map + b.second.map_bytes && (const char *)p + bytes > b.second.map)
+			return true;
+	return false;
+}
+
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned)
+{
+	*p = calloc(1, bytes);
+	return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+	free(p);
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+	*left = CAPACITY - used;
+	*all = CAPACITY;
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	GUARD;
+	bool from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	if ((from ? !on_device(src, bytes) : touches_device(src, bytes)) || (to ? !on_device(dst, bytes) : touches_device(dst, bytes)))
+		return cudaErrorInvalidValue;
+	if (s->capture && !(from && to))
+		return cudaErrorStreamCaptureUnsupported;
+	if (!from) { /* pageable host memory is read before the call returns */
+		std::vector<char> stage((const char *)src, (const char *)src + bytes);
+		return cudasim_enqueue(s, [=] { memcpy(dst, stage.data(), bytes); });
+	}
+	return cudasim_enqueue(s, [=] { memmove(dst, src, bytes); });
+}
+
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
+{
+	GUARD;
+	if (!on_device(dst, bytes))
+		return cudaErrorInvalidValue;
+	return cudasim_enqueue(s, [=] { memset(dst, value, bytes); });
+}
+
+/* ---- streams and events ---------------------------------------------------------------------------------------------------------- */
+cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work)
+{
+	GUARD;
+	if (!all_streams.count(s))
+		return cudaErrorInvalidResourceHandle;
+	if (s->capture)
+		s->capture->work.push_back(std::move(work));
+	else
+		s->queue.push_back({std::move(work), nullptr, nullptr});
+	return cudaSuccess;
+}
+
+static void step(cudaStream_t s)
+{
+	item i = std::move(s->queue.front());
+	s->queue.pop_front();
+	while (i.wait && !i.wait->done)
+		step(i.wait->s);
+	if (i.work) {
+		device_access open;
+		i.work();
+	}
+	if (i.record)
+		i.record->done = true;
+}
+
+static void drain(cudaStream_t s)
+{
+	while (!s->queue.empty())
+		step(s);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int)
+{
+	GUARD;
+	*s = new cudasim_stream;
+	all_streams.insert(*s);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+	GUARD;
+	drain(s);
+	all_streams.erase(s);
+	delete s;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+	GUARD;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	drain(s);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+	*e = new cudasim_event;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+	delete e;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+	GUARD;
+	e->capture = s->capture;
+	if (s->capture)
+		return cudaSuccess;
+	e->last = std::make_shared<mark>();
+	e->last->s = s;
+	s->queue.push_back({nullptr, e->last, nullptr});
+	return cudaSuccess;
+}
+
+/* In a capture the work stands in one list, in the order of the calls, which keeps every dependence. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
+{
+	GUARD;
+	if (e->capture) {
+		e->capture->streams.insert(s);
+		s->capture = e->capture;
+	} else if (s->capture) {
+		return cudaErrorStreamCaptureUnsupported;
+	} else if (e->last) {
+		s->queue.push_back({nullptr, nullptr, e->last});
+	}
+	return cudaSuccess;
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
+{
+	GUARD;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	s->capture = new cudasim_graph;
+	s->capture->streams.insert(s);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
+{
+	GUARD;
+	*g = s->capture;
+	if (!*g)
+		return cudaErrorStreamCaptureUnmatched;
+	for (cudaStream_t t : (*g)->streams)
+		t->capture = nullptr;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long)
+{
+	*exec = new cudasim_graph(*g);
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t g)
+{
+	delete g;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
+{
+	delete g;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
+{
+	for (auto &work : g->work)
+		cudasim_enqueue(s, work);
+	return cudaSuccess;
+}
+
+/* ---- the device ------------------------------------------------------------------------------------------------------------------ */
+cudaError_t cudaGetDeviceCount(int *n)
+{
+	*n = 1;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+	if (device != 0)
+		return cudaErrorInvalidDevice;
+	*p = {};
+	snprintf(p->name, sizeof p->name, "simulated on the host");
+	p->totalGlobalMem = CAPACITY;
+	p->major = 9;
+	p->multiProcessorCount = 1;
+	return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *low, int *high)
+{
+	*low = 0, *high = -5;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *v)
+{
+	*v = 13000;
+	return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *v)
+{
+	*v = 13000;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t e)
+{
+	return e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorInvalidValue ? "invalid argument" : e == cudaSuccess ? "no error" : "simulated error";
+}
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+	return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidValue ? "cudaErrorInvalidValue" : "cudaError";
+}

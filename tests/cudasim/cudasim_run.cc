@@ -1,0 +1,187 @@
+/* Runs a kernel: the threads of a block are coroutines on stacks of their own, switched at barriers. Blocks run one after the other,
+ * the last one first, so that nothing can lean on an order that a GPU does not promise. */
+#include "cuda_runtime.h"
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#define STACK ((size_t)64 << 10)
+#define MAX_THREADS 1024
+
+enum { READY, AT_BLOCK, AT_WARP, DONE };
+
+struct fiber {
+	cudasim_thread t;
+	jmp_buf at;
+	ucontext_t start;
+	bool made;
+	int state, kind;
+	unsigned mask;
+};
+
+cudasim_thread *cudasim_self;
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+static fiber *fibers;
+static int current, count;
+static jmp_buf scheduler;
+static ucontext_t scheduler_start;
+static const std::function<void()> *body;
+
+[[noreturn]] static void die(const char *what)
+{
+	fprintf(stderr, "cudasim: %s (block %u,%u,%u of a grid of %u,%u,%u, %d threads)\n", what, blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y,
+	        gridDim.z, count);
+	abort();
+}
+
+static void leave(int state)
+{
+	fiber *f = &fibers[current];
+	f->state = state;
+	if (!_setjmp(f->at))
+		_longjmp(scheduler, 1);
+}
+
+/* A coroutine is made once and serves every block: it comes back here for the next. */
+static void loop()
+{
+	for (;;) {
+		(*body)();
+		leave(DONE);
+	}
+}
+
+static void resume(int i)
+{
+	fiber *f = &fibers[i];
+	current = i;
+	cudasim_self = &f->t;
+	threadIdx = f->t.thread;
+	blockIdx = f->t.block;
+	if (_setjmp(scheduler))
+		return;
+	if (f->made)
+		_longjmp(f->at, 1);
+	f->made = true;
+	swapcontext(&scheduler_start, &f->start);
+}
+
+static void prepare()
+{
+	fibers = (fiber *)calloc(MAX_THREADS, sizeof *fibers);
+	char *stacks = (char *)mmap(NULL, MAX_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!fibers || stacks == MAP_FAILED)
+		abort();
+	for (int i = 0; i < MAX_THREADS; i++) {
+		getcontext(&fibers[i].start);
+		fibers[i].start.uc_stack.ss_sp = stacks + (size_t)i * STACK;
+		fibers[i].start.uc_stack.ss_size = STACK;
+		makecontext(&fibers[i].start, loop, 0);
+	}
+}
+
+cudasim_thread *cudasim_lane(int lane)
+{
+	int i = current / 32 * 32 + lane;
+	if (i >= count)
+		die("a shuffle from a lane that does not exist");
+	return &fibers[i].t;
+}
+
+void cudasim_block_barrier()
+{
+	leave(AT_BLOCK);
+}
+
+void cudasim_warp_barrier(unsigned mask, int kind)
+{
+	fibers[current].mask = mask;
+	fibers[current].kind = kind;
+	leave(AT_WARP);
+}
+
+/* Releases the warp that begins at thread w if all lanes of its mask are at the same barrier. */
+static bool release_warp(int w)
+{
+	int first = -1, end = w + 32 < count ? w + 32 : count;
+	for (int i = w; i < end; i++)
+		if (fibers[i].state == AT_WARP) {
+			first = i;
+			break;
+		}
+	if (first < 0)
+		return false;
+	for (int i = w; i < w + 32; i++) {
+		if (!(fibers[first].mask >> (i - w) & 1))
+			continue;
+		current = first;
+		if (i >= count || fibers[i].state == DONE)
+			die("a warp's barrier or shuffle names a lane that has ended");
+		if (fibers[i].state != AT_WARP)
+			return false;
+		if (fibers[i].kind != fibers[first].kind || fibers[i].mask != fibers[first].mask)
+			die("the lanes of a warp are at different shuffles");
+	}
+	for (int i = w; i < end; i++)
+		if (fibers[i].state == AT_WARP)
+			fibers[i].state = READY;
+	return true;
+}
+
+static bool release_block()
+{
+	int waiting = 0;
+	for (int i = 0; i < count; i++) {
+		if (fibers[i].state == AT_WARP || fibers[i].state == READY)
+			return false;
+		waiting += fibers[i].state == AT_BLOCK;
+	}
+	for (int i = 0; i < count; i++)
+		if (fibers[i].state == AT_BLOCK)
+			fibers[i].state = READY;
+	return waiting > 0;
+}
+
+static void run_block()
+{
+	for (;;) {
+		bool live = false, progress = false;
+		for (int i = count - 1; i >= 0; i--) /* the last thread first */
+			if (fibers[i].state == READY)
+				resume(i);
+		for (int i = 0; i < count; i++)
+			live |= fibers[i].state != DONE;
+		if (!live)
+			return;
+		for (int w = 0; w < count; w += 32)
+			progress |= release_warp(w);
+		if (!progress && !release_block())
+			die("a barrier that not every thread reaches");
+	}
+}
+
+void cudasim_run(dim3 grid, dim3 block, const std::function<void()> &thread)
+{
+	if (!fibers)
+		prepare();
+	body = &thread;
+	blockDim = block;
+	gridDim = grid;
+	count = (int)(block.x * block.y * block.z);
+	for (uint64_t b = (uint64_t)grid.x * grid.y * grid.z; b-- > 0;) {
+		for (int i = 0; i < count; i++) {
+			cudasim_thread *t = &fibers[i].t;
+			unsigned u = (unsigned)i;
+			t->thread = dim3(u % block.x, u / block.x % block.y, u / (block.x * block.y));
+			t->block = dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y));
+			t->lane = i % 32;
+			t->parity = 0;
+			fibers[i].state = READY;
+		}
+		run_block();
+	}
+	cudasim_self = NULL;
+}

@@ -1,0 +1,81 @@
+/* A CUDA runtime on the host, for tests: the part of NVIDIA's interface that kernels/cuda/ uses, with its names and meanings (CUDA
+ * Runtime API manual). It is no GPU: what it shows is that the kernels' index arithmetic, barriers and shuffles, the launch
+ * geometry, the arguments and the order of streams are right. What it cannot show: speed, races inside a warp, the real cuBLASLt.
+ *
+ * Harsher than a GPU on purpose:
+ * - Device memory is unreadable for the host (PROT_NONE) except while device work runs, and every block ends at a guard page.
+ * - Work is put off until somebody waits for it: a missing wait reads old data.
+ * - A barrier or shuffle that not every thread reaches ends the process with a message. */
+#ifndef CUDASIM_RUNTIME_API_H
+#define CUDASIM_RUNTIME_API_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cudaError {
+	cudaSuccess = 0,
+	cudaErrorInvalidValue = 1,
+	cudaErrorMemoryAllocation = 2,
+	cudaErrorInsufficientDriver = 35,
+	cudaErrorNoDevice = 100,
+	cudaErrorInvalidDevice = 101,
+	cudaErrorInvalidResourceHandle = 400,
+	cudaErrorStreamCaptureUnsupported = 900,
+	cudaErrorStreamCaptureUnmatched = 903
+} cudaError_t;
+
+typedef struct cudasim_stream *cudaStream_t;
+typedef struct cudasim_event *cudaEvent_t;
+typedef struct cudasim_graph *cudaGraph_t;
+typedef struct cudasim_graph *cudaGraphExec_t;
+
+enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocMapped = 2 };
+
+struct cudaDeviceProp {
+	char name[256];
+	size_t totalGlobalMem;
+	int major, minor, multiProcessorCount;
+};
+
+const char *cudaGetErrorString(cudaError_t e);
+const char *cudaGetErrorName(cudaError_t e);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaDriverGetVersion(int *v);
+cudaError_t cudaRuntimeGetVersion(int *v);
+cudaError_t cudaGetDeviceCount(int *n);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *low, int *high);
+
+cudaError_t cudaMalloc(void **p, size_t bytes);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s);
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s);
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t g);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,5 +1,6 @@
-/* Runs a kernel: the threads of a block are coroutines on stacks of their own, switched at barriers. Blocks run one after the other,
- * the last one first, so that nothing can lean on an order that a GPU does not promise. */
+/* Runs a kernel: the threads of a block are coroutines on stacks of their own, switched at barriers. Blocks run one after the other, the
+ * last one first; with $CUDASIM_FIRST the first one first, and so warps and lanes: nothing may lean on an order that a GPU does not
+ * promise, and a forgotten barrier shows in one of the two. */
 #include "cuda_runtime.h"
 #include <csetjmp>
 #include <cstdio>
@@ -29,6 +30,7 @@ static int current, count;
 static jmp_buf scheduler;
 static ucontext_t scheduler_start;
 static const std::function<void()> *body;
+static bool first_first;
 
 [[noreturn]] static void die(const char *what)
 {
@@ -71,6 +73,7 @@ static void resume(int i)
 
 static void prepare()
 {
+	first_first = getenv("CUDASIM_FIRST") != NULL;
 	fibers = (fiber *)calloc(MAX_THREADS, sizeof *fibers);
 	char *stacks = (char *)mmap(NULL, MAX_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!fibers || stacks == MAP_FAILED)
@@ -145,20 +148,32 @@ static bool release_block()
 	return waiting > 0;
 }
 
+/* A warp goes on alone until it must wait for the others: what a forgotten barrier lets happen on a GPU now and then happens here every
+ * time. */
+static void run_warp(int w)
+{
+	int end = w + 32 < count ? w + 32 : count;
+	do {
+		for (int k = w; k < end; k++) {
+			int i = first_first ? k : w + end - 1 - k;
+			if (fibers[i].state == READY)
+				resume(i);
+		}
+	} while (release_warp(w));
+}
+
 static void run_block()
 {
 	for (;;) {
-		bool live = false, progress = false;
-		for (int i = count - 1; i >= 0; i--) /* the last thread first */
-			if (fibers[i].state == READY)
-				resume(i);
+		bool live = false;
+		int last = (count - 1) / 32 * 32;
+		for (int w = 0; w <= last; w += 32)
+			run_warp(first_first ? w : last - w);
 		for (int i = 0; i < count; i++)
 			live |= fibers[i].state != DONE;
 		if (!live)
 			return;
-		for (int w = 0; w < count; w += 32)
-			progress |= release_warp(w);
-		if (!progress && !release_block())
+		if (!release_block())
 			die("a barrier that not every thread reaches");
 	}
 }
@@ -171,7 +186,9 @@ void cudasim_run(dim3 grid, dim3 block, const std::function<void()> &thread)
 	blockDim = block;
 	gridDim = grid;
 	count = (int)(block.x * block.y * block.z);
-	for (uint64_t b = (uint64_t)grid.x * grid.y * grid.z; b-- > 0;) {
+	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+	for (uint64_t k = 0; k < blocks; k++) {
+		uint64_t b = first_first ? k : blocks - 1 - k;
 		for (int i = 0; i < count; i++) {
 			cudasim_thread *t = &fibers[i].t;
 			unsigned u = (unsigned)i;

@@ -354,6 +354,35 @@ TEST(losses)
 			}
 }
 
+/* x, w, b -> y; dy, w -> dx; dy, x -> dw, db, overwritten or added to. */
+TEST(linear)
+{
+	static const int64_t shapes[][3] = {{1, 1, 1}, {4, 7, 5}, {32, 784, 33}, {100, 33, 70}, {9, 128, 32}, {513, 8, 65}}; /* N, in, out */
+	static const enum gt_opcode codes[] = {GT_OP_LINEAR, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW};
+	for (int s = 0; s < 6; s++)
+		for (int c = 0; c < 3; c++)
+			for (int t = 0; t < 2; t++)
+				for (int v = 0; v < 4; v++) {
+					int64_t n = shapes[s][0], in = shapes[s][1], out = shapes[s][2], x[2] = {n, in}, y[2] = {n, out}, w[2] = {out, in};
+					struct gt_attr_linear attr = {.out = out, .bias = v % 2, .act = codes[c] == GT_OP_LINEAR && v / 2 ? GT_ACT_RELU : GT_ACT_NONE};
+					struct job j = {.call = {.code = codes[c], .attr = &attr}};
+					job_tensor(&j, false, types[t], 2, codes[c] == GT_OP_LINEAR ? x : y, NULL);
+					job_tensor(&j, false, types[t], 2, codes[c] == GT_OP_LINEAR_DW ? x : w, NULL);
+					if (codes[c] == GT_OP_LINEAR && v % 2)
+						job_tensor(&j, false, GT_F32, 1, &out, NULL);
+					job_tensor(&j, true, codes[c] == GT_OP_LINEAR_DW ? GT_F32 : types[t], 2, codes[c] == GT_OP_LINEAR ? y : codes[c] == GT_OP_LINEAR_DW ? w : x, NULL);
+					if (codes[c] == GT_OP_LINEAR_DW && v % 2)
+						job_tensor(&j, true, GT_F32, 1, &out, NULL);
+					if (codes[c] == GT_OP_LINEAR_DW && v / 2)
+						j.call.accumulate = v % 2 ? 3 : 1;
+					/* Sums of up to 784 products of values up to 3 in f32, in another order: 2^-24 * sqrt(784) * 9, relative to results of
+					 * the order of sqrt(784) * 3 or, where they cancel, 1. bf16 results: one rounding step of 2^-8, two for the bias,
+					 * which the CUDA backend rounds first; relative to terms of 3. */
+					compare(&j, types[t] == GT_BF16 && codes[c] != GT_OP_LINEAR_DW ? 3 * 0x1p-7 : 1e-4);
+					job_free(&j);
+				}
+}
+
 TEST(sumsq_has_the_bits_of_the_cpu)
 {
 	for (int s = 0; s < NSIZES; s++) {

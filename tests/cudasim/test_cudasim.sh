@@ -1,0 +1,93 @@
+#!/bin/bash
+# The CUDA backend's own sources on a CUDA runtime that runs on the host (include/cuda_runtime_api.h says what that shows and what not):
+# calls against the CPU backend, the table of operations against PyTorch, whole trainings against the CPU's. Needs neither GPU nor toolkit.
+set -u
+sim=$GTRAIN_BUILD/cudasim
+if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
+	echo 'skip cudasim: built without a C++ compiler'
+	exit 0
+fi
+if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
+	echo 'skip cudasim: its coroutines and AddressSanitizer do not go together (it has guard pages of its own)'
+	exit 0
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# part NAME LEAST COMMAND...: a test program; its `ok` and `not ok` lines under NAME, operations that the backend refuses as a figure.
+# Fewer than LEAST passed: something was lost.
+part() {
+	local name=$1 least=$2 ok
+	shift 2
+	"$@" >"$tmp/log" 2>&1
+	local rc=$?
+	sed -n "s/^\(not \)\{0,1\}ok /&$name: /p" "$tmp/log"
+	ok=$(grep -c '^ok ' "$tmp/log")
+	if [ $rc != 0 ] && ! grep -q '^not ok ' "$tmp/log"; then
+		echo "not ok $name: ended with status $rc: $(grep -v '^ok ' "$tmp/log" | tail -n 1)"
+	elif [ "$ok" -lt "$least" ]; then
+		echo "not ok $name: only $ok tests ran"
+	fi
+	grep '^#' "$tmp/log" | grep calls
+	echo "# cudasim: $name: $ok checks, $(grep -c '^skip ' "$tmp/log") refused by the backend"
+}
+part calls_last_first 16 "$sim/tests/cudasim/tool_cudasim"
+part calls_first_first 16 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_cudasim"
+part operations 170 "$sim/tests/ops/test_ops" -b cuda
+part operations_first_first 170 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
+part updates 40 "$sim/tests/ops/test_updates" -b cuda
+part linear_without_bgradb 36 env CUDASIM_NO_BGRADB=1 "$sim/tests/ops/test_ops" -b cuda linear
+
+# ---- trainings: augmentation, dropout, accumulation, clipping, a short last batch --------------------------------------------------
+cat >"$tmp/net.cfg" <<'CFG'
+schema = 1; name = "net"; seed = 3;
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; }, { type = "hflip"; } ); };
+model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 33; }, { type = "gelu"; }, { type = "dropout"; p = 0.2; },
+	{ name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 3; accumulate = 2; clip_norm = 1.0; optimizer = { type = "adam"; lr = 0.01; }; };
+checkpoint = { dir = "unused"; every_epochs = 1; keep = 9; };
+log = { every_steps = 1; };
+CFG
+# losses DIR: step and loss of every training step and evaluation
+losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+train() { # DIR ARGS...
+	local dir=$1
+	shift
+	"$sim/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$dir" "$@" >"$tmp/out" 2>&1 || echo "status $?: $(tail -n 1 "$tmp/out")" >"$dir.failed"
+}
+# close NAME A B TOLERANCE: the same events, losses within TOLERANCE of each other, relatively
+close() {
+	local worst
+	if [ -e "$2.failed" ] || [ -e "$3.failed" ]; then
+		echo "not ok $1: $(cat "$2.failed" "$3.failed" 2>/dev/null | head -n 1)"
+		return
+	fi
+	worst=$(paste -d ' ' <(losses "$2") <(losses "$3") |
+		awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d } END { if (NR < 24) m = 9; print m + 0 }')
+	if awk "BEGIN { exit !($worst <= $4) }"; then echo "ok $1"; else echo "not ok $1: losses differ by $worst"; fi
+	echo "# cudasim: $1: losses within $worst"
+}
+train "$tmp/cpu" --device cpu
+train "$tmp/cuda" --device cuda
+train "$tmp/again" --device cuda
+train "$tmp/cpu16" --device cpu -s 'precision="bf16"'
+train "$tmp/cuda16" --device cuda -s 'precision="bf16"'
+# Sums in another order, 2^-24 each, through 21 steps of Adam.
+close training_as_on_the_cpu "$tmp/cpu" "$tmp/cuda" 1e-5
+# bf16 rounds activations to 2^-8, and a step in another direction is soon another path.
+if grep -q avx512_core "$tmp/cpu16/metrics.jsonl" /proc/cpuinfo 2>/dev/null || grep -qw avx512bw /proc/cpuinfo; then
+	close bf16_training_as_on_the_cpu "$tmp/cpu16" "$tmp/cuda16" 5e-2
+else
+	echo 'skip bf16_training_as_on_the_cpu: this CPU has no AVX-512 for bf16'
+fi
+if cmp -s <(losses "$tmp/cuda") <(losses "$tmp/again"); then echo 'ok training_twice_the_same_bits'
+else echo 'not ok training_twice_the_same_bits: losses differ'; fi
+
+# A checkpoint of one device goes on on the other: what came after step 14 is taken away first.
+cp -r "$tmp/cuda" "$tmp/moved"
+rm -rf "$tmp/moved/step-00000021" "$tmp/moved/latest" "$tmp/moved/best"
+grep -vE '"step":(1[5-9]|2[01])[,}]' "$tmp/cuda/metrics.jsonl" >"$tmp/moved/metrics.jsonl"
+before=$(losses "$tmp/moved" | wc -l)
+"$sim/bin/gtrain" resume "$tmp/moved" --device cpu -q --no-progress >"$tmp/out" 2>&1 || echo "status $?: $(tail -n 1 "$tmp/out")" >"$tmp/moved.failed"
+if [ "$before" -lt 14 ] || [ "$before" -ge 20 ]; then echo "not ok resume_on_another_device: $before losses were left"
+else close resume_on_another_device "$tmp/cuda" "$tmp/moved" 1e-5; fi

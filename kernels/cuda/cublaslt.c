@@ -13,11 +13,11 @@ static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cu
 	return gt_fail(err, GT_EFAIL, "%s: %s: %s", dev->id, what, lt->cublasLtGetStatusString(status));
 }
 
-#define LT(dev, call, what, err)                                                  \
-	do {                                                                          \
-		cublasStatus_t lt_status = (call);                                        \
-		if (lt_status != CUBLAS_STATUS_SUCCESS)                                   \
-			return lt_fail(dev, (dev)->lt, lt_status, what, err);                 \
+#define LT(dev, call, what, err)                                                                                                           \
+	do {                                                                                                                                   \
+		cublasStatus_t lt_status = (call);                                                                                                 \
+		if (lt_status != CUBLAS_STATUS_SUCCESS)                                                                                            \
+			return lt_fail(dev, (dev)->lt, lt_status, what, err);                                                                          \
 	} while (0)
 
 /* ---- the library ------------------------------------------------------------------------------------------------------------- */
@@ -27,9 +27,9 @@ static enum gt_code load(struct gt_lt *lt, struct gt_err *err)
 	lt->so = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!lt->so)
 		return gt_fail(err, GT_EUNAVAILABLE, "cuBLASLt cannot be loaded: %s", dlerror());
-#define GT_X(name)                                                                              \
-	*(void **)&lt->name = dlsym(lt->so, #name);                                                 \
-	if (!lt->name)                                                                              \
+#define GT_X(name)                                                                                                                         \
+	*(void **)&lt->name = dlsym(lt->so, #name);                                                                                            \
+	if (!lt->name)                                                                                                                         \
 		return gt_fail(err, GT_EUNAVAILABLE, "%s has no %s: wrong version", LIBRARY, #name);
 	GT_LT_FUNCTIONS(GT_X)
 #undef GT_X
@@ -80,13 +80,19 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 	g->has_bias = s->epilogue != CUBLASLT_EPILOGUE_DEFAULT && s->epilogue != CUBLASLT_EPILOGUE_RELU;
 	if (g->has_bias) {
 		cudaDataType_t bias = data_type(s->bias);
-		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias, sizeof bias), "BIAS_DATA_TYPE", err);
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias, sizeof bias), "BIAS_DATA_TYPE",
+		   err);
 	}
-	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->a, data_type(s->in), (uint64_t)(s->ta ? s->k : s->m), (uint64_t)(s->ta ? s->m : s->k), s->ta ? s->k : s->m),
+	LT(dev,
+	   lt->cublasLtMatrixLayoutCreate(&g->a, data_type(s->in), (uint64_t)(s->ta ? s->k : s->m), (uint64_t)(s->ta ? s->m : s->k),
+	                                  s->ta ? s->k : s->m),
 	   "cublasLtMatrixLayoutCreate", err);
-	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->b, data_type(s->in), (uint64_t)(s->tb ? s->n : s->k), (uint64_t)(s->tb ? s->k : s->n), s->tb ? s->n : s->k),
+	LT(dev,
+	   lt->cublasLtMatrixLayoutCreate(&g->b, data_type(s->in), (uint64_t)(s->tb ? s->n : s->k), (uint64_t)(s->tb ? s->k : s->n),
+	                                  s->tb ? s->n : s->k),
 	   "cublasLtMatrixLayoutCreate", err);
-	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->d, data_type(s->out), (uint64_t)s->m, (uint64_t)s->n, s->m), "cublasLtMatrixLayoutCreate", err);
+	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->d, data_type(s->out), (uint64_t)s->m, (uint64_t)s->n, s->m), "cublasLtMatrixLayoutCreate",
+	   err);
 	g->beta = s->add ? 1 : 0;
 	return GT_OK;
 }
@@ -98,10 +104,12 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMat
 	cublasLtMatmulHeuristicResult_t r;
 	size_t workspace = WORKSPACE;
 	int n = 0;
-	LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), "MAX_WORKSPACE_BYTES", err);
+	LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace),
+	   "MAX_WORKSPACE_BYTES", err);
 	if (dev->deterministic) { /* INPLACE adds partial sums to the output in the order of arrival */
 		uint32_t mask = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-		LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask, sizeof mask), "REDUCTION_SCHEME_MASK", err);
+		LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask, sizeof mask),
+		   "REDUCTION_SCHEME_MASK", err);
 	}
 	cublasStatus_t status = lt->cublasLtMatmulAlgoGetHeuristic(lt->handle, g->desc, g->a, g->b, g->d, g->d, pref, 1, &r, &n);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && (n == 0 || r.state != CUBLAS_STATUS_SUCCESS)))
@@ -122,7 +130,8 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 	enum gt_code code = make_desc(dev, spec, out, err);
 	if (code == GT_OK) {
 		cublasStatus_t status = dev->lt->cublasLtMatmulPreferenceCreate(&pref);
-		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, pref, found, err) : lt_fail(dev, dev->lt, status, "cublasLtMatmulPreferenceCreate", err);
+		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, pref, found, err)
+		                                       : lt_fail(dev, dev->lt, status, "cublasLtMatmulPreferenceCreate", err);
 	}
 	if (pref)
 		dev->lt->cublasLtMatmulPreferenceDestroy(pref);
@@ -145,8 +154,8 @@ void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g)
 	memset(g, 0, sizeof *g);
 }
 
-enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, void *d, const void *bias, void *workspace,
-                       cudaStream_t s, struct gt_err *err)
+enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, void *d, const void *bias,
+                       void *workspace, cudaStream_t s, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
 	const float one = 1;
@@ -155,7 +164,9 @@ enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const voi
 		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a matrix product is not aligned to 256 bytes", dev->id);
 	if (g->has_bias)
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "BIAS_POINTER", err);
-	LT(dev, lt->cublasLtMatmul(lt->handle, g->desc, &one, a, g->a, b, g->b, &g->beta, d, g->d, d, g->d, &g->algo, g->workspace ? workspace : NULL, g->workspace, s),
+	LT(dev,
+	   lt->cublasLtMatmul(lt->handle, g->desc, &one, a, g->a, b, g->b, &g->beta, d, g->d, d, g->d, &g->algo,
+	                      g->workspace ? workspace : NULL, g->workspace, s),
 	   "cublasLtMatmul", err);
 	return GT_OK;
 }

@@ -1,15 +1,16 @@
 # The CUDA backend, lib/gtrain/cuda.so. Built where a toolkit is found, absent elsewhere; everything else works without it.
 #   CUDA=DIR    the toolkit (DIR/bin/nvcc, DIR/include, DIR/lib64 or lib); CUDA= builds without
 #   CUDA_ARCH   machine code for these; PTX of compute_90 for newer ones is always in
-# Without CUDA=: /usr/local/cuda, then the pip packages nvidia-cuda-nvcc, -runtime, -crt, nvidia-nvvm and nvidia-cublas 13.x of python3 (the wheels of
-# CUDA 12 hold no nvcc; their cuBLAS is still found at run time).
+# Without CUDA=: /usr/local/cuda, then python3's pip packages nvidia-cuda-nvcc, nvidia-cuda-crt, nvidia-nvvm, nvidia-cuda-runtime and
+# nvidia-cublas 13.x. The wheels of CUDA 12 hold no nvcc; their cuBLAS is still found at run time.
 CUDA_ARCH ?= 80 90
 
 ifeq ($(origin CUDA),undefined)
 CUDA := $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc)))
 ifeq ($(CUDA),)
 CUDA := $(patsubst %/bin/nvcc,%,$(firstword $(shell python3 -c 'import glob, site; \
-	print(*sorted(f for d in site.getsitepackages() + [site.getusersitepackages()] for f in glob.glob(d + "/nvidia/cu*/bin/nvcc")))' 2>/dev/null)))
+	dirs = site.getsitepackages() + [site.getusersitepackages()]; \
+	print(*sorted(f for d in dirs for f in glob.glob(d + "/nvidia/cu*/bin/nvcc")))' 2>/dev/null)))
 endif
 endif
 

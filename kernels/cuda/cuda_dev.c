@@ -32,10 +32,11 @@ static void why_none(cudaError_t e, struct gt_err *err)
 	if (!driver)
 		gt_fail(err, GT_EUNAVAILABLE, "no CUDA driver (libcuda.so.1) on this machine");
 	else if (e == cudaErrorInsufficientDriver)
-		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver knows CUDA %d.%d, this build needs %d.%d: update the driver", driver / 1000, driver % 1000 / 10,
-		        runtime / 1000, runtime % 1000 / 10);
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver knows CUDA %d.%d, this build needs %d.%d: update the driver", driver / 1000,
+		        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 	else if (e == cudaErrorNoDevice || e == cudaSuccess)
-		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver is there, but shows no GPU%s", getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver is there, but shows no GPU%s",
+		        getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
 	else
 		gt_fail(err, GT_EUNAVAILABLE, "CUDA does not start: %s", cudaGetErrorString(e));
 }
@@ -51,8 +52,8 @@ static enum gt_code describe(int i, struct gt_devinfo *out, struct gt_err *err)
 	snprintf(out->id, sizeof out->id, "cuda:%d", i);
 	snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, p.name);
 	snprintf(out->detail, sizeof out->detail, "compute capability %d.%d%s, %d multiprocessors, CUDA %d.%d, driver %d.%d", p.major, p.minor,
-	         10 * p.major + p.minor < GT_CUDA_MIN_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10, driver / 1000,
-	         driver % 1000 / 10);
+	         10 * p.major + p.minor < GT_CUDA_MIN_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10,
+	         driver / 1000, driver % 1000 / 10);
 	out->bytes = p.totalGlobalMem;
 	return GT_OK;
 }
@@ -106,7 +107,8 @@ static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
 	GT_CUDA(dev, cudaSetDevice(dev->index), "cudaSetDevice", err);
 	GT_CUDA(dev, cudaGetDeviceProperties(&p, dev->index), "cudaGetDeviceProperties", err);
 	if (10 * p.major + p.minor < GT_CUDA_MIN_CC)
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: %s has compute capability %d.%d; 8.0 or newer is needed", dev->id, p.name, p.major, p.minor);
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: %s has compute capability %d.%d; 8.0 or newer is needed", dev->id, p.name, p.major,
+		               p.minor);
 	dev->sms = p.multiProcessorCount;
 	GT_CUDA(dev, cudaHostAlloc(&host, sizeof *dev->fault, cudaHostAllocMapped), "cudaHostAlloc", err);
 	dev->fault = host;
@@ -142,7 +144,8 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 		/* Streams other than the compute stream carry copies and collectives, which should start as soon as they can. */
 		int low = 0, high = 0;
 		GT_CUDA(dev, cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange", err);
-		GT_CUDA(dev, cudaStreamCreateWithPriority(&dev->stream[stream], cudaStreamNonBlocking, stream ? high : low), "cudaStreamCreateWithPriority", err);
+		GT_CUDA(dev, cudaStreamCreateWithPriority(&dev->stream[stream], cudaStreamNonBlocking, stream ? high : low),
+		        "cudaStreamCreateWithPriority", err);
 	}
 	*out = dev->stream[stream];
 	return GT_OK;
@@ -156,9 +159,10 @@ static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 		return GT_OK;
 	*dev->fault = (struct gt_cu_fault){0};
 	if (f.code == GT_CU_FAULT_LABEL)
-		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value, (long long)f.at,
-		               (long long)f.limit - 1);
-	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset (%lld samples)", (long long)f.value, (long long)f.limit);
+		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value,
+		               (long long)f.at, (long long)f.limit - 1);
+	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset (%lld samples)", (long long)f.value,
+	               (long long)f.limit);
 }
 
 enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err)
@@ -240,7 +244,8 @@ enum gt_code gt_cuda_dyn(const struct gt_dev *dev, const struct gt_launch *a, st
 		return GT_OK;
 	}
 	if (dev->capturing)
-		return gt_fail(err, GT_EINTERNAL, "%s: a captured launch needs its gt_dyn in device memory, or the graph would repeat this step", dev->id);
+		return gt_fail(err, GT_EINTERNAL, "%s: a captured launch needs its gt_dyn in device memory, or the graph would repeat this step",
+		               dev->id);
 	*out = (struct gt_cu_dyn){.host = *a->dyn};
 	return GT_OK;
 }

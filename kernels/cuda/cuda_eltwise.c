@@ -20,7 +20,8 @@ struct eltwise {
 	float slope;
 };
 
-static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                   struct gt_err *err)
 {
 	const struct eltwise *k = (const struct eltwise *)kernel;
 	struct gt_cu_eltwise c = {.out = a->out[0], .n = k->n, .nin = k->nin, .slope = k->slope, .aligned = aligned16(a->out[0])};
@@ -105,18 +106,19 @@ struct dropout {
 	bool train;
 };
 
-static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                   struct gt_err *err)
 {
 	const struct dropout *k = (const struct dropout *)kernel;
 	struct gt_cu_dropout c = {
-		.x = a->in[0],
-		.y = a->out[0],
-		.samples = k->samples,
-		.n = k->n,
-		.layer = k->layer,
-		.threshold = k->threshold,
-		.scale = k->scale,
-		.aligned = aligned16(a->in[0]) && aligned16(a->out[0]),
+	    .x = a->in[0],
+	    .y = a->out[0],
+	    .samples = k->samples,
+	    .n = k->n,
+	    .layer = k->layer,
+	    .threshold = k->threshold,
+	    .scale = k->scale,
+	    .aligned = aligned16(a->in[0]) && aligned16(a->out[0]),
 	};
 	if (!k->train) {
 		if (a->out[0] != a->in[0])

@@ -9,7 +9,8 @@ struct gather {
 	bool draws;
 };
 
-static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                  struct gt_err *err)
 {
 	const struct gather *k = (const struct gather *)kernel;
 	struct gt_cu_gather c = k->c;

@@ -31,7 +31,7 @@ struct gt_dev {
 	struct gt_cu_fault *fault;            /* host memory that kernels write to */
 	struct gt_cuda_block *block;          /* what alloc() gave out, in no order */
 	int nblocks, cap;
-	struct gt_lt *lt;                     /* cuBLASLt and its handle */
+	struct gt_lt *lt; /* cuBLASLt and its handle */
 };
 
 /* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
@@ -44,7 +44,8 @@ struct gt_kernel {
 };
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
-gt_cuda_prepare gt_cuda_eltwise, gt_cuda_dropout, gt_cuda_shape, gt_cuda_softmax, gt_cuda_loss, gt_cuda_update, gt_cuda_linear, gt_cuda_gather;
+gt_cuda_prepare gt_cuda_eltwise, gt_cuda_dropout, gt_cuda_shape, gt_cuda_softmax, gt_cuda_loss, gt_cuda_update, gt_cuda_linear,
+    gt_cuda_gather;
 
 /* ---- cuda_dev.c ----------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err);
@@ -77,20 +78,20 @@ enum gt_code gt_cuda_fail(const struct gt_dev *dev, cudaError_t e, const char *w
 /* "conv2d (layer1.0.conv1) of f32 [32, 3, 32, 32]: not supported by the cuda backend": GT_EUNAVAILABLE */
 enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
 
-#define GT_CUDA(dev, call, what, err)                                \
-	do {                                                             \
-		cudaError_t gt_cuda_error = (call);                          \
-		if (gt_cuda_error != cudaSuccess)                            \
-			return gt_cuda_fail(dev, gt_cuda_error, what, err);      \
+#define GT_CUDA(dev, call, what, err)                                                                                                      \
+	do {                                                                                                                                   \
+		cudaError_t gt_cuda_error = (call);                                                                                                \
+		if (gt_cuda_error != cudaSuccess)                                                                                                  \
+			return gt_cuda_fail(dev, gt_cuda_error, what, err);                                                                            \
 	} while (0)
 
 /* calloc of a kernel that starts with struct gt_kernel. */
-#define GT_CUDA_NEW(k, fn, text, err)                               \
-	do {                                                            \
-		if (!((k) = calloc(1, sizeof *(k))))                        \
-			return gt_fail(err, GT_EFAIL, "out of memory");         \
-		(k)->head.launch = (fn);                                    \
-		(k)->head.describe = (text);                                \
+#define GT_CUDA_NEW(k, fn, text, err)                                                                                                      \
+	do {                                                                                                                                   \
+		if (!((k) = calloc(1, sizeof *(k))))                                                                                               \
+			return gt_fail(err, GT_EFAIL, "out of memory");                                                                                \
+		(k)->head.launch = (fn);                                                                                                           \
+		(k)->head.describe = (text);                                                                                                       \
 	} while (0)
 
 /* Column of the tables of kernels; -1: a type that they do not know. */

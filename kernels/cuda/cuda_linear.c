@@ -16,7 +16,7 @@ struct linear {
 	bool bias;
 	bool own_db, add_db; /* db by colsum, not by the product */
 	bool no_dw;
-	size_t bias16;       /* offset of the rounded bias in the scratch */
+	size_t bias16; /* offset of the rounded bias in the scratch */
 	char text[48];
 };
 
@@ -62,7 +62,9 @@ static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall 
 	if (k->code == GT_OP_LINEAR) {
 		bool relu = attr->act == GT_ACT_RELU;
 		s.m = k->out, s.n = k->n, s.k = k->in, s.ta = true;
-		s.epilogue = k->bias ? relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS : relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+		s.epilogue = k->bias ? relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
+		             : relu  ? CUBLASLT_EPILOGUE_RELU
+		                     : CUBLASLT_EPILOGUE_DEFAULT;
 	} else if (k->code == GT_OP_LINEAR_DX) {
 		s.m = k->in, s.n = k->n, s.k = k->out;
 	} else {
@@ -88,7 +90,8 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 }
 
 /* Weights are plain. A bias gradient that is added to cannot be the product's epilogue, which overwrites. */
-static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, const struct gt_tdesc *x, const struct gt_tdesc *y, struct gt_err *err)
+static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, const struct gt_tdesc *x, const struct gt_tdesc *y,
+                          struct gt_err *err)
 {
 	const struct gt_attr_linear *attr = call->attr;
 	int type = gt_cuda_type(call->in[0]->dtype);

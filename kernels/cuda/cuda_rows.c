@@ -11,7 +11,8 @@ struct softmax {
 	bool dx;
 };
 
-static enum gt_code launch_softmax(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_softmax(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                   struct gt_err *err)
 {
 	const struct softmax *k = (const struct softmax *)kernel;
 	struct gt_cu_softmax c = {{a->in[0], k->dx ? a->in[1] : NULL}, a->out[0], k->rows, k->cols};
@@ -57,17 +58,17 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 {
 	const struct loss *k = (const struct loss *)kernel;
 	struct gt_cu_loss c = {
-		.x = a->in[0],
-		.target = a->in[1],
-		.dx = k->gradient ? a->out[1] : NULL,
-		.metrics = a->out[0],
-		.loss = a->scratch,
-		.rank = (int32_t *)((double *)a->scratch + k->rows),
-		.rows = k->rows,
-		.cols = k->cols,
-		.ignore = k->ignore,
-		.smoothing = k->smoothing,
-		.fault = dev->fault,
+	    .x = a->in[0],
+	    .target = a->in[1],
+	    .dx = k->gradient ? a->out[1] : NULL,
+	    .metrics = a->out[0],
+	    .loss = a->scratch,
+	    .rank = (int32_t *)((double *)a->scratch + k->rows),
+	    .rows = k->rows,
+	    .cols = k->cols,
+	    .ignore = k->ignore,
+	    .smoothing = k->smoothing,
+	    .fault = dev->fault,
 	};
 	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
 	GT_CUDA(dev, gt_cu_loss_start(k->code, k->type, &c, s), gt_opcode_name(k->code), err);

@@ -17,7 +17,8 @@ struct flatten {
 	size_t bytes;
 };
 
-static enum gt_code launch_flatten(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_flatten(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                   struct gt_err *err)
 {
 	const struct flatten *k = (const struct flatten *)kernel;
 	if (k->size)
@@ -56,7 +57,8 @@ struct concat {
 	size_t size;
 };
 
-static enum gt_code launch_concat(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_concat(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                  struct gt_err *err)
 {
 	const struct concat *k = (const struct concat *)kernel;
 	struct gt_cu_concat c = k->c;

@@ -21,18 +21,19 @@ static int states(enum gt_opcode code)
 	return code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : 3;
 }
 
-static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                  struct gt_err *err)
 {
 	const struct update *k = (const struct update *)kernel;
 	struct gt_cu_update c = {
-		.p = a->in[0],
-		.g = a->in[1],
-		.work = k->work >= 0 ? a->in[k->work] : NULL,
-		.sumsq = k->sumsq >= 0 ? a->in[k->sumsq] : NULL,
-		.seg = k->seg,
-		.chunk = k->chunk,
-		.nchunks = k->nchunks,
-		.attr = k->attr,
+	    .p = a->in[0],
+	    .g = a->in[1],
+	    .work = k->work >= 0 ? a->in[k->work] : NULL,
+	    .sumsq = k->sumsq >= 0 ? a->in[k->sumsq] : NULL,
+	    .seg = k->seg,
+	    .chunk = k->chunk,
+	    .nchunks = k->nchunks,
+	    .attr = k->attr,
 	};
 	for (int i = 0; i < k->nstate; i++)
 		c.state[i] = a->in[2 + i];
@@ -142,7 +143,8 @@ struct sumsq {
 	int64_t n;
 };
 
-static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                 struct gt_err *err)
 {
 	const struct sumsq *k = (const struct sumsq *)kernel;
 	GT_CUDA(dev, gt_cu_sumsq_start(a->in[0], k->n, a->scratch, a->out[0], s), "sumsq", err);

@@ -7,7 +7,8 @@
 #include "ew.h"
 
 /* ---- starting a kernel ------------------------------------------------------------------------------------------------------- */
-template <class... P, class... A> static inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t s, const A &...args)
+template <class... P, class... A>
+static inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t s, const A &...args)
 {
 	cudaLaunchConfig_t c = {};
 	c.gridDim = grid;

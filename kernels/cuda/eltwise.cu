@@ -4,23 +4,23 @@
 #define BLOCK 256
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-#define UNARY(name, expr)                                                     \
-	struct op_##name {                                                        \
-		static constexpr int nin = 1;                                         \
-		__device__ static float f(float x, float, float slope)                \
-		{                                                                     \
-			(void)slope;                                                      \
-			return expr;                                                      \
-		}                                                                     \
+#define UNARY(name, expr)                                                                                                                  \
+	struct op_##name {                                                                                                                     \
+		static constexpr int nin = 1;                                                                                                      \
+		__device__ static float f(float x, float, float slope)                                                                             \
+		{                                                                                                                                  \
+			(void)slope;                                                                                                                   \
+			return expr;                                                                                                                   \
+		}                                                                                                                                  \
 	};
-#define BINARY(name, expr)                                                    \
-	struct op_##name {                                                        \
-		static constexpr int nin = 2;                                         \
-		__device__ static float f(float a, float b, float slope)              \
-		{                                                                     \
-			(void)slope;                                                      \
-			return expr;                                                      \
-		}                                                                     \
+#define BINARY(name, expr)                                                                                                                 \
+	struct op_##name {                                                                                                                     \
+		static constexpr int nin = 2;                                                                                                      \
+		__device__ static float f(float a, float b, float slope)                                                                           \
+		{                                                                                                                                  \
+			(void)slope;                                                                                                                   \
+			return expr;                                                                                                                   \
+		}                                                                                                                                  \
 	};
 UNARY(relu, gt_relu_f32(x))
 UNARY(leaky_relu, gt_leaky_relu_f32(x, slope))
@@ -94,8 +94,8 @@ template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void eltwise_fn(const gt_cu_eltwise);
 
-#define ROW(code, name)                                                                 \
-	case code:                                                                          \
+#define ROW(code, name)                                                                                                                    \
+	case code:                                                                                                                             \
 		return type == GT_CU_F32 ? eltwise<op_##name, float> : eltwise<op_##name, bf16>;
 
 static eltwise_fn *find(int code, bool gelu_tanh, int type)
@@ -139,5 +139,7 @@ cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_
 	bool aligned = ((uintptr_t)in | (uintptr_t)out) % 16 == 0;
 	if (from == to || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return blocks ? launch(from == GT_CU_F32 ? cast<float, bf16> : cast<bf16, float>, dim3((unsigned)blocks), dim3(BLOCK), s, in, out, n, aligned) : cudaSuccess;
+	return blocks ? launch(from == GT_CU_F32 ? cast<float, bf16> : cast<bf16, float>, dim3((unsigned)blocks), dim3(BLOCK), s, in, out, n,
+	                       aligned)
+	              : cudaSuccess;
 }

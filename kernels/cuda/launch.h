@@ -98,8 +98,8 @@ struct gt_cu_chunk {
 struct gt_cu_update {
 	float *p, *state[3];
 	const float *g;
-	uint16_t *work;       /* bf16, NULL: none */
-	const double *sumsq;  /* NULL without clipping */
+	uint16_t *work;                  /* bf16, NULL: none */
+	const double *sumsq;             /* NULL without clipping */
 	const struct gt_seg *seg;        /* device memory */
 	const struct gt_cu_chunk *chunk; /* device memory */
 	int nchunks;

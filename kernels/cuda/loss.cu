@@ -122,9 +122,12 @@ typedef void loss_fn(const gt_cu_loss, int);
 template <class S> static loss_fn *find(int code)
 {
 	switch (code) {
-	case GT_OP_CROSS_ENTROPY: return loss_rows<S, GT_OP_CROSS_ENTROPY>;
-	case GT_OP_NLL: return loss_rows<S, GT_OP_NLL>;
-	case GT_OP_MSE: return loss_rows<S, GT_OP_MSE>;
+	case GT_OP_CROSS_ENTROPY:
+		return loss_rows<S, GT_OP_CROSS_ENTROPY>;
+	case GT_OP_NLL:
+		return loss_rows<S, GT_OP_NLL>;
+	case GT_OP_MSE:
+		return loss_rows<S, GT_OP_MSE>;
 	}
 	return NULL;
 }

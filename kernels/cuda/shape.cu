@@ -8,7 +8,8 @@
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* A tile is read and written in rows of 32 elements; the column too many keeps the strided access free of bank conflicts. */
-template <class U> __global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out, int64_t batch, int64_t rows, int64_t cols)
+template <class U>
+__global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out, int64_t batch, int64_t rows, int64_t cols)
 {
 	__shared__ U tile[TILE][TILE + 1];
 	int64_t col0 = (int64_t)blockIdx.x * TILE;
@@ -73,9 +74,12 @@ cudaError_t gt_cu_concat_start(size_t unit, const struct gt_cu_concat *a, cudaSt
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	switch (unit) {
-	case 2: return launch(concat<uint16_t>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
-	case 4: return launch(concat<uint32_t>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
-	case 16: return launch(concat<uint4>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+	case 2:
+		return launch(concat<uint16_t>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+	case 4:
+		return launch(concat<uint32_t>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+	case 16:
+		return launch(concat<uint4>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
 	}
 	return cudaErrorInvalidValue;
 }

@@ -61,10 +61,14 @@ typedef void softmax_fn(const gt_cu_softmax, int);
 template <class S> static softmax_fn *find(int code)
 {
 	switch (code) {
-	case GT_OP_SOFTMAX: return softmax<S, false>;
-	case GT_OP_LOG_SOFTMAX: return softmax<S, true>;
-	case GT_OP_SOFTMAX_DX: return softmax_dx<S, false>;
-	case GT_OP_LOG_SOFTMAX_DX: return softmax_dx<S, true>;
+	case GT_OP_SOFTMAX:
+		return softmax<S, false>;
+	case GT_OP_LOG_SOFTMAX:
+		return softmax<S, true>;
+	case GT_OP_SOFTMAX_DX:
+		return softmax_dx<S, false>;
+	case GT_OP_LOG_SOFTMAX_DX:
+		return softmax_dx<S, true>;
 	}
 	return NULL;
 }

@@ -43,7 +43,8 @@ template <bool MOMENTUM, bool CENTERED> struct step<GT_OP_RMSPROP, MOMENTUM, CEN
 };
 
 /* Elements i .. i + 3, of which only the first n count when they are fewer. */
-template <class Step> __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
+template <class Step>
+__device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
 {
 	float p[4], g[4], s[3][4] = {};
 	if (vector) {
@@ -140,8 +141,10 @@ static update_fn *find(int code, const struct gt_cu_update *a)
 {
 	bool momentum = code == GT_OP_SGD ? a->state[0] != NULL : a->state[1] != NULL, centered = a->state[2] != NULL;
 	switch (code) {
-	case GT_OP_SGD: return momentum ? update<GT_OP_SGD, true, false> : update<GT_OP_SGD, false, false>;
-	case GT_OP_ADAM: return update<GT_OP_ADAM, false, false>;
+	case GT_OP_SGD:
+		return momentum ? update<GT_OP_SGD, true, false> : update<GT_OP_SGD, false, false>;
+	case GT_OP_ADAM:
+		return update<GT_OP_ADAM, false, false>;
 	case GT_OP_RMSPROP:
 		if (momentum)
 			return centered ? update<GT_OP_RMSPROP, true, true> : update<GT_OP_RMSPROP, true, false>;

@@ -5,11 +5,12 @@ SIM      := $(BUILD)/cudasim
 SIM_LIB  := $(SIM)/lib/gtrain
 SIM_SRC  := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu)
 SIM_OBJ  := $(patsubst %,$(SIM)/obj/%.o,$(SIM_SRC))
-SIM_CXX   = $(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers -fPIC -ffp-contract=off -pthread -D_GNU_SOURCE \
-            -Itests/cudasim/include $(INC) $(CFLAGS)
+SIM_CXX   = $(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers -fPIC -ffp-contract=off -pthread \
+            -D_GNU_SOURCE -Itests/cudasim/include $(INC) $(CFLAGS)
 SIM_RPATH := -Wl,-rpath,'$$ORIGIN'
-CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/cpu.so $(SIM)/bin/gtrain $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
-            $(SIM)/tests/cudasim/tool_cudasim
+CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/cpu.so $(SIM)/bin/gtrain \
+            $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
+            $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_device
            
 
 $(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk

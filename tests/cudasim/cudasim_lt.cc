@@ -55,10 +55,12 @@ static void put(void *p, cudaDataType t, int64_t i, double v)
 }
 
 /* The rules of the manual's table "cublasLtMatmul": A, B and C, D types, bias type; dimensions. */
-static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cudasim_lt_layout *b, const cudasim_lt_layout *c, const cudasim_lt_layout *out)
+static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cudasim_lt_layout *b, const cudasim_lt_layout *c,
+                  const cudasim_lt_layout *out)
 {
 	int64_t m = d->ta ? a->cols : a->rows, k = d->ta ? a->rows : a->cols, kb = d->tb ? b->cols : b->rows, n = d->tb ? b->rows : b->cols;
-	bool bias = d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+	bool bias =
+	    d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
 	if (k != kb || out->rows != m || out->cols != n || c->rows != m || c->cols != n || c->type != out->type)
 		return false;
 	if (a->ld < a->rows || b->ld < b->rows || out->ld < out->rows || c->ld < c->rows || d->scale != CUDA_R_32F)
@@ -70,8 +72,8 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 	return !bias || (d->bias_type_set ? d->bias_type : out->type) == out->type;
 }
 
-static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, const cudasim_lt_layout &a, const void *B, const cudasim_lt_layout &b, double beta, void *D,
-                     const cudasim_lt_layout &out)
+static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, const cudasim_lt_layout &a, const void *B,
+                     const cudasim_lt_layout &b, double beta, void *D, const cudasim_lt_layout &out)
 {
 	int64_t k = d.ta ? a.rows : a.cols;
 	bool with_bias = d.epilogue == CUBLASLT_EPILOGUE_BIAS || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
@@ -94,15 +96,16 @@ static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, cons
 	}
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
-                              cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t out,
-                              const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t s)
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void *alpha, const void *A, cublasLtMatrixLayout_t a,
+                              const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D,
+                              cublasLtMatrixLayout_t out, const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t s)
 {
 	cudasim_lt_desc desc = *d;
 	cudasim_lt_layout la = *a, lb = *b, lo = *out;
 	double al = *(const float *)alpha, be = *(const float *)beta;
 	uintptr_t at = (uintptr_t)A | (uintptr_t)B | (uintptr_t)D | (uintptr_t)workspace;
-	if (!valid(d, a, b, c, out) || C != D || at % 256 || algo->data[0] != MAGIC || algo->data[1] != (uint64_t)desc.epilogue || bytes < WORKSPACE || !workspace)
+	if (!valid(d, a, b, c, out) || C != D || at % 256 || algo->data[0] != MAGIC || algo->data[1] != (uint64_t)desc.epilogue ||
+	    bytes < WORKSPACE || !workspace)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cudaError_t e = cudasim_enqueue(s, [=] {
 		memset(workspace, 0xff, WORKSPACE);
@@ -111,8 +114,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 	return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-                                              cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t p, int n, cublasLtMatmulHeuristicResult_t r[], int *found)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t p, int n,
+                                              cublasLtMatmulHeuristicResult_t r[], int *found)
 {
 	*found = 0;
 	if (n < 1 || !valid(d, a, b, c, out))
@@ -176,11 +180,17 @@ template <class T> static cublasStatus_t set(T *field, const void *buf, size_t s
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attr, const void *buf, size_t size)
 {
 	switch (attr) {
-	case CUBLASLT_MATMUL_DESC_TRANSA: return set(&d->ta, buf, size);
-	case CUBLASLT_MATMUL_DESC_TRANSB: return set(&d->tb, buf, size);
-	case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(&d->epilogue, buf, size);
-	case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(&d->bias, buf, size);
-	case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: d->bias_type_set = true; return set(&d->bias_type, buf, size);
+	case CUBLASLT_MATMUL_DESC_TRANSA:
+		return set(&d->ta, buf, size);
+	case CUBLASLT_MATMUL_DESC_TRANSB:
+		return set(&d->tb, buf, size);
+	case CUBLASLT_MATMUL_DESC_EPILOGUE:
+		return set(&d->epilogue, buf, size);
+	case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+		return set(&d->bias, buf, size);
+	case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+		d->bias_type_set = true;
+		return set(&d->bias_type, buf, size);
 	}
 	return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -209,7 +219,8 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attr, const void *buf, size_t size)
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attr,
+                                                    const void *buf, size_t size)
 {
 	return attr == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? set(&p->workspace, buf, size) : set(&p->mask, buf, size);
 }

@@ -153,7 +153,8 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
 {
 	GUARD;
-	bool from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	bool from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice,
+	     to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
 	if ((from ? !on_device(src, bytes) : touches_device(src, bytes)) || (to ? !on_device(dst, bytes) : touches_device(dst, bytes)))
 		return cudaErrorInvalidValue;
 	if (s->capture && !(from && to))
@@ -367,10 +368,15 @@ cudaError_t cudaGetLastError(void)
 
 const char *cudaGetErrorString(cudaError_t e)
 {
-	return e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorInvalidValue ? "invalid argument" : e == cudaSuccess ? "no error" : "simulated error";
+	return e == cudaErrorMemoryAllocation ? "out of memory"
+	       : e == cudaErrorInvalidValue   ? "invalid argument"
+	       : e == cudaSuccess             ? "no error"
+	                                      : "simulated error";
 }
 
 const char *cudaGetErrorName(cudaError_t e)
 {
-	return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidValue ? "cudaErrorInvalidValue" : "cudaError";
+	return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+	       : e == cudaErrorInvalidValue   ? "cudaErrorInvalidValue"
+	                                      : "cudaError";
 }

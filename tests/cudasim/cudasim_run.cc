@@ -34,8 +34,8 @@ static bool first_first;
 
 [[noreturn]] static void die(const char *what)
 {
-	fprintf(stderr, "cudasim: %s (block %u,%u,%u of a grid of %u,%u,%u, %d threads)\n", what, blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y,
-	        gridDim.z, count);
+	fprintf(stderr, "cudasim: %s (block %u,%u,%u of a grid of %u,%u,%u, %d threads)\n", what, blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x,
+	        gridDim.y, gridDim.z, count);
 	abort();
 }
 

@@ -31,8 +31,9 @@ part() {
 	grep '^#' "$tmp/log" | grep calls
 	echo "# cudasim: $name: $ok checks, $(grep -c '^skip ' "$tmp/log") refused by the backend"
 }
-part calls_last_first 16 "$sim/tests/cudasim/tool_cudasim"
-part calls_first_first 16 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_cudasim"
+part calls_last_first 11 "$sim/tests/cudasim/tool_calls"
+part calls_first_first 11 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
+part device 5 "$sim/tests/cudasim/tool_device"
 part operations 170 "$sim/tests/ops/test_ops" -b cuda
 part operations_first_first 170 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda

@@ -14,16 +14,33 @@
 #define __shared__ static /* blocks run one after the other */
 #define __launch_bounds__(threads)
 
-struct uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(16) float4 { float x, y, z, w; };
-static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+struct uint2 {
+	unsigned x, y;
+};
+struct alignas(16) uint4 {
+	unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+	float x, y, z, w;
+};
+static inline uint2 make_uint2(unsigned x, unsigned y)
+{
+	return {x, y};
+}
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+	return {x, y, z, w};
+}
+static inline float4 make_float4(float x, float y, float z, float w)
+{
+	return {x, y, z, w};
+}
 
 struct dim3 {
 	unsigned x, y, z;
-	constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+	constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c)
+	{
+	}
 };
 
 struct cudaLaunchConfig_t {
@@ -48,9 +65,17 @@ void cudasim_warp_barrier(unsigned mask, int kind);
 
 extern dim3 threadIdx, blockIdx, blockDim, gridDim; /* set whenever a thread goes on */
 
-static inline void __syncthreads() { cudasim_block_barrier(); }
-static inline void __syncwarp(unsigned mask = 0xffffffffu) { cudasim_warp_barrier(mask, 1); }
-static inline void __threadfence_system() {}
+static inline void __syncthreads()
+{
+	cudasim_block_barrier();
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+	cudasim_warp_barrier(mask, 1);
+}
+static inline void __threadfence_system()
+{
+}
 
 template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int from, int kind)
 {
@@ -63,7 +88,10 @@ template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int from,
 	return v;
 }
 
-template <class T> static inline T __shfl_xor_sync(unsigned mask, T v, int w) { return cudasim_shuffle(mask, v, cudasim_self->lane ^ w, 100 + w); }
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T v, int w)
+{
+	return cudasim_shuffle(mask, v, cudasim_self->lane ^ w, 100 + w);
+}
 template <class T> static inline T __shfl_down_sync(unsigned mask, T v, int w)
 {
 	return cudasim_shuffle(mask, v, cudasim_self->lane + w, 200 + w);
@@ -81,7 +109,8 @@ static inline int atomicCAS_system(int *p, int compare, int value)
 cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work);
 void cudasim_run(dim3 grid, dim3 block, const std::function<void()> &thread);
 
-template <class... P, class... A> static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A &&...args)
+template <class... P, class... A>
+static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A &&...args)
 {
 	dim3 grid = c->gridDim, block = c->blockDim;
 	std::tuple<P...> copy(args...);

@@ -1,5 +1,5 @@
 /* The CUDA backend on the host's CUDA runtime (tests/cudasim/include) against the CPU backend: sizes around every vector, warp, block
- * and grid boundary, addresses off 16 bytes, in place; streams, graphs, faults, memory. Run by test_cudasim.sh from build/cudasim.
+ * and grid boundary, addresses off 16 bytes, in place. Run by test_cudasim.sh from build/cudasim.
  * Both backends compile the same scalar functions for this machine, so operations without sums must agree bit for bit. */
 #include "backend.h"
 #include "base/philox.h"
@@ -157,7 +157,10 @@ static double number(enum gt_dtype t, const void *p, int64_t i)
 	uint32_t u = (uint32_t)((const uint16_t *)p)[i] << 16;
 	float f;
 	memcpy(&f, &u, 4);
-	return t == GT_F32 ? (double)((const float *)p)[i] : t == GT_F64 ? ((const double *)p)[i] : t == GT_BF16 ? (double)f : (double)((const int32_t *)p)[i];
+	return t == GT_F32    ? (double)((const float *)p)[i]
+	       : t == GT_F64  ? ((const double *)p)[i]
+	       : t == GT_BF16 ? (double)f
+	                      : (double)((const int32_t *)p)[i];
 }
 
 /* tol 0: the same bits. Else |a - b| <= tol * max(1, |b|). */
@@ -173,8 +176,11 @@ static void same(const struct job *j, const struct gt_tdesc *d, const void *cpu,
 		bool bits = !memcmp((const char *)cpu + (size_t)i * size, (const char *)cuda + (size_t)i * size, size);
 		if (bits || (tol > 0 && fabs(a - b) <= tol * fmax(1, fabs(a))) || (isnan(a) && isnan(b)))
 			continue;
-		test_fail(__FILE__, __LINE__, "%s %s %s: %s[%lld] is %.9g, the CPU has %.9g%s", gt_opcode_name(j->call.code), gt_dtype_name(d->dtype),
-		          gt_tdesc_text(d, shape, sizeof shape), what, (long long)i, b, a, j->shift ? " (shifted)" : j->in_place ? " (in place)" : "");
+		test_fail(__FILE__, __LINE__, "%s %s %s: %s[%lld] is %.9g, the CPU has %.9g%s", gt_opcode_name(j->call.code),
+		          gt_dtype_name(d->dtype), gt_tdesc_text(d, shape, sizeof shape), what, (long long)i, b, a,
+		          j->shift      ? " (shifted)"
+		          : j->in_place ? " (in place)"
+		                        : "");
 		return;
 	}
 }
@@ -199,15 +205,17 @@ static void compare(const struct job *j, double tol)
 }
 
 static const enum gt_dtype types[2] = {GT_F32, GT_BF16};
-static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 255, 256, 257, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4097, 8193, 70001};
+static const int64_t sizes[] = {1,   2,   3,    4,    5,    7,    8,    9,    31,   32,   33,   63,   255,
+                                256, 257, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4097, 8193, 70001};
 #define NSIZES (int)(sizeof sizes / sizeof *sizes)
 
 TEST(eltwise)
 {
 	struct gt_attr_leaky leaky = {0.1};
 	struct gt_attr_gelu gelu[2] = {{0}, {1}};
-	static const enum gt_opcode codes[] = {GT_OP_RELU, GT_OP_RELU_DX, GT_OP_LEAKY_RELU, GT_OP_LEAKY_RELU_DX, GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH, GT_OP_TANH_DX,
-	                                       GT_OP_GELU, GT_OP_GELU_DX, GT_OP_SILU, GT_OP_SILU_DX, GT_OP_MUL, GT_OP_ADD};
+	static const enum gt_opcode codes[] = {
+	    GT_OP_RELU,    GT_OP_RELU_DX, GT_OP_LEAKY_RELU, GT_OP_LEAKY_RELU_DX, GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH,
+	    GT_OP_TANH_DX, GT_OP_GELU,    GT_OP_GELU_DX,    GT_OP_SILU,          GT_OP_SILU_DX, GT_OP_MUL,        GT_OP_ADD};
 	for (int c = 0; c < 14; c++)
 		for (int t = 0; t < 2; t++)
 			for (int s = 0; s < NSIZES; s++) {
@@ -249,7 +257,9 @@ TEST(dropout)
 			if (shapes[s][0] > 65535 && t) /* more samples than a grid has rows: once is enough, it takes seconds here */
 				continue;
 			struct gt_attr_dropout attr = {.p = s == 3 ? 1 : 0.3, .layer = 4, .train = s != 5};
-			struct job j = {.call = {.code = GT_OP_DROPOUT, .attr = &attr}, .dyn = {.seed = 9, .epoch = 3, .sample0 = 77, .stride = 2}, .in_place = s % 2};
+			struct job j = {.call = {.code = GT_OP_DROPOUT, .attr = &attr},
+			                .dyn = {.seed = 9, .epoch = 3, .sample0 = 77, .stride = 2},
+			                .in_place = s % 2};
 			job_tensor(&j, false, types[t], 2, shapes[s], NULL);
 			job_tensor(&j, true, types[t], 2, shapes[s], NULL);
 			compare(&j, 0);
@@ -262,7 +272,8 @@ TEST(dropout)
 
 TEST(flatten)
 {
-	static const int64_t shapes[][4] = {{1, 3, 2, 2}, {2, 33, 7, 5}, {3, 32, 8, 8}, {2, 65, 6, 11}, {70000, 2, 1, 2}, {2, 1, 5, 5}, {4, 6, 1, 1}};
+	static const int64_t shapes[][4] = {{1, 3, 2, 2},     {2, 33, 7, 5}, {3, 32, 8, 8}, {2, 65, 6, 11},
+	                                    {70000, 2, 1, 2}, {2, 1, 5, 5},  {4, 6, 1, 1}};
 	for (int s = 0; s < 7; s++)
 		for (int t = 0; t < 4; t++) {
 			if (shapes[s][0] > 65535 && t)
@@ -305,7 +316,8 @@ static double sum_tol(enum gt_dtype t)
 	return t == GT_BF16 ? 0x1p-7 : 2e-5;
 }
 
-static const int64_t row_shapes[][2] = {{1, 1}, {9, 2}, {3, 31}, {8, 32}, {17, 33}, {5, 10}, {300, 10}, {2, 511}, {2, 512}, {3, 513}, {2, 1000}, {1, 5000}};
+static const int64_t row_shapes[][2] = {{1, 1},    {9, 2},   {3, 31},  {8, 32},  {17, 33},  {5, 10},
+                                        {300, 10}, {2, 511}, {2, 512}, {3, 513}, {2, 1000}, {1, 5000}};
 #define NROWS (int)(sizeof row_shapes / sizeof *row_shapes)
 
 TEST(softmax)
@@ -318,7 +330,8 @@ TEST(softmax)
 				for (int i = 0; i <= c % 2; i++)
 					job_tensor(&j, false, types[t], 2, row_shapes[s], NULL);
 				job_tensor(&j, true, types[t], 2, row_shapes[s], NULL);
-				if (codes[c] == GT_OP_LOG_SOFTMAX_DX) /* y is a logarithm of a probability: exp(y) of the filling would grow beyond the sums above */
+				if (codes[c] ==
+				    GT_OP_LOG_SOFTMAX_DX) /* y is a logarithm of a probability: exp(y) of the filling would grow beyond the sums above */
 					for (int64_t i = 0; i < row_shapes[s][0] * row_shapes[s][1]; i++) {
 						if (t == 0)
 							((float *)j.in[1])[i] = -fabsf(((float *)j.in[1])[i]) - 7;
@@ -364,13 +377,18 @@ TEST(linear)
 			for (int t = 0; t < 2; t++)
 				for (int v = 0; v < 4; v++) {
 					int64_t n = shapes[s][0], in = shapes[s][1], out = shapes[s][2], x[2] = {n, in}, y[2] = {n, out}, w[2] = {out, in};
-					struct gt_attr_linear attr = {.out = out, .bias = v % 2, .act = codes[c] == GT_OP_LINEAR && v / 2 ? GT_ACT_RELU : GT_ACT_NONE};
+					struct gt_attr_linear attr = {
+					    .out = out, .bias = v % 2, .act = codes[c] == GT_OP_LINEAR && v / 2 ? GT_ACT_RELU : GT_ACT_NONE};
 					struct job j = {.call = {.code = codes[c], .attr = &attr}};
 					job_tensor(&j, false, types[t], 2, codes[c] == GT_OP_LINEAR ? x : y, NULL);
 					job_tensor(&j, false, types[t], 2, codes[c] == GT_OP_LINEAR_DW ? x : w, NULL);
 					if (codes[c] == GT_OP_LINEAR && v % 2)
 						job_tensor(&j, false, GT_F32, 1, &out, NULL);
-					job_tensor(&j, true, codes[c] == GT_OP_LINEAR_DW ? GT_F32 : types[t], 2, codes[c] == GT_OP_LINEAR ? y : codes[c] == GT_OP_LINEAR_DW ? w : x, NULL);
+					job_tensor(&j, true, codes[c] == GT_OP_LINEAR_DW ? GT_F32 : types[t], 2,
+					           codes[c] == GT_OP_LINEAR      ? y
+					           : codes[c] == GT_OP_LINEAR_DW ? w
+					                                         : x,
+					           NULL);
 					if (codes[c] == GT_OP_LINEAR_DW && v % 2)
 						job_tensor(&j, true, GT_F32, 1, &out, NULL);
 					if (codes[c] == GT_OP_LINEAR_DW && v / 2)
@@ -397,17 +415,32 @@ TEST(sumsq_has_the_bits_of_the_cpu)
 
 TEST(updates)
 {
-	static const struct { enum gt_opcode code; double momentum; bool flag; int states; } rows[] = {
-		{GT_OP_SGD, 0, false, 0}, {GT_OP_SGD, 0.9, false, 1}, {GT_OP_SGD, 0.9, true, 1}, {GT_OP_ADAM, 0, false, 2}, {GT_OP_ADAM, 0, true, 2},
-		{GT_OP_RMSPROP, 0, false, 1}, {GT_OP_RMSPROP, 0.9, false, 2}, {GT_OP_RMSPROP, 0, true, 2}, {GT_OP_RMSPROP, 0.9, true, 3}};
+	static const struct {
+		enum gt_opcode code;
+		double momentum;
+		bool flag;
+		int states;
+	} rows[] = {{GT_OP_SGD, 0, false, 0},       {GT_OP_SGD, 0.9, false, 1},  {GT_OP_SGD, 0.9, true, 1},
+	            {GT_OP_ADAM, 0, false, 2},      {GT_OP_ADAM, 0, true, 2},    {GT_OP_RMSPROP, 0, false, 1},
+	            {GT_OP_RMSPROP, 0.9, false, 2}, {GT_OP_RMSPROP, 0, true, 2}, {GT_OP_RMSPROP, 0.9, true, 3}};
 	for (int r = 0; r < 9; r++)
 		for (int s = 0; s < 24; s++) {
 			int64_t n = 10003, one = 1;
 			/* segments that begin off a vector, are shorter than one, or longer than a chunk; with a gap */
 			struct gt_seg seg[] = {{3, 4, 1, 0.1}, {4, 9, 2, 0}, {16, 5000 + s, 1, 0.01}, {5000 + s, n - s % 3, 0.5, 0}};
-			struct gt_attr_update attr = {.momentum = rows[r].momentum, .dampening = s % 2 ? 0.1 : 0, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .alpha = 0.99,
-			                              .nesterov = rows[r].code == GT_OP_SGD && rows[r].flag, .decoupled = rows[r].code == GT_OP_ADAM && rows[r].flag,
-			                              .centered = rows[r].code == GT_OP_RMSPROP && rows[r].flag, .clip_norm = s % 4 == 3 ? 1 : 0, .seg = seg, .nseg = 4, .work_dtype = GT_BF16};
+			struct gt_attr_update attr = {.momentum = rows[r].momentum,
+			                              .dampening = s % 2 ? 0.1 : 0,
+			                              .beta1 = 0.9,
+			                              .beta2 = 0.999,
+			                              .eps = 1e-8,
+			                              .alpha = 0.99,
+			                              .nesterov = rows[r].code == GT_OP_SGD && rows[r].flag,
+			                              .decoupled = rows[r].code == GT_OP_ADAM && rows[r].flag,
+			                              .centered = rows[r].code == GT_OP_RMSPROP && rows[r].flag,
+			                              .clip_norm = s % 4 == 3 ? 1 : 0,
+			                              .seg = seg,
+			                              .nseg = 4,
+			                              .work_dtype = GT_BF16};
 			struct job j = {.call = {.code = rows[r].code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = 0.01}};
 			int slots = rows[r].code == GT_OP_SGD ? 1 : rows[r].code == GT_OP_ADAM ? 2 : 3;
 			double *sumsq = malloc(8);
@@ -416,9 +449,13 @@ TEST(updates)
 			job_tensor(&j, false, GT_F32, 1, &n, NULL);
 			for (int i = 0; i < slots; i++) {
 				float *state = filled(GT_F32, n, (uint32_t)(20 + i));
-				bool there = rows[r].code == GT_OP_SGD ? rows[r].states == 1 : rows[r].code == GT_OP_ADAM || i == 0 || (i == 1 ? rows[r].momentum > 0 : rows[r].flag);
+				bool there = rows[r].code == GT_OP_SGD
+				                 ? rows[r].states == 1
+				                 : rows[r].code == GT_OP_ADAM || i == 0 || (i == 1 ? rows[r].momentum > 0 : rows[r].flag);
 				for (int64_t k = 0; k < n; k++)
-					state[k] = fabsf(state[k]) + (i == 0 && rows[r].code == GT_OP_RMSPROP ? 20.0f : 0.0f); /* a square average stands above the square of the average */
+					state[k] = fabsf(state[k]) + (i == 0 && rows[r].code == GT_OP_RMSPROP
+					                                  ? 20.0f
+					                                  : 0.0f); /* a square average stands above the square of the average */
 				job_tensor(&j, false, GT_F32, 1, &n, state);
 				if (!there)
 					j.call.in[2 + i] = NULL;
@@ -467,169 +504,6 @@ TEST(gather)
 			job_free(&j);
 		}
 	printf("# cudasim: %d calls agree with the CPU backend\n", compared);
-}
-
-/* ---- the device ---------------------------------------------------------------------------------------------------------------- */
-static void *device_floats(const float *x, int64_t n)
-{
-	struct gt_err e = {0};
-	void *p = NULL;
-	CHECK_OK(be[CUDA]->alloc(dev[CUDA], (size_t)n * 4, &p, &e), e);
-	if (x)
-		CHECK_OK(be[CUDA]->copy(dev[CUDA], p, x, (size_t)n * 4, GT_COPY_H2D, 0, &e), e);
-	return p;
-}
-
-static struct gt_kernel *prepared(enum gt_opcode code, const void *attr, struct gt_tdesc *x, int nin)
-{
-	struct gt_err e = {0};
-	struct gt_kernel *k = NULL;
-	struct gt_opcall call = {.code = code, .attr = attr, .nin = nin, .nout = 1, .in = {x, x}, .out = {x}};
-	CHECK_OK(be[CUDA]->prepare(dev[CUDA], &call, &k, &e), e);
-	return k;
-}
-
-TEST(alloc_is_zeroed_and_says_when_memory_is_out)
-{
-	struct gt_err e = {0};
-	float x[64];
-	void *p, *big;
-	if (!open_both())
-		return;
-	p = device_floats(NULL, 64);
-	CHECK_OK(be[CUDA]->copy(dev[CUDA], x, p, sizeof x, GT_COPY_D2H, 0, &e), e);
-	for (int i = 0; i < 64; i++)
-		CHECK(x[i] == 0);
-	be[CUDA]->free(dev[CUDA], p);
-	CHECK(be[CUDA]->alloc(dev[CUDA], (size_t)1 << 40, &big, &e) == GT_EFAIL && !big);
-	CHECK_MSG(strstr(e.msg, "out of memory on cuda:0") && strstr(e.msg, "are free"), "%s", e.msg);
-	CHECK_OK(be[CUDA]->alloc(dev[CUDA], 0, &p, &e), ((struct gt_err){0}));
-	be[CUDA]->free(dev[CUDA], p);
-}
-
-TEST(streams_are_ordered_by_events)
-{
-	struct gt_err e = {0};
-	int64_t n = 1000;
-	struct gt_tdesc d = gt_tdesc_make(GT_F32, 1, &n, false);
-	if (!open_both())
-		return;
-	float *host = filled(GT_F32, n, 1), *got = malloc((size_t)n * 4);
-	void *x = device_floats(host, n), *y = device_floats(NULL, n), *z = device_floats(NULL, n);
-	struct gt_kernel *k = prepared(GT_OP_ADD, NULL, &d, 2);
-	/* y = x + x on stream 1; z = y + y on stream 0 behind it. Work is put off until somebody waits: without the events z would be 0. */
-	CHECK_OK(be[CUDA]->record(dev[CUDA], 0, 0, &e), e);
-	CHECK_OK(be[CUDA]->wait(dev[CUDA], 0, 1, &e), e);
-	CHECK_OK(be[CUDA]->launch(dev[CUDA], k, &(struct gt_launch){.in = (void *[]){x, x}, .out = (void *[]){y}, .stream = 1}, &e), e);
-	CHECK_OK(be[CUDA]->record(dev[CUDA], 1, 1, &e), e);
-	CHECK_OK(be[CUDA]->wait(dev[CUDA], 1, 0, &e), e);
-	CHECK_OK(be[CUDA]->launch(dev[CUDA], k, &(struct gt_launch){.in = (void *[]){y, y}, .out = (void *[]){z}, .stream = 0}, &e), e);
-	CHECK_OK(be[CUDA]->copy(dev[CUDA], got, z, (size_t)n * 4, GT_COPY_D2H, 0, &e), e);
-	for (int64_t i = 0; i < n; i++)
-		if (got[i] != 4 * host[i]) {
-			test_fail(__FILE__, __LINE__, "z[%lld] = %g, not %g", (long long)i, (double)got[i], 4 * (double)host[i]);
-			break;
-		}
-	CHECK(be[CUDA]->record(dev[CUDA], -1, 0, &e) == GT_EINTERNAL && be[CUDA]->sync(dev[CUDA], 99, &e) == GT_EINTERNAL);
-	be[CUDA]->release(dev[CUDA], k);
-	be[CUDA]->free(dev[CUDA], x), be[CUDA]->free(dev[CUDA], y), be[CUDA]->free(dev[CUDA], z);
-	free(host), free(got);
-}
-
-static int64_t kept(void *y, int64_t n, uint64_t *hash)
-{
-	struct gt_err e = {0};
-	float *got = malloc((size_t)n * 4);
-	int64_t count = 0;
-	CHECK_OK(be[CUDA]->copy(dev[CUDA], got, y, (size_t)n * 4, GT_COPY_D2H, 0, &e), e);
-	*hash = 0;
-	for (int64_t i = 0; i < n; i++) {
-		count += got[i] != 0;
-		*hash = *hash * 31 + (got[i] != 0);
-	}
-	free(got);
-	return count;
-}
-
-TEST(graph_reads_new_numbers_at_every_replay)
-{
-	struct gt_err e = {0};
-	int64_t dim[2] = {4, 1000};
-	struct gt_tdesc d = gt_tdesc_make(GT_F32, 2, dim, false);
-	struct gt_attr_dropout attr = {.p = 0.5, .train = true};
-	struct gt_dyn dyn = {.seed = 1, .stride = 1};
-	uint64_t hash[4];
-	void *graph = NULL, *dyn_dev;
-	if (!open_both())
-		return;
-	float *host = filled(GT_F32, 4000, 1);
-	void *x = device_floats(host, 4000), *y = device_floats(NULL, 4000);
-	struct gt_kernel *k = prepared(GT_OP_DROPOUT, &attr, &d, 1);
-	CHECK_OK(be[CUDA]->alloc(dev[CUDA], sizeof dyn, &dyn_dev, &e), e);
-	struct gt_launch a = {.in = &x, .out = &y, .dyn = dyn_dev};
-	CHECK_OK(be[CUDA]->capture_begin(dev[CUDA], &e), e);
-	CHECK_OK(be[CUDA]->launch(dev[CUDA], k, &a, &e), e);
-	/* What would make a graph wrong is refused. */
-	a.dyn = &dyn;
-	CHECK(be[CUDA]->launch(dev[CUDA], k, &a, &e) == GT_EINTERNAL);
-	CHECK(be[CUDA]->sync(dev[CUDA], 0, &e) == GT_EINTERNAL);
-	CHECK(be[CUDA]->copy(dev[CUDA], host, y, 4, GT_COPY_D2H, 0, &e) == GT_EINTERNAL);
-	e.code = GT_OK;
-	CHECK_OK(be[CUDA]->capture_end(dev[CUDA], &graph, &e), e);
-	CHECK(kept(y, 4000, &hash[3]) == 0); /* capturing runs nothing */
-	for (int i = 0; i < 3; i++) {
-		dyn.epoch = (uint64_t)(i / 2); /* 0 0 1 */
-		CHECK_OK(be[CUDA]->copy(dev[CUDA], dyn_dev, &dyn, sizeof dyn, GT_COPY_H2D, 0, &e), e);
-		CHECK_OK(be[CUDA]->replay(dev[CUDA], graph, &e), e);
-		int64_t n = kept(y, 4000, &hash[i]);
-		CHECK_MSG(n > 1800 && n < 2200, "%lld of 4000 kept", (long long)n); /* 2000 +- 6 sigma of a fair coin */
-	}
-	CHECK(hash[0] == hash[1] && hash[1] != hash[2]);
-	be[CUDA]->graph_free(dev[CUDA], graph);
-	be[CUDA]->release(dev[CUDA], k);
-	be[CUDA]->free(dev[CUDA], x), be[CUDA]->free(dev[CUDA], y), be[CUDA]->free(dev[CUDA], dyn_dev);
-	free(host);
-}
-
-TEST(bad_labels_and_indices_are_named)
-{
-	struct gt_err e = {0};
-	int64_t dim[2] = {3, 4}, n = 3;
-	struct gt_tdesc x = gt_tdesc_make(GT_F32, 2, dim, false), t = gt_tdesc_make(GT_I32, 1, &n, false), m = gt_tdesc_make(GT_F64, 0, NULL, false);
-	struct gt_attr_loss attr = {.ignore_index = -100};
-	struct gt_opcall call = {.code = GT_OP_CROSS_ENTROPY, .attr = &attr, .nin = 2, .nout = 1, .in = {&x, &t}, .out = {&m}};
-	struct gt_dyn dyn = {.inv_weight = 1};
-	struct gt_metrics got;
-	struct gt_kernel *k = NULL;
-	if (!open_both())
-		return;
-	float *host = filled(GT_F32, 12, 1);
-	void *px = device_floats(host, 12), *pt = device_floats((const float *)(const int32_t[]){1, 4, -100}, 3), *pm = device_floats(NULL, sizeof got / 4), *scratch = device_floats(NULL, 64);
-	CHECK_OK(be[CUDA]->prepare(dev[CUDA], &call, &k, &e), e);
-	CHECK_OK(be[CUDA]->launch(dev[CUDA], k, &(struct gt_launch){.in = (void *[]){px, pt}, .out = (void *[]){pm}, .scratch = scratch, .dyn = &dyn}, &e), e);
-	CHECK(be[CUDA]->copy(dev[CUDA], &got, pm, sizeof got, GT_COPY_D2H, 0, &e) == GT_EDATA);
-	CHECK_MSG(!strcmp(e.msg, "label 4 of sample 1 in its batch: the model has classes 0..3"), "%s", e.msg);
-	e.code = GT_OK;
-	CHECK_OK(be[CUDA]->copy(dev[CUDA], &got, pm, sizeof got, GT_COPY_D2H, 0, &e), e); /* told once */
-	CHECK(got.count == 1);
-	be[CUDA]->release(dev[CUDA], k);
-	be[CUDA]->free(dev[CUDA], px), be[CUDA]->free(dev[CUDA], pt), be[CUDA]->free(dev[CUDA], pm), be[CUDA]->free(dev[CUDA], scratch);
-	free(host);
-}
-
-TEST(what_it_cannot_do_is_refused_by_name)
-{
-	struct gt_err e = {0};
-	int64_t dim[4] = {2, 3, 8, 8}, n = 5;
-	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), f = gt_tdesc_make(GT_F64, 1, &n, false);
-	struct gt_attr_pool2d pool = {.kernel = {2, 2}, .stride = {2, 2}};
-	struct gt_opcall calls[2] = {{.code = GT_OP_BATCHNORM, .name = "bn1", .attr = &pool, .nin = 1, .nout = 1, .in = {&x}, .out = {&x}},
-	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}}};
-	struct gt_kernel *k;
-	if (!open_both())
-		return;
-	for (int i = 0; i < 2; i++)
-		CHECK(be[CUDA]->prepare(dev[CUDA], &calls[i], &k, &e) == GT_EUNAVAILABLE && !k && strstr(e.msg, calls[i].name) && strstr(e.msg, i ? "f64" : "--device cpu"));
 }
 
 RUN_TESTS()

@@ -18,12 +18,12 @@ for cfg in "$here"/*.cfg; do
 	case $name in *"${PARITY_ONLY:-}"*) ;; *) continue ;; esac
 	set -- -s "checkpoint.every_epochs=0"
 	case $name in
-	resnet20) steps=40 ;;
+	resnet20*) steps=40 ;;
 	vgg11) steps=12 ;;
 	*) steps=200 ;;
 	esac
 	[ "${PARITY:-}" = full ] && steps=200
-	case $name in resnet20 | vgg11) set -- "$@" -s "data.root=$tmp/data" ;; esac
+	case $name in resnet20* | vgg11) set -- "$@" -s "data.root=$tmp/data" ;; esac
 	if ! "$GTRAIN" run "$cfg" -o "$tmp/$name" -s "train.steps=$steps" "$@" --device "${PARITY_DEVICE:-cpu}" --no-progress -q >"$tmp/log" 2>&1; then
 		echo "not ok parity $name: $(tail -n 1 "$tmp/log")"
 		continue

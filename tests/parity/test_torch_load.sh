@@ -1,0 +1,13 @@
+#!/bin/bash
+# gtrain's ResNet-18 checkpoint in PyTorch (torch_load.py). $TORCH_PYTHON: a Python with torch and safetensors (python3).
+set -u
+python=${TORCH_PYTHON:-python3}
+if ! "$python" -c 'import torch, safetensors' 2>/dev/null; then
+	echo "skip torch_load: $python has no torch and safetensors (set TORCH_PYTHON)"
+	exit 0
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$python" "$GTRAIN_SRC/tests/parity/torch_load.py" "$GTRAIN" "$GTRAIN_SRC/configs/resnet18_cifar.cfg" "$tmp" >"$tmp/log" 2>&1 ||
+	echo "not ok torch_load: $(tail -n 1 "$tmp/log")"
+grep -E '^(ok|# )' "$tmp/log"

@@ -83,8 +83,8 @@ static enum gt_code open_graph(struct net *n, const struct gt_layer_spec *layer,
 
 static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *err)
 {
-	struct gt_layer_spec spec = {.name = "l", .op = gt_op_find_layer(n->c->type), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
-	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_layer_spec spec = {.name = "l", .op = gt_op_find_layer(n->c->type), .lr_mul = 1, .weight_decay = NAN, .init = -1};
+	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1};
 	if (!spec.op)
 		return gt_fail(err, GT_EFAIL, "no layer type %s", n->c->type);
 	GT_TRY(make_attr(n, spec.op, &spec.attr, err));
@@ -132,7 +132,7 @@ static enum gt_code differentiate(struct net *n, struct gt_err *err)
 
 static enum gt_code build_loss(struct net *n, enum gt_dtype t, struct gt_err *err)
 {
-	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "case"};
+	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1};
 	struct gt_loss_spec loss = {.op = gt_op_find_loss(n->c->type + 5), .attr = {.ignore_index = -100}};
 	if (!loss.op)
 		return gt_fail(err, GT_EFAIL, "no loss %s", n->c->type + 5);

@@ -154,8 +154,8 @@ static enum gt_code run_all(struct harness *h, struct net *n, double grads, stru
 
 /* ---- against PyTorch ---- */
 
-static enum gt_code compare(const struct optable *t, const struct net *n, enum gt_dtype dt, const char *what, const double *got, int64_t count,
-                            double shift, struct gt_err *err)
+static enum gt_code compare(const struct optable *t, const struct net *n, enum gt_dtype dt, const char *what, const double *got,
+                            int64_t count, double shift, struct gt_err *err)
 {
 	char name[256];
 	snprintf(name, sizeof name, "%s %s %s", n->c->name, dt == GT_BF16 ? "bf16" : "f32", what);
@@ -171,7 +171,8 @@ static enum gt_code compare(const struct optable *t, const struct net *n, enum g
 		k = fmax(k, (double)gt_tdesc_count(&n->g->values[i].desc));
 	/* torch.testing.assert_close's figures. Loosened in f32 by eps * sqrt(K) of the largest value: rounding of a sum of K terms, K at
 	 * most the size of the case's largest tensor. In bf16 sums are kept in f32, but what is saved for the backward pass is rounded:
-	 * eps of the largest value, and of |dy| <= 1 where dx is made from a saved y near 1. In f64 what remains is that goldens are stored in f32 (2^-24). */
+	 * eps of the largest value, and of |dy| <= 1 where dx is made from a saved y near 1. In f64 what remains is that
+	 * goldens are stored in f32 (2^-24). */
 	bool saves_y = !strcmp(n->c->type, "sigmoid") || !strcmp(n->c->type, "tanh"); /* their dx has the factor 1 - y or 1 - y^2 */
 	double rtol = dt == GT_BF16 ? 1.6e-2 : dt == GT_F32 ? 1.3e-6 : 0x1p-23;
 	double atol = dt == GT_BF16 ? 1e-5 + fmax(0x1p-8 * top, saves_y ? 0x1p-8 : 0) : dt == GT_F32 ? 1e-5 + 0x1p-23 * sqrt(k) * top : 1e-7;
@@ -259,7 +260,8 @@ static enum gt_code scalar(struct harness *h, const struct net *n, const double 
 	return code;
 }
 
-static enum gt_code differ(struct harness *h, const struct net *n, gt_vid v, gt_vid grad, const char *what, const double *r, struct gt_err *err)
+static enum gt_code differ(struct harness *h, const struct net *n, gt_vid v, gt_vid grad, const char *what, const double *r,
+                           struct gt_err *err)
 {
 	const double eps = 1e-6, atol = 1e-5, rtol = 1e-3; /* torch.autograd.gradcheck's */
 	int64_t count = gt_tdesc_count(&n->g->values[v].desc);

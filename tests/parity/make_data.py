@@ -10,7 +10,10 @@ import os
 import random
 import sys
 
-SHA256 = {"data_batch_1.bin": "ee9a084b399e7f37cc5abe4cbe79f84e26016243568e301a285be89502c63351", "test_batch.bin": "b9fc875279f102b285b49704a9435c15e5dbc40a8071c5daaed47cf36c565468"}
+SHA256 = {
+    "data_batch_1.bin": "ee9a084b399e7f37cc5abe4cbe79f84e26016243568e301a285be89502c63351",
+    "test_batch.bin": "b9fc875279f102b285b49704a9435c15e5dbc40a8071c5daaed47cf36c565468",
+}
 
 
 def pattern(rng):

@@ -6,6 +6,7 @@ if ! "$python" -c 'import torch, safetensors' 2>/dev/null; then
 	echo "skip torch_load: $python has no torch and safetensors (set TORCH_PYTHON)"
 	exit 0
 fi
+export OMP_WAIT_POLICY=passive # see test_parity.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$python" "$GTRAIN_SRC/tests/parity/torch_load.py" "$GTRAIN" "$GTRAIN_SRC/configs/resnet18_cifar.cfg" "$tmp" >"$tmp/log" 2>&1 ||

@@ -109,6 +109,11 @@ check:
 check-only: tests
 	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
 
+## check-gpu: the CUDA backend on a GPU against PyTorch's results and the CPU
+.PHONY: check-gpu
+check-gpu: tests
+	@tests/gpu/check.sh $(BUILD)
+
 ## check-deps: includes run one way (DESIGN's rooms), and each vendor's header is seen in one room only
 .PHONY: check-deps
 check-deps:

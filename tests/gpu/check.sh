@@ -1,0 +1,40 @@
+#!/bin/bash
+# tests/gpu/check.sh BUILD: the CUDA backend on a GPU (make check-gpu). The same programs that tests/cudasim runs on the host: the table of
+# operations and the optimizers against PyTorch's results, device, streams, graphs and faults; then a training against the CPU's.
+# NOT YET RUN ON A GPU: written and dry-run (on the host's CUDA runtime) on machines that have none.
+set -u
+build=$(cd "$1" && pwd)
+GTRAIN_SRC=$(cd "$(dirname "$0")/../.." && pwd)
+export GTRAIN_SRC
+if ! "$build/bin/gtrain" devices --json | grep '"backend":"cuda"' | tee /dev/stderr | grep -q '"usable":true'; then
+	echo 'check-gpu: no usable GPU' >&2
+	exit 69
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+part() { # NAME LEAST COMMAND...
+	local name=$1 least=$2 ok
+	shift 2
+	"$@" >"$tmp/log" 2>&1
+	local rc=$?
+	ok=$(grep -c '^ok ' "$tmp/log")
+	grep -E '^(not ok|#)' "$tmp/log"
+	echo "$name: $ok passed, $(grep -c '^not ok ' "$tmp/log") failed, $(grep -c '^skip ' "$tmp/log") refused by the backend, status $rc"
+	if [ $rc != 0 ] || [ "$ok" -lt "$least" ]; then bad=1; fi
+}
+part operations 170 "$build/tests/ops/test_ops" -b cuda
+part updates 40 "$build/tests/ops/test_updates" -b cuda
+part device 5 "$build/tests/cudasim/tool_device"
+for d in cpu cuda; do
+	"$build/bin/gtrain" run "$GTRAIN_SRC/configs/fmnist_mlp.cfg" --device $d -s train.epochs=1 -q --no-progress -o "$tmp/$d" || bad=1
+	sed -nE 's/.*"event":"eval".*"loss":([^,}]+).*"acc":([^,}]+).*/\1 \2/p' "$tmp/$d/metrics.jsonl" | tail -n 1 >"$tmp/$d.eval"
+	echo "fmnist_mlp, one epoch on $d: loss and accuracy $(cat "$tmp/$d.eval")"
+done
+# One epoch of f32 SGD: rounding in another order moves the loss by far less than a hundredth of itself.
+if ! paste -d ' ' "$tmp/cpu.eval" "$tmp/cuda.eval" | awk '{ d = ($1 - $3) / $1; ok = d < 0.01 && d > -0.01 } END { exit !(NR == 1 && ok) }'; then
+	echo 'not ok: the two trainings differ'
+	bad=1
+fi
+[ $bad = 0 ] && echo 'check-gpu: passed'
+exit $bad

@@ -16,6 +16,7 @@ struct linear {
 	bool bias;
 	bool own_db, add_db; /* db by colsum, not by the product */
 	bool no_dw;
+	bool mask; /* dx: the relu before, by a kernel behind the product (its epilogue DRELU wants bits that the forward would have to save) */
 	size_t bias16; /* offset of the rounded bias in the scratch */
 	char text[48];
 };
@@ -35,7 +36,12 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], NULL, a->scratch, s, err);
+	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], NULL, a->scratch, s, err));
+	if (!k->mask)
+		return GT_OK;
+	struct gt_cu_eltwise c = {{a->out[0], a->in[2]}, a->out[0], k->n * k->in, 2, 0, (uintptr_t)a->in[2] % 16 == 0};
+	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU_DX, false, k->type, &c, s), "linear.dx: mask", err);
+	return GT_OK;
 }
 
 static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
@@ -118,12 +124,16 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	GT_TRY(check(call, w, x, y, err));
 	if (b && (b->dtype != GT_F32 || gt_tdesc_count(b) != y->dim[1]))
 		return gt_cuda_refuse(call, err, "the bias is f32 [out]");
+	const struct gt_tdesc *mask = call->code == GT_OP_LINEAR_DX && call->nin > 2 ? call->in[2] : NULL;
+	if (mask && !gt_tdesc_equal(mask, x))
+		return gt_cuda_refuse(call, err, "the mask is like the gradient");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release;
 	k->code = call->code;
 	k->type = gt_cuda_type(x->dtype);
 	k->n = x->dim[0], k->in = x->dim[1], k->out = y->dim[1];
 	k->bias = b != NULL;
+	k->mask = mask != NULL;
 	k->no_dw = dw && !w;
 	k->add_db = call->accumulate & 2;
 	k->own_db = k->add_db || k->no_dw;
@@ -137,6 +147,8 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	strcpy(k->text, k->no_dw ? "colsum" : dev->tf32 && k->type == GT_CU_F32 ? "cublasLt:tf32" : "cublasLt");
 	if (dw && k->bias && !k->no_dw)
 		strcat(k->text, k->own_db ? " + colsum" : " with bgradb");
+	if (k->mask)
+		strcat(k->text, " + relu.dx");
 	k->head.describe = k->text;
 	*out = &k->head;
 	return GT_OK;

@@ -43,7 +43,8 @@ part linear_without_bgradb 36 env CUDASIM_NO_BGRADB=1 "$sim/tests/ops/test_ops" 
 cat >"$tmp/net.cfg" <<'CFG'
 schema = 1; name = "net"; seed = 3;
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; }, { type = "hflip"; } ); };
-model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 33; }, { type = "gelu"; }, { type = "dropout"; p = 0.2; },
+model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 33; }, { type = "relu"; },
+	{ name = "fc2"; type = "linear"; out = 40; }, { type = "gelu"; }, { type = "dropout"; p = 0.2; },
 	{ name = "fc"; type = "linear"; out = 4; } ); };
 train = { epochs = 3; accumulate = 2; clip_norm = 1.0; optimizer = { type = "adam"; lr = 0.01; }; };
 checkpoint = { dir = "unused"; every_epochs = 1; keep = 9; };

@@ -367,7 +367,7 @@ TEST(losses)
 			}
 }
 
-/* x, w, b -> y; dy, w -> dx; dy, x -> dw, db, overwritten or added to. */
+/* x, w, b -> y; dy, w, y -> dx; dy, x -> dw, db, overwritten or added to. */
 TEST(linear)
 {
 	static const int64_t shapes[][3] = {{1, 1, 1}, {4, 7, 5}, {32, 784, 33}, {100, 33, 70}, {9, 128, 32}, {513, 8, 65}}; /* N, in, out */
@@ -384,6 +384,8 @@ TEST(linear)
 					job_tensor(&j, false, types[t], 2, codes[c] == GT_OP_LINEAR_DW ? x : w, NULL);
 					if (codes[c] == GT_OP_LINEAR && v % 2)
 						job_tensor(&j, false, GT_F32, 1, &out, NULL);
+					if (codes[c] == GT_OP_LINEAR_DX && v % 2) /* the relu's mask */
+						job_tensor(&j, false, types[t], 2, x, NULL);
 					job_tensor(&j, true, codes[c] == GT_OP_LINEAR_DW ? GT_F32 : types[t], 2,
 					           codes[c] == GT_OP_LINEAR      ? y
 					           : codes[c] == GT_OP_LINEAR_DW ? w

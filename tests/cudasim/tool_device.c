@@ -189,14 +189,15 @@ TEST(what_it_cannot_do_is_refused_by_name)
 	int64_t dim[4] = {2, 3, 8, 8}, n = 5;
 	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), f = gt_tdesc_make(GT_F64, 1, &n, false);
 	struct gt_attr_pool2d pool = {.kernel = {2, 2}, .stride = {2, 2}};
-	struct gt_opcall calls[2] = {{.code = GT_OP_BATCHNORM, .name = "bn1", .attr = &pool, .nin = 1, .nout = 1, .in = {&x}, .out = {&x}},
-	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}}};
+	struct gt_opcall calls[3] = {{.code = GT_OP_BATCHNORM, .name = "bn1", .attr = &pool, .nin = 1, .nout = 1, .in = {&x}, .out = {&x}},
+	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}},
+	                             {.code = GT_OP_RELU, .name = "wide", .nin = 2, .nout = 1, .in = {&x, &x}, .out = {&x}}};
+	static const char *const why[] = {"--device cpu", "f64", "more operands"};
 	struct gt_kernel *k;
 	if (!open_cuda())
 		return;
-	for (int i = 0; i < 2; i++)
-		CHECK(be->prepare(dev, &calls[i], &k, &e) == GT_EUNAVAILABLE && !k && strstr(e.msg, calls[i].name) &&
-		      strstr(e.msg, i ? "f64" : "--device cpu"));
+	for (int i = 0; i < 3; i++)
+		CHECK(be->prepare(dev, &calls[i], &k, &e) == GT_EUNAVAILABLE && !k && strstr(e.msg, calls[i].name) && strstr(e.msg, why[i]));
 }
 
 RUN_TESTS()

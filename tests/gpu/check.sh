@@ -31,8 +31,9 @@ for d in cpu cuda; do
 	sed -nE 's/.*"event":"eval".*"loss":([^,}]+).*"acc":([^,}]+).*/\1 \2/p' "$tmp/$d/metrics.jsonl" | tail -n 1 >"$tmp/$d.eval"
 	echo "fmnist_mlp, one epoch on $d: loss and accuracy $(cat "$tmp/$d.eval")"
 done
-# One epoch of f32 SGD: rounding in another order moves the loss by far less than a hundredth of itself.
-if ! paste -d ' ' "$tmp/cpu.eval" "$tmp/cuda.eval" | awk '{ d = ($1 - $3) / $1; ok = d < 0.01 && d > -0.01 } END { exit !(NR == 1 && ok) }'; then
+# Adam divides small gradients by small numbers, so that rounding in another order grows: after 60 steps 0.15 % of the loss, measured on
+# the host's CUDA runtime. A missing mask or a wrong gradient moved it by 20 %.
+if ! paste -d ' ' "$tmp/cpu.eval" "$tmp/cuda.eval" | awk '{ d = ($1 - $3) / $1; ok = d < 0.03 && d > -0.03 } END { exit !(NR == 1 && ok) }'; then
 	echo 'not ok: the two trainings differ'
 	bad=1
 fi

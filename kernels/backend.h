@@ -39,7 +39,7 @@ struct gt_launch {
 	 * repeats the launch, so what is captured needs the latter: one gt_dyn a micro-batch, copied there (GT_COPY_H2D, stream 0)
 	 * before each replay. A backend whose device works asynchronously tells the two apart by address. */
 	const struct gt_dyn *dyn;
-	int stream;
+	int stream;       /* on the CPU: 0 the step's threads; otherwise the calling thread alone */
 };
 
 struct gt_backend {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AHEAD 2      /* samples that are fetched before their turn */
 #define MAX_ROW 4096 /* bytes of a row that is moved through the stack at once */
 
 struct gather {
@@ -16,7 +17,7 @@ struct gather {
 	int32_t c, h, w;
 	enum gt_dtype t;
 	bool move; /* crop or flip */
-	float *scale, *shift; /* one entry a byte of a row */
+	float *scale, *shift; /* one entry a byte of what is converted at a time: a row that moves, else a whole image */
 };
 
 struct job {
@@ -95,9 +96,11 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 		}
 		const uint8_t *image = j->images + at * size;
 		j->target[n] = j->labels[at];
+		if (n + AHEAD < end && (uint64_t)j->index[n + AHEAD] < (uint64_t)k->images) /* the next ones lie anywhere */
+			for (int64_t i = 0; i < size && i < 4096; i += 64)
+				__builtin_prefetch(j->images + j->index[n + AHEAD] * size + i);
 		if (!k->move) {
-			for (int64_t y = 0; y < k->h; y++)
-				convert(k, j->x, n * size + y * row, image + y * row, row);
+			convert(k, j->x, n * size, image, size);
 			continue;
 		}
 		struct gt_aug a = gt_aug_draw(j->dyn->seed, j->dyn->epoch, (uint64_t)at, k->attr.pad, k->attr.hflip);
@@ -114,7 +117,10 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	_Atomic int64_t bad = -1;
 	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .x = a->out[0], .target = a->out[1], .dyn = a->dyn, .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a piece of 256 Ki pixels is worth a thread */
-	gt_cpu_for(dev, k->n, grain > 0 ? grain : 1, 1, samples, &j);
+	if (a->stream) /* the loader's thread, beside a step that has all the others */
+		samples(&j, 0, k->n);
+	else
+		gt_cpu_for(dev, k->n, grain > 0 ? grain : 1, 1, samples, &j);
 	if (bad >= 0)
 		return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset", (long long)j.index[bad]);
 	return GT_OK;
@@ -145,6 +151,8 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	k->t = x->dtype;
 	k->move = a->augment && (a->pad > 0 || a->hflip > 0);
 	k->head.release = gather_release;
+	if (!k->move)
+		row *= k->h;
 	if (!(k->scale = malloc(sizeof(float) * 2 * (size_t)row))) {
 		gather_release(&k->head);
 		return gt_fail(err, GT_EFAIL, "out of memory");

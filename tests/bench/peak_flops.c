@@ -27,12 +27,10 @@ static double now(void)
 
 static void *spin(void *out)
 {
-	vec a[ACC], x, y;
-	for (int j = 0; j < BYTES / 4; j++) {
-		x[j] = 0.999f, y[j] = 1e-6f;
-		for (int i = 0; i < ACC; i++)
-			a[i][j] = (float)i;
-	}
+	vec a[ACC], x = (vec){0} + 0.999f, y = (vec){0} + 1e-6f; /* whole vectors only: an element's address would keep them in memory */
+#pragma GCC unroll 16
+	for (int i = 0; i < ACC; i++)
+		a[i] = (vec){0} + (float)i;
 	for (long r = 0; r < ROUNDS; r++) {
 #pragma GCC unroll 16
 		for (int i = 0; i < ACC; i++) {
@@ -40,10 +38,11 @@ static void *spin(void *out)
 			__asm__ volatile("" : "+v"(a[i])); /* keeps each in a register and in the loop */
 		}
 	}
-	float sum = 0;
-	for (int i = 0; i < ACC; i++)
-		sum += a[i][0];
-	*(float *)out = sum;
+	vec sum = a[0];
+#pragma GCC unroll 16
+	for (int i = 1; i < ACC; i++)
+		sum += a[i];
+	*(float *)out = sum[0];
 	return NULL;
 }
 

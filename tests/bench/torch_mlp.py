@@ -4,14 +4,17 @@
 Usage: torch_mlp.py tuned|tutorial [--batch N] [--epochs N] [--threads N] [--steps N] [--momentum M]
 
 tuned     everything in memory as float32, batches by index_select of a permutation, set_num_threads
-tutorial  the script of PyTorch's quickstart: a DataLoader without workers over a Dataset that converts one image at a time (what
-          torchvision's ToTensor does to an array, without its detour over PIL, so faster than the original), shuffle, a loss.item() every
-          100 batches
+tutorial  the script of PyTorch's quickstart: a DataLoader without workers over torchvision's FashionMNIST with ToTensor, shuffle, a
+          loss.item() every 100 batches. Without torchvision a Dataset that does the same to the array, without the detour over PIL,
+          and so is faster than the original.
 Prints `{"event": "train", "step": …}` after the first step and after every epoch, then the final loss."""
 import argparse
+import atexit
 import gzip
 import json
 import os
+import shutil
+import tempfile
 
 import numpy as np
 import torch
@@ -37,6 +40,22 @@ class Images(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         return torch.from_numpy(self.x[i][None].astype(np.float32)).div(255), int(self.y[i])
+
+
+def tutorial_set():
+    try:
+        from torchvision import datasets, transforms
+    except ImportError:
+        return Images()
+    root = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, root)
+    raw = os.path.join(root, "FashionMNIST", "raw")
+    os.makedirs(raw)
+    for name in os.listdir(ROOT):
+        if name.endswith(".gz"):
+            with gzip.open(os.path.join(ROOT, name)) as f, open(os.path.join(raw, name[:-3]), "wb") as out:
+                shutil.copyfileobj(f, out)
+    return datasets.FashionMNIST(root, train=True, transform=transforms.ToTensor())
 
 
 def say(step, **more):
@@ -65,7 +84,7 @@ def main():
             for i in torch.randperm(len(x)).split(a.batch):
                 yield x.index_select(0, i), y.index_select(0, i)
     else:
-        loader = torch.utils.data.DataLoader(Images(), batch_size=a.batch, shuffle=True)
+        loader = torch.utils.data.DataLoader(tutorial_set(), batch_size=a.batch, shuffle=True)
 
         def batches():
             return iter(loader)

@@ -122,7 +122,7 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->eval[split];
-	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->conf->data.batch, n = s->view[split].n;
+	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch, n = s->view[split].n;
 	struct gt_plan *p;
 	if (n <= 0)
 		return GT_OK;

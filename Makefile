@@ -128,12 +128,12 @@ check-headers:
 ## asan: every test under AddressSanitizer (build/asan)
 .PHONY: asan
 asan:
-	@$(MAKE) --no-print-directory check BUILD=build/asan CFLAGS='-O1 -g -fsanitize=address -fno-omit-frame-pointer'
+	@$(MAKE) --no-print-directory check BUILD=build/asan CUDA= CFLAGS='-O1 -g -fsanitize=address -fno-omit-frame-pointer'
 
 ## ubsan: every test under UndefinedBehaviorSanitizer (build/ubsan)
 .PHONY: ubsan
 ubsan:
-	@$(MAKE) --no-print-directory check BUILD=build/ubsan CFLAGS='-O1 -g -fsanitize=undefined -fno-sanitize-recover=all'
+	@$(MAKE) --no-print-directory check BUILD=build/ubsan CUDA= CFLAGS='-O1 -g -fsanitize=undefined -fno-sanitize-recover=all'
 
 ## fuzz: libFuzzer (clang, ASan, UBSan) on one reader for S seconds, e.g. make fuzz F=idx S=60 (idx, cifar, image, conf …)
 F ?= idx

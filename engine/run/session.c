@@ -160,6 +160,23 @@ static enum gt_code batch_sizes(struct gt_session *s, bool train, struct gt_err 
 	return GT_OK;
 }
 
+/* Every label that counts must be one of the model's outputs: told now, not by the kernel that meets the first one that is not. The
+ * readers have checked that labels are below the data's own number of classes. */
+static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
+	for (int i = 0; i < 2; i++) {
+		int64_t classes = s->data[i].classes;
+		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
+			classes--;
+		if (out->rank == 2 && classes > out->dim[1])
+			return gt_fail(err, GT_ECONFIG, "%s: model.layers: expected at least %lld outputs, one a class of %s, got %lld", s->conf->path,
+			               (long long)classes, s->conf->data.name, (long long)out->dim[1]);
+	}
+	return GT_OK;
+}
+
 static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	struct gt_conf *c = s->conf;
@@ -187,6 +204,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		GT_TRY(plan_for(s, spec->predict, false, false, false, &s->predict, err));
 	if (!s->nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", c->path);
+	GT_TRY(check_classes(s, err));
 	if (spec->dry)
 		return GT_OK;
 

@@ -41,17 +41,6 @@ static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, i
 	return (struct gt_view){&s->data[which], s->resident[which][0], s->resident[which][1], index, n};
 }
 
-/* Labels must lie in what the model puts out; found before step 0, not as a NaN. */
-static enum gt_code check_labels(const struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
-{
-	(void)s;
-	for (int64_t i = 0; i < d->n && d->labels; i++)
-		if (d->labels[i] < 0 || d->labels[i] >= d->classes)
-			return gt_fail(err, GT_EDATA, "%s: label of sample %lld: expected 0..%lld, got %d", d->source, (long long)i, (long long)d->classes - 1,
-			               d->labels[i]);
-	return GT_OK;
-}
-
 static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
 {
 	int64_t n = s->data[0].n, nvalid = (int64_t)(s->conf->data.valid * (double)n + 0.5);
@@ -102,7 +91,6 @@ enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec 
 				*err = job[i].err;
 			return job[i].code;
 		}
-		GT_TRY(check_labels(s, &s->data[i], err));
 		if (!spec->dry)
 			GT_TRY(gt_resident_make(&s->device, &s->data[i], s->resident[i], err));
 		if (i == 0)

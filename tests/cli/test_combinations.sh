@@ -55,6 +55,7 @@ combine kaiming_bf16 'model.init=kaiming-normal' 'precision=bf16' 'data.prefetch
 combine one_thread 'threads=1' 'winograd=false'
 combine tensorboard 'log.tensorboard=true'
 combine unshuffled 'data.shuffle=false' 'reproducible=none'
+refuse too_few_outputs 'at least 4 outputs' 'model.layers[7].out=3'
 refuse ddp ddp 'parallel.mode=ddp'
 refuse tf32 'tf32.*cpu' 'precision=tf32' 'device=cpu'
 refuse fp16 'fp16.*cpu' 'precision=fp16' 'device=cpu'

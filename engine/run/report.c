@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
-
 /* One row a layer of the config: its output is that of its last forward node. */
 static enum gt_code layer_rows(struct gt_report *r, const struct gt_conf *c, const struct gt_graph *g, struct gt_err *err)
 {
@@ -63,7 +61,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct
 	GT_NEW_STR(r->device, gt_arena_strdup(r->arena, s->device.info.name), err);
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data_note ? s->data_note : s->data[0].source), err);
 	r->mode = s->strategy->name;
-	r->precision = precisions[c->precision];
+	r->precision = gt_precision_names[c->precision];
 	GT_TRY(layer_rows(r, c, g, err));
 	GT_TRY(memory_rows(r, s, err));
 	r->params = gt_graph_learned(g);

@@ -23,13 +23,12 @@ static const char *grouped(int64_t n, char *buf, size_t size)
 
 static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 {
-	static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
 	const struct gt_session *s = t->s;
 	char text[1024], params[32], train[32], test[32], micro[64] = "";
 	if (s->accumulate > 1)
 		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)s->accumulate, (long long)s->micro);
 	snprintf(text, sizeof text, "%s: %s parameters, %s on %s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld", s->conf->name,
-	         grouped(gt_graph_learned(s->space->first), params, sizeof params), precisions[s->conf->precision], s->device.info.name, (long long)s->batch,
+	         grouped(gt_graph_learned(s->space->first), params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, (long long)s->batch,
 	         micro, (long long)s->steps_per_epoch, grouped(s->view[GT_TRAIN].n, train, sizeof train),
 	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed);
 	struct gt_event ev = {.kind = GT_EV_START, .epoch = t->at.epoch, .text = text};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
+const char *const gt_precision_names[] = {"fp32", "tf32", "bf16", "fp16"};
 
 static enum gt_code compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err)
 {

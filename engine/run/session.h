@@ -11,6 +11,7 @@
 
 enum gt_split_id { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS];
+extern const char *const gt_precision_names[]; /* by enum gt_precision */
 
 /* What to build. */
 struct gt_session_spec {

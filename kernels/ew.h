@@ -55,6 +55,26 @@ GT_EW uint16_t gt_bf16_from_f32(float x)
 	return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : num);
 }
 
+GT_EW float gt_f16_to_f32(uint16_t h)
+{
+	/* Exponent and significand stand three places too high; the product moves the exponent from bias 15 to 127 and makes subnormals
+	 * normal, exactly. Infinity and NaN have the largest exponent in both. */
+	float num = gt_f32_from_bits((uint32_t)(h & 0x7fffu) << 13) * 0x1p112f;
+	uint32_t u = (h & 0x7c00u) == 0x7c00u ? (uint32_t)(h & 0x7fffu) << 13 | 0x7f800000u : gt_f32_bits(num);
+	return gt_f32_from_bits(u | (uint32_t)(h & 0x8000u) << 16);
+}
+
+/* To nearest, ties to even; from 65520 on infinity. A NaN becomes the quiet one of its sign. */
+GT_EW uint16_t gt_f16_from_f32(float x)
+{
+	uint32_t u = gt_f32_bits(x), a = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
+	uint32_t num = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
+	/* Below 2^-14: the sum with 1/2 has its last place at 2^-24, f16's smallest step, and rounds there. */
+	uint32_t tiny = gt_f32_bits(gt_f32_from_bits(a) + 0.5f) - 0x3f000000u;
+	uint32_t h = a < 0x38800000u ? tiny : a < 0x477ff000u ? num : a <= 0x7f800000u ? 0x7c00u : 0x7e00u;
+	return (uint16_t)(sign | h);
+}
+
 /* ---- exp, tanh, erf -------------------------------------------------------------------------------------------------------- */
 GT_EW float gt_fma_f32(float a, float b, float c)
 {

@@ -157,7 +157,7 @@ struct gt_attr_update {
 	double clip_norm; /* 0: off; else input sumsq is the global sum of squares */
 	const struct gt_seg *seg; /* ascending, not overlapping; elements outside are left alone */
 	int nseg;
-	enum gt_dtype work_dtype; /* of the work copy: bf16 */
+	enum gt_dtype work_dtype; /* of the work copy: bf16, f16 */
 };
 
 /* ---- numbers that change from step to step, in memory the kernel can read ----------------------------------------------- */

@@ -5,9 +5,10 @@
 #define LANES 8
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const S *x, float *out, int64_t rows, int64_t cols, bool add)
+template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const void *data, float *out, int64_t rows, int64_t cols, bool add)
 {
 	__shared__ float part[LANES][COLS];
+	const S *x = (const S *)data;
 	int64_t c = (int64_t)blockIdx.x * COLS + threadIdx.x;
 	float sum = 0;
 	if (c < cols)
@@ -33,7 +34,5 @@ cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows
 		return cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	if (type == GT_CU_F32)
-		return launch(colsum<float>, grid, block, s, (const float *)x, out, rows, cols, add);
-	return launch(colsum<bf16>, grid, block, s, (const bf16 *)x, out, rows, cols, add);
+	return launch(OF_TYPE(type, colsum), grid, block, s, x, out, rows, cols, add);
 }

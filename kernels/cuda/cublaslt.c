@@ -64,7 +64,7 @@ void gt_lt_close(struct gt_lt *lt)
 /* ---- products ---------------------------------------------------------------------------------------------------------------- */
 static cudaDataType_t data_type(enum gt_dtype t)
 {
-	return t == GT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+	return t == GT_BF16 ? CUDA_R_16BF : t == GT_F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, struct gt_lt_gemm *g, struct gt_err *err)

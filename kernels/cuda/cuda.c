@@ -45,17 +45,6 @@ static const struct {
     [GT_OP_RMSPROP] = {gt_cuda_update, 7, 0},
 };
 
-static bool uses(const struct gt_opcall *call, enum gt_dtype t)
-{
-	for (int i = 0; i < call->nin; i++)
-		if (call->in[i] && call->in[i]->dtype == t)
-			return true;
-	for (int i = 0; i < call->nout; i++)
-		if (call->out[i] && call->out[i]->dtype == t)
-			return true;
-	return false;
-}
-
 static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	*out = NULL;
@@ -65,8 +54,6 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 		return gt_cuda_refuse(call, err, "the cuda backend of this version does not do it (--device cpu does)");
 	if (call->nin > table[call->code].nin || call->nout > table[call->code].nout)
 		return gt_cuda_refuse(call, err, "it has more operands than the cuda backend of this version knows");
-	if (uses(call, GT_F16))
-		return gt_cuda_refuse(call, err, "f16 is not supported by the cuda backend of this version");
 	if (call->in[0] && call->in[0]->dtype == GT_F64)
 		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
 	GT_TRY(gt_cuda_use(dev, err));

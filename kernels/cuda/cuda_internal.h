@@ -97,7 +97,7 @@ enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, co
 /* Column of the tables of kernels; -1: a type that they do not know. */
 static inline int gt_cuda_type(enum gt_dtype t)
 {
-	return t == GT_F32 ? GT_CU_F32 : t == GT_BF16 ? GT_CU_BF16 : -1;
+	return t == GT_F32 ? GT_CU_F32 : t == GT_BF16 ? GT_CU_BF16 : t == GT_F16 ? GT_CU_F16 : -1;
 }
 
 #endif

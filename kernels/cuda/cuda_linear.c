@@ -105,7 +105,7 @@ static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, cons
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (type < 0 || x->dtype != call->in[0]->dtype || (w && w->dtype != (dw ? GT_F32 : x->dtype)))
-		return gt_cuda_refuse(call, err, "activations and weights are f32 or bf16, gradients of weights f32");
+		return gt_cuda_refuse(call, err, "activations and weights are f32, bf16 or f16, gradients of weights f32");
 	if (x->rank != 2 || y->rank != 2 || !gt_tdesc_plain(x) || !gt_tdesc_plain(y) || y->dim[1] != attr->out || x->dim[0] != y->dim[0])
 		return gt_cuda_refuse(call, err, "activations are plain [N, in] and [N, out]");
 	if (w && (!gt_tdesc_plain(w) || w->rank != 2 || w->dim[0] != attr->out || w->dim[1] != x->dim[1]))

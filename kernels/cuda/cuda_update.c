@@ -71,8 +71,8 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct gt_a
 	if (attr->clip_norm > 0 && (!d || d->dtype != GT_F64 || gt_tdesc_count(d) != 1))
 		return gt_cuda_refuse(call, err, "clipping needs the sum of squares as an f64 scalar");
 	d = input(call, 3 + nstate);
-	if (d && (d->dtype != GT_BF16 || gt_tdesc_padded(d) != n))
-		return gt_cuda_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
+	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->work_dtype || gt_tdesc_padded(d) != n))
+		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says, and as long as the parameters");
 	for (int i = 0; i < attr->nseg; i++) {
 		if (attr->seg[i].begin < at || attr->seg[i].end < attr->seg[i].begin || attr->seg[i].end > n)
 			return gt_cuda_refuse(call, err, "the segments are not ascending or leave the parameters");

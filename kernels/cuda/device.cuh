@@ -33,6 +33,14 @@ struct bf16 {
 	uint16_t bits;
 };
 
+struct f16 {
+	uint16_t bits;
+};
+
+/* The instance of a kernel template for an activation type (GT_CU_F32 …), which is its first argument. */
+#define OF_TYPE(type, name, ...)                                                                                                           \
+	((type) == GT_CU_F32 ? name<float, ##__VA_ARGS__> : (type) == GT_CU_BF16 ? name<bf16, ##__VA_ARGS__> : name<f16, ##__VA_ARGS__>)
+
 __device__ static inline float to_float(float x)
 {
 	return x;
@@ -41,6 +49,17 @@ __device__ static inline float to_float(float x)
 __device__ static inline float to_float(bf16 x)
 {
 	return gt_bf16_to_f32(x.bits);
+}
+
+__device__ static inline float to_float(f16 x)
+{
+#ifdef __CUDA_ARCH__
+	float r;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
+	return r;
+#else
+	return gt_f16_to_f32(x.bits);
+#endif
 }
 
 template <class S> __device__ static inline S from_float(float x);
@@ -62,9 +81,48 @@ __device__ static inline uint32_t bf16_pair(float a, float b)
 #endif
 }
 
+__device__ static inline uint32_t f16_pair(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+	uint32_t r;
+	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+	return r;
+#else
+	return gt_f16_from_f32(a) | (uint32_t)gt_f16_from_f32(b) << 16;
+#endif
+}
+
 template <> __device__ inline bf16 from_float<bf16>(float x)
 {
 	return bf16{(uint16_t)bf16_pair(x, 0)};
+}
+
+template <> __device__ inline f16 from_float<f16>(float x)
+{
+	return f16{(uint16_t)f16_pair(x, 0)};
+}
+
+/* Two elements of 16 bits in a word, the first one low. */
+__device__ static inline uint32_t to_pair(float a, float b, bf16)
+{
+	return bf16_pair(a, b);
+}
+
+__device__ static inline uint32_t to_pair(float a, float b, f16)
+{
+	return f16_pair(a, b);
+}
+
+__device__ static inline void from_pair(float *v, uint32_t w, bf16)
+{
+	v[0] = gt_f32_from_bits(w << 16);
+	v[1] = gt_f32_from_bits(w & 0xffff0000u);
+}
+
+__device__ static inline void from_pair(float *v, uint32_t w, f16)
+{
+	v[0] = to_float(f16{(uint16_t)w});
+	v[1] = to_float(f16{(uint16_t)(w >> 16)});
 }
 
 /* ---- vectors of 16 bytes ------------------------------------------------------------------------------------------------------- */
@@ -77,26 +135,22 @@ __device__ static inline void unpack(float *v, uint4 u, float)
 	v[0] = gt_f32_from_bits(u.x), v[1] = gt_f32_from_bits(u.y), v[2] = gt_f32_from_bits(u.z), v[3] = gt_f32_from_bits(u.w);
 }
 
-__device__ static inline void unpack(float *v, uint4 u, bf16)
+template <class H> __device__ static inline void unpack(float *v, uint4 u, H)
 {
-	const uint32_t w[4] = {u.x, u.y, u.z, u.w};
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		v[2 * i] = gt_f32_from_bits(w[i] << 16);
-		v[2 * i + 1] = gt_f32_from_bits(w[i] & 0xffff0000u);
-	}
+	from_pair(v, u.x, H());
+	from_pair(v + 2, u.y, H());
+	from_pair(v + 4, u.z, H());
+	from_pair(v + 6, u.w, H());
 }
 
-template <class S> __device__ static inline uint4 pack(const float *v);
+template <class H> __device__ static inline uint4 pack(const float *v)
+{
+	return make_uint4(to_pair(v[0], v[1], H()), to_pair(v[2], v[3], H()), to_pair(v[4], v[5], H()), to_pair(v[6], v[7], H()));
+}
 
 template <> __device__ inline uint4 pack<float>(const float *v)
 {
 	return make_uint4(gt_f32_bits(v[0]), gt_f32_bits(v[1]), gt_f32_bits(v[2]), gt_f32_bits(v[3]));
-}
-
-template <> __device__ inline uint4 pack<bf16>(const float *v)
-{
-	return make_uint4(bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]), bf16_pair(v[6], v[7]));
 }
 
 /* Elements i .. i + width - 1 of p, which has n; beyond n: `fill`. vector: p + i is aligned to 16 bytes. */

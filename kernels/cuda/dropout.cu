@@ -20,11 +20,13 @@ __device__ static inline void quad_vector(const float *x, float *y, const float 
 	*(float4 *)y = make_float4(v.x * keep[0], v.y * keep[1], v.z * keep[2], v.w * keep[3]);
 }
 
-__device__ static inline void quad_vector(const bf16 *x, bf16 *y, const float *keep)
+template <class H> __device__ static inline void quad_vector(const H *x, H *y, const float *keep)
 {
-	uint2 v = *(const uint2 *)x;
-	*(uint2 *)y = make_uint2(bf16_pair(gt_f32_from_bits(v.x << 16) * keep[0], gt_f32_from_bits(v.x & 0xffff0000u) * keep[1]),
-	                         bf16_pair(gt_f32_from_bits(v.y << 16) * keep[2], gt_f32_from_bits(v.y & 0xffff0000u) * keep[3]));
+	uint2 u = *(const uint2 *)x;
+	float v[4];
+	from_pair(v, u.x, H());
+	from_pair(v + 2, u.y, H());
+	*(uint2 *)y = make_uint2(to_pair(v[0] * keep[0], v[1] * keep[1], H()), to_pair(v[2] * keep[2], v[3] * keep[3], H()));
 }
 
 template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_dropout a)
@@ -63,5 +65,5 @@ cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStr
 	dim3 grid((unsigned)blocks, (unsigned)(a->samples < MAX_Y ? a->samples : MAX_Y));
 	if (!blocks || !a->samples)
 		return cudaSuccess;
-	return launch(type == GT_CU_F32 ? dropout<float> : dropout<bf16>, grid, dim3(BLOCK), s, *a);
+	return launch(OF_TYPE(type, dropout), grid, dim3(BLOCK), s, *a);
 }

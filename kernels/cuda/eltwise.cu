@@ -38,7 +38,7 @@ BINARY(gelu_tanh_dx, gt_gelu_tanh_dx_f32(a, b))
 BINARY(silu_dx, gt_silu_dx_f32(a, b))
 BINARY(mul, a *b)
 
-template <class Op, class S> __global__ void __launch_bounds__(BLOCK) eltwise(const gt_cu_eltwise a)
+template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(const gt_cu_eltwise a)
 {
 	constexpr int V = width<S>::n;
 	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
@@ -76,7 +76,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltw
 	store<S>(a.out, sum, i, a.n, a.aligned);
 }
 
-/* Eight elements a thread: a vector of the 16-bit side, two of the f32 side. */
+/* Eight elements a thread: a vector of a 16-bit side, two of an f32 side. */
 template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const void *in, void *out, int64_t n, bool aligned)
 {
 	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * 8;
@@ -96,14 +96,14 @@ typedef void eltwise_fn(const gt_cu_eltwise);
 
 #define ROW(code, name)                                                                                                                    \
 	case code:                                                                                                                             \
-		return type == GT_CU_F32 ? eltwise<op_##name, float> : eltwise<op_##name, bf16>;
+		return OF_TYPE(type, eltwise, op_##name);
 
 static eltwise_fn *find(int code, bool gelu_tanh, int type)
 {
 	if (gelu_tanh && code == GT_OP_GELU)
-		return type == GT_CU_F32 ? eltwise<op_gelu_tanh, float> : eltwise<op_gelu_tanh, bf16>;
+		return OF_TYPE(type, eltwise, op_gelu_tanh);
 	if (gelu_tanh && code == GT_OP_GELU_DX)
-		return type == GT_CU_F32 ? eltwise<op_gelu_tanh_dx, float> : eltwise<op_gelu_tanh_dx, bf16>;
+		return OF_TYPE(type, eltwise, op_gelu_tanh_dx);
 	switch (code) {
 		ROW(GT_OP_RELU, relu)
 		ROW(GT_OP_RELU_DX, relu_dx)
@@ -119,7 +119,7 @@ static eltwise_fn *find(int code, bool gelu_tanh, int type)
 		ROW(GT_OP_SILU_DX, silu_dx)
 		ROW(GT_OP_MUL, mul)
 	case GT_OP_ADD:
-		return type == GT_CU_F32 ? add<float> : add<bf16>;
+		return OF_TYPE(type, add);
 	}
 	return NULL;
 }
@@ -133,13 +133,19 @@ cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, *a) : cudaSuccess;
 }
 
+typedef void cast_fn(const void *, void *, int64_t, bool);
+
+template <class S> static cast_fn *cast_to(int to)
+{
+	return to == GT_CU_F32 ? cast<S, float> : to == GT_CU_BF16 ? cast<S, bf16> : cast<S, f16>;
+}
+
 cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_t n, cudaStream_t s)
 {
 	int64_t blocks = ceil_div(n, BLOCK * 8);
 	bool aligned = ((uintptr_t)in | (uintptr_t)out) % 16 == 0;
+	cast_fn *fn = OF_TYPE(from, cast_to)(to);
 	if (from == to || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return blocks ? launch(from == GT_CU_F32 ? cast<float, bf16> : cast<bf16, float>, dim3((unsigned)blocks), dim3(BLOCK), s, in, out, n,
-	                       aligned)
-	              : cudaSuccess;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, in, out, n, aligned) : cudaSuccess;
 }

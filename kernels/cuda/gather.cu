@@ -45,5 +45,5 @@ cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStrea
 	dim3 grid((unsigned)blocks, (unsigned)(a->n < MAX_Y ? a->n : MAX_Y));
 	if (!blocks || !a->n)
 		return cudaSuccess;
-	return launch(type == GT_CU_F32 ? gather<float> : gather<bf16>, grid, dim3(BLOCK), s, *a);
+	return launch(OF_TYPE(type, gather), grid, dim3(BLOCK), s, *a);
 }

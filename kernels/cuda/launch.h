@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { GT_CU_F32, GT_CU_BF16, GT_CU_TYPES }; /* activations */
+enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* activations */
 
 /* The numbers of a step: read from dev where it is set (a replayed graph sees new values), else from host. */
 struct gt_cu_dyn {
@@ -98,7 +98,7 @@ struct gt_cu_chunk {
 struct gt_cu_update {
 	float *p, *state[3];
 	const float *g;
-	uint16_t *work;                  /* bf16, NULL: none */
+	uint16_t *work;                  /* in attr.work_dtype, bf16 or f16; NULL: none */
 	const double *sumsq;             /* NULL without clipping */
 	const struct gt_seg *seg;        /* device memory */
 	const struct gt_cu_chunk *chunk; /* device memory */

@@ -136,7 +136,7 @@ cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cud
 {
 	int team = team_for(a->cols);
 	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
-	loss_fn *fn = type == GT_CU_F32 ? find<float>(code) : find<bf16>(code);
+	loss_fn *fn = OF_TYPE(type, find)(code);
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	if (!blocks)

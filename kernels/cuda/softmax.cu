@@ -77,7 +77,7 @@ cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *
 {
 	int team = team_for(a->cols);
 	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
-	softmax_fn *fn = type == GT_CU_F32 ? find<float>(code) : find<bf16>(code);
+	softmax_fn *fn = OF_TYPE(type, find)(code);
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : cudaSuccess;

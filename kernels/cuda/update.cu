@@ -1,5 +1,5 @@
 /* Optimizer updates over the flat parameter arena: one kernel for all segments, a block a chunk. One pass reads gradient and state
- * and writes parameter, state and the bf16 copy. sumsq for clipping and the check for NaN. */
+ * and writes parameter, state and the 16-bit copy. sumsq for clipping and the check for NaN. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256
@@ -46,6 +46,7 @@ template <bool MOMENTUM, bool CENTERED> struct step<GT_OP_RMSPROP, MOMENTUM, CEN
 template <class Step>
 __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
 {
+	bool half = a.attr.work_dtype == GT_F16;
 	float p[4], g[4], s[3][4] = {};
 	if (vector) {
 		load<float>(p, a.p, i, i + 4, true, 0);
@@ -75,7 +76,8 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 			if (Step::use(k))
 				store<float>(a.state[k], s[k], i, i + 4, true);
 		if (a.work)
-			*(uint2 *)(a.work + i) = make_uint2(bf16_pair(p[0], p[1]), bf16_pair(p[2], p[3]));
+			*(uint2 *)(a.work + i) =
+			    half ? make_uint2(f16_pair(p[0], p[1]), f16_pair(p[2], p[3])) : make_uint2(bf16_pair(p[0], p[1]), bf16_pair(p[2], p[3]));
 		return;
 	}
 	store<float>(a.p, p, i, i + n, false);
@@ -86,7 +88,7 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 #pragma unroll
 	for (int j = 0; j < 4; j++)
 		if (a.work && j < n)
-			a.work[i + j] = from_float<bf16>(p[j]).bits;
+			a.work[i + j] = half ? from_float<f16>(p[j]).bits : from_float<bf16>(p[j]).bits;
 }
 
 template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)

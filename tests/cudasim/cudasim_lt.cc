@@ -1,6 +1,7 @@
 /* cuBLASLt by plain loops. $CUDASIM_NO_BGRADB: no algorithm has that epilogue, so that the other way is tested too. */
 #include "cublasLt.h"
 #include "cuda_runtime.h"
+#include "ew.h"
 #include <cmath>
 #include <cstdlib>
 #include <new>
@@ -36,6 +37,8 @@ static float get(const void *p, cudaDataType t, int64_t i)
 {
 	if (t == CUDA_R_32F)
 		return ((const float *)p)[i];
+	if (t == CUDA_R_16F)
+		return gt_f16_to_f32(((const uint16_t *)p)[i]);
 	uint32_t u = (uint32_t)((const uint16_t *)p)[i] << 16;
 	float f;
 	memcpy(&f, &u, 4);
@@ -48,6 +51,10 @@ static void put(void *p, cudaDataType t, int64_t i, double v)
 	uint32_t u;
 	if (t == CUDA_R_32F) {
 		((float *)p)[i] = f;
+		return;
+	}
+	if (t == CUDA_R_16F) {
+		((uint16_t *)p)[i] = gt_f16_from_f32(f);
 		return;
 	}
 	memcpy(&u, &f, 4);

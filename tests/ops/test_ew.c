@@ -1,4 +1,4 @@
-/* kernels/ew.h: the f32 polynomials against the C library in double over the whole range, bf16 exhaustively. Optimizer steps:
+/* kernels/ew.h: the f32 polynomials against the C library in double over the whole range, bf16 and f16 exhaustively. Optimizer steps:
  * test_cpu_update.c. */
 #include "cpu/loops.h"
 #include "ew.h"
@@ -128,6 +128,37 @@ TEST(bf16_rounds_to_nearest_even)
 		float x = gt_bf16_to_f32((uint16_t)h);
 		CHECK(isnan(x) || gt_bf16_from_f32(x) == h);
 	}
+}
+
+/* f16 against the compiler's own type: every value to f32; back, the neighbours of every value and of every half-way point. */
+TEST(f16_conversions)
+{
+	int64_t wrong = 0;
+	for (uint32_t h = 0; h < 0x10000; h++) {
+		_Float16 ours;
+		uint16_t bits = (uint16_t)h;
+		memcpy(&ours, &bits, 2);
+		float x = gt_f16_to_f32(bits), want = (float)ours;
+		wrong += isnan(want) ? !isnan(x) : gt_f32_bits(x) != gt_f32_bits(want);
+		wrong += isnan(x) ? (gt_f16_from_f32(x) & 0x7fff) <= 0x7c00 : gt_f16_from_f32(x) != h;
+		float up = gt_f16_to_f32((uint16_t)(h + 1)), half = x + (up - x) / 2; /* exact: f32 has the room */
+		if (!isfinite(x))
+			continue;
+		if (!isfinite(up))
+			half = copysignf(65520, x);
+		const uint32_t at[2] = {gt_f32_bits(x), gt_f32_bits(half)};
+		for (int i = 0; i < 2; i++)
+			for (int32_t d = -1; d <= 1; d++) {
+				float y = gt_f32_from_bits((at[i] & 0x7fffffffu ? at[i] + (uint32_t)d : at[i]));
+				_Float16 r = (_Float16)y;
+				uint16_t expect;
+				memcpy(&expect, &r, 2);
+				wrong += gt_f16_from_f32(y) != expect;
+			}
+	}
+	CHECK_MSG(wrong == 0, "%lld of %d", (long long)wrong, 65536 * 8);
+	CHECK(gt_f16_from_f32(INFINITY) == 0x7c00 && gt_f16_from_f32(-1e30f) == 0xfc00 && gt_f16_from_f32(-0x1p-30f) == 0x8000);
+	CHECK((gt_f16_from_f32(-NAN) & 0x7fff) == 0x7e00);
 }
 
 TEST(clip_factor)

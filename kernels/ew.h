@@ -228,6 +228,52 @@ GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 	return !(clip_norm > 0) || c > 1.0 ? 1.0 : c;
 }
 
+/* ---- the check before the update ------------------------------------------------------------------------------------------- */
+/* Numbers that follow the applied steps move on by one step where a step is skipped: what the next step was to use is used by the one
+ * after it. numbers[0] is the skipped step's. */
+GT_HD void gt_check_move(struct gt_dyn *numbers)
+{
+	double lr = numbers[0].lr, lr_here = lr;
+	int64_t here = numbers[0].step, left = numbers[0].left;
+	for (int64_t i = 1; i <= left; i++) {
+		if (numbers[i].step != here) { /* the first micro-batch of a step */
+			lr = lr_here;
+			lr_here = numbers[i].lr;
+			here = numbers[i].step;
+		}
+		numbers[i].lr = lr;
+		numbers[i].step = here - 1;
+	}
+}
+
+/* The whole operation. scale and its inverse are f32 in PyTorch (aten/src/ATen/native/cuda/AmpKernels.cu, torch/amp/grad_scaler.py);
+ * a growth that f32 does not hold is not made. */
+GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers)
+{
+	const double f64_max = 1.7976931348623157e308, f32_max = 3.4028234663852886e38;
+	bool finite = fabs(s->metrics.loss) <= f64_max && fabs(s->sumsq) <= f64_max && s->bound < f32_max;
+	if (!a->scaling) {
+		c->halted |= !finite;
+		s->inv_scale = 1;
+		s->skip = c->halted != 0;
+		return;
+	}
+	s->inv_scale = (double)(float)(1 / c->scale);
+	s->skip = !finite || c->halted;
+	if (!finite)
+		gt_check_move(numbers);
+	if (c->halted || !a->dynamic)
+		return;
+	if (!finite) {
+		c->scale = (double)(float)(c->scale * a->backoff);
+		c->good = 0;
+	} else if (++c->good == a->interval) {
+		double grown = (double)(float)(c->scale * a->growth);
+		c->scale = grown <= f32_max ? grown : c->scale;
+		c->good = 0;
+	}
+}
+
 #define T float
 #define F(name) name##_f32
 #include "ew.inc"

@@ -18,7 +18,7 @@
 	X(GT_OP_LINEAR, "linear")                /* x[N,in] w[out,in] [b] -> y[N,out] */            \
 	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w [y] -> dx; with y: 0 where y <= 0, the mask of the relu before */ \
 	X(GT_OP_LINEAR_DW, "linear.dw")          /* dy x -> dw [db] */                              \
-	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update") /* dy x w [s0] [s1] [s2] -> [db]; the optimizer takes dw as it is made: it is never stored */ \
+	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update") /* dy x w [scalars] [s0] [s1] [s2] -> [db]; the optimizer takes dw as it is made: it is never stored */ \
 	X(GT_OP_CONV2D, "conv2d")                /* x w [b] -> y */                                 \
 	X(GT_OP_CONV2D_DX, "conv2d.dx")          /* dy w -> dx */                                   \
 	X(GT_OP_CONV2D_DW, "conv2d.dw")          /* dy x -> dw [db] */                              \
@@ -64,9 +64,10 @@
 	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N]) -> x target */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
 	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
-	X(GT_OP_SGD, "sgd")                      /* p g [buf] [sumsq] [work] , all flat; p, buf, work updated in place */ \
-	X(GT_OP_ADAM, "adam")                    /* p g m v [sumsq] [work]; Adam, and AdamW by its attribute */ \
-	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [sumsq] [work] */
+	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h) */ \
+	X(GT_OP_SGD, "sgd")                      /* p g [buf] [scalars] [work] , all flat; p, buf, work updated in place, unless scalars.skip */ \
+	X(GT_OP_ADAM, "adam")                    /* p g m v [scalars] [work]; Adam, and AdamW by its attribute */ \
+	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [scalars] [work] */
 
 enum gt_opcode {
 #define GT_X(code, name) code,
@@ -154,7 +155,7 @@ struct gt_seg {
 struct gt_attr_update {
 	double momentum, dampening, beta1, beta2, eps, alpha;
 	bool nesterov, decoupled /* AdamW */, centered /* RMSprop */;
-	double clip_norm; /* 0: off; else input sumsq is the global sum of squares */
+	double clip_norm; /* 0: off; else scalars.sumsq is the global sum of squares */
 	const struct gt_seg *seg; /* ascending, not overlapping; elements outside are left alone */
 	int nseg;
 	enum gt_dtype work_dtype; /* of the work copy: bf16, f16 */
@@ -169,6 +170,7 @@ struct gt_dyn {
 	int64_t step;      /* optimizer steps done, this one included: Adam's t */
 	double lr;
 	double inv_weight; /* 1 / sum of target weights over the effective batch: what turns sums into PyTorch's mean */
+	int64_t left;      /* how many gt_dyn follow this one in the same window, for steps that are queued already: check moves them */
 };
 
 /* What the losses add to (zeroed by the executor at the start of a step or an evaluation). */
@@ -178,6 +180,33 @@ struct gt_metrics {
 	int64_t correct; /* argmax == target */
 	int64_t top5;    /* target among the five largest */
 	int64_t count;   /* samples that count */
+};
+
+/* What one optimizer step adds up and decides, in device memory; zeroed by the executor before the step. In an opcall: f64
+ * [GT_SCALARS_WORDS]. */
+struct gt_scalars {
+	struct gt_metrics metrics;
+	double sumsq;     /* of the gradients that are stored before anything is updated, still multiplied by the loss scale */
+	double bound;     /* of those that are applied early: they are finite if it is below FLT_MAX */
+	double inv_scale; /* by check: what the optimizer multiplies gradients by, before it clips; 1 without a loss scale */
+	int64_t skip;     /* by check: not 0: the optimizer leaves everything as it is */
+};
+#define GT_SCALARS_WORDS ((int64_t)(sizeof(struct gt_scalars) / sizeof(double)))
+
+/* What outlives a step, in device memory. In an opcall: f64 [GT_SCALER_WORDS]. */
+struct gt_scaler {
+	double scale;   /* of the loss, exact in f32; looked at with gt_attr_check.scaling only */
+	int64_t good;   /* steps applied since it last changed */
+	int64_t halted; /* not 0: a step diverged, and no step behind it is applied either, until the host clears it */
+};
+#define GT_SCALER_WORDS ((int64_t)(sizeof(struct gt_scaler) / sizeof(double)))
+
+/* check. scaling: as torch.amp.GradScaler, a step whose gradients overflow is skipped and the scale is lowered; else it halts. The
+ * operand `numbers`, needed with scaling: the gt_dyn of this micro-batch and the `left` ones behind it, as bytes (u8 [n]). */
+struct gt_attr_check {
+	bool scaling, dynamic; /* dynamic: the scale changes */
+	double growth, backoff;
+	int64_t interval;      /* steps without an overflow until the scale grows */
 };
 
 /* linear.dw+update: one segment, [0, elements of w). States as the optimizer's own call has them, clip_norm 0, no work copy. */

@@ -14,6 +14,7 @@ static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
 const struct gt_op gt_row_cast = {.code = GT_OP_CAST, .flops = gt_flops_none};
 const struct gt_op gt_row_gather = {.code = GT_OP_GATHER, .attr_size = sizeof(struct gt_attr_gather)};
 const struct gt_op gt_row_sumsq = {.code = GT_OP_SUMSQ, .flops = in0_flops};
+const struct gt_op gt_row_check = {.code = GT_OP_CHECK, .attr_size = sizeof(struct gt_attr_check), .flops = gt_flops_none};
 const struct gt_op gt_row_bound = {.code = GT_OP_BOUND, .flops = gt_flops_none};
 const struct gt_op gt_row_linear_dw_update = {.code = GT_OP_LINEAR_DW_UPDATE, .attr_size = sizeof(struct gt_attr_dw_update), .flops = dw_flops};
 const struct gt_op gt_row_sgd = {.code = GT_OP_SGD, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};

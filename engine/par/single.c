@@ -28,7 +28,7 @@ static enum gt_code schedule(struct gt_arena *a, struct gt_plan *const *unit, in
 	if (update) {
 		if (update->sumsq)
 			*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = nunits - 1, .call = update->sumsq};
-		*s++ = (struct gt_step){.kind = GT_STEP_CHECK, .micro = nunits - 1};
+		*s++ = (struct gt_step){.kind = GT_STEP_CHECK, .micro = nunits - 1, .call = update->check};
 		for (int j = 0; j < unit[nunits - 1]->ncalls; j++)
 			if (unit[nunits - 1]->call[j].early)
 				*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = nunits - 1, .plan = unit[nunits - 1], .call = &unit[nunits - 1]->call[j]};

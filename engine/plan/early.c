@@ -4,8 +4,10 @@
 static bool offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, const struct gt_attr_dw_update *attr)
 {
 	const struct gt_place *place = s->place ? &s->place[g->values[dw->out[0]].param] : NULL;
-	struct gt_tdesc dy = g->values[dw->in[0]].desc, x = g->values[dw->in[1]].desc, w = g->values[dw->out[0]].desc, db = {0};
-	struct gt_opcall oc = {.code = GT_OP_LINEAR_DW_UPDATE, .name = dw->name, .attr = attr, .nin = 6, .nout = 1, .in = {&dy, &x, &w}};
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc dy = g->values[dw->in[0]].desc, x = g->values[dw->in[1]].desc, w = g->values[dw->out[0]].desc, db = {0},
+	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_opcall oc = {.code = GT_OP_LINEAR_DW_UPDATE, .name = dw->name, .attr = attr, .nin = 4, .nout = 1, .in = {&dy, &x, &w, &scalars}};
 	struct gt_kernel *k;
 	w.any = true;
 	if (place) {
@@ -17,8 +19,8 @@ static bool offers(struct gt_space *s, const struct gt_graph *g, const struct gt
 		db = g->values[dw->out[1]].desc;
 		oc.out[0] = &db;
 	}
-	for (int i = 3; i < 3 + s->nstates; i++)
-		oc.in[i] = &w;
+	for (int i = 0; i < s->nstates; i++)
+		oc.in[oc.nin++] = &w;
 	if (s->be->prepare(s->dev, &oc, &k, NULL) != GT_OK)
 		return false;
 	s->be->release(s->dev, k);

@@ -52,6 +52,8 @@ struct gt_space {
 	int64_t checked;         /* [0, checked): gradients that are stored before anything is updated; what sumsq covers */
 	size_t bytes[GT_A_COUNT];
 	void *base[GT_A_COUNT];
+	int slots;               /* steps that may be queued at once: each has its own scalars and numbers; set before gt_space_alloc, 0: 1 */
+	int micros;              /* micro-batches of a step, at most; 0: 1 */
 };
 
 /* One prepared kernel and its operands. */
@@ -80,13 +82,6 @@ struct gt_plan {
 	int ncalls;
 	size_t act_bytes;
 	bool accumulate;      /* parameter gradients are added to */
-};
-
-/* What the METRICS arena holds. */
-struct gt_scalars {
-	struct gt_metrics metrics;
-	double sumsq; /* of the gradients in [0, checked) */
-	double bound; /* of those that are applied early: they are finite if it is below FLT_MAX */
 };
 
 /* The optimizer as the planner sees it. */
@@ -121,6 +116,13 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
  * for each batch that lies elsewhere. */
 void gt_plan_bind(struct gt_plan *p);
 void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
+
+/* What the METRICS arena holds, all in device memory: the scaler, then one gt_scalars a slot, then micros gt_dyn a slot. Kernels are bound
+ * to slot 0; the executor moves their operands. NULL before gt_space_alloc. */
+#define GT_SCALER_BYTES 64
+struct gt_scaler *gt_space_scaler(const struct gt_space *s);
+struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
+struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot);
 
 void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for the batch before it is bound */
 /* Address of parameter i in PARAM, GRAD, WORK, STATE (slot `state`) or, for buffers, BUFFER. */

@@ -52,7 +52,9 @@ enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, str
 
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 {
-	s->bytes[GT_A_METRICS] = sizeof(struct gt_scalars);
+	s->slots = s->slots ? s->slots : 1;
+	s->micros = s->micros ? s->micros : 1;
+	s->bytes[GT_A_METRICS] = GT_SCALER_BYTES + (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (!s->bytes[i] || s->base[i])
 			continue;
@@ -61,6 +63,23 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 			                      (double)s->bytes[i] / 1e6);
 	}
 	return GT_OK;
+}
+
+struct gt_scaler *gt_space_scaler(const struct gt_space *s)
+{
+	return s->base[GT_A_METRICS];
+}
+
+struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot)
+{
+	char *base = s->base[GT_A_METRICS];
+	return base ? (struct gt_scalars *)(void *)(base + GT_SCALER_BYTES) + slot : NULL;
+}
+
+struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot)
+{
+	struct gt_scalars *end = gt_space_scalars(s, s->slots);
+	return end ? (struct gt_dyn *)(void *)end + (int64_t)slot * s->micros : NULL;
 }
 
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state)
@@ -177,7 +196,8 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	struct gt_space *s = p->space;
 	const struct gt_graph *g = p->graph;
 	const struct gt_node *n = &g->nodes[i];
-	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO], scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = deterministic};
 	struct gt_call *c = &p->call[p->ncalls];
 
@@ -193,9 +213,11 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 			if (p->accumulate && g->values[n->out[k]].kind == GT_V_GRAD)
 				oc.accumulate |= 1u << k;
 		}
-	if (oc.code == GT_OP_LINEAR_DW_UPDATE) /* the states lie as the weights do */
-		for (int k = 0; k < s->nstates; k++)
+	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
+		oc.in[oc.nin++] = &scalars;
+		for (int k = 0; k < s->nstates; k++) /* the states lie as the weights do */
 			oc.in[oc.nin++] = &in[2];
+	}
 	GT_TRY(gt_call_prepare(s, &oc, c, err));
 	p->ncalls++;
 	c->node = i;
@@ -273,9 +295,9 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_BUFFER:
 		return gt_space_param(s, val->param, GT_A_BUFFER, 0);
 	case GT_V_METRICS:
-		return s->base[GT_A_METRICS];
+		return gt_space_scalars(s, 0); /* they stand first */
 	case GT_V_BOUND:
-		return s->base[GT_A_METRICS] ? (char *)s->base[GT_A_METRICS] + offsetof(struct gt_scalars, bound) : NULL;
+		return s->base[GT_A_METRICS] ? &gt_space_scalars(s, 0)->bound : NULL;
 	default:
 		break;
 	}
@@ -292,8 +314,11 @@ void gt_plan_bind(struct gt_plan *p)
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
 			c->in[k] = gt_plan_value(p, n->in[k]);
-		for (int k = n->nin; k < c->nin; k++) /* of an early update */
-			c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin);
+		if (c->early) { /* lower_node: scalars, then the states */
+			c->in[n->nin] = gt_space_scalars(p->space, 0);
+			for (int k = n->nin + 1; k < c->nin; k++)
+				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);
+		}
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = gt_plan_value(p, n->out[k]);
 	}

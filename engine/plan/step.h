@@ -9,8 +9,8 @@
 #define GT_STEPS(X)                                                                            \
 	X(GT_STEP_LOAD, "load")     /* the next micro-batch becomes the plan's input and target */ \
 	X(GT_STEP_LAUNCH, "launch") /* one kernel */                                               \
-	X(GT_STEP_ZERO, "zero")     /* the metrics */                                              \
-	X(GT_STEP_CHECK, "check")   /* stop, before the update, unless loss and gradients are finite */ \
+	X(GT_STEP_ZERO, "zero")     /* the scalars */                                              \
+	X(GT_STEP_CHECK, "check")   /* the kernel that lets the update happen only if loss and gradients are finite */ \
 	X(GT_STEP_UPDATE, "update") /* the optimizer's kernel */
 
 enum gt_step_kind {
@@ -25,7 +25,7 @@ struct gt_step {
 	int stream;
 	int micro;            /* micro-batch: index into the executor's gt_dyn array */
 	struct gt_plan *plan; /* LOAD, LAUNCH of a node */
-	struct gt_call *call; /* LAUNCH, UPDATE */
+	struct gt_call *call; /* LAUNCH, CHECK, UPDATE */
 };
 
 struct gt_prog {
@@ -38,6 +38,7 @@ struct gt_prog {
 /* The optimizer's part of a program. */
 struct gt_update {
 	struct gt_call *sumsq;  /* of the stored gradients: clipping and the finite check read it; NULL: there are none */
+	struct gt_call *check;
 	struct gt_call *update; /* NULL: every gradient is applied as it is made */
 };
 

@@ -1,5 +1,4 @@
 #include "run/exec.h"
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +34,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_step *s, struct gt_l
 
 enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *out, struct gt_err *err)
 {
-	void *m = x->space->base[GT_A_METRICS];
+	void *m = gt_space_scalars(x->space, 0);
 	if (x->be->host_memory) {
 		memcpy(out, m, sizeof *out);
 		if (clear)
@@ -47,14 +46,15 @@ enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *o
 }
 
 /* Loss and, through their sum of squares, all gradients. */
-static enum gt_code check(struct gt_exec *x, struct gt_err *err)
+static enum gt_code check(struct gt_exec *x, const struct gt_step *s, const struct gt_dyn *dyn, struct gt_err *err)
 {
 	struct gt_scalars v;
+	GT_TRY(launch(x, s, dyn, err));
 	if (x->be->host_memory)
-		memcpy(&v, x->space->base[GT_A_METRICS], sizeof v);
+		memcpy(&v, gt_space_scalars(x->space, 0), sizeof v);
 	else
-		GT_TRY(x->be->copy(x->dev, &v, x->space->base[GT_A_METRICS], sizeof v, GT_COPY_D2H, 0, err));
-	if (isfinite(v.metrics.loss) && isfinite(v.sumsq) && v.bound < FLT_MAX)
+		GT_TRY(x->be->copy(x->dev, &v, gt_space_scalars(x->space, 0), sizeof v, GT_COPY_D2H, 0, err));
+	if (!v.skip)
 		return GT_OK;
 	return gt_fail(err, GT_EDIVERGED, "%s is not finite", isfinite(v.metrics.loss) ? "a gradient" : "the loss");
 }
@@ -68,9 +68,9 @@ static enum gt_code step_run(struct gt_exec *x, const struct gt_step *s, struct 
 	case GT_STEP_LOAD:
 		return load(x, s, l, dyn, err);
 	case GT_STEP_ZERO:
-		return x->be->zero(x->dev, x->space->base[GT_A_METRICS], sizeof(struct gt_scalars), s->stream, err);
+		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), sizeof(struct gt_scalars), s->stream, err);
 	case GT_STEP_CHECK:
-		return check(x, err);
+		return check(x, s, dyn, err);
 	}
 	return gt_fail(err, GT_EINTERNAL, "unknown step %d", (int)s->kind);
 }

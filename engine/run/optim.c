@@ -1,6 +1,5 @@
 #include "run/optim.h"
 #include <math.h>
-#include <stddef.h>
 
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 {
@@ -88,7 +87,7 @@ static enum gt_code segments(struct gt_optim *o, const struct gt_conf_optimizer 
 }
 
 /* The slots of each operation's inputs, in opcall.h's order: what follows p and g. -1: absent. */
-enum { P, G, SUMSQ = -2, WORK = -3, NONE = -1 };
+enum { P, G, SCALARS = -2, WORK = -3, NONE = -1 };
 
 static int operands(const struct gt_optim *o, const struct gt_space *s, int *kind)
 {
@@ -109,7 +108,7 @@ static int operands(const struct gt_optim *o, const struct gt_space *s, int *kin
 		kind[n++] = o->attr.centered ? 2 + state++ : NONE;
 		break;
 	}
-	kind[n++] = o->attr.clip_norm > 0 ? SUMSQ : NONE;
+	kind[n++] = SCALARS;
 	kind[n++] = work;
 	return n;
 }
@@ -117,7 +116,9 @@ static int operands(const struct gt_optim *o, const struct gt_space *s, int *kin
 enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	int kind[GT_MAX_IO];
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), work = flat, scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
+	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS};
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), work = flat, scalar = gt_tdesc_make(GT_F64, 0, NULL, false),
+	                scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false);
 	GT_TRY(segments(o, &t->optimizer, s, err));
 	o->attr.work_dtype = work.dtype = s->work;
 
@@ -127,13 +128,17 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t,
 		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq, err));
 	flat.dim[0] = s->elements;
 
+	struct gt_attr_check attr = {0};
+	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = 2, .in = {&scalars, &scaler}};
+	GT_TRY(gt_call_prepare(s, &check, &o->check, err));
+
 	struct gt_opcall up = {.code = o->code, .name = "optimizer", .attr = &o->attr, .deterministic = deterministic};
 	up.nin = operands(o, s, kind);
 	for (int i = 0; i < up.nin; i++)
-		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SUMSQ ? &scalar : kind[i] == WORK ? &work : &flat;
+		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
 	if (o->attr.nseg)
 		GT_TRY(gt_call_prepare(s, &up, &o->update, err));
-	o->steps = (struct gt_update){.sumsq = o->sumsq.kernel ? &o->sumsq : NULL, .update = o->update.kernel ? &o->update : NULL};
+	o->steps = (struct gt_update){.sumsq = o->sumsq.kernel ? &o->sumsq : NULL, .check = &o->check, .update = o->update.kernel ? &o->update : NULL};
 	return GT_OK;
 }
 
@@ -142,9 +147,11 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	int kind[GT_MAX_IO], n = operands(o, s, kind);
 	char *state = s->base[GT_A_STATE];
 	size_t slot = (size_t)s->elements * gt_dtype_size(s->master);
-	void *sumsq = (char *)s->base[GT_A_METRICS] + offsetof(struct gt_scalars, sumsq);
+	struct gt_scalars *scalars = gt_space_scalars(s, 0);
 	o->sumsq.in[0] = s->base[GT_A_GRAD];
-	o->sumsq.out[0] = sumsq;
+	o->sumsq.out[0] = &scalars->sumsq;
+	o->check.in[0] = scalars;
+	o->check.in[1] = gt_space_scaler(s);
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
 		case NONE:
@@ -156,8 +163,8 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 		case G:
 			o->update.in[i] = s->base[GT_A_GRAD];
 			break;
-		case SUMSQ:
-			o->update.in[i] = sumsq;
+		case SCALARS:
+			o->update.in[i] = scalars;
 			break;
 		case WORK:
 			o->update.in[i] = s->base[GT_A_WORK];
@@ -172,7 +179,9 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 {
 	if (o->sumsq.kernel)
 		s->be->release(s->dev, o->sumsq.kernel);
+	if (o->check.kernel)
+		s->be->release(s->dev, o->check.kernel);
 	if (o->update.kernel)
 		s->be->release(s->dev, o->update.kernel);
-	o->sumsq.kernel = o->update.kernel = NULL;
+	o->sumsq.kernel = o->check.kernel = o->update.kernel = NULL;
 }

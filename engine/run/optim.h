@@ -12,8 +12,8 @@ struct gt_optim {
 	struct gt_attr_update attr;
 	int nstates;
 	const char *state[GT_MAX_STATES]; /* PyTorch's names: "momentum_buffer", "exp_avg", … */
-	struct gt_call sumsq, update;
-	struct gt_update steps; /* points at the two calls */
+	struct gt_call sumsq, check, update;
+	struct gt_update steps; /* points at the calls */
 };
 
 /* What does not depend on the plan: operation, hyper-parameters, state slots. */

@@ -87,7 +87,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 		int64_t left = n - i * s->micro;
 		GT_TRY(plan_for(s, left < s->micro ? left : s->micro, true, true, i > 0, &unit[i], err));
 	}
-	if (!s->optim.update.kernel)
+	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, &s->conf->train, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	return s->strategy->schedule(s->arena, unit, units, &s->optim.steps, 0, 1, out, err);
 }

@@ -91,6 +91,7 @@ static const struct {
 	[GT_OP_GATHER] = {gt_cpu_gather, gt_cpu_gather},
 	[GT_OP_SUMSQ] = {gt_cpu_update, gt_cpu_update},
 	[GT_OP_BOUND] = {gt_cpu_bound, NULL},
+	[GT_OP_CHECK] = {gt_cpu_check, gt_cpu_check},
 	[GT_OP_SGD] = {gt_cpu_update, gt_cpu_update},
 	[GT_OP_ADAM] = {gt_cpu_update, gt_cpu_update},
 	[GT_OP_RMSPROP] = {gt_cpu_update, gt_cpu_update},

@@ -15,6 +15,7 @@ struct linear {
 	const struct gt_gemm_isa *isa;
 	struct gt_gemm g; /* shapes; the pointers are a launch's */
 	bool bias, mask;
+	bool scalars;               /* linear.dw+update has them */
 	enum gt_opcode optimizer;   /* linear.dw+update */
 	struct gt_attr_update update;
 	struct gt_seg seg;
@@ -71,8 +72,11 @@ static enum gt_code launch_dw_update(struct gt_dev *dev, struct gt_kernel *head,
 {
 	struct linear *k = (struct linear *)head;
 	struct gt_gemm g = k->g;
-	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->dyn, a->in[2], a->in + 3);
+	const struct gt_scalars *scalars = k->scalars ? a->in[3] : NULL;
 	(void)err;
+	if (scalars && scalars->skip)
+		return GT_OK;
+	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->dyn, scalars, a->in[2], a->in + 4);
 	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
 	run(dev, k->isa->dw, &g);
 	return GT_OK;
@@ -85,6 +89,8 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
 	struct gt_tdesc *w = call->in[2];
 	struct linear *k;
+	if (call->nin > 3 && call->in[3] && (call->in[3]->dtype != GT_F64 || gt_tdesc_count(call->in[3]) != GT_SCALARS_WORDS))
+		return gt_cpu_refuse(call, err, "the scalars of the step must be f64 of their size");
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
 		return gt_cpu_refuse(call, err, "only f32, small batches and weights in tiles");
 	w->layout = tiles;
@@ -94,6 +100,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	k->isa = isa;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = x->dim[1], .out = dy->dim[1]};
 	k->bias = call->nout > 0 && call->out[0];
+	k->scalars = call->nin > 3 && call->in[3];
 	k->optimizer = attr->optimizer;
 	k->update = attr->update;
 	k->seg = attr->update.seg[0];

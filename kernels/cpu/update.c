@@ -22,7 +22,7 @@ struct update {
 	int64_t *start; /* of each segment, counted over the segments before it */
 	char *opt;      /* struct gt_opt_f32 or gt_opt_f64 of each segment at this step */
 	size_t opt_size;
-	int state0, nstate, sumsq, work; /* indices of the inputs; -1: absent */
+	int state0, nstate, scalars, work; /* indices of the inputs; -1: absent */
 };
 
 struct args {
@@ -67,7 +67,7 @@ static void run_range(const void *ctx, int64_t begin, int64_t end)
 static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	struct update *k = (struct update *)kernel;
-	double sumsq = k->sumsq >= 0 ? *(const double *)a->in[k->sumsq] : 0;
+	const struct gt_scalars *scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL;
 	struct args c = {
 	    .k = k,
 	    .p = a->in[0],
@@ -77,13 +77,15 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	    .nesterov = k->attr.nesterov,
 	};
 	(void)err;
+	if (scalars && scalars->skip)
+		return GT_OK;
 	for (int i = 0; i < k->nstate; i++)
 		c.state[i] = a->in[k->state0 + i];
 	for (int s = 0; s < k->attr.nseg; s++) {
 		if (k->f64)
-			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->dyn, sumsq);
+			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->dyn, scalars);
 		else
-			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->dyn, sumsq);
+			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->dyn, scalars);
 	}
 	gt_cpu_for(dev, k->total, 32768, 64, run_range, &c);
 	return GT_OK;
@@ -133,8 +135,8 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct upda
 			return gt_cpu_refuse(call, err, "parameters, gradients and state must have the same type, f32 or f64, and length");
 	}
 	d = input(call, 2 + rows[row].nstate);
-	if (attr->clip_norm > 0 && (!d || d->dtype != GT_F64 || gt_tdesc_count(d) != 1))
-		return gt_cpu_refuse(call, err, "clipping needs the sum of squares as an f64 scalar");
+	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->clip_norm > 0)
+		return gt_cpu_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
 	d = input(call, 3 + rows[row].nstate);
 	if (d && (d->dtype != GT_BF16 || gt_tdesc_padded(d) != n))
 		return gt_cpu_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
@@ -161,7 +163,7 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	k->opt_size = k->f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
 	k->state0 = 2;
 	k->nstate = rows[row].nstate < call->nin - 2 ? rows[row].nstate : call->nin - 2;
-	k->sumsq = attr->clip_norm > 0 ? 2 + rows[row].nstate : -1;
+	k->scalars = input(call, 2 + rows[row].nstate) ? 2 + rows[row].nstate : -1;
 	k->work = input(call, 3 + rows[row].nstate) ? 3 + rows[row].nstate : -1;
 	if ((code = check_update(call, k, row, err)) != GT_OK) {
 		release_update(&k->head);
@@ -184,11 +186,11 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	return GT_OK;
 }
 
-struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn, float *p,
-                                      void *const *state)
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
+                                      const struct gt_scalars *scalars, float *p, void *const *state)
 {
 	struct gt_cpu_apply a = {
-	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, 0), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
+	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, scalars), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
 	bool has[3] = {code != GT_OP_SGD || attr->momentum != 0, code == GT_OP_ADAM || (code == GT_OP_RMSPROP && attr->momentum > 0),
 	               code == GT_OP_RMSPROP && attr->centered};
 	for (int i = 0; i < 3; i++)

@@ -12,8 +12,9 @@ struct gt_cpu_apply {
 	float *p, *state[3]; /* in the slots of the optimizer's own call; NULL: absent */
 };
 
-/* The step that dyn stands for. attr has one segment; state: the slots that are in use, without gaps. */
-struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn, float *p, void *const *state);
+/* The step that dyn stands for. attr has one segment; scalars may be NULL; state: the slots that are in use, without gaps. */
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
+                                      const struct gt_scalars *scalars, float *p, void *const *state);
 
 /* ctx: a struct gt_cpu_apply. Applies the gradients g[0, n) to p[at, at + n). */
 void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n);

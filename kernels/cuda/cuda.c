@@ -40,6 +40,7 @@ static const struct {
     [GT_OP_MSE] = {gt_cuda_loss, 2, 2},
     [GT_OP_GATHER] = {gt_cuda_gather, 3, 2},
     [GT_OP_SUMSQ] = {gt_cuda_update, 1, 1},
+    [GT_OP_CHECK] = {gt_cuda_check, 3, 0},
     [GT_OP_SGD] = {gt_cuda_update, 5, 0},
     [GT_OP_ADAM] = {gt_cuda_update, 6, 0},
     [GT_OP_RMSPROP] = {gt_cuda_update, 7, 0},
@@ -54,7 +55,7 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 		return gt_cuda_refuse(call, err, "the cuda backend of this version does not do it (--device cpu does)");
 	if (call->nin > table[call->code].nin || call->nout > table[call->code].nout)
 		return gt_cuda_refuse(call, err, "it has more operands than the cuda backend of this version knows");
-	if (call->in[0] && call->in[0]->dtype == GT_F64)
+	if (call->in[0] && call->in[0]->dtype == GT_F64 && call->code != GT_OP_CHECK)
 		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(table[call->code].prepare(dev, call, out, err));

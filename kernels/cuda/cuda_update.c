@@ -6,7 +6,7 @@ struct update {
 	struct gt_kernel head;
 	enum gt_opcode code;
 	struct gt_attr_update attr;
-	int nstate, sumsq, work; /* state inputs stand from 2 on; index of the others, -1: absent */
+	int nstate, scalars, work; /* state inputs stand from 2 on; index of the others, -1: absent */
 	void *seg, *chunk;       /* device memory */
 	int nchunks;
 };
@@ -29,7 +29,7 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	    .p = a->in[0],
 	    .g = a->in[1],
 	    .work = k->work >= 0 ? a->in[k->work] : NULL,
-	    .sumsq = k->sumsq >= 0 ? a->in[k->sumsq] : NULL,
+	    .scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL,
 	    .seg = k->seg,
 	    .chunk = k->chunk,
 	    .nchunks = k->nchunks,
@@ -68,8 +68,8 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct gt_a
 			return gt_cuda_refuse(call, err, "parameters, gradients and state must be f32 and of the same length");
 	}
 	d = input(call, 2 + nstate);
-	if (attr->clip_norm > 0 && (!d || d->dtype != GT_F64 || gt_tdesc_count(d) != 1))
-		return gt_cuda_refuse(call, err, "clipping needs the sum of squares as an f64 scalar");
+	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->clip_norm > 0)
+		return gt_cuda_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
 	d = input(call, 3 + nstate);
 	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->work_dtype || gt_tdesc_padded(d) != n))
 		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says, and as long as the parameters");
@@ -123,7 +123,7 @@ static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *c
 	k->code = call->code;
 	k->attr = *attr;
 	k->nstate = nstate < call->nin - 2 ? nstate : call->nin - 2;
-	k->sumsq = attr->clip_norm > 0 ? 2 + nstate : -1;
+	k->scalars = input(call, 2 + nstate) ? 2 + nstate : -1;
 	k->work = input(call, 3 + nstate) ? 3 + nstate : -1;
 	code = attr->nseg ? upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
 	if (code == GT_OK)

@@ -98,9 +98,9 @@ struct gt_cu_chunk {
 struct gt_cu_update {
 	float *p, *state[3];
 	const float *g;
-	uint16_t *work;                  /* in attr.work_dtype, bf16 or f16; NULL: none */
-	const double *sumsq;             /* NULL without clipping */
-	const struct gt_seg *seg;        /* device memory */
+	uint16_t *work;                   /* in attr.work_dtype, bf16 or f16; NULL: none */
+	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, never skipped */
+	const struct gt_seg *seg;         /* device memory */
 	const struct gt_cu_chunk *chunk; /* device memory */
 	int nchunks;
 	struct gt_attr_update attr; /* without seg */
@@ -110,6 +110,10 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 
 /* Sum of squares: the same chunks, lanes and tree as the CPU backend's, so the same bits. part: one double a chunk of 4096. */
 cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, cudaStream_t s);
+
+/* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
+cudaError_t gt_cu_check_start(const struct gt_attr_check *a, struct gt_scalars *scalars, struct gt_scaler *scaler, struct gt_dyn *numbers,
+                              cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
 /* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. */

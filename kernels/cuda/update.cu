@@ -96,8 +96,10 @@ template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) upd
 	__shared__ gt_opt_f32 shared_opt;
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
 	const struct gt_dyn dyn = dyn_of(a.dyn);
+	if (a.scalars && a.scalars->skip)
+		return;
 	if (threadIdx.x == 0)
-		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &a.seg[c.seg], &dyn, a.sumsq ? *a.sumsq : 0);
+		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &a.seg[c.seg], &dyn, a.scalars);
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;
 	bool first = dyn.step == 1, vector = aligned && c.begin % 4 == 0;

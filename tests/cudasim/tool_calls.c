@@ -234,7 +234,7 @@ TEST(updates)
 	            {GT_OP_RMSPROP, 0.9, false, 2}, {GT_OP_RMSPROP, 0, true, 2}, {GT_OP_RMSPROP, 0.9, true, 3}};
 	for (int r = 0; r < 9; r++)
 		for (int s = 0; s < 24; s++) {
-			int64_t n = 10003, one = 1;
+			int64_t n = 10003, words = GT_SCALARS_WORDS;
 			/* segments that begin off a vector, are shorter than one, or longer than a chunk; with a gap */
 			struct gt_seg seg[] = {{3, 4, 1, 0.1}, {4, 9, 2, 0}, {16, 5000 + s, 1, 0.01}, {5000 + s, n - s % 3, 0.5, 0}};
 			struct gt_attr_update attr = {.momentum = rows[r].momentum,
@@ -252,8 +252,8 @@ TEST(updates)
 			                              .work_dtype = s % 2 ? GT_F16 : GT_BF16};
 			struct pair_job j = {.call = {.code = rows[r].code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = 0.01}};
 			int slots = rows[r].code == GT_OP_SGD ? 1 : rows[r].code == GT_OP_ADAM ? 2 : 3;
-			double *sumsq = malloc(8);
-			*sumsq = 40;
+			struct gt_scalars *scalars = calloc(1, sizeof *scalars);
+			*scalars = (struct gt_scalars){.sumsq = 40, .inv_scale = s % 5 == 2 ? 0x1p-3 : 1, .skip = s % 6 == 4};
 			pair_tensor(&j, false, GT_F32, 1, &n, NULL);
 			pair_tensor(&j, false, GT_F32, 1, &n, NULL);
 			for (int i = 0; i < slots; i++) {
@@ -269,8 +269,8 @@ TEST(updates)
 				if (!there)
 					j.call.in[2 + i] = NULL;
 			}
-			pair_tensor(&j, false, GT_F64, 0, &one, sumsq);
-			if (!(attr.clip_norm > 0))
+			pair_tensor(&j, false, GT_F64, 1, &words, scalars);
+			if (s % 4 == 0)
 				j.call.in[j.call.nin - 1] = NULL;
 			pair_tensor(&j, false, attr.work_dtype, 1, &n, NULL);
 			if (s % 3 == 0)
@@ -282,6 +282,27 @@ TEST(updates)
 			pair_compare(&j, 0, "");
 			pair_free(&j);
 		}
+}
+
+TEST(check)
+{
+	for (int s = 0; s < 32; s++) {
+		int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = 6 * sizeof(struct gt_dyn);
+		struct gt_attr_check attr = {.scaling = s & 1, .dynamic = s & 2, .growth = 2, .backoff = 0.5, .interval = 3};
+		struct gt_scalars *scalars = calloc(1, sizeof *scalars);
+		struct gt_scaler *scaler = calloc(1, sizeof *scaler);
+		struct gt_dyn *numbers = calloc(6, sizeof *numbers);
+		*scalars = (struct gt_scalars){.metrics.loss = 3, .sumsq = s & 4 ? INFINITY : 5, .bound = 7};
+		*scaler = (struct gt_scaler){.scale = 4096, .good = s & 8 ? 2 : 0, .halted = s >> 4};
+		for (int i = 0; i < 6; i++)
+			numbers[i] = (struct gt_dyn){.step = 4 + i / 2, .lr = 0.5 / (1 + i / 2), .left = 5 - i};
+		struct pair_job j = {.call = {.code = GT_OP_CHECK, .attr = &attr}};
+		pair_tensor(&j, false, GT_F64, 1, &words[0], scalars);
+		pair_tensor(&j, false, GT_F64, 1, &words[1], scaler);
+		pair_tensor(&j, false, GT_U8, 1, &bytes, numbers);
+		pair_compare(&j, 0, "");
+		pair_free(&j);
+	}
 }
 
 TEST(gather)

@@ -84,12 +84,12 @@ struct arena {
 	int64_t n;
 	void *p, *g, *state[3];
 	uint16_t *work;
-	double sumsq;
+	struct gt_scalars scalars; /* the sum of squares */
 };
 
 static void arena_open(struct arena *a, enum gt_dtype t, int64_t n)
 {
-	*a = (struct arena){.t = t, .n = n, .p = raw_alloc(t, n), .g = raw_alloc(t, n), .work = raw_alloc(GT_BF16, n)};
+	*a = (struct arena){.t = t, .n = n, .scalars = {.inv_scale = 1}, .p = raw_alloc(t, n), .g = raw_alloc(t, n), .work = raw_alloc(GT_BF16, n)};
 	for (int i = 0; i < 3; i++) {
 		a->state[i] = raw_alloc(t, n);
 		memset(a->state[i], 0, (size_t)n * gt_dtype_size(t));
@@ -108,8 +108,9 @@ static enum gt_code step(int threads, const struct opt_case *c, struct arena *a,
                          struct gt_err *e)
 {
 	struct gt_attr_update attr = c->attr;
+	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc d = gt_tdesc_make(a->t, 1, &a->n, false), w = gt_tdesc_make(GT_BF16, 1, &a->n, false),
-	                s = gt_tdesc_make(GT_F64, 0, NULL, false);
+	                s = gt_tdesc_make(GT_F64, 1, &words, false);
 	int nstate = c->code == GT_OP_SGD ? 1 : c->code == GT_OP_ADAM ? 2 : 3;
 	bool need[3] = {c->code != GT_OP_SGD || attr.momentum != 0, c->code == GT_OP_ADAM || attr.momentum > 0, attr.centered};
 	struct gt_opcall call = {.code = c->code, .attr = &attr, .nin = nstate + 4, .in = {&d, &d}};
@@ -122,7 +123,7 @@ static enum gt_code step(int threads, const struct opt_case *c, struct arena *a,
 		in[2 + i] = need[i] ? a->state[i] : NULL;
 	}
 	call.in[2 + nstate] = attr.clip_norm > 0 ? &s : NULL;
-	in[2 + nstate] = attr.clip_norm > 0 ? &a->sumsq : NULL;
+	in[2 + nstate] = attr.clip_norm > 0 ? &a->scalars : NULL;
 	call.in[3 + nstate] = work ? &w : NULL;
 	in[3 + nstate] = work ? a->work : NULL;
 	if (t == 1 && c->code == GT_OP_SGD)
@@ -214,11 +215,11 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	for (int k = 1; k <= steps; k++) {
 		raw_random(t, a.g, n, 100 + (uint32_t)k, -1, 3);
 		memcpy(b.g, a.g, (size_t)n * gt_dtype_size(t));
-		a.sumsq = 0;
+		a.scalars.sumsq = 0;
 		for (int64_t i = 0; i < n; i++)
-			a.sumsq += raw_get(t, a.g, i) * raw_get(t, a.g, i);
-		b.sumsq = a.sumsq;
-		double clip = clip_norm > 0 ? fmin(1, clip_norm / (sqrt(a.sumsq) + 1e-6)) : 1;
+			a.scalars.sumsq += raw_get(t, a.g, i) * raw_get(t, a.g, i);
+		b.scalars = a.scalars;
+		double clip = clip_norm > 0 ? fmin(1, clip_norm / (sqrt(a.scalars.sumsq) + 1e-6)) : 1;
 		CHECK_OK(step(1, &c, &a, seg, 4, k, true, &e), e);
 		CHECK_OK(step(3, &c, &b, seg, 4, k, k % 2, &e), e);
 		for (int j = 0; j < 4; j++)
@@ -263,7 +264,7 @@ TEST(a_nan_norm_reaches_every_parameter)
 	arena_open(&a, GT_F32, 100);
 	raw_random(GT_F32, a.p, 100, 1, -1, 1);
 	raw_random(GT_F32, a.g, 100, 1, -1, 1);
-	a.sumsq = NAN;
+	a.scalars.sumsq = NAN;
 	CHECK_OK(step(1, &c, &a, &seg, 1, 1, false, &e), e);
 	for (int i = 0; i < 100; i++)
 		CHECK(isnan(((float *)a.p)[i])); /* as torch.nn.utils.clip_grad_norm_ leaves it: the trainer looks at the norm before */

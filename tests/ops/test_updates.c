@@ -12,7 +12,7 @@ struct state {
 	int64_t n;
 	float *p, *g, *s[3]; /* s: momentum buffer; m, v; square average, buffer, gradient average */
 	uint16_t *work;
-	double sumsq;
+	struct gt_scalars scalars;
 	struct gt_attr_update attr;
 	struct gt_seg seg[2];
 };
@@ -58,12 +58,13 @@ static void teardown(struct state *s)
 
 static enum gt_code one_step(struct harness *h, struct state *s, enum gt_opcode code, bool with_work, struct gt_err *err)
 {
-	int64_t one = 1;
+	int64_t one = 1, words = GT_SCALARS_WORDS;
 	struct gt_tdesc f = gt_tdesc_make(GT_F32, 1, &s->n, false), w = gt_tdesc_make(GT_BF16, 1, &s->n, false);
-	struct gt_tdesc d = gt_tdesc_make(GT_F64, 0, &one, false);
+	struct gt_tdesc d = gt_tdesc_make(GT_F64, 0, &one, false), sc = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall sum = {.code = GT_OP_SUMSQ, .name = "sumsq", .nin = 1, .nout = 1, .in = {&f}, .out = {&d}, .deterministic = true};
 	struct gt_opcall up = {.code = code, .name = "update", .attr = &s->attr, .in = {&f, &f}, .deterministic = true};
-	void *in[GT_MAX_IO] = {s->p, s->g}, *out[GT_MAX_IO] = {&s->sumsq};
+	void *in[GT_MAX_IO] = {s->p, s->g}, *out[GT_MAX_IO] = {&s->scalars.sumsq};
+	s->scalars.inv_scale = 1;
 	if (s->attr.clip_norm > 0)
 		GT_TRY(harness_call(h, &sum, (void *[]){s->g}, out, err));
 	int states = code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : 3, k = 2;
@@ -76,7 +77,7 @@ static enum gt_code one_step(struct harness *h, struct state *s, enum gt_opcode 
 		if (have[i])
 			up.in[k] = &f, in[k] = s->s[i];
 	if (s->attr.clip_norm > 0)
-		up.in[k] = &d, in[k] = &s->sumsq;
+		up.in[k] = &sc, in[k] = &s->scalars;
 	k++;
 	if (with_work)
 		up.in[k] = &w, in[k] = s->work;

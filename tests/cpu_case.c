@@ -6,6 +6,7 @@
 #include <string.h>
 
 static struct gt_dev *device;
+static bool direct;
 
 const struct gt_backend *cpu_backend(void)
 {
@@ -22,9 +23,17 @@ struct gt_dev *cpu_device(void)
 {
 	struct gt_err e = {0};
 	const struct gt_backend *b = cpu_backend();
-	if (!device && b && b->open(&(struct gt_dev_opts){.threads = 2, .winograd = true}, &device, &e) != GT_OK)
+	if (!device && b && b->open(&(struct gt_dev_opts){.threads = 2, .winograd = !direct}, &device, &e) != GT_OK)
 		test_fail(__FILE__, __LINE__, "%s", e.msg);
 	return device;
+}
+
+void cpu_winograd(bool on)
+{
+	direct = !on;
+	if (device)
+		cpu_backend()->close(device);
+	device = NULL;
 }
 
 struct tens *tens_new(enum gt_dtype t, int rank, const int64_t *dim)

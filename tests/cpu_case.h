@@ -15,6 +15,7 @@ struct tens {
 /* The backend and a device of 2 threads, opened once. NULL after a test_fail. */
 const struct gt_backend *cpu_backend(void);
 struct gt_dev *cpu_device(void);
+void cpu_winograd(bool on); /* from here on; on at first */
 
 /* Values 0. Rank 4 is NHWC. weights: layout any, chosen by the first call that sees it. */
 struct tens *tens_new(enum gt_dtype t, int rank, const int64_t *dim);

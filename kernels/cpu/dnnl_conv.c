@@ -208,9 +208,9 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 	if (!same)
 		GT_TRY(gt_dnnl_reorder_add(dev, k, w, own, err));
 	if (sum_w)
-		GT_TRY(gt_dnnl_sum_add(k, 0, own, gt_tdesc_padded(j->w), err));
+		GT_TRY(gt_dnnl_sum_add(k, 0, own, gt_tdesc_padded(j->w), true, false, err));
 	if (sum_b)
-		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(j->b), err));
+		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(j->b), true, false, err));
 	return GT_OK;
 }
 

@@ -160,6 +160,18 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_de
 	return GT_OK;
 }
 
+enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, dnnl_memory_desc_t *md, struct gt_err *err)
+{
+	dnnl_memory_desc_t whole;
+	dnnl_dims_t dims, offsets = {0};
+	GT_TRY(gt_dnnl_md(d, 1, &whole, err));
+	memcpy(dims, whole.dims, sizeof dims);
+	dims[i] = n;
+	if (dnnl_memory_desc_init_submemory(md, &whole, dims, offsets) != dnnl_success)
+		return gt_fail(err, GT_EINTERNAL, "oneDNN refuses a part of a tensor");
+	return GT_OK;
+}
+
 bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out)
 {
 	const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
@@ -206,36 +218,54 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) static void add_ran
 		dst[i] += src[i];
 }
 
-void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n)
+void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n, bool add)
 {
 	const int64_t chunk = 16384;
 #pragma omp parallel for schedule(static) num_threads(threads) if (n > 2 * chunk)
-	for (int64_t i = 0; i < n; i += chunk)
-		add_range(dst + i, src + i, n - i < chunk ? n - i : chunk);
+	for (int64_t i = 0; i < n; i += chunk) {
+		int64_t m = n - i < chunk ? n - i : chunk;
+		if (add)
+			add_range(dst + i, src + i, m);
+		else
+			memcpy(dst + i, src + i, (size_t)m * sizeof *dst);
+	}
 }
 
-static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code set_handles(struct gt_dnnl_kernel *k, const struct gt_launch *a, int slice, struct gt_err *err)
 {
-	struct gt_dnnl_kernel *k = (struct gt_dnnl_kernel *)head;
-	dnnl_stream_t stream = gt_dnnl_stream(dev);
 	for (int i = 0; i < k->ntensors; i++) {
 		struct gt_dnnl_tensor *t = &k->tensors[i];
-		void *p = t->where == GT_DNNL_IN ? a->in[t->index] : t->where == GT_DNNL_OUT ? a->out[t->index] : (char *)a->scratch + t->offset;
+		char *p = t->where == GT_DNNL_IN ? a->in[t->index] : t->where == GT_DNNL_OUT ? a->out[t->index] : (char *)a->scratch + t->offset;
+		p += (size_t)slice * t->stride;
 		if (p == t->last)
 			continue;
 		if (dnnl_memory_set_data_handle(t->mem, p) != dnnl_success)
 			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN refuses a data handle", k->text);
 		t->last = p;
 	}
-	for (int i = 0; i < k->nsteps; i++) {
-		const struct gt_dnnl_step *s = &k->steps[i];
-		if (!s->prim) {
-			gt_cpu_add_f32(gt_cpu_threads(dev), a->out[s->add_to], (const float *)((char *)a->scratch + s->add_from), s->add_count);
-			continue;
+	return GT_OK;
+}
+
+static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	struct gt_dnnl_kernel *k = (struct gt_dnnl_kernel *)head;
+	dnnl_stream_t stream = gt_dnnl_stream(dev);
+	for (int slice = 0; slice < k->slices; slice++) {
+		GT_TRY(set_handles(k, a, slice, err));
+		for (int i = 0; i < k->nsteps; i++) {
+			const struct gt_dnnl_step *s = &k->steps[i];
+			if (s->once && slice)
+				continue;
+			if (!s->prim) {
+				const float *from = (const float *)((char *)a->scratch + s->add_from);
+				float *to = (float *)a->out[s->add_to] + (s->add_moves ? slice * s->add_count : 0);
+				gt_cpu_add_f32(gt_cpu_threads(dev), to, from, s->add_count, s->add_first || (slice && !s->add_moves));
+				continue;
+			}
+			dnnl_status_t st = dnnl_primitive_execute(s->prim, stream, s->nargs, s->args);
+			if (st != dnnl_success)
+				return gt_fail(err, GT_EINTERNAL, "%s: oneDNN could not execute: status %d", k->text, (int)st);
 		}
-		dnnl_status_t st = dnnl_primitive_execute(s->prim, stream, s->nargs, s->args);
-		if (st != dnnl_success)
-			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN could not execute: status %d", k->text, (int)st);
 	}
 	return GT_OK;
 }
@@ -257,6 +287,7 @@ enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err
 	*out = k;
 	if (!k)
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *k);
+	k->slices = 1;
 	k->head.launch = list_launch;
 	k->head.release = gt_dnnl_kernel_release;
 	k->head.describe = k->text;
@@ -332,12 +363,18 @@ enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, d
 	return gt_dnnl_step_add(dev, k, pd, args, 2, err);
 }
 
-enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, struct gt_err *err)
+void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride)
+{
+	tensor_of(k, mem)->stride = stride;
+}
+
+enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,
+                             struct gt_err *err)
 {
 	struct gt_dnnl_tensor *t = tensor_of(k, mem);
 	if (k->nsteps == GT_DNNL_MAX_STEPS || !t || t->where != GT_DNNL_SCRATCH)
 		return gt_fail(err, GT_EINTERNAL, "a sum step without its scratch tensor");
-	k->steps[k->nsteps++] = (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count};
+	k->steps[k->nsteps++] = (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count, .add_first = add, .add_moves = moves};
 	return GT_OK;
 }
 

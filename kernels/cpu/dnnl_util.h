@@ -1,8 +1,8 @@
 /* Between gtrain and oneDNN 2.x: descriptions, layouts, and a kernel that is a short list of primitives.
  *
  * A list kernel is built at prepare time: tensors (memory objects bound to an input, an output or a place in the scratch buffer) and
- * steps (a primitive with its arguments, or a sum into an output). launch sets the handles that changed and executes the steps.
- * Nothing is allocated at launch. */
+ * steps (a primitive with its arguments, or a sum into an output). launch sets the handles that changed and executes the steps, once a
+ * slice of the batch: tensors that have a stride move on by it. Nothing is allocated at launch. */
 #ifndef GT_CPU_DNNL_UTIL_H
 #define GT_CPU_DNNL_UTIL_H
 
@@ -36,6 +36,7 @@ struct gt_dnnl_tensor {
 	uint8_t where; /* GT_DNNL_… */
 	uint8_t index; /* of the input or output */
 	size_t offset; /* in the scratch buffer */
+	size_t stride; /* bytes from one slice to the next; 0: every slice sees the same */
 };
 
 struct gt_dnnl_step {
@@ -45,11 +46,14 @@ struct gt_dnnl_step {
 	int add_to;
 	size_t add_from;
 	int64_t add_count; /* f32 elements */
+	bool add_first;    /* false: the first slice overwrites */
+	bool add_moves;    /* every slice has its own elements */
+	bool once;         /* for the first slice only */
 };
 
 struct gt_dnnl_kernel {
 	struct gt_kernel head;
-	int ntensors, nsteps;
+	int ntensors, nsteps, slices; /* slices: 1 unless the batch is cut */
 	struct gt_dnnl_tensor tensors[GT_DNNL_MAX_TENSORS];
 	struct gt_dnnl_step steps[GT_DNNL_MAX_STEPS];
 	char text[96]; /* head.describe */
@@ -66,8 +70,13 @@ enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl
                               struct gt_err *err);
 /* Adds a reorder from one of k's tensors to another. */
 enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err);
-/* Adds out[index] += the scratch tensor mem, count f32 elements. */
-enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, struct gt_err *err);
+/* Adds out[index] += the scratch tensor mem, count f32 elements. moves: each slice has its own count elements of out[index]; otherwise
+ * all add to the same ones, and where add is false the first overwrites them. */
+enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves, struct gt_err *err);
+/* One of k's tensors moves on by so many bytes from slice to slice. */
+void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
+/* The description of a part of a tensor: the first n entries of dimension i. */
+enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, dnnl_memory_desc_t *md, struct gt_err *err);
 
 /* Attributes every primitive of ours has: the scratchpad is the caller's. Destroy after use. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *err);
@@ -75,7 +84,7 @@ enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *er
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
 const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd);
 
-/* dst[i] += src[i] */
-void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n);
+/* dst[i] += src[i], or = where add is false */
+void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n, bool add);
 
 #endif

@@ -6,165 +6,234 @@
 #include <stdio.h>
 
 enum pass { FWD, DX, DW };
+#define PART_BYTES (8 << 20)     /* of activations */
+#define WEIGHT_BYTES (40 << 20)  /* of transformed weights */
 
 /* Measured with reorders, 64 to 128 images, AVX-512, against the best direct kernel: 1.0 to 1.7 times as fast with 64 channels, 2 to 2.6
  * with 256 and more; slower below 64 channels, for images under 4x4, and for so few tiles that transforming the weights dominates. */
-static bool pays(enum pass pass, const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
+static bool pays(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
-	if (pass == DW && x->dim[1] * y->dim[1] < 64 * 128) /* 33 ms against 23 ms for 128 images of 64x32x32 on 2 threads */
-		return false;
 	int64_t tiles = y->dim[0] * ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
 	return a->kernel[0] == 3 && a->kernel[1] == 3 && a->stride[0] == 1 && a->stride[1] == 1 && a->dilation[0] == 1 && a->dilation[1] == 1 &&
 	       a->padding[0] <= 1 && a->padding[1] <= 1 && a->groups <= 1 && x->dtype == GT_F32 && x->dim[1] >= 64 && y->dim[1] >= 64 &&
 	       x->dim[1] % 16 == 0 && y->dim[1] % 16 == 0 && y->dim[2] >= 4 && y->dim[3] >= 4 && tiles >= 32;
 }
 
-static dnnl_status_t make(struct gt_dev *dev, const struct gt_attr_conv2d *a, enum pass pass, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *w,
-                          const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *y, dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
+/* One call is cut into parts, executed one after the other: the transformed tiles of a whole batch are several times its activations and
+ * no cache holds them, and the transformed weights are four times the weights (of a gradient: once a thread). */
+enum axis { BATCH, OUT, IN };
+
+struct cut {
+	enum axis axis;
+	int64_t parts;
+};
+
+static struct cut cut_of(enum pass pass, const struct gt_tdesc *x, const struct gt_tdesc *y, int threads)
 {
+	int64_t n = x->dim[0], image = 4 * (x->dim[1] * x->dim[2] * x->dim[3] + y->dim[1] * y->dim[2] * y->dim[3]);
+	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4), weights = 36 * 4 * x->dim[1] * y->dim[1] * (pass == DW ? threads : 1);
+	struct cut c = {BATCH, 1};
+	while (n / c.parts % 2 == 0 && n / c.parts * image > PART_BYTES && n / c.parts / 2 * tiles >= 256)
+		c.parts *= 2;
+	if (c.parts > 1)
+		return c;
+	c.axis = pass == DX ? IN : OUT;
+	int64_t channels = c.axis == IN ? x->dim[1] : y->dim[1];
+	while (weights / c.parts > WEIGHT_BYTES && channels / c.parts % 128 == 0)
+		c.parts *= 2;
+	return c;
+}
+
+struct part {
+	dnnl_memory_desc_t ours;
+	const dnnl_memory_desc_t *theirs;
+	dnnl_memory_t a, b; /* ours, theirs */
+	size_t stride;      /* bytes between the parts of a call that is cut; 0: all see the whole */
+};
+
+struct job {
+	struct gt_dev *dev;
+	const struct gt_opcall *call;
+	enum pass pass;
+	struct cut cut;
+	const struct gt_tdesc *tx, *tw, *ty, *tb; /* tw: plain */
+	struct part x, w, y, b;                   /* b is used if tb is there */
+	struct gt_dnnl_kernel *k;
+};
+
+/* Our side of an operand, cut along one of its dimensions (-1: not cut). */
+static enum gt_code cut_part(const struct job *j, const struct gt_tdesc *t, int dim, struct part *p, struct gt_err *err)
+{
+	if (dim < 0 || j->cut.parts == 1)
+		return gt_dnnl_md(t, 1, &p->ours, err);
+	int64_t n = t->dim[dim] / j->cut.parts, stride = 4 * n;
+	GT_TRY(gt_dnnl_md_part(t, dim, n, &p->ours, err));
+	for (int i = t->rank - 1; t->layout.order[i] != dim; i--) /* what lies inside one step of it */
+		stride *= t->dim[t->layout.order[i]];
+	p->stride = (size_t)stride;
+	return GT_OK;
+}
+
+static enum gt_code cut_all(struct job *j, struct gt_err *err)
+{
+	enum axis axis = j->cut.axis;
+	GT_TRY(cut_part(j, j->tx, axis == BATCH ? 0 : axis == IN ? 1 : -1, &j->x, err));
+	GT_TRY(cut_part(j, j->ty, axis == BATCH ? 0 : axis == OUT ? 1 : -1, &j->y, err));
+	GT_TRY(cut_part(j, j->tw, axis == OUT ? 0 : axis == IN ? 1 : -1, &j->w, err));
+	return j->tb ? cut_part(j, j->tb, axis == OUT ? 0 : -1, &j->b, err) : GT_OK;
+}
+
+static dnnl_memory_desc_t open_md(const struct part *p)
+{
+	dnnl_memory_desc_t any;
+	dnnl_memory_desc_init_by_tag(&any, p->ours.ndims, p->ours.dims, dnnl_f32, dnnl_format_tag_any);
+	return any;
+}
+
+static dnnl_status_t create(const struct job *j, enum pass pass, dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
+{
+	const struct gt_attr_conv2d *a = j->call->attr;
+	dnnl_memory_desc_t x = open_md(&j->x), w = open_md(&j->w), y = open_md(&j->y);
+	const dnnl_memory_desc_t *b = j->tb ? &j->b.ours : NULL;
 	dnnl_dims_t stride = {1, 1}, pad = {a->padding[0], a->padding[1]}, dilation = {0, 0};
 	dnnl_convolution_desc_t d;
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t st;
 	const dnnl_alg_kind_t alg = dnnl_convolution_winograd;
 	if (pass == FWD)
-		st = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, alg, x, w, b, y, stride, dilation, pad, pad);
+		st = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, alg, &x, &w, b, &y, stride, dilation, pad, pad);
 	else if (pass == DX)
-		st = dnnl_dilated_convolution_backward_data_desc_init(&d, alg, x, w, y, stride, dilation, pad, pad);
+		st = dnnl_dilated_convolution_backward_data_desc_init(&d, alg, &x, &w, &y, stride, dilation, pad, pad);
 	else
-		st = dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, x, w, b, y, stride, dilation, pad, pad);
+		st = dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, &x, &w, b, &y, stride, dilation, pad, pad);
 	if (st != dnnl_success || gt_dnnl_attr(&attr, pass == FWD ? a->act : GT_ACT_NONE, NULL) != GT_OK)
 		return st != dnnl_success ? st : dnnl_out_of_memory;
-	st = dnnl_primitive_desc_create(pd, &d, attr, gt_dnnl_engine(dev), hint);
+	st = dnnl_primitive_desc_create(pd, &d, attr, gt_dnnl_engine(j->dev), hint);
 	dnnl_primitive_attr_destroy(attr);
 	return st;
 }
 
-struct part {
-	const dnnl_memory_desc_t *ours, *theirs;
-	dnnl_memory_t a, b; /* ours, theirs */
-};
+/* GT_OK with *pd = NULL: oneDNN has none. */
+static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struct gt_err *err)
+{
+	dnnl_primitive_desc_t forward = NULL;
+	dnnl_status_t st = create(j, FWD, NULL, &forward);
+	*pd = forward;
+	if (st == dnnl_success && j->pass != FWD) {
+		st = create(j, j->pass, forward, pd);
+		dnnl_primitive_desc_destroy(forward);
+	}
+	if (st == dnnl_success)
+		return GT_OK;
+	*pd = NULL;
+	return st == dnnl_unimplemented ? GT_OK : gt_dnnl_check(st, j->call, "winograd convolution", err);
+}
 
 /* Both memories of an operand; the same one where the layouts agree. */
-static enum gt_code operand(struct gt_dev *dev, struct gt_dnnl_kernel *k, struct part *p, int where, int index, struct gt_err *err)
+static enum gt_code operand(struct job *j, struct part *p, int where, int index, struct gt_err *err)
 {
-	GT_TRY(gt_dnnl_tensor_add(dev, k, p->ours, where, index, &p->a, err));
+	GT_TRY(gt_dnnl_tensor_add(j->dev, j->k, &p->ours, where, index, &p->a, err));
+	if (where != GT_DNNL_SCRATCH)
+		gt_dnnl_slice(j->k, p->a, p->stride);
 	p->b = p->a;
-	if (dnnl_memory_desc_equal(p->ours, p->theirs))
+	if (dnnl_memory_desc_equal(&p->ours, p->theirs))
 		return GT_OK;
-	return gt_dnnl_tensor_add(dev, k, p->theirs, GT_DNNL_SCRATCH, 0, &p->b, err);
+	return gt_dnnl_tensor_add(j->dev, j->k, p->theirs, GT_DNNL_SCRATCH, 0, &p->b, err);
 }
 
-static enum gt_code in_part(struct gt_dev *dev, struct gt_dnnl_kernel *k, struct part *p, int index, struct gt_err *err)
+static enum gt_code in_part(struct job *j, struct part *p, int index, struct gt_err *err)
 {
-	GT_TRY(operand(dev, k, p, GT_DNNL_IN, index, err));
-	return p->a == p->b ? GT_OK : gt_dnnl_reorder_add(dev, k, p->a, p->b, err);
+	GT_TRY(operand(j, p, GT_DNNL_IN, index, err));
+	if (p->a == p->b)
+		return GT_OK;
+	GT_TRY(gt_dnnl_reorder_add(j->dev, j->k, p->a, p->b, err));
+	j->k->steps[j->k->nsteps - 1].once = !p->stride;
+	return GT_OK;
 }
 
-static enum gt_code out_part(struct gt_dev *dev, struct gt_dnnl_kernel *k, struct part *p, struct gt_err *err)
+static enum gt_code out_part(struct job *j, struct part *p, struct gt_err *err)
 {
-	return p->a == p->b ? GT_OK : gt_dnnl_reorder_add(dev, k, p->b, p->a, err);
+	return p->a == p->b ? GT_OK : gt_dnnl_reorder_add(j->dev, j->k, p->b, p->a, err);
 }
 
-static enum gt_code build(struct gt_dev *dev, const struct gt_opcall *call, enum pass pass, dnnl_primitive_desc_t pd, struct part *x, struct part *w,
-                          struct part *y, const dnnl_memory_desc_t *mb, struct gt_dnnl_kernel *k, bool *taken, struct gt_err *err)
+/* Takes pd. */
+static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err *err)
 {
-	dnnl_memory_t b = NULL;
-	bool sum_w = pass == DW && (call->accumulate & 1), sum_b = pass == DW && mb && (call->accumulate & 2);
+	const struct gt_opcall *call = j->call;
+	enum pass pass = j->pass;
+	struct part *x = &j->x, *w = &j->w, *y = &j->y, *b = &j->b;
+	/* parts of the batch make parts of the same sum */
+	bool add_w = call->accumulate & 1, add_b = call->accumulate & 2, split = j->cut.axis == BATCH && j->cut.parts > 1;
+	bool sum_w = add_w || split, sum_b = add_b || split;
+	enum gt_code code = GT_OK;
 	x->theirs = dnnl_primitive_desc_query_md(pd, pass == DX ? dnnl_query_diff_src_md : dnnl_query_src_md, 0);
 	w->theirs = dnnl_primitive_desc_query_md(pd, pass == DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 	y->theirs = dnnl_primitive_desc_query_md(pd, pass == FWD ? dnnl_query_dst_md : dnnl_query_diff_dst_md, 0);
-	if (pass == FWD) {
-		GT_TRY(in_part(dev, k, x, 0, err));
-		GT_TRY(in_part(dev, k, w, 1, err));
-		GT_TRY(operand(dev, k, y, GT_DNNL_OUT, 0, err));
-		if (mb)
-			GT_TRY(gt_dnnl_tensor_add(dev, k, mb, GT_DNNL_IN, 2, &b, err));
-		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x->b}, {DNNL_ARG_WEIGHTS, w->b}, {DNNL_ARG_DST, y->b}, {DNNL_ARG_BIAS, b}};
-		*taken = true;
-		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
-		return out_part(dev, k, y, err);
+	b->theirs = &b->ours;
+	if (pass == DX)
+		code = operand(j, x, GT_DNNL_OUT, 0, err);
+	else
+		code = in_part(j, x, pass == FWD ? 0 : 1, err);
+	if (code == GT_OK)
+		code = pass == FWD ? operand(j, y, GT_DNNL_OUT, 0, err) : in_part(j, y, 0, err);
+	if (code == GT_OK)
+		code = pass == DW ? operand(j, w, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, err) : in_part(j, w, 1, err);
+	if (code == GT_OK && j->tb)
+		code = pass == FWD ? operand(j, b, GT_DNNL_IN, 2, err) : operand(j, b, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, err);
+	if (code != GT_OK) {
+		dnnl_primitive_desc_destroy(pd);
+		return code;
 	}
-	if (pass == DX) {
-		GT_TRY(in_part(dev, k, y, 0, err));
-		GT_TRY(in_part(dev, k, w, 1, err));
-		GT_TRY(operand(dev, k, x, GT_DNNL_OUT, 0, err));
-		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y->b}, {DNNL_ARG_WEIGHTS, w->b}, {DNNL_ARG_DIFF_SRC, x->b}};
-		*taken = true;
-		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, 3, err));
-		return out_part(dev, k, x, err);
-	}
-	GT_TRY(in_part(dev, k, y, 0, err));
-	GT_TRY(in_part(dev, k, x, 1, err));
-	GT_TRY(operand(dev, k, w, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, err));
-	if (mb)
-		GT_TRY(gt_dnnl_tensor_add(dev, k, mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, &b, err));
-	dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y->b}, {DNNL_ARG_SRC, x->b}, {DNNL_ARG_DIFF_WEIGHTS, w->b}, {DNNL_ARG_DIFF_BIAS, b}};
-	*taken = true;
-	GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
-	GT_TRY(out_part(dev, k, w, err));
-	if (sum_w)
-		GT_TRY(gt_dnnl_sum_add(k, 0, w->a, gt_tdesc_padded(call->out[0]), err));
-	if (sum_b)
-		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(call->out[1]), err));
+	dnnl_exec_arg_t args[] = {{pass == DX ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x->b},
+	                          {pass == FWD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y->b},
+	                          {pass == DW ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w->b},
+	                          {pass == DW ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, b->b}};
+	GT_TRY(gt_dnnl_step_add(j->dev, j->k, pd, args, j->tb ? 4 : 3, err));
+	GT_TRY(out_part(j, pass == FWD ? y : pass == DX ? x : w, err));
+	if (pass == DW && sum_w)
+		GT_TRY(gt_dnnl_sum_add(j->k, 0, w->a, gt_tdesc_count(j->tw) / (split ? 1 : j->cut.parts), add_w, !split, err));
+	if (pass == DW && j->tb && sum_b)
+		GT_TRY(gt_dnnl_sum_add(j->k, 1, b->a, gt_tdesc_count(j->tb) / (split ? 1 : j->cut.parts), add_b, !split, err));
 	return GT_OK;
 }
 
 enum gt_code gt_dnnl_wino(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_attr_conv2d *a = call->attr;
-	enum pass pass = call->code == GT_OP_CONV2D ? FWD : call->code == GT_OP_CONV2D_DX ? DX : DW;
-	const struct gt_tdesc *x = pass == DX ? call->out[0] : pass == DW ? call->in[1] : call->in[0], *y = pass == FWD ? call->out[0] : call->in[0];
-	const struct gt_tdesc *b = pass == FWD && call->nin > 2 ? call->in[2] : pass == DW && call->nout > 1 ? call->out[1] : NULL;
-	struct gt_tdesc *w = pass == DW ? call->out[0] : call->in[1];
-	dnnl_memory_desc_t mx, mw, mb, my, ax, aw, ay;
-	dnnl_primitive_desc_t hint = NULL, pd = NULL;
-	struct gt_dnnl_kernel *k;
+	struct job j = {.dev = dev, .call = call};
+	struct gt_tdesc *w, plain;
+	dnnl_primitive_desc_t pd;
 	*out = NULL;
-	if (!pays(pass, a, x, y) || w->dtype != GT_F32)
+	j.pass = call->code == GT_OP_CONV2D ? FWD : call->code == GT_OP_CONV2D_DX ? DX : DW;
+	j.tx = j.pass == DX ? call->out[0] : j.pass == DW ? call->in[1] : call->in[0];
+	j.ty = j.pass == FWD ? call->out[0] : call->in[0];
+	j.tb = j.pass == FWD && call->nin > 2 ? call->in[2] : j.pass == DW && call->nout > 1 ? call->out[1] : NULL;
+	w = j.pass == DW ? call->out[0] : call->in[1];
+	if (!pays(call->attr, j.tx, j.ty) || w->dtype != GT_F32)
 		return GT_OK;
-	struct gt_tdesc plain = gt_tdesc_make(GT_F32, 4, w->dim, false);
 	if (!w->any && !gt_tdesc_plain(w)) /* oneDNN transforms plain weights only */
 		return GT_OK;
-	gt_dnnl_md_any(x, 1, &ax);
-	gt_dnnl_md_any(&plain, 1, &aw);
-	gt_dnnl_md_any(y, 1, &ay);
-	GT_TRY(gt_dnnl_md(x, 1, &mx, err));
-	GT_TRY(gt_dnnl_md(&plain, 1, &mw, err));
-	GT_TRY(gt_dnnl_md(y, 1, &my, err));
-	if (b)
-		GT_TRY(gt_dnnl_md(b, 1, &mb, err));
-	dnnl_status_t st = make(dev, a, FWD, &ax, &aw, b ? &mb : NULL, &ay, NULL, &hint);
-	if (st == dnnl_success && pass != FWD)
-		st = make(dev, a, pass, &ax, &aw, b ? &mb : NULL, &ay, hint, &pd);
-	else if (st == dnnl_success) {
-		pd = hint;
-		hint = NULL;
-	}
-	if (hint)
-		dnnl_primitive_desc_destroy(hint);
-	if (st == dnnl_unimplemented)
+	plain = gt_tdesc_make(GT_F32, 4, w->dim, false);
+	j.tw = &plain;
+	j.cut = cut_of(j.pass, j.tx, j.ty, gt_cpu_threads(dev));
+	GT_TRY(cut_all(&j, err));
+	GT_TRY(choose(&j, &pd, err));
+	if (!pd)
 		return GT_OK;
-	GT_TRY(gt_dnnl_check(st, call, "winograd convolution", err));
-	enum gt_code code = gt_dnnl_kernel_make(&k, err);
+	enum gt_code code = gt_dnnl_kernel_make(&j.k, err);
 	if (code != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
 		return code;
 	}
-	snprintf(k->text, sizeof k->text, "%s%s", gt_dnnl_impl(pd), call->accumulate ? "+sum" : "");
-	struct part px = {.ours = &mx}, pw = {.ours = &mw}, py = {.ours = &my};
-	bool taken = false; /* pd, by the step that uses it */
-	code = build(dev, call, pass, pd, &px, &pw, &py, b ? &mb : NULL, k, &taken, err);
-	if (code != GT_OK) {
-		if (!taken)
-			dnnl_primitive_desc_destroy(pd);
-		gt_dnnl_kernel_release(&k->head);
+	snprintf(j.k->text, sizeof j.k->text, "%s%s", gt_dnnl_impl(pd), call->accumulate ? "+sum" : "");
+	j.k->slices = (int)j.cut.parts;
+	if ((code = build(&j, pd, err)) != GT_OK) {
+		gt_dnnl_kernel_release(&j.k->head);
 		return code;
 	}
 	if (w->any) {
 		w->layout = plain.layout;
 		w->any = false;
 	}
-	*out = &k->head;
+	*out = &j.k->head;
 	return GT_OK;
 }

@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 {
 	void *sym;
 	struct gt_err e = {0};
-	struct gt_dev_opts opts = {.threads = argc > 2 ? atoi(argv[2]) : 0};
+	struct gt_dev_opts opts = {.winograd = true, .threads = argc > 2 ? atoi(argv[2]) : 0};
 	const char *only = argc > 1 ? argv[1] : "";
 	cpu_time = opts.threads == 1;
 	if (gt_plugin_open("cpu", "gt_backend_cpu", &sym, &e) != GT_OK)

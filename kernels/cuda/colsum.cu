@@ -1,8 +1,10 @@
-/* Column sums: the gradient of a bias. A block owns 32 columns; its 8 warps take every eighth row, in order, and are added in order. */
-#include "cuda/device.cuh"
+/* Column sums: the gradient of a bias. Few rows (a batch of a linear layer): one kernel, a block owns 32 columns, its 8 warps take every
+ * eighth row, in order, and are added in order. Many (the pixels of a convolution): columns.cuh. */
+#include "cuda/columns.cuh"
 
 #define COLS 32
 #define LANES 8
+#define FEW 1024 /* rows; a warp reads 128 of them in 32 steps of four */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const void *data, float *out, int64_t rows, int64_t cols, bool add)
@@ -25,8 +27,74 @@ template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const v
 	out[c] = add ? out[c] + sum : sum;
 }
 
+template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) colsum_pieces(const S *x, float *part, const tiling t)
+{
+	const place p = place_of<V>(t);
+	float sum[V] = {};
+	if (p.in) {
+		int64_t step = p.ty * t.cols;
+		const S *at = x + p.row * t.cols + p.col;
+		int left = p.n;
+		for (; left >= COL_AHEAD; left -= COL_AHEAD, at += COL_AHEAD * step) {
+			packed<S, V> q[COL_AHEAD];
+#pragma unroll
+			for (int k = 0; k < COL_AHEAD; k++)
+				q[k].fetch(at + k * step);
+#pragma unroll
+			for (int k = 0; k < COL_AHEAD; k++) {
+				float v[V];
+				q[k].get(v);
+#pragma unroll
+				for (int j = 0; j < V; j++)
+					sum[j] += v[j];
+			}
+		}
+		for (; left > 0; left--, at += step) {
+			packed<S, V> q;
+			float v[V];
+			q.fetch(at);
+			q.get(v);
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				sum[j] += v[j];
+		}
+	}
+	block_columns<V>(sum, p);
+	if (!p.y && p.in)
+		put_f32<V>(part + (int64_t)blockIdx.y * t.cols + p.col, sum);
+}
+
+__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) colsum_finish(const float *part, float *out, bool add, const tiling t)
+{
+	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
+	double sum = finish_plane(part, t, 1, 0, c);
+	if (threadIdx.y == 0 && c < t.cols)
+		out[c] = add ? out[c] + (float)sum : (float)sum;
+}
+
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, cudaStream_t s)
+template <class S, int V>
+static cudaError_t pieces(const void *x, float *out, int64_t rows, int64_t cols, bool add, float *part, cudaStream_t s)
+{
+	struct tiling t = tile_columns(rows, cols, V);
+	cudaError_t e = launch(colsum_pieces<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, (const S *)x, part, t);
+	if (e != cudaSuccess)
+		return e;
+	return launch(colsum_finish, finish_grid(cols), dim3(FINISH_COLS, FINISH_LANES), s, (const float *)part, out, add, t);
+}
+
+template <class S> static cudaError_t many(const void *x, float *out, int64_t rows, int64_t cols, bool add, float *part, cudaStream_t s)
+{
+	return columns_of<S>(cols, (uintptr_t)x) == 1 ? pieces<S, 1>(x, out, rows, cols, add, part, s)
+	                                              : pieces<S, width<S>::n>(x, out, rows, cols, add, part, s);
+}
+
+size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols)
+{
+	return rows > FEW ? (size_t)tiling_floats(rows, cols, 1) * sizeof(float) : 0;
+}
+
+cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s)
 {
 	int64_t blocks = ceil_div(cols, COLS);
 	dim3 grid((unsigned)blocks), block(COLS, LANES);
@@ -34,5 +102,7 @@ cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows
 		return cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
+	if (rows > FEW)
+		return OF_TYPE(type, many)(x, out, rows, cols, add, (float *)scratch, s);
 	return launch(OF_TYPE(type, colsum), grid, block, s, x, out, rows, cols, add);
 }

@@ -17,7 +17,7 @@ struct linear {
 	bool own_db, add_db; /* db by colsum, not by the product */
 	bool no_dw;
 	bool mask; /* dx: the relu before, by a kernel behind the product (its epilogue DRELU wants bits that the forward would have to save) */
-	size_t bias16; /* offset of the rounded bias in the scratch */
+	size_t bias16, colsum; /* offsets in the scratch: of the rounded bias, of colsum's part */
 	char text[48];
 };
 
@@ -50,7 +50,8 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	if (!k->no_dw)
 		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, a->scratch, s, err));
 	if (k->bias && k->own_db)
-		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, s), "linear.dw: bias", err);
+		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, (char *)a->scratch + k->colsum, s),
+		        "linear.dw: bias", err);
 	return GT_OK;
 }
 
@@ -142,8 +143,10 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 		release(dev, &k->head);
 		return code;
 	}
-	k->bias16 = (k->gemm.workspace + 255) / 256 * 256;
+	k->bias16 = k->colsum = (k->gemm.workspace + 255) / 256 * 256;
 	k->head.scratch = k->bias16 + (fwd && k->bias && k->type != GT_CU_F32 ? (size_t)k->out * 2 : 0);
+	if (dw && k->bias && k->own_db)
+		k->head.scratch += gt_cu_colsum_scratch(k->n, k->out);
 	strcpy(k->text, k->no_dw ? "colsum" : dev->tf32 && k->type == GT_CU_F32 ? "cublasLt:tf32" : "cublasLt");
 	if (dw && k->bias && !k->no_dw)
 		strcat(k->text, k->own_db ? " + colsum" : " with bgradb");

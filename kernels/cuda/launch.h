@@ -116,8 +116,79 @@ cudaError_t gt_cu_check_start(const struct gt_attr_check *a, struct gt_scalars *
                               cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
-/* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. */
-cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, cudaStream_t s);
+/* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. scratch: as many bytes as gt_cu_colsum_scratch says. */
+cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s);
+size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
+
+/* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
+/* x and y are [rows, c]. gamma, beta NULL: 1 and 0. batch: statistics of the batch, else the running ones. update: the running ones are
+ * updated, and nbt where it is not NULL. res: summand before the relu, or NULL. mean, rstd: where the statistics go, or NULL. */
+struct gt_cu_batchnorm {
+	const void *x, *res;
+	void *y;
+	const float *gamma, *beta;
+	float *rmean, *rvar, *mean, *rstd;
+	int64_t *nbt;
+	int64_t rows, c;
+	double eps, momentum;
+	bool batch, update, relu;
+	float *scratch;
+};
+cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
+
+/* mask: dy counts everywhere (0), where bn(x) > 0 (1), where y > 0 (2). g: dy so masked, or NULL. dx, dgamma, dbeta may be NULL. */
+struct gt_cu_batchnorm_dx {
+	const void *dy, *x, *y;
+	void *dx, *g;
+	const float *gamma, *beta, *mean, *rstd;
+	float *dgamma, *dbeta;
+	int64_t rows, c;
+	int mask;
+	bool batch, add_gamma, add_beta;
+	float *scratch;
+};
+cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s);
+size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes, of either */
+
+/* ---- layernorm.cu ------------------------------------------------------------------------------------------------------------ */
+/* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels: 0, parameters stand in the order of a row; else they are plain
+ * [cols / pixels, pixels] and a row is NHWC. mean, rstd: one a row, or NULL. */
+struct gt_cu_layernorm {
+	const void *x;
+	void *y;
+	const float *gamma, *beta;
+	float *mean, *rstd;
+	int64_t rows, cols, pixels;
+	double eps;
+};
+cudaError_t gt_cu_layernorm_start(int type, const struct gt_cu_layernorm *a, cudaStream_t s);
+
+/* dx may be dy; dx, dgamma, dbeta may be NULL. */
+struct gt_cu_layernorm_dx {
+	const void *dy, *x;
+	void *dx;
+	const float *gamma, *mean, *rstd;
+	float *dgamma, *dbeta;
+	int64_t rows, cols, pixels;
+	bool add_gamma, add_beta;
+	float *scratch;
+};
+cudaError_t gt_cu_layernorm_dx_start(int type, const struct gt_cu_layernorm_dx *a, cudaStream_t s);
+size_t gt_cu_layernorm_scratch(int64_t rows, int64_t cols); /* bytes, of the gradient with parameters */
+
+/* ---- pool.cu ----------------------------------------------------------------------------------------------------------------- */
+/* NHWC. x [n, h, w, c] and y [n, oh, ow, c]; idx is like y, and may be NULL in the forward pass of a maximum. Numbers of windows and sizes
+ * are h, w; adaptive: windows follow from the shapes alone. */
+struct gt_cu_pool {
+	const void *in; /* x, or dy */
+	void *out;      /* y, or dx */
+	int32_t *idx;   /* maximum: what forward writes and backward reads */
+	int64_t n, c;
+	int32_t h, w, oh, ow;
+	int32_t kernel[2], stride[2], padding[2];
+	bool adaptive, include_pad;
+};
+cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s);
 
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_gather {

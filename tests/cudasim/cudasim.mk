@@ -10,8 +10,7 @@ SIM_CXX   = $(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-fi
 SIM_RPATH := -Wl,-rpath,'$$ORIGIN'
 CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/cpu.so $(SIM)/bin/gtrain \
             $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
-            $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_device
-           
+            $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_layers $(SIM)/tests/cudasim/tool_device
 
 $(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk
 	@mkdir -p $(@D)

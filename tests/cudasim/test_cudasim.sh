@@ -31,11 +31,13 @@ part() {
 	grep '^#' "$tmp/log" | grep calls
 	echo "# cudasim: $name: $ok checks, $(grep -c '^skip ' "$tmp/log") refused by the backend"
 }
-part calls_last_first 11 "$sim/tests/cudasim/tool_calls"
-part calls_first_first 11 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
+part calls_last_first 12 "$sim/tests/cudasim/tool_calls"
+part calls_first_first 12 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
+part layers_last_first 8 "$sim/tests/cudasim/tool_layers"
+part layers_first_first 5 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part device 5 "$sim/tests/cudasim/tool_device"
-part operations 170 "$sim/tests/ops/test_ops" -b cuda
-part operations_first_first 170 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
+part operations 314 "$sim/tests/ops/test_ops" -b cuda
+part operations_first_first 314 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda
 part linear_without_bgradb 36 env CUDASIM_NO_BGRADB=1 "$sim/tests/ops/test_ops" -b cuda linear
 

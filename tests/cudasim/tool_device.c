@@ -188,8 +188,7 @@ TEST(what_it_cannot_do_is_refused_by_name)
 	struct gt_err e = {0};
 	int64_t dim[4] = {2, 3, 8, 8}, n = 5;
 	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), f = gt_tdesc_make(GT_F64, 1, &n, false);
-	struct gt_attr_pool2d pool = {.kernel = {2, 2}, .stride = {2, 2}};
-	struct gt_opcall calls[3] = {{.code = GT_OP_BATCHNORM, .name = "bn1", .attr = &pool, .nin = 1, .nout = 1, .in = {&x}, .out = {&x}},
+	struct gt_opcall calls[3] = {{.code = GT_OP_LINEAR_DW_UPDATE, .name = "fc", .nin = 1, .nout = 1, .in = {&x}, .out = {&x}},
 	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}},
 	                             {.code = GT_OP_RELU, .name = "wide", .nin = 2, .nout = 1, .in = {&x, &x}, .out = {&x}}};
 	static const char *const why[] = {"--device cpu", "f64", "more operands"};

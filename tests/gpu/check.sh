@@ -23,8 +23,9 @@ part() { # NAME LEAST COMMAND...
 	echo "$name: $ok passed, $(grep -c '^not ok ' "$tmp/log") failed, $(grep -c '^skip ' "$tmp/log") refused by the backend, status $rc"
 	if [ $rc != 0 ] || [ "$ok" -lt "$least" ]; then bad=1; fi
 }
-part operations 170 "$build/tests/ops/test_ops" -b cuda
+part operations 314 "$build/tests/ops/test_ops" -b cuda
 part updates 40 "$build/tests/ops/test_updates" -b cuda
+part layers 8 "$build/tests/cudasim/tool_layers"
 part device 5 "$build/tests/cudasim/tool_device"
 for d in cpu cuda; do
 	"$build/bin/gtrain" run "$GTRAIN_SRC/configs/fmnist_mlp.cfg" --device $d -s train.epochs=1 -q --no-progress -o "$tmp/$d" || bad=1

@@ -12,7 +12,7 @@
 #define __device__
 #define __host__
 #define __shared__ static /* blocks run one after the other */
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 struct uint2 {
 	unsigned x, y;

@@ -1,0 +1,395 @@
+/* Batch normalisation over [rows, c] (columns.cuh). Forward: one pass for the statistics, one to normalise; backward: one for the two
+ * sums, one for dx. Between them a small kernel of a thread or 32 a channel makes the channel's numbers.
+ *
+ * Statistics: a thread makes mean and squared distances of COL_AHEAD rows that it has in registers, and puts such groups, then threads,
+ * then pieces together (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979): a
+ * single pass that has the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
+#include "cuda/columns.cuh"
+
+#define AHEAD_DX 2 /* rows at once where up to three tensors are read */
+
+/* Numbers a channel in the scratch, behind them the partial results. */
+enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
+
+/* ---- kernels: statistics ----------------------------------------------------------------------------------------------------------- */
+/* (n, mean, m2) += (nb, meanb, m2b) */
+__device__ static inline void chan(float n, float &mean, float &m2, float nb, float meanb, float m2b)
+{
+	float share = nb / (n + nb), d = meanb - mean;
+	mean += d * share;
+	m2 += m2b + d * d * (n * share);
+}
+
+template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const S *x, float *part, const tiling t)
+{
+	__shared__ float s_mean[V][COL_BLOCK], s_m2[V][COL_BLOCK], s_n[COL_BLOCK];
+	const place p = place_of<V>(t);
+	float mean[V] = {}, m2[V] = {}, n = 0;
+	int me = (int)threadIdx.x;
+	if (p.in) {
+		int64_t step = p.ty * t.cols;
+		const S *at = x + p.row * t.cols + p.col;
+		int left = p.n;
+		for (; left >= 4; left -= 4, at += 4 * step) {
+			packed<S, V> q[4];
+			float v[4][V], share = 4 / (n + 4), cross = n * share;
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				q[k].fetch(at + k * step);
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				q[k].get(v[k]);
+#pragma unroll
+			for (int j = 0; j < V; j++) {
+				float m = ((v[0][j] + v[1][j]) + (v[2][j] + v[3][j])) * 0.25f;
+				float a = v[0][j] - m, b = v[1][j] - m, c = v[2][j] - m, e = v[3][j] - m, d = m - mean[j];
+				mean[j] += d * share;
+				m2[j] += (a * a + b * b) + (c * c + e * e) + d * d * cross;
+			}
+			n += 4;
+		}
+		for (; left > 0; left--, at += step) {
+			packed<S, V> q;
+			float v[V];
+			q.fetch(at);
+			q.get(v);
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				chan(n, mean[j], m2[j], 1, v[j], 0);
+			n++;
+		}
+	}
+	for (int h = p.ty / 2; h > 0; h /= 2) {
+		if (p.y >= h && p.y < 2 * h) {
+			s_n[me] = n;
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				s_mean[j][me] = mean[j], s_m2[j][me] = m2[j];
+		}
+		__syncthreads();
+		int from = me + h * p.tx;
+		if (p.y < h && s_n[from] > 0) {
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				chan(n, mean[j], m2[j], s_n[from], s_mean[j][from], s_m2[j][from]);
+			n += s_n[from];
+		}
+	}
+	if (p.y || !p.in)
+		return;
+	put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, mean);
+	put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, m2);
+}
+
+/* y = x * scale + shift; saved and running statistics. The variance that normalises is biased, the running one not. */
+__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES)
+    bn_finish(const gt_cu_batchnorm a, const float *part, float *coef, const tiling t)
+{
+	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
+	double mean = 0, var = 0, count = (double)t.rows;
+	if (a.batch) {
+		double sum = 0;
+		if (c < t.cols)
+			for (int64_t k = threadIdx.y; k < t.splits; k += FINISH_LANES) {
+				int64_t rows = k + 1 < t.splits ? t.piece : t.rows - k * t.piece;
+				sum += (double)rows * (double)part[2 * k * t.cols + c];
+			}
+		mean = finish_sum(sum) / count;
+		sum = 0;
+		if (c < t.cols)
+			for (int64_t k = threadIdx.y; k < t.splits; k += FINISH_LANES) {
+				int64_t rows = k + 1 < t.splits ? t.piece : t.rows - k * t.piece;
+				double d = (double)part[2 * k * t.cols + c] - mean;
+				sum += (double)part[(2 * k + 1) * t.cols + c] + (double)rows * d * d;
+			}
+		var = finish_sum(sum) / count;
+	}
+	if (threadIdx.y || c >= t.cols)
+		return;
+	if (!a.batch) {
+		mean = a.rmean[c];
+		var = a.rvar[c];
+	}
+	double rstd = 1 / sqrt(var + a.eps);
+	float scale = (float)rstd * (a.gamma ? a.gamma[c] : 1);
+	coef[C_SCALE * t.cols + c] = scale;
+	coef[C_SHIFT * t.cols + c] = (a.beta ? a.beta[c] : 0) - (float)mean * scale;
+	if (a.mean)
+		a.mean[c] = (float)mean;
+	if (a.rstd)
+		a.rstd[c] = (float)rstd;
+	if (a.update) {
+		a.rmean[c] = (float)((1 - a.momentum) * (double)a.rmean[c] + a.momentum * mean);
+		a.rvar[c] = (float)((1 - a.momentum) * (double)a.rvar[c] + a.momentum * var * (count / (count - 1)));
+		if (c == 0 && a.nbt)
+			++*a.nbt;
+	}
+}
+
+/* Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
+template <class S, int V, bool RES>
+__device__ static inline void apply_row(S *y, const packed<S, V> &x, const packed<S, V> &res, const float *scale, const float *shift,
+                                        bool relu)
+{
+	float v[V], other[V];
+	x.get(v);
+	if (RES)
+		res.get(other);
+#pragma unroll
+	for (int j = 0; j < V; j++) {
+		v[j] = v[j] * scale[j] + shift[j];
+		if (RES)
+			v[j] = to_float(from_float<S>(v[j])) + other[j];
+		v[j] = relu ? gt_relu_f32(v[j]) : v[j];
+	}
+	put<S, V>(y, v);
+}
+
+template <class S, int V, bool RES>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_apply(const S *x, const S *res, S *y, const float *coef, bool relu, const tiling t)
+{
+	const place p = place_of<V>(t);
+	float scale[V], shift[V];
+	if (!p.in)
+		return;
+	get_f32<V>(scale, coef + C_SCALE * t.cols + p.col);
+	get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
+	int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
+	int left = p.n;
+	for (; left >= COL_AHEAD; left -= COL_AHEAD, at += COL_AHEAD * step) {
+		packed<S, V> a[COL_AHEAD], b[COL_AHEAD];
+#pragma unroll
+		for (int k = 0; k < COL_AHEAD; k++) {
+			a[k].fetch(x + at + k * step);
+			if (RES)
+				b[k].fetch(res + at + k * step);
+		}
+#pragma unroll
+		for (int k = 0; k < COL_AHEAD; k++)
+			apply_row<S, V, RES>(y + at + k * step, a[k], b[k], scale, shift, relu);
+	}
+	for (; left > 0; left--, at += step) {
+		packed<S, V> a, b;
+		a.fetch(x + at);
+		if (RES)
+			b.fetch(res + at);
+		apply_row<S, V, RES>(y + at, a, b, scale, shift, relu);
+	}
+}
+
+/* ---- kernels: gradient --------------------------------------------------------------------------------------------------------------- */
+/* dy where the relu behind let it through. MASK 1: where bn(x) > 0 as the forward pass rounded it; 2: where y > 0. */
+template <class S, int V, int MASK>
+__device__ static inline void masked(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
+{
+	float v[V];
+	if (MASK == 2)
+		y.get(v);
+#pragma unroll
+	for (int j = 0; j < V; j++) {
+		if (MASK == 1)
+			v[j] = to_float(from_float<S>(x[j] * scale[j] + shift[j]));
+		if (MASK)
+			dy[j] = v[j] > 0 ? dy[j] : 0;
+	}
+}
+
+template <int V> struct channels {
+	float mean[V], scale[V], shift[V];
+};
+
+/* bn(x) = x * scale + shift, formed as bn_finish forms it. */
+template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const gt_cu_batchnorm_dx &a, int64_t col)
+{
+	float rstd[V], gamma[V];
+	get_f32<V>(h.mean, a.mean + col);
+	if (MASK != 1)
+		return;
+	get_f32<V>(rstd, a.rstd + col);
+	if (a.gamma)
+		get_f32<V>(gamma, a.gamma + col);
+	if (a.beta)
+		get_f32<V>(h.shift, a.beta + col);
+#pragma unroll
+	for (int j = 0; j < V; j++) {
+		h.scale[j] = rstd[j] * (a.gamma ? gamma[j] : 1);
+		h.shift[j] = (a.beta ? h.shift[j] : 0) - h.mean[j] * h.scale[j];
+	}
+}
+
+/* Sums of dy and of dy * (x - mean); dy masked is kept in g. */
+template <class S, int V, int MASK>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *part, const tiling t)
+{
+	const place p = place_of<V>(t);
+	float sum[2 * V] = {};
+	channels<V> h;
+	if (p.in) {
+		load_channels<V, MASK>(h, a, p.col);
+		int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
+		for (int left = p.n; left > 0; left -= AHEAD_DX, at += AHEAD_DX * step) {
+			packed<S, V> dy[AHEAD_DX], x[AHEAD_DX], y[AHEAD_DX];
+			bool second = left > 1;
+#pragma unroll
+			for (int k = 0; k < AHEAD_DX; k++)
+				if (!k || second) {
+					dy[k].fetch((const S *)a.dy + at + k * step);
+					x[k].fetch((const S *)a.x + at + k * step);
+					if (MASK == 2)
+						y[k].fetch((const S *)a.y + at + k * step);
+				}
+#pragma unroll
+			for (int k = 0; k < AHEAD_DX; k++)
+				if (!k || second) {
+					float d[V], v[V];
+					dy[k].get(d);
+					x[k].get(v);
+					masked<S, V, MASK>(d, v, y[k], h.scale, h.shift);
+					if (MASK && a.g)
+						put<S, V>((S *)a.g + at + k * step, d);
+#pragma unroll
+					for (int j = 0; j < V; j++) {
+						sum[j] += d[j];
+						sum[V + j] += d[j] * (v[j] - h.mean[j]);
+					}
+				}
+		}
+	}
+	block_columns<2 * V>(sum, p);
+	if (p.y || !p.in)
+		return;
+	put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, sum);
+	put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, sum + V);
+}
+
+__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES)
+    bn_finish_dx(const gt_cu_batchnorm_dx a, const float *part, float *coef, const tiling t)
+{
+	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
+	double sum = finish_plane(part, t, 2, 0, c), dot = finish_plane(part, t, 2, 1, c), inv = 1.0 / (double)t.rows;
+	if (threadIdx.y || c >= t.cols)
+		return;
+	double rstd = a.rstd[c];
+	float scale = (float)(rstd * (double)(a.gamma ? a.gamma[c] : 1));
+	coef[C_SCALE * t.cols + c] = scale;
+	coef[C_SHIFT * t.cols + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
+	coef[C_DOT * t.cols + c] = a.batch ? (float)(rstd * rstd * dot * inv) : 0;
+	coef[C_SUM * t.cols + c] = a.batch ? (float)(sum * inv) : 0;
+	if (a.dgamma)
+		a.dgamma[c] = (float)(dot * rstd) + (a.add_gamma ? a.dgamma[c] : 0);
+	if (a.dbeta)
+		a.dbeta[c] = (float)sum + (a.add_beta ? a.dbeta[c] : 0);
+}
+
+/* dx = scale * (dy - sum - (x - mean) * dot) */
+template <class S, int V, int MASK>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_batchnorm_dx a, const float *coef, const tiling t)
+{
+	const place p = place_of<V>(t);
+	float mean[V], scale[V], shift[V], dot[V], sum[V];
+	if (!p.in)
+		return;
+	get_f32<V>(mean, a.mean + p.col);
+	get_f32<V>(scale, coef + C_SCALE * t.cols + p.col);
+	if (MASK == 1)
+		get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
+	get_f32<V>(dot, coef + C_DOT * t.cols + p.col);
+	get_f32<V>(sum, coef + C_SUM * t.cols + p.col);
+	int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
+	for (int left = p.n; left > 0; left -= AHEAD_DX, at += AHEAD_DX * step) {
+		packed<S, V> dy[AHEAD_DX], x[AHEAD_DX], y[AHEAD_DX];
+		bool second = left > 1;
+#pragma unroll
+		for (int k = 0; k < AHEAD_DX; k++)
+			if (!k || second) {
+				dy[k].fetch((const S *)a.dy + at + k * step);
+				x[k].fetch((const S *)a.x + at + k * step);
+				if (MASK == 2)
+					y[k].fetch((const S *)a.y + at + k * step);
+			}
+#pragma unroll
+		for (int k = 0; k < AHEAD_DX; k++)
+			if (!k || second) {
+				float d[V], v[V];
+				dy[k].get(d);
+				x[k].get(v);
+				masked<S, V, MASK>(d, v, y[k], scale, shift);
+#pragma unroll
+				for (int j = 0; j < V; j++)
+					d[j] = scale[j] * (d[j] - sum[j] - (v[j] - mean[j]) * dot[j]);
+				put<S, V>((S *)a.dx + at + k * step, d);
+			}
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c)
+{
+	return (size_t)(C_COUNT * ((c + 3) / 4 * 4) + tiling_floats(rows, c, 2)) * sizeof(float);
+}
+
+static float *partials(float *scratch, int64_t c)
+{
+	return scratch + C_COUNT * ((c + 3) / 4 * 4);
+}
+
+template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnorm *a, cudaStream_t s)
+{
+	struct tiling t = tile_columns(a->rows, a->c, V);
+	float *part = partials(a->scratch, a->c);
+	const S *x = (const S *)a->x, *res = (const S *)a->res;
+	cudaError_t e = cudaSuccess;
+	if (a->batch)
+		e = launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, x, part, t);
+	if (e == cudaSuccess)
+		e = launch(bn_finish, finish_grid(a->c), dim3(FINISH_COLS, FINISH_LANES), s, *a, (const float *)part, a->scratch, t);
+	if (e != cudaSuccess)
+		return e;
+	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,
+	              (const float *)a->scratch, a->relu, t);
+}
+
+template <class S> static cudaError_t forward_any(const struct gt_cu_batchnorm *a, cudaStream_t s)
+{
+	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->res | (uintptr_t)a->y;
+	return columns_of<S>(a->c, at) == 1 ? forward<S, 1>(a, s) : forward<S, width<S>::n>(a, s);
+}
+
+cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s)
+{
+	return a->rows && a->c ? OF_TYPE(type, forward_any)(a, s) : cudaSuccess;
+}
+
+template <class S, int V, int MASK> static cudaError_t backward(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+{
+	struct tiling t = tile_columns(a->rows, a->c, V);
+	float *part = partials(a->scratch, a->c);
+	cudaError_t e = launch(bn_sums<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, part, t);
+	if (e == cudaSuccess)
+		e = launch(bn_finish_dx, finish_grid(a->c), dim3(FINISH_COLS, FINISH_LANES), s, *a, (const float *)part, a->scratch, t);
+	if (e != cudaSuccess || !a->dx)
+		return e;
+	if (!MASK || !a->g)
+		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, (const float *)a->scratch, t);
+	struct gt_cu_batchnorm_dx b = *a; /* dy masked is there now */
+	b.dy = a->g;
+	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
+}
+
+template <class S, int V> static cudaError_t backward_mask(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+{
+	return a->mask == 0 ? backward<S, V, 0>(a, s) : a->mask == 1 ? backward<S, V, 1>(a, s) : backward<S, V, 2>(a, s);
+}
+
+template <class S> static cudaError_t backward_any(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+{
+	/* Four columns of a table of f32 are read at once too. */
+	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->y | (uintptr_t)a->dx | (uintptr_t)a->g | (uintptr_t)a->mean |
+	               (uintptr_t)a->rstd | (uintptr_t)a->gamma | (uintptr_t)a->beta;
+	return columns_of<S>(a->c, at) == 1 ? backward_mask<S, 1>(a, s) : backward_mask<S, width<S>::n>(a, s);
+}
+
+cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+{
+	return a->rows && a->c ? OF_TYPE(type, backward_any)(a, s) : cudaSuccess;
+}

@@ -1,0 +1,190 @@
+/* Pooling over NHWC. A thread makes V neighbouring channels (16 bytes) of one pixel of its output. Gradients are gathered: a pixel of the
+ * input looks at the windows that it stands in, in ascending order, so nothing is added atomically and the order is that of
+ * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its size: for a power of two the same bits as a division, else one more
+ * rounding of f32. Window and divisor rules: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
+#include "cuda/columns.cuh"
+
+#define BLOCK 256
+#define MAX_Y 65535
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+struct span {
+	int32_t begin, end;
+	int32_t size; /* what an average divides by, in this direction */
+};
+
+/* Pixels of window o, clipped to the image. With ceil_mode a window may stand beyond the right padding, which never counts. */
+template <int D> __device__ static inline span window(const gt_cu_pool &a, int32_t o)
+{
+	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end, size;
+	if (a.adaptive) {
+		begin = (int32_t)((uint32_t)o * (uint32_t)in / (uint32_t)out);
+		end = (int32_t)(((uint32_t)(o + 1) * (uint32_t)in + (uint32_t)out - 1) / (uint32_t)out);
+		return span{begin, end, end - begin};
+	}
+	begin = o * a.stride[D] - a.padding[D];
+	end = begin + a.kernel[D];
+	end = end < in + a.padding[D] ? end : in + a.padding[D];
+	size = end - begin;
+	begin = begin > 0 ? begin : 0;
+	end = end < in ? end : in;
+	return span{begin, end, a.include_pad ? size : end - begin};
+}
+
+/* Windows [begin, end) that pixel i stands in. */
+template <int D> __device__ static inline span windows_of(const gt_cu_pool &a, int32_t i)
+{
+	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end;
+	if (a.adaptive) {
+		begin = (int32_t)((uint32_t)i * (uint32_t)out / (uint32_t)in);
+		end = (int32_t)(((uint32_t)(i + 1) * (uint32_t)out + (uint32_t)in - 1) / (uint32_t)in);
+	} else {
+		int32_t at = i + a.padding[D];
+		begin = at < a.kernel[D] ? 0 : (at - a.kernel[D]) / a.stride[D] + 1;
+		end = at / a.stride[D] + 1;
+	}
+	return span{begin, end < out ? end : out, 0};
+}
+
+/* Where a thread stands in rows of `width` pixels: pixel and channel of its row; false: behind the row. */
+template <int V> __device__ static inline bool pixel_of(int64_t c, int32_t width, int32_t &pixel, int64_t &channel)
+{
+	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, units = (uint32_t)(c / V);
+	pixel = (int32_t)(i / units);
+	channel = (int64_t)(i - (uint32_t)pixel * units) * V;
+	return pixel < width;
+}
+
+template <int V> __device__ static inline void put_idx(int32_t *p, const int32_t *v)
+{
+#pragma unroll
+	for (int j = 0; j < V; j += 4)
+		if constexpr (V == 1)
+			p[0] = v[0];
+		else
+			*(uint4 *)(p + j) = make_uint4((unsigned)v[j], (unsigned)v[j + 1], (unsigned)v[j + 2], (unsigned)v[j + 3]);
+}
+
+template <int V> __device__ static inline void get_idx(int32_t *v, const int32_t *p)
+{
+#pragma unroll
+	for (int j = 0; j < V; j += 4)
+		if constexpr (V == 1) {
+			v[0] = p[0];
+		} else {
+			uint4 u = *(const uint4 *)(p + j);
+			v[j] = (int32_t)u.x, v[j + 1] = (int32_t)u.y, v[j + 2] = (int32_t)u.z, v[j + 3] = (int32_t)u.w;
+		}
+}
+
+template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
+{
+	int32_t ox;
+	int64_t ch, rows = a.n * a.oh;
+	if (!pixel_of<V>(a.c, a.ow, ox, ch))
+		return;
+	const span w = window<1>(a, ox);
+	for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows; r += (int64_t)gridDim.y * blockDim.y) {
+		int64_t n = (uint32_t)r / (uint32_t)a.oh;
+		const span h = window<0>(a, (int32_t)(r - n * a.oh));
+		const S *x = (const S *)a.in + n * a.h * a.w * a.c + ch;
+		int64_t at = (r * a.ow + ox) * a.c + ch;
+		float best[V], v[V];
+		int32_t where[V];
+#pragma unroll
+		for (int j = 0; j < V; j++) {
+			best[j] = MAX ? -INFINITY : 0;
+			where[j] = h.begin * a.w + w.begin;
+		}
+		for (int32_t p = h.begin; p < h.end; p++)
+			for (int32_t q = w.begin; q < w.end; q++) {
+				int32_t tap = p * a.w + q;
+				packed<S, V> u;
+				u.fetch(x + (int64_t)tap * a.c);
+				u.get(v);
+#pragma unroll
+				for (int j = 0; j < V; j++) {
+					bool take = v[j] > best[j] || v[j] != v[j];
+					if (MAX) {
+						best[j] = take ? v[j] : best[j];
+						where[j] = take ? tap : where[j];
+					} else {
+						best[j] += v[j];
+					}
+				}
+			}
+		if (!MAX) {
+			float share = 1 / ((float)h.size * (float)w.size);
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				best[j] *= share;
+		}
+		put<S, V>((S *)a.out + at, best);
+		if (MAX && a.idx)
+			put_idx<V>(a.idx + at, where);
+	}
+}
+
+template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const gt_cu_pool a)
+{
+	int32_t ix;
+	int64_t ch, rows = a.n * a.h;
+	if (!pixel_of<V>(a.c, a.w, ix, ch))
+		return;
+	const span ws = windows_of<1>(a, ix);
+	for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows; r += (int64_t)gridDim.y * blockDim.y) {
+		int64_t n = (uint32_t)r / (uint32_t)a.h;
+		int32_t iy = (int32_t)(r - n * a.h), me = iy * a.w + ix;
+		const span hs = windows_of<0>(a, iy);
+		float sum[V] = {}, v[V];
+		for (int32_t p = hs.begin; p < hs.end; p++)
+			for (int32_t q = ws.begin; q < ws.end; q++) {
+				int64_t at = ((n * a.oh + p) * a.ow + q) * a.c + ch;
+				packed<S, V> u;
+				u.fetch((const S *)a.in + at);
+				u.get(v);
+				if (MAX) {
+					int32_t from[V];
+					get_idx<V>(from, a.idx + at);
+#pragma unroll
+					for (int j = 0; j < V; j++)
+						sum[j] += from[j] == me ? v[j] : 0;
+				} else {
+					float share = 1 / ((float)window<0>(a, p).size * (float)window<1>(a, q).size);
+#pragma unroll
+					for (int j = 0; j < V; j++)
+						sum[j] += v[j] * share;
+				}
+			}
+		put<S, V>((S *)a.out + (r * a.w + ix) * a.c + ch, sum);
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void pool_fn(const gt_cu_pool);
+
+template <class S, int V> static pool_fn *find(bool max, bool back)
+{
+	return back ? max ? pool_dx<S, V, true> : pool_dx<S, V, false> : max ? pool<S, V, true> : pool<S, V, false>;
+}
+
+template <class S> static cudaError_t start(bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s)
+{
+	int v = columns_of<S>(a->c, (uintptr_t)a->in | (uintptr_t)a->out | (uintptr_t)a->idx);
+	pool_fn *fn = v == 1 ? find<S, 1>(max, back) : find<S, width<S>::n>(max, back);
+	int64_t units = (back ? a->w : a->ow) * (a->c / v), rows = a->n * (back ? a->h : a->oh);
+	unsigned tx = 32;
+	while (tx < BLOCK && tx < units)
+		tx *= 2;
+	int64_t x = ceil_div(units, tx), y = ceil_div(rows, BLOCK / tx);
+	if (!units || !rows)
+		return cudaSuccess;
+	if (!grid_fits(x) || rows > UINT32_MAX || units > INT32_MAX)
+		return cudaErrorInvalidValue;
+	return launch(fn, dim3((unsigned)x, (unsigned)(y < MAX_Y ? y : MAX_Y)), dim3(tx, BLOCK / tx), s, *a);
+}
+
+cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s)
+{
+	return OF_TYPE(type, start)(max, back, a, s);
+}

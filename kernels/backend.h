@@ -8,7 +8,9 @@
 
 #include "opcall.h"
 
-#define GT_BACKEND_ABI 1
+#define GT_BACKEND_ABI 2
+#define GT_EVENTS 1024 /* that record() and wait() know: 0 … GT_EVENTS - 1; the last GT_EVENTS_ENGINE belong to executor and loaders */
+#define GT_EVENTS_ENGINE 16
 
 struct gt_dev;    /* owned by the caller of open */
 struct gt_kernel; /* owned by the caller of prepare; freed by release, before the device is closed */
@@ -70,6 +72,15 @@ struct gt_backend {
 	enum gt_code (*record)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*sync)(struct gt_dev *dev, int stream, struct gt_err *err);
+
+	/* Optional, all four or none: copies that the host does not wait for. host_alloc gives zeroed host memory that the device reaches by
+	 * itself. copy_async from or to it returns at once: that memory is read or written when the copy's turn in the stream comes, so it
+	 * must stay as it is until then; host_wait waits until the device has come to the last record() of the event, and reports faults
+	 * as sync does. */
+	enum gt_code (*host_alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
+	void (*host_free)(struct gt_dev *dev, void *p);
+	enum gt_code (*copy_async)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
+	enum gt_code (*host_wait)(struct gt_dev *dev, int event, struct gt_err *err);
 
 	/* Optional (NULL): a list of launches on stream 0, and on streams that wait for it, recorded once and replayed, as a CUDA graph.
 	 * Between begin and end nothing runs: no copy to or from the host, no sync. */

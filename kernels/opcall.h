@@ -61,7 +61,7 @@
 	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target -> metrics [dlogits] */           \
 	X(GT_OP_NLL, "nll")                      /* logp target -> metrics [dlogp] */               \
 	X(GT_OP_MSE, "mse")                      /* y target -> metrics [dy]; the target is one-hot(label) */ \
-	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N]) -> x target */ \
+	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N], or [R,L]: sample n is index[epoch % R][sample0 + n * stride]) -> x target */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
 	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
 	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h) */ \

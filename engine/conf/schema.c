@@ -23,6 +23,10 @@ const struct gt_row gt_rows[] = {
      .help = "what matrix products are computed in; weights and their sums stay fp32"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
      .help = "let f32 3x3 convolutions use Winograd's algorithm where it is faster; its rounding differs by about 1e-6 of the result"},
+    {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
+     .help = "on a GPU, record the kernels of several steps once and replay them as one; the numbers are the same either way"},
+    {"window", GT_T_INT, AT(window), "0", 0, 64,
+     .help = "most optimizer steps that a GPU is given at once; 0: as many as take 0.1 s; losses are told of, and signals obeyed, a window at a time"},
     {"device", GT_T_STRING, AT(device), "\"auto\"", .help = "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\""},
     {"threads", GT_T_INT, AT(threads), "0", 0, 4096, .help = "CPU threads of one rank; 0: its share of the cores, or OMP_NUM_THREADS"},
 

@@ -1,9 +1,12 @@
-#include "run/exec.h"
-#include <math.h>
-#include <stdio.h>
+#include "run/exec_parts.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define WINDOW_S 0.1 /* a window is no longer than this, so that signals, time limits and the progress line are not kept waiting */
+#define EVENT (GT_EVENTS - 2) /* and the one behind it: a window of the ring each */
+
+static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
 
 static double now(void)
 {
@@ -12,24 +15,273 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static enum gt_code launch(struct gt_exec *x, const struct gt_step *s, const struct gt_dyn *dyn, struct gt_err *err)
+/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+/* Device memory as space.c lays it out, mirrored in host memory for each window of the ring. */
+static size_t scalars_bytes(int n)
 {
-	struct gt_launch a = {.in = s->call->in, .out = s->call->out, .scratch = x->space->base[GT_A_SCRATCH], .dyn = &dyn[s->micro], .stream = s->stream};
-	return x->be->launch(x->dev, s->call->kernel, &a, err);
+	return GT_SCALER_BYTES + (size_t)n * sizeof(struct gt_scalars);
 }
 
-static enum gt_code load(struct gt_exec *x, const struct gt_step *s, struct gt_loader *l, struct gt_dyn *dyn, struct gt_err *err)
+enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 {
+	struct gt_space *s = x->space;
+	bool host = x->be->host_memory;
+	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_dyn);
+	x->depth = host ? 1 : 2;
+	if (!x->be->capture_begin)
+		x->graphs = false;
+	if (!host && !x->be->copy_async)
+		return gt_fail(err, GT_EUNAVAILABLE, "the %s backend runs nothing", x->be->name);
+	for (int i = 0; i < x->depth; i++) {
+		char *p = (char *)gt_space_scaler(s);
+		if (!host) {
+			void *mirror;
+			GT_TRY(x->be->host_alloc(x->dev, bytes, &mirror, err));
+			p = mirror;
+		}
+		x->ring[i] = (struct gt_window){.scaler = (struct gt_scaler *)(void *)p, .scalars = (struct gt_scalars *)(void *)(p + GT_SCALER_BYTES),
+		                                .dyn = (struct gt_dyn *)(void *)(p + back)};
+	}
+	return GT_OK;
+}
+
+void gt_exec_close(struct gt_exec *x)
+{
+	if (x->depth && !x->be->host_memory)
+		x->be->sync(x->dev, 0, NULL); /* queued copies use what is freed below */
+	for (int i = 0; i < x->nprogs; i++)
+		for (int k = 0; k < GT_EXEC_SIZES; k++)
+			if (x->prog[i].graph[k])
+				x->be->graph_free(x->dev, x->prog[i].graph[k]);
+	for (int i = 0; i < x->depth; i++)
+		if (!x->be->host_memory && x->ring[i].scaler)
+			x->be->host_free(x->dev, (void *)(uintptr_t)x->ring[i].scaler);
+	*x = (struct gt_exec){0};
+}
+
+static struct gt_exec_prog *prog_of(struct gt_exec *x, const struct gt_prog *p)
+{
+	for (int i = 0; i < x->nprogs; i++)
+		if (x->prog[i].prog == p)
+			return &x->prog[i];
+	if (x->nprogs == GT_EXEC_PROGS)
+		return NULL;
+	struct gt_exec_prog *e = &x->prog[x->nprogs++];
+	*e = (struct gt_exec_prog){.prog = p};
+	for (int i = 0; i < p->n; i++)
+		e->train |= p->step[i].kind == GT_STEP_CHECK;
+	return e;
+}
+
+/* ---- one step of a program ------------------------------------------------------------------------------------------------------- */
+/* Calls are bound to slot 0: what lies in its scalars moves to the slot's own. An evaluation has one set for all. */
+static void *move(const struct gt_exec *x, void *p, int slot)
+{
+	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;
+	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;
+}
+
+static struct gt_dyn *numbers_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
+{
+	return gt_space_dyn(x->space, 0) + (int64_t)slot * p->nmicro + micro;
+}
+
+static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_err *err)
+{
+	struct gt_call *c = s->call;
+	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
+	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = x->space->base[GT_A_SCRATCH], .dyn = dyn, .stream = s->stream};
+	void *in[GT_MAX_IO], *out[GT_MAX_IO];
+	if (s->kind == GT_STEP_CHECK && c->nin > 2)
+		c->in[2] = dyn;
+	if (slot && prog_of(x, p)->train) {
+		for (int i = 0; i < c->nin; i++)
+			in[i] = move(x, c->in[i], slot);
+		for (int i = 0; i < c->nout; i++)
+			out[i] = move(x, c->out[i], slot);
+		a.in = in;
+		a.out = out;
+	}
+	return x->be->launch(x->dev, c->kernel, &a, err);
+}
+
+/* The host's own memory: the batch is here, or the loader's thread brings it. Elsewhere the gather is one more kernel. */
+static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
+{
+	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
+	int64_t n = s->plan->graph->batch;
 	struct gt_batch b;
-	(void)x;
-	GT_TRY(gt_loader_next(l, &b, err));
-	if (b.n != s->plan->graph->batch)
-		return gt_fail(err, GT_EINTERNAL, "the loader gave %lld samples where the plan wants %lld", (long long)b.n, (long long)s->plan->graph->batch);
-	dyn[s->micro].epoch = (uint64_t)b.epoch;
-	dyn[s->micro].sample0 = (uint64_t)b.cursor;
-	dyn[s->micro].stride = 1;
+	if (!x->be->host_memory) {
+		GT_TRY(gt_loader_launch(l, n, dyn, s->stream, &b, err));
+	} else {
+		GT_TRY(gt_loader_next(l, &b, err));
+		if (b.n != n)
+			return gt_fail(err, GT_EINTERNAL, "the loader gave %lld samples where the plan wants %lld", (long long)b.n, (long long)n);
+		dyn->epoch = (uint64_t)b.epoch;
+		dyn->sample0 = (uint64_t)b.cursor;
+		dyn->stride = 1;
+	}
 	gt_plan_bind_batch(s->plan, b.x, b.target);
 	return GT_OK;
+}
+
+enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err)
+{
+	const struct gt_step *s = &p->step[i];
+	switch (s->kind) {
+	case GT_STEP_LAUNCH:
+	case GT_STEP_CHECK:
+	case GT_STEP_UPDATE:
+		return launch(x, p, s, slot, err);
+	case GT_STEP_LOAD:
+		return load(x, p, s, slot, l, err);
+	case GT_STEP_ZERO: /* of the whole window at once */
+		if (slot)
+			return GT_OK;
+		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), (size_t)n * sizeof(struct gt_scalars), s->stream, err);
+	}
+	return gt_fail(err, GT_EINTERNAL, "unknown step %d", (int)s->kind);
+}
+
+/* ---- windows ----------------------------------------------------------------------------------------------------------------------- */
+int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want)
+{
+	if (x->space->slots == 1 || x->times)
+		return 1;
+	struct gt_exec_prog *e = prog_of(x, p);
+	double limit = x->space->slots;
+	if (!e || !e->warm)
+		return 1;
+	if (x->most)
+		limit = x->most;
+	else if (e->train)
+		limit = e->step_s > 0 ? WINDOW_S / e->step_s : 1;
+	for (int i = 0; i < GT_EXEC_SIZES; i++)
+		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->slots)
+			return sizes[i];
+	return 1;
+}
+
+enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err)
+{
+	struct gt_window *w = &x->ring[x->next];
+	*out = w->dyn;
+	if (x->queued == x->depth)
+		return gt_fail(err, GT_EINTERNAL, "a window is launched before the one that used its memory was collected");
+	if (w->busy)
+		GT_TRY(x->be->host_wait(x->dev, EVENT + x->next, err));
+	w->busy = false;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, struct gt_err *err)
+{
+	const struct gt_window *w = &x->ring[x->next];
+	if (x->be->host_memory)
+		return GT_OK;
+	return x->be->copy_async(x->dev, gt_space_dyn(x->space, 0), w->dyn, (size_t)n * (size_t)p->nmicro * sizeof *w->dyn, GT_COPY_H2D, 0, err);
+}
+
+static enum gt_code run(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
+{
+	for (int slot = 0; slot < n; slot++)
+		for (int i = 0; i < p->n; i++)
+			GT_TRY(gt_exec_step(x, p, i, slot, n, l, err));
+	return GT_OK;
+}
+
+static enum gt_code run_timed(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
+{
+	GT_TRY(x->be->sync(x->dev, 0, err));
+	for (int i = 0; i < p->n; i++) {
+		double t = now();
+		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));
+		GT_TRY(x->be->sync(x->dev, p->step[i].stream, err));
+		x->times[i] += now() - t;
+	}
+	return GT_OK;
+}
+
+static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, void **graph, struct gt_err *err)
+{
+	GT_TRY(x->be->capture_begin(x->dev, err));
+	enum gt_code code = run(x, p, l, n, err);
+	/* also after a failure, or the stream would stay captured */
+	enum gt_code ended = x->be->capture_end(x->dev, graph, code == GT_OK ? err : NULL);
+	if (code != GT_OK && ended == GT_OK)
+		x->be->graph_free(x->dev, *graph);
+	if (code != GT_OK || ended != GT_OK)
+		*graph = NULL;
+	return code != GT_OK ? code : ended;
+}
+
+static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_loader *l, int n, struct gt_err *err)
+{
+	int k = 0;
+	while (k < GT_EXEC_SIZES && sizes[k] != n)
+		k++;
+	if (k == GT_EXEC_SIZES)
+		return gt_fail(err, GT_EINTERNAL, "a window of %d steps", n);
+	if (!e->graph[k])
+		GT_TRY(capture(x, e->prog, l, n, &e->graph[k], err));
+	x->ring[x->next].start = now();
+	return x->be->replay(x->dev, e->graph[k], err);
+}
+
+enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
+{
+	struct gt_window *w = &x->ring[x->next];
+	struct gt_exec_prog *e = prog_of(x, p);
+	if (!e)
+		return gt_fail(err, GT_EINTERNAL, "too many programs");
+	w->prog = p;
+	w->n = n;
+	w->cold = !e->warm;
+	e->warm = true;
+	if (!x->be->host_memory)
+		w->start = now();
+	GT_TRY(gt_exec_send(x, p, n, err));
+	if (x->times)
+		GT_TRY(run_timed(x, p, l, err));
+	else if (x->graphs && !w->cold)
+		GT_TRY(replay(x, e, l, n, err));
+	else
+		GT_TRY(run(x, p, l, n, err));
+	if (!x->be->host_memory) {
+		if (e->train)
+			GT_TRY(x->be->copy_async(x->dev, (void *)(uintptr_t)w->scaler, gt_space_scaler(x->space), scalars_bytes(n), GT_COPY_D2H, 0, err));
+		GT_TRY(x->be->record(x->dev, EVENT + x->next, 0, err));
+		w->busy = true;
+	}
+	x->queued += e->train;
+	x->next = (x->next + 1) % x->depth;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err)
+{
+	int at = (x->next + x->depth - x->queued) % x->depth;
+	struct gt_window *w = &x->ring[at];
+	*out = w;
+	if (x->queued == 0)
+		return gt_fail(err, GT_EINTERNAL, "no window is queued");
+	if (w->busy)
+		GT_TRY(x->be->host_wait(x->dev, EVENT + at, err));
+	w->busy = false;
+	x->queued--;
+	if (x->be->host_memory)
+		return GT_OK;
+	double t = now(), from = w->start > x->collected ? w->start : x->collected;
+	if (!w->cold)
+		prog_of(x, w->prog)->step_s = (t - from) / w->n;
+	x->collected = t;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err)
+{
+	x->queued = 0;
+	return x->be->sync(x->dev, 0, err);
 }
 
 enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *out, struct gt_err *err)
@@ -43,153 +295,4 @@ enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *o
 	}
 	GT_TRY(x->be->copy(x->dev, out, m, sizeof *out, GT_COPY_D2H, 0, err));
 	return clear ? x->be->zero(x->dev, m, sizeof *out, 0, err) : GT_OK;
-}
-
-/* Loss and, through their sum of squares, all gradients. */
-static enum gt_code check(struct gt_exec *x, const struct gt_step *s, const struct gt_dyn *dyn, struct gt_err *err)
-{
-	struct gt_scalars v;
-	GT_TRY(launch(x, s, dyn, err));
-	if (x->be->host_memory)
-		memcpy(&v, gt_space_scalars(x->space, 0), sizeof v);
-	else
-		GT_TRY(x->be->copy(x->dev, &v, gt_space_scalars(x->space, 0), sizeof v, GT_COPY_D2H, 0, err));
-	if (!v.skip)
-		return GT_OK;
-	return gt_fail(err, GT_EDIVERGED, "%s is not finite", isfinite(v.metrics.loss) ? "a gradient" : "the loss");
-}
-
-static enum gt_code step_run(struct gt_exec *x, const struct gt_step *s, struct gt_loader *l, struct gt_dyn *dyn, struct gt_err *err)
-{
-	switch (s->kind) {
-	case GT_STEP_LAUNCH:
-	case GT_STEP_UPDATE:
-		return launch(x, s, dyn, err);
-	case GT_STEP_LOAD:
-		return load(x, s, l, dyn, err);
-	case GT_STEP_ZERO:
-		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), sizeof(struct gt_scalars), s->stream, err);
-	case GT_STEP_CHECK:
-		return check(x, s, dyn, err);
-	}
-	return gt_fail(err, GT_EINTERNAL, "unknown step %d", (int)s->kind);
-}
-
-enum gt_code gt_exec_run(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_dyn *dyn, struct gt_err *err)
-{
-	if (!x->times) {
-		for (int i = 0; i < p->n; i++)
-			GT_TRY(step_run(x, &p->step[i], l, dyn, err));
-		return GT_OK;
-	}
-	for (int i = 0; i < p->n; i++) {
-		double t = now();
-		GT_TRY(step_run(x, &p->step[i], l, dyn, err));
-		GT_TRY(x->be->sync(x->dev, p->step[i].stream, err));
-		x->times[i] += now() - t;
-	}
-	return GT_OK;
-}
-
-static bool finite_at(const char *p, enum gt_dtype t)
-{
-	uint16_t h;
-	float f;
-	double d;
-	switch (t) {
-	case GT_F32:
-		memcpy(&f, p, sizeof f);
-		return isfinite(f);
-	case GT_F64:
-		memcpy(&d, p, sizeof d);
-		return isfinite(d);
-	case GT_BF16:
-		memcpy(&h, p, sizeof h);
-		return (h & 0x7f80) != 0x7f80;
-	case GT_F16:
-		memcpy(&h, p, sizeof h);
-		return (h & 0x7c00) != 0x7c00;
-	default:
-		return true;
-	}
-}
-
-/* First element of a tensor that is not finite, -1 if all are; in physical order. */
-static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const void *dev, int64_t *at, struct gt_err *err)
-{
-	size_t bytes = gt_tdesc_bytes(d), size = gt_dtype_size(d->dtype);
-	char *copy = NULL;
-	const char *p = dev;
-	*at = -1;
-	if (!dev)
-		return GT_OK;
-	if (!x->be->host_memory) {
-		if (!(copy = malloc(bytes)))
-			return gt_fail_memory(err, bytes);
-		enum gt_code code = x->be->copy(x->dev, copy, dev, bytes, GT_COPY_D2H, 0, err);
-		if (code != GT_OK) {
-			free(copy);
-			return code;
-		}
-		p = copy;
-	}
-	for (size_t i = 0; i < bytes; i += size)
-		if (!finite_at(p + i, d->dtype)) {
-			*at = (int64_t)(i / size);
-			break;
-		}
-	free(copy);
-	return GT_OK;
-}
-
-static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err *err)
-{
-	const struct gt_graph *g = x->space->first;
-	for (int i = 0; i < g->nparams; i++) {
-		bool buffer = g->params[i].cls == GT_PARAM_BUFFER;
-		int64_t at;
-		GT_TRY(first_bad(x, &x->space->place[i].desc, gt_space_param(x->space, i, buffer ? GT_A_BUFFER : GT_A_PARAM, 0), &at, err));
-		if (at >= 0)
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: %s is not finite (before the step)", (long long)step, g->params[i].name);
-	}
-	return GT_OK;
-}
-
-enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_dyn *dyn, int64_t step, struct gt_err *err)
-{
-	GT_TRY(bad_parameter(x, step, err));
-	for (int i = 0; i < p->n; i++) {
-		const struct gt_step *s = &p->step[i];
-		if (s->kind == GT_STEP_CHECK || s->kind == GT_STEP_UPDATE)
-			break;
-		GT_TRY(step_run(x, s, l, dyn, err));
-		GT_TRY(x->be->sync(x->dev, s->stream, err));
-		if (s->kind != GT_STEP_LAUNCH || s->call->node < 0)
-			continue;
-		const struct gt_graph *g = s->plan->graph;
-		const struct gt_node *n = &g->nodes[s->call->node];
-		for (int k = 0; k < n->nout; k++) {
-			int64_t at;
-			if (n->out[k] < 0)
-				continue;
-			const struct gt_value *v = &g->values[n->out[k]];
-			struct gt_tdesc d = v->kind == GT_V_GRAD ? x->space->place[v->param].desc : v->desc;
-			if (v->kind == GT_V_METRICS)
-				continue;
-			GT_TRY(first_bad(x, &d, s->call->out[k], &at, err));
-			if (at < 0)
-				continue;
-			if (v->kind == GT_V_GRAD)
-				return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradient of %s is not finite (%s); nothing was updated",
-				               (long long)step, g->params[v->param].name, s->call->op);
-			int64_t row = d.rank > 0 && d.dim[0] == g->batch ? at / (gt_tdesc_padded(&d) / d.dim[0]) : -1;
-			int64_t sample = row >= 0 ? gt_loader_sample(l, (int64_t)dyn[s->micro].sample0 + row) : -1;
-			char which[64] = "";
-			if (sample >= 0)
-				snprintf(which, sizeof which, ", first for training sample %lld", (long long)sample);
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the output of %s (%s) is not finite%s; nothing was updated", (long long)step,
-			               s->call->layer, s->call->op, which);
-		}
-	}
-	return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradients exceed what f32 holds; nothing was updated", (long long)step);
 }

@@ -7,9 +7,10 @@
 #define MAX_DEPTH 16
 #define MAX_SIZES 4 /* distinct micro-batch sizes: full, and the remainders of a tail */
 
-struct order { /* one epoch's permutation */
+struct order { /* one epoch's permutation: row epoch % 2 of both memories */
 	int64_t epoch;
-	int64_t *host, *dev;
+	int64_t *host;
+	bool sent; /* the device has been told to read it */
 };
 
 struct place { /* a point in the endless sequence of samples */
@@ -22,6 +23,7 @@ struct gt_loader {
 	struct gt_dev *dev;
 	int64_t samples; /* of an epoch */
 	struct order order[2];
+	int64_t *orders, *orders_dev; /* both rows; the same where memory is shared */
 	struct {
 		int64_t n;
 		struct gt_kernel *kernel;
@@ -68,6 +70,8 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
+	if (o->sent) /* long done, as a rule: the row was sent two epochs ago */
+		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	if (l->spec.shuffle)
 		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, o->host, err));
 	else
@@ -76,26 +80,35 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	if (v->index)
 		for (int64_t i = 0; i < v->n; i++)
 			o->host[i] = v->index[o->host[i]];
-	if (o->dev != o->host)
-		GT_TRY(l->be->copy(l->dev, o->dev, o->host, (size_t)v->n * sizeof *o->host, GT_COPY_H2D, 0, err));
+	if (l->orders_dev != l->orders) {
+		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * v->n, o->host, (size_t)v->n * sizeof *o->host, GT_COPY_H2D, 0, err));
+		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
+		o->sent = true;
+	}
 	o->epoch = epoch;
 	return GT_OK;
 }
 
-static enum gt_code gather(struct gt_loader *l, struct place at, int slot, int stream, struct gt_batch *out, struct gt_err *err)
+/* Queues the kernel for n samples; dyn in host or device memory. */
+static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int slot, int stream, struct gt_err *err)
 {
-	GT_TRY(make_order(l, at.epoch, err));
-	int64_t n = size_at(l, at.cursor);
 	struct gt_kernel *k = NULL;
 	for (int i = 0; i < l->nsizes; i++)
 		if (l->gather[i].n == n)
 			k = l->gather[i].kernel;
 	if (!k)
 		return gt_fail(err, GT_EINTERNAL, "loader: no kernel for %lld samples", (long long)n);
+	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {l->x[slot], l->target[slot]};
+	struct gt_launch a = {.in = in, .out = o, .dyn = dyn, .stream = stream};
+	return l->be->launch(l->dev, k, &a, err);
+}
+
+static enum gt_code gather(struct gt_loader *l, struct place at, int slot, int stream, struct gt_batch *out, struct gt_err *err)
+{
+	int64_t n = size_at(l, at.cursor);
 	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)at.epoch, .sample0 = (uint64_t)at.cursor, .stride = 1};
-	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->order[at.epoch & 1].dev + at.cursor}, *o[2] = {l->x[slot], l->target[slot]};
-	struct gt_launch a = {.in = in, .out = o, .dyn = &dyn, .stream = stream};
-	GT_TRY(l->be->launch(l->dev, k, &a, err));
+	GT_TRY(make_order(l, at.epoch, err));
+	GT_TRY(launch(l, n, &dyn, slot, stream, err));
 	*out = (struct gt_batch){l->x[slot], l->target[slot], n, at.epoch, at.cursor};
 	return GT_OK;
 }
@@ -187,6 +200,32 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 	return GT_OK;
 }
 
+enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err)
+{
+	if (l->be->host_memory)
+		return GT_OK;
+	for (int i = 0; i < nmicro; i++) {
+		int64_t n = size_at(l, l->next.cursor);
+		GT_TRY(make_order(l, l->next.epoch, err));
+		dyn[i].epoch = (uint64_t)l->next.epoch;
+		dyn[i].sample0 = (uint64_t)l->next.cursor;
+		dyn[i].stride = 1;
+		advance(l, &l->next, n);
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err)
+{
+	*out = (struct gt_batch){l->x[0], l->target[0], n, -1, -1};
+	return launch(l, n, dyn, 0, stream, err);
+}
+
+enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)
+{
+	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : make_order(l, l->next.epoch + 1, err);
+}
+
 int64_t gt_loader_epoch_samples(const struct gt_loader *l)
 {
 	return l->samples;
@@ -214,11 +253,11 @@ int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
 static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
 	const struct gt_dataset *d = l->spec.view->data;
-	int64_t dims[4] = {d->n, d->c, d->h, d->w};
+	int64_t dims[4] = {d->n, d->c, d->h, d->w}, rows[2] = {2, l->spec.view->n};
 	for (int i = 0; i < l->nsizes; i++)
 		if (l->gather[i].n == n)
 			return GT_OK;
-	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 1, &n, false),
+	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 2, rows, false),
 	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
 	int64_t shape[4] = {n, d->c, d->h, d->w};
 	x = gt_tdesc_make(x.dtype, 4, shape, true); /* a rank-2 input [N, C] is the same bytes */
@@ -240,16 +279,19 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		GT_TRY(prepare_size(l, s->micro, err));
 	if (tail % s->micro)
 		GT_TRY(prepare_size(l, tail % s->micro, err));
+	if (l->be->host_memory) {
+		if (!(l->orders = l->orders_dev = malloc(2 * order)))
+			return gt_fail_memory(err, 2 * order);
+	} else {
+		void *p;
+		GT_TRY(l->be->host_alloc(l->dev, 2 * order, &p, err));
+		l->orders = p;
+		GT_TRY(l->be->alloc(l->dev, 2 * order, &p, err));
+		l->orders_dev = p;
+	}
 	for (int i = 0; i < 2; i++) {
 		l->order[i].epoch = -1;
-		if (!(l->order[i].host = malloc(order)))
-			return gt_fail_memory(err, order);
-		l->order[i].dev = l->order[i].host;
-		if (!l->be->host_memory) {
-			void *p;
-			GT_TRY(l->be->alloc(l->dev, order, &p, err));
-			l->order[i].dev = p;
-		}
+		l->order[i].host = l->orders + i * s->view->n;
 	}
 	for (int i = 0; i < l->nbuf; i++) {
 		GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
@@ -296,10 +338,14 @@ void gt_loader_close(struct gt_loader *l)
 	gt_loader_stop(l);
 	for (int i = 0; i < l->nsizes; i++)
 		l->be->release(l->dev, l->gather[i].kernel);
-	for (int i = 0; i < 2; i++) {
-		if (l->order[i].dev && l->order[i].dev != l->order[i].host)
-			l->be->free(l->dev, l->order[i].dev);
-		free(l->order[i].host);
+	if (l->be->host_memory) {
+		free(l->orders);
+	} else {
+		l->be->sync(l->dev, 0, NULL); /* an order may be on its way */
+		if (l->orders_dev)
+			l->be->free(l->dev, l->orders_dev);
+		if (l->orders)
+			l->be->host_free(l->dev, l->orders);
 	}
 	for (int i = 0; i < l->nbuf; i++) {
 		if (l->x[i])

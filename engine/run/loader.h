@@ -2,7 +2,12 @@
  *
  * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. With depth > 0 a thread gathers ahead
  * into a ring of buffers; with depth 0 the caller's thread gathers when it asks (a batch of small images costs less than waking a
- * thread). Both give the same bytes. Devices with memory of their own gather on the device and need no thread. */
+ * thread). Both give the same bytes.
+ *
+ * Devices with memory of their own need no thread: the gather is a kernel among the step's own, which finds its place in the epoch's
+ * order, both in device memory, through its gt_dyn. So the host claims samples (gt_loader_claim) for steps that it queues, and
+ * gt_loader_launch queues, or records in a graph, the kernel. Orders of two epochs are on the device at once; the next one is copied there
+ * while the device works (gt_loader_ahead). */
 #ifndef GT_RUN_LOADER_H
 #define GT_RUN_LOADER_H
 
@@ -33,6 +38,7 @@ struct gt_loader_spec {
 	uint64_t seed;
 	int64_t ignore_index;    /* targets that weigh nothing */
 	int depth;
+	int event;               /* this one and the next are the loader's, in devices that copy by themselves */
 };
 
 struct gt_batch {
@@ -57,6 +63,14 @@ void gt_loader_stop(struct gt_loader *l);
 
 /* The next micro-batch; it stays valid until the next call. At the end of an epoch the next one begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
+
+/* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro micro-batches, fills
+ * epoch, sample0 and stride of their numbers, and has the epoch's order on the device before what is queued from now on. */
+enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err);
+/* Queues the gather of n samples at what dyn, device memory, says when it runs. */
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err);
+/* Makes the order of the epoch behind the current one, and queues its way to the device, unless that has been done. */
+enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);
 
 /* Sum of target weights of the `n` samples from where gt_loader_next continues: what divides the loss of an effective batch. */
 double gt_loader_weight(struct gt_loader *l, int64_t n);

@@ -13,22 +13,42 @@ static int by_time(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* `steps` full batches; the epoch begins again where it would run into its tail. */
+static enum gt_code collect(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_window *w;
+	GT_TRY(gt_exec_collect(&s->exec, &w, err));
+	for (int i = 0; i < w->n; i++)
+		if (w->scalars[i].skip)
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld of the benchmark", (long long)w->dyn[i * w->prog->nmicro].step);
+	return GT_OK;
+}
+
+/* `steps` full batches in windows as in training; the epoch begins again where it would run into its tail. */
 static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *err)
 {
+	const struct gt_prog *p = &s->full;
 	int64_t full = s->samples / s->batch, done = full;
-	for (int i = 0; i < steps; i++, done++) {
+	for (int i = 0; i < steps;) {
+		struct gt_dyn *dyn;
 		if (done >= full) {
 			GT_TRY(gt_loader_start(s->loader, i, 0, err));
 			done = 0;
 		}
-		for (int m = 0; m < s->full.nmicro; m++)
-			s->dyn[m] = (struct gt_dyn){.seed = (uint64_t)s->conf->seed,
-			                            .step = i + 1,
-			                            .lr = gt_schedule_lr(&s->conf->train, i, s->steps, s->steps_per_epoch),
-			                            .inv_weight = 1 / (double)s->batch};
-		GT_TRY(gt_exec_run(&s->exec, &s->full, s->loader, s->dyn, err));
+		int n = gt_exec_fit(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
+		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
+		for (int k = 0; k < n; k++, i++, done++) {
+			double lr = gt_schedule_lr(&s->conf->train, i, s->steps, s->steps_per_epoch);
+			for (int m = 0; m < p->nmicro; m++)
+				dyn[k * p->nmicro + m] = (struct gt_dyn){
+				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .lr = lr, .inv_weight = 1 / (double)s->batch, .left = --left};
+			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[k * p->nmicro], err));
+		}
+		GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
+		if (s->exec.queued == s->exec.depth)
+			GT_TRY(collect(s, err));
 	}
+	while (s->exec.queued)
+		GT_TRY(collect(s, err));
 	return GT_OK;
 }
 

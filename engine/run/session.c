@@ -117,6 +117,7 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 	                              .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
 	GT_TRY(gt_session_gather(c, train, &spec.attr, err));
 	spec.depth = loader_depth(c, micro, spec.attr.augment);
+	spec.event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
 	return gt_loader_open(&spec, out, err);
 }
 
@@ -189,7 +190,6 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
 	GT_TRY(batch_sizes(s, spec->train, err));
-	GT_NEW(s->dyn, s->arena, s->accumulate + 1, err);
 
 	if (spec->train) {
 		int64_t known = s->samples > 0 ? s->samples : s->batch;
@@ -209,6 +209,8 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	if (spec->dry)
 		return GT_OK;
 
+	s->space->slots = s->device.be->host_memory ? 1 : GT_WINDOW;
+	s->space->micros = (int)s->accumulate;
 	GT_TRY(gt_space_alloc(s->space, err));
 	for (int i = 0; i < s->nplans; i++)
 		gt_plan_bind(s->plan[i]);
@@ -221,8 +223,8 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 			int64_t batch = s->eval[i].full.samples;
 			GT_TRY(loader_for(s, (enum gt_split_id)i, batch, batch, false, &s->eval[i].loader, err));
 		}
-	s->exec = (struct gt_exec){.be = s->device.be, .dev = s->device.dev, .space = s->space};
-	return GT_OK;
+	s->exec = (struct gt_exec){.be = s->device.be, .dev = s->device.dev, .space = s->space, .graphs = c->cuda_graphs, .most = (int)c->window};
+	return gt_exec_open(&s->exec, err);
 }
 
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err)
@@ -247,6 +249,7 @@ void gt_session_close(struct gt_session *s)
 {
 	if (!s)
 		return;
+	gt_exec_close(&s->exec);
 	gt_loader_close(s->loader);
 	for (int i = 0; i < GT_SPLITS; i++)
 		gt_loader_close(s->eval[i].loader);
@@ -261,17 +264,31 @@ void gt_session_close(struct gt_session *s)
 	free(s);
 }
 
+/* `times` batches, one behind the other, without waiting for any. */
+static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, struct gt_err *err)
+{
+	while (times > 0) {
+		int n = gt_exec_fit(&s->exec, p, times);
+		struct gt_dyn *dyn;
+		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
+		for (int i = 0; i < n; i++) {
+			dyn[i] = (struct gt_dyn){.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
+			GT_TRY(gt_loader_claim(l, 1, &dyn[i], err));
+		}
+		GT_TRY(gt_exec_launch(&s->exec, p, l, n, err));
+		times -= n;
+	}
+	return GT_OK;
+}
+
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_eval_numbers *out, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->eval[split];
 	struct gt_metrics m;
-	struct gt_dyn dyn = {.seed = (uint64_t)s->conf->seed, .inv_weight = 1};
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
-	for (int64_t i = 0; i < e->nfull; i++)
-		GT_TRY(gt_exec_run(&s->exec, &e->full, e->loader, &dyn, err));
-	if (e->ntail)
-		GT_TRY(gt_exec_run(&s->exec, &e->tail, e->loader, &dyn, err));
+	GT_TRY(eval_run(s, &e->full, e->loader, e->nfull, err));
+	GT_TRY(eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, err));
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	double n = m.count > 0 ? (double)m.count : 1;

@@ -51,7 +51,6 @@ struct gt_session {
 	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
 	struct gt_loader *loader;
 	struct gt_prog full, tail;     /* tail.n = 0: none */
-	struct gt_dyn *dyn;            /* one a micro-batch */
 
 	struct gt_eval_prog eval[GT_SPLITS];
 	struct gt_plan *predict;

@@ -29,39 +29,85 @@ enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool lin
 	return GT_OK;
 }
 
-static bool finished(const struct gt_trainer *t)
+static bool ends(const struct gt_trainer *t, int64_t step, int64_t epoch)
 {
 	const struct gt_conf_train *c = &t->s->conf->train;
-	return c->steps > 0 ? t->at.step >= c->steps : t->at.epoch >= c->epochs;
+	return c->steps > 0 ? step >= c->steps : epoch >= c->epochs;
 }
 
-/* One optimizer step. *loss: the mean over the effective batch; *epoch: the one the step belonged to. */
-static enum gt_code step(struct gt_trainer *t, double *loss, double *lr, struct gt_err *err)
+static bool finished(const struct gt_trainer *t)
+{
+	return ends(t, t->at.step, t->at.epoch);
+}
+
+static bool every(int64_t n, int64_t count)
+{
+	return n > 0 && count % n == 0;
+}
+
+/* How many steps may follow each other from t->ahead on before something else is due: at least 1. *p: their program. */
+static int64_t run_length(const struct gt_trainer *t, const struct gt_prog **p)
+{
+	const struct gt_session *s = t->s;
+	const struct gt_conf *c = s->conf;
+	const int64_t marks[2] = {c->train.eval_every_steps, c->checkpoint.every_steps};
+	int64_t n = (s->samples - t->ahead.cursor) / s->batch;
+	*p = n ? &s->full : &s->tail;
+	if (!n)
+		return 1;
+	for (int i = 0; i < 2; i++)
+		if (marks[i] > 0 && n > marks[i] - t->ahead.step % marks[i])
+			n = marks[i] - t->ahead.step % marks[i];
+	if (c->train.steps > 0 && n > c->train.steps - t->ahead.step)
+		n = c->train.steps - t->ahead.step;
+	return n;
+}
+
+/* Queues the next window. */
+static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
-	int64_t left = s->samples - t->at.cursor, n = left < s->batch ? left : s->batch;
-	const struct gt_prog *p = n == s->batch ? &s->full : &s->tail;
-	double weight = gt_loader_weight(s->loader, n);
-	*lr = gt_schedule_lr(&s->conf->train, t->at.step, s->steps, s->steps_per_epoch);
-	for (int i = 0; i < p->nmicro; i++)
-		s->dyn[i] = (struct gt_dyn){.seed = (uint64_t)s->conf->seed, .step = t->at.step + 1, .lr = *lr, .inv_weight = weight > 0 ? 1 / weight : 0};
-	enum gt_code code = gt_exec_run(&s->exec, p, s->loader, s->dyn, err);
-	if (code == GT_EDIVERGED) {
-		GT_TRY(gt_loader_start(s->loader, t->at.epoch, t->at.cursor, err));
-		return gt_exec_diagnose(&s->exec, p, s->loader, s->dyn, t->at.step + 1, err);
+	const struct gt_conf *c = s->conf;
+	const struct gt_prog *p;
+	int64_t want = run_length(t, &p), epoch = t->ahead.epoch;
+	int n = gt_exec_fit(&s->exec, p, want), all = n * p->nmicro;
+	struct gt_dyn *dyn;
+	GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
+	for (int i = 0; i < n; i++) {
+		double weight = gt_loader_weight(s->loader, p->samples), lr = gt_schedule_lr(&c->train, t->ahead.step, s->steps, s->steps_per_epoch);
+		t->ahead.step++;
+		for (int m = 0; m < p->nmicro; m++)
+			dyn[i * p->nmicro + m] = (struct gt_dyn){.seed = (uint64_t)c->seed,
+			                                         .stride = 1,
+			                                         .step = t->ahead.step,
+			                                         .lr = lr,
+			                                         .inv_weight = weight > 0 ? 1 / weight : 0,
+			                                         .left = --all};
+		GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[i * p->nmicro], err));
 	}
-	GT_TRY(code);
-	struct gt_metrics m;
-	GT_TRY(gt_exec_metrics(&s->exec, false, &m, err));
-	*loss = m.weight > 0 ? m.loss / m.weight : 0;
-	t->at.step++;
-	t->at.cursor += n;
-	t->window_samples += n;
-	if (t->at.cursor == s->samples) {
-		t->at.cursor = 0;
-		t->at.epoch++;
+	GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
+	t->ahead.cursor += n * p->samples;
+	if (t->ahead.cursor == s->samples) {
+		t->ahead.cursor = 0;
+		t->ahead.epoch++;
 	}
+	bool boundary = t->ahead.epoch != epoch;
+	t->due = ends(t, t->ahead.step, t->ahead.epoch) || every(c->train.eval_every_steps, t->ahead.step) || every(c->checkpoint.every_steps, t->ahead.step) ||
+	         (boundary && (every(c->train.eval_every_epochs, t->ahead.epoch) || every(c->checkpoint.every_epochs, t->ahead.epoch)));
 	return GT_OK;
+}
+
+/* A step was not applied: nothing was, since. Says why. dyn: its numbers. */
+static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, const struct gt_dyn *dyn, struct gt_err *err)
+{
+	struct gt_session *s = t->s;
+	const struct gt_prog *p = w->prog;
+	struct gt_dyn *own;
+	GT_NEW(own, s->arena, p->nmicro, err);
+	memcpy(own, dyn, (size_t)p->nmicro * sizeof *own);
+	GT_TRY(gt_exec_drain(&s->exec, err));
+	GT_TRY(gt_loader_start(s->loader, t->at.epoch, t->at.cursor, err));
+	return gt_exec_diagnose(&s->exec, p, s->loader, own, t->at.step + 1, err);
 }
 
 static void restart_window(struct gt_trainer *t)
@@ -70,17 +116,41 @@ static void restart_window(struct gt_trainer *t)
 	t->window_samples = 0;
 }
 
-static enum gt_code told_step(struct gt_trainer *t, int64_t epoch, double loss, double lr, struct gt_err *err)
+/* One step as the device has done it. loss: the mean over the effective batch. */
+static enum gt_code told_step(struct gt_trainer *t, double loss, double lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	double dt = gt_seconds() - t->window_start;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
-	if (dt > 0)
-		t->samples_per_s = (double)t->window_samples / dt;
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = epoch, .loss = loss, .acc = NAN, .lr = lr, .samples_per_s = t->samples_per_s};
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = t->epoch, .loss = loss, .acc = NAN, .lr = lr, .samples_per_s = t->samples_per_s};
 	if (t->samples_per_s > 0)
 		ev.eta_s = (double)(s->steps - t->at.step) * (double)s->batch / t->samples_per_s;
-	GT_TRY(gt_trainer_tell(t, &ev, line, err));
+	return gt_trainer_tell(t, &ev, line, err);
+}
+
+/* Waits for the oldest window and tells of its steps. */
+static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
+{
+	const struct gt_session *s = t->s;
+	const struct gt_window *w;
+	GT_TRY(gt_exec_collect(&t->s->exec, &w, err));
+	const struct gt_prog *p = w->prog;
+	double dt = gt_seconds() - t->window_start;
+	t->window_samples += w->n * p->samples;
+	if (dt > 0)
+		t->samples_per_s = (double)t->window_samples / dt;
+	for (int i = 0; i < w->n; i++) {
+		const struct gt_metrics *m = &w->scalars[i].metrics;
+		if (w->scalars[i].skip)
+			return diverged(t, w, &w->dyn[i * p->nmicro], err);
+		t->epoch = t->at.epoch;
+		t->at.step++;
+		t->at.cursor += p->samples;
+		if (t->at.cursor == s->samples) {
+			t->at.cursor = 0;
+			t->at.epoch++;
+		}
+		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[i * p->nmicro].lr, err));
+	}
 	if (dt > 1)
 		restart_window(t);
 	return GT_OK;
@@ -131,16 +201,21 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
 }
 
-static bool every(int64_t n, int64_t count)
-{
-	return n > 0 && count % n == 0;
-}
-
-static bool save_due(const struct gt_trainer *t, bool boundary)
+static bool minutes_due(const struct gt_trainer *t)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	return (boundary && every(c->every_epochs, t->at.epoch)) || every(c->every_steps, t->at.step) ||
-	       (c->every_minutes > 0 && gt_seconds() - t->saved_at >= 60 * c->every_minutes);
+	return c->every_minutes > 0 && gt_seconds() - t->saved_at >= 60 * c->every_minutes;
+}
+
+static bool timed_out(const struct gt_trainer *t)
+{
+	return t->opts->time_limit_s > 0 && gt_seconds() - t->start >= t->opts->time_limit_s;
+}
+
+static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
+{
+	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
+	return (boundary && every(c->every_epochs, t->at.epoch)) || (advanced && every(c->every_steps, t->at.step)) || minutes_due(t);
 }
 
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
@@ -149,37 +224,60 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 	return gt_trainer_tell(t, &ev, true, err);
 }
 
-enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
+/* What stands between two windows: evaluation, checkpoint. epoch: in which the run was before the window. */
+static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
 {
 	const struct gt_conf *c = t->s->conf;
+	bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
+	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) || (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
+		GT_TRY(evaluate(t, t->epoch, &best, err));
+		restart_window(t);
+	}
+	if (best || last || save_due(t, boundary, t->at.step != step)) {
+		GT_TRY(save(t, best, err));
+		restart_window(t);
+	}
+	return GT_OK;
+}
+
+static enum gt_code interrupted(struct gt_trainer *t, int sig, struct gt_err *err)
+{
+	char status[32];
+	if (t->s->conf->checkpoint.on_signal)
+		GT_TRY(save(t, false, err));
+	snprintf(status, sizeof status, "signal %d", sig);
+	GT_TRY(end(t, status, err));
+	return gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s) after step %lld", sig, strsignal(sig), (long long)t->at.step);
+}
+
+enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
+{
+	struct gt_exec *x = &t->s->exec;
+	bool stop = false;
+	int sig = 0;
 	t->start = t->saved_at = gt_seconds();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
+	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
 	GT_TRY(gt_loader_start(t->s->loader, t->at.epoch, t->at.cursor, err));
 	restart_window(t);
 	while (!finished(t)) {
-		int64_t epoch = t->at.epoch;
-		double loss = 0, lr = 0;
-		GT_TRY(step(t, &loss, &lr, err));
-		GT_TRY(told_step(t, epoch, loss, lr, err));
-		bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
-		if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) || every(c->train.eval_every_steps, t->at.step) || last) {
-			GT_TRY(evaluate(t, epoch, &best, err));
-			restart_window(t);
-		}
-		if (best || last || save_due(t, boundary)) {
-			GT_TRY(save(t, best, err));
-			restart_window(t);
-		}
-		int sig = gt_signals_pending();
-		if (sig && !last) {
-			char status[32];
-			if (c->checkpoint.on_signal)
-				GT_TRY(save(t, false, err));
-			snprintf(status, sizeof status, "signal %d", sig);
-			GT_TRY(end(t, status, err));
-			return gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s) after step %lld", sig, strsignal(sig), (long long)t->at.step);
-		}
-		if (t->opts->time_limit_s > 0 && gt_seconds() - t->start >= t->opts->time_limit_s && !last) {
+		while (!t->due && !stop && x->queued < x->depth)
+			GT_TRY(queue(t, err));
+		GT_TRY(gt_loader_ahead(t->s->loader, err)); /* while the device works */
+		int64_t epoch = t->at.epoch, step = t->at.step;
+		GT_TRY(collect(t, err));
+		sig = sig ? sig : gt_signals_pending();
+		/* A checkpoint that minutes ask for comes when nothing is queued, as a signal and the end of the time do. */
+		stop = sig || timed_out(t) || minutes_due(t);
+		if (x->queued)
+			continue;
+		GT_TRY(between(t, epoch, step, err));
+		t->due = stop = false;
+		if (finished(t))
+			break;
+		if (sig)
+			return interrupted(t, sig, err);
+		if (timed_out(t)) {
 			GT_TRY(save(t, false, err));
 			return end(t, "time limit", err);
 		}

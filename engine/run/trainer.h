@@ -8,6 +8,10 @@
 #include "run/session.h"
 #include "run/tensorboard.h"
 
+struct gt_point {
+	int64_t step, epoch, cursor; /* as in struct gt_ckpt_meta */
+};
+
 struct gt_trainer {
 	struct gt_session *s;
 	const struct gt_run_opts *opts;
@@ -16,6 +20,9 @@ struct gt_trainer {
 	struct gt_tensorboard *tensorboard; /* NULL: not asked for */
 	struct gt_json json;
 	struct gt_ckpt_meta at;           /* where training stands; what a checkpoint says */
+	struct gt_point ahead;            /* where it will stand when what is queued is done */
+	int64_t epoch;                    /* of the step that was told of last */
+	bool due;                         /* what is queued ends where something else is to be done first */
 	int64_t saved_step;               /* the last one committed, -1 */
 	double start, saved_at;           /* monotonic seconds */
 	double window_start;              /* samples_per_s is measured over a window */

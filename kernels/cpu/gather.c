@@ -14,6 +14,7 @@ struct gather {
 	struct gt_kernel head;
 	struct gt_attr_gather attr;
 	int64_t n, images;
+	int64_t rows, length; /* of the index; rows 0: it is the batch itself */
 	int32_t c, h, w;
 	enum gt_dtype t;
 	bool move; /* crop or flip */
@@ -25,6 +26,7 @@ struct job {
 	const uint8_t *images;
 	const int32_t *labels;
 	const int64_t *index;
+	int64_t stride;
 	char *x;
 	int32_t *target;
 	const struct gt_dyn *dyn;
@@ -89,16 +91,16 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 	int64_t row = (int64_t)k->w * k->c, size = row * k->h;
 	uint8_t buf[MAX_ROW];
 	for (int64_t n = begin; n < end; n++) {
-		int64_t at = j->index[n];
+		int64_t at = j->index[n * j->stride];
 		if (at < 0 || at >= k->images) {
 			atomic_store(j->bad, n);
 			return;
 		}
 		const uint8_t *image = j->images + at * size;
 		j->target[n] = j->labels[at];
-		if (n + AHEAD < end && (uint64_t)j->index[n + AHEAD] < (uint64_t)k->images) /* the next ones lie anywhere */
+		if (n + AHEAD < end && (uint64_t)j->index[(n + AHEAD) * j->stride] < (uint64_t)k->images) /* the next ones lie anywhere */
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
-				__builtin_prefetch(j->images + j->index[n + AHEAD] * size + i);
+				__builtin_prefetch(j->images + j->index[(n + AHEAD) * j->stride] * size + i);
 		if (!k->move) {
 			convert(k, j->x, n * size, image, size);
 			continue;
@@ -115,14 +117,22 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 {
 	const struct gather *k = (const struct gather *)head;
 	_Atomic int64_t bad = -1;
-	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .x = a->out[0], .target = a->out[1], .dyn = a->dyn, .bad = &bad};
+	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .stride = 1, .x = a->out[0], .target = a->out[1], .dyn = a->dyn, .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a piece of 256 Ki pixels is worth a thread */
+	if (k->rows) {
+		uint64_t first = a->dyn->sample0, last = first + (uint64_t)(k->n - 1) * a->dyn->stride;
+		if (first > last || last >= (uint64_t)k->length)
+			return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu of an order of %lld samples", (unsigned long long)first,
+			               (unsigned long long)last, (long long)k->length);
+		j.index += (int64_t)(a->dyn->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
+		j.stride = (int64_t)a->dyn->stride;
+	}
 	if (a->stream) /* the loader's thread, beside a step that has all the others */
 		samples(&j, 0, k->n);
 	else
 		gt_cpu_for(dev, k->n, grain > 0 ? grain : 1, 1, samples, &j);
 	if (bad >= 0)
-		return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset", (long long)j.index[bad]);
+		return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset", (long long)j.index[bad * j.stride]);
 	return GT_OK;
 }
 
@@ -147,6 +157,8 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
 	k->n = x->dim[0], k->images = d->dim[0];
+	if (call->in[2]->rank == 2)
+		k->rows = call->in[2]->dim[0], k->length = call->in[2]->dim[1];
 	k->c = (int32_t)d->dim[1], k->h = (int32_t)d->dim[2], k->w = (int32_t)d->dim[3];
 	k->t = x->dtype;
 	k->move = a->augment && (a->pad > 0 || a->hflip > 0);

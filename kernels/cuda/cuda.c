@@ -120,8 +120,8 @@ static enum gt_code cuda_launch(struct gt_dev *dev, struct gt_kernel *k, const s
 	return k->launch(dev, k, a, s, err);
 }
 
-static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream,
-                              struct gt_err *err)
+static enum gt_code cuda_copy_async(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream,
+                               struct gt_err *err)
 {
 	static const enum cudaMemcpyKind kinds[] = {
 	    [GT_COPY_H2D] = cudaMemcpyHostToDevice,
@@ -134,6 +134,15 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, kinds[dir], s), "cudaMemcpyAsync", err);
+	return GT_OK;
+}
+
+static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream,
+                              struct gt_err *err)
+{
+	cudaStream_t s;
+	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	/* From the host: the runtime has read ordinary (pageable) memory when it returns. To the host: the caller reads it next. */
 	return dir == GT_COPY_D2H ? gt_cuda_wait(dev, s, err) : GT_OK;
 }
@@ -174,6 +183,10 @@ const struct gt_backend gt_backend_cuda = {
     .record = gt_cuda_record,
     .wait = gt_cuda_wait_event,
     .sync = cuda_sync,
+    .host_alloc = gt_cuda_host_alloc,
+    .host_free = gt_cuda_host_free,
+    .copy_async = cuda_copy_async,
+    .host_wait = gt_cuda_host_wait,
     .capture_begin = gt_cuda_capture_begin,
     .capture_end = gt_cuda_capture_end,
     .replay = gt_cuda_replay,

@@ -89,7 +89,7 @@ void gt_cuda_close(struct gt_dev *dev)
 			cudaStreamSynchronize(dev->stream[i]);
 			cudaStreamDestroy(dev->stream[i]);
 		}
-	for (int i = 0; i < GT_CUDA_EVENTS; i++)
+	for (int i = 0; i < GT_EVENTS; i++)
 		if (dev->event[i])
 			cudaEventDestroy(dev->event[i]);
 	if (dev->fault)
@@ -161,8 +161,19 @@ static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 	if (f.code == GT_CU_FAULT_LABEL)
 		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
+	if (f.code == GT_CU_FAULT_PLACE)
+		return gt_fail(err, GT_EINTERNAL, "gather: position %lld of an order of %lld samples", (long long)f.value, (long long)f.limit);
 	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset (%lld samples)", (long long)f.value,
 	               (long long)f.limit);
+}
+
+enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err)
+{
+	GT_TRY(gt_cuda_use(dev, err));
+	if (event < 0 || event >= GT_EVENTS || !dev->event[event])
+		return gt_fail(err, GT_EINTERNAL, "%s: event %d was never recorded", dev->id, event);
+	GT_CUDA(dev, cudaEventSynchronize(dev->event[event]), "cudaEventSynchronize", err);
+	return check_fault(dev, err);
 }
 
 enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err)
@@ -222,6 +233,25 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 		*out = NULL;
 	}
 	return code;
+}
+
+enum gt_code gt_cuda_host_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+{
+	GT_TRY(gt_cuda_use(dev, err));
+	*out = NULL;
+	cudaError_t e = cudaHostAlloc(out, bytes ? bytes : 1, cudaHostAllocDefault);
+	if (e == cudaErrorMemoryAllocation)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes of page-locked host memory for %s", bytes, dev->id);
+	GT_CUDA(dev, e, "cudaHostAlloc", err);
+	memset(*out, 0, bytes);
+	return GT_OK;
+}
+
+void gt_cuda_host_free(struct gt_dev *dev, void *p)
+{
+	cudaSetDevice(dev->index);
+	if (p)
+		cudaFreeHost(p);
 }
 
 void gt_cuda_free(struct gt_dev *dev, void *p)

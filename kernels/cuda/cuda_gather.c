@@ -20,7 +20,7 @@ static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, 
 	c.x = a->out[0];
 	c.target = a->out[1];
 	c.fault = dev->fault;
-	if (k->draws)
+	if (k->draws || c.rows)
 		GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
 	GT_CUDA(dev, gt_cu_gather_start(k->type, &c, s), "gather", err);
 	return GT_OK;
@@ -43,6 +43,8 @@ enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->c.attr = *attr;
 	k->c.n = x->dim[0];
 	k->c.images_n = d->dim[0];
+	if (call->in[2]->rank == 2)
+		k->c.rows = call->in[2]->dim[0], k->c.length = call->in[2]->dim[1];
 	k->c.c = (int32_t)d->dim[1], k->c.h = (int32_t)d->dim[2], k->c.w = (int32_t)d->dim[3];
 	k->type = gt_cuda_type(x->dtype);
 	k->draws = draws;

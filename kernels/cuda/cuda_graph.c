@@ -3,7 +3,7 @@
 
 static enum gt_code event_of(struct gt_dev *dev, int event, cudaEvent_t *out, struct gt_err *err)
 {
-	if (event < 0 || event >= GT_CUDA_EVENTS)
+	if (event < 0 || event >= GT_EVENTS)
 		return gt_fail(err, GT_EINTERNAL, "%s: no event %d", dev->id, event);
 	if (!dev->event[event])
 		GT_CUDA(dev, cudaEventCreateWithFlags(&dev->event[event], cudaEventDisableTiming), "cudaEventCreateWithFlags", err);

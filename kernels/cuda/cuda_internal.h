@@ -11,7 +11,6 @@
 #include <cuda_runtime_api.h>
 
 #define GT_CUDA_STREAMS 8
-#define GT_CUDA_EVENTS 1024
 #define GT_CUDA_MIN_CC 80 /* compute capability 8.0: the oldest that this build has machine code for */
 
 struct gt_lt;
@@ -27,7 +26,7 @@ struct gt_dev {
 	bool deterministic, tf32, capturing;
 	int sms;                              /* multiprocessors */
 	cudaStream_t stream[GT_CUDA_STREAMS]; /* made on first use */
-	cudaEvent_t event[GT_CUDA_EVENTS];    /* made on first use */
+	cudaEvent_t event[GT_EVENTS];         /* made on first use */
 	struct gt_cu_fault *fault;            /* host memory that kernels write to */
 	struct gt_cuda_block *block;          /* what alloc() gave out, in no order */
 	int nblocks, cap;
@@ -57,6 +56,9 @@ enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err
 
 enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 void gt_cuda_free(struct gt_dev *dev, void *p);
+enum gt_code gt_cuda_host_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
+void gt_cuda_host_free(struct gt_dev *dev, void *p);
+enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err);
 /* Is [p, p + bytes) inside one block of alloc()? */
 bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes);
 

@@ -15,8 +15,15 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 	if (pixel >= pixels)
 		return;
 	int32_t y = pixel / a.w, x = pixel - y * a.w;
+	const int64_t *index = a.rows ? a.index + (int64_t)(dyn.epoch % (uint64_t)a.rows) * a.length : a.index;
 	for (int64_t n = blockIdx.y; n < a.n; n += gridDim.y) {
-		int64_t at = a.index[n];
+		int64_t place = a.rows ? (int64_t)(dyn.sample0 + (uint64_t)n * dyn.stride) : n;
+		if (a.rows && (uint64_t)place >= (uint64_t)a.length) {
+			if (pixel == 0)
+				fault(a.fault, GT_CU_FAULT_PLACE, place, n, a.length);
+			continue;
+		}
+		int64_t at = index[place];
 		if (at < 0 || at >= a.images_n) {
 			if (pixel == 0)
 				fault(a.fault, GT_CU_FAULT_INDEX, at, n, a.images_n);

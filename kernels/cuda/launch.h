@@ -19,7 +19,7 @@ struct gt_cu_dyn {
 };
 
 /* What a kernel finds wrong with its data, in host memory; the first finding stays. */
-enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX };
+enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX, GT_CU_FAULT_PLACE };
 struct gt_cu_fault {
 	int32_t code;
 	int32_t value_hi; /* keeps value at 8 bytes on every compiler */
@@ -198,6 +198,7 @@ struct gt_cu_gather {
 	void *x;
 	int32_t *target;
 	int64_t n, images_n;
+	int64_t rows, length; /* of the index; rows 0: it is the batch itself */
 	int32_t c, h, w;
 	struct gt_attr_gather attr;
 	struct gt_cu_fault *fault;

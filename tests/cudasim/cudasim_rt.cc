@@ -131,16 +131,36 @@ static bool touches_device(const void *p, size_t bytes)
 	return false;
 }
 
+static std::map<char *, size_t> locked; /* page-locked host memory */
+
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned)
 {
-	*p = calloc(1, bytes);
-	return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+	GUARD;
+	*p = malloc(bytes);
+	if (!*p)
+		return cudaErrorMemoryAllocation;
+	memset(*p, 0xff, bytes); /* it holds anything */
+	locked[(char *)*p] = bytes;
+	return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *p)
 {
+	GUARD;
+	for (cudaStream_t s : all_streams)
+		drain(s);
+	locked.erase((char *)p);
 	free(p);
 	return cudaSuccess;
+}
+
+static bool page_locked(const void *p, size_t bytes)
+{
+	auto it = locked.upper_bound((char *)p);
+	if (it == locked.begin())
+		return false;
+	--it;
+	return (const char *)p + bytes <= it->first + it->second;
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
@@ -159,7 +179,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
 		return cudaErrorInvalidValue;
 	if (s->capture && !(from && to))
 		return cudaErrorStreamCaptureUnsupported;
-	if (!from) { /* pageable host memory is read before the call returns */
+	if (!from && !page_locked(src, bytes)) { /* pageable host memory is read before the call returns, page-locked memory in its turn */
 		std::vector<char> stage((const char *)src, (const char *)src + bytes);
 		return cudasim_enqueue(s, [=] { memcpy(dst, stage.data(), bytes); });
 	}
@@ -230,6 +250,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 	if (s->capture)
 		return cudaErrorStreamCaptureUnsupported;
 	drain(s);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+	GUARD;
+	if (e->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	while (e->last && !e->last->done)
+		step(e->last->s);
 	return cudaSuccess;
 }
 
@@ -312,8 +342,23 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
 	return cudaSuccess;
 }
 
+/* $CUDASIM_STATS: at the end, what graphs were launched. */
+static struct stats {
+	size_t launches, work;
+	~stats()
+	{
+		if (getenv("CUDASIM_STATS"))
+			fprintf(stderr, "cudasim: %zu graph launches of %zu nodes\n", launches, work);
+	}
+} stats;
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
+	GUARD;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	stats.launches++;
+	stats.work += g->work.size();
 	for (auto &work : g->work)
 		cudasim_enqueue(s, work);
 	return cudaSuccess;

@@ -309,27 +309,29 @@ TEST(gather)
 {
 	static const int64_t shapes[][4] = {{5, 1, 28, 28}, {4, 3, 8, 9}, {70000, 1, 1, 1}, {3, 16, 4, 4}};
 	for (int s = 0; s < 4; s++)
-		for (int t = 0; t < 9; t++) {
+		for (int t = 0; t < 18; t++) {
 			const int64_t *x = shapes[s];
 			if (x[0] > 65535 && t != 3)
 				continue;
+			bool order = t >= 9; /* an order of three epochs, of which every second sample from the fifth on is taken */
+			int64_t rows[2] = {3, 2 * x[0] + 7}, count = order ? rows[0] * rows[1] : x[0];
 			int64_t m = 11, images[4] = {m, x[1], x[2], x[3]}, bytes = m * x[1] * x[2] * x[3];
-			struct gt_attr_gather attr = {.pad = t / 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 == 2, .hflip = 0.5, .augment = t / 3 > 0};
-			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr}, .dyn = {.seed = 4, .epoch = 2}};
+			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 % 3 == 2, .hflip = 0.5, .augment = t / 3 % 3 > 0};
+			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr}, .dyn = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
 			uint8_t *u = malloc((size_t)bytes);
 			int32_t *label = malloc((size_t)m * 4);
-			int64_t *index = malloc((size_t)x[0] * 8);
+			int64_t *index = malloc((size_t)count * 8);
 			for (int64_t i = 0; i < bytes; i++)
 				u[i] = (uint8_t)(i * 37 >> 2);
 			for (int64_t i = 0; i < m; i++)
 				label[i] = (int32_t)(i % 10);
-			for (int64_t i = 0; i < x[0]; i++)
-				index[i] = i * 5 % m;
+			for (int64_t i = 0; i < count; i++)
+				index[i] = i * 5 / 3 % m;
 			for (int i = 0; i < GT_MAX_CHANNELS; i++)
 				attr.scale[i] = 0.01f * (float)(i + 1), attr.shift[i] = -0.3f * (float)i;
 			pair_tensor(&j, false, GT_U8, 4, images, u);
 			pair_tensor(&j, false, GT_I32, 1, &m, label);
-			pair_tensor(&j, false, GT_I64, 1, x, index);
+			pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : x, index);
 			pair_tensor(&j, true, pair_types[t % 3], 4, x, NULL);
 			pair_tensor(&j, true, GT_I32, 1, x, NULL);
 			pair_compare(&j, 0, "");

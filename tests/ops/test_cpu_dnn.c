@@ -606,6 +606,38 @@ TEST(gather_draws)
 	CHECK_MSG(abs(flips - 4050) < 270, "%d of 8100 flipped", flips);
 }
 
+/* Order of two epochs of 7 samples: which are taken is said by epoch, sample0 and stride. */
+TEST(gather_finds_its_place_in_an_order)
+{
+	struct gt_attr_gather attr = {.scale = {1}};
+	struct tens *im = tens_new(GT_U8, DIMS(20, 1, 1, 1)), *lab = tens_new(GT_I32, DIMS(20)), *idx = tens_new(GT_I64, DIMS(2, 7));
+	struct tens *x = tens_new(GT_F32, DIMS(3, 1, 1, 1)), *target = tens_new(GT_I32, DIMS(3));
+	for (int i = 0; i < 20; i++)
+		im->v[i] = 10 * i, lab->v[i] = i;
+	for (int i = 0; i < 14; i++)
+		idx->v[i] = i < 7 ? 6 - i : 5 + i;
+	for (int epoch = 3; epoch < 5; epoch++)
+		for (int stride = 1; stride < 3; stride++) {
+			struct op_case k = {.code = GT_OP_GATHER, .attr = &attr, .in = {im, lab, idx}, .nin = 3, .out = {x, target}, .nout = 2,
+				.dyn = {.epoch = (uint64_t)epoch, .sample0 = 2, .stride = (uint64_t)stride}};
+			if (!op_run(&k))
+				break;
+			for (int n = 0; n < 3; n++) {
+				double want = idx->v[7 * (epoch % 2) + 2 + n * stride];
+				CHECK(target->v[n] == want && x->v[n] == 10 * want);
+			}
+		}
+	struct gt_opcall call = {.code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
+	struct gt_kernel *k = NULL;
+	struct gt_err e = {0};
+	struct gt_dyn dyn = {.sample0 = 3, .stride = 2}; /* the third would be the eighth of seven */
+	CHECK_OK(cpu_backend()->prepare(cpu_device(), &call, &k, &e), e);
+	struct gt_launch a = {.in = (void *[]){im->p, lab->p, idx->p}, .out = (void *[]){x->p, target->p}, .dyn = &dyn};
+	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL && strstr(e.msg, "positions 3 to 7 of an order of 7"));
+	cpu_backend()->release(cpu_device(), k);
+	tens_free(im), tens_free(lab), tens_free(idx), tens_free(x), tens_free(target);
+}
+
 TEST(gather_refuses_a_wild_index)
 {
 	struct gt_attr_gather attr = {.scale = {1}};

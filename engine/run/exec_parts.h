@@ -1,0 +1,12 @@
+/* Between exec.c and diagnose.c. */
+#ifndef GT_RUN_EXEC_PARTS_H
+#define GT_RUN_EXEC_PARTS_H
+
+#include "run/exec.h"
+
+/* Copies the numbers of the next window, n steps of p, to the device. */
+enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, struct gt_err *err);
+/* Step i of p with the numbers and scalars of a slot, in a window of n slots. */
+enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err);
+
+#endif

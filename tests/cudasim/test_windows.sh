@@ -1,0 +1,117 @@
+#!/bin/bash
+# Steps that are queued in windows and replayed as graphs, on the host's CUDA runtime (test_cudasim.sh): the same bits as one by one, and
+# nothing is lost where a window is cut short: evaluations, checkpoints, the short last batch, divergence, signals, the time limit.
+set -u
+sim=$GTRAIN_BUILD/cudasim
+if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
+	echo 'skip windows: built without a C++ compiler'
+	exit 0
+fi
+if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
+	echo 'skip windows: the coroutines of cudasim and AddressSanitizer do not go together'
+	exit 0
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# 79 steps an epoch, the last one of 4 samples (micro-batches of 16): windows of 64, 8 and 1 fit into it.
+cat >"$tmp/mlp.cfg" <<'CFG'
+schema = 1; name = "net"; seed = 3;
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 2500; samples_test = 500; augment = ( { type = "pad_crop"; pad = 1; }, { type = "hflip"; } ); };
+model = { input = [3, 4, 4]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 17; }, { type = "gelu"; },
+	{ type = "dropout"; p = 0.2; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 2; accumulate = 2; clip_norm = 1.0; optimizer = { type = "adam"; lr = 0.01; }; schedule = { type = "cosine"; }; };
+checkpoint = { dir = "unused"; every_epochs = 1; keep = 99; };
+log = { every_steps = 1; };
+CFG
+losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" 2>/dev/null | sha256sum | cut -d' ' -f1; }
+train() { # DIR ARGS...
+	local dir=$1
+	shift
+	rm -rf "$dir"
+	"$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$dir" "$@" >"$dir.out" 2>&1
+	echo $? >"$dir.rc"
+}
+ok() { # NAME WHY: ok where WHY is empty
+	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
+}
+# same NAME A B: status, curve, weights and moments
+same() {
+	local why=
+	[ "$(cat "$2.rc" "$3.rc")" = $'0\n0' ] || why="status $(cat "$2.rc" "$3.rc" | tr '\n' ' '): $(tail -qn 1 "$2.out" "$3.out" | tr '\n' ' ')"
+	[ -n "$why" ] || [ "$(losses "$2" | wc -l)" -gt 10 ] || why='no losses'
+	[ -n "$why" ] || cmp -s <(losses "$2") <(losses "$3") || why="the curves differ: $(diff <(losses "$2") <(losses "$3") | sed -n 2p)"
+	[ -n "$why" ] || [ "$(digest "$2")" = "$(digest "$3")" ] || why='the weights differ'
+	ok "$1" "$why"
+}
+graphs() { sed -n 's/^cudasim: \([0-9]*\) graph launches.*/\1/p' "$1.out"; }
+
+export CUDASIM_STATS=1
+train "$tmp/eager" -s cuda_graphs=false -s window=1
+for w in 1 8 64; do
+	train "$tmp/w$w" -s window=$w
+	same "window_of_$w" "$tmp/eager" "$tmp/w$w"
+done
+train "$tmp/eager64" -s cuda_graphs=false -s window=64
+same window_without_graphs "$tmp/eager" "$tmp/eager64"
+CUDASIM_FIRST=1 train "$tmp/first" -s window=64
+same window_first_thread_first "$tmp/eager" "$tmp/first"
+train "$tmp/auto"
+same window_by_time "$tmp/eager" "$tmp/auto"
+# Of 2 * 79 steps and 2 * 16 batches of evaluation, one a program runs before its graph is made: 64s, 8s and 1s of the rest.
+n1=$(graphs "$tmp/w1") n64=$(graphs "$tmp/w64") n0=$(graphs "$tmp/eager64")
+why=
+[ "$n0" = 0 ] && [ "$n1" = $((2 * 79 - 2 + 2 * 16 - 2)) ] && [ "$n64" -lt 50 ] && [ "$n64" -gt 8 ] || why="$n0, $n1 and $n64 graph launches"
+ok graphs_are_replayed "$why"
+echo "# windows: $n1 graph launches one by one, $n64 in windows of 64"
+
+# Evaluations and checkpoints where no window of 64 would end.
+for o in a b; do
+	s='cuda_graphs=false'
+	[ $o = a ] || s='window=64'
+	train "$tmp/cut$o" -s "$s" -s train.eval_every_steps=13 -s checkpoint.every_steps=29 -s train.steps=180 -s data.drop_last=true
+done
+same window_cut_by_events "$tmp/cuta" "$tmp/cutb"
+why=
+cmp -s <(ls "$tmp/cuta") <(ls "$tmp/cutb") || why='the checkpoints differ'
+[ "$(find "$tmp/cutb" -name 'step-*' | wc -l)" -ge 8 ] || why="$(find "$tmp/cutb" -name 'step-*' | wc -l) checkpoints"
+ok checkpoints_at_the_same_steps "$why"
+
+# A step in the middle of a window diverges, the next window is queued already: the same words, the same losses before it.
+for o in cuda_graphs=false window=8 window=64; do
+	d=$tmp/nan-${o%=*}${o#*=}
+	train "$d" -s "$o" -s 'train.schedule={type="multistep";unit="step";milestones=[100];gamma=1e30;}' -s train.optimizer.type=sgd -s train.clip_norm=0.0
+	why=
+	[ "$(cat "$d.rc")" = 3 ] || why="status $(cat "$d.rc")"
+	grep -q 'diverged at step 10[0-9]: the output of .* is not finite, first for training sample [0-9]*; nothing was updated' "$d.out" || why="$why: $(grep gtrain "$d.out" | tail -n 1)"
+	cmp -s <(grep diverged "$d.out") <(grep diverged "$tmp/nan-cuda_graphsfalse.out") || why="$why: other words: $(grep diverged "$d.out")"
+	cmp -s <(losses "$d") <(losses "$tmp/nan-cuda_graphsfalse") || why="$why: other losses"
+	ok "diverges_inside_$o" "$why"
+done
+
+# SIGTERM among windows: a checkpoint of the last step told of, 143; what resumes it ends with the bits of the run that nobody disturbed.
+for w in 8 64; do
+	d=$tmp/sig$w
+	"$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$d" -s window=$w >"$d.out" 2>&1 &
+	pid=$!
+	for _ in $(seq 200); do [ "$(losses "$d" 2>/dev/null | wc -l)" -gt 20 ] && break; sleep 0.02; done
+	kill -TERM $pid
+	wait $pid
+	rc=$? why=
+	last=$(losses "$d" | sed -n 's/^train \([0-9]*\) .*/\1/p' | tail -n 1)
+	[ $rc = 143 ] || why="status $rc: $(tail -n 1 "$d.out")"
+	[ -n "$why" ] || [ "$(readlink "$d/latest")" = "$(printf 'step-%08d' "$last")" ] || why="stopped after step $last, the checkpoint is $(readlink "$d/latest")"
+	"$sim/bin/gtrain" resume "$d" --device cuda --no-progress >"$d.out" 2>&1
+	echo $? >"$d.rc"
+	ok "sigterm_window_$w" "$why"
+	same "sigterm_window_${w}_resumes" "$tmp/eager" "$d"
+	echo "# windows: SIGTERM stopped a run of windows of $w after step $last"
+done
+
+# The time limit ends a run with a checkpoint.
+"$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$tmp/time" --time-limit 1s -s train.epochs=100000 >"$tmp/time.out" 2>&1
+rc=$? why=
+[ $rc = 0 ] && grep -q '"status":"time limit"' "$tmp/time/metrics.jsonl" && "$sim/bin/gtrain" inspect --verify "$tmp/time" >"$tmp/time.out" 2>&1 ||
+	why="status $rc: $(tail -n 1 "$tmp/time/metrics.jsonl"): $(tail -n 1 "$tmp/time.out")"
+ok time_limit "$why"

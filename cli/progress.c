@@ -173,6 +173,10 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 	case GT_EV_END:
 		p->early = ev->text && strcmp(ev->text, "ok") != 0;
 		break;
+	case GT_EV_SKIP:
+		if (a->verbose && !a->json)
+			gt_cli_note(p->cli, "step %" PRId64 ": gradients overflow, skipped; the loss scale is %g", ev->step, ev->loss_scale);
+		break;
 	case GT_EV_TRAIN:
 		break;
 	}

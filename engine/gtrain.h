@@ -26,7 +26,8 @@ struct gt_schema_key {
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
 
 /* ---- run and resume ------------------------------------------------------------------------------------------------------- */
-enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END };
+enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END,
+	GT_EV_SKIP /* fp16: gradients overflowed, the step was not applied; step: what would have been its number */ };
 
 struct gt_event {
 	enum gt_event_kind kind;
@@ -34,6 +35,7 @@ struct gt_event {
 	int64_t epoch, epochs; /* epoch: the one this step belongs to, from 0 */
 	double loss, acc, lr;  /* acc: NAN where there is none */
 	double samples_per_s, eta_s;
+	double loss_scale;     /* TRAIN, SKIP: of fp16, behind the step; 0: none */
 	const char *split;     /* EVAL */
 	const char *text;      /* START: one line on what runs; WARN; RESUME, CHECKPOINT: the path; END: "ok", "signal", … */
 	const char *json;      /* the line of metrics.jsonl this event wrote; NULL: none (TRAIN events come every step, lines do not) */

@@ -260,18 +260,21 @@ GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct 
 	}
 	s->inv_scale = (double)(float)(1 / c->scale);
 	s->skip = !finite || c->halted;
+	if (c->halted)
+		return;
+	c->bad = finite ? 0 : c->bad + 1;
+	c->halted = a->patience > 0 && c->bad >= a->patience;
 	if (!finite)
 		gt_check_move(numbers);
-	if (c->halted || !a->dynamic)
-		return;
-	if (!finite) {
+	if (a->dynamic && !finite) {
 		c->scale = (double)(float)(c->scale * a->backoff);
 		c->good = 0;
-	} else if (++c->good == a->interval) {
+	} else if (a->dynamic && ++c->good == a->interval) {
 		double grown = (double)(float)(c->scale * a->growth);
 		c->scale = grown <= f32_max ? grown : c->scale;
 		c->good = 0;
 	}
+	s->scale = c->scale;
 }
 
 #define T float

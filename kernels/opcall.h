@@ -58,9 +58,9 @@
 	X(GT_OP_CONCAT_DX, "concat.dx")          /* dy -> one dx an input */                        \
 	X(GT_OP_IDENTITY, "identity")            /* x -> y, never lowered: the planner aliases it */ \
 	X(GT_OP_CAST, "cast")                    /* x -> y, other dtype, same layout */             \
-	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target -> metrics [dlogits] */           \
-	X(GT_OP_NLL, "nll")                      /* logp target -> metrics [dlogp] */               \
-	X(GT_OP_MSE, "mse")                      /* y target -> metrics [dy]; the target is one-hot(label) */ \
+	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target [scale] -> metrics [dlogits]; scale: f64, multiplies the gradient, not the loss */           \
+	X(GT_OP_NLL, "nll")                      /* logp target [scale] -> metrics [dlogp] */               \
+	X(GT_OP_MSE, "mse")                      /* y target [scale] -> metrics [dy]; the target is one-hot(label) */ \
 	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N], or [R,L]: sample n is index[epoch % R][sample0 + n * stride]) -> x target */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
 	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
@@ -190,6 +190,7 @@ struct gt_scalars {
 	double bound;     /* of those that are applied early: they are finite if it is below FLT_MAX */
 	double inv_scale; /* by check: what the optimizer multiplies gradients by, before it clips; 1 without a loss scale */
 	int64_t skip;     /* by check: not 0: the optimizer leaves everything as it is */
+	double scale;     /* by check: the loss scale behind the step */
 };
 #define GT_SCALARS_WORDS ((int64_t)(sizeof(struct gt_scalars) / sizeof(double)))
 
@@ -197,6 +198,7 @@ struct gt_scalars {
 struct gt_scaler {
 	double scale;   /* of the loss, exact in f32; looked at with gt_attr_check.scaling only */
 	int64_t good;   /* steps applied since it last changed */
+	int64_t bad;    /* steps skipped in a row */
 	int64_t halted; /* not 0: a step diverged, and no step behind it is applied either, until the host clears it */
 };
 #define GT_SCALER_WORDS ((int64_t)(sizeof(struct gt_scaler) / sizeof(double)))
@@ -207,6 +209,7 @@ struct gt_attr_check {
 	bool scaling, dynamic; /* dynamic: the scale changes */
 	double growth, backoff;
 	int64_t interval;      /* steps without an overflow until the scale grows */
+	int64_t patience;      /* so many steps skipped in a row halt it: no scale helps; 0: none do */
 };
 
 /* linear.dw+update: one segment, [0, elements of w). States as the optimizer's own call has them, clip_norm 0, no work copy. */

@@ -66,6 +66,12 @@ struct gt_conf_schedule {
 	double pct_start, div_factor, final_div_factor; /* onecycle; lr is its maximum */
 };
 
+struct gt_conf_loss_scale {
+	bool dynamic;
+	double init, growth, backoff;
+	int64_t interval;
+};
+
 struct gt_conf_train {
 	int64_t epochs;
 	int64_t steps; /* > 0: stop after so many optimizer steps */
@@ -77,6 +83,7 @@ struct gt_conf_train {
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
+	struct gt_conf_loss_scale loss_scale; /* fp16 */
 };
 
 struct gt_conf_parallel {

@@ -10,6 +10,7 @@
 #define SGD_RMS .when = "train.optimizer.type", .is = "sgd|rmsprop"
 #define OPT(types) .when = "train.optimizer.type", .is = types
 #define SCHED(types) .when = "train.schedule.type", .is = types
+#define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
 
@@ -130,6 +131,16 @@ const struct gt_row gt_rows[] = {
      .help = "the cycle begins at lr / div_factor"},
     {"train.schedule.final_div_factor", GT_T_FLOAT, AT(train.schedule.final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE,
      SCHED("onecycle"), .help = "and it ends at lr / div_factor / final_div_factor"},
+
+    {"train.loss_scale.dynamic", GT_T_BOOL, AT(train.loss_scale.dynamic), "true", FP16,
+     .help = "lower the scale when gradients overflow, raise it when they have not for long; false: it stays at init"},
+    {"train.loss_scale.init", GT_T_FLOAT, AT(train.loss_scale.init), "65536.0", 0, 1.0e38, GT_R_ABOVE, FP16, .help = "the scale at the start"},
+    {"train.loss_scale.growth", GT_T_FLOAT, AT(train.loss_scale.growth), "2.0", 1, 1.0e6, GT_R_ABOVE, FP16,
+     .help = "factor of the scale after interval steps without an overflow"},
+    {"train.loss_scale.backoff", GT_T_FLOAT, AT(train.loss_scale.backoff), "0.5", 0, 1, GT_R_ABOVE | GT_R_BELOW, FP16,
+     .help = "factor of the scale after an overflow"},
+    {"train.loss_scale.interval", GT_T_INT, AT(train.loss_scale.interval), "2000", 1, 1 << 30, FP16,
+     .help = "steps without an overflow after which the scale grows"},
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = "single|dp|ddp|zero|pipe", .help = "how ranks share the work"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),

@@ -161,5 +161,12 @@ enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, 
 	enum gt_code code = gt_graph_apply(g, loss->op, "loss", &loss->attr, 2, in, &g->metrics, err);
 	if (code == GT_ECONFIG)
 		gt_fail_prefix(err, "train.loss (%s)", gt_op_name(loss->op));
-	return code;
+	if (code != GT_OK || !g->train || g->compute != GT_F16)
+		return code;
+	/* f16 gradients are too small without it; the planner binds it to the scaler. */
+	gt_vid scale;
+	d = gt_tdesc_make(GT_F64, 0, NULL, false);
+	GT_TRY(gt_graph_value(g, "loss.scale", GT_V_SCALE, &d, &scale, err));
+	gt_node_input(&g->nodes[g->values[g->metrics].producer], scale);
+	return GT_OK;
 }

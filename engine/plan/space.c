@@ -104,7 +104,7 @@ void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int s
 static void place_flat(struct gt_space *s, int i)
 {
 	struct gt_place *p = &s->place[i];
-	int64_t align = ALIGN / (int64_t)gt_dtype_size(s->master);
+	int64_t align = ALIGN / (int64_t)gt_dtype_size(s->work); /* the smallest elements of the arenas */
 	p->count = gt_tdesc_padded(&p->desc);
 	p->offset = s->elements;
 	s->elements = (s->elements + p->count + align - 1) / align * align;
@@ -296,6 +296,8 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 		return gt_space_param(s, val->param, GT_A_BUFFER, 0);
 	case GT_V_METRICS:
 		return gt_space_scalars(s, 0); /* they stand first */
+	case GT_V_SCALE:
+		return s->base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
 	case GT_V_BOUND:
 		return s->base[GT_A_METRICS] ? &gt_space_scalars(s, 0)->bound : NULL;
 	default:

@@ -27,7 +27,7 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 	struct gt_space *s = x->space;
 	bool host = x->be->host_memory;
 	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_dyn);
-	x->depth = host ? 1 : 2;
+	x->depth = host || x->lockstep ? 1 : 2;
 	if (!x->be->capture_begin)
 		x->graphs = false;
 	if (!host && !x->be->copy_async)

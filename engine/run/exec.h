@@ -45,7 +45,8 @@ struct gt_exec {
 	double *times;     /* bench: seconds added per step of the program, which then runs without graphs; NULL: not timed */
 	bool graphs;       /* capture and replay, where the backend can */
 	int most;          /* steps of a window; 0: as many as take 0.1 s */
-	int depth;         /* windows that may be queued: 2; 1 where the device's memory is the host's */
+	bool lockstep;     /* the numbers of a window depend on how the last one went: the host reads that first */
+	int depth;         /* windows that may be queued: 2; 1 in lockstep, and where the device's memory is the host's */
 	struct gt_window ring[2];
 	int next, queued;  /* ring entry that comes next; entries that wait for collect */
 	double collected;  /* when the last window was */

@@ -79,7 +79,7 @@ void gt_metrics_close(struct gt_metrics_file *m)
 
 static void format(struct gt_json *j, const struct gt_event *e)
 {
-	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end"};
+	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip"};
 	gt_json_reset(j);
 	gt_json_object(j, NULL);
 	gt_json_string(j, "event", names[e->kind]);
@@ -95,6 +95,8 @@ static void format(struct gt_json *j, const struct gt_event *e)
 		gt_json_double(j, "loss", e->loss, 9);
 		gt_json_double(j, "lr", e->lr, 17);
 		gt_json_double(j, "samples_per_s", e->samples_per_s, 6);
+		if (e->loss_scale > 0)
+			gt_json_double(j, "loss_scale", e->loss_scale, 9);
 		break;
 	case GT_EV_EVAL:
 		gt_json_int(j, "epoch", e->epoch);
@@ -108,6 +110,10 @@ static void format(struct gt_json *j, const struct gt_event *e)
 		break;
 	case GT_EV_WARN:
 		gt_json_string(j, "text", e->text);
+		break;
+	case GT_EV_SKIP:
+		gt_json_int(j, "epoch", e->epoch);
+		gt_json_double(j, "loss_scale", e->loss_scale, 9);
 		break;
 	case GT_EV_END:
 		gt_json_string(j, "status", e->text);

@@ -76,7 +76,7 @@ static enum gt_code segments(struct gt_optim *o, const struct gt_conf_optimizer 
 	/* Join across alignment padding only. Frozen and early parameters lie behind all others, never between. */
 	int m = 0;
 	for (int i = 1; i < n; i++) {
-		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[i].begin - seg[m].end < 64)
+		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[i].begin - seg[m].end < 128)
 			seg[m].end = seg[i].end;
 		else
 			seg[++m] = seg[i];
@@ -128,8 +128,16 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t,
 		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq, err));
 	flat.dim[0] = s->elements;
 
-	struct gt_attr_check attr = {0};
-	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = 2, .in = {&scalars, &scaler}};
+	const struct gt_conf_loss_scale *ls = &t->loss_scale;
+	int64_t dyn = sizeof(struct gt_dyn); /* the first of the numbers */
+	struct gt_tdesc numbers = gt_tdesc_make(GT_U8, 1, &dyn, false);
+	struct gt_attr_check attr = {.scaling = s->first->compute == GT_F16,
+	                             .dynamic = ls->dynamic,
+	                             .growth = ls->growth,
+	                             .backoff = ls->backoff,
+	                             .interval = ls->interval,
+	                             .patience = GT_SKIPS};
+	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = attr.scaling ? 3 : 2, .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL}};
 	GT_TRY(gt_call_prepare(s, &check, &o->check, err));
 
 	struct gt_opcall up = {.code = o->code, .name = "optimizer", .attr = &o->attr, .deterministic = deterministic};

@@ -6,6 +6,7 @@
 #include "plan/step.h"
 
 #define GT_MAX_STATES 3
+#define GT_SKIPS 64 /* fp16: so many steps skipped in a row are a divergence: the scale has fallen by 2^64, if it falls */
 
 struct gt_optim {
 	enum gt_opcode code;

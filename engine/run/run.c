@@ -86,6 +86,10 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
 		GT_TRY(gt_state_load(t->s, from, true, err));
+		if (!gt_session_scales(t->s))
+			t->at.loss_scale = 0, t->at.good_steps = 0;
+		else if (t->at.loss_scale > 0) /* 0: the run was of another precision so far */
+			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
 		if (t->at.cursor % t->s->batch || t->at.cursor >= t->s->samples)
 			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there", gt_ckpt_path(from),
 			               (long long)t->at.cursor, (long long)t->s->batch);
@@ -98,6 +102,8 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
 	if (*dir && c->log.tensorboard)
 		GT_TRY(gt_tensorboard_open(dir, from ? t->at.step : -1, &t->tensorboard, err));
+	if (gt_session_scales(t->s) && t->at.loss_scale <= 0)
+		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
 	GT_TRY(tell_start(t, err));
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .epoch = t->at.epoch, .text = gt_ckpt_path(from)};

@@ -25,9 +25,12 @@ static enum gt_code compute_dtype(const struct gt_conf *c, const char *backend, 
 			return GT_OK;
 		return gt_fail(err, GT_ECONFIG, "%s: precision = \"tf32\" and device \"%s\" do not go together: tf32 is a mode of NVIDIA GPUs", c->path, backend);
 	case GT_PREC_FP16:
+		*out = GT_F16;
+		if (cuda || null)
+			return GT_OK;
 		break;
 	}
-	return gt_fail(err, GT_ECONFIG, "%s: precision = \"fp16\" and device \"%s\" do not go together: this version scales no losses; use \"bf16\"", c->path, backend);
+	return gt_fail(err, GT_ECONFIG, "%s: precision = \"fp16\" and device \"%s\" do not go together: it has no f16 arithmetic; use \"bf16\"", c->path, backend);
 }
 
 /* What the schema allows but this build cannot run is refused here, by both names. */
@@ -223,8 +226,9 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 			int64_t batch = s->eval[i].full.samples;
 			GT_TRY(loader_for(s, (enum gt_split_id)i, batch, batch, false, &s->eval[i].loader, err));
 		}
-	s->exec = (struct gt_exec){.be = s->device.be, .dev = s->device.dev, .space = s->space, .graphs = c->cuda_graphs, .most = (int)c->window};
-	return gt_exec_open(&s->exec, err);
+	s->exec = (struct gt_exec){.be = s->device.be, .dev = s->device.dev, .space = s->space, .graphs = c->cuda_graphs, .most = (int)c->window, .lockstep = gt_session_scales(s)};
+	GT_TRY(gt_exec_open(&s->exec, err));
+	return spec->train && gt_session_scales(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
 }
 
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err)

@@ -64,6 +64,11 @@ enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
 /* After the master weights changed from outside: writes the 16-bit copies. */
 enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err);
 
+/* fp16: gradients are computed of the loss times a scale (gt_scaler). */
+bool gt_session_scales(const struct gt_session *s);
+/* The scale, exact in f32, and the steps applied since it last changed. */
+enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err);
+
 /* Copies one tensor between the device and plain host memory; i: parameter or buffer, state: -1 the value itself, 0… an optimizer
  * state. plain has gt_tdesc_count elements. */
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);

@@ -52,6 +52,21 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 	return transfer(s, i, state, NULL, plain, err);
 }
 
+bool gt_session_scales(const struct gt_session *s)
+{
+	return s->space->first->compute == GT_F16;
+}
+
+enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err)
+{
+	struct gt_scaler c = {.scale = (double)(float)scale, .good = good};
+	if (s->device.be->host_memory) {
+		*gt_space_scaler(s->space) = c;
+		return GT_OK;
+	}
+	return s->device.be->copy(s->device.dev, gt_space_scaler(s->space), &c, sizeof c, GT_COPY_H2D, 0, err);
+}
+
 enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;

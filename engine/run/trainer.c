@@ -17,7 +17,7 @@ double gt_seconds(void)
 enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	ev->step = t->at.step;
+	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
 	ev->steps = s->steps;
 	ev->epochs = s->conf->train.epochs;
 	if (line) {
@@ -107,7 +107,10 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 	memcpy(own, dyn, (size_t)p->nmicro * sizeof *own);
 	GT_TRY(gt_exec_drain(&s->exec, err));
 	GT_TRY(gt_loader_start(s->loader, t->at.epoch, t->at.cursor, err));
-	return gt_exec_diagnose(&s->exec, p, s->loader, own, t->at.step + 1, err);
+	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->loader, own, t->at.step + 1, err);
+	if (gt_session_scales(s))
+		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last with the loss scale %g", GT_SKIPS, t->at.loss_scale);
+	return code;
 }
 
 static void restart_window(struct gt_trainer *t)
@@ -121,10 +124,20 @@ static enum gt_code told_step(struct gt_trainer *t, double loss, double lr, stru
 {
 	const struct gt_session *s = t->s;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = t->epoch, .loss = loss, .acc = NAN, .lr = lr, .samples_per_s = t->samples_per_s};
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = t->epoch, .loss = loss, .acc = NAN, .lr = lr, .samples_per_s = t->samples_per_s, .loss_scale = t->at.loss_scale};
 	if (t->samples_per_s > 0)
 		ev.eta_s = (double)(s->steps - t->at.step) * (double)s->batch / t->samples_per_s;
 	return gt_trainer_tell(t, &ev, line, err);
+}
+
+static void pass(struct gt_trainer *t, int64_t samples)
+{
+	t->epoch = t->at.epoch;
+	t->at.cursor += samples;
+	if (t->at.cursor == t->s->samples) {
+		t->at.cursor = 0;
+		t->at.epoch++;
+	}
 }
 
 /* Waits for the oldest window and tells of its steps. */
@@ -138,18 +151,26 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 	t->window_samples += w->n * p->samples;
 	if (dt > 0)
 		t->samples_per_s = (double)t->window_samples / dt;
-	for (int i = 0; i < w->n; i++) {
+	bool scales = gt_session_scales(s);
+	for (int i = 0, applied = 0; i < w->n; i++) {
 		const struct gt_metrics *m = &w->scalars[i].metrics;
-		if (w->scalars[i].skip)
-			return diverged(t, w, &w->dyn[i * p->nmicro], err);
-		t->epoch = t->at.epoch;
-		t->at.step++;
-		t->at.cursor += p->samples;
-		if (t->at.cursor == s->samples) {
-			t->at.cursor = 0;
-			t->at.epoch++;
+		t->skips = w->scalars[i].skip ? t->skips + 1 : 0;
+		if (t->skips && (!scales || t->skips >= GT_SKIPS))
+			return diverged(t, w, &w->dyn[applied * p->nmicro], err);
+		pass(t, p->samples);
+		if (scales)
+			t->at.loss_scale = w->scalars[i].scale;
+		if (t->skips) {
+			struct gt_event ev = {.kind = GT_EV_SKIP, .epoch = t->epoch, .acc = NAN, .loss_scale = t->at.loss_scale};
+			GT_TRY(gt_trainer_tell(t, &ev, true, err));
+			continue;
 		}
-		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[i * p->nmicro].lr, err));
+		t->at.step++;
+		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[applied++ * p->nmicro].lr, err));
+	}
+	if (scales) {
+		t->at.good_steps = w->scaler->good;
+		t->ahead.step = t->at.step; /* nothing else is queued: lockstep */
 	}
 	if (dt > 1)
 		restart_window(t);

@@ -23,6 +23,7 @@ struct gt_trainer {
 	struct gt_point ahead;            /* where it will stand when what is queued is done */
 	int64_t epoch;                    /* of the step that was told of last */
 	bool due;                         /* what is queued ends where something else is to be done first */
+	int64_t skips;                    /* fp16: steps skipped in a row */
 	int64_t saved_step;               /* the last one committed, -1 */
 	double start, saved_at;           /* monotonic seconds */
 	double window_start;              /* samples_per_s is measured over a window */

@@ -29,6 +29,7 @@ struct loss {
 	double smoothing;
 	bool may_ignore;
 	bool gradient;
+	bool scaled;
 };
 
 static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
@@ -43,7 +44,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .cols = k->cols,
 	    .ignore = k->ignore,
 	    .smoothing = k->smoothing,
-	    .inv_weight = a->dyn->inv_weight,
+	    .inv_weight = a->dyn->inv_weight * (k->scaled ? *(const double *)a->in[2] : 1),
 	    .loss = a->scratch,
 	    .rank = (int32_t *)((double *)a->scratch + k->rows),
 	};
@@ -75,6 +76,7 @@ enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struc
 {
 	const struct gt_attr_loss *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
+	const struct gt_tdesc *scale = call->nin > 2 ? call->in[2] : NULL;
 	struct gt_tdesc *dx = call->nout > 1 ? call->out[1] : NULL;
 	int type = gt_cpu_type(x->dtype), which = (int)call->code - (int)GT_OP_CROSS_ENTROPY;
 	struct loss *k;
@@ -84,6 +86,8 @@ enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struc
 		return gt_cpu_refuse(call, err, "the model's output must be plain [N, classes]");
 	if (t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != x->dim[0])
 		return gt_cpu_refuse(call, err, "targets must be i32 [N]");
+	if (scale && (scale->dtype != GT_F64 || gt_tdesc_count(scale) != 1))
+		return gt_cpu_refuse(call, err, "the scale is one f64");
 	if (dx && dx->any)
 		dx->layout = x->layout, dx->any = false;
 	if (dx && !gt_tdesc_equal(dx, x))
@@ -97,6 +101,7 @@ enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struc
 	k->may_ignore = attr && call->code != GT_OP_MSE;
 	k->ignore = k->may_ignore ? attr->ignore_index : INT64_MIN;
 	k->gradient = dx != NULL;
+	k->scaled = scale != NULL;
 	*out = &k->head;
 	return GT_OK;
 }

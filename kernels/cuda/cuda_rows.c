@@ -51,7 +51,7 @@ struct loss {
 	int type;
 	int64_t rows, cols, ignore;
 	double smoothing;
-	bool gradient;
+	bool gradient, scaled;
 };
 
 static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
@@ -60,6 +60,7 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 	struct gt_cu_loss c = {
 	    .x = a->in[0],
 	    .target = a->in[1],
+	    .scale = k->scaled ? a->in[2] : NULL,
 	    .dx = k->gradient ? a->out[1] : NULL,
 	    .metrics = a->out[0],
 	    .loss = a->scratch,
@@ -79,6 +80,7 @@ enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, stru
 {
 	const struct gt_attr_loss *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
+	const struct gt_tdesc *scale = call->nin > 2 ? call->in[2] : NULL;
 	struct gt_tdesc *dx = call->nout > 1 ? call->out[1] : NULL;
 	bool may_ignore = attr && call->code != GT_OP_MSE;
 	struct loss *k;
@@ -87,6 +89,8 @@ enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, stru
 		return gt_cuda_refuse(call, err, "the model's output must be plain [N, classes]");
 	if (t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != x->dim[0])
 		return gt_cuda_refuse(call, err, "targets must be i32 [N]");
+	if (scale && (scale->dtype != GT_F64 || gt_tdesc_count(scale) != 1))
+		return gt_cuda_refuse(call, err, "the scale is one f64");
 	if (dx && dx->any)
 		dx->layout = x->layout, dx->any = false;
 	if (dx && !gt_tdesc_equal(dx, x))
@@ -100,6 +104,7 @@ enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->smoothing = attr && call->code == GT_OP_CROSS_ENTROPY ? attr->label_smoothing : 0;
 	k->ignore = may_ignore ? attr->ignore_index : INT64_MIN;
 	k->gradient = dx != NULL;
+	k->scaled = scale != NULL;
 	*out = &k->head;
 	return GT_OK;
 }

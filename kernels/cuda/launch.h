@@ -78,6 +78,7 @@ cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *
 struct gt_cu_loss {
 	const void *x;
 	const int32_t *target;
+	const double *scale; /* of the gradient; NULL: 1 */
 	void *dx; /* NULL: evaluation; may be x */
 	struct gt_metrics *metrics;
 	double *loss;  /* scratch, one a row */

@@ -35,7 +35,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) loss_
 	S *dx = a.dx ? (S *)a.dx + r * n : NULL;
 	int64_t t = a.target[r];
 	bool ignored = CODE != GT_OP_MSE && t == a.ignore, bad = !ignored && (t < 0 || t >= n);
-	double inv_weight = dyn_of(a.dyn).inv_weight;
+	double inv_weight = dyn_of(a.dyn).inv_weight * (a.scale ? *a.scale : 1);
 	if (ignored || bad) {
 		if (lane == 0) {
 			a.rank[r] = -1;

@@ -69,6 +69,23 @@ TEST(a_constant_scale_stays)
 	}
 }
 
+TEST(too_many_skips_in_a_row_halt)
+{
+	struct gt_attr_check a = {.scaling = true, .dynamic = true, .growth = 2, .backoff = 0.5, .interval = 100, .patience = 3};
+	static const char *const runs[] = {"bbgbbgbb", "bbbgg"}; /* bad, good */
+	for (int r = 0; r < 2; r++) {
+		struct gt_scaler c = {.scale = 1024};
+		struct gt_dyn dyn = {0};
+		for (int i = 0; runs[r][i]; i++) {
+			struct gt_scalars s = {.sumsq = runs[r][i] == 'b' ? NAN : 1};
+			bool halted = r == 1 && i > 2;
+			check(&a, &s, &c, &dyn);
+			CHECK(s.skip == (runs[r][i] == 'b' || halted) && (c.halted != 0) == (r == 1 && i >= 2));
+		}
+		CHECK(c.scale == (r ? 128 : 16)); /* nothing changes behind the halt */
+	}
+}
+
 TEST(without_a_scale_a_step_that_is_not_finite_halts_all_that_follow)
 {
 	const struct {

@@ -1,0 +1,114 @@
+#!/bin/bash
+# fp16 with the dynamic loss scale, on the host's CUDA runtime (test_cudasim.sh): the scale's rule as a run shows it, skipped steps in
+# windows, checkpoints of the scale, divergence.
+set -u
+sim=$GTRAIN_BUILD/cudasim
+if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
+	echo 'skip fp16: built without a C++ compiler'
+	exit 0
+fi
+if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
+	echo 'skip fp16: the coroutines of cudasim and AddressSanitizer do not go together'
+	exit 0
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# 79 steps an epoch. The scale begins where gradients overflow, and grows every 5 steps until they do again.
+cat >"$tmp/net.cfg" <<'CFG'
+schema = 1; name = "net"; seed = 3; precision = "fp16";
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 2500; samples_test = 100; };
+model = { input = [3, 4, 4]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 17; }, { type = "gelu"; },
+	{ type = "dropout"; p = 0.2; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 1; accumulate = 2; clip_norm = 1.0; optimizer = { type = "adam"; lr = 0.01; }; schedule = { type = "cosine"; unit = "step"; };
+	loss_scale = { init = 1073741824.0; interval = 5; }; };
+checkpoint = { dir = "unused"; every_steps = 20; keep = 99; };
+log = { every_steps = 1; };
+CFG
+# curve DIR: what a run tells of its steps, skipped ones too, without times
+curve() { grep -E '"event":"(train|skip|eval)"' "$1/metrics.jsonl" | sed -E 's/,"samples_per_s":[^,}]*//'; }
+losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" 2>/dev/null | sha256sum | cut -d' ' -f1; }
+train() { # DIR ARGS...
+	local dir=$1
+	shift
+	rm -rf "$dir"
+	"$sim/bin/gtrain" run "$tmp/net.cfg" --device cuda --no-progress -o "$dir" "$@" >"$dir.out" 2>&1
+	echo $? >"$dir.rc"
+}
+ok() { # NAME WHY: ok where WHY is empty
+	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
+}
+same() { # NAME A B: status, curve, weights and moments
+	local why=
+	[ "$(cat "$2.rc" "$3.rc")" = $'0\n0' ] || why="status $(cat "$2.rc" "$3.rc" | tr '\n' ' '): $(tail -qn 1 "$2.out" "$3.out" | tr '\n' ' ')"
+	[ -n "$why" ] || [ "$(curve "$2" | wc -l)" -gt 10 ] || why='no losses'
+	[ -n "$why" ] || cmp -s <(curve "$2") <(curve "$3") || why="the curves differ: $(diff <(curve "$2") <(curve "$3") | sed -n 2p)"
+	[ -n "$why" ] || [ "$(digest "$2")" = "$(digest "$3")" ] || why='the weights differ'
+	ok "$1" "$why"
+}
+# rule DIR INIT INTERVAL TOTAL: every line of the run follows from the one before it; prints what does not
+rule() {
+	curve "$1" | awk -v scale="$2" -v interval="$3" -v total="$4" -F'[:,}]' '
+		/"eval"/ { next }
+		{ for (i = 1; i < NF; i++) { if ($i == "\"step\"") step = $(i + 1); if ($i == "\"loss_scale\"") now = $(i + 1); if ($i == "\"lr\"") lr = $(i + 1) } }
+		/"skip"/ { skips++; scale /= 2; good = 0; if (step != done + 1) print "skip with step " step " after " done }
+		/"train"/ { done++; if (++good == interval) { scale *= 2; good = 0 }
+			if (step != done) print "step " step " after " done - 1
+			want = 0.01 * (1 + cos(3.14159265358979 * (done - 1) / total)) / 2
+			if (lr - want > 1e-9 || want - lr > 1e-9) print "step " step ": lr " lr ", not " want }
+		now != scale { print "step " step ": loss scale " now ", not " scale; exit }
+		END { if (done + skips != total) print done " steps and " skips " skipped of " total; if (skips < 10) print "only " skips " skips" }' | head -n 1
+}
+
+train "$tmp/eager" -s cuda_graphs=false -s window=1
+[ "$(cat "$tmp/eager.rc")" = 0 ] || echo "not ok fp16_runs: $(tail -n 1 "$tmp/eager.out")"
+ok scale_follows_its_rule "$(rule "$tmp/eager" 1073741824 5 79)"
+for w in 1 8 64; do
+	train "$tmp/w$w" -s window=$w
+	same "fp16_window_of_$w" "$tmp/eager" "$tmp/w$w"
+done
+echo "# fp16: $(curve "$tmp/eager" | grep -c '"train"') steps applied, $(curve "$tmp/eager" | grep -c '"skip"') skipped"
+
+# Until so many steps are applied: more data is read, none of it twice in an epoch.
+train "$tmp/steps" -s window=64 -s train.steps=100
+why=
+[ "$(cat "$tmp/steps.rc")" = 0 ] || why="status $(cat "$tmp/steps.rc"): $(tail -n 1 "$tmp/steps.out")"
+[ "$(curve "$tmp/steps" | grep -c '"train"')" = 100 ] || why="$(curve "$tmp/steps" | grep -c '"train"') steps"
+ok steps_are_applied_ones "$why"
+
+# Every checkpoint goes on to the same bits: the scale and its tracker are in it.
+for k in 20 40; do
+	d=$tmp/from$k
+	cp -r "$tmp/w64" "$d"
+	rm -f "$d/latest" "$d/best"
+	for s in "$d"/step-*; do [ "$(basename "$s")" \> "$(printf 'step-%08d' $k)" ] && rm -r "$s"; done
+	"$sim/bin/gtrain" resume "$d" --device cuda --no-progress >"$d.out" 2>&1
+	echo $? >"$d.rc"
+	same "fp16_resumes_from_$k" "$tmp/w64" "$d"
+done
+
+# A scale that does not overflow: the losses of fp32, but for f16's rounding of activations and their gradients (2^-11) through 79 steps.
+train "$tmp/plain" -s train.loss_scale.init=1024.0 -s train.loss_scale.interval=2000
+train "$tmp/fp32" -s precision=fp32
+worst=$(paste -d ' ' <(losses "$tmp/plain") <(losses "$tmp/fp32") |
+	awk '{ d = ($3 - $6) / $6; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d } END { if (NR < 79) m = 9; print m + 0 }')
+why=
+awk "BEGIN { exit !($worst <= 1e-2) }" || why="losses differ by $worst"
+grep -q '"skip"' "$tmp/plain/metrics.jsonl" && why="$why skipped steps"
+ok fp16_as_fp32 "$why"
+echo "# fp16: losses within $worst of fp32's"
+
+# A constant scale that is too large skips 64 steps, and then the run has diverged; nothing was updated.
+train "$tmp/never" -s window=64 -s train.loss_scale.init=1.0e30 -s train.loss_scale.dynamic=false
+why=
+[ "$(cat "$tmp/never.rc")" = 3 ] || why="status $(cat "$tmp/never.rc")"
+grep -q '64 steps in a row overflowed in fp16, the last with the loss scale 1e+30: diverged at step 1: .*nothing was updated' "$tmp/never.out" ||
+	why="$why: $(tail -n 1 "$tmp/never.out")"
+[ "$(curve "$tmp/never" | grep -c '"skip"')" = 63 ] && ! grep -q '"train"' "$tmp/never/metrics.jsonl" || why="$why: $(curve "$tmp/never" | cut -c1-20 | sort | uniq -c | tr '\n' ' ')"
+ok fp16_diverges "$why"
+
+"$sim/bin/gtrain" run "$tmp/net.cfg" --device cpu -o "$tmp/cpu" >"$tmp/out" 2>&1
+rc=$? why=
+[ $rc = 78 ] && grep -q 'precision = "fp16" and device "cpu" do not go together' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
+ok fp16_not_on_the_cpu "$why"

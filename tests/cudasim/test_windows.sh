@@ -109,6 +109,36 @@ for w in 8 64; do
 	echo "# windows: SIGTERM stopped a run of windows of $w after step $last"
 done
 
+# Running statistics, saved statistics, indices of maxima: what a step leaves for the next one, or for its own backward pass.
+cat >"$tmp/norm.cfg" <<'CFG'
+schema = 1; name = "norm"; seed = 5; reproducible = "run";
+data = { name = "synthetic"; batch = 16; classes = 4; samples = 300; samples_test = 40; };
+model = { input = [3, 8, 8]; layers = ( { name = "bn"; type = "batchnorm2d"; }, { type = "maxpool2d"; kernel = 2; }, { type = "flatten"; },
+	{ name = "fc1"; type = "linear"; out = 12; }, { name = "ln"; type = "layernorm"; }, { type = "relu"; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.05; momentum = 0.9; nesterov = true; }; };
+log = { every_steps = 1; };
+CFG
+for p in fp32 bf16; do
+	for o in cuda_graphs=false window=8; do
+		d=$tmp/norm-$p-${o%=*}
+		"$sim/bin/gtrain" run "$tmp/norm.cfg" --device cuda --no-progress -o "$d" -s precision=$p -s $o >"$d.out" 2>&1
+		echo $? >"$d.rc"
+	done
+	same "norms_and_pools_$p" "$tmp/norm-$p-cuda_graphs" "$tmp/norm-$p-window"
+done
+
+# What a checkpoint is evaluated to afterwards is what the run said; the benchmark walks the same windows, and times the steps one by one.
+want=$(sed -nE 's/.*"event":"eval".*"loss":([^,]+),"acc":([^,}]+).*/\1 \2/p' "$tmp/w64/metrics.jsonl" | tail -n 1)
+got=$("$sim/bin/gtrain" eval "$tmp/w64/latest/" --device cuda --json 2>"$tmp/out" | sed -nE 's/.*"loss":([^,]+),.*"acc[a-z]*":([^,}]+).*/\1 \2/p')
+why=
+awk -v a="$want" -v b="$got" 'BEGIN { split(a, x, " "); split(b, y, " "); d = x[1] - y[1]; if (d < 0) d = -d; exit !(x[1] > 0 && d < 1e-6 && x[2] - y[2] < 1e-6 && y[2] - x[2] < 1e-6) }' ||
+	why="the run says $want, eval says $got: $(tail -n 1 "$tmp/out")"
+ok eval_says_the_same "$why"
+"$sim/bin/gtrain" bench "$tmp/mlp.cfg" --device cuda --steps 30 --json >"$tmp/bench" 2>"$tmp/out"
+rc=$? why=
+[ $rc = 0 ] && [ "$(grep -o '"op":"linear"' "$tmp/bench" | wc -l)" -ge 2 ] && grep -q '"op":"check"' "$tmp/bench" || why="status $rc: $(tail -n 1 "$tmp/out")"
+ok bench "$why"
+
 # The time limit ends a run with a checkpoint.
 "$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$tmp/time" --time-limit 1s -s train.epochs=100000 >"$tmp/time.out" 2>&1
 rc=$? why=

@@ -166,6 +166,11 @@ TEST(losses)
 				m->loss = 1.5, m->weight = 2;
 				pair_tensor(&j, false, pair_types[t], 2, shape, NULL);
 				pair_tensor(&j, false, GT_I32, 1, shape, target);
+				if (s % 4 == 1) {
+					double *scale = malloc(sizeof *scale);
+					*scale = 6; /* of the gradient alone */
+					pair_tensor(&j, false, GT_F64, 0, NULL, scale);
+				}
 				pair_tensor(&j, true, GT_F64, 1, &metrics, m); /* the counts are compared as the bits of doubles */
 				if (s < NROWS)
 					pair_tensor(&j, true, pair_types[t], 2, shape, NULL);

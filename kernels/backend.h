@@ -28,6 +28,7 @@ struct gt_dev_opts {
 	bool deterministic;
 	bool winograd;      /* f32 convolutions may use Winograd's algorithm, whose rounding differs; devices without it ignore this */
 	bool tf32;          /* f32 matrix products and convolutions may round their operands to tf32; devices without it ignore this */
+	bool autotune;      /* implementations may be chosen by timing them in prepare(), unless deterministic; the CPU has nothing to time */
 	int log_level;
 };
 

@@ -121,6 +121,7 @@ struct gt_conf {
 	const char *device; /* "auto", "cpu", "cuda", "cuda:0" */
 	int64_t threads;    /* 0: all */
 	bool winograd;
+	bool autotune;
 	bool cuda_graphs;
 	int64_t window;     /* steps queued on a GPU at once; 0: as many as take 0.1 s */
 	struct gt_conf_data data;

@@ -24,6 +24,9 @@ const struct gt_row gt_rows[] = {
      .help = "what matrix products are computed in; weights and their sums stay fp32"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
      .help = "let f32 3x3 convolutions use Winograd's algorithm where it is faster; its rounding differs by about 1e-6 of the result"},
+    {"autotune", GT_T_BOOL, AT(autotune), "true",
+     .help = "choose convolution kernels on a GPU by timing the best candidates at the first start and keep the choice in the user's cache; "
+             "never where reproducible asks for the same bits"},
     {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
      .help = "on a GPU, record the kernels of several steps once and replay them as one; the numbers are the same either way"},
     {"window", GT_T_INT, AT(window), "0", 0, 64,

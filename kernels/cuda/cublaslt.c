@@ -1,5 +1,4 @@
 #include "cuda/cublaslt.h"
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +22,17 @@ static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cu
 /* ---- the library ------------------------------------------------------------------------------------------------------------- */
 static enum gt_code load(struct gt_lt *lt, struct gt_err *err)
 {
-	/* The name of the plugin's build, looked for along the plugin's own list of folders (cuda.mk), then where the loader looks. */
-	lt->so = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!lt->so)
-		return gt_fail(err, GT_EUNAVAILABLE, "cuBLASLt cannot be loaded: %s", dlerror());
-#define GT_X(name)                                                                                                                         \
-	*(void **)&lt->name = dlsym(lt->so, #name);                                                                                            \
-	if (!lt->name)                                                                                                                         \
-		return gt_fail(err, GT_EUNAVAILABLE, "%s has no %s: wrong version", LIBRARY, #name);
-	GT_LT_FUNCTIONS(GT_X)
+	static const char *const names[] = {
+#define GT_X(name) #name,
+	    GT_LT_FUNCTIONS(GT_X)
 #undef GT_X
-	return GT_OK;
+	};
+	void **const slots[] = {
+#define GT_X(name) (void **)&lt->name,
+	    GT_LT_FUNCTIONS(GT_X)
+#undef GT_X
+	};
+	return gt_cuda_library(LIBRARY, "cuBLASLt", names, slots, (int)(sizeof names / sizeof *names), &lt->so, err);
 }
 
 enum gt_code gt_lt_open(const struct gt_dev *dev, struct gt_lt **out, struct gt_err *err)
@@ -57,7 +56,6 @@ void gt_lt_close(struct gt_lt *lt)
 		return;
 	if (lt->handle)
 		lt->cublasLtDestroy(lt->handle);
-	/* The library stays loaded: it registers kernels with the driver and does not survive being unloaded and loaded again. */
 	free(lt);
 }
 

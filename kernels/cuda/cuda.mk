@@ -23,16 +23,27 @@ ifeq ($(shell command -v $(firstword $(CXX))),)
 $(error $(CUDA) is a CUDA toolkit, but its nvcc needs a C++ compiler and there is no $(CXX) (`make CUDA=` builds without CUDA))
 endif
 
-CUDA_C   := $(wildcard kernels/cuda/*.c)
+# cuDNN's headers: beside the toolkit, where the compiler looks, or in pip's nvidia-cudnn-cu13. Without them there are no convolutions.
+CUDNN_H  := $(firstword $(wildcard $(CUDA)/include/cudnn_graph.h /usr/local/include/cudnn_graph.h /usr/include/cudnn_graph.h \
+	/usr/include/*/cudnn_graph.h))
+ifeq ($(CUDNN_H),)
+CUDNN_H  := $(firstword $(shell python3 -c 'import glob, site; \
+	dirs = site.getsitepackages() + [site.getusersitepackages()]; \
+	print(*[f for d in dirs for f in glob.glob(d + "/nvidia/cudnn/include/cudnn_graph.h")])' 2>/dev/null))
+CUDNN_INC := $(if $(CUDNN_H),-isystem $(patsubst %/cudnn_graph.h,%,$(CUDNN_H)))
+endif
+
+CUDA_C   := $(filter-out $(if $(CUDNN_H),,kernels/cuda/cudnn_lib.c kernels/cuda/cudnn_conv.c kernels/cuda/cudnn_tune.c kernels/cuda/cudnn_trial.c), \
+	$(wildcard kernels/cuda/*.c))
 CUDA_CU  := $(wildcard kernels/cuda/*.cu)
 CUDA_LIB := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib $(CUDA)/lib/x86_64-linux-gnu))
 CUDA_OBJ  = $(call obj,$(CUDA_C)) $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_CU))
-CUDA_INC := -isystem $(CUDA)/include
+CUDA_INC := -isystem $(CUDA)/include $(CUDNN_INC)
 # The runtime is linked in where its archive is there: one library less to find at run time.
 CUDART   := $(firstword $(wildcard $(CUDA_LIB)/libcudart_static.a $(CUDA_LIB)/libcudart.so $(CUDA_LIB)/libcudart.so.*))
-# cuBLASLt is opened when a device is (600 MB of libraries would cost every start), through this list: the toolkit of the build, beside
-# the plugin, and pip's folders for a plugin that lies in site-packages/gtrain/lib/gtrain. The loader's own places follow.
-CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$$ORIGIN/../../../nvidia/cu13/lib:$$ORIGIN/../../../nvidia/cublas/lib
+# cuBLASLt is opened when a device is, cuDNN at the first convolution (they are a gigabyte that would cost every start), through this
+# list: the toolkit of the build, beside the plugin, and pip's folders for a plugin that lies in site-packages/gtrain/lib/gtrain. The loader's own places follow.
+CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$$ORIGIN/../../../nvidia/cu13/lib:$$ORIGIN/../../../nvidia/cublas/lib:$$ORIGIN/../../../nvidia/cudnn/lib
 # -fmad=false: as -ffp-contract=off for gcc (Makefile). A fused multiply-add is asked for by name.
 NVCC      := $(CUDA)/bin/nvcc
 NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
@@ -54,4 +65,13 @@ $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(CXX) -shared -pthread $^ -o $@ $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
+
+# Plans as the real cuDNN makes them for a card that is described, not there (tests/cuda/dnn_plans.c).
+ifneq ($(CUDNN_H),)
+TOOLS += $(BUILD)/tests/cuda/dnn_plans
+$(BUILD)/obj/tests/cuda/dnn_plans.o: XFLAGS += $(CUDA_INC) -Itests
+$(BUILD)/tests/cuda/dnn_plans: $(BUILD)/obj/tests/cuda/dnn_plans.o $(BUILD)/obj/tests/test.o $(CUDA_OBJ) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(CXX) $(CFLAGS) -pthread $^ -o $@ $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -ldl -lrt -lm
+endif
 endif

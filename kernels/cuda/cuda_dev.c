@@ -1,6 +1,7 @@
 /* The device: probing, memory, streams, waiting, errors. */
 #include "cuda/cuda_internal.h"
 #include "cuda/cublaslt.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,18 @@ enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_er
 	return GT_OK;
 }
 
+enum gt_code gt_cuda_library(const char *file, const char *product, const char *const *names, void **const *slot, int n, void **so,
+                             struct gt_err *err)
+{
+	*so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (!*so)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", product, dlerror());
+	for (int i = 0; i < n; i++)
+		if (!(*slot[i] = dlsym(*so, names[i])))
+			return gt_fail(err, GT_EUNAVAILABLE, "%s has no %s: wrong version", file, names[i]);
+	return GT_OK;
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err)
 {
@@ -94,6 +107,7 @@ void gt_cuda_close(struct gt_dev *dev)
 			cudaEventDestroy(dev->event[i]);
 	if (dev->fault)
 		cudaFreeHost(dev->fault);
+	gt_cuda_conv_close(dev);
 	gt_lt_close(dev->lt);
 	free(dev->block);
 	free(dev);
@@ -127,6 +141,8 @@ enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, s
 	dev->index = opts->index;
 	dev->deterministic = opts->deterministic;
 	dev->tf32 = opts->tf32;
+	dev->winograd = opts->winograd;
+	dev->autotune = opts->autotune;
 	snprintf(dev->id, sizeof dev->id, "cuda:%d", opts->index);
 	if ((code = open_parts(dev, err)) != GT_OK) {
 		gt_cuda_close(dev);

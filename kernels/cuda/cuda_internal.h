@@ -14,6 +14,7 @@
 #define GT_CUDA_MIN_CC 80 /* compute capability 8.0: the oldest that this build has machine code for */
 
 struct gt_lt;
+struct gt_dnn;
 
 struct gt_cuda_block { /* one allocation */
 	char *p;
@@ -23,14 +24,15 @@ struct gt_cuda_block { /* one allocation */
 struct gt_dev {
 	int index;
 	char id[16];
-	bool deterministic, tf32, capturing;
+	bool deterministic, tf32, winograd, autotune, capturing;
 	int sms;                              /* multiprocessors */
 	cudaStream_t stream[GT_CUDA_STREAMS]; /* made on first use */
 	cudaEvent_t event[GT_EVENTS];         /* made on first use */
 	struct gt_cu_fault *fault;            /* host memory that kernels write to */
 	struct gt_cuda_block *block;          /* what alloc() gave out, in no order */
 	int nblocks, cap;
-	struct gt_lt *lt; /* cuBLASLt and its handle */
+	struct gt_lt *lt;   /* cuBLASLt and its handle */
+	struct gt_dnn *dnn; /* cuDNN; NULL until the first convolution */
 };
 
 /* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
@@ -44,7 +46,9 @@ struct gt_kernel {
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 gt_cuda_prepare gt_cuda_eltwise, gt_cuda_dropout, gt_cuda_shape, gt_cuda_softmax, gt_cuda_loss, gt_cuda_update, gt_cuda_linear,
-    gt_cuda_gather, gt_cuda_check, gt_cuda_batchnorm, gt_cuda_layernorm, gt_cuda_pool;
+    gt_cuda_gather, gt_cuda_check, gt_cuda_batchnorm, gt_cuda_layernorm, gt_cuda_pool, gt_cuda_conv;
+
+void gt_cuda_conv_close(struct gt_dev *dev); /* what the convolutions opened */
 
 /* ---- cuda_dev.c ----------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err);
@@ -65,6 +69,12 @@ bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes);
 /* dyn as a kernel's argument: the address if alloc() gave the memory, so that a replayed graph reads new values, else a copy.
  * A copy is refused while a graph is captured. */
 enum gt_code gt_cuda_dyn(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_dyn *out, struct gt_err *err);
+
+/* Opens a vendor's library by its file name along the plugin's list of folders (cuda.mk), then where the loader looks, and puts the
+ * addresses of names[i] in *slot[i]. GT_EUNAVAILABLE with the loader's reason; product: for that message. It stays loaded: such
+ * libraries register kernels with the driver and do not survive being unloaded and loaded again. */
+enum gt_code gt_cuda_library(const char *file, const char *product, const char *const *names, void **const *slot, int n, void **so,
+                             struct gt_err *err);
 
 /* ---- cuda_graph.c: streams' order and graphs --------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_record(struct gt_dev *dev, int event, int stream, struct gt_err *err);

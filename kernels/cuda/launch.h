@@ -191,6 +191,10 @@ struct gt_cu_pool {
 };
 cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s);
 
+/* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
+/* out[n] = (add: +=) x[n]; both to 16 bytes. */
+cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
+
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_gather {
 	const uint8_t *images;

@@ -15,6 +15,7 @@
 
 struct mark { /* a recorded event: a place in a queue */
 	bool done = false;
+	double us = 0; /* by the simulated clock */
 	cudaStream_t s = nullptr;
 };
 
@@ -31,6 +32,7 @@ struct cudasim_stream {
 struct cudasim_event {
 	std::shared_ptr<mark> last;
 	cudasim_graph *capture = nullptr; /* recorded in a capture */
+	bool disabled = false;            /* the timing */
 };
 
 struct cudasim_graph {
@@ -47,6 +49,7 @@ static std::recursive_mutex lock;
 static std::map<char *, block> blocks;
 static size_t used;
 static int open_depth;
+static double clock_us;
 #define GUARD std::lock_guard<std::recursive_mutex> guard(lock)
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
@@ -113,8 +116,9 @@ cudaError_t cudaFree(void *p)
 	return cudaSuccess;
 }
 
-static bool on_device(const void *p, size_t bytes)
+bool cudasim_on_device(const void *p, size_t bytes)
 {
+	GUARD;
 	auto it = blocks.upper_bound((char *)p);
 	if (it == blocks.begin())
 		return false;
@@ -175,7 +179,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
 	GUARD;
 	bool from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice,
 	     to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-	if ((from ? !on_device(src, bytes) : touches_device(src, bytes)) || (to ? !on_device(dst, bytes) : touches_device(dst, bytes)))
+	if ((from ? !cudasim_on_device(src, bytes) : touches_device(src, bytes)) || (to ? !cudasim_on_device(dst, bytes) : touches_device(dst, bytes)))
 		return cudaErrorInvalidValue;
 	if (s->capture && !(from && to))
 		return cudaErrorStreamCaptureUnsupported;
@@ -189,7 +193,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
 {
 	GUARD;
-	if (!on_device(dst, bytes))
+	if (!cudasim_on_device(dst, bytes))
 		return cudaErrorInvalidValue;
 	return cudasim_enqueue(s, [=] { memset(dst, value, bytes); });
 }
@@ -217,8 +221,10 @@ static void step(cudaStream_t s)
 		device_access open;
 		i.work();
 	}
-	if (i.record)
+	if (i.record) {
 		i.record->done = true;
+		i.record->us = clock_us;
+	}
 }
 
 static void drain(cudaStream_t s)
@@ -263,15 +269,32 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
 	return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 {
 	*e = new cudasim_event;
+	(*e)->disabled = flags & cudaEventDisableTiming;
 	return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
 	delete e;
+	return cudaSuccess;
+}
+
+void cudasim_spend(double us)
+{
+	clock_us += us;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+	GUARD;
+	if (!from->last || !to->last || from->disabled || to->disabled)
+		return cudaErrorInvalidResourceHandle;
+	if (!from->last->done || !to->last->done)
+		return cudaErrorNotReady;
+	*ms = (float)((to->last->us - from->last->us) / 1000);
 	return cudaSuccess;
 }
 
@@ -376,7 +399,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 	if (device != 0)
 		return cudaErrorInvalidDevice;
 	*p = {};
-	snprintf(p->name, sizeof p->name, "simulated on the host");
+	const char *name = getenv("CUDASIM_CARD");
+	snprintf(p->name, sizeof p->name, "%s", name ? name : "simulated on the host");
 	p->totalGlobalMem = CAPACITY;
 	p->major = 9;
 	p->multiProcessorCount = 1;

@@ -13,6 +13,7 @@ if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
 fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+export XDG_CACHE_HOME=$tmp/cache # where choices of convolution engines are kept
 
 # part NAME LEAST COMMAND...: a test program; its `ok` and `not ok` lines under NAME, operations that the backend refuses as a figure.
 # Fewer than LEAST passed: something was lost.
@@ -36,6 +37,7 @@ part calls_first_first 12 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
 part layers_last_first 8 "$sim/tests/cudasim/tool_layers"
 part layers_first_first 5 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part device 5 "$sim/tests/cudasim/tool_device"
+part convolutions 13 "$sim/tests/cudasim/tool_dnn"
 part operations 314 "$sim/tests/ops/test_ops" -b cuda
 part operations_first_first 314 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda
@@ -95,3 +97,44 @@ before=$(losses "$tmp/moved" | wc -l)
 "$sim/bin/gtrain" resume "$tmp/moved" --device cpu -q --no-progress >"$tmp/out" 2>&1 || echo "status $?: $(tail -n 1 "$tmp/out")" >"$tmp/moved.failed"
 if [ "$before" -lt 14 ] || [ "$before" -ge 20 ]; then echo "not ok resume_on_another_device: $before losses were left"
 else close resume_on_another_device "$tmp/cuda" "$tmp/moved" 1e-5; fi
+
+# ---- a network of convolutions: strides, groups, no bias, a sum, pools, batch normalisation -------------------------------------------
+cat >"$tmp/net.cfg" <<'CFG'
+schema = 1; name = "cnn"; seed = 5;
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; }, { type = "hflip"; } ); };
+model = { input = [3, 8, 8]; layers = ( { name = "c1"; type = "conv2d"; out = 12; kernel = 3; padding = 1; }, { type = "relu"; },
+	{ name = "c2"; type = "conv2d"; out = 16; kernel = 3; padding = 1; groups = 2; bias = false; }, { type = "relu"; },
+	{ name = "c3"; type = "conv2d"; out = 16; kernel = 3; padding = 1; bias = false; }, { name = "bn"; type = "batchnorm2d"; },
+	{ name = "r3"; type = "relu"; }, { type = "maxpool2d"; kernel = 2; },
+	{ name = "c4"; type = "conv2d"; out = 9; kernel = [1, 3]; dilation = [1, 2]; padding = [0, 2]; stride = [2, 1]; }, { type = "gelu"; },
+	{ type = "flatten"; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 3; accumulate = 2; clip_norm = 1.0; optimizer = { type = "sgd"; lr = 0.02; momentum = 0.9; }; };
+checkpoint = { dir = "unused"; every_epochs = 1; keep = 9; };
+log = { every_steps = 1; };
+CFG
+train "$tmp/cnn_cpu" --device cpu
+train "$tmp/cnn" --device cuda
+rm -rf "$tmp/cache"
+train "$tmp/cnn_same" --device cuda -s 'reproducible="run"'
+train "$tmp/cnn_again" --device cuda -s 'reproducible="run"'
+train "$tmp/cnn_cpu16" --device cpu -s 'precision="bf16"'
+train "$tmp/cnn16" --device cuda -s 'precision="bf16"'
+# Products and sums of f32 in another order, one engine's by 2^-21 more, through 21 steps: a path that drifts apart by the rate of learning.
+close cnn_training_as_on_the_cpu "$tmp/cnn_cpu" "$tmp/cnn" 1e-4
+close cnn_training_without_a_clock "$tmp/cnn_cpu" "$tmp/cnn_same" 1e-4
+if grep -qw avx512bw /proc/cpuinfo; then close bf16_cnn_training_as_on_the_cpu "$tmp/cnn_cpu16" "$tmp/cnn16" 5e-2
+else echo 'skip bf16_cnn_training_as_on_the_cpu: this CPU has no AVX-512 for bf16'; fi
+if cmp -s <(losses "$tmp/cnn_same") <(losses "$tmp/cnn_again"); then echo 'ok cnn_training_twice_the_same_bits'
+else echo 'not ok cnn_training_twice_the_same_bits: losses differ'; fi
+
+# cuDNN is opened by the first convolution: without it a model that has none trains, and one that has is refused at once.
+mkdir -p "$tmp/bare/bin" "$tmp/bare/lib/gtrain"
+cp "$sim/bin/gtrain" "$tmp/bare/bin"
+cp "$sim"/lib/gtrain/{cuda.so,libcudasim.so,libcublasLt.so.0} "$tmp/bare/lib/gtrain"
+"$tmp/bare/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$tmp/bare/cnn" --device cuda >"$tmp/out" 2>&1
+rc=$?
+if [ $rc = 69 ] && grep -q 'cuDNN cannot be loaded: libcudnn.so' "$tmp/out"; then echo 'ok without_cudnn_convolutions_are_refused'
+else echo "not ok without_cudnn_convolutions_are_refused: status $rc: $(tail -n 1 "$tmp/out")"; fi
+if "$tmp/bare/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$tmp/bare/mlp" --device cuda \
+	-s 'model.layers=({type="flatten";},{type="linear";out=4;})' >"$tmp/out" 2>&1; then echo 'ok without_cudnn_other_models_train'
+else echo "not ok without_cudnn_other_models_train: $(tail -n 1 "$tmp/out")"; fi

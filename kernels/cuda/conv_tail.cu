@@ -1,0 +1,29 @@
+/* What stands behind cuDNN's convolutions: gradients of weights that came in 16 bits go to f32. */
+#include "cuda/device.cuh"
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* A thread takes one vector of 16 bytes. */
+template <class S> __global__ void __launch_bounds__(256) widen(const void *x, float *out, int64_t n, bool add)
+{
+	constexpr int V = width<S>::n;
+	int64_t i = ((int64_t)blockIdx.x * 256 + threadIdx.x) * V;
+	float v[V];
+	if (i >= n)
+		return;
+	load<S>(v, x, i, n, true, 0);
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		if (i + j < n)
+			out[i + j] = add ? out[i + j] + v[j] : v[j];
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(n, 256 * (type == GT_CU_F32 ? 4 : 8));
+	if (!blocks)
+		return cudaSuccess;
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return launch(OF_TYPE(type, widen), dim3((unsigned)blocks), dim3(256), s, x, out, n, add);
+}

@@ -1,0 +1,198 @@
+/* Convolutions by cuDNN (cudnn_conv.h has what it does and what it does not). Weights are kept as [out, kh, kw, in/groups] in memory.
+ *   conv2d     one graph: convolution, bias, relu. In 16 bits the bias is rounded into the scratch first, as PyTorch's autocast does.
+ *   conv2d.dx  one graph
+ *   conv2d.dw  one graph; in 16 bits dw comes rounded into the scratch and goes to f32 from there, as PyTorch's autocast does it.
+ *              db by own kernels: cuDNN's backward bias is very slow on NHWC. */
+#include "cuda/cuda_internal.h"
+#include <stdlib.h>
+
+#if __has_include(<cudnn_graph.h>)
+#include "cuda/cudnn_conv.h"
+#include <stdio.h>
+#include <string.h>
+
+struct conv {
+	struct gt_kernel head;
+	struct gt_dnn_plan plan; /* unused where nothing but db is wanted */
+	int type;
+	int64_t rows, cols;      /* of dy: pixels, channels */
+	int64_t weights;         /* elements of w */
+	bool bias, dw, add_dw, add_db;
+	void *zeros;             /* a relu without a bias: cuDNN's fast engines want one. Own memory */
+	size_t half, part;       /* places in the scratch: bias or dw in 16 bits, partial sums of db; the workspace is at 0 */
+	char text[96];
+};
+
+static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	struct conv *k = (struct conv *)kernel;
+	void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->in[0], [GT_DNN_W] = a->in[1], [GT_DNN_Y] = a->out[0], [GT_DNN_BIAS] = k->zeros};
+	if (k->bias && k->type == GT_CU_F32) {
+		at[GT_DNN_BIAS] = a->in[2];
+	} else if (k->bias) {
+		at[GT_DNN_BIAS] = (char *)a->scratch + k->half;
+		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, a->in[2], at[GT_DNN_BIAS], k->cols, s), "conv2d: bias", err);
+	}
+	return gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err);
+}
+
+static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	struct conv *k = (struct conv *)kernel;
+	void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->out[0], [GT_DNN_W] = a->in[1], [GT_DNN_Y] = a->in[0]};
+	return gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err);
+}
+
+static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	struct conv *k = (struct conv *)kernel;
+	if (k->dw) {
+		void *dw = k->type == GT_CU_F32 ? a->out[0] : (char *)a->scratch + k->half;
+		void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->in[1], [GT_DNN_W] = dw, [GT_DNN_Y] = a->in[0]};
+		GT_TRY(gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err));
+		if (k->type != GT_CU_F32)
+			GT_CUDA(dev, gt_cu_widen_start(k->type, dw, a->out[0], k->weights, k->add_dw, s), "conv2d.dw: to f32", err);
+	}
+	if (k->bias)
+		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->rows, k->cols, k->add_db, (char *)a->scratch + k->part, s),
+		        "conv2d.dw: bias", err);
+	return GT_OK;
+}
+
+static void release(struct gt_dev *dev, struct gt_kernel *kernel)
+{
+	struct conv *k = (struct conv *)kernel;
+	gt_dnn_plan_drop(&k->plan);
+	gt_cuda_free(dev, k->zeros);
+	free(k);
+}
+
+static bool is_nhwc(const struct gt_tdesc *d)
+{
+	struct gt_tdesc want = gt_tdesc_make(d->dtype, 4, d->dim, true);
+	return d->rank == 4 && gt_tdesc_equal(d, &want);
+}
+
+static enum gt_code check(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_tdesc *w, const struct gt_tdesc *y,
+                          const struct gt_tdesc *b, struct gt_err *err)
+{
+	const struct gt_attr_conv2d *a = call->attr;
+	bool dw = call->code == GT_OP_CONV2D_DW;
+	if (w && w->any)
+		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, true);
+	if (gt_cuda_type(x->dtype) < 0 || y->dtype != x->dtype || (w && w->dtype != (dw ? GT_F32 : x->dtype)))
+		return gt_cuda_refuse(call, err, "activations and weights are f32, bf16 or f16, gradients of weights f32");
+	if (!is_nhwc(x) || !is_nhwc(y) || x->dim[0] != y->dim[0] || y->dim[1] != a->out || x->dim[1] % a->groups)
+		return gt_cuda_refuse(call, err, "activations are NHWC, and groups divide their channels");
+	if (w && (!is_nhwc(w) || w->dim[0] != a->out || w->dim[1] != x->dim[1] / a->groups || w->dim[2] != a->kernel[0] ||
+	          w->dim[3] != a->kernel[1]))
+		return gt_cuda_refuse(call, err, "weights are [out, in/groups, kh, kw], channels last");
+	if (b && (b->dtype != GT_F32 || gt_tdesc_count(b) != y->dim[1]))
+		return gt_cuda_refuse(call, err, "the bias is f32 [out]");
+	return GT_OK;
+}
+
+static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, struct conv *k, const struct gt_tdesc *x,
+                              const struct gt_tdesc *w, const struct gt_tdesc *y, struct gt_err *err)
+{
+	const struct gt_attr_conv2d *a = call->attr;
+	bool fwd = call->code == GT_OP_CONV2D, relu = fwd && a->act == GT_ACT_RELU;
+	struct gt_dnn_conv c = {
+	    .pass = fwd ? GT_DNN_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNN_DX : GT_DNN_DW,
+	    .type = x->dtype,
+	    .stride = {a->stride[0], a->stride[1]},
+	    .padding = {a->padding[0], a->padding[1]},
+	    .dilation = {a->dilation[0], a->dilation[1]},
+	    .bias = fwd && (k->bias || relu),
+	    .relu = relu,
+	    .add = k->add_dw && k->type == GT_CU_F32,
+	};
+	struct gt_err why;
+	memcpy(c.x, x->dim, sizeof c.x);
+	memcpy(c.w, w->dim, sizeof c.w);
+	memcpy(c.y, y->dim, sizeof c.y);
+	enum gt_code code = gt_dnn_plan_make(dev, &c, &k->plan, &why);
+	if (code == GT_EUNAVAILABLE)
+		return gt_cuda_refuse(call, err, why.msg);
+	if (code != GT_OK)
+		return gt_fail(err, code, "%s", why.msg);
+	if (relu && !k->bias)
+		GT_TRY(gt_cuda_alloc(dev, (size_t)y->dim[1] * gt_dtype_size(x->dtype), &k->zeros, err));
+	return GT_OK;
+}
+
+/* Behind the workspace in the scratch. */
+static size_t reserve(struct conv *k, size_t bytes)
+{
+	size_t at = k->head.scratch;
+	k->head.scratch += (bytes + 255) / 256 * 256;
+	return at;
+}
+
+static void describe(struct conv *k)
+{
+	size_t n = 0;
+	if (!k->plan.plan)
+		n += (size_t)snprintf(k->text, sizeof k->text, "colsum");
+	else
+		n += (size_t)snprintf(k->text, sizeof k->text, "cudnn:%lld (%s)%s", (long long)k->plan.choice.engine, k->plan.how,
+		                      k->plan.tensor_core && k->type == GT_CU_F32 ? " tf32" : "");
+	if (k->dw && k->type != GT_CU_F32)
+		n += (size_t)snprintf(k->text + n, sizeof k->text - n, " + widen");
+	if (k->bias && k->dw)
+		snprintf(k->text + n, sizeof k->text - n, " + colsum");
+	k->head.describe = k->text;
+}
+
+enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	bool fwd = call->code == GT_OP_CONV2D, dw = call->code == GT_OP_CONV2D_DW;
+	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
+	const struct gt_tdesc *b = fwd ? (call->nin > 2 ? call->in[2] : NULL) : dw && call->nout > 1 ? call->out[1] : NULL;
+	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
+	struct conv *k;
+	enum gt_code code = GT_OK;
+	GT_TRY(check(call, x, w, y, b, err));
+	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
+	k->head.release = release;
+	k->type = gt_cuda_type(x->dtype);
+	k->rows = y->dim[0] * y->dim[2] * y->dim[3], k->cols = y->dim[1];
+	k->weights = w ? gt_tdesc_count(w) : 0;
+	k->bias = b != NULL;
+	k->dw = dw && w;
+	k->add_dw = dw && (call->accumulate & 1);
+	k->add_db = dw && (call->accumulate & 2);
+	if (w)
+		code = make_plan(dev, call, k, x, w, y, err);
+	if (code != GT_OK) {
+		release(dev, &k->head);
+		return code;
+	}
+	k->head.scratch = k->plan.workspace;
+	if (k->type != GT_CU_F32)
+		k->half = reserve(k, 2 * (size_t)(dw ? k->weights : fwd && k->bias ? k->cols : 0));
+	if (dw && k->bias)
+		k->part = reserve(k, gt_cu_colsum_scratch(k->rows, k->cols));
+	describe(k);
+	*out = &k->head;
+	return GT_OK;
+}
+
+void gt_cuda_conv_close(struct gt_dev *dev)
+{
+	gt_dnn_close(dev->dnn);
+	dev->dnn = NULL;
+}
+
+#else /* the rest of the backend needs no cuDNN */
+enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	(void)dev, (void)out;
+	return gt_cuda_refuse(call, err, "this build was made without cuDNN's headers");
+}
+
+void gt_cuda_conv_close(struct gt_dev *dev)
+{
+	(void)dev;
+}
+#endif

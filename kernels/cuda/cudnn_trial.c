@@ -1,0 +1,123 @@
+/* Candidates on the device: do they run, and which is the fastest. Every plan runs once before it is used, because kernels are loaded at
+ * their first run, and loading is not allowed while a stream is captured to a graph. */
+#include "cuda/cudnn_conv.h"
+#include <string.h>
+
+/* ---- the clock ----------------------------------------------------------------------------------------------------------------- */
+struct trial {
+	struct gt_dev *dev;
+	cudaStream_t stream;
+	cudaEvent_t event[2];
+	void *at[GT_DNN_TENSORS], *workspace;
+};
+
+/* Microseconds of one of n runs. */
+static enum gt_code time_runs(struct trial *w, struct gt_dnn_plan *p, int n, double *us, struct gt_err *err)
+{
+	float ms;
+	GT_CUDA(w->dev, cudaEventRecord(w->event[0], w->stream), "cudaEventRecord", err);
+	for (int i = 0; i < n; i++)
+		GT_TRY(gt_dnn_plan_run(w->dev, p, w->at, w->workspace, w->stream, err));
+	GT_CUDA(w->dev, cudaEventRecord(w->event[1], w->stream), "cudaEventRecord", err);
+	GT_CUDA(w->dev, cudaStreamSynchronize(w->stream), "cudaStreamSynchronize", err);
+	GT_CUDA(w->dev, cudaEventElapsedTime(&ms, w->event[0], w->event[1]), "cudaEventElapsedTime", err);
+	*us = (double)ms * 1000 / n;
+	return GT_OK;
+}
+
+/* The best of three groups, after one run that loads the kernel; one group where the first run is already hopeless. */
+static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double best, double *us, struct gt_err *err)
+{
+	double t;
+	GT_TRY(time_runs(w, p, 1, &t, err));
+	GT_TRY(time_runs(w, p, 1, us, err));
+	int n = *us > 0 ? (int)(1000 / *us) : 10; /* a millisecond a group */
+	n = n < 1 ? 1 : n > 20 ? 20 : n;
+	for (int i = 0; i < 3 && !(best > 0 && *us > 2 * best); i++) {
+		GT_TRY(time_runs(w, p, n, &t, err));
+		*us = t < *us ? t : *us;
+	}
+	return GT_OK;
+}
+
+/* Runs the choices in turn and closes the gaps that failures leave; without a clock up to the first that runs. */
+static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed, struct gt_err *err)
+{
+	struct gt_err why = {0};
+	double best = 0, us = 0;
+	int kept = 0;
+	for (int i = 0; i < *n && (timed || !kept); i++) {
+		struct gt_dnn_plan p = {.set.dnn = w->dev->dnn};
+		gt_dnn_graph(&p, c);
+		bool ran = gt_dnn_realize(w->dev, &p, c, &choice[i], true) == GT_DNN_FINE &&
+		           (timed ? time_plan(w, &p, best, &us, &why)
+		                  : gt_dnn_plan_run(w->dev, &p, w->at, w->workspace, w->stream, &why)) == GT_OK;
+		/* A fault of the device stays, and would show in somebody else's next call: it is told here. */
+		cudaError_t e = cudaStreamSynchronize(w->stream);
+		gt_dnn_plan_drop(&p);
+		GT_CUDA(w->dev, e, "a trial of a convolution", err);
+		if (!ran)
+			continue;
+		choice[kept] = choice[i];
+		if (timed)
+			choice[kept].us = us > 0.1 ? us : 0.1; /* 0 means not measured */
+		if (timed && (best == 0 || us < best))
+			best = us;
+		kept++;
+	}
+	*n = kept;
+	return kept ? GT_OK : gt_fail(err, GT_EUNAVAILABLE, "%s", why.msg);
+}
+
+static size_t bytes_of(const int64_t dim[4], enum gt_dtype t)
+{
+	size_t n = (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) * gt_dtype_size(t);
+	return (n + 255) / 256 * 256;
+}
+
+/* The largest workspace of the choices; 0 where none has a plan. */
+static size_t workspace_of(struct gt_dev *dev, const struct gt_dnn_conv *c, const struct gt_dnn_choice *choice, int n)
+{
+	size_t most = 0;
+	for (int i = 0; i < n; i++) {
+		struct gt_dnn_plan p = {.set.dnn = dev->dnn};
+		gt_dnn_graph(&p, c);
+		if (gt_dnn_realize(dev, &p, c, &choice[i], true) == GT_DNN_FINE && p.workspace > most)
+			most = p.workspace;
+		gt_dnn_plan_drop(&p);
+	}
+	return most;
+}
+
+enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed, struct gt_err *err)
+{
+	struct trial w = {.dev = dev};
+	size_t x = bytes_of(c->x, c->type), wt = bytes_of(c->w, c->type), y = bytes_of(c->y, c->type),
+	       b = bytes_of((int64_t[4]){1, c->y[1], 1, 1}, c->type);
+	void *memory = NULL;
+	cudaError_t e = cudaSuccess;
+	if (!dev->dnn->handle || dev->capturing)
+		return GT_OK;
+	GT_TRY(gt_cuda_stream(dev, 0, &w.stream, err));
+	if (gt_cuda_alloc(dev, x + wt + y + b + workspace_of(dev, c, choice, *n), &memory, NULL) != GT_OK)
+		return GT_OK; /* no room for a trial: as the heuristic has them */
+	w.at[GT_DNN_X] = memory;
+	w.at[GT_DNN_W] = (char *)memory + x;
+	w.at[GT_DNN_Y] = (char *)memory + x + wt;
+	w.at[GT_DNN_BIAS] = (char *)memory + x + wt + y;
+	w.workspace = (char *)memory + x + wt + y + b;
+	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
+		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
+	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "cudaEventCreateWithFlags", err);
+	for (int i = 0; i < 2; i++)
+		if (w.event[i])
+			cudaEventDestroy(w.event[i]);
+	gt_cuda_free(dev, memory);
+	for (int i = 1; i < *n && timed && code == GT_OK; i++) /* the fastest to the front, the others stay in order */
+		if (choice[i].us < choice[0].us) {
+			struct gt_dnn_choice fastest = choice[i];
+			memmove(choice + 1, choice, (size_t)i * sizeof *choice);
+			choice[0] = fastest;
+		}
+	return code;
+}

@@ -160,6 +160,8 @@ enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const voi
 	uintptr_t at = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | (uintptr_t)(g->workspace ? workspace : NULL);
 	if (at % 256)
 		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a matrix product is not aligned to 256 bytes", dev->id);
+	if (g->has_bias && (uintptr_t)bias % 16) /* the epilogues read it in vectors */
+		return gt_fail(err, GT_EINTERNAL, "%s: the bias of a matrix product is not aligned to 16 bytes", dev->id);
 	if (g->has_bias)
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "BIAS_POINTER", err);
 	LT(dev,

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Whole trainings with pooling and normalisation on the host's CUDA runtime (test_cudasim.sh), beside the CPU's: losses of every step and
+# evaluation, running statistics in the checkpoint, the same bits twice.
+set -u
+sim=$GTRAIN_BUILD/cudasim
+if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
+	echo 'skip cudasim_nets: built without a C++ compiler'
+	exit 0
+fi
+if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
+	echo 'skip cudasim_nets: its coroutines and AddressSanitizer do not go together'
+	exit 0
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# Every fusion of batchnorm (alone, relu, sum, sum and relu), its running statistics in evaluation, a last batch of another size.
+cat >"$tmp/image.cfg" <<'CFG'
+schema = 1; name = "image"; seed = 3;
+data = { name = "synthetic"; batch = 24; classes = 4; samples = 200; samples_test = 50; augment = ( { type = "pad_crop"; pad = 2; } ); };
+model = { input = [3, 12, 12]; layers = (
+	{ name = "top"; type = "maxpool2d"; kernel = 3; stride = 2; padding = 1; },
+	{ name = "bn1"; type = "batchnorm2d"; }, { name = "r1"; type = "relu"; },
+	{ name = "bn2"; type = "batchnorm2d"; in = ["r1"]; }, { name = "sum"; type = "add"; in = ["bn2", "top"]; }, { name = "r2"; type = "relu"; },
+	{ name = "bn3"; type = "batchnorm2d"; affine = false; in = ["r2"]; }, { name = "bn4"; type = "batchnorm2d"; track_running_stats = false; in = ["top"]; },
+	{ name = "cat"; type = "concat"; in = ["bn3", "bn4"]; },
+	{ name = "avg"; type = "avgpool2d"; kernel = 2; stride = 1; }, { name = "ln"; type = "layernorm"; },
+	{ name = "amax"; type = "adaptive_maxpool2d"; out = 3; }, { name = "aavg"; type = "adaptive_avgpool2d"; out = 2; },
+	{ type = "flatten"; }, { name = "fc1"; type = "linear"; out = 40; bias = false; }, { name = "bn5"; type = "batchnorm1d"; }, { type = "relu"; },
+	{ name = "fc2"; type = "linear"; out = 24; }, { name = "ln2"; type = "layernorm"; }, { type = "relu"; },
+	{ name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 3; optimizer = { type = "sgd"; lr = 0.005; momentum = 0.9; nesterov = true; weight_decay = 1.0e-3; }; };
+checkpoint = { dir = "unused"; every_epochs = 3; keep = 1; };
+log = { every_steps = 1; };
+CFG
+losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+train() { # DIR ARGS...
+	local dir=$1
+	shift
+	"$sim/bin/gtrain" run "$tmp/image.cfg" -q --no-progress -o "$dir" "$@" >"$tmp/out" 2>&1 || echo "status $?: $(tail -n 1 "$tmp/out")" >"$dir.failed"
+}
+# close NAME A B TOLERANCE: the same events, losses within TOLERANCE of each other, relatively
+close() {
+	local worst
+	if [ -e "$2.failed" ] || [ -e "$3.failed" ]; then
+		echo "not ok $1: $(cat "$2.failed" "$3.failed" 2>/dev/null | head -n 1)"
+		return
+	fi
+	worst=$(paste -d ' ' <(losses "$2") <(losses "$3") |
+		awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d } END { if (NR < 30) m = 9; print m + 0 }')
+	if awk "BEGIN { exit !($worst <= $4) }"; then echo "ok $1"; else echo "not ok $1: losses differ by $worst"; fi
+	echo "# cudasim: $1: losses within $worst"
+}
+train "$tmp/cpu" --device cpu
+train "$tmp/cuda" --device cuda
+CUDASIM_FIRST=1 train "$tmp/again" --device cuda
+# Sums in another order, 2^-24 each; the net makes 30 of one such difference (measured on the CPU with another eps), and more every step. A
+# gradient that is wrong moves losses by percents.
+close normalised_training_as_on_the_cpu "$tmp/cpu" "$tmp/cuda" 1e-4
+if cmp -s <(losses "$tmp/cuda") <(losses "$tmp/again"); then echo 'ok normalised_training_twice_the_same_bits'
+else echo 'not ok normalised_training_twice_the_same_bits: losses differ'; fi
+if grep -qw avx512bw /proc/cpuinfo; then
+	train "$tmp/cpu16" --device cpu -s 'precision="bf16"'
+	train "$tmp/cuda16" --device cuda -s 'precision="bf16"'
+	# bf16 rounds activations to 2^-8.
+	close normalised_bf16_training_as_on_the_cpu "$tmp/cpu16" "$tmp/cuda16" 5e-2
+else
+	echo 'skip normalised_bf16_training_as_on_the_cpu: this CPU has no AVX-512 for bf16'
+fi

@@ -1,5 +1,5 @@
 /* Batch normalisation over [rows, c] (columns.cuh). Forward: one pass for the statistics, one to normalise; backward: one for the two
- * sums, one for dx. Between them a small kernel of a thread or 32 a channel makes the channel's numbers.
+ * sums, one for dx. In between, the block that comes last makes the channels' numbers, so that either direction is two launches.
  *
  * Statistics: a thread makes mean and squared distances of COL_AHEAD rows that it has in registers, and puts such groups, then threads,
  * then pieces together (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979): a
@@ -20,7 +20,27 @@ __device__ static inline void chan(float n, float &mean, float &m2, float nb, fl
 	m2 += m2b + d * d * (n * share);
 }
 
-template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const S *x, float *part, const tiling t)
+/* y = x * scale + shift; saved and running statistics. The variance that normalises is biased, the running one not. */
+__device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int64_t c, double mean, double var)
+{
+	double rstd = 1 / sqrt(var + a.eps), count = (double)a.rows;
+	float scale = (float)rstd * (a.gamma ? a.gamma[c] : 1);
+	coef[C_SCALE * a.c + c] = scale;
+	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - (float)mean * scale;
+	if (a.mean)
+		a.mean[c] = (float)mean;
+	if (a.rstd)
+		a.rstd[c] = (float)rstd;
+	if (a.update) {
+		a.rmean[c] = (float)((1 - a.momentum) * (double)a.rmean[c] + a.momentum * mean);
+		a.rvar[c] = (float)((1 - a.momentum) * (double)a.rvar[c] + a.momentum * var * (count / (count - 1)));
+		if (c == 0 && a.nbt)
+			++*a.nbt;
+	}
+}
+
+template <class S, int V>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_batchnorm a, float *coef, float *part, const tiling t)
 {
 	__shared__ float s_mean[V][COL_BLOCK], s_m2[V][COL_BLOCK], s_n[COL_BLOCK];
 	const place p = place_of<V>(t);
@@ -28,7 +48,7 @@ template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESID
 	int me = (int)threadIdx.x;
 	if (p.in) {
 		int64_t step = p.ty * t.cols;
-		const S *at = x + p.row * t.cols + p.col;
+		const S *at = (const S *)a.x + p.row * t.cols + p.col;
 		int left = p.n;
 		for (; left >= 4; left -= 4, at += 4 * step) {
 			packed<S, V> q[4];
@@ -42,9 +62,9 @@ template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESID
 #pragma unroll
 			for (int j = 0; j < V; j++) {
 				float m = ((v[0][j] + v[1][j]) + (v[2][j] + v[3][j])) * 0.25f;
-				float a = v[0][j] - m, b = v[1][j] - m, c = v[2][j] - m, e = v[3][j] - m, d = m - mean[j];
+				float e0 = v[0][j] - m, e1 = v[1][j] - m, e2 = v[2][j] - m, e3 = v[3][j] - m, d = m - mean[j];
 				mean[j] += d * share;
-				m2[j] += (a * a + b * b) + (c * c + e * e) + d * d * cross;
+				m2[j] += (e0 * e0 + e1 * e1) + (e2 * e2 + e3 * e3) + d * d * cross;
 			}
 			n += 4;
 		}
@@ -75,55 +95,22 @@ template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESID
 			n += s_n[from];
 		}
 	}
-	if (p.y || !p.in)
-		return;
-	put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, mean);
-	put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, m2);
+	if (!p.y && p.in) {
+		put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, mean);
+		put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, m2);
+	}
+	int64_t c;
+	double mu, sq;
+	if (last_of_tile(a.counter, t) && tile_totals<V, true>(part, t, c, mu, sq))
+		channel(a, coef, c, mu, sq / (double)t.rows);
 }
 
-/* y = x * scale + shift; saved and running statistics. The variance that normalises is biased, the running one not. */
-__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES)
-    bn_finish(const gt_cu_batchnorm a, const float *part, float *coef, const tiling t)
+/* Evaluation: the running statistics. */
+__global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a, float *coef)
 {
-	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
-	double mean = 0, var = 0, count = (double)t.rows;
-	if (a.batch) {
-		double sum = 0;
-		if (c < t.cols)
-			for (int64_t k = threadIdx.y; k < t.splits; k += FINISH_LANES) {
-				int64_t rows = k + 1 < t.splits ? t.piece : t.rows - k * t.piece;
-				sum += (double)rows * (double)part[2 * k * t.cols + c];
-			}
-		mean = finish_sum(sum) / count;
-		sum = 0;
-		if (c < t.cols)
-			for (int64_t k = threadIdx.y; k < t.splits; k += FINISH_LANES) {
-				int64_t rows = k + 1 < t.splits ? t.piece : t.rows - k * t.piece;
-				double d = (double)part[2 * k * t.cols + c] - mean;
-				sum += (double)part[(2 * k + 1) * t.cols + c] + (double)rows * d * d;
-			}
-		var = finish_sum(sum) / count;
-	}
-	if (threadIdx.y || c >= t.cols)
-		return;
-	if (!a.batch) {
-		mean = a.rmean[c];
-		var = a.rvar[c];
-	}
-	double rstd = 1 / sqrt(var + a.eps);
-	float scale = (float)rstd * (a.gamma ? a.gamma[c] : 1);
-	coef[C_SCALE * t.cols + c] = scale;
-	coef[C_SHIFT * t.cols + c] = (a.beta ? a.beta[c] : 0) - (float)mean * scale;
-	if (a.mean)
-		a.mean[c] = (float)mean;
-	if (a.rstd)
-		a.rstd[c] = (float)rstd;
-	if (a.update) {
-		a.rmean[c] = (float)((1 - a.momentum) * (double)a.rmean[c] + a.momentum * mean);
-		a.rvar[c] = (float)((1 - a.momentum) * (double)a.rvar[c] + a.momentum * var * (count / (count - 1)));
-		if (c == 0 && a.nbt)
-			++*a.nbt;
-	}
+	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
+	if (c < a.c)
+		channel(a, coef, c, a.rmean[c], a.rvar[c]);
 }
 
 /* Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
@@ -146,7 +133,8 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 }
 
 template <class S, int V, bool RES>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_apply(const S *x, const S *res, S *y, const float *coef, bool relu, const tiling t)
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
+    bn_apply(const S *x, const S *res, S *y, const float *coef, bool relu, const tiling t)
 {
 	const place p = place_of<V>(t);
 	float scale[V], shift[V];
@@ -217,9 +205,24 @@ template <int V, int MASK> __device__ static inline void load_channels(channels<
 	}
 }
 
+/* What dx needs, and the gradients of gamma and beta. */
+__device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot)
+{
+	double rstd = a.rstd[c], inv = 1.0 / (double)a.rows;
+	float scale = (float)(rstd * (double)(a.gamma ? a.gamma[c] : 1));
+	coef[C_SCALE * a.c + c] = scale;
+	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
+	coef[C_DOT * a.c + c] = a.batch ? (float)(rstd * rstd * dot * inv) : 0;
+	coef[C_SUM * a.c + c] = a.batch ? (float)(sum * inv) : 0;
+	if (a.dgamma)
+		a.dgamma[c] = (float)(dot * rstd) + (a.add_gamma ? a.dgamma[c] : 0);
+	if (a.dbeta)
+		a.dbeta[c] = (float)sum + (a.add_beta ? a.dbeta[c] : 0);
+}
+
 /* Sums of dy and of dy * (x - mean); dy masked is kept in g. */
 template <class S, int V, int MASK>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *part, const tiling t)
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *coef, float *part, const tiling t)
 {
 	const place p = place_of<V>(t);
 	float sum[2 * V] = {};
@@ -256,29 +259,14 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 		}
 	}
 	block_columns<2 * V>(sum, p);
-	if (p.y || !p.in)
-		return;
-	put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, sum);
-	put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, sum + V);
-}
-
-__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES)
-    bn_finish_dx(const gt_cu_batchnorm_dx a, const float *part, float *coef, const tiling t)
-{
-	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
-	double sum = finish_plane(part, t, 2, 0, c), dot = finish_plane(part, t, 2, 1, c), inv = 1.0 / (double)t.rows;
-	if (threadIdx.y || c >= t.cols)
-		return;
-	double rstd = a.rstd[c];
-	float scale = (float)(rstd * (double)(a.gamma ? a.gamma[c] : 1));
-	coef[C_SCALE * t.cols + c] = scale;
-	coef[C_SHIFT * t.cols + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
-	coef[C_DOT * t.cols + c] = a.batch ? (float)(rstd * rstd * dot * inv) : 0;
-	coef[C_SUM * t.cols + c] = a.batch ? (float)(sum * inv) : 0;
-	if (a.dgamma)
-		a.dgamma[c] = (float)(dot * rstd) + (a.add_gamma ? a.dgamma[c] : 0);
-	if (a.dbeta)
-		a.dbeta[c] = (float)sum + (a.add_beta ? a.dbeta[c] : 0);
+	if (!p.y && p.in) {
+		put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, sum);
+		put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, sum + V);
+	}
+	int64_t c;
+	double s0, s1;
+	if (last_of_tile(a.counter, t) && tile_totals<V, false>(part, t, c, s0, s1))
+		channel_dx(a, coef, c, s0, s1);
 }
 
 /* dx = scale * (dy - sum - (x - mean) * dot) */
@@ -328,6 +316,11 @@ size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c)
 	return (size_t)(C_COUNT * ((c + 3) / 4 * 4) + tiling_floats(rows, c, 2)) * sizeof(float);
 }
 
+int64_t gt_cu_batchnorm_counters(int64_t c)
+{
+	return ceil_div(c, 32); /* a tile is at least so wide, or the only one */
+}
+
 static float *partials(float *scratch, int64_t c)
 {
 	return scratch + C_COUNT * ((c + 3) / 4 * 4);
@@ -338,11 +331,8 @@ template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnor
 	struct tiling t = tile_columns(a->rows, a->c, V);
 	float *part = partials(a->scratch, a->c);
 	const S *x = (const S *)a->x, *res = (const S *)a->res;
-	cudaError_t e = cudaSuccess;
-	if (a->batch)
-		e = launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, x, part, t);
-	if (e == cudaSuccess)
-		e = launch(bn_finish, finish_grid(a->c), dim3(FINISH_COLS, FINISH_LANES), s, *a, (const float *)part, a->scratch, t);
+	cudaError_t e = a->batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t)
+	                         : launch(bn_running, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, *a, a->scratch);
 	if (e != cudaSuccess)
 		return e;
 	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,
@@ -364,9 +354,7 @@ template <class S, int V, int MASK> static cudaError_t backward(const struct gt_
 {
 	struct tiling t = tile_columns(a->rows, a->c, V);
 	float *part = partials(a->scratch, a->c);
-	cudaError_t e = launch(bn_sums<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, part, t);
-	if (e == cudaSuccess)
-		e = launch(bn_finish_dx, finish_grid(a->c), dim3(FINISH_COLS, FINISH_LANES), s, *a, (const float *)part, a->scratch, t);
+	cudaError_t e = launch(bn_sums<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t);
 	if (e != cudaSuccess || !a->dx)
 		return e;
 	if (!MASK || !a->g)

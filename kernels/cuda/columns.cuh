@@ -3,9 +3,9 @@
  *
  * Two levels. A block owns a tile of columns and a piece of the rows: a thread keeps V neighbouring columns (16 bytes, or one element where
  * the width or an address does not allow it) in registers and walks every ty-th row, so that a warp reads whole runs of memory; the
- * block's threads are put together in shared memory and leave one partial result a column in the scratch, part[split][plane][col]. A
- * second kernel puts the pieces together in double. Nothing is added atomically: the order is a function of the shape alone, the
- * same on every GPU. */
+ * block's threads are put together in shared memory and leave one partial result a column in the scratch, part[split][plane][col]. The
+ * pieces are put together in double, by a second kernel or, where a launch more would show, by the block of the tile that comes
+ * last. Results are never added atomically: the order is a function of the shape alone, the same on every GPU. */
 #ifndef GT_KERNELS_CUDA_COLUMNS_CUH
 #define GT_KERNELS_CUDA_COLUMNS_CUH
 
@@ -156,7 +156,85 @@ template <int N> __device__ static inline void block_columns(float (&v)[N], cons
 	}
 }
 
-/* ---- the second level: 32 columns a block, 32 threads a column ------------------------------------------------------------------- */
+/* ---- the second level in the block that comes last ------------------------------------------------------------------------------ */
+/* Has every other block of this tile left its part? counter: one a tile, 0 before and behind. Every thread of the block must come; what
+ * the block has written is seen by the last one. (CUDA C++ Programming Guide, "Memory Fence Functions".) */
+__device__ static inline bool last_of_tile(uint32_t *counter, const tiling &t)
+{
+	__shared__ bool last;
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicAdd(&counter[blockIdx.x], 1u) == (uint32_t)t.splits - 1;
+		if (last)
+			counter[blockIdx.x] = 0;
+	}
+	__syncthreads();
+	__threadfence();
+	return last;
+}
+
+/* W numbers of a table of f32 that other blocks have written: past the L1, which does not hear of it. */
+template <int W> __device__ static inline void get_written(float *v, const float *p)
+{
+	if constexpr (W == 1)
+		v[0] = __ldcg(p);
+	else
+		unpack(v, __ldcg((const uint4 *)p), float());
+}
+
+/* Two planes of a tile, a thread a column c of it: their sums a and b; or, MOMENTS, mean and squared distances of the pieces, which become
+ * those of all rows. false: the thread has no column. Every thread of the block must come. */
+template <int V, bool MOMENTS>
+__device__ static inline bool tile_totals(const float *part, const tiling &t, int64_t &c, double &a, double &b)
+{
+	constexpr int W = V == 1 ? 1 : 4, LOG = V == 8 ? 1 : 0;
+	__shared__ double s[2 * W][COL_BLOCK];
+	int me = (int)threadIdx.x, wide_log = t.tx_log + LOG, wide = 1 << wide_log, lanes = COL_BLOCK >> wide_log, lane = me >> wide_log;
+	int64_t first = (int64_t)blockIdx.x * wide * W, col = first + (me & (wide - 1)) * W;
+	double sum[2 * W] = {};
+	if (col < t.cols) {
+		float from[W] = {};
+		if (MOMENTS)
+			get_written<W>(from, part + col);
+		for (int k = lane; k < t.splits; k += lanes) {
+			float p[W], q[W];
+			get_written<W>(p, part + 2 * k * t.cols + col);
+			get_written<W>(q, part + (2 * k + 1) * t.cols + col);
+			double n = (double)(k + 1 < t.splits ? t.piece : t.rows - k * t.piece);
+#pragma unroll
+			for (int j = 0; j < W; j++) {
+				double d = MOMENTS ? (double)p[j] - (double)from[j] : (double)p[j];
+				sum[j] += MOMENTS ? n * d : d;
+				sum[W + j] += MOMENTS ? (double)q[j] + n * d * d : (double)q[j];
+			}
+		}
+	}
+#pragma unroll
+	for (int j = 0; j < 2 * W; j++)
+		s[j][me] = sum[j];
+	__syncthreads();
+	for (int h = lanes / 2; h > 0; h /= 2) {
+		if (lane < h)
+#pragma unroll
+			for (int j = 0; j < 2 * W; j++)
+				s[j][me] += s[j][me + (h << wide_log)];
+		__syncthreads();
+	}
+	c = first + me;
+	if (me >= wide * W || c >= t.cols)
+		return false;
+	a = s[me % W][me / W];
+	b = s[W + me % W][me / W];
+	if (MOMENTS) {
+		double shift = a / (double)t.rows; /* of the mean, from the first piece's */
+		b -= a * shift;
+		a = (double)__ldcg(part + c) + shift;
+	}
+	return true;
+}
+
+/* ---- the second level in a kernel: 32 columns a block, 32 threads a column ------------------------------------------------------------------- */
 #define FINISH_COLS 32
 #define FINISH_LANES 32
 

@@ -134,6 +134,7 @@ struct gt_cu_batchnorm {
 	double eps, momentum;
 	bool batch, update, relu;
 	float *scratch;
+	uint32_t *counter; /* as many as gt_cu_batchnorm_counters says, zero before and behind; of one call at a time */
 };
 cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
 
@@ -147,9 +148,11 @@ struct gt_cu_batchnorm_dx {
 	int mask;
 	bool batch, add_gamma, add_beta;
 	float *scratch;
+	uint32_t *counter; /* as above */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s);
 size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes, of either */
+int64_t gt_cu_batchnorm_counters(int64_t c);
 
 /* ---- layernorm.cu ------------------------------------------------------------------------------------------------------------ */
 /* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels: 0, parameters stand in the order of a row; else they are plain

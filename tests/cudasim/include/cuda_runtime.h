@@ -97,6 +97,22 @@ template <class T> static inline T __shfl_down_sync(unsigned mask, T v, int w)
 	return cudasim_shuffle(mask, v, cudasim_self->lane + w, 200 + w);
 }
 
+static inline void __threadfence()
+{
+}
+
+static inline unsigned atomicAdd(unsigned *p, unsigned value)
+{
+	unsigned old = *p;
+	*p += value;
+	return old;
+}
+
+template <class T> static inline T __ldcg(const T *p)
+{
+	return *p;
+}
+
 static inline int atomicCAS_system(int *p, int compare, int value)
 {
 	int old = *p;

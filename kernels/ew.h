@@ -277,6 +277,17 @@ GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct 
 	s->scale = c->scale;
 }
 
+/* x^n for n >= 0 by squaring, with at most 2 n roundings: 1 - beta^t is rounded to f32 next. A GPU's pow() takes microseconds, and every
+ * block of an update needs two of them. */
+GT_HD double gt_pow_n(double x, int64_t n)
+{
+	double y = 1;
+	for (; n > 0; n >>= 1, x *= x)
+		if (n & 1)
+			y *= x;
+	return y;
+}
+
 #define T float
 #define F(name) name##_f32
 #include "ew.inc"

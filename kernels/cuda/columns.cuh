@@ -157,24 +157,13 @@ template <int N> __device__ static inline void block_columns(float (&v)[N], cons
 }
 
 /* ---- the second level in the block that comes last ------------------------------------------------------------------------------ */
-/* Has every other block of this tile left its part? counter: one a tile, 0 before and behind. Every thread of the block must come; what
- * the block has written is seen by the last one. (CUDA C++ Programming Guide, "Memory Fence Functions".) */
+/* counter: one a tile */
 __device__ static inline bool last_of_tile(uint32_t *counter, const tiling &t)
 {
-	__shared__ bool last;
-	__threadfence();
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		last = atomicAdd(&counter[blockIdx.x], 1u) == (uint32_t)t.splits - 1;
-		if (last)
-			counter[blockIdx.x] = 0;
-	}
-	__syncthreads();
-	__threadfence();
-	return last;
+	return last_of(counter + blockIdx.x, (uint32_t)t.splits);
 }
 
-/* W numbers of a table of f32 that other blocks have written: past the L1, which does not hear of it. */
+/* W numbers of a table of f32 that other blocks have written. */
 template <int W> __device__ static inline void get_written(float *v, const float *p)
 {
 	if constexpr (W == 1)

@@ -80,7 +80,10 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 
 static void cuda_release(struct gt_dev *dev, struct gt_kernel *k)
 {
-	if (k && k->release)
+	if (!k)
+		return;
+	gt_cuda_free(dev, k->counter);
+	if (k->release)
 		k->release(dev, k);
 	else
 		free(k);

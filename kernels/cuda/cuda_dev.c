@@ -251,6 +251,11 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 	return code;
 }
 
+enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err)
+{
+	return gt_cuda_alloc(dev, (size_t)n * sizeof(uint32_t), &k->counter, err);
+}
+
 enum gt_code gt_cuda_host_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
 {
 	GT_TRY(gt_cuda_use(dev, err));

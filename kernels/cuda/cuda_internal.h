@@ -42,6 +42,7 @@ struct gt_kernel {
 	size_t scratch;
 	const char *describe; /* static, or inside the kernel */
 	int nin, nout;        /* of the call */
+	void *counter;        /* gt_cuda_counters; freed with the kernel */
 };
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
@@ -65,6 +66,9 @@ void gt_cuda_host_free(struct gt_dev *dev, void *p);
 enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err);
 /* Is [p, p + bytes) inside one block of alloc()? */
 bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes);
+
+/* n zeros of 32 bits that kernels count their blocks with, the kernel's own: another stream may run another call. */
+enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err);
 
 /* dyn as a kernel's argument: the address if alloc() gave the memory, so that a replayed graph reads new values, else a copy.
  * A copy is refused while a graph is captured. */

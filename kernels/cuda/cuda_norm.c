@@ -43,7 +43,6 @@ struct batchnorm {
 	int64_t rows, c;
 	bool in[7], out[4]; /* operands that are there */
 	uint32_t accumulate;
-	void *counter; /* device memory: its own, since another stream may run another batchnorm */
 };
 
 static void *there(void *const *p, const bool *is, int i)
@@ -74,7 +73,7 @@ static enum gt_code launch_batchnorm(struct gt_dev *dev, struct gt_kernel *kerne
 	    .update = k->attr.train && k->attr.track && k->in[3],
 	    .relu = k->attr.act == GT_ACT_RELU,
 	    .scratch = a->scratch,
-	    .counter = k->counter,
+	    .counter = k->head.counter,
 	};
 	GT_CUDA(dev, gt_cu_batchnorm_start(k->type, &c, s), "batchnorm", err);
 	return GT_OK;
@@ -103,16 +102,10 @@ static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *ke
 	    .add_gamma = k->accumulate & 2,
 	    .add_beta = k->accumulate & 4,
 	    .scratch = a->scratch,
-	    .counter = k->counter,
+	    .counter = k->head.counter,
 	};
 	GT_CUDA(dev, gt_cu_batchnorm_dx_start(k->type, &c, s), "batchnorm.dx", err);
 	return GT_OK;
-}
-
-static void release_batchnorm(struct gt_dev *dev, struct gt_kernel *kernel)
-{
-	gt_cuda_free(dev, ((struct batchnorm *)kernel)->counter);
-	free(kernel);
 }
 
 static enum gt_code check_batchnorm(const struct gt_opcall *call, bool back, const struct gt_tdesc *x, struct gt_err *err)
@@ -147,7 +140,6 @@ enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call,
 	enum gt_code code;
 	GT_TRY(check_batchnorm(call, back, x, err));
 	GT_CUDA_NEW(k, back ? launch_batchnorm_dx : launch_batchnorm, "columns", err);
-	k->head.release = release_batchnorm;
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->type = gt_cuda_type(x->dtype);
 	k->c = x->dim[1];
@@ -160,13 +152,12 @@ enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call,
 	for (int i = 0; i < 4; i++)
 		k->out[i] = output(call, i) && (i < 3 || k->mask);
 	k->head.scratch = gt_cu_batchnorm_scratch(k->rows, k->c);
-	code = gt_cuda_alloc(dev, (size_t)gt_cu_batchnorm_counters(k->c) * sizeof(uint32_t), &k->counter, err);
-	if (code != GT_OK) {
-		release_batchnorm(dev, &k->head);
-		return code;
-	}
-	*out = &k->head;
-	return GT_OK;
+	code = gt_cuda_counters(dev, &k->head, gt_cu_batchnorm_counters(k->c), err);
+	if (code == GT_OK)
+		*out = &k->head;
+	else
+		free(k);
+	return code;
 }
 
 /* ---- layernorm ------------------------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@ struct update {
 	enum gt_opcode code;
 	struct gt_attr_update attr;
 	int nstate, scalars, work; /* state inputs stand from 2 on; index of the others, -1: absent */
-	void *seg, *chunk;       /* device memory */
+	void *seg, *chunk;         /* device memory */
 	int nchunks;
 };
 
@@ -147,24 +147,29 @@ static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, c
                                  struct gt_err *err)
 {
 	const struct sumsq *k = (const struct sumsq *)kernel;
-	GT_CUDA(dev, gt_cu_sumsq_start(a->in[0], k->n, a->scratch, a->out[0], s), "sumsq", err);
+	GT_CUDA(dev, gt_cu_sumsq_start(a->in[0], k->n, a->scratch, a->out[0], kernel->counter, s), "sumsq", err);
 	return GT_OK;
 }
 
-static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+static enum gt_code prepare_sumsq(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
 	struct sumsq *k;
+	enum gt_code code;
 	if (x->dtype != GT_F32 || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
 		return gt_cuda_refuse(call, err, "it goes from f32 to one f64");
 	GT_CUDA_NEW(k, launch_sumsq, "sumsq", err);
 	k->n = gt_tdesc_padded(x);
-	k->head.scratch = (size_t)((k->n + GT_CU_CHUNK - 1) / GT_CU_CHUNK) * sizeof(double);
-	*out = &k->head;
-	return GT_OK;
+	k->head.scratch = (size_t)(k->n / GT_CU_CHUNK + 1) * sizeof(double);
+	code = gt_cuda_counters(dev, &k->head, 1, err);
+	if (code == GT_OK)
+		*out = &k->head;
+	else
+		free(k);
+	return code;
 }
 
 enum gt_code gt_cuda_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	return call->code == GT_OP_SUMSQ ? prepare_sumsq(call, out, err) : prepare_update(dev, call, out, err);
+	return call->code == GT_OP_SUMSQ ? prepare_sumsq(dev, call, out, err) : prepare_update(dev, call, out, err);
 }

@@ -233,6 +233,25 @@ static inline int team_for(int64_t n)
 	return n > 32 * 16 ? TEAM_BLOCK : 32;
 }
 
+/* ---- the block that comes last ---------------------------------------------------------------------------------------------------- */
+/* Have `blocks` blocks, this one included, come here? Then what they wrote before is there to be read (__ldcg: not through the L1, which
+ * does not hear of it). counter: 0 before and behind. Every thread of a block must come. (CUDA C++ Programming Guide, "Memory Fence
+ * Functions".) */
+__device__ static inline bool last_of(uint32_t *counter, uint32_t blocks)
+{
+	__shared__ bool last;
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicAdd(counter, 1u) == blocks - 1;
+		if (last)
+			*counter = 0;
+	}
+	__syncthreads();
+	__threadfence();
+	return last;
+}
+
 /* ---- the numbers of a step, faults ---------------------------------------------------------------------------------------------- */
 /* By value: the address of an argument would put a copy of it in local memory. */
 __device__ static inline struct gt_dyn dyn_of(const struct gt_cu_dyn &d)

@@ -3,7 +3,7 @@
 #include "cuda/device.cuh"
 
 #define BLOCK 256
-#define SUM_WARPS (BLOCK / 32)
+#define TREE 2048 /* partial sums that fit where a chunk does */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* Flags are template arguments where a branch would make the compiler keep state in memory. */
@@ -107,35 +107,47 @@ template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) upd
 		update_quad<step<CODE, A, B>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
 }
 
-/* A warp a chunk of 4096 elements. Lane j adds the squares of elements j, j + 32, … in order; then the lanes, upper half to lower. */
-__global__ void __launch_bounds__(BLOCK) sumsq_chunks(const float *x, int64_t n, double *part)
+/* A block a chunk of 4096 elements, which it fetches at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
+ * order; then the lanes, upper half to lower. The block that comes last adds the chunks: part[i] += part[i + w] for w = 1, 2, 4 … */
+__global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, uint32_t *counter)
 {
-	int64_t chunk = (int64_t)blockIdx.x * SUM_WARPS + threadIdx.x / 32, begin = chunk * GT_CU_CHUNK;
-	int lane = (int)threadIdx.x % 32;
-	if (begin >= n)
-		return;
-	int64_t end = begin + GT_CU_CHUNK < n ? begin + GT_CU_CHUNK : n;
-	double sum = 0;
+	__shared__ double mem[TREE];
+	float *s = (float *)mem;
+	int64_t begin = (int64_t)blockIdx.x * GT_CU_CHUNK, chunks = gridDim.x, w = 1;
+	int left = (int)(n - begin < GT_CU_CHUNK ? n - begin : GT_CU_CHUNK), me = (int)threadIdx.x;
+#pragma unroll 16
+	for (int i = me; i < left; i += BLOCK)
+		s[i] = x[begin + i];
+	__syncthreads();
+	if (me < 32) {
+		double sum = 0;
 #pragma unroll 8
-	for (int64_t i = begin + lane; i < end; i += 32)
-		sum += (double)x[i] * (double)x[i];
+		for (int i = me; i < left; i += 32)
+			sum += (double)s[i] * (double)s[i];
 #pragma unroll
-	for (int w = 16; w > 0; w /= 2)
-		sum += __shfl_down_sync(0xffffffffu, sum, w);
-	if (lane == 0)
-		part[chunk] = sum;
-}
-
-/* One block: part[i] += part[i + w] for w = 1, 2, 4 … */
-__global__ void __launch_bounds__(1024) sumsq_total(double *part, int64_t chunks, double *out)
-{
-	for (int64_t w = 1; w < chunks; w *= 2) {
-		for (int64_t i = (int64_t)threadIdx.x * 2 * w; i + w < chunks; i += (int64_t)blockDim.x * 2 * w)
-			part[i] += part[i + w];
+		for (int h = 16; h > 0; h /= 2)
+			sum += __shfl_down_sync(0xffffffffu, sum, h);
+		if (me == 0)
+			part[blockIdx.x] = sum;
+	}
+	if (!last_of(counter, gridDim.x))
+		return;
+	for (; w * TREE < chunks; w *= 2) {
+		for (int64_t i = me * 2 * w; i + w < chunks; i += BLOCK * 2 * w)
+			part[i] = __ldcg(part + i) + __ldcg(part + i + w);
 		__syncthreads();
 	}
-	if (threadIdx.x == 0)
-		*out = chunks ? part[0] : 0;
+	int rest = (int)((chunks + w - 1) / w);
+	for (int i = me; i < rest; i += BLOCK)
+		mem[i] = __ldcg(part + i * w);
+	__syncthreads();
+	for (int h = 1; h < rest; h *= 2) {
+		for (int i = me * 2 * h; i + h < rest; i += BLOCK * 2 * h)
+			mem[i] += mem[i + h];
+		__syncthreads();
+	}
+	if (me == 0)
+		*out = mem[0];
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -168,15 +180,10 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 	return a->nchunks ? launch(fn, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, at % 16 == 0) : cudaSuccess;
 }
 
-cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, cudaStream_t s)
+cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, uint32_t *counter, cudaStream_t s)
 {
-	int64_t chunks = ceil_div(n, GT_CU_CHUNK), blocks = ceil_div(chunks, SUM_WARPS);
-	if (!grid_fits(blocks))
+	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1; /* without elements the sum is 0 */
+	if (!grid_fits(chunks))
 		return cudaErrorInvalidValue;
-	if (blocks) {
-		cudaError_t e = launch(sumsq_chunks, dim3((unsigned)blocks), dim3(BLOCK), s, x, n, part);
-		if (e != cudaSuccess)
-			return e;
-	}
-	return launch(sumsq_total, dim3(1), dim3(1024), s, part, chunks, out);
+	return launch(sumsq, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, counter);
 }

@@ -217,10 +217,10 @@ TEST(linear)
 
 TEST(sumsq_has_the_bits_of_the_cpu)
 {
-	for (int s = 0; s < NSIZES; s++) {
-		int64_t one = 1;
+	for (int s = 0; s <= NSIZES; s++) {
+		int64_t one = 1, n = s < NSIZES ? sizes[s] : (4096 << 11) + 5; /* more chunks than a block's memory holds */
 		struct pair_job j = {.call = {.code = GT_OP_SUMSQ}};
-		pair_tensor(&j, false, GT_F32, 1, &sizes[s], NULL);
+		pair_tensor(&j, false, GT_F32, 1, &n, NULL);
 		pair_tensor(&j, true, GT_F64, 0, &one, calloc(1, 8));
 		pair_compare(&j, 0, "");
 		pair_free(&j);

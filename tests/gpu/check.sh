@@ -27,6 +27,9 @@ part operations 314 "$build/tests/ops/test_ops" -b cuda
 part updates 40 "$build/tests/ops/test_updates" -b cuda
 part layers 8 "$build/tests/cudasim/tool_layers"
 part device 5 "$build/tests/cudasim/tool_device"
+export GTRAIN_BUILD=$build GTRAIN_SIM=$build
+part windows 13 bash "$GTRAIN_SRC/tests/cudasim/test_windows.sh"
+part fp16 10 bash "$GTRAIN_SRC/tests/cudasim/test_fp16.sh"
 for d in cpu cuda; do
 	"$build/bin/gtrain" run "$GTRAIN_SRC/configs/fmnist_mlp.cfg" --device $d -s train.epochs=1 -q --no-progress -o "$tmp/$d" || bad=1
 	sed -nE 's/.*"event":"eval".*"loss":([^,}]+).*"acc":([^,}]+).*/\1 \2/p' "$tmp/$d/metrics.jsonl" | tail -n 1 >"$tmp/$d.eval"

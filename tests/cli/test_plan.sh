@@ -18,5 +18,6 @@ resume=$GTRAIN_SRC/tests/resume/resume.cfg
 plan mlp "$mlp"
 plan mlp_clipped "$mlp" -s train.clip_norm=1.0
 plan mlp_bf16_adam "$mlp" -s precision=bf16 -s train.optimizer.type=adam
+plan mlp_fp16 "$mlp" -s precision=fp16
 plan cnn_accumulate "$resume"
 plan resnet20 "$GTRAIN_SRC/configs/resnet20_cifar.cfg" -s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=300 -s data.samples_test=150 -s data.batch=128

@@ -131,6 +131,17 @@ for p in fp32 bf16; do
 	same "norms_and_pools_$p" "$tmp/norm-$p-cuda_graphs" "$tmp/norm-$p-window"
 done
 
+# Convolutions, with everything at once: batch statistics, dropout, augmentation, accumulation, clipping, a short last batch.
+for p in fp32 bf16 fp16; do
+	for o in cuda_graphs=false window=8; do
+		d=$tmp/cnn-$p-${o%=*}
+		"$sim/bin/gtrain" run "$(dirname "$0")/../resume/resume.cfg" --device cuda --no-progress -o "$d" -s precision=$p -s $o \
+			-s data.samples=165 -s train.epochs=2 -s checkpoint.every_steps=0 >"$d.out" 2>&1
+		echo $? >"$d.rc"
+	done
+	same "cnn_$p" "$tmp/cnn-$p-cuda_graphs" "$tmp/cnn-$p-window"
+done
+
 # What a checkpoint is evaluated to afterwards is what the run said; the benchmark walks the same windows, and times the steps one by one.
 want=$(sed -nE 's/.*"event":"eval".*"loss":([^,]+),"acc":([^,}]+).*/\1 \2/p' "$tmp/w64/metrics.jsonl" | tail -n 1)
 got=$("$sim/bin/gtrain" eval "$tmp/w64/latest/" --device cuda --json 2>"$tmp/out" | sed -nE 's/.*"loss":([^,]+),.*"acc[a-z]*":([^,}]+).*/\1 \2/p')

@@ -30,6 +30,7 @@
 	X(GT_OP_ADAPTIVE_AVGPOOL2D_DX, "adaptive_avgpool2d.dx") /* dy -> dx */                      \
 	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d")       /* x -> y idx; its gradient is maxpool2d.dx */ \
 	X(GT_OP_BATCHNORM, "batchnorm")          /* x gamma beta rmean rvar nbt(i64) [res] -> y mean rstd; updates rmean, rvar, nbt in place when training; y = act(bn(x) + res) */ \
+	X(GT_OP_BATCHNORM_Y, "batchnorm.y")      /* x gamma beta mean rstd [res] -> y as batchnorm gave it */ \
 	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")    /* dy x gamma mean rstd [beta] [y] -> dx dgamma dbeta [g]; with a 6th operand a relu stood behind: dy counts where y > 0, or without y where bn(x) > 0; g: dy so masked */ \
 	X(GT_OP_LAYERNORM, "layernorm")          /* x gamma beta -> y mean rstd (one a row) */      \
 	X(GT_OP_LAYERNORM_DX, "layernorm.dx")    /* dy x gamma mean rstd -> dx dgamma dbeta */      \

@@ -283,6 +283,7 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 		GT_NEW_STR(scope.prefix, gt_arena_printf(a, "%s.", one), err);
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
 		GT_TRY(gt_layers_expand(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
+		x->spec[x->n - 1].recompute &= proto->recompute; /* a block's output is kept, unless it is inside of one that says so too */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->place, path, err));
 	}

@@ -79,6 +79,7 @@ struct gt_conf_train {
 	double label_smoothing;
 	int64_t ignore_index;
 	int64_t accumulate;
+	int recompute; /* 0: none, 1: cheap */
 	double clip_norm;
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;

@@ -81,6 +81,9 @@ const struct gt_row gt_rows[] = {
      .help = "samples with this label count nothing (cross_entropy, nll)"},
     {"train.accumulate", GT_T_INT, AT(train.accumulate), "1", 1, 1 << 20,
      .help = "micro-batches of one optimizer step; the step is that of the whole batch"},
+    {"train.recompute", GT_T_ENUM, AT(train.recompute), "\"none\"", .values = "none|cheap",
+     .help = "what the backward pass computes again instead of keeping it: nothing, or what costs no more than reading its operands "
+             "(normalisations, activations); layers can say recompute themselves"},
     {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY, .help = "largest global norm of the gradient; 0: no clipping"},
     {"train.eval_every_epochs", GT_T_INT, AT(train.eval_every_epochs), "1", 0, 1 << 30,
      .help = "evaluate after so many epochs; 0: at the end only"},
@@ -198,6 +201,8 @@ const struct gt_row gt_rows_layer[] = {
     {"lr_mul", GT_T_FLOAT, LAYER(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate for its parameters"},
     {"weight_decay", GT_T_FLOAT, LAYER(weight_decay), "(train.optimizer's)", 0, INFINITY, .help = "weight decay of its parameters"},
     {"frozen", GT_T_BOOL, LAYER(frozen), "false", .help = "its parameters are not trained"},
+    {"recompute", GT_T_BOOL, LAYER(recompute), "false",
+     .help = "its output is not kept for the backward pass but computed again; of a block: all but the block's output. Bit for bit the same"},
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
      .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform", .help = "how its weights start"},
     {NULL},

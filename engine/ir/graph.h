@@ -101,6 +101,7 @@ struct gt_layer_spec {
 	double lr_mul;                     /* 1 */
 	double weight_decay;               /* NAN: the optimizer's */
 	bool frozen;
+	bool recompute;                    /* its output is not kept for the backward pass, but made again */
 	int init;                          /* enum gt_init_method, -1: the model's */
 	const char *file; int line;        /* of the layer in the config */
 };

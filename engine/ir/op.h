@@ -9,7 +9,8 @@ enum gt_opflag {
 	GT_OPF_LAYER = 1 << 0,   /* may stand in a config's model.layers */
 	GT_OPF_LOSS = 1 << 1,    /* may be train.loss */
 	GT_OPF_INPLACE = 1 << 2, /* out[0] may share memory with in[0] if in[0] dies here */
-	GT_OPF_ALIAS = 1 << 3    /* out[0] is in[0] under another description, when alias() says so: never lowered */
+	GT_OPF_ALIAS = 1 << 3,   /* out[0] is in[0] under another description, when alias() says so: never lowered */
+	GT_OPF_CHEAP = 1 << 4    /* making out[0] again costs about as much as reading its operands (plan/recompute.h) */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
@@ -41,6 +42,10 @@ struct gt_op {
 	/* Appends the backward nodes. dy: gradient of out[0]. Sets dx[i] for data input i where want[i]; parameter gradients are
 	 * written to gt_param.grad through gt_graph_grad(). NULL: not differentiable. */
 	enum gt_code (*gradient)(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err);
+
+	/* Appends the node that makes out[0] of n again in the backward pass, from n's inputs (as they are there) and its other outputs.
+	 * NULL: another n does. */
+	enum gt_code (*again)(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err);
 
 	bool (*alias)(const struct gt_graph *g, const struct gt_node *n); /* with GT_OPF_ALIAS */
 

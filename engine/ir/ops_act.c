@@ -22,7 +22,7 @@ UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* draws the same mask again
 	const struct gt_op row = {.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__}
 /* An activation and its gradient, both in place. */
 #define ACT(id, opcode, text, ...)                                                                                                         \
-	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);                      \
+	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);                      \
 	const struct gt_op gt_row_##id##_dx = {.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__}
 
 static const struct gt_attr_def leaky_attrs[] = {
@@ -76,5 +76,5 @@ static const struct gt_attr_def dropout_attrs[] = {
 };
 
 UNARY(gt_row_dropout, GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)",
-      GT_OPF_INPLACE | GT_OPF_ALIAS, .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout), .infer = dropout_infer,
+      GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout), .infer = dropout_infer,
       .gradient = dropout_gradient, .alias = dropout_alias);

@@ -89,6 +89,23 @@ static enum gt_code batchnorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_BATCHNORM_DX, err);
 }
 
+/* y alone, from the statistics that the forward pass has saved. */
+static enum gt_code batchnorm_again(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err)
+{
+	gt_vid y;
+	struct gt_tdesc d = *gt_graph_desc(g, n->out[0]);
+	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_Y, n->name, n->attr, out, err));
+	struct gt_node *c = *out;
+	for (int k = 0; k < 3; k++)
+		gt_node_input(c, n->in[k]);
+	gt_node_input(c, n->out[1]);
+	gt_node_input(c, n->out[2]);
+	if (n->nin > 6)
+		gt_node_input(c, n->in[6]);
+	c->ndata = 1;
+	return gt_graph_output(g, c, "again", &d, &y, err);
+}
+
 static enum gt_code layernorm_gradient(GT_GRADIENT_ARGS)
 {
 	return norm_gradient(g, n, dy, want, dx, GT_OP_LAYERNORM_DX, err);
@@ -125,27 +142,34 @@ static const struct gt_attr_def batchnorm_attrs[] = {
 };
 static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};
 
-#define NORM(row, opcode, type, text, keys, infer_fn, gradient_fn, flops_fn)                                                               \
+#define NORM(row, opcode, type, text, keys, infer_fn, gradient_fn, again_fn, flops_fn)                                                     \
 	const struct gt_op row = {                                                                                                             \
 	    .code = opcode,                                                                                                                    \
 	    .name = type,                                                                                                                      \
 	    .help = text,                                                                                                                      \
-	    .flags = GT_OPF_LAYER,                                                                                                             \
+	    .flags = GT_OPF_LAYER | GT_OPF_CHEAP,                                                                                              \
 	    .min_in = 1,                                                                                                                       \
 	    .max_in = 1,                                                                                                                       \
 	    .attrs = keys,                                                                                                                     \
 	    .attr_size = sizeof(struct gt_attr_norm),                                                                                          \
 	    .infer = infer_fn,                                                                                                                 \
 	    .gradient = gradient_fn,                                                                                                           \
+	    .again = again_fn,                                                                                                                 \
 	    .flops = flops_fn,                                                                                                                 \
 	}
 
 NORM(gt_row_batchnorm1d, GT_OP_BATCHNORM, "batchnorm1d", "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
-     batchnorm_gradient, norm_flops);
+     batchnorm_gradient, batchnorm_again, norm_flops);
 NORM(gt_row_batchnorm2d, GT_OP_BATCHNORM, "batchnorm2d", "batch normalisation of [batch, channels, height, width]", batchnorm_attrs,
-     batchnorm2d_infer, batchnorm_gradient, norm_flops);
+     batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops);
 NORM(gt_row_layernorm, GT_OP_LAYERNORM, NULL, "normalises each sample over all its dimensions", layernorm_attrs, layernorm_infer,
-     layernorm_gradient, layernorm_flops);
+     layernorm_gradient, NULL, layernorm_flops);
 
+static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+}
+
+const struct gt_op gt_row_batchnorm_y = {.code = GT_OP_BATCHNORM_Y, .attr_size = sizeof(struct gt_attr_norm), .flops = batchnorm_y_flops};
 const struct gt_op gt_row_batchnorm_dx = {.code = GT_OP_BATCHNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};
 const struct gt_op gt_row_layernorm_dx = {.code = GT_OP_LAYERNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};

@@ -95,7 +95,7 @@ static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 const struct gt_op gt_row_add = {
     .code = GT_OP_ADD,
     .help = "sum of two to eight inputs of one shape",
-    .flags = GT_OPF_LAYER | GT_OPF_INPLACE,
+    .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
     .min_in = 2,
     .max_in = GT_MAX_LAYER_IN,
     .infer = same_shapes_infer,
@@ -122,7 +122,7 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 const struct gt_op gt_row_mul = {
     .code = GT_OP_MUL,
     .help = "product of two inputs of one shape, element by element",
-    .flags = GT_OPF_LAYER | GT_OPF_INPLACE,
+    .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
     .min_in = 2,
     .max_in = 2,
     .infer = same_shapes_infer,

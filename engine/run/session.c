@@ -3,6 +3,7 @@
 #include "gtrain.h"
 #include "ir/op.h"
 #include "plan/fuse.h"
+#include "plan/recompute.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,8 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
+	if (train)
+		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
 	if (train && s->accumulate == 1 && c->train.clip_norm == 0) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, &c->train, g, &apply, err));

@@ -261,6 +261,26 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	return GT_OK;
 }
 
+/* bn_forward's y once more, from what it saved. */
+static enum gt_code bn_again(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct bn *k = (const struct bn *)head;
+	struct parts p = parts_of(k, a->scratch);
+	const float *gamma = a->in[1], *beta = a->in[2], *mean = a->in[3], *rstd = a->in[4];
+	(void)err;
+	p.x = a->in[0];
+	p.res = k->res ? a->in[5] : NULL;
+	p.y = a->out[0];
+	for (int64_t i = 0; i < k->c / k->fold; i++) {
+		p.a[i] = rstd[i] * (gamma ? gamma[i] : 1);
+		p.d[i] = (beta ? beta[i] : 0) - mean[i] * p.a[i];
+	}
+	repeat(k, p.a);
+	repeat(k, p.d);
+	gt_cpu_for(dev, k->npieces, 2, 1, apply, &p);
+	return GT_OK;
+}
+
 /* With batch statistics: dx = gamma * rstd * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean))); without: gamma * rstd * dy. */
 static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
@@ -323,13 +343,14 @@ static int64_t fold_of(int64_t c, int64_t rows)
 
 enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	bool forward = call->code == GT_OP_BATCHNORM;
-	const struct gt_tdesc *x = call->in[forward ? 0 : 1];
+	bool forward = call->code == GT_OP_BATCHNORM, again = call->code == GT_OP_BATCHNORM_Y, backward = call->code == GT_OP_BATCHNORM_DX;
+	const struct gt_tdesc *x = call->in[backward ? 1 : 0];
 	struct bn *k;
 	(void)dev;
 	if (x->dtype != GT_F32 && x->dtype != GT_BF16)
 		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
-	GT_KERNEL_NEW(k, forward ? bn_forward : bn_backward, forward ? "loops:batchnorm" : "loops:batchnorm.dx", err);
+	GT_KERNEL_NEW(k, forward ? bn_forward : again ? bn_again : bn_backward,
+	              forward ? "loops:batchnorm" : again ? "loops:batchnorm.y" : "loops:batchnorm.dx", err);
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->count = gt_tdesc_count(x) / x->dim[1];
 	k->fold = fold_of(x->dim[1], k->count);
@@ -341,8 +362,8 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->batch = k->attr.train || !k->attr.track;
 	k->accumulate = call->accumulate;
 	k->relu = k->attr.act == GT_ACT_RELU;
-	k->res = forward && call->nin > 6 && call->in[6];
-	if (!forward && call->nin > 5)
+	k->res = (forward && call->nin > 6 && call->in[6]) || (again && call->nin > 5 && call->in[5]);
+	if (backward && call->nin > 5)
 		k->mask = call->nin > 6 && call->in[6] ? 2 : 1;
 	k->keep = k->mask && call->nout > 3 && call->out[3];
 	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);

@@ -58,6 +58,7 @@ static const struct {
 	[GT_OP_ADAPTIVE_AVGPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
 	[GT_OP_ADAPTIVE_MAXPOOL2D] = {gt_cpu_pool, gt_ref_pool},
 	[GT_OP_BATCHNORM] = {gt_cpu_batchnorm, gt_ref_batchnorm},
+	[GT_OP_BATCHNORM_Y] = {gt_cpu_batchnorm, gt_ref_batchnorm},
 	[GT_OP_BATCHNORM_DX] = {gt_cpu_batchnorm, gt_ref_batchnorm},
 	[GT_OP_LAYERNORM] = {gt_cpu_layernorm, gt_cpu_layernorm},
 	[GT_OP_LAYERNORM_DX] = {gt_cpu_layernorm, gt_cpu_layernorm},

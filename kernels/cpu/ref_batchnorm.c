@@ -53,6 +53,19 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 	return GT_OK;
 }
 
+static enum gt_code launch_again(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct batchnorm *k = (const struct batchnorm *)kernel;
+	const double *x = a->in[0], *gamma = k->affine ? a->in[1] : NULL, *beta = k->affine ? a->in[2] : NULL, *mean = a->in[3], *rstd = a->in[4];
+	double *y = a->out[0];
+	(void)dev, (void)err;
+	for (int64_t i = 0; i < k->rows * k->c; i++) {
+		int64_t c = i % k->c;
+		y[i] = (x[i] - mean[c]) * rstd[c] * (gamma ? gamma[c] : 1) + (beta ? beta[c] : 0);
+	}
+	return GT_OK;
+}
+
 static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct batchnorm *k = (const struct batchnorm *)kernel;
@@ -82,20 +95,22 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 
 enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	bool back = call->code == GT_OP_BATCHNORM_DX;
+	bool back = call->code == GT_OP_BATCHNORM_DX, again = call->code == GT_OP_BATCHNORM_Y;
 	const struct gt_attr_norm *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0];
 	struct batchnorm *k;
 	(void)dev;
-	bool running = !back && call->nin > 4 && call->in[3] && call->in[4];
+	bool running = !back && !again && call->nin > 4 && call->in[3] && call->in[4];
 	bool batch = attr->train || !attr->track;
-	if (!back && !batch && !running)
+	if (attr->act != GT_ACT_NONE || (again && call->nin > 5 && call->in[5]) || (!back && !again && call->nin > 6 && call->in[6]))
+		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
+	if (!back && !again && !batch && !running)
 		return gt_cpu_refuse(call, err, "evaluation needs the running statistics");
-	if (!back && attr->train && gt_tdesc_count(x) == x->dim[1])
+	if (!back && !again && attr->train && gt_tdesc_count(x) == x->dim[1])
 		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = back ? launch_backward : launch_forward;
+	k->head.launch = back ? launch_backward : again ? launch_again : launch_forward;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
 	k->attr = *attr;
@@ -103,7 +118,7 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->rows = gt_tdesc_count(x) / k->c;
 	k->batch = batch;
 	k->affine = back ? call->in[2] != NULL : call->nin > 2 && call->in[1] && call->in[2];
-	k->stats = !back && call->nout > 2 && call->out[1] && call->out[2];
+	k->stats = !back && !again && call->nout > 2 && call->out[1] && call->out[2];
 	k->track = running;
 	k->nbt = running && attr->train && call->nin > 5 && call->in[5];
 	k->dgamma = back && call->nout > 1 && call->out[1];

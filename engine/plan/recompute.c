@@ -1,0 +1,149 @@
+#include "plan/recompute.h"
+#include "ir/op.h"
+#include <string.h>
+
+struct pass {
+	struct gt_graph *g;
+	gt_vid *root;  /* a value: the one behind aliases */
+	bool *drop;    /* a value */
+	gt_vid *again; /* a dropped value: itself, made again; -1: not yet */
+};
+
+/* The first backward node; nodes[0 … ) before it are the forward pass, the last of them the loss. */
+static int first_backward(const struct gt_graph *g)
+{
+	int i = 0;
+	while (i < g->nnodes && !g->nodes[i].backward)
+		i++;
+	return i;
+}
+
+static void find_roots(struct pass *p, int nforward)
+{
+	const struct gt_graph *g = p->g;
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		p->root[v] = v;
+	for (int i = 0; i < nforward; i++)
+		if (gt_node_alias(g, &g->nodes[i]))
+			p->root[g->nodes[i].out[0]] = p->root[g->nodes[i].in[0]];
+}
+
+/* saved[root]: the backward pass reads it as things stand. */
+static void find_saved(const struct pass *p, int nforward, bool *saved)
+{
+	const struct gt_graph *g = p->g;
+	for (int i = nforward; i < g->nnodes; i++)
+		for (int k = 0; k < g->nodes[i].nin; k++)
+			if (g->nodes[i].in[k] >= 0)
+				saved[p->root[g->nodes[i].in[k]]] = true;
+}
+
+/* Are all operands at hand in the backward pass without keeping one more? */
+static bool operands_kept(const struct pass *p, const struct gt_node *n, const bool *saved)
+{
+	for (int k = 0; k < n->nin; k++) {
+		gt_vid r = n->in[k] < 0 ? -1 : p->root[n->in[k]];
+		if (r >= 0 && p->g->values[r].kind == GT_V_ACT && (p->drop[r] || !saved[r]))
+			return false;
+	}
+	return true;
+}
+
+static bool said_so(const struct gt_layer_spec *layers, const struct gt_node *n)
+{
+	return n->layer >= 0 && layers[n->layer].recompute;
+}
+
+static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, bool cheap, int nforward, struct gt_err *err)
+{
+	struct gt_graph *g = p->g;
+	bool *saved, *kept; /* of roots; kept: a layer whose output shares the memory does not say recompute */
+	GT_NEW(saved, g->arena, g->nvalues, err);
+	GT_NEW(kept, g->arena, g->nvalues, err);
+	find_saved(p, nforward, saved);
+	for (int i = 0; i < nforward; i++)
+		if (gt_node_alias(g, &g->nodes[i]) && !said_so(layers, &g->nodes[i]))
+			kept[p->root[g->nodes[i].out[0]]] = true;
+	kept[p->root[g->output]] = true;
+	for (int i = 0; i < nforward - 1; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		gt_vid y = n->out[0];
+		if (gt_node_alias(g, n) || y < 0 || g->values[y].kind != GT_V_ACT || y == p->root[g->output])
+			continue;
+		p->drop[y] = (said_so(layers, n) && !kept[y]) || (cheap && saved[y] && (n->op->flags & GT_OPF_CHEAP) && operands_kept(p, n, saved));
+	}
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		p->drop[v] = p->drop[p->root[v]];
+	return GT_OK;
+}
+
+/* *v becomes the value to read in the backward pass instead of it; the nodes that make it again are appended. */
+static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
+{
+	struct gt_graph *g = p->g;
+	if (*v < 0 || !p->drop[*v])
+		return GT_OK;
+	if (p->again[*v] < 0) {
+		struct gt_node n = g->nodes[g->values[*v].producer], *c; /* a copy: the array may move */
+		for (int k = 0; k < n.nin; k++)
+			GT_TRY(available(p, &n.in[k], err));
+		if (n.op->again) {
+			g->layer = n.layer;
+			g->backward = true;
+			GT_TRY(n.op->again(g, &n, &c, err));
+		} else {
+			GT_TRY(gt_graph_node_of(g, n.op, n.name, n.attr, &c, err));
+			memcpy(c->in, n.in, sizeof c->in);
+			c->nin = n.nin;
+			c->ndata = n.ndata;
+			for (int k = 0; k < n.nout; k++)
+				if (n.out[k] < 0)
+					c->out[c->nout++] = -1;
+				else {
+					gt_vid y;
+					struct gt_tdesc d = g->values[n.out[k]].desc;
+					GT_TRY(gt_graph_output(g, c, "again", &d, &y, err));
+				}
+		}
+		c->layer = n.layer;
+		c->backward = true;
+		for (int k = 0; k < c->nout; k++)
+			if (n.out[k] >= 0 && p->drop[n.out[k]])
+				p->again[n.out[k]] = c->out[k];
+	}
+	*v = p->again[*v];
+	return GT_OK;
+}
+
+enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *layers, bool cheap, struct gt_err *err)
+{
+	int nforward = first_backward(g), nbackward = g->nnodes - nforward;
+	struct pass p = {.g = g};
+	struct gt_node *backward;
+	if (!nbackward)
+		return GT_OK;
+	GT_NEW(p.root, g->arena, g->nvalues, err);
+	GT_NEW(p.drop, g->arena, g->nvalues, err);
+	GT_NEW(p.again, g->arena, g->nvalues, err);
+	GT_NEW(backward, g->arena, nbackward, err);
+	memset(p.again, 0xff, (size_t)g->nvalues * sizeof *p.again);
+	find_roots(&p, nforward);
+	GT_TRY(choose(&p, layers, cheap, nforward, err));
+	memcpy(backward, g->nodes + nforward, (size_t)nbackward * sizeof *backward);
+	g->nnodes = nforward;
+	int nvalues = g->nvalues; /* that p's tables cover */
+	for (int i = 0; i < nbackward; i++) {
+		struct gt_node *b = &backward[i], *n;
+		for (int k = 0; k < b->nin; k++)
+			if (b->in[k] < nvalues)
+				GT_TRY(available(&p, &b->in[k], err));
+		GT_TRY(gt_graph_node_of(g, b->op, b->name, b->attr, &n, err));
+		*n = *b;
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k] >= 0)
+				g->values[n->out[k]].producer = g->nnodes - 1;
+	}
+	g->layer = -1;
+	g->backward = false;
+	return GT_OK;
+}

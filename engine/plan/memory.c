@@ -1,7 +1,8 @@
 /* Where activations lie. Three passes over the list of nodes:
  * 1. an output that is its input under another description (flatten of NHWC, dropout in evaluation) shares its memory;
  * 2. an element-wise node writes over its input where nobody reads that later;
- * 3. the remaining blocks get offsets, the largest first, each at the lowest place that is free during its lifetime.
+ * 3. the remaining blocks, and the scratch memory of every call, which lives while it runs, get offsets, the largest first, each at the
+ *    lowest place that is free during its lifetime.
  * Largest-first is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020, greedy by size). */
 #include "plan/plan.h"
@@ -11,8 +12,9 @@
 #define ALIGN 256
 
 struct block {
-	gt_vid root;
-	size_t bytes;
+	gt_vid root;          /* a value, */
+	struct gt_call *call; /* or, if not NULL, a call's scratch memory */
+	size_t bytes, offset;
 	int first, last;
 };
 
@@ -21,7 +23,9 @@ static int by_size(const void *a, const void *b)
 	const struct block *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
-	return x->root - y->root;
+	if (!x->call != !y->call)
+		return x->call ? 1 : -1;
+	return x->call ? x->first - y->first : x->root - y->root;
 }
 
 /* May node i write out[0] over in[0]? */
@@ -41,13 +45,40 @@ static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const
 	return true;
 }
 
-enum gt_code gt_memory_plan(struct gt_arena *a, const struct gt_graph *g, struct gt_slot *slot, size_t *bytes, struct gt_err *err)
+/* Gives every block its offset. Returns the bytes of all. */
+static size_t place(struct block *block, int n)
 {
+	size_t top = 0;
+	qsort(block, (size_t)n, sizeof *block, by_size);
+	for (int i = 0; i < n; i++) {
+		struct block *b = &block[i];
+		bool moved = true;
+		while (moved) { /* past every placed block that lives at the same time and overlaps */
+			moved = false;
+			for (int j = 0; j < i; j++) {
+				size_t o = block[j].offset, e = o + block[j].bytes;
+				if (block[j].first <= b->last && b->first <= block[j].last && b->offset < e && o < b->offset + b->bytes) {
+					b->offset = (e + ALIGN - 1) / ALIGN * ALIGN;
+					moved = true;
+				}
+			}
+		}
+		if (b->offset + b->bytes > top)
+			top = b->offset + b->bytes;
+	}
+	return (top + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
+{
+	const struct gt_graph *g = p->graph;
+	struct gt_arena *a = p->space->arena;
+	struct gt_slot *slot = p->slot;
 	int *first, *last, nblocks = 0;
 	struct block *block;
 	GT_NEW(first, a, g->nvalues, err);
 	GT_NEW(last, a, g->nvalues, err);
-	GT_NEW(block, a, g->nvalues, err);
+	GT_NEW(block, a, g->nvalues + p->ncalls, err);
 
 	for (int v = 0; v < g->nvalues; v++) {
 		slot[v] = (struct gt_slot){.root = v, .first = -1, .last = -1};
@@ -83,30 +114,17 @@ enum gt_code gt_memory_plan(struct gt_arena *a, const struct gt_graph *g, struct
 
 	for (int v = 0; v < g->nvalues; v++)
 		if (slot[v].root == v && g->values[v].kind == GT_V_ACT && first[v] >= 0)
-			block[nblocks++] = (struct block){v, gt_tdesc_bytes(&g->values[v].desc), first[v], last[v]};
-	qsort(block, (size_t)nblocks, sizeof *block, by_size);
-
-	size_t top = 0;
+			block[nblocks++] = (struct block){.root = v, .bytes = gt_tdesc_bytes(&g->values[v].desc), .first = first[v], .last = last[v]};
+	for (int i = 0; i < p->ncalls; i++)
+		if (p->call[i].scratch)
+			block[nblocks++] = (struct block){.call = &p->call[i], .bytes = p->call[i].scratch, .first = p->call[i].node, .last = p->call[i].node};
+	p->act_bytes = place(block, nblocks);
 	for (int i = 0; i < nblocks; i++) {
-		size_t at = 0;
-		bool moved = true;
-		while (moved) { /* past every placed block that lives at the same time and overlaps */
-			moved = false;
-			for (int j = 0; j < i; j++) {
-				size_t o = slot[block[j].root].offset, e = o + block[j].bytes;
-				if (block[j].first <= block[i].last && block[i].first <= block[j].last && at < e && o < at + block[i].bytes) {
-					at = (e + ALIGN - 1) / ALIGN * ALIGN;
-					moved = true;
-				}
-			}
-		}
-		struct gt_slot *s = &slot[block[i].root];
-		s->offset = at;
-		s->first = block[i].first;
-		s->last = block[i].last;
-		if (at + block[i].bytes > top)
-			top = at + block[i].bytes;
+		const struct block *b = &block[i];
+		if (b->call)
+			b->call->scratch_offset = b->offset;
+		else
+			slot[b->root] = (struct gt_slot){b->root, b->offset, b->first, b->last};
 	}
-	*bytes = (top + ALIGN - 1) / ALIGN * ALIGN;
 	return GT_OK;
 }

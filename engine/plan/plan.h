@@ -20,7 +20,7 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_SCRATCH, "scratch")       \
+	X(GT_A_SCRATCH, "scratch")       /* of calls outside the plans; theirs is planned with the activations */ \
 	X(GT_A_METRICS, "metrics")
 
 enum gt_arena_id {
@@ -64,7 +64,9 @@ struct gt_call {
 	int node; /* in the graph, -1 for what the planner added */
 	int nin, nout;
 	void *in[GT_MAX_IO], *out[GT_MAX_IO];
-	size_t scratch;
+	size_t scratch;        /* bytes */
+	size_t scratch_offset; /* of a plan's call: in ACT */
+	void *work;            /* its scratch memory */
 	double flops;
 };
 
@@ -80,7 +82,7 @@ struct gt_plan {
 	struct gt_slot *slot; /* one a value */
 	struct gt_call *call; /* one a lowered node, in order */
 	int ncalls;
-	size_t act_bytes;
+	size_t act_bytes;     /* activations and scratch */
 	bool accumulate;      /* parameter gradients are added to */
 };
 
@@ -128,7 +130,8 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL 
 /* Address of parameter i in PARAM, GRAD, WORK, STATE (slot `state`) or, for buffers, BUFFER. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
 
-/* memory.c: slots for the activations of g: aliases, in-place reuse, then offsets by lifetime. Returns the bytes. */
-enum gt_code gt_memory_plan(struct gt_arena *a, const struct gt_graph *g, struct gt_slot *slot, size_t *bytes, struct gt_err *err);
+/* memory.c: slots for the activations of p's graph and places for the scratch memory of its calls: aliases, in-place reuse, then
+ * offsets by lifetime. Sets p->act_bytes. */
+enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err);
 
 #endif

@@ -39,14 +39,20 @@ void gt_space_close(struct gt_space *s)
 	gt_arena_close(s->arena);
 }
 
-enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)
+static enum gt_code prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)
 {
 	struct gt_call c = {.op = gt_opcode_name(oc->code), .layer = oc->name, .node = -1, .nin = oc->nin, .nout = oc->nout};
 	GT_TRY(s->be->prepare(s->dev, oc, &c.kernel, err));
 	c.scratch = s->be->scratch(c.kernel);
-	if (c.scratch > s->bytes[GT_A_SCRATCH])
-		s->bytes[GT_A_SCRATCH] = c.scratch;
 	*out = c;
+	return GT_OK;
+}
+
+enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)
+{
+	GT_TRY(prepare(s, oc, out, err));
+	if (out->scratch > s->bytes[GT_A_SCRATCH])
+		s->bytes[GT_A_SCRATCH] = out->scratch;
 	return GT_OK;
 }
 
@@ -218,7 +224,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 		for (int k = 0; k < s->nstates; k++) /* the states lie as the weights do */
 			oc.in[oc.nin++] = &in[2];
 	}
-	GT_TRY(gt_call_prepare(s, &oc, c, err));
+	GT_TRY(prepare(s, &oc, c, err));
 	p->ncalls++;
 	c->node = i;
 	c->early = oc.code == GT_OP_LINEAR_DW_UPDATE;
@@ -259,7 +265,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	}
 	if (first)
 		lay_out(s, g);
-	enum gt_code code = gt_memory_plan(s->arena, g, p->slot, &p->act_bytes, err);
+	enum gt_code code = gt_memory_plan(p, err);
 	if (code != GT_OK) {
 		gt_plan_close(p);
 		return code;
@@ -323,6 +329,7 @@ void gt_plan_bind(struct gt_plan *p)
 		}
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = gt_plan_value(p, n->out[k]);
+		c->work = c->scratch ? (char *)p->space->base[GT_A_ACT] + c->scratch_offset : NULL;
 	}
 }
 

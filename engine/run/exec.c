@@ -90,7 +90,7 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 {
 	struct gt_call *c = s->call;
 	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
-	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = x->space->base[GT_A_SCRATCH], .dyn = dyn, .stream = s->stream};
+	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .dyn = dyn, .stream = s->stream};
 	void *in[GT_MAX_IO], *out[GT_MAX_IO];
 	if (s->kind == GT_STEP_CHECK && c->nin > 2)
 		c->in[2] = dyn;

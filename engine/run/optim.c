@@ -156,6 +156,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	char *state = s->base[GT_A_STATE];
 	size_t slot = (size_t)s->elements * gt_dtype_size(s->master);
 	struct gt_scalars *scalars = gt_space_scalars(s, 0);
+	o->sumsq.work = o->check.work = o->update.work = s->base[GT_A_SCRATCH];
 	o->sumsq.in[0] = s->base[GT_A_GRAD];
 	o->sumsq.out[0] = &scalars->sumsq;
 	o->check.in[0] = scalars;

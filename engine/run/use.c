@@ -125,7 +125,7 @@ static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, cons
 	GT_TRY(gt_loader_next(l, &b, err));
 	gt_plan_bind_batch(plan, b.x, b.target);
 	for (int i = 0; i < plan->ncalls; i++) {
-		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = s->space->base[GT_A_SCRATCH], .dyn = &dyn};
+		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .dyn = &dyn};
 		GT_TRY(s->device.be->launch(s->device.dev, plan->call[i].kernel, &a, err));
 	}
 	GT_TRY(s->device.be->copy(s->device.dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(d), GT_COPY_D2H, 0, err));

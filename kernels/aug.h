@@ -4,6 +4,7 @@
 #define GT_KERNELS_AUG_H
 
 #include "base/philox.h"
+#include "opcall.h"
 
 struct gt_aug {
 	int32_t dy, dx; /* upper left corner of the crop in the unpadded image: -pad..pad */
@@ -19,6 +20,38 @@ GT_HD struct gt_aug gt_aug_draw(uint64_t seed, uint64_t epoch, uint64_t sample, 
 	a.dx = (int32_t)(r.v[1] * span >> 32) - pad;
 	a.flip = hflip > 0 && (double)gt_rng_uniform(r.v[2]) < hflip;
 	return a;
+}
+
+/* View v of a sample under evaluation: each of up to three places, as it is and mirrored. */
+GT_HD struct gt_aug gt_aug_view(int v)
+{
+	struct gt_aug a;
+	a.dy = a.dx = v / 2 == 0 ? 0 : v / 2 == 1 ? -1 : 1;
+	a.flip = v & 1;
+	return a;
+}
+
+/* What view v of `views` weighs in the mean: half for the image where it stands, the rest for the shifted ones. */
+GT_HD float gt_aug_view_weight(int views, int v)
+{
+	return views <= 2 ? 1.0f / (float)views : v < 2 ? 0.25f : 0.125f;
+}
+
+/* Do all images of a gather stay as they are? */
+GT_HD bool gt_aug_none(const struct gt_attr_gather *a)
+{
+	return a->views <= 1 && !(a->augment && (a->pad > 0 || a->hflip > 0));
+}
+
+/* What happens to a sample. */
+GT_HD struct gt_aug gt_aug_of(const struct gt_attr_gather *a, uint64_t seed, uint64_t epoch, uint64_t sample, int view)
+{
+	if (a->views > 1)
+		return gt_aug_view(view);
+	struct gt_aug g = gt_aug_draw(seed, epoch, sample, a->pad, a->hflip);
+	if (a->hflip_alternate && a->hflip > 0)
+		g.flip = gt_aug_draw(seed, 0, sample, 0, a->hflip).flip ^ (int32_t)(epoch & 1);
+	return g;
 }
 
 /* Row or column `at` of the source; -1: padding. reflect mirrors without repeating the border (needs pad < size). */

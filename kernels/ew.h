@@ -233,17 +233,21 @@ GT_EW double gt_clip_factor(double clip_norm, double sumsq)
  * after it. numbers[0] is the skipped step's. */
 GT_HD void gt_check_move(struct gt_dyn *numbers)
 {
-	double lr = numbers[0].lr, lr_here = lr;
-	int64_t here = numbers[0].step, left = numbers[0].left;
-	for (int64_t i = 1; i <= left; i++) {
-		if (numbers[i].step != here) { /* the first micro-batch of a step */
-			lr = lr_here;
-			lr_here = numbers[i].lr;
-			here = numbers[i].step;
+	int64_t left = numbers[0].left;
+	for (int k = 0; k < GT_MAX_LR; k++) {
+		double lr = numbers[0].lr[k], lr_here = lr;
+		int64_t here = numbers[0].step;
+		for (int64_t i = 1; i <= left; i++) {
+			if (numbers[i].step != here) { /* the first micro-batch of a step */
+				lr = lr_here;
+				lr_here = numbers[i].lr[k];
+				here = numbers[i].step;
+			}
+			numbers[i].lr[k] = lr;
 		}
-		numbers[i].lr = lr;
-		numbers[i].step = here - 1;
 	}
+	for (int64_t i = 1; i <= left; i++)
+		numbers[i].step--;
 }
 
 /* The whole operation. scale and its inverse are f32 in PyTorch (aten/src/ATen/native/cuda/AmpKernels.cu, torch/amp/grad_scaler.py);
@@ -286,6 +290,15 @@ GT_HD double gt_pow_n(double x, int64_t n)
 		if (n & 1)
 			y *= x;
 	return y;
+}
+
+/* The factor of Muon's rate for a matrix [rows, cols]. */
+GT_EW double gt_muon_adjust(int adjust, int64_t rows, int64_t cols)
+{
+	double r = (double)rows, c = (double)cols;
+	if (adjust == GT_MUON_NONE)
+		return 1;
+	return adjust == GT_MUON_RMS ? 0.2 * sqrt(r > c ? r : c) : sqrt(r > c ? r / c : 1);
 }
 
 #define T float

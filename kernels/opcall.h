@@ -18,6 +18,7 @@
 	X(GT_OP_LINEAR, "linear")                /* x[N,in] w[out,in] [b] -> y[N,out] */            \
 	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w [y] -> dx; with y: 0 where y <= 0, the mask of the relu before */ \
 	X(GT_OP_LINEAR_DW, "linear.dw")          /* dy x -> dw [db] */                              \
+	X(GT_OP_BIAS_DB, "bias.db")              /* dy[N,C[,H,W]] -> db[C]: the bias of a layer whose weights are frozen */ \
 	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update") /* dy x w [scalars] [s0] [s1] [s2] -> [db]; the optimizer takes dw as it is made: it is never stored */ \
 	X(GT_OP_CONV2D, "conv2d")                /* x w [b] -> y */                                 \
 	X(GT_OP_CONV2D_DX, "conv2d.dx")          /* dy w -> dx */                                   \
@@ -54,21 +55,24 @@
 	X(GT_OP_FLATTEN, "flatten")              /* x[N,C,H,W] -> y[N,C*H*W], in PyTorch's element order */ \
 	X(GT_OP_FLATTEN_DX, "flatten.dx")        /* dy[N,C*H*W] -> dx[N,C,H,W] */                   \
 	X(GT_OP_ADD, "add")                      /* 2..8 inputs -> y */                             \
+	X(GT_OP_SCALE, "scale")                  /* x -> factor * x; its own gradient: dy -> dx */  \
 	X(GT_OP_MUL, "mul")                      /* a b -> y */                                     \
 	X(GT_OP_CONCAT, "concat")                /* 2..8 inputs -> y, along dimension 1 */          \
 	X(GT_OP_CONCAT_DX, "concat.dx")          /* dy -> one dx an input */                        \
+	X(GT_OP_VIEWS_MEAN, "views.mean")        /* x[views*N,C] -> y[N,C]: the weighted mean of the views of each sample (aug.h) */ \
 	X(GT_OP_IDENTITY, "identity")            /* x -> y, never lowered: the planner aliases it */ \
 	X(GT_OP_CAST, "cast")                    /* x -> y, other dtype, same layout */             \
 	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target [scale] -> metrics [dlogits]; scale: f64, multiplies the gradient, not the loss */           \
 	X(GT_OP_NLL, "nll")                      /* logp target [scale] -> metrics [dlogp] */               \
 	X(GT_OP_MSE, "mse")                      /* y target [scale] -> metrics [dy]; the target is one-hot(label) */ \
-	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N], or [R,L]: sample n is index[epoch % R][sample0 + n * stride]) -> x target */ \
+	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N], or [R,L]: sample n is index[epoch % R][sample0 + n * stride]) -> x target; with views x is [views*N, C, H, W], view after view */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
 	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
 	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h) */ \
 	X(GT_OP_SGD, "sgd")                      /* p g [buf] [scalars] [work] , all flat; p, buf, work updated in place, unless scalars.skip */ \
 	X(GT_OP_ADAM, "adam")                    /* p g m v [scalars] [work]; Adam, and AdamW by its attribute */ \
-	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [scalars] [work] */
+	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [scalars] [work] */          \
+	X(GT_OP_MUON, "muon")                    /* p g buf [scalars] [work]; one segment a parameter, a matrix or the weights of a convolution */
 
 enum gt_opcode {
 #define GT_X(code, name) code,
@@ -125,6 +129,14 @@ struct gt_attr_gelu {
 	int approximate; /* 0: erf, 1: tanh */
 };
 
+struct gt_attr_scale {
+	double factor;
+};
+
+struct gt_attr_views {
+	int views; /* 2 or 6, as gt_attr_gather has them */
+};
+
 struct gt_attr_dropout {
 	double p;
 	uint32_t layer; /* random stream */
@@ -142,7 +154,10 @@ struct gt_attr_gather {
 	int pad;           /* pad_crop: shift by -pad..pad in both directions; 0: none */
 	bool pad_reflect;  /* else the padding is black (byte 0) and then normalised, as torchvision's RandomCrop before Normalize */
 	double hflip;      /* probability; 0: none */
+	bool hflip_alternate; /* the draw of epoch 0 stays, and every odd epoch mirrors all images once more */
 	bool augment;      /* false: neither */
+	int views;         /* of each sample, for evaluation, instead of augmentation: 0 or 1 the image; 2 also mirrored; 6 also shifted by
+	                      (-1, -1) and (1, 1) over a reflected edge, each mirrored too (gt_aug_view) */
 };
 
 #define GT_MAX_GROUPS 64
@@ -151,6 +166,7 @@ struct gt_seg {
 	int64_t begin, end; /* elements, relative to the pointers of the call; work has the same offsets */
 	double lr_mul;
 	double weight_decay;
+	int lr; /* index into gt_dyn.lr */
 };
 
 struct gt_attr_update {
@@ -162,14 +178,32 @@ struct gt_attr_update {
 	enum gt_dtype work_dtype; /* of the work copy: bf16, f16 */
 };
 
+enum gt_muon_adjust { GT_MUON_ORIGINAL, GT_MUON_RMS, GT_MUON_NONE };
+
+/* Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024. A weight [out, …] is taken as the matrix [out, the rest].
+ *   buf = momentum * buf + g;  d = nesterov ? g + momentum * buf : buf
+ *   normalize: p *= sqrt(out) / |p|;  p *= 1 - lr * weight_decay
+ *   p -= lr * adjust(out, rest) * NS(d)
+ * NS: X = d / (|d| + eps), of the shorter side's orientation, then ns_steps times X = a X + (b A + c A A) X with A = X X^T. A rate of 0
+ * leaves p alone. */
+struct gt_attr_muon {
+	struct gt_attr_update update;       /* momentum, nesterov, eps, clip_norm, seg, work_dtype */
+	const struct gt_tdesc *const *desc; /* one a segment: shape and layout */
+	int64_t ns_steps;
+	double ns[3];                       /* a, b, c */
+	int adjust;                         /* enum gt_muon_adjust: sqrt(max(1, out / rest)), 0.2 sqrt(max(out, rest)), 1 */
+	bool normalize;
+};
+
 /* ---- numbers that change from step to step, in memory the kernel can read ----------------------------------------------- */
+#define GT_MAX_LR 16
 struct gt_dyn {
 	uint64_t seed;
 	uint64_t epoch;
 	uint64_t sample0;  /* position in the epoch's permutation of this micro-batch's first sample */
 	uint64_t stride;   /* distance to the next sample's position: 1, or the world size under sampler = "torch" */
 	int64_t step;      /* optimizer steps done, this one included: Adam's t */
-	double lr;
+	double lr[GT_MAX_LR]; /* of each group of parameters: gt_seg.lr says which */
 	double inv_weight; /* 1 / sum of target weights over the effective batch: what turns sums into PyTorch's mean */
 	int64_t left;      /* how many gt_dyn follow this one in the same window, for steps that are queued already: check moves them */
 };

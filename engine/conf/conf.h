@@ -9,11 +9,12 @@ enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH };
 enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
-enum gt_optimizer { GT_OPT_SGD, GT_OPT_ADAM, GT_OPT_ADAMW, GT_OPT_RMSPROP };
+enum gt_optimizer { GT_OPT_SGD, GT_OPT_ADAM, GT_OPT_ADAMW, GT_OPT_RMSPROP, GT_OPT_MUON };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_aug_type { GT_AUG_PAD_CROP, GT_AUG_HFLIP };
+enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
 #define GT_MAX_LIST 64
@@ -28,6 +29,7 @@ struct gt_conf_augment {
 	int64_t pad;
 	int mode; /* 0: constant, 1: reflect */
 	double p; /* hflip */
+	bool alternate;
 };
 
 struct gt_conf_data {
@@ -51,6 +53,10 @@ struct gt_conf_optimizer {
 	double lr, momentum, dampening, weight_decay, eps, alpha;
 	double betas[2];
 	bool nesterov, centered;
+	int64_t ns_steps;    /* muon */
+	struct gt_floats ns; /* three */
+	int adjust;          /* enum gt_muon_adjust */
+	bool normalize;
 	bool decay_bias, decay_norm; /* false: biases / normalisation parameters are exempt from weight decay */
 };
 
@@ -72,6 +78,20 @@ struct gt_conf_loss_scale {
 	int64_t interval;
 };
 
+#define GT_MAX_PGROUPS 15
+struct gt_conf_group {
+	struct gt_strings match;
+	bool frozen;
+	double freeze_after; /* epochs; 0: never */
+	double lr_mul;
+	double weight_decay; /* NAN: the optimizer's */
+	struct gt_conf_optimizer optimizer;
+	struct gt_conf_schedule schedule;
+	const char *file; /* of the entry in the config */
+	int line;
+	bool own_optimizer, own_schedule; /* said; else train's */
+};
+
 struct gt_conf_train {
 	int64_t epochs;
 	int64_t steps; /* > 0: stop after so many optimizer steps */
@@ -85,6 +105,12 @@ struct gt_conf_train {
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
 	struct gt_conf_loss_scale loss_scale; /* fp16 */
+	const struct gt_conf_group *group; /* as many as model.groups, which has their patterns */
+	int ngroups;
+};
+
+struct gt_conf_eval {
+	int tta; /* enum gt_tta */
 };
 
 struct gt_conf_parallel {
@@ -128,6 +154,7 @@ struct gt_conf {
 	struct gt_conf_data data;
 	struct gt_model_spec model;
 	struct gt_conf_train train;
+	struct gt_conf_eval eval;
 	struct gt_conf_parallel parallel;
 	struct gt_conf_checkpoint checkpoint;
 	struct gt_conf_log log;

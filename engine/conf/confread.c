@@ -366,11 +366,11 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd->arena, gt_rows, rd->root, "", c, err));
 	/* The defaults that hang on another key. */
-	if (!gt_conf_given(rd->root, "train.optimizer.weight_decay"))
-		c->train.optimizer.weight_decay = c->train.optimizer.type == GT_OPT_ADAMW ? 0.01 : 0;
+	gt_conf_optimizer_defaults(gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer);
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
 	GT_TRY(read_augment(rd, err));
+	GT_TRY(gt_conf_groups(rd, err));
 	GT_TRY(gt_conf_layers(rd, err));
 	return gt_conf_contradict(rd, err);
 }

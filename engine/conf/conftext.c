@@ -117,21 +117,62 @@ static bool applies(const struct gt_row *rows, const struct gt_row *r, const voi
 	return gt_values_index(r->is, word) >= 0;
 }
 
+static void put_keys(FILE *f, const struct gt_row *rows, const void *base)
+{
+	for (const struct gt_row *r = rows; r->path; r++) {
+		if (r->type == GT_T_OTHER || !applies(rows, r, base))
+			continue;
+		fprintf(f, " %s = ", r->path);
+		put_value(f, r, base);
+		fputc(';', f);
+	}
+}
+
 static void put_augment(FILE *f, const struct gt_conf *c)
 {
 	fputs("\taugment = (", f);
 	for (int i = 0; i < c->data.naugment; i++) {
 		fprintf(f, "%s\n\t\t{", i ? "," : "");
-		for (const struct gt_row *r = gt_rows_augment; r->path; r++) {
-			if (!applies(gt_rows_augment, r, &c->data.augment[i]))
-				continue;
-			fprintf(f, " %s = ", r->path);
-			put_value(f, r, &c->data.augment[i]);
-			fputc(';', f);
-		}
+		put_keys(f, gt_rows_augment, &c->data.augment[i]);
 		fputs(" }", f);
 	}
 	fputs(c->data.naugment ? "\n\t);\n" : ");\n", f);
+}
+
+static void put_groups(FILE *f, const struct gt_conf *c)
+{
+	const struct gt_conf_train *t = &c->train;
+	fputs("\tgroups = (", f);
+	for (int i = 0; i < t->ngroups; i++) {
+		const struct gt_conf_group *g = &t->group[i];
+		fprintf(f, "%s\n\t\t{ match = ", i ? "," : "");
+		put_value(f, gt_row_find(gt_rows_group, "match"), g);
+		fputs(";", f);
+		if (g->frozen) {
+			fputs(" frozen = true; }", f);
+			continue;
+		}
+		for (const struct gt_row *r = gt_rows_group; r->path; r++) {
+			if (r->type == GT_T_OTHER || !strcmp(r->path, "match") || !strcmp(r->path, "frozen") ||
+			    (!strcmp(r->path, "weight_decay") && isnan(g->weight_decay)))
+				continue;
+			fprintf(f, " %s = ", r->path);
+			put_value(f, r, g);
+			fputc(';', f);
+		}
+		if (g->own_optimizer) {
+			fputs("\n\t\t\toptimizer = {", f);
+			put_keys(f, gt_rows_optimizer, &g->optimizer);
+			fputs(" };", f);
+		}
+		if (g->own_schedule) {
+			fputs("\n\t\t\tschedule = {", f);
+			put_keys(f, gt_rows_schedule, &g->schedule);
+			fputs(" };", f);
+		}
+		fputs(" }", f);
+	}
+	fputs(t->ngroups ? "\n\t);\n" : ");\n", f);
 }
 
 static void put_layer(FILE *f, const struct gt_layer_spec *l)
@@ -154,7 +195,8 @@ static void put_layer(FILE *f, const struct gt_layer_spec *l)
 		/* what most layers leave alone is written only where it is not */
 		if (r->type == GT_T_OTHER || (!strcmp(r->path, "lr_mul") && l->lr_mul == 1) || (!strcmp(r->path, "frozen") && !l->frozen) ||
 		    (!strcmp(r->path, "recompute") && !l->recompute) ||
-		    (!strcmp(r->path, "weight_decay") && isnan(l->weight_decay)) || (!strcmp(r->path, "init") && l->init < 0))
+		    (!strcmp(r->path, "weight_decay") && isnan(l->weight_decay)) || (!strcmp(r->path, "init") && l->init < 0) ||
+		    (!strcmp(r->path, "init_std") && l->init_std == 0) || (!strncmp(r->path, "init_", 5) && strcmp(r->path, "init_std") && l->init != GT_INIT_WHITENING))
 			continue;
 		fprintf(f, " %s = ", r->path);
 		put_value(f, r, l);
@@ -219,6 +261,8 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		group = r->path;
 		if (!strcmp(r->path, "data.augment")) {
 			put_augment(f, c);
+		} else if (!strcmp(r->path, "train.groups")) {
+			put_groups(f, c);
 		} else if (!strcmp(r->path, "model.layers")) {
 			put_layers(f, c);
 		} else {

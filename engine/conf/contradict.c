@@ -7,11 +7,6 @@
 /* GT_ECONFIG at the place of a key. */
 #define FAIL(rd, path, ...) gt_conf_fail(err, gt_conf_place((rd)->root, (path)), (path), __VA_ARGS__)
 
-static bool given(const struct gt_reading *rd, const char *path)
-{
-	return gt_conf_given(rd->root, path) != NULL;
-}
-
 static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
@@ -54,6 +49,8 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		if (n > GT_MAX_CH || (n > 1 && image && n != in[0]))
 			return FAIL(rd, i ? "data.std" : "data.mean", "expected 1 number, or one for each of %" PRId64 " channels, got %d", in[0], n);
 	}
+	if (c->eval.tta != GT_TTA_NONE && (in[1] < 2 || in[2] < 2))
+		return FAIL(rd, "eval.tta", "expected images of at least 2 x 2 pixels, but model.input is %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
 	for (int i = 0; i < d->naugment; i++) {
 		const struct gt_conf_augment *g = &d->augment[i];
 		if (!image)
@@ -61,6 +58,37 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		if (g->type == GT_AUG_PAD_CROP && g->mode == 1 && (g->pad >= in[1] || g->pad >= in[2]))
 			return FAIL(rd, "data.augment", "expected a pad smaller than the image to mirror its edge, got %" PRId64, g->pad);
 	}
+	return GT_OK;
+}
+
+/* GT_ECONFIG at the place of a key of the optimizer or the schedule. */
+#define FAIL_AT(section, key, ...)                                                                              \
+	do {                                                                                                        \
+		char at_[64], path_[160];                                                                               \
+		snprintf(at_, sizeof at_, "%s.%s", section, key);                                                       \
+		snprintf(path_, sizeof path_, "%s%s", shown, at_);                                                      \
+		return gt_conf_fail(err, gt_conf_place(root, at_), path_, __VA_ARGS__);                                 \
+	} while (0)
+
+enum gt_code gt_conf_check_optimizer(const struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
+                                     const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, struct gt_err *err)
+{
+	char gamma[64];
+	(void)rd;
+	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
+	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
+		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside it, got %g and %g", o->momentum, o->dampening);
+	if (o->type == GT_OPT_MUON && o->ns.n != 3)
+		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
+	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
+		FAIL_AT(sched, "gamma", "expected a number ≥ 0, got nothing: an exponential schedule needs it");
+	for (int i = 1; i < s->milestones.n; i++)
+		if (s->milestones.v[i] <= s->milestones.v[i - 1])
+			FAIL_AT(sched, "milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
+	if (s->type == GT_SCHED_MULTISTEP && !s->milestones.n)
+		FAIL_AT(sched, "milestones", "expected at least one number, got none");
+	if (s->min_lr > o->lr)
+		FAIL_AT(sched, "min_lr", "expected at most %s%s.lr = %g, got %g", shown, opt, o->lr, s->min_lr);
 	return GT_OK;
 }
 
@@ -75,20 +103,7 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 		return FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use it; cross_entropy does", t->loss);
 	if (t->ignore_index != -100 && !strcmp(t->loss, "mse"))
 		return FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use it; cross_entropy and nll do");
-	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
-		return FAIL(rd, "train.optimizer.nesterov", "expected momentum > 0 and dampening = 0 beside it, got %g and %g", o->momentum,
-		            o->dampening);
-	if (s->type == GT_SCHED_EXPONENTIAL && !given(rd, "train.schedule.gamma"))
-		return FAIL(rd, "train.schedule.gamma", "expected a number ≥ 0, got nothing: an exponential schedule needs it");
-	for (int i = 1; i < s->milestones.n; i++)
-		if (s->milestones.v[i] <= s->milestones.v[i - 1])
-			return FAIL(rd, "train.schedule.milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i],
-			            s->milestones.v[i - 1]);
-	if (s->type == GT_SCHED_MULTISTEP && !s->milestones.n)
-		return FAIL(rd, "train.schedule.milestones", "expected at least one number, got none");
-	if (s->min_lr > o->lr)
-		return FAIL(rd, "train.schedule.min_lr", "expected at most train.optimizer.lr = %g, got %g", o->lr, s->min_lr);
-	return GT_OK;
+	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 
 static bool device_fits(const char *d)

@@ -208,6 +208,13 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 		if (isnan(d->def) && !gt_cnode_find(entry, d->key))
 			return gt_conf_fail(err, entry->place, at, "expected \"%s\" (%s), which %s needs, got nothing", d->key, d->help,
 			                    gt_op_name(l.op));
+	for (int i = 0; i < entry->nkids; i++)
+		if (l.init != GT_INIT_WHITENING && (!strcmp(entry->kid[i]->name, "init_eps") || !strcmp(entry->kid[i]->name, "init_samples")))
+			{
+			char key[400];
+			snprintf(key, sizeof key, "%s.%.64s", at, entry->kid[i]->name);
+			return gt_conf_fail(err, entry->kid[i]->place, key, "init = \"whitening\" alone uses it");
+		}
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));
 	GT_TRY(gt_layer_declare(x, l.name, l.name, name ? name->place : entry->place, path, err));
@@ -245,7 +252,7 @@ enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_model_spec *m = &rd->conf->model;
 	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
-	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1};
+	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
 	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
 	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
 	x.blocks = gt_conf_given(rd->root, "model.blocks");

@@ -7,12 +7,71 @@
 #include <string.h>
 
 #define AT(member) .offset = offsetof(struct gt_conf, member)
-#define SGD_RMS .when = "train.optimizer.type", .is = "sgd|rmsprop"
-#define OPT(types) .when = "train.optimizer.type", .is = types
-#define SCHED(types) .when = "train.schedule.type", .is = types
+#define AT_OPTIMIZER(member) AT(train.optimizer.member)
+#define AT_SCHEDULE(member) AT(train.schedule.member)
+#define OPT(P, types) .when = P "type", .is = types
+#define SCHED(P, types) .when = P "type", .is = types
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
+
+/* The keys of an optimizer and of a schedule, below the path P (a literal); A says where a member stands. Used twice: for train.optimizer
+ * and train.schedule, and for those of an entry of train.groups. */
+#define OPTIMIZER_ROWS(P, A) \
+    {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = "sgd|adam|adamw|rmsprop|muon", \
+     .help = "update rule, with PyTorch's formulas"}, \
+    {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
+     .help = "learning rate, before the schedule"}, \
+    {P "momentum", GT_T_FLOAT, A(momentum), "(0.0; muon: 0.95)", 0, 1, OPT(P, "sgd|rmsprop|muon"), \
+     .help = "share of the last step's direction that is kept"}, \
+    {P "dampening", GT_T_FLOAT, A(dampening), "0.0", 0, 1, OPT(P, "sgd"), \
+     .help = "share of the gradient kept out of the momentum"}, \
+    {P "nesterov", GT_T_BOOL, A(nesterov), "(false; muon: true)", OPT(P, "sgd|muon"), .help = "Nesterov's momentum"}, \
+    {P "betas", GT_T_PAIR, A(betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT(P, "adam|adamw"), \
+     .help = "decay of the first and the second moment"}, \
+    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P, "rmsprop"), .help = "decay of the mean square"}, \
+    {P "centered", GT_T_BOOL, A(centered), "false", OPT(P, "rmsprop"), \
+     .help = "divide by the variance, not by the mean square"}, \
+    {P "eps", GT_T_FLOAT, A(eps), "(1.0e-8; muon: 1.0e-7)", 0, 1, GT_R_ABOVE, OPT(P, "adam|adamw|rmsprop|muon"), .help = "added to the divisor"}, \
+    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "(0.0; adamw: 0.01)", 0, INFINITY, \
+     .help = "L2 penalty; decoupled from the gradient with adamw and muon"}, \
+    {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"}, \
+    {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
+     .help = "weight decay reaches the parameters of normalisations, as in PyTorch"}, \
+    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P, "muon"), .help = "iterations of Newton and Schulz that make the update orthogonal"}, \
+    {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P, "muon"), \
+     .help = "a, b, c of an iteration X = a X + (b A + c A A) X with A the product of X and its transpose"}, \
+    {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none", OPT(P, "muon"), \
+     .help = "factor of the rate by a matrix's shape [out, in]: sqrt(max(1, out / in)); 0.2 sqrt(max(out, in)), for rates as AdamW's; 1"}, \
+    {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P, "muon"), \
+     .help = "scale each weight to norm sqrt(out) before its update"},
+#define SCHEDULE_ROWS(P, A) \
+    {P "type", GT_T_ENUM, A(type), "\"constant\"", \
+     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle", .help = "how the learning rate goes on"}, \
+    {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
+     .help = "unit of the lengths below; a step is one optimizer step"}, \
+    {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
+     .help = "length of a linear warm-up before the schedule"}, \
+    {P "warmup_start", GT_T_FLOAT, A(warmup_start), "0.0", 0, 1, SCHED(P, NO_ONECYCLE), \
+     .help = "factor of lr at the first step of the warm-up"}, \
+    {P "step_size", GT_T_FLOAT, A(step_size), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "step"), \
+     .help = "multiply by gamma each time so much has passed"}, \
+    {P "milestones", GT_T_FLOATS, A(milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, \
+     SCHED(P, "multistep"), .help = "multiply by gamma at each of these, ascending"}, \
+    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential"), \
+     .help = "the factor; exponential applies it every unit and needs it given"}, \
+    {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle"), \
+     .help = "length of the decay; 0: the rest of the run"}, \
+    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial"), \
+     .help = "learning rate at the end of the decay"}, \
+    {P "power", GT_T_FLOAT, A(power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "polynomial"), \
+     .help = "exponent of the decay; 1: a straight line"}, \
+    {P "pct_start", GT_T_FLOAT, A(pct_start), "0.3", 0, 1, SCHED(P, "onecycle"), \
+     .help = "share of the cycle in which the rate rises to lr"}, \
+    {P "div_factor", GT_T_FLOAT, A(div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "onecycle"), \
+     .help = "the cycle begins at lr / div_factor"}, \
+    {P "final_div_factor", GT_T_FLOAT, A(final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, \
+     SCHED(P, "onecycle"), .help = "and it ends at lr / div_factor / final_div_factor"},
 
 const struct gt_row gt_rows[] = {
     {"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of this language"},
@@ -89,54 +148,10 @@ const struct gt_row gt_rows[] = {
      .help = "evaluate after so many epochs; 0: at the end only"},
     {"train.eval_every_steps", GT_T_INT, AT(train.eval_every_steps), "0", 0, INFINITY,
      .help = "evaluate after so many optimizer steps; 0: not by steps"},
+    {"train.groups", GT_T_OTHER, .def = "[]", .help = "parameters with an optimizer or a schedule of their own: a list of groups"},
 
-    {"train.optimizer.type", GT_T_ENUM, AT(train.optimizer.type), NULL, .flags = GT_R_REQUIRED, .values = "sgd|adam|adamw|rmsprop",
-     .help = "update rule, with PyTorch's formulas"},
-    {"train.optimizer.lr", GT_T_FLOAT, AT(train.optimizer.lr), NULL, 0, INFINITY, GT_R_REQUIRED,
-     .help = "learning rate, before the schedule"},
-    {"train.optimizer.momentum", GT_T_FLOAT, AT(train.optimizer.momentum), "0.0", 0, 1, SGD_RMS,
-     .help = "share of the last step's direction that is kept"},
-    {"train.optimizer.dampening", GT_T_FLOAT, AT(train.optimizer.dampening), "0.0", 0, 1, OPT("sgd"),
-     .help = "share of the gradient kept out of the momentum"},
-    {"train.optimizer.nesterov", GT_T_BOOL, AT(train.optimizer.nesterov), "false", OPT("sgd"), .help = "Nesterov's momentum"},
-    {"train.optimizer.betas", GT_T_PAIR, AT(train.optimizer.betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT("adam|adamw"),
-     .help = "decay of the first and the second moment"},
-    {"train.optimizer.alpha", GT_T_FLOAT, AT(train.optimizer.alpha), "0.99", 0, 1, OPT("rmsprop"), .help = "decay of the mean square"},
-    {"train.optimizer.centered", GT_T_BOOL, AT(train.optimizer.centered), "false", OPT("rmsprop"),
-     .help = "divide by the variance, not by the mean square"},
-    {"train.optimizer.eps", GT_T_FLOAT, AT(train.optimizer.eps), "1.0e-8", 0, 1, GT_R_ABOVE, OPT("adam|adamw|rmsprop"), .help = "added to the divisor"},
-    {"train.optimizer.weight_decay", GT_T_FLOAT, AT(train.optimizer.weight_decay), "(0.0; adamw: 0.01)", 0, INFINITY,
-     .help = "L2 penalty; decoupled from the gradient with adamw"},
-    {"train.optimizer.decay_bias", GT_T_BOOL, AT(train.optimizer.decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"},
-    {"train.optimizer.decay_norm", GT_T_BOOL, AT(train.optimizer.decay_norm), "true",
-     .help = "weight decay reaches the parameters of normalisations, as in PyTorch"},
-
-    {"train.schedule.type", GT_T_ENUM, AT(train.schedule.type), "\"constant\"",
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle", .help = "how the learning rate goes on"},
-    {"train.schedule.unit", GT_T_ENUM, AT(train.schedule.unit), "\"epoch\"", .values = "epoch|step",
-     .help = "unit of the lengths below; a step is one optimizer step"},
-    {"train.schedule.warmup", GT_T_FLOAT, AT(train.schedule.warmup), "0.0", 0, INFINITY, SCHED(NO_ONECYCLE),
-     .help = "length of a linear warm-up before the schedule"},
-    {"train.schedule.warmup_start", GT_T_FLOAT, AT(train.schedule.warmup_start), "0.0", 0, 1, SCHED(NO_ONECYCLE),
-     .help = "factor of lr at the first step of the warm-up"},
-    {"train.schedule.step_size", GT_T_FLOAT, AT(train.schedule.step_size), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED("step"),
-     .help = "multiply by gamma each time so much has passed"},
-    {"train.schedule.milestones", GT_T_FLOATS, AT(train.schedule.milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,
-     SCHED("multistep"), .help = "multiply by gamma at each of these, ascending"},
-    {"train.schedule.gamma", GT_T_FLOAT, AT(train.schedule.gamma), "0.1", 0, INFINITY, SCHED("step|multistep|exponential"),
-     .help = "the factor; exponential applies it every unit and needs it given"},
-    {"train.schedule.t_max", GT_T_FLOAT, AT(train.schedule.t_max), "0.0", 0, INFINITY, SCHED("cosine|polynomial|onecycle"),
-     .help = "length of the decay; 0: the rest of the run"},
-    {"train.schedule.min_lr", GT_T_FLOAT, AT(train.schedule.min_lr), "0.0", 0, INFINITY, SCHED("cosine|polynomial"),
-     .help = "learning rate at the end of the decay"},
-    {"train.schedule.power", GT_T_FLOAT, AT(train.schedule.power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED("polynomial"),
-     .help = "exponent of the decay; 1: a straight line"},
-    {"train.schedule.pct_start", GT_T_FLOAT, AT(train.schedule.pct_start), "0.3", 0, 1, SCHED("onecycle"),
-     .help = "share of the cycle in which the rate rises to lr"},
-    {"train.schedule.div_factor", GT_T_FLOAT, AT(train.schedule.div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED("onecycle"),
-     .help = "the cycle begins at lr / div_factor"},
-    {"train.schedule.final_div_factor", GT_T_FLOAT, AT(train.schedule.final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE,
-     SCHED("onecycle"), .help = "and it ends at lr / div_factor / final_div_factor"},
+    OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
+    SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
 
     {"train.loss_scale.dynamic", GT_T_BOOL, AT(train.loss_scale.dynamic), "true", FP16,
      .help = "lower the scale when gradients overflow, raise it when they have not for long; false: it stays at init"},
@@ -147,6 +162,9 @@ const struct gt_row gt_rows[] = {
      .help = "factor of the scale after an overflow"},
     {"train.loss_scale.interval", GT_T_INT, AT(train.loss_scale.interval), "2000", 1, 1 << 30, FP16,
      .help = "steps without an overflow after which the scale grows"},
+
+    {"eval.tta", GT_T_ENUM, AT(eval.tta), "\"none\"", .values = "none|mirror|mirror_translate",
+     .help = "test-time augmentation: the mean of the logits of an image and its mirror image; and of those shifted by one pixel"},
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = "single|dp|ddp|zero|pipe", .help = "how ranks share the work"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),
@@ -189,8 +207,27 @@ const struct gt_row gt_rows_augment[] = {
     {"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", .when = "type", .is = "pad_crop",
      .help = "what is added: black, or the mirrored edge"},
     {"p", GT_T_FLOAT, AUG(p), "0.5", 0, 1, .when = "type", .is = "hflip", .help = "probability"},
+    {"alternate", GT_T_BOOL, AUG(alternate), "false", .when = "type", .is = "hflip",
+     .help = "draw once an image, then mirror every image in every other epoch, so that two epochs in a row never show the same one"},
     {NULL},
 };
+
+#define GROUP(member) .offset = offsetof(struct gt_conf_group, member)
+const struct gt_row gt_rows_group[] = {
+    {"match", GT_T_STRINGS, GROUP(match), NULL, .flags = GT_R_REQUIRED,
+     .help = "patterns of parameter names, with * and ?: \"*.conv?.weight\"; the first group that matches a parameter has it"},
+    {"frozen", GT_T_BOOL, GROUP(frozen), "false", .help = "these parameters are not trained"},
+    {"freeze_after", GT_T_FLOAT, GROUP(freeze_after), "0.0", 0, INFINITY, .help = "epochs after which their learning rate is 0; 0: never"},
+    {"lr_mul", GT_T_FLOAT, GROUP(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate, beside that of a layer"},
+    {"weight_decay", GT_T_FLOAT, GROUP(weight_decay), "(the optimizer's)", 0, INFINITY, .help = "instead of the optimizer's; that of a layer comes first"},
+    {"optimizer", GT_T_OTHER, .def = "(train.optimizer)", .help = "a group with the keys of train.optimizer"},
+    {"schedule", GT_T_OTHER, .def = "(train.schedule)", .help = "a group with the keys of train.schedule"},
+    {NULL},
+};
+#define OPTIMIZER(member) .offset = offsetof(struct gt_conf_optimizer, member)
+#define SCHEDULE(member) .offset = offsetof(struct gt_conf_schedule, member)
+const struct gt_row gt_rows_optimizer[] = {OPTIMIZER_ROWS("", OPTIMIZER){NULL}};
+const struct gt_row gt_rows_schedule[] = {SCHEDULE_ROWS("", SCHEDULE){NULL}};
 
 #define LAYER(member) .offset = offsetof(struct gt_layer_spec, member)
 const struct gt_row gt_rows_layer[] = {
@@ -204,7 +241,13 @@ const struct gt_row gt_rows_layer[] = {
     {"recompute", GT_T_BOOL, LAYER(recompute), "false",
      .help = "its output is not kept for the backward pass but computed again; of a block: all but the block's output. Bit for bit the same"},
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
-     .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform", .help = "how its weights start"},
+     .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform|dirac|whitening",
+     .help = "how its weights start; dirac: the first filters of a convolution pass their channel on, the others as model.init; "
+             "whitening: the filters of the first convolution make the patches of the training images uncorrelated"},
+    {"init_std", GT_T_FLOAT, LAYER(init_std), "0.0", 0, 1e6,
+     .help = "scale its weights to this standard deviation; 0: as they were drawn"},
+    {"init_eps", GT_T_FLOAT, LAYER(init_eps), "5.0e-4", 0, 1e6, .help = "whitening: added to the variances before their root divides"},
+    {"init_samples", GT_T_INT, LAYER(init_samples), "5000", 1, 1 << 30, .help = "whitening: so many training images are looked at, the first ones"},
     {NULL},
 };
 
@@ -267,6 +310,8 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
 			each(gt_rows_augment, "data.augment[].", fn, user);
+		} else if (!strcmp(r->path, "train.groups")) {
+			each(gt_rows_group, "train.groups[].", fn, user);
 		} else if (!strcmp(r->path, "model.layers")) {
 			each(gt_rows_template, "model.blocks.NAME.", fn, user);
 			each(gt_rows_layer, "model.layers[].", fn, user);

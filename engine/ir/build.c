@@ -140,20 +140,44 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	g->batch = batch;
 	g->compute = compute;
 	g->init = m->init;
+	g->groups = m->groups;
+	g->ngroups = m->ngroups;
+	g->views = 1;
 	g->target = g->output = g->metrics = -1;
 	bool flat = m->input[1] == 1 && m->input[2] == 1;
 	struct gt_tdesc d = gt_tdesc_make(compute, flat ? 2 : 4, (int64_t[]){batch, m->input[0], m->input[1], m->input[2]}, true);
 	GT_TRY(gt_graph_value(g, "input", GT_V_INPUT, &d, &g->input, err));
 	GT_TRY(build_layers(g, m, err));
 	g->spec = NULL; /* of the caller, who may free it */
+	g->groups = NULL;
+	g->ngroups = 0;
 	g->layer = -1;
 	*out = g;
 	return GT_OK;
 }
 
+enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err)
+{
+	struct gt_tdesc d = *gt_graph_desc(g, g->output);
+	struct gt_attr_views *attr;
+	struct gt_node *n;
+	if (d.rank != 2)
+		return gt_fail(err, GT_ECONFIG, "eval.tta: expected a model that puts out [batch, classes], got rank %d", d.rank);
+	GT_NEW(attr, g->arena, 1, err);
+	attr->views = views;
+	g->layer = -1;
+	GT_TRY(gt_graph_node(g, GT_OP_VIEWS_MEAN, "views", attr, &n, err));
+	gt_node_input(n, g->output);
+	n->ndata = 1;
+	d.dim[0] /= views;
+	g->views = views;
+	return gt_graph_output(g, n, NULL, &d, &g->output, err);
+}
+
 enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, struct gt_err *err)
 {
-	struct gt_tdesc d = gt_tdesc_make(GT_I32, 1, &g->batch, false);
+	int64_t samples = g->batch / g->views;
+	struct gt_tdesc d = gt_tdesc_make(GT_I32, 1, &samples, false);
 	gt_vid in[2] = {g->output};
 	g->layer = -1;
 	GT_TRY(gt_graph_value(g, "target", GT_V_TARGET, &d, &g->target, err));

@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 #include <assert.h>
+#include <fnmatch.h>
 #include <string.h>
 
 /* Beyond this a shape is a typing error, and products of a few of them would overflow. */
@@ -97,6 +98,15 @@ enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g)
 	return g->compute == GT_F64 ? GT_F64 : GT_F32;
 }
 
+static int group_of(const struct gt_graph *g, const char *name)
+{
+	for (int i = 0; i < g->ngroups; i++)
+		for (int k = 0; k < g->groups[i].nmatch; k++)
+			if (!fnmatch(g->groups[i].match[k], name, 0))
+				return i;
+	return -1;
+}
+
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
 {
@@ -118,8 +128,25 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	                       .lr_mul = s ? s->lr_mul : 1,
 	                       .weight_decay = s ? s->weight_decay : __builtin_nan(""),
 	                       .frozen = !buffer && s && s->frozen,
-	                       .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init};
+	                       .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init,
+	                       .group = -1};
+	p->then = p->method;
+	if (p->method >= GT_INIT_DIRAC)
+		p->method = g->init;
+	if (cls == GT_PARAM_WEIGHT && s) {
+		p->init_std = s->init_std;
+		p->init_eps = s->init_eps;
+		p->init_samples = s->init_samples;
+		if (p->then >= GT_INIT_DIRAC && rank != 4)
+			return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions", p->then == GT_INIT_DIRAC ? "dirac" : "whitening");
+	} else {
+		p->then = p->method;
+	}
 	GT_NEW_STR(p->name, joined(g, n->name, suffix), err);
+	if (!buffer) {
+		p->group = group_of(g, p->name);
+		p->frozen |= p->group >= 0 && g->groups[p->group].frozen;
+	}
 	p->desc = gt_tdesc_make(buffer && !rank ? GT_I64 : gt_graph_stat_dtype(g), rank, dim, false);
 	p->desc.any = cls == GT_PARAM_WEIGHT;
 	if (rank == 3) { /* layernorm's [C, H, W], which meets activations in NHWC element by element */

@@ -28,7 +28,11 @@ enum gt_vkind {
 };
 
 enum gt_init_method { GT_INIT_TORCH_DEFAULT, GT_INIT_TORCH, GT_INIT_KAIMING_NORMAL, GT_INIT_KAIMING_UNIFORM, GT_INIT_XAVIER_NORMAL,
-	GT_INIT_XAVIER_UNIFORM };
+	GT_INIT_XAVIER_UNIFORM,
+	/* of a layer only: what is drawn is the model's, then … */
+	GT_INIT_DIRAC,     /* … the first min(in, out) filters of a convolution become the identity (torch.nn.init.dirac_) */
+	GT_INIT_WHITENING  /* … all of them are found from the training data (run/whiten.h) */
+};
 
 enum gt_init_kind { GT_INIT_CONST, GT_INIT_UNIFORM, GT_INIT_NORMAL };
 
@@ -54,12 +58,17 @@ struct gt_param {
 	enum gt_param_class cls;
 	struct gt_tdesc desc; /* of the master: dtype, logical shape; the layout is filled in by the planner */
 	struct gt_init init;  /* of torch-default; the other methods use the fans (ir/init.h) */
-	enum gt_init_method method;
+	enum gt_init_method method; /* how it is drawn */
+	enum gt_init_method then;   /* GT_INIT_DIRAC or GT_INIT_WHITENING; else as method */
+	double init_std;            /* > 0: scaled to this standard deviation last */
+	double init_eps;            /* whitening */
+	int64_t init_samples;
 	int64_t fan_in, fan_out;
 	double lr_mul;
 	double weight_decay; /* NAN: the optimizer's */
 	gt_vid value, work, grad; /* -1: none */
 	bool frozen;
+	int group; /* index into the model's groups; -1: none matches */
 };
 
 struct gt_node {
@@ -76,7 +85,8 @@ struct gt_node {
 struct gt_graph {
 	struct gt_arena *arena; /* not owned */
 	bool train;             /* batch statistics, dropout, saved tensors */
-	int64_t batch;          /* samples of one execution */
+	int64_t batch;          /* rows of the input: samples of one execution, times views */
+	int views;              /* of each sample, averaged before the loss; 1: the sample itself */
 	enum gt_dtype compute;  /* f32, bf16, f16, f64 */
 	struct gt_value *values;
 	struct gt_node *nodes;
@@ -86,6 +96,8 @@ struct gt_graph {
 	gt_vid input, target, output /* logits */, metrics;
 	const struct gt_layer_spec *spec; /* of the node that infer is looking at */
 	enum gt_init_method init;         /* the model's */
+	const struct gt_param_group *groups; /* the model's */
+	int ngroups;
 	int layer;                        /* what gt_graph_node writes into a node: layer and backward */
 	bool backward;
 };
@@ -103,11 +115,22 @@ struct gt_layer_spec {
 	bool frozen;
 	bool recompute;                    /* its output is not kept for the backward pass, but made again */
 	int init;                          /* enum gt_init_method, -1: the model's */
+	double init_std, init_eps;
+	int64_t init_samples;
 	const char *file; int line;        /* of the layer in the config */
+};
+
+/* Parameters by name. The first group that matches a parameter has it. */
+struct gt_param_group {
+	const char *const *match; /* patterns, as fnmatch(3) without flags has them */
+	int nmatch;
+	bool frozen;
 };
 
 struct gt_model_spec {
 	int64_t input[3]; /* C, H, W; 1-D inputs are C, 1, 1 */
+	const struct gt_param_group *groups;
+	int ngroups;
 	enum gt_init_method init;
 	const struct gt_layer_spec *layers;
 	int nlayers;
@@ -122,6 +145,9 @@ struct gt_loss_spec {
  * the last one's is the model's. Errors: "file:line: model.layers[3] (fc1): …", GT_ECONFIG. */
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
                             struct gt_graph **out, struct gt_err *err);
+
+/* Averages the output, [views * N, C], over the views of each sample, which stand view after view (test-time augmentation). */
+enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err);
 
 /* Adds the loss node on the output. In a training graph it also makes the gradient of the output. */
 enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, struct gt_err *err);

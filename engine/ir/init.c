@@ -63,7 +63,38 @@ static void draw4(uint64_t key, int64_t block, bool normal, double *v)
 	}
 }
 
-void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
+static double at(const struct gt_param *p, const void *v, int64_t i)
+{
+	return p->desc.dtype == GT_F64 ? ((const double *)v)[i] : ((const float *)v)[i];
+}
+
+/* Filter i of the first ones passes channel i on: 1 in the middle of its window, 0 elsewhere. */
+static void dirac(const struct gt_param *p, void *out)
+{
+	const int64_t *d = p->desc.dim;
+	int64_t n = d[0] < d[1] ? d[0] : d[1], area = d[2] * d[3];
+	for (int64_t i = 0; i < n * d[1] * area; i++)
+		put(p, out, i, 0);
+	for (int64_t i = 0; i < n; i++)
+		put(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
+}
+
+/* The unbiased standard deviation, as torch.std has it. */
+static void scale_to_std(const struct gt_param *p, void *out, int64_t n)
+{
+	double mean = 0, sum = 0;
+	for (int64_t i = 0; i < n; i++)
+		mean += at(p, out, i) / (double)n;
+	for (int64_t i = 0; i < n; i++)
+		sum += (at(p, out, i) - mean) * (at(p, out, i) - mean);
+	if (n < 2 || sum <= 0)
+		return;
+	double factor = p->init_std / sqrt(sum / (double)(n - 1));
+	for (int64_t i = 0; i < n; i++)
+		put(p, out, i, at(p, out, i) * factor);
+}
+
+static void draw(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
 {
 	int64_t n = gt_tdesc_count(&p->desc);
 	struct gt_init d = resolve(p);
@@ -84,4 +115,13 @@ void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index
 			draw4(key, i / 4, normal, v);
 		put(p, out, i, normal ? v[i % 4] * d.value : (2 * v[i % 4] - 1) * d.value);
 	}
+}
+
+void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
+{
+	draw(s, p, index, out);
+	if (p->then == GT_INIT_DIRAC)
+		dirac(p, out);
+	if (p->init_std > 0)
+		scale_to_std(p, out, gt_tdesc_count(&p->desc));
 }

@@ -16,6 +16,7 @@ UNARY_GRADIENT(gelu_gradient, GT_OP_GELU_DX, n->in[0])
 UNARY_GRADIENT(silu_gradient, GT_OP_SILU_DX, n->in[0])
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
+UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
 UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* draws the same mask again */
 
 #define UNARY(row, opcode, text, more_flags, ...)                                                                                          \
@@ -41,6 +42,14 @@ ACT(sigmoid, GT_OP_SIGMOID, "1 / (1 + exp(-x))");
 ACT(tanh, GT_OP_TANH, "hyperbolic tangent");
 ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = gelu_attrs, .attr_size = sizeof(struct gt_attr_gelu));
 ACT(silu, GT_OP_SILU, "x * sigmoid(x)");
+
+static const struct gt_attr_def scale_attrs[] = {
+    GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "what x is multiplied by"),
+    GT_KEYS_END,
+};
+
+UNARY(gt_row_scale, GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE, .attrs = scale_attrs,
+      .attr_size = sizeof(struct gt_attr_scale), .infer = gt_infer_same, .gradient = scale_gradient);
 
 /* Maximum, exponential, sum and scale for each element; three for each backwards. */
 static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)

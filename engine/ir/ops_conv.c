@@ -18,6 +18,18 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 			               i ? " width" : " height", (long long)(a->dilation[i] * (a->kernel[i] - 1) + 1), (long long)a->kernel[i],
 			               (long long)a->dilation[i], (long long)x.dim[2 + i], (long long)a->padding[i]);
 	}
+	int init = g->spec ? g->spec->init : -1;
+	if (init >= GT_INIT_DIRAC && a->groups != 1)
+		return gt_fail(err, GT_ECONFIG, "init: expected groups = 1 beside \"%s\", got %lld", init == GT_INIT_DIRAC ? "dirac" : "whitening",
+		               (long long)a->groups);
+	if (init == GT_INIT_WHITENING) {
+		int64_t patch = x.dim[1] * a->kernel[0] * a->kernel[1];
+		if (n->in[0] != g->input || a->dilation[0] != 1 || a->dilation[1] != 1)
+			return gt_fail(err, GT_ECONFIG, "init: \"whitening\" is for a convolution of the model's input, without dilation");
+		if (a->out % 2 || a->out / 2 > patch || patch > 1024)
+			return gt_fail(err, GT_ECONFIG, "init: expected an even number of filters, at most 2 * %lld (and no patch of more than 1024 values), got %lld",
+			               (long long)patch, (long long)a->out);
+	}
 	int64_t w[4] = {a->out, x.dim[1] / a->groups, a->kernel[0], a->kernel[1]}, area = w[2] * w[3];
 	int64_t fan_in = w[1] * area, fan_out = w[0] * area; /* torch.nn.init._calculate_fan_in_and_fan_out */
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 4, w, gt_init_weight_default(fan_in), fan_in, fan_out, err));

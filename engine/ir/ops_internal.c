@@ -6,6 +6,11 @@ static double in0_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
+static double in0_half_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+}
+
 static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0])) * (double)gt_graph_desc(g, n->in[1])->dim[1];
@@ -17,6 +22,9 @@ const struct gt_op gt_row_sumsq = {.code = GT_OP_SUMSQ, .flops = in0_flops};
 const struct gt_op gt_row_check = {.code = GT_OP_CHECK, .attr_size = sizeof(struct gt_attr_check), .flops = gt_flops_none};
 const struct gt_op gt_row_bound = {.code = GT_OP_BOUND, .flops = gt_flops_none};
 const struct gt_op gt_row_linear_dw_update = {.code = GT_OP_LINEAR_DW_UPDATE, .attr_size = sizeof(struct gt_attr_dw_update), .flops = dw_flops};
+const struct gt_op gt_row_bias_db = {.code = GT_OP_BIAS_DB, .flops = in0_half_flops};
+const struct gt_op gt_row_views_mean = {.code = GT_OP_VIEWS_MEAN, .attr_size = sizeof(struct gt_attr_views), .flops = in0_flops};
+const struct gt_op gt_row_muon = {.code = GT_OP_MUON, .attr_size = sizeof(struct gt_attr_muon), .flops = in0_flops};
 const struct gt_op gt_row_sgd = {.code = GT_OP_SGD, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_adam = {.code = GT_OP_ADAM, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_rmsprop = {.code = GT_OP_RMSPROP, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};

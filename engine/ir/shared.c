@@ -66,6 +66,11 @@ enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum
 		b->ndata = 2;
 		GT_TRY(gt_graph_grad(g, b, w, err));
 		GT_TRY(gt_graph_grad(g, b, bias, err));
+	} else if (gt_graph_learns(g, bias)) {
+		GT_TRY(gt_graph_node(g, GT_OP_BIAS_DB, n->name, NULL, &b, err));
+		gt_node_input(b, dy);
+		b->ndata = 1;
+		GT_TRY(gt_graph_grad(g, b, bias, err));
 	}
 	if (want[0]) {
 		GT_TRY(gt_backward_node(g, n, code_dx, dy, &b, err));

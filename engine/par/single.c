@@ -11,7 +11,7 @@ static enum gt_code schedule(struct gt_arena *a, struct gt_plan *const *unit, in
 	for (int i = 0; i < nunits; i++)
 		n += 1 + unit[i]->ncalls;
 	if (update)
-		n += 3;
+		n += 3 + update->nupdates;
 	*out = (struct gt_prog){.nmicro = nunits};
 	GT_NEW(out->step, a, n, err);
 	struct gt_step *s = out->step;
@@ -19,7 +19,7 @@ static enum gt_code schedule(struct gt_arena *a, struct gt_plan *const *unit, in
 		*s++ = (struct gt_step){.kind = GT_STEP_ZERO};
 	for (int i = 0; i < nunits; i++) {
 		struct gt_plan *p = unit[i];
-		out->samples += p->graph->batch;
+		out->samples += p->graph->batch / p->graph->views;
 		*s++ = (struct gt_step){.kind = GT_STEP_LOAD, .micro = i, .plan = p};
 		for (int j = 0; j < p->ncalls; j++)
 			if (!p->call[j].early)
@@ -32,8 +32,8 @@ static enum gt_code schedule(struct gt_arena *a, struct gt_plan *const *unit, in
 		for (int j = 0; j < unit[nunits - 1]->ncalls; j++)
 			if (unit[nunits - 1]->call[j].early)
 				*s++ = (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = nunits - 1, .plan = unit[nunits - 1], .call = &unit[nunits - 1]->call[j]};
-		if (update->update)
-			*s++ = (struct gt_step){.kind = GT_STEP_UPDATE, .micro = nunits - 1, .call = update->update};
+		for (int j = 0; j < update->nupdates; j++)
+			*s++ = (struct gt_step){.kind = GT_STEP_UPDATE, .micro = nunits - 1, .call = update->update[j]};
 	}
 	out->n = (int)(s - out->step);
 	return GT_OK;

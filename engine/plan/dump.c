@@ -47,7 +47,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		}
 		fprintf(f, "%4d %-6s", i, gt_step_name(s->kind));
 		if (s->kind == GT_STEP_LOAD)
-			fprintf(f, " micro-batch %d, %lld samples", s->micro, (long long)s->plan->graph->batch);
+			fprintf(f, " micro-batch %d, %lld samples", s->micro, (long long)(s->plan->graph->batch / s->plan->graph->views));
 		if (s->call)
 			fprintf(f, " %-14s %-18s", s->call->op, s->call->layer);
 		if (n) {

@@ -39,7 +39,8 @@ struct gt_prog {
 struct gt_update {
 	struct gt_call *sumsq;  /* of the stored gradients: clipping and the finite check read it; NULL: there are none */
 	struct gt_call *check;
-	struct gt_call *update; /* NULL: every gradient is applied as it is made */
+	struct gt_call **update; /* one an optimizer; none: every gradient is applied as it is made */
+	int nupdates;
 };
 
 /* Appends the program as text to *text (malloc'ed, grown), one line a step; json: one object a step. */

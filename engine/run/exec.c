@@ -109,7 +109,7 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
 {
 	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
-	int64_t n = s->plan->graph->batch;
+	int64_t n = s->plan->graph->batch / s->plan->graph->views;
 	struct gt_batch b;
 	if (!x->be->host_memory) {
 		GT_TRY(gt_loader_launch(l, n, dyn, s->stream, &b, err));

@@ -45,6 +45,12 @@ struct gt_loader {
 	struct gt_err failure;
 };
 
+/* Rows of x a sample. */
+static int64_t views(const struct gt_loader *l)
+{
+	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
+}
+
 static int64_t size_at(const struct gt_loader *l, int64_t cursor)
 {
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
@@ -259,7 +265,7 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 			return GT_OK;
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 2, rows, false),
 	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
-	int64_t shape[4] = {n, d->c, d->h, d->w};
+	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};
 	x = gt_tdesc_make(x.dtype, 4, shape, true); /* a rank-2 input [N, C] is the same bytes */
 	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2, .in = {&images, &labels, &index}, .out = {&x, &target}};
 	GT_TRY(l->be->prepare(l->dev, &oc, &l->gather[l->nsizes].kernel, err));
@@ -272,7 +278,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	const struct gt_loader_spec *s = &l->spec;
 	struct gt_tdesc x = s->x;
 	size_t order = (size_t)s->view->n * sizeof(int64_t);
-	x.dim[0] = s->micro;
+	x.dim[0] = s->micro * views(l);
 	GT_TRY(prepare_size(l, s->micro < l->samples ? s->micro : l->samples, err));
 	int64_t tail = l->samples % s->batch;
 	if (tail >= s->micro)

@@ -43,7 +43,7 @@ struct gt_loader_spec {
 
 struct gt_batch {
 	void *x, *target;
-	int64_t n;
+	int64_t n;               /* samples; x has as many rows for each view of them */
 	int64_t epoch, cursor;   /* of its first sample */
 };
 

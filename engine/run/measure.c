@@ -37,10 +37,11 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 		int n = gt_exec_fit(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
 		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 		for (int k = 0; k < n; k++, i++, done++) {
-			double lr = gt_schedule_lr(&s->conf->train, i, s->steps, s->steps_per_epoch);
-			for (int m = 0; m < p->nmicro; m++)
-				dyn[k * p->nmicro + m] = (struct gt_dyn){
-				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .lr = lr, .inv_weight = 1 / (double)s->batch, .left = --left};
+			for (int m = 0; m < p->nmicro; m++) {
+				struct gt_dyn *d = &dyn[k * p->nmicro + m];
+				*d = (struct gt_dyn){.seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch, .left = --left};
+				gt_optim_rates(&s->optim, i, s->steps, s->steps_per_epoch, d->lr);
+			}
 			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[k * p->nmicro], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));

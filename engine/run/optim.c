@@ -1,95 +1,185 @@
 #include "run/optim.h"
+#include "run/schedule.h"
 #include <math.h>
+#include <string.h>
 
-void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
+static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
 {
-	const struct gt_conf_optimizer *c = &t->optimizer;
-	*o = (struct gt_optim){.attr = {.momentum = c->momentum,
-	                                .dampening = c->dampening,
-	                                .beta1 = c->betas[0],
-	                                .beta2 = c->betas[1],
-	                                .eps = c->eps,
-	                                .alpha = c->alpha,
-	                                .nesterov = c->nesterov,
-	                                .decoupled = c->type == GT_OPT_ADAMW,
-	                                .centered = c->centered,
-	                                .clip_norm = t->clip_norm}};
+	struct gt_optim_call o;
+	memset(&o, 0, sizeof o); /* gaps too: calls are compared */
+	o.attr.update.clip_norm = clip_norm;
 	switch ((enum gt_optimizer)c->type) {
 	case GT_OPT_SGD:
-		o->code = GT_OP_SGD;
+		o.code = GT_OP_SGD;
+		o.attr.update.momentum = c->momentum;
+		o.attr.update.dampening = c->dampening;
+		o.attr.update.nesterov = c->nesterov;
 		if (c->momentum != 0)
-			o->state[o->nstates++] = "momentum_buffer";
+			o.state[o.nstates++] = "momentum_buffer";
 		break;
 	case GT_OPT_ADAM:
 	case GT_OPT_ADAMW:
-		o->code = GT_OP_ADAM;
-		o->state[o->nstates++] = "exp_avg";
-		o->state[o->nstates++] = "exp_avg_sq";
+		o.code = GT_OP_ADAM;
+		o.attr.update.beta1 = c->betas[0];
+		o.attr.update.beta2 = c->betas[1];
+		o.attr.update.eps = c->eps;
+		o.attr.update.decoupled = c->type == GT_OPT_ADAMW;
+		o.state[o.nstates++] = "exp_avg";
+		o.state[o.nstates++] = "exp_avg_sq";
 		break;
 	case GT_OPT_RMSPROP:
-		o->code = GT_OP_RMSPROP;
-		o->state[o->nstates++] = "square_avg";
+		o.code = GT_OP_RMSPROP;
+		o.attr.update.momentum = c->momentum;
+		o.attr.update.alpha = c->alpha;
+		o.attr.update.eps = c->eps;
+		o.attr.update.centered = c->centered;
+		o.state[o.nstates++] = "square_avg";
 		if (c->momentum > 0)
-			o->state[o->nstates++] = "momentum_buffer";
+			o.state[o.nstates++] = "momentum_buffer";
 		if (c->centered)
-			o->state[o->nstates++] = "grad_avg";
+			o.state[o.nstates++] = "grad_avg";
 		break;
+	case GT_OPT_MUON:
+		o.code = GT_OP_MUON;
+		o.attr.update.momentum = c->momentum;
+		o.attr.update.nesterov = c->nesterov;
+		o.attr.update.eps = c->eps;
+		o.attr.ns_steps = c->ns_steps;
+		memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);
+		o.attr.adjust = c->adjust;
+		o.attr.normalize = c->normalize;
+		o.state[o.nstates++] = "momentum_buffer";
+		break;
+	}
+	return o;
+}
+
+void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
+{
+	memset(o, 0, sizeof *o);
+	o->conf = t;
+	for (int i = 0; i <= t->ngroups; i++) {
+		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
+		int k = 0;
+		while (k < o->ncalls && (o->call[k].code != c.code || memcmp(&o->call[k].attr, &c.attr, sizeof c.attr) != 0))
+			k++;
+		if (k == o->ncalls)
+			o->call[o->ncalls++] = c;
+		o->of[i] = k;
+		o->nstates = c.nstates > o->nstates ? c.nstates : o->nstates;
 	}
 }
 
-static double decay_of(const struct gt_conf_optimizer *c, const struct gt_param *p)
+void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR])
 {
-	if (!isnan(p->weight_decay))
-		return p->weight_decay;
-	if ((p->cls == GT_PARAM_BIAS && !c->decay_bias) || (p->cls == GT_PARAM_NORM && !c->decay_norm))
-		return 0;
-	return c->weight_decay;
+	const struct gt_conf_train *t = o->conf;
+	memset(lr, 0, GT_MAX_LR * sizeof *lr);
+	lr[0] = gt_schedule_rate(&t->schedule, t->optimizer.lr, step, total, per_epoch);
+	for (int i = 0; i < t->ngroups; i++) {
+		const struct gt_conf_group *g = &t->group[i];
+		bool over = g->freeze_after > 0 && (double)step >= g->freeze_after * (double)per_epoch - 1e-9;
+		lr[1 + i] = over ? 0 : gt_schedule_rate(&g->schedule, g->optimizer.lr, step, total, per_epoch);
+	}
 }
 
-enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_conf_train *t, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err)
+/* Of a parameter: its rate's factor, its weight decay, its group. */
+static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p)
+{
+	const struct gt_conf_train *t = o->conf;
+	const struct gt_conf_group *g = p->group >= 0 ? &t->group[p->group] : NULL;
+	const struct gt_conf_optimizer *c = g ? &g->optimizer : &t->optimizer;
+	bool exempt = (p->cls == GT_PARAM_BIAS && !c->decay_bias) || (p->cls == GT_PARAM_NORM && !c->decay_norm);
+	struct gt_seg s = {.lr_mul = p->lr_mul * (g ? g->lr_mul : 1), .lr = 1 + p->group};
+	s.weight_decay = !isnan(p->weight_decay) ? p->weight_decay : g && !isnan(g->weight_decay) ? g->weight_decay : exempt ? 0 : c->weight_decay;
+	return s;
+}
+
+bool gt_optim_early(const struct gt_optim *o)
+{
+	return o->ncalls == 1 && o->call[0].code != GT_OP_MUON && o->call[0].attr.update.clip_norm == 0;
+}
+
+enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err)
 {
 	struct gt_seg *hyper;
 	GT_NEW(hyper, g->arena, g->nparams ? g->nparams : 1, err);
-	for (int i = 0; i < g->nparams; i++)
-		hyper[i] = (struct gt_seg){0, gt_tdesc_count(&g->params[i].desc), g->params[i].lr_mul, decay_of(&t->optimizer, &g->params[i])};
-	*out = (struct gt_apply){.code = o->code, .attr = o->attr, .hyper = hyper};
+	for (int i = 0; i < g->nparams; i++) {
+		hyper[i] = hyper_of(o, &g->params[i]);
+		hyper[i].end = gt_tdesc_count(&g->params[i].desc);
+	}
+	*out = (struct gt_apply){.code = o->call[0].code, .attr = o->call[0].attr.update, .hyper = hyper};
 	return GT_OK;
 }
 
-/* Learned parameters by offset, neighbours with equal hyper-parameters joined. The padding between two is zero and stays zero. */
-static enum gt_code segments(struct gt_optim *o, const struct gt_conf_optimizer *c, struct gt_space *s, struct gt_err *err)
+static enum gt_code check_groups(const struct gt_optim *o, const char *path, const struct gt_graph *g, struct gt_err *err)
 {
-	const struct gt_graph *g = s->first;
-	struct gt_seg *seg;
-	int n = 0;
-	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
+	const struct gt_conf_train *t = o->conf;
+	for (int i = 0; i < t->ngroups; i++) {
+		int n = 0;
+		for (int k = 0; k < g->nparams; k++)
+			n += g->params[k].group == i;
+		if (!n)
+			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].match: expected patterns of parameter names that no earlier group has, such as \"%s\", got none that fits",
+			               t->group[i].file, t->group[i].line, i, g->nparams ? g->params[0].name : "fc.weight");
+	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
-		if (p->cls == GT_PARAM_BUFFER || p->frozen || s->place[i].early)
+		if (p->cls == GT_PARAM_BUFFER || p->frozen || p->cls == GT_PARAM_WEIGHT || gt_optim_of(o, p)->code != GT_OP_MUON)
 			continue;
-		struct gt_seg x = {s->place[i].offset, s->place[i].offset + s->place[i].count, p->lr_mul, decay_of(c, p)};
-		int k = n++;
-		for (; k > 0 && seg[k - 1].begin > x.begin; k--)
-			seg[k] = seg[k - 1];
-		seg[k] = x;
+		if (p->group < 0)
+			return gt_fail(err, GT_ECONFIG, "%s: train.optimizer.type: \"muon\" updates weights of linear and convolution layers; %s needs a group of train.groups with another one",
+			               path, p->name);
+		return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].optimizer.type: \"muon\" updates weights of linear and convolution layers, not %s",
+		               t->group[p->group].file, t->group[p->group].line, p->group, p->name);
 	}
-	/* Join across alignment padding only. Frozen and early parameters lie behind all others, never between. */
-	int m = 0;
-	for (int i = 1; i < n; i++) {
-		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[i].begin - seg[m].end < 128)
+	return GT_OK;
+}
+
+/* The learned parameters of call k by offset; neighbours with equal hyper-parameters joined, unless it wants each as a matrix. The padding
+ * between two is zero and stays zero. */
+static enum gt_code segments(struct gt_optim *o, int k, struct gt_space *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->first;
+	struct gt_optim_call *c = &o->call[k];
+	const struct gt_tdesc **desc;
+	struct gt_seg *seg;
+	int n = 0, m = 0;
+	int64_t gap = 256 / (int64_t)gt_dtype_size(s->work); /* of the planner's alignment: another parameter needs at least as much */
+	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
+	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		if (p->cls == GT_PARAM_BUFFER || p->frozen || s->place[i].early || o->of[1 + p->group] != k)
+			continue;
+		struct gt_seg x = hyper_of(o, p);
+		x.begin = s->place[i].offset;
+		x.end = x.begin + s->place[i].count;
+		int at = n++;
+		for (; at > 0 && seg[at - 1].begin > x.begin; at--) {
+			seg[at] = seg[at - 1];
+			desc[at] = desc[at - 1];
+		}
+		seg[at] = x;
+		desc[at] = &s->place[i].desc;
+	}
+	if (c->code == GT_OP_MUON)
+		m = n - 1;
+	for (int i = m + 1; i < n; i++) { /* frozen and early parameters lie behind all others, never between */
+		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr && seg[i].begin - seg[m].end < gap)
 			seg[m].end = seg[i].end;
 		else
 			seg[++m] = seg[i];
 	}
-	o->attr.seg = seg;
-	o->attr.nseg = n ? m + 1 : 0;
+	c->attr.update.seg = seg;
+	c->attr.update.nseg = n ? m + 1 : 0;
+	c->attr.desc = desc;
 	return GT_OK;
 }
 
 /* The slots of each operation's inputs, in opcall.h's order: what follows p and g. -1: absent. */
 enum { P, G, SCALARS = -2, WORK = -3, NONE = -1 };
 
-static int operands(const struct gt_optim *o, const struct gt_space *s, int *kind)
+static int operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
 {
 	int n = 0, state = 0, work = s->work != s->master ? WORK : NONE;
 	kind[n++] = P;
@@ -98,14 +188,17 @@ static int operands(const struct gt_optim *o, const struct gt_space *s, int *kin
 	case GT_OP_SGD:
 		kind[n++] = o->nstates ? 2 : NONE;
 		break;
+	case GT_OP_MUON:
+		kind[n++] = 2;
+		break;
 	case GT_OP_ADAM:
 		kind[n++] = 2;
 		kind[n++] = 3;
 		break;
 	default: /* rmsprop */
 		kind[n++] = 2 + state++;
-		kind[n++] = o->attr.momentum > 0 ? 2 + state++ : NONE;
-		kind[n++] = o->attr.centered ? 2 + state++ : NONE;
+		kind[n++] = o->attr.update.momentum > 0 ? 2 + state++ : NONE;
+		kind[n++] = o->attr.update.centered ? 2 + state++ : NONE;
 		break;
 	}
 	kind[n++] = SCALARS;
@@ -113,22 +206,33 @@ static int operands(const struct gt_optim *o, const struct gt_space *s, int *kin
 	return n;
 }
 
-enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t, struct gt_space *s, bool deterministic, struct gt_err *err)
+static enum gt_code prepare_update(struct gt_optim_call *c, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	int kind[GT_MAX_IO];
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_opcall up = {.code = c->code, .name = "optimizer", .deterministic = deterministic};
+	up.attr = c->code == GT_OP_MUON ? (const void *)&c->attr : &c->attr.update;
+	c->attr.update.work_dtype = work.dtype = s->work;
+	up.nin = operands(c, s, kind);
+	for (int i = 0; i < up.nin; i++)
+		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
+	return gt_call_prepare(s, &up, &c->call, err);
+}
+
+enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
 	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS};
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), work = flat, scalar = gt_tdesc_make(GT_F64, 0, NULL, false),
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false),
 	                scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false);
-	GT_TRY(segments(o, &t->optimizer, s, err));
-	o->attr.work_dtype = work.dtype = s->work;
+	GT_TRY(check_groups(o, path, s->first, err));
 
 	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
 	flat.dim[0] = s->checked;
 	if (s->checked)
 		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq, err));
-	flat.dim[0] = s->elements;
 
-	const struct gt_conf_loss_scale *ls = &t->loss_scale;
+	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
 	int64_t dyn = sizeof(struct gt_dyn); /* the first of the numbers */
 	struct gt_tdesc numbers = gt_tdesc_make(GT_U8, 1, &dyn, false);
 	struct gt_attr_check attr = {.scaling = s->first->compute == GT_F16,
@@ -140,57 +244,70 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf_train *t,
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = attr.scaling ? 3 : 2, .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL}};
 	GT_TRY(gt_call_prepare(s, &check, &o->check, err));
 
-	struct gt_opcall up = {.code = o->code, .name = "optimizer", .attr = &o->attr, .deterministic = deterministic};
-	up.nin = operands(o, s, kind);
-	for (int i = 0; i < up.nin; i++)
-		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
-	if (o->attr.nseg)
-		GT_TRY(gt_call_prepare(s, &up, &o->update, err));
-	o->steps = (struct gt_update){.sumsq = o->sumsq.kernel ? &o->sumsq : NULL, .check = &o->check, .update = o->update.kernel ? &o->update : NULL};
+	o->steps = (struct gt_update){.sumsq = o->sumsq.kernel ? &o->sumsq : NULL, .check = &o->check, .update = o->update};
+	for (int k = 0; k < o->ncalls; k++) {
+		GT_TRY(segments(o, k, s, err));
+		if (!o->call[k].attr.update.nseg)
+			continue;
+		GT_TRY(prepare_update(&o->call[k], s, deterministic, err));
+		o->update[o->steps.nupdates++] = &o->call[k].call;
+	}
 	return GT_OK;
 }
 
-void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
+static void bind_update(struct gt_optim_call *c, struct gt_space *s)
 {
-	int kind[GT_MAX_IO], n = operands(o, s, kind);
+	int kind[GT_MAX_IO], n = operands(c, s, kind);
 	char *state = s->base[GT_A_STATE];
 	size_t slot = (size_t)s->elements * gt_dtype_size(s->master);
-	struct gt_scalars *scalars = gt_space_scalars(s, 0);
-	o->sumsq.work = o->check.work = o->update.work = s->base[GT_A_SCRATCH];
-	o->sumsq.in[0] = s->base[GT_A_GRAD];
-	o->sumsq.out[0] = &scalars->sumsq;
-	o->check.in[0] = scalars;
-	o->check.in[1] = gt_space_scaler(s);
+	c->call.work = s->base[GT_A_SCRATCH];
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
 		case NONE:
-			o->update.in[i] = NULL;
+			c->call.in[i] = NULL;
 			break;
 		case P:
-			o->update.in[i] = s->base[GT_A_PARAM];
+			c->call.in[i] = s->base[GT_A_PARAM];
 			break;
 		case G:
-			o->update.in[i] = s->base[GT_A_GRAD];
+			c->call.in[i] = s->base[GT_A_GRAD];
 			break;
 		case SCALARS:
-			o->update.in[i] = scalars;
+			c->call.in[i] = gt_space_scalars(s, 0);
 			break;
 		case WORK:
-			o->update.in[i] = s->base[GT_A_WORK];
+			c->call.in[i] = s->base[GT_A_WORK];
 			break;
 		default:
-			o->update.in[i] = state + (size_t)(kind[i] - 2) * slot;
+			c->call.in[i] = state + (size_t)(kind[i] - 2) * slot;
 		}
 	}
 }
 
+void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
+{
+	struct gt_scalars *scalars = gt_space_scalars(s, 0);
+	o->sumsq.work = o->check.work = s->base[GT_A_SCRATCH];
+	o->sumsq.in[0] = s->base[GT_A_GRAD];
+	o->sumsq.out[0] = &scalars->sumsq;
+	o->check.in[0] = scalars;
+	o->check.in[1] = gt_space_scaler(s);
+	for (int k = 0; k < o->ncalls; k++)
+		if (o->call[k].call.kernel)
+			bind_update(&o->call[k], s);
+}
+
+static void release(struct gt_space *s, struct gt_call *c)
+{
+	if (c->kernel)
+		s->be->release(s->dev, c->kernel);
+	c->kernel = NULL;
+}
+
 void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 {
-	if (o->sumsq.kernel)
-		s->be->release(s->dev, o->sumsq.kernel);
-	if (o->check.kernel)
-		s->be->release(s->dev, o->check.kernel);
-	if (o->update.kernel)
-		s->be->release(s->dev, o->update.kernel);
-	o->sumsq.kernel = o->check.kernel = o->update.kernel = NULL;
+	release(s, &o->sumsq);
+	release(s, &o->check);
+	for (int k = 0; k < o->ncalls; k++)
+		release(s, &o->call[k].call);
 }

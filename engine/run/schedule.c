@@ -17,11 +17,10 @@ static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double 
 	return to + (from - to) / 2 * (1 + cos(M_PI * pct));
 }
 
-double gt_schedule_lr(const struct gt_conf_train *t, int64_t step, int64_t total, int64_t per_epoch)
+double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t step, int64_t total, int64_t per_epoch)
 {
-	const struct gt_conf_schedule *s = &t->schedule;
 	double unit = s->unit == GT_UNIT_EPOCH && per_epoch > 0 ? (double)per_epoch : 1;
-	double warm = s->warmup * unit, lr = t->optimizer.lr;
+	double warm = s->warmup * unit;
 	if ((double)step < warm)
 		return lr * (s->warmup_start + (1 - s->warmup_start) * (double)step / warm);
 	double x = (double)step - warm;                                      /* steps into the schedule */
@@ -52,4 +51,9 @@ double gt_schedule_lr(const struct gt_conf_train *t, int64_t step, int64_t total
 		return one_cycle(s, lr, x, length);
 	}
 	return lr;
+}
+
+double gt_schedule_lr(const struct gt_conf_train *t, int64_t step, int64_t total, int64_t per_epoch)
+{
+	return gt_schedule_rate(&t->schedule, t->optimizer.lr, step, total, per_epoch);
 }

@@ -7,7 +7,9 @@
 
 #include "conf/conf.h"
 
-/* lr of optimizer step `step` (from 0) of a run of `total` steps, `per_epoch` of them an epoch. */
+/* The rate of optimizer step `step` (from 0) of a run of `total` steps, `per_epoch` of them an epoch; lr: before the schedule. */
+double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t step, int64_t total, int64_t per_epoch);
+/* That of train.optimizer. */
 double gt_schedule_lr(const struct gt_conf_train *t, int64_t step, int64_t total, int64_t per_epoch);
 
 #endif

@@ -51,12 +51,13 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 /* The plan for n samples; made once per (n, purpose, accumulation). */
 static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool loss, bool accumulate, struct gt_plan **out, struct gt_err *err)
 {
+	int views = train ? 1 : gt_session_views(s->conf);
 	struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
 	struct gt_graph *g;
 	for (int i = 0; i < s->nplans; i++) {
 		const struct gt_graph *have = s->plan[i]->graph;
-		if (have->batch == n && have->train == train && (have->metrics >= 0) == loss && s->plan[i]->accumulate == accumulate) {
+		if (have->batch == n * views && have->views == views && have->train == train && (have->metrics >= 0) == loss && s->plan[i]->accumulate == accumulate) {
 			*out = s->plan[i];
 			return GT_OK;
 		}
@@ -64,7 +65,9 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 	if (s->nplans == (int)(sizeof s->plan / sizeof *s->plan))
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
 	GT_TRY(compute_dtype(c, s->device.be->name, &compute, err));
-	GT_TRY(gt_graph_build(s->arena, &c->model, n, compute, train, &g, err));
+	GT_TRY(gt_graph_build(s->arena, &c->model, n * views, compute, train, &g, err));
+	if (views > 1)
+		GT_TRY(gt_graph_views(g, views, err));
 	if (loss)
 		GT_TRY(gt_graph_loss(g, &s->loss, err));
 	if (train)
@@ -73,9 +76,9 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 	GT_TRY(gt_graph_fuse(g, err));
 	if (train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	if (train && s->accumulate == 1 && c->train.clip_norm == 0) {
+	if (train && s->accumulate == 1 && gt_optim_early(&s->optim)) {
 		struct gt_apply apply;
-		GT_TRY(gt_optim_apply(&s->optim, &c->train, g, &apply, err));
+		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		GT_TRY(gt_plan_early(s->space, g, &apply, err));
 	}
 	GT_TRY(gt_plan_make(s->space, g, accumulate, c->reproducible != GT_REPRO_NONE, out, err));
@@ -94,7 +97,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 		GT_TRY(plan_for(s, left < s->micro ? left : s->micro, true, true, i > 0, &unit[i], err));
 	}
 	if (!s->optim.check.kernel)
-		GT_TRY(gt_optim_prepare(&s->optim, &s->conf->train, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
+		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	return s->strategy->schedule(s->arena, unit, units, &s->optim.steps, 0, 1, out, err);
 }
 

@@ -110,6 +110,12 @@ void gt_session_data_close(struct gt_session *s)
 	}
 }
 
+int gt_session_views(const struct gt_conf *c)
+{
+	static const int views[] = {[GT_TTA_NONE] = 1, [GT_TTA_MIRROR] = 2, [GT_TTA_MIRROR_TRANSLATE] = 6};
+	return views[c->eval.tta];
+}
+
 static double channel(const struct gt_floats *f, int64_t c, double otherwise)
 {
 	return !f->n ? otherwise : f->v[f->n == 1 ? 0 : c];
@@ -125,6 +131,8 @@ enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
 		return gt_fail(err, GT_ECONFIG, "%s: data.mean and data.std: expected 1 or %lld values (model.input's channels), got %d and %d", c->path,
 		               (long long)channels, d->mean.n, d->std.n);
+	if (!augment)
+		out->views = gt_session_views(c);
 	for (int64_t i = 0; i < channels; i++) { /* torchvision: ToTensor divides by 255, Normalize subtracts and divides */
 		double std = channel(&d->std, i, 1);
 		out->scale[i] = (float)(1 / (255 * std));
@@ -138,6 +146,7 @@ enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_
 			out->pad_reflect = a->mode == 1;
 		} else {
 			out->hflip = a->p;
+			out->hflip_alternate = a->alternate;
 		}
 	}
 	return GT_OK;

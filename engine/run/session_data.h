@@ -8,6 +8,9 @@
 enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 
+/* Views of each sample that an evaluation averages: eval.tta. */
+int gt_session_views(const struct gt_conf *c);
+
 /* The gather kernel's attributes: normalisation, and augmentation where training. */
 enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err);
 

@@ -1,6 +1,7 @@
 /* The tensors of a session seen from the host: plain layout, PyTorch's element order. */
 #include "run/session.h"
 #include "ir/init.h"
+#include "run/whiten.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,9 @@ enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err)
 		if (!buf)
 			return gt_fail_memory(err, gt_tdesc_bytes(&d));
 		gt_param_init(&stream, &g->params[i], i, buf);
-		enum gt_code code = gt_session_put(s, i, -1, buf, err);
+		enum gt_code code = g->params[i].then == GT_INIT_WHITENING ? gt_whiten(s, &g->params[i], buf, err) : GT_OK;
+		if (code == GT_OK)
+			code = gt_session_put(s, i, -1, buf, err);
 		free(buf);
 		GT_TRY(code);
 	}

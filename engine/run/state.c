@@ -36,8 +36,9 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 		code = plain_bytes(s, i, -1, &model[nmodel++], &owned[nowned++], err);
 		if (p->cls == GT_PARAM_BUFFER || p->frozen)
 			continue;
-		for (int k = 0; k < s->optim.nstates && code == GT_OK; k++) {
-			if (!(optim[noptim].name = gt_arena_printf(names, "%s.%s", s->optim.state[k], p->name)))
+		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
+		for (int k = 0; k < o->nstates && code == GT_OK; k++) {
+			if (!(optim[noptim].name = gt_arena_printf(names, "%s.%s", o->state[k], p->name)))
 				code = gt_fail_memory(err, 0);
 			else
 				code = plain_bytes(s, i, k, &optim[noptim++], &owned[nowned++], err);
@@ -69,8 +70,9 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 		enum gt_code code = gt_ckpt_read(c, 0, p->name, &d, buf, err);
 		if (code == GT_OK)
 			code = gt_session_put(s, i, -1, buf, err);
-		for (int k = 0; optim && k < s->optim.nstates && p->cls != GT_PARAM_BUFFER && !p->frozen && code == GT_OK; k++) {
-			snprintf(name, sizeof name, "%s.%s", s->optim.state[k], p->name);
+		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
+		for (int k = 0; optim && k < o->nstates && p->cls != GT_PARAM_BUFFER && !p->frozen && code == GT_OK; k++) {
+			snprintf(name, sizeof name, "%s.%s", o->state[k], p->name);
 			code = gt_ckpt_read(c, 1, name, &d, buf, err);
 			if (code == GT_OK)
 				code = gt_session_put(s, i, k, buf, err);

@@ -74,15 +74,14 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	struct gt_dyn *dyn;
 	GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 	for (int i = 0; i < n; i++) {
-		double weight = gt_loader_weight(s->loader, p->samples), lr = gt_schedule_lr(&c->train, t->ahead.step, s->steps, s->steps_per_epoch);
-		t->ahead.step++;
-		for (int m = 0; m < p->nmicro; m++)
-			dyn[i * p->nmicro + m] = (struct gt_dyn){.seed = (uint64_t)c->seed,
-			                                         .stride = 1,
-			                                         .step = t->ahead.step,
-			                                         .lr = lr,
-			                                         .inv_weight = weight > 0 ? 1 / weight : 0,
-			                                         .left = --all};
+		double weight = gt_loader_weight(s->loader, p->samples);
+		double lr[GT_MAX_LR];
+		gt_optim_rates(&s->optim, t->ahead.step++, s->steps, s->steps_per_epoch, lr);
+		for (int m = 0; m < p->nmicro; m++) {
+			struct gt_dyn *d = &dyn[i * p->nmicro + m];
+			*d = (struct gt_dyn){.seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
+			memcpy(d->lr, lr, sizeof lr);
+		}
 		GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[i * p->nmicro], err));
 	}
 	GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
@@ -166,7 +165,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 			continue;
 		}
 		t->at.step++;
-		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[applied++ * p->nmicro].lr, err));
+		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[applied++ * p->nmicro].lr[0], err));
 	}
 	if (scales) {
 		t->at.good_steps = w->scaler->good;

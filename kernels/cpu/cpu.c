@@ -66,6 +66,7 @@ static const struct {
 	[GT_OP_RELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
 	[GT_OP_LEAKY_RELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
 	[GT_OP_LEAKY_RELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
+	[GT_OP_SCALE] = {gt_cpu_eltwise, gt_cpu_eltwise},
 	[GT_OP_SIGMOID] = {gt_cpu_eltwise, gt_cpu_eltwise},
 	[GT_OP_SIGMOID_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
 	[GT_OP_TANH] = {gt_cpu_eltwise, gt_cpu_eltwise},
@@ -86,6 +87,8 @@ static const struct {
 	[GT_OP_FLATTEN_DX] = {gt_cpu_shape, gt_cpu_shape},
 	[GT_OP_CONCAT] = {gt_cpu_shape, gt_cpu_shape},
 	[GT_OP_CONCAT_DX] = {gt_cpu_shape, gt_cpu_shape},
+	[GT_OP_BIAS_DB] = {gt_cpu_rowsum, gt_cpu_rowsum},
+	[GT_OP_VIEWS_MEAN] = {gt_cpu_rowsum, gt_cpu_rowsum},
 	[GT_OP_CROSS_ENTROPY] = {gt_cpu_loss, gt_cpu_loss},
 	[GT_OP_NLL] = {gt_cpu_loss, gt_cpu_loss},
 	[GT_OP_MSE] = {gt_cpu_loss, gt_cpu_loss},
@@ -96,6 +99,7 @@ static const struct {
 	[GT_OP_SGD] = {gt_cpu_update, gt_cpu_update},
 	[GT_OP_ADAM] = {gt_cpu_update, gt_cpu_update},
 	[GT_OP_RMSPROP] = {gt_cpu_update, gt_cpu_update},
+	[GT_OP_MUON] = {gt_dnnl_muon, gt_dnnl_muon},
 };
 
 enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)

@@ -34,8 +34,9 @@ gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* lin
 gt_cpu_prepare gt_cpu_linear_dw_update, gt_cpu_bound, gt_cpu_check;
 gt_cpu_prepare gt_dnnl_wino;                                              /* dnnl_wino.c, behind gt_cpu_conv; *out = NULL: not for this call */
 gt_cpu_prepare gt_dnnl_linear;                                            /* dnnl_conv.c, behind gt_cpu_linear */
+gt_cpu_prepare gt_dnnl_muon;                                              /* dnnl_muon.c; also f64 */
 gt_cpu_prepare gt_cpu_gather;                                             /* gather.c */
-gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update; /* also f64 */
+gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update, gt_cpu_rowsum; /* also f64 */
 /* f64 only */
 gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm; /* ref_*.c */
 

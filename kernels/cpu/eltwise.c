@@ -56,6 +56,7 @@ static const struct row {
     [GT_OP_RELU_DX] = {ROW(relu_dx), 2, 65536},
     [GT_OP_LEAKY_RELU] = {ROW(leaky_relu), 1, 65536},
     [GT_OP_LEAKY_RELU_DX] = {ROW(leaky_relu_dx), 2, 65536},
+    [GT_OP_SCALE] = {ROW(scale), 1, 65536},
     [GT_OP_SIGMOID] = {ROW(sigmoid), 1, 16384},
     [GT_OP_SIGMOID_DX] = {ROW(sigmoid_dx), 2, 65536},
     [GT_OP_TANH] = {ROW(tanh), 1, 12288},
@@ -128,6 +129,8 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 		grain = row->grain;
 		if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
 			slope = ((const struct gt_attr_leaky *)call->attr)->slope;
+		else if (call->code == GT_OP_SCALE)
+			slope = ((const struct gt_attr_scale *)call->attr)->factor;
 		for (int i = 0; i < nin; i++)
 			if (!gt_tdesc_equal(call->in[i], y))
 				return gt_cpu_refuse(call, err, "inputs and output must have the same shape, type and layout");

@@ -13,11 +13,12 @@
 struct gather {
 	struct gt_kernel head;
 	struct gt_attr_gather attr;
-	int64_t n, images;
+	int64_t n, samples, images; /* n: rows of x, view after view */
 	int64_t rows, length; /* of the index; rows 0: it is the batch itself */
 	int32_t c, h, w;
 	enum gt_dtype t;
 	bool move; /* crop or flip */
+	bool reflect;
 	float *scale, *shift; /* one entry a byte of what is converted at a time: a row that moves, else a whole image */
 };
 
@@ -64,7 +65,7 @@ static void convert(const struct gather *k, char *x, int64_t at, const uint8_t *
 /* One row of the crop, mirrored if asked, as bytes. */
 static void move_row(const struct gather *k, struct gt_aug a, const uint8_t *image, int32_t y, uint8_t *row)
 {
-	int32_t w = k->w, c = k->c, sy = gt_aug_source(y + a.dy, k->h, k->attr.pad_reflect);
+	int32_t w = k->w, c = k->c, sy = gt_aug_source(y + a.dy, k->h, k->reflect);
 	const uint8_t *src = image + (size_t)(sy < 0 ? 0 : sy) * (size_t)w * (size_t)c;
 	int32_t from = a.dx < 0 ? -a.dx : 0, to = a.dx > 0 ? w - a.dx : w; /* columns that need no padding */
 	if (sy < 0) {
@@ -78,7 +79,7 @@ static void move_row(const struct gather *k, struct gt_aug a, const uint8_t *ima
 			x = to - 1;
 			continue;
 		}
-		int32_t sx = gt_aug_source((a.flip ? w - 1 - x : x) + a.dx, w, k->attr.pad_reflect);
+		int32_t sx = gt_aug_source((a.flip ? w - 1 - x : x) + a.dx, w, k->reflect);
 		for (int32_t i = 0; i < c; i++)
 			row[x * c + i] = sx < 0 ? 0 : src[sx * c + i];
 	}
@@ -91,21 +92,22 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 	int64_t row = (int64_t)k->w * k->c, size = row * k->h;
 	uint8_t buf[MAX_ROW];
 	for (int64_t n = begin; n < end; n++) {
-		int64_t at = j->index[n * j->stride];
+		int64_t view = n / k->samples, s = n - view * k->samples, at = j->index[s * j->stride];
 		if (at < 0 || at >= k->images) {
-			atomic_store(j->bad, n);
+			atomic_store(j->bad, s);
 			return;
 		}
 		const uint8_t *image = j->images + at * size;
-		j->target[n] = j->labels[at];
-		if (n + AHEAD < end && (uint64_t)j->index[(n + AHEAD) * j->stride] < (uint64_t)k->images) /* the next ones lie anywhere */
+		if (!view)
+			j->target[s] = j->labels[at];
+		if (n + AHEAD < end && s + AHEAD < k->samples && (uint64_t)j->index[(s + AHEAD) * j->stride] < (uint64_t)k->images) /* the next ones lie anywhere */
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
-				__builtin_prefetch(j->images + j->index[(n + AHEAD) * j->stride] * size + i);
+				__builtin_prefetch(j->images + j->index[(s + AHEAD) * j->stride] * size + i);
 		if (!k->move) {
 			convert(k, j->x, n * size, image, size);
 			continue;
 		}
-		struct gt_aug a = gt_aug_draw(j->dyn->seed, j->dyn->epoch, (uint64_t)at, k->attr.pad, k->attr.hflip);
+		struct gt_aug a = gt_aug_of(&k->attr, j->dyn->seed, j->dyn->epoch, (uint64_t)at, (int)view);
 		for (int32_t y = 0; y < k->h; y++) {
 			move_row(k, a, image, y, buf);
 			convert(k, j->x, n * size + y * row, buf, row);
@@ -120,7 +122,7 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .stride = 1, .x = a->out[0], .target = a->out[1], .dyn = a->dyn, .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a piece of 256 Ki pixels is worth a thread */
 	if (k->rows) {
-		uint64_t first = a->dyn->sample0, last = first + (uint64_t)(k->n - 1) * a->dyn->stride;
+		uint64_t first = a->dyn->sample0, last = first + (uint64_t)(k->samples - 1) * a->dyn->stride;
 		if (first > last || last >= (uint64_t)k->length)
 			return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu of an order of %lld samples", (unsigned long long)first,
 			               (unsigned long long)last, (long long)k->length);
@@ -149,6 +151,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
 	struct gather *k;
 	int64_t row = d->dim[1] * d->dim[3];
+	int pad = a->views > 2 ? 1 : a->views > 1 ? 0 : a->pad;
 	(void)dev;
 	if (d->dim[1] > GT_MAX_CHANNELS)
 		return gt_cpu_refuse(call, err, "more than 16 channels");
@@ -157,11 +160,13 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
 	k->n = x->dim[0], k->images = d->dim[0];
+	k->samples = k->n / (a->views > 1 ? a->views : 1);
 	if (call->in[2]->rank == 2)
 		k->rows = call->in[2]->dim[0], k->length = call->in[2]->dim[1];
 	k->c = (int32_t)d->dim[1], k->h = (int32_t)d->dim[2], k->w = (int32_t)d->dim[3];
 	k->t = x->dtype;
-	k->move = a->augment && (a->pad > 0 || a->hflip > 0);
+	k->move = !gt_aug_none(a);
+	k->reflect = a->views > 1 || a->pad_reflect;
 	k->head.release = gather_release;
 	if (!k->move)
 		row *= k->h;
@@ -174,7 +179,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		k->scale[i] = a->scale[i % k->c];
 		k->shift[i] = a->shift[i % k->c];
 	}
-	if (k->move && (row > MAX_ROW || (a->pad_reflect && (a->pad >= k->h || a->pad >= k->w)))) {
+	if (k->move && (row > MAX_ROW || (k->reflect && (pad >= k->h || pad >= k->w)))) {
 		gather_release(&k->head);
 		return gt_cpu_refuse(call, err, row > MAX_ROW ? "augmentation of rows of more than 4096 values" : "the padding reaches past the mirrored image");
 	}

@@ -1,4 +1,5 @@
 /* Batches out of the resident dataset. */
+#include "aug.h"
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
@@ -31,17 +32,19 @@ enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, st
 	const struct gt_attr_gather *attr = call->attr;
 	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
 	struct gather *k;
-	bool draws = attr->augment && (attr->pad > 0 || attr->hflip > 0);
+	bool draws = !gt_aug_none(attr) && attr->views <= 1;
+	int pad = attr->views > 2 ? 1 : draws && attr->pad_reflect ? attr->pad : 0;
 	(void)dev;
 	if (d->rank != 4 || d->dtype != GT_U8 || d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
 		return gt_cuda_refuse(call, err, "images are u8 [M, C, H, W] of at most 16 channels and 2^27 pixels");
 	if (gt_cuda_type(x->dtype) < 0)
 		return gt_cuda_refuse(call, err, "images become f32, bf16 or f16");
-	if (draws && attr->pad_reflect && (attr->pad >= d->dim[2] || attr->pad >= d->dim[3]))
+	if (pad > 0 && (pad >= d->dim[2] || pad >= d->dim[3]))
 		return gt_cuda_refuse(call, err, "the padding reaches past the mirrored image");
 	GT_CUDA_NEW(k, launch_gather, "gather", err);
 	k->c.attr = *attr;
 	k->c.n = x->dim[0];
+	k->c.samples = x->dim[0] / (attr->views > 1 ? attr->views : 1);
 	k->c.images_n = d->dim[0];
 	if (call->in[2]->rank == 2)
 		k->c.rows = call->in[2]->dim[0], k->c.length = call->in[2]->dim[1];

@@ -11,37 +11,38 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 {
 	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
 	const struct gt_dyn dyn = dyn_of(a.dyn);
-	bool move = a.attr.augment && (a.attr.pad > 0 || a.attr.hflip > 0);
+	bool move = !gt_aug_none(&a.attr), reflect = a.attr.views > 1 || a.attr.pad_reflect;
 	if (pixel >= pixels)
 		return;
 	int32_t y = pixel / a.w, x = pixel - y * a.w;
 	const int64_t *index = a.rows ? a.index + (int64_t)(dyn.epoch % (uint64_t)a.rows) * a.length : a.index;
 	for (int64_t n = blockIdx.y; n < a.n; n += gridDim.y) {
-		int64_t place = a.rows ? (int64_t)(dyn.sample0 + (uint64_t)n * dyn.stride) : n;
+		int64_t view = n / a.samples, sample = n - view * a.samples;
+		int64_t place = a.rows ? (int64_t)(dyn.sample0 + (uint64_t)sample * dyn.stride) : sample;
 		if (a.rows && (uint64_t)place >= (uint64_t)a.length) {
 			if (pixel == 0)
-				fault(a.fault, GT_CU_FAULT_PLACE, place, n, a.length);
+				fault(a.fault, GT_CU_FAULT_PLACE, place, sample, a.length);
 			continue;
 		}
 		int64_t at = index[place];
 		if (at < 0 || at >= a.images_n) {
 			if (pixel == 0)
-				fault(a.fault, GT_CU_FAULT_INDEX, at, n, a.images_n);
+				fault(a.fault, GT_CU_FAULT_INDEX, at, sample, a.images_n);
 			continue;
 		}
 		int32_t sy = y, sx = x;
 		if (move) {
-			struct gt_aug g = gt_aug_draw(dyn.seed, dyn.epoch, (uint64_t)at, a.attr.pad, a.attr.hflip);
-			sy = gt_aug_source(y + g.dy, a.h, a.attr.pad_reflect);
-			sx = gt_aug_source((g.flip ? a.w - 1 - x : x) + g.dx, a.w, a.attr.pad_reflect);
+			struct gt_aug g = gt_aug_of(&a.attr, dyn.seed, dyn.epoch, (uint64_t)at, (int)view);
+			sy = gt_aug_source(y + g.dy, a.h, reflect);
+			sx = gt_aug_source((g.flip ? a.w - 1 - x : x) + g.dx, a.w, reflect);
 		}
 		bool inside = sy >= 0 && sx >= 0;
 		const uint8_t *from = a.images + ((at * a.h + sy) * a.w + sx) * a.c;
 		S *to = (S *)a.x + (n * pixels + pixel) * a.c;
 		for (int32_t i = 0; i < a.c; i++)
 			to[i] = from_float<S>((float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i]);
-		if (pixel == 0)
-			a.target[n] = a.labels[at];
+		if (pixel == 0 && view == 0)
+			a.target[sample] = a.labels[at];
 	}
 }
 

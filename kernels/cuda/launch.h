@@ -199,6 +199,10 @@ cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_p
 /* out[n] = (add: +=) x[n]; both to 16 bytes. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
 
+/* ---- views.cu ---------------------------------------------------------------------------------------------------------------- */
+/* y[n] = the mean of x[views][n], each view with its weight. */
+cudaError_t gt_cu_views_start(int type, const void *x, void *y, int64_t n, int views, cudaStream_t s);
+
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_gather {
 	const uint8_t *images;
@@ -206,7 +210,7 @@ struct gt_cu_gather {
 	const int64_t *index;
 	void *x;
 	int32_t *target;
-	int64_t n, images_n;
+	int64_t n, samples, images_n; /* n: rows of x, view after view */
 	int64_t rows, length; /* of the index; rows 0: it is the batch itself */
 	int32_t c, h, w;
 	struct gt_attr_gather attr;

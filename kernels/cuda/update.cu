@@ -91,15 +91,32 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 			a.work[i + j] = half ? from_float<f16>(p[j]).bits : from_float<bf16>(p[j]).bits;
 }
 
+/* One of the rates; those of the host stand in the kernel's arguments, which a variable index would copy to the stack. */
+__device__ static inline double rate_of(const struct gt_cu_dyn &d, int index)
+{
+	double lr = 0;
+	if (d.dev)
+		return d.dev->lr[index];
+#pragma unroll
+	for (int k = 0; k < GT_MAX_LR; k++)
+		lr = k == index ? d.host.lr[k] : lr;
+	return lr;
+}
+
 template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
 {
 	__shared__ gt_opt_f32 shared_opt;
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
-	const struct gt_dyn dyn = dyn_of(a.dyn);
+	struct gt_dyn dyn;
+	dyn.step = a.dyn.dev ? a.dyn.dev->step : a.dyn.host.step;
 	if (a.scalars && a.scalars->skip)
 		return;
-	if (threadIdx.x == 0)
-		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &a.seg[c.seg], &dyn, a.scalars);
+	if (threadIdx.x == 0) {
+		struct gt_seg seg = a.seg[c.seg];
+		dyn.lr[0] = rate_of(a.dyn, seg.lr);
+		seg.lr = 0; /* a constant index, which needs no array in memory */
+		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &seg, &dyn, a.scalars);
+	}
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;
 	bool first = dyn.step == 1, vector = aligned && c.begin % 4 == 0;

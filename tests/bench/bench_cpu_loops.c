@@ -23,7 +23,7 @@ static void bench(const char *what, struct gt_opcall *call, void **in, void **ou
 	static struct gt_dev *dev;
 	struct gt_err e = {0};
 	struct gt_kernel *k;
-	struct gt_dyn dyn = {.seed = 1, .stride = 1, .step = 2, .lr = 1e-3, .inv_weight = 1.0 / 32};
+	struct gt_dyn dyn = {.seed = 1, .stride = 1, .step = 2, .lr = {1e-3}, .inv_weight = 1.0 / 32};
 	if (!strstr(what, word))
 		return;
 	if (!sym && gt_plugin_open("cpu", "gt_backend_cpu", &sym, &e) != GT_OK)

@@ -13,15 +13,18 @@ static const int64_t sizes[] = {1,   2,   3,    4,    5,    7,    8,    9,    31
 TEST(eltwise)
 {
 	struct gt_attr_leaky leaky = {0.1};
+	struct gt_attr_scale scale = {-0.3};
 	struct gt_attr_gelu gelu[2] = {{0}, {1}};
 	static const enum gt_opcode codes[] = {
 	    GT_OP_RELU,    GT_OP_RELU_DX, GT_OP_LEAKY_RELU, GT_OP_LEAKY_RELU_DX, GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH,
-	    GT_OP_TANH_DX, GT_OP_GELU,    GT_OP_GELU_DX,    GT_OP_SILU,          GT_OP_SILU_DX, GT_OP_MUL,        GT_OP_ADD};
-	for (int c = 0; c < 14; c++)
+	    GT_OP_TANH_DX, GT_OP_GELU,    GT_OP_GELU_DX,    GT_OP_SILU,          GT_OP_SILU_DX, GT_OP_MUL,        GT_OP_ADD,
+	    GT_OP_SCALE};
+	for (int c = 0; c < 15; c++)
 		for (int t = 0; t < 3; t++)
 			for (int s = 0; s < NSIZES; s++) {
 				bool leak = codes[c] == GT_OP_LEAKY_RELU || codes[c] == GT_OP_LEAKY_RELU_DX;
-				struct pair_job j = {.call = {.code = codes[c], .attr = leak ? (void *)&leaky : &gelu[s % 2]}, .in_place = s % 3 == 1};
+				struct pair_job j = {.call = {.code = codes[c], .attr = leak ? (void *)&leaky : codes[c] == GT_OP_SCALE ? (void *)&scale : &gelu[s % 2]},
+				                     .in_place = s % 3 == 1};
 				int nin = codes[c] == GT_OP_ADD ? 2 + s % 7 : codes[c] == GT_OP_MUL || strstr(gt_opcode_name(codes[c]), ".dx") ? 2 : 1;
 				for (int i = 0; i < nin; i++)
 					pair_tensor(&j, false, pair_types[t], 1, &sizes[s], NULL);
@@ -255,7 +258,7 @@ TEST(updates)
 			                              .seg = seg,
 			                              .nseg = 4,
 			                              .work_dtype = s % 2 ? GT_F16 : GT_BF16};
-			struct pair_job j = {.call = {.code = rows[r].code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = 0.01}};
+			struct pair_job j = {.call = {.code = rows[r].code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = {0.01}}};
 			int slots = rows[r].code == GT_OP_SGD ? 1 : rows[r].code == GT_OP_ADAM ? 2 : 3;
 			struct gt_scalars *scalars = calloc(1, sizeof *scalars);
 			*scalars = (struct gt_scalars){.sumsq = 40, .inv_scale = s % 5 == 2 ? 0x1p-3 : 1, .skip = s % 6 == 4};
@@ -300,7 +303,7 @@ TEST(check)
 		*scalars = (struct gt_scalars){.metrics.loss = 3, .sumsq = s & 4 ? INFINITY : 5, .bound = 7};
 		*scaler = (struct gt_scaler){.scale = 4096, .good = s & 8 ? 2 : 0, .halted = s >> 4};
 		for (int i = 0; i < 6; i++)
-			numbers[i] = (struct gt_dyn){.step = 4 + i / 2, .lr = 0.5 / (1 + i / 2), .left = 5 - i};
+			numbers[i] = (struct gt_dyn){.step = 4 + i / 2, .lr = {0.5 / (1 + i / 2), 3 - i}, .left = 5 - i};
 		struct pair_job j = {.call = {.code = GT_OP_CHECK, .attr = &attr}};
 		pair_tensor(&j, false, GT_F64, 1, &words[0], scalars);
 		pair_tensor(&j, false, GT_F64, 1, &words[1], scaler);
@@ -318,10 +321,15 @@ TEST(gather)
 			const int64_t *x = shapes[s];
 			if (x[0] > 65535 && t != 3)
 				continue;
+			int views = t == 1 || t == 10 ? 2 : t == 2 || t >= 16 ? 6 : 1;
+			if (x[2] < 2 && views > 1)
+				continue;
+			int64_t wide[4] = {x[0] * views, x[1], x[2], x[3]};
 			bool order = t >= 9; /* an order of three epochs, of which every second sample from the fifth on is taken */
 			int64_t rows[2] = {3, 2 * x[0] + 7}, count = order ? rows[0] * rows[1] : x[0];
 			int64_t m = 11, images[4] = {m, x[1], x[2], x[3]}, bytes = m * x[1] * x[2] * x[3];
-			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 % 3 == 2, .hflip = 0.5, .augment = t / 3 % 3 > 0};
+			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 % 3 == 2, .hflip = 0.5, .augment = t / 3 % 3 > 0,
+			                              .hflip_alternate = t / 3 % 3 == 1, .views = views};
 			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr}, .dyn = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
 			uint8_t *u = malloc((size_t)bytes);
 			int32_t *label = malloc((size_t)m * 4);
@@ -337,9 +345,25 @@ TEST(gather)
 			pair_tensor(&j, false, GT_U8, 4, images, u);
 			pair_tensor(&j, false, GT_I32, 1, &m, label);
 			pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : x, index);
-			pair_tensor(&j, true, pair_types[t % 3], 4, x, NULL);
+			pair_tensor(&j, true, pair_types[t % 3], 4, wide, NULL);
 			pair_tensor(&j, true, GT_I32, 1, x, NULL);
 			pair_compare(&j, 0, "");
+			pair_free(&j);
+		}
+}
+
+TEST(sums_of_rows)
+{
+	for (int s = 0; s < NROWS; s++)
+		for (int t = 0; t < 9; t++) {
+			const int64_t *x = row_shapes[s], all[2] = {x[0] * (t / 3 == 1 ? 2 : 6), x[1]};
+			struct gt_attr_views attr = {t / 3 == 1 ? 2 : 6};
+			struct pair_job j = {.call = {.code = t / 3 ? GT_OP_VIEWS_MEAN : GT_OP_BIAS_DB, .attr = &attr}};
+			if (t < 3)
+				j.call.accumulate = s % 2;
+			pair_tensor(&j, false, pair_types[t % 3], 2, t / 3 ? all : x, NULL);
+			pair_tensor(&j, true, t / 3 ? pair_types[t % 3] : GT_F32, t / 3 ? 2 : 1, t / 3 ? x : x + 1, NULL);
+			pair_compare2(&j, 2e-5, sum_tol(pair_types[t % 3]), "");
 			pair_free(&j);
 		}
 }

@@ -102,6 +102,7 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "layernorm": lambda x, k: nn.LayerNorm(x[1:], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
     "relu": lambda x, k: nn.ReLU(),
     "leaky_relu": lambda x, k: nn.LeakyReLU(float(k.get("slope", 0.01))),
+    "scale": lambda x, k: Fn(lambda v: v * float(k["factor"])),
     "sigmoid": lambda x, k: nn.Sigmoid(),
     "tanh": lambda x, k: nn.Tanh(),
     "gelu": lambda x, k: nn.GELU(k.get("approximate", "none")),

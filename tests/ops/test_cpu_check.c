@@ -61,7 +61,7 @@ TEST(a_constant_scale_stays)
 {
 	struct gt_attr_check a = {.scaling = true, .growth = 2, .backoff = 0.5, .interval = 1};
 	struct gt_scaler c = {.scale = 128};
-	struct gt_dyn dyn = {.step = 5, .lr = 1};
+	struct gt_dyn dyn = {.step = 5, .lr = {1}};
 	for (int i = 0; i < 4; i++) {
 		struct gt_scalars s = {.sumsq = i == 2 ? NAN : 1};
 		check(&a, &s, &c, &dyn);
@@ -112,12 +112,12 @@ TEST(a_skipped_step_moves_the_numbers_of_those_behind_it)
 		struct gt_dyn d[6];
 		int applied = 0;
 		for (int i = 0; i < 6; i++)
-			d[i] = (struct gt_dyn){.step = 11 + i / 2, .lr = 0.5 - 0.1 * (i / 2), .sample0 = (uint64_t)i, .left = 5 - i, .inv_weight = 0.25};
+			d[i] = (struct gt_dyn){.step = 11 + i / 2, .lr = {0.5 - 0.1 * (i / 2), 7 - i / 2}, .sample0 = (uint64_t)i, .left = 5 - i, .inv_weight = 0.25};
 		for (int k = 0; k < 3; k++) {
 			struct gt_scalars s = {.sumsq = skips >> k & 1 ? INFINITY : 1};
 			for (int m = 0; m < 2; m++)
-				CHECK_MSG(d[2 * k + m].step == 11 + applied && d[2 * k + m].lr == 0.5 - 0.1 * applied && d[2 * k + m].sample0 == (uint64_t)(2 * k + m),
-				          "skips %d, step %d: t %lld, lr %g", skips, k, (long long)d[2 * k + m].step, d[2 * k + m].lr);
+				CHECK_MSG(d[2 * k + m].step == 11 + applied && d[2 * k + m].lr[0] == 0.5 - 0.1 * applied && d[2 * k + m].lr[1] == 7 - applied && d[2 * k + m].sample0 == (uint64_t)(2 * k + m),
+				          "skips %d, step %d: t %lld, lr %g", skips, k, (long long)d[2 * k + m].step, d[2 * k + m].lr[0]);
 			check(&a, &s, &c, &d[2 * k + 1]);
 			CHECK(s.skip == (skips >> k & 1));
 			applied += !s.skip;
@@ -132,7 +132,7 @@ TEST(updates_unscale_and_skip)
 	int64_t n = 1000, words = GT_SCALARS_WORDS;
 	struct gt_tdesc d = gt_tdesc_make(GT_F32, 1, &n, false), sc = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_seg seg = {0, n, 1, 0.01};
-	struct gt_dyn dyn = {.step = 3, .lr = 0.1};
+	struct gt_dyn dyn = {.step = 3, .lr = {0.1}};
 	for (int i = 0; i < 3; i++)
 		for (int clip = 0; clip < 2; clip++) {
 			float *p[4];

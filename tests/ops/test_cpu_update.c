@@ -128,7 +128,7 @@ static enum gt_code step(int threads, const struct opt_case *c, struct arena *a,
 	in[3 + nstate] = work ? a->work : NULL;
 	if (t == 1 && c->code == GT_OP_SGD)
 		memset(a->state[0], 0xff, (size_t)a->n * gt_dtype_size(a->t));
-	return raw_try(threads, &call, in, NULL, &(struct gt_dyn){.step = t, .lr = c->lr}, e);
+	return raw_try(threads, &call, in, NULL, &(struct gt_dyn){.step = t, .lr = {c->lr}}, e);
 }
 
 TEST(updates_give_torchs_numbers)

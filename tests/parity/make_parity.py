@@ -128,6 +128,104 @@ def vgg11():
     return seq(*layers, ("flatten", nn.Flatten()), ("fc", nn.Linear(512, 10)))
 
 
+# ---- a small network with all that configs/cifar10_airbench94.cfg uses; Muon, dirac and whitening written down from their papers
+class Group(nn.Module):
+    def __init__(self, cin, ch):
+        super().__init__()
+        self.conv1 = nn.Conv2d(cin, ch, 3, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(ch, eps=1e-12, momentum=0.4)
+        self.conv2 = nn.Conv2d(ch, ch, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(ch, eps=1e-12, momentum=0.4)
+
+    def forward(self, x):
+        x = F.gelu(self.norm1(F.max_pool2d(self.conv1(x), 2)))
+        return F.gelu(self.norm2(self.conv2(x)))
+
+
+class Recipe(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.whiten = nn.Conv2d(1, 8, 2)
+        self.g1 = Group(8, 16)
+        self.g2 = Group(16, 24)
+        self.head = nn.Linear(24, 10, bias=False)
+
+    def forward(self, x):
+        x = self.g2(self.g1(F.gelu(self.whiten(x))))
+        return self.head(F.max_pool2d(x, 6).flatten(1)) / 24
+
+
+def recipe_prepare(model, images):
+    """images: the first training images, normalised, in float64."""
+    with torch.no_grad():
+        for g in (model.g1, model.g2):
+            for c in (g.conv1, g.conv2):
+                nn.init.dirac_(c.weight[:c.weight.size(1)])
+        w = model.head.weight.double()
+        model.head.weight.copy_(w / w.std())
+        p = F.unfold(images, 2).transpose(1, 2).reshape(-1, 4)
+        values, vectors = torch.linalg.eigh(p.T @ p / len(p))
+        rows = vectors.T
+        rows = rows * torch.sign(rows.gather(1, rows.abs().argmax(1, keepdim=True)))  # the largest element positive: gtrain's choice
+        rows = rows / torch.sqrt(values + 5e-4)[:, None]
+        model.whiten.weight.copy_(torch.cat((rows, -rows)).reshape(8, 1, 2, 2))
+    for name, p in model.named_parameters():
+        if name == "whiten.weight" or ("norm" in name and name.endswith("weight")):
+            p.requires_grad_(False)
+
+
+class RecipeOptimizer:
+    """SGD for biases and the head, Muon for the convolutions; every group with its own schedule. 20 steps are an epoch."""
+
+    def __init__(self, model):
+        named = dict(model.named_parameters())
+        norm = [p for n, p in named.items() if "norm" in n and n.endswith("bias")]
+        self.conv = [p for n, p in named.items() if "conv" in n]
+        self.buf = [torch.zeros_like(p) for p in self.conv]
+        self.bias = model.whiten.bias
+        self.sgd = torch.optim.SGD([dict(params=[self.bias], lr=0.1, weight_decay=1e-3), dict(params=norm, lr=0.05, weight_decay=1e-3),
+                                    dict(params=[model.head.weight], lr=0.5, weight_decay=1e-4)], momentum=0.85, nesterov=True)
+        self.first = [g["lr"] for g in self.sgd.param_groups]
+        self.t = 0
+
+    def zero_grad(self, set_to_none):
+        for p in self.conv:
+            p.grad = None
+        self.sgd.zero_grad(set_to_none=set_to_none)
+
+    def step(self):
+        left = 1 - self.t / 200
+        if self.t >= 40:  # frozen after two epochs
+            self.bias.grad = None
+        for g, lr, f in zip(self.sgd.param_groups, self.first, (1 - self.t / 60, left, left)):
+            g["lr"] = lr * f
+        self.sgd.step()
+        with torch.no_grad():
+            for p, buf in zip(self.conv, self.buf):
+                g = p.grad
+                buf.mul_(0.6).add_(g)
+                p.mul_(len(p) ** 0.5 / p.norm())
+                p.add_(newton_schulz(g.add(buf, alpha=0.6).flatten(1), 3).view_as(p), alpha=-0.02 * left)
+        self.t += 1
+
+
+def newton_schulz(g, steps):
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = g / (g.norm() + 1e-7)
+    for _ in range(steps):
+        m = x @ x.T
+        x = a * x + (b * m + c * m @ m) @ x
+    return x
+
+
+def six_views(model, x):
+    """Each image and its mirror image, where it stands and shifted by one pixel over a reflected edge: half, and a quarter each."""
+    both = lambda v: (model(v) + model(v.flip(-1))) / 2
+    p = F.pad(x, (1,) * 4, "reflect")
+    h, w = x.shape[-2:]
+    return both(x) / 2 + both(p[:, :, :h, :w]) / 4 + both(p[:, :, 2:, 2:]) / 4
+
+
 # ---- runs: name -> what the config of that name says
 SGD, ADAM, ADAMW, RMS = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop
 FM = ([0.2860], [0.3530])
@@ -153,6 +251,8 @@ RUNS = {
     "resnet20": dict(data=cifar, norm=CF, model=ResNet20, opt=lambda p: SGD(p, lr=1e-4, momentum=0.9, weight_decay=1e-4), batch=32, marks=(40,)),
     "resnet20_silu": dict(data=cifar, norm=CF, model=lambda: ResNet20(F.silu), opt=lambda p: SGD(p, lr=1e-3, momentum=0.9, weight_decay=1e-4),
                           batch=32, marks=(40,)),
+    "recipe": dict(data=fashion, limit=1000, norm=FM, model=Recipe, prepare=recipe_prepare, opt_of=RecipeOptimizer, batch=50, smoothing=0.2,
+                   views=six_views, steps=60),
     "vgg11": dict(data=cifar, norm=CF, model=vgg11, opt=lambda p: SGD(p, lr=1e-4, momentum=0.9, weight_decay=5e-4), batch=32, marks=(12,)),
 }
 
@@ -160,13 +260,16 @@ RUNS = {
 def train(run, init, dtype, steps, mark=lambda *_: None):
     torch.manual_seed(SEED)
     model = run["model"]()
-    if init is not None:
-        model.load_state_dict(init)
-    model = model.to(dtype)
     x, y, xt, yt = run["data"](run.get("limit", 0))
     mean, std = run.get("norm", ([0.0], [1.0]))
-    scale = lambda b: (b.to(dtype) / 255 - torch.tensor(mean, dtype=dtype)[:, None, None]) / torch.tensor(std, dtype=dtype)[:, None, None]
-    opt = run["opt"](model.parameters())
+    def scale(b, dtype=dtype):
+        return (b.to(dtype) / 255 - torch.tensor(mean, dtype=dtype)[:, None, None]) / torch.tensor(std, dtype=dtype)[:, None, None]
+    if init is not None:
+        model.load_state_dict(init)
+    if "prepare" in run:
+        run["prepare"](model, scale(x[:500], torch.float64))
+    model = model.to(dtype)
+    opt = run["opt_of"](model) if "opt_of" in run else run["opt"](model.parameters())
     sampler = DistributedSampler(range(len(x)), num_replicas=1, rank=0, shuffle=True, seed=SEED)
     batch, parts, smoothing = run["batch"], run.get("accumulate", 1), run.get("smoothing", 0.0)
     losses, epoch = [], 0
@@ -186,18 +289,18 @@ def train(run, init, dtype, steps, mark=lambda *_: None):
                 nn.utils.clip_grad_norm_(model.parameters(), run["clip"])
             opt.step()
             losses.append(total)
-            mark(len(losses), model, lambda: evaluate(model, scale, xt, yt, smoothing))
+            mark(len(losses), model, lambda: evaluate(model, scale, xt, yt, smoothing, run.get("views", lambda m, b: m(b))))
             if len(losses) == steps:
                 return losses
         epoch += 1
 
 
-def evaluate(model, scale, xt, yt, smoothing):
+def evaluate(model, scale, xt, yt, smoothing, views):
     model.eval()
     loss, hits = 0.0, 0
     with torch.no_grad():
         for i in range(0, len(xt), 500):
-            z = model(scale(xt[i:i + 500]))
+            z = views(model, scale(xt[i:i + 500]))
             loss += F.cross_entropy(z, yt[i:i + 500], reduction="sum", label_smoothing=smoothing).item()
             hits += (z.argmax(1) == yt[i:i + 500]).sum().item()
     return loss / len(xt), hits / len(xt)
@@ -222,20 +325,21 @@ def main(folder, names):
     os.makedirs(folder, exist_ok=True)
     for name in names or RUNS:
         run, kept = RUNS[name], {}
+        steps = run.get("steps", STEPS)
         torch.manual_seed(SEED)
         init = run["model"]().state_dict()
 
         def keeper(tag):
             def mark(step, model, ev):
-                if step in run.get("marks", ()) or step == STEPS:
+                if step in run.get("marks", ()) or step == steps:
                     kept[tag, step] = ({k: v.detach().clone() for k, v in model.state_dict().items()}, ev())
             return mark
 
-        single = train(run, None, torch.float32, STEPS, keeper(32))
-        double = train(run, init, torch.float64, STEPS, keeper(64))
+        single = train(run, None, torch.float32, steps, keeper(32))
+        double = train(run, init, torch.float64, steps, keeper(64))
         gap = [abs(a - b) / abs(b) for a, b in zip(single, double)]
         with open(os.path.join(folder, name + ".txt"), "w", encoding="ascii") as f:
-            f.write(f"# {name}: PyTorch {torch.__version__}, CPU, 1 thread, seed {SEED}, {STEPS} steps\n")
+            f.write(f"# {name}: PyTorch {torch.__version__}, CPU, 1 thread, seed {SEED}, {steps} steps\n")
             f.write(f"# PyTorch's own float32 and float64 runs part by a relative loss difference of at most {max(gap):.2e}\n")
             for i, v in enumerate(single):
                 f.write(f"loss {i + 1} {v:.9g} {double[i]:.9g}\n")

@@ -23,9 +23,10 @@ for cfg in "$here"/*.cfg; do
 	mlp_adam) steps=100 ;; # past which PyTorch's own two runs part by percents
 	cnn_bn | resnet20*) steps=40 ;;
 	vgg11) steps=12 ;;
+	recipe) steps=60 ;;
 	*) steps=200 ;;
 	esac
-	[ "${PARITY:-}" = full ] && steps=200
+	[ "${PARITY:-}" = full ] && [ "$name" != recipe ] && steps=200
 	case $name in resnet20* | vgg11) set -- "$@" -s "data.root=$tmp/data" ;; esac
 	set -- "$@" -s "train.steps=$steps" --device "${PARITY_DEVICE:-cpu}"
 	if ! "$GTRAIN" run "$cfg" -o "$tmp/$name" "$@" --no-progress -q >"$tmp/log" 2>&1; then

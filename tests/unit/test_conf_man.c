@@ -20,6 +20,8 @@ static const struct {
      "Each entry is a layer, with a \"type\" and the keys of that type, or an instance of a template, with a \"block\" and its "
      "parameters."},
     {"train.", "train", NULL},
+    {"train.groups[].", "train.groups",
+     "Each entry of the list is a group with the keys below. Parameters that no group matches have train.optimizer and train.schedule."},
     {"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
     {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
     {"train.loss_scale.", "train.loss_scale",
@@ -28,6 +30,7 @@ static const struct {
      "the schedule nor Adam's t goes on. Its samples are used up all the same. So a run of train.epochs reads its data train.epochs times and "
      "may make fewer optimizer steps than were planned; a run of train.steps makes so many optimizer steps that are applied, and may read "
      "more data. 64 steps skipped in a row end the run: it diverged."},
+    {"eval.", "eval", NULL},
     {"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
     {"checkpoint.", "checkpoint", NULL},
     {"log.", "log", NULL},

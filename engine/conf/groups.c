@@ -1,0 +1,100 @@
+/* train.groups: parameters by name, each group with an optimizer and a schedule. */
+#include "conf/schema.h"
+#include <math.h>
+#include <stdio.h>
+
+/* Is the key given, and does the type use it? --set may have chosen another type than that of the file's keys. */
+static bool keeps(const struct gt_cnode *given, const char *key, bool applies)
+{
+	return applies && given && gt_cnode_find(given, key);
+}
+
+void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_optimizer *o)
+{
+	bool muon = o->type == GT_OPT_MUON, sgd = o->type == GT_OPT_SGD;
+	if (!keeps(given, "weight_decay", true))
+		o->weight_decay = o->type == GT_OPT_ADAMW ? 0.01 : 0;
+	if (!keeps(given, "momentum", muon || sgd || o->type == GT_OPT_RMSPROP))
+		o->momentum = muon ? 0.95 : 0;
+	if (!keeps(given, "nesterov", muon || sgd))
+		o->nesterov = muon;
+	if (!keeps(given, "eps", !sgd))
+		o->eps = muon ? 1e-7 : 1e-8;
+	if (!keeps(given, "ns_coefficients", muon))
+		o->ns = (struct gt_floats){3, {3.4445, -4.7750, 2.0315}};
+}
+
+static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err, enum gt_code *code)
+{
+	const struct gt_cnode *n = gt_cnode_find(entry, key);
+	char path[128], got[64];
+	if (n && n->type != GT_C_GROUP) {
+		snprintf(path, sizeof path, "%s%s", shown, key);
+		*code = gt_conf_fail(err, n->place, path, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
+	}
+	return n;
+}
+
+static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_group *g, struct gt_err *err)
+{
+	static const char *const trains[] = {"freeze_after", "lr_mul", "weight_decay", "optimizer", "schedule"};
+	const struct gt_conf_train *t = &rd->conf->train;
+	enum gt_code code = GT_OK;
+	char path[128];
+	g->weight_decay = NAN;
+	GT_TRY(gt_object_read(rd->arena, gt_rows_group, entry, shown, g, err));
+	const struct gt_cnode *opt = group_of(entry, "optimizer", shown, err, &code), *sched = group_of(entry, "schedule", shown, err, &code);
+	GT_TRY(code);
+	g->file = entry->place.file;
+	g->line = entry->place.line;
+	g->optimizer = t->optimizer;
+	g->schedule = t->schedule;
+	g->own_optimizer = opt != NULL;
+	g->own_schedule = sched != NULL;
+	snprintf(path, sizeof path, "%smatch", shown);
+	if (!g->match.n)
+		return gt_conf_fail(err, gt_conf_place(entry, "match"), path, "expected at least one pattern, got none");
+	for (size_t i = 0; g->frozen && i < sizeof trains / sizeof *trains; i++) {
+		snprintf(path, sizeof path, "%s%s", shown, trains[i]);
+		if (gt_cnode_find(entry, trains[i]))
+			return gt_conf_fail(err, gt_conf_place(entry, trains[i]), path, "parameters with frozen = true do not use it");
+	}
+	if (opt) {
+		snprintf(path, sizeof path, "%soptimizer.", shown);
+		GT_TRY(gt_object_read(rd->arena, gt_rows_optimizer, opt, path, &g->optimizer, err));
+		gt_conf_optimizer_defaults(opt, &g->optimizer);
+	}
+	if (sched) {
+		snprintf(path, sizeof path, "%sschedule.", shown);
+		GT_TRY(gt_object_read(rd->arena, gt_rows_schedule, sched, path, &g->schedule, err));
+	}
+	return gt_conf_check_optimizer(rd, shown, entry, "optimizer", "schedule", &g->optimizer, &g->schedule, err);
+}
+
+enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_cnode *list = gt_conf_given(rd->root, "train.groups");
+	struct gt_conf_train *t = &rd->conf->train;
+	struct gt_param_group *match;
+	struct gt_conf_group *group;
+	char shown[64], got[64];
+	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
+		return GT_OK;
+	if (list->type != GT_C_LIST || list->nkids > GT_MAX_PGROUPS)
+		return gt_conf_fail(err, list->place, "train.groups", "expected a list ( ) of at most %d groups, got %s", GT_MAX_PGROUPS,
+		                    gt_cnode_text(list, got, sizeof got));
+	GT_NEW(group, rd->arena, list->nkids ? list->nkids : 1, err);
+	GT_NEW(match, rd->arena, list->nkids ? list->nkids : 1, err);
+	for (int i = 0; i < list->nkids; i++) {
+		snprintf(shown, sizeof shown, "train.groups[%d]", i);
+		if (list->kid[i]->type != GT_C_GROUP)
+			return gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s", gt_cnode_text(list->kid[i], got, sizeof got));
+		snprintf(shown, sizeof shown, "train.groups[%d].", i);
+		GT_TRY(read_group(rd, list->kid[i], shown, &group[i], err));
+		match[i] = (struct gt_param_group){group[i].match.v, group[i].match.n, group[i].frozen};
+	}
+	t->group = group;
+	t->ngroups = rd->conf->model.ngroups = list->nkids;
+	rd->conf->model.groups = match;
+	return GT_OK;
+}

@@ -1,0 +1,175 @@
+/* muon: momentum over the flat arena, then, matrix by matrix, the Newton-Schulz iteration as products of oneDNN's sgemm. A weight lies as
+ * its convolution wants it (blocked); its elements are brought into the order [out, the rest] first and go back last. In f64, the
+ * oracle, the products are plain loops. */
+#include "cpu/dnnl_util.h"
+#include "cpu/loops.h"
+#include "ew.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct matrix {
+	int64_t rows, cols, begin, elements; /* elements: physical, from begin on */
+	int64_t *map;                        /* physical index of each logical element, from begin on; NULL: they are the same */
+	struct gt_seg hyper;
+	double adjust;
+};
+
+struct muon {
+	struct gt_kernel head;
+	struct gt_attr_muon attr;
+	bool f64;
+	int n;
+	struct matrix *m;
+	int64_t most, side; /* largest number of elements; largest shorter side */
+	int scalars, work;  /* indices of the inputs; -1: absent */
+};
+
+/* One matrix at one step. */
+struct args {
+	const struct muon *k;
+	const struct matrix *m;
+	const void *opt; /* struct gt_opt_f32 or gt_opt_f64 */
+	void *p, *buf, *d, *x;
+	const void *g;
+	uint16_t *work;
+	double scale, step; /* p = p * scale - step * x */
+};
+
+/* c[m, n] = alpha op(a) op(b) + beta c, all without gaps. */
+static enum gt_code gemm_f32(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, const float *b, float beta, float *c,
+                             struct gt_err *err)
+{
+	dnnl_status_t st = dnnl_sgemm(ta, tb, m, n, k, alpha, a, ta == 'N' ? k : m, b, tb == 'N' ? n : k, beta, c, n);
+	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EINTERNAL, "muon: sgemm failed with oneDNN's status %d", (int)st);
+}
+
+static enum gt_code gemm_f64(char ta, char tb, int64_t m, int64_t n, int64_t k, double alpha, const double *a, const double *b, double beta, double *c,
+                             struct gt_err *err)
+{
+	(void)err;
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n; j++) {
+			double sum = 0;
+			for (int64_t l = 0; l < k; l++)
+				sum += a[ta == 'N' ? i * k + l : l * m + i] * b[tb == 'N' ? l * n + j : j * k + l];
+			c[i * n + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * n + j]);
+		}
+	return GT_OK;
+}
+
+#define T float
+#define F(name) name##_f32
+#include "cpu/muon.inc"
+#undef T
+#undef F
+#define T double
+#define F(name) name##_f64
+#include "cpu/muon.inc"
+#undef T
+#undef F
+
+static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	struct muon *k = (struct muon *)kernel;
+	const struct gt_scalars *scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL;
+	if (scalars && scalars->skip)
+		return GT_OK;
+	for (int i = 0; i < k->n; i++) {
+		const struct matrix *m = &k->m[i];
+		struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &k->attr.update, &m->hyper, a->dyn, scalars);
+		struct gt_opt_f64 hd = gt_opt_make_f64(GT_OP_MUON, &k->attr.update, &m->hyper, a->dyn, scalars);
+		size_t at = (size_t)m->begin * (k->f64 ? sizeof(double) : sizeof(float));
+		struct args c = {.k = k, .m = m, .opt = k->f64 ? (const void *)&hd : &h, .p = (char *)a->in[0] + at, .g = (const char *)a->in[1] + at,
+		                 .buf = (char *)a->in[2] + at, .work = k->work >= 0 ? (uint16_t *)a->in[k->work] + m->begin : NULL};
+		GT_TRY((k->f64 ? matrix_f64 : matrix_f32)(dev, &c, a->scratch, hd.shrink, -hd.neg_lr * m->adjust, err));
+	}
+	return GT_OK;
+}
+
+static void release(struct gt_kernel *kernel)
+{
+	struct muon *k = (struct muon *)kernel;
+	for (int i = 0; k->m && i < k->n; i++)
+		free(k->m[i].map);
+	free(k->m);
+	free(k);
+}
+
+static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muon *attr, bool f64, struct gt_err *err)
+{
+	enum gt_dtype t = f64 ? GT_F64 : GT_F32;
+	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
+	for (int i = 0; i < 3; i++)
+		if (i >= call->nin || !call->in[i] || call->in[i]->dtype != t || gt_tdesc_padded(call->in[i]) != n)
+			return gt_cpu_refuse(call, err, "parameters, gradients and momentum must have the same type, f32 or f64, and length");
+	const struct gt_tdesc *scalars = call->nin > 3 ? call->in[3] : NULL;
+	if (scalars ? scalars->dtype != GT_F64 || gt_tdesc_count(scalars) != GT_SCALARS_WORDS : attr->update.clip_norm > 0)
+		return gt_cpu_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
+	if (call->nin > 4 && call->in[4] && (call->in[4]->dtype != GT_BF16 || gt_tdesc_padded(call->in[4]) != n))
+		return gt_cpu_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
+	for (int i = 0; i < attr->update.nseg; i++) {
+		const struct gt_seg *s = &attr->update.seg[i];
+		if (s->begin < at || s->end > n || gt_tdesc_padded(attr->desc[i]) != s->end - s->begin || attr->desc[i]->rank < 2)
+			return gt_cpu_refuse(call, err, "the segments are not matrices, in order, inside the parameters");
+		at = s->end;
+	}
+	return GT_OK;
+}
+
+/* Physical offsets of the logical elements, NULL where the layout is plain. */
+static enum gt_code make_map(const struct gt_tdesc *d, int64_t **out, struct gt_err *err)
+{
+	int64_t idx[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d);
+	*out = NULL;
+	if (gt_tdesc_plain(d))
+		return GT_OK;
+	if (!(*out = malloc((size_t)n * sizeof **out)))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int64_t i = 0; i < n; i++) {
+		(*out)[i] = gt_tdesc_offset(d, idx);
+		for (int k = d->rank - 1; k >= 0 && ++idx[k] == d->dim[k]; k--)
+			idx[k] = 0;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_dnnl_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_muon *attr = call->attr;
+	bool f64 = call->in[0]->dtype == GT_F64;
+	struct muon *k;
+	enum gt_code code = GT_OK;
+	(void)dev;
+	GT_TRY(check(call, attr, f64, err));
+	GT_KERNEL_NEW(k, launch, f64 ? "muon:f64" : "muon:sgemm", err);
+	k->head.release = release;
+	k->attr = *attr;
+	k->f64 = f64;
+	k->n = attr->update.nseg;
+	k->scalars = call->nin > 3 && call->in[3] ? 3 : -1;
+	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
+	k->m = calloc((size_t)k->n + 1, sizeof *k->m);
+	if (!k->m)
+		code = gt_fail(err, GT_EFAIL, "out of memory");
+	for (int i = 0; i < k->n && code == GT_OK; i++) {
+		const struct gt_seg *s = &attr->update.seg[i];
+		const struct gt_tdesc *d = attr->desc[i];
+		struct matrix *m = &k->m[i];
+		*m = (struct matrix){.rows = d->dim[0], .cols = gt_tdesc_count(d) / d->dim[0], .begin = s->begin, .elements = s->end - s->begin,
+		                     .hyper = *s};
+		m->adjust = gt_muon_adjust(attr->adjust, m->rows, m->cols);
+		int64_t side = m->rows < m->cols ? m->rows : m->cols;
+		k->most = m->elements > k->most ? m->elements : k->most;
+		k->side = side > k->side ? side : k->side;
+		code = make_map(d, &m->map, err);
+	}
+	if (code != GT_OK) {
+		release(&k->head);
+		return code;
+	}
+	k->attr.update.seg = NULL; /* the caller's memory */
+	k->attr.desc = NULL;
+	k->head.scratch = (size_t)(3 * k->most + 2 * k->side * k->side) * (f64 ? sizeof(double) : sizeof(float));
+	*out = &k->head;
+	return GT_OK;
+}

@@ -1,0 +1,116 @@
+/* train.groups: what is read, what is inherited, what --set changes, and the rates of every step. */
+#include "conf/conf.h"
+#include "run/optim.h"
+#include "test.h"
+#include <math.h>
+#include <string.h>
+
+static const char text[] =
+    "schema = 1; data = { name = \"cifar10\"; batch = 10; };\n"
+    "model = { input = [3, 32, 32]; layers = (\n"
+    "  { name = \"conv1\"; type = \"conv2d\"; out = 4; kernel = 3; lr_mul = 3.0; },\n"
+    "  { name = \"bn\"; type = \"batchnorm2d\"; },\n"
+    "  { name = \"conv2\"; type = \"conv2d\"; out = 4; kernel = 3; bias = false; weight_decay = 0.5; },\n"
+    "  { type = \"flatten\"; },\n"
+    "  { name = \"fc\"; type = \"linear\"; out = 10; } ); };\n"
+    "train = { epochs = 4; optimizer = { type = \"sgd\"; lr = 0.5; momentum = 0.9; weight_decay = 0.01; decay_norm = false; };\n"
+    "  schedule = { type = \"polynomial\"; };\n"
+    "  groups = ( { match = \"conv1.weight\"; frozen = true; },\n"
+    "    { match = [\"*.bias\", \"nothing\"]; lr_mul = 2.0; weight_decay = 0.25; freeze_after = 2.0; },\n"
+    "    { match = \"conv*\"; optimizer = { type = \"muon\"; lr = 0.02; }; schedule = { type = \"constant\"; }; },\n"
+    "    { match = \"bn.w?ight\"; optimizer = { type = \"sgd\"; lr = 0.1; momentum = 0.9; weight_decay = 0.02; }; } ); };\n";
+
+static struct gt_conf *load(const char *source, const char *set)
+{
+	struct gt_conf *c = NULL;
+	struct gt_err e = {0};
+	CHECK_OK(gt_conf_load_text("g.cfg", source, strlen(source), &set, set ? 1 : 0, &c, &e), e);
+	return c;
+}
+
+static const struct gt_param *param(const struct gt_graph *g, const char *name)
+{
+	for (int i = 0; i < g->nparams; i++)
+		if (!strcmp(g->params[i].name, name))
+			return &g->params[i];
+	CHECK_MSG(false, "no parameter %s", name);
+	return NULL;
+}
+
+TEST(groups_are_read)
+{
+	struct gt_conf *c = load(text, NULL);
+	const struct gt_conf_group *g = c->train.group;
+	CHECK(c->train.ngroups == 4 && c->model.ngroups == 4);
+	CHECK(g[0].frozen && !g[0].own_optimizer);
+	CHECK(g[1].match.n == 2 && g[1].lr_mul == 2 && g[1].weight_decay == 0.25 && g[1].freeze_after == 2 && g[1].optimizer.momentum == 0.9);
+	CHECK(g[2].optimizer.type == GT_OPT_MUON && g[2].optimizer.momentum == 0.95 && g[2].optimizer.nesterov && g[2].optimizer.ns_steps == 5);
+	CHECK(g[2].optimizer.eps == 1e-7 && g[2].optimizer.weight_decay == 0 && g[2].optimizer.ns.n == 3 && g[2].optimizer.ns.v[1] == -4.775);
+	CHECK(g[2].optimizer.adjust == GT_MUON_ORIGINAL && !g[2].optimizer.normalize && isnan(g[2].weight_decay) && g[2].lr_mul == 1);
+	CHECK(g[2].schedule.type == GT_SCHED_CONSTANT && g[3].schedule.type == GT_SCHED_POLYNOMIAL);
+	gt_conf_free(c);
+}
+
+/* The resolved text gives the same again. */
+TEST(groups_survive_the_resolved_text)
+{
+	struct gt_conf *a = load(text, NULL), *b = load(a->text, NULL);
+	CHECK_MSG(!strcmp(a->text, b->text), "%s\n---\n%s", a->text, b->text);
+	CHECK(b->train.ngroups == 4 && b->train.group[1].weight_decay == 0.25 && b->train.group[2].optimizer.type == GT_OPT_MUON);
+	CHECK(b->train.group[2].schedule.type == GT_SCHED_CONSTANT && !b->train.group[1].own_optimizer);
+	gt_conf_free(a);
+	gt_conf_free(b);
+}
+
+TEST(first_match_has_a_parameter)
+{
+	struct gt_conf *c = load(text, NULL);
+	struct gt_graph *g;
+	struct gt_err e = {0};
+	static const struct {
+		const char *name;
+		int group;
+		bool frozen;
+	} want[] = {{"conv1.weight", 0, true}, {"conv1.bias", 1, false}, {"bn.weight", 3, false}, {"bn.bias", 1, false}, {"conv2.weight", 2, false}, {"fc.weight", -1, false}};
+	CHECK_OK(gt_graph_build(c->arena, &c->model, 2, GT_F32, true, &g, &e), e);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		const struct gt_param *p = param(g, want[i].name);
+		CHECK_MSG(p && p->group == want[i].group && p->frozen == want[i].frozen, "%s: group %d", want[i].name, p ? p->group : -2);
+	}
+	CHECK(param(g, "bn.running_mean")->group == -1);
+	gt_conf_free(c);
+}
+
+/* --set reaches into a group, and takes the keys of another type with it. */
+TEST(groups_by_set)
+{
+	struct gt_conf *c = load(text, "train.groups[2].optimizer.lr=0.5");
+	CHECK(c->train.group[2].optimizer.lr == 0.5);
+	gt_conf_free(c);
+	c = load(text, "train.optimizer.type=adam"); /* momentum of the file is gone */
+	CHECK(c->train.optimizer.momentum == 0 && c->train.group[1].optimizer.type == GT_OPT_ADAM);
+	gt_conf_free(c);
+	c = load(text, "train.groups=()");
+	CHECK(c->train.ngroups == 0);
+	gt_conf_free(c);
+}
+
+TEST(calls_and_rates)
+{
+	struct gt_conf *c = load(text, NULL);
+	struct gt_optim o;
+	double lr[GT_MAX_LR];
+	gt_optim_init(&o, &c->train);
+	/* groups that differ in rate, decay and schedule only share a kernel */
+	CHECK_MSG(o.ncalls == 2 && o.of[0] == 0 && o.of[2] == 0 && o.of[3] == 1 && o.of[4] == 0, "%d calls", o.ncalls);
+	CHECK(o.call[0].code == GT_OP_SGD && o.call[1].code == GT_OP_MUON && o.nstates == 1 && !gt_optim_early(&o));
+	gt_optim_rates(&o, 0, 40, 10, lr);
+	CHECK(lr[0] == 0.5 && lr[2] == 0.5 && lr[3] == 0.02 && lr[4] == 0.1);
+	gt_optim_rates(&o, 19, 40, 10, lr);
+	CHECK(fabs(lr[0] - 0.5 * 21 / 40) < 1e-15 && lr[2] == lr[0] && lr[3] == 0.02 && fabs(lr[4] - 0.1 * 21 / 40) < 1e-15);
+	gt_optim_rates(&o, 20, 40, 10, lr); /* two epochs are over */
+	CHECK(lr[2] == 0 && lr[0] > 0 && lr[4] > 0);
+	gt_conf_free(c);
+}
+
+RUN_TESTS()

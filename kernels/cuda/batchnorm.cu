@@ -113,6 +113,17 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a,
 		channel(a, coef, c, a.rmean[c], a.rvar[c]);
 }
 
+/* From what the forward pass saved. */
+__global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, float *coef)
+{
+	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
+	if (c >= a.c)
+		return;
+	float scale = a.rstd[c] * (a.gamma ? a.gamma[c] : 1);
+	coef[C_SCALE * a.c + c] = scale;
+	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
+}
+
 /* Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
 template <class S, int V, bool RES>
 __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packed<S, V> &res, const float *scale, const float *shift,
@@ -331,8 +342,10 @@ template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnor
 	struct tiling t = tile_columns(a->rows, a->c, V);
 	float *part = partials(a->scratch, a->c);
 	const S *x = (const S *)a->x, *res = (const S *)a->res;
-	cudaError_t e = a->batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t)
-	                         : launch(bn_running, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, *a, a->scratch);
+	dim3 grid((unsigned)ceil_div(a->c, COL_BLOCK));
+	cudaError_t e = a->again   ? launch(bn_again, grid, dim3(COL_BLOCK), s, *a, a->scratch)
+	                : a->batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t)
+	                           : launch(bn_running, grid, dim3(COL_BLOCK), s, *a, a->scratch);
 	if (e != cudaSuccess)
 		return e;
 	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,

@@ -22,6 +22,7 @@ static const struct {
     [GT_OP_ADAPTIVE_AVGPOOL2D_DX] = {gt_cuda_pool, 1, 1},
     [GT_OP_ADAPTIVE_MAXPOOL2D] = {gt_cuda_pool, 1, 2},
     [GT_OP_BATCHNORM] = {gt_cuda_batchnorm, 7, 3},
+    [GT_OP_BATCHNORM_Y] = {gt_cuda_batchnorm, 6, 1},
     [GT_OP_BATCHNORM_DX] = {gt_cuda_batchnorm, 7, 4},
     [GT_OP_LAYERNORM] = {gt_cuda_layernorm, 3, 3},
     [GT_OP_LAYERNORM_DX] = {gt_cuda_layernorm, 5, 3},

@@ -79,6 +79,28 @@ static enum gt_code launch_batchnorm(struct gt_dev *dev, struct gt_kernel *kerne
 	return GT_OK;
 }
 
+static enum gt_code launch_batchnorm_y(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                       struct gt_err *err)
+{
+	const struct batchnorm *k = (const struct batchnorm *)kernel;
+	struct gt_cu_batchnorm c = {
+	    .x = a->in[0],
+	    .gamma = there(a->in, k->in, 1),
+	    .beta = there(a->in, k->in, 2),
+	    .mean = a->in[3],
+	    .rstd = a->in[4],
+	    .res = there(a->in, k->in, 5),
+	    .y = a->out[0],
+	    .rows = k->rows,
+	    .c = k->c,
+	    .again = true,
+	    .relu = k->attr.act == GT_ACT_RELU,
+	    .scratch = a->scratch,
+	};
+	GT_CUDA(dev, gt_cu_batchnorm_start(k->type, &c, s), "batchnorm.y", err);
+	return GT_OK;
+}
+
 static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                         struct gt_err *err)
 {
@@ -108,6 +130,18 @@ static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *ke
 	return GT_OK;
 }
 
+static enum gt_code check_batchnorm_y(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_err *err)
+{
+	int64_t c = x->dim[1];
+	if (!standard(x))
+		return gt_cuda_refuse(call, err, "activations are plain [N, C] or channels last, f32, bf16 or f16");
+	if (!table(input(call, 1), c) || !table(input(call, 2), c) || !input(call, 3) || !table(input(call, 3), c) || !input(call, 4) || !table(input(call, 4), c))
+		return gt_cuda_refuse(call, err, "parameters and statistics are f32 [C]");
+	if (!output(call, 0) || !like(output(call, 0), x) || !like(input(call, 5), x))
+		return gt_cuda_refuse(call, err, "activations must have the same shape, type and layout");
+	return GT_OK;
+}
+
 static enum gt_code check_batchnorm(const struct gt_opcall *call, bool back, const struct gt_tdesc *x, struct gt_err *err)
 {
 	const struct gt_attr_norm *attr = call->attr;
@@ -134,12 +168,12 @@ static enum gt_code check_batchnorm(const struct gt_opcall *call, bool back, con
 
 enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	bool back = call->code == GT_OP_BATCHNORM_DX;
+	bool back = call->code == GT_OP_BATCHNORM_DX, again = call->code == GT_OP_BATCHNORM_Y;
 	const struct gt_tdesc *x = call->in[back];
 	struct batchnorm *k;
 	enum gt_code code;
-	GT_TRY(check_batchnorm(call, back, x, err));
-	GT_CUDA_NEW(k, back ? launch_batchnorm_dx : launch_batchnorm, "columns", err);
+	GT_TRY(again ? check_batchnorm_y(call, x, err) : check_batchnorm(call, back, x, err));
+	GT_CUDA_NEW(k, back ? launch_batchnorm_dx : again ? launch_batchnorm_y : launch_batchnorm, "columns", err);
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->type = gt_cuda_type(x->dtype);
 	k->c = x->dim[1];

@@ -124,7 +124,8 @@ size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
 /* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
 /* x and y are [rows, c]. gamma, beta NULL: 1 and 0. batch: statistics of the batch, else the running ones. update: the running ones are
- * updated, and nbt where it is not NULL. res: summand before the relu, or NULL. mean, rstd: where the statistics go, or NULL. */
+ * updated, and nbt where it is not NULL. res: summand before the relu, or NULL. mean, rstd: where the statistics go, or NULL. again:
+ * where they come from; eps, momentum and what is running are not looked at. */
 struct gt_cu_batchnorm {
 	const void *x, *res;
 	void *y;
@@ -133,7 +134,7 @@ struct gt_cu_batchnorm {
 	int64_t *nbt;
 	int64_t rows, c;
 	double eps, momentum;
-	bool batch, update, relu;
+	bool batch, update, relu, again;
 	float *scratch;
 	uint32_t *counter; /* as many as gt_cu_batchnorm_counters says, zero before and behind; of one call at a time */
 };

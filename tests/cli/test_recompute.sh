@@ -13,17 +13,18 @@ losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
 bytes() { # config, options: activations of the plan on the CPU
 	"$GTRAIN" check "$@" --device cpu --json | grep -o '"activations":[0-9]*' | grep -o '[0-9]*'
 }
-run() { "$GTRAIN" run "$tmp/$1.cfg" --device cpu -o "$tmp/$2" "${@:3}" >"$tmp/log" 2>&1 || { echo "not ok recompute_$2: $(tail -n 1 "$tmp/log")"; return 1; }; }
+cmd=$GTRAIN device=cpu least=6 variants='none:cheap blocks:none blocks:cheap all:none all:cheap'
+run() { "$cmd" run "$tmp/$1.cfg" --device $device -o "$tmp/$2" "${@:3}" >"$tmp/log" 2>&1 || { echo "not ok recompute_$2: $(tail -n 1 "$tmp/log")"; return 1; }; }
 
 set_of() { # precision and accumulation, options
 	local what=$1 one
 	shift
 	run none "none-$what" "$@" || return
-	for one in none:cheap blocks:none blocks:cheap all:none all:cheap; do
+	for one in $variants; do
 		local name=${one/:/_}_$what
 		run "${one%:*}" "$name" -s train.recompute="${one#*:}" "$@" || continue
 		if cmp -s "$tmp/none-$what/latest/model.safetensors" "$tmp/$name/latest/model.safetensors" && [ "$(losses "$tmp/none-$what")" = "$(losses "$tmp/$name")" ] &&
-			[ "$(losses "$tmp/$name" | wc -l)" -ge 6 ]; then echo "ok recompute_$name"; else echo "not ok recompute_$name: other weights or losses"; fi
+			[ "$(losses "$tmp/$name" | wc -l)" -ge $least ]; then echo "ok recompute_$name"; else echo "not ok recompute_$name: other weights or losses"; fi
 	done
 }
 set_of fp32
@@ -46,3 +47,18 @@ if [ "$(grep -c 'launch conv2d  *one.0.conv1 ' "$tmp/plan")" = 2 ] && [ "$(grep 
 resolved=$tmp/blocks_none_fp32/latest/config.cfg
 if grep -q 'name = "one.0.conv1".*recompute = true' "$resolved" && ! grep -q 'name = "one.0.relu2".*recompute' "$resolved"; then echo "ok recompute_config"; else
 	echo "not ok recompute_config"; fi
+
+# the same through the CUDA backend, on the host's CUDA runtime
+sim=$GTRAIN_BUILD/cudasim
+if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
+	echo 'skip recompute_cuda: built without a C++ compiler'
+elif grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
+	echo 'skip recompute_cuda: the coroutines of cudasim and AddressSanitizer do not go together'
+else
+	cmd=$sim/bin/gtrain device=cuda least=2 variants='none:cheap all:cheap'
+	few='-s data.samples=12 -s data.samples_test=4 -s data.batch=8 -s train.epochs=1'
+	# shellcheck disable=SC2086
+	set_of cuda $few -s reproducible=run # a convolution's algorithm is chosen by time otherwise
+	# shellcheck disable=SC2086
+	set_of cuda_fp16 $few -s reproducible=run -s precision=fp16
+fi

@@ -101,6 +101,37 @@ TEST(batchnorm)
 			}
 }
 
+static void batchnorm_y(int shape, enum gt_dtype t, int has, size_t shift)
+{
+	int rank = bn_shapes[shape].rank;
+	const int64_t *dim = bn_shapes[shape].dim;
+	int64_t c = dim[1], n = dim[0] * c * (rank == 4 ? dim[2] * dim[3] : 1);
+	struct gt_attr_norm attr = {.eps = 1e-5, .affine = has & AFFINE, .track = true, .train = true, .act = has & RELU ? GT_ACT_RELU : GT_ACT_NONE};
+	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM_Y, .attr = &attr}, .shift = shift * gt_dtype_size(t)};
+	pair_tensor(&j, false, t, rank, dim, NULL);
+	pair_scale(t, j.in[0], n, 1, 0);
+	for (int i = 1; i < 5; i++) {
+		pair_tensor(&j, false, GT_F32, 1, &c, i == 4 ? positive(c, 8) : NULL);
+		if (i < 3 && !attr.affine)
+			j.call.in[i] = NULL;
+	}
+	if (has & RES)
+		pair_tensor(&j, false, t, rank, dim, NULL);
+	pair_tensor(&j, true, t, rank, dim, NULL);
+	pair_compare2(&j, 0x1p-20 * 8, 2 * step_of(t), "again"); /* as for batchnorm */
+	pair_free(&j);
+}
+
+TEST(batchnorm_y)
+{
+	static const int has[] = {AFFINE, 0, AFFINE | RELU, AFFINE | RES | RELU, RES};
+	for (int s = 0; s < NBN; s++)
+		for (int t = 0; t < 3; t++)
+			for (int k = 0; k < 5; k++)
+				if (!big(s) || t == (s + k) % 3)
+					batchnorm_y(s, pair_types[t], has[k], k % 2);
+}
+
 /* A mean 300 times the deviation: sums of squares in f32 would leave nothing of the variance (1000^2 * 2^-24 = 0.06 of 3 by one rounding,
  * and the roundings of thousands of terms add up). Statistics must agree as closely as ever: 2^-24 of the mean is 6e-5, which is what the mean may
  * differ by; times gamma / sqrt(3) of up to 2, and with the roundings of x * scale and mean * scale, numbers of 2000, y by 5e-4. */

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #define WINDOW_S 0.1 /* a window is no longer than this, so that signals, time limits and the progress line are not kept waiting */
+#define GRAPH_STEPS 16384 /* of programs in one graph: a node each, and about a kilobyte of device memory and a microsecond to make it */
 #define EVENT (GT_EVENTS - 2) /* and the one behind it: a window of the ring each */
 
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
@@ -157,7 +158,7 @@ int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want)
 	else if (e->train)
 		limit = e->step_s > 0 ? WINDOW_S / e->step_s : 1;
 	for (int i = 0; i < GT_EXEC_SIZES; i++)
-		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->slots)
+		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->slots && (int64_t)sizes[i] * p->n <= GRAPH_STEPS)
 			return sizes[i];
 	return 1;
 }

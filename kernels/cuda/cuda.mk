@@ -38,7 +38,7 @@ CUDA_C   := $(filter-out $(if $(CUDNN_H),,kernels/cuda/cudnn_lib.c kernels/cuda/
 CUDA_CU  := $(wildcard kernels/cuda/*.cu)
 CUDA_LIB := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib $(CUDA)/lib/x86_64-linux-gnu))
 CUDA_OBJ  = $(call obj,$(CUDA_C)) $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_CU))
-CUDA_INC := -isystem $(CUDA)/include $(CUDNN_INC)
+CUDA_INC := -isystem $(CUDA)/include $(CUDNN_INC) $(if $(CUDNN_H),,-DGT_CUDA_NO_CUDNN)
 # The runtime is linked in where its archive is there: one library less to find at run time.
 CUDART   := $(firstword $(wildcard $(CUDA_LIB)/libcudart_static.a $(CUDA_LIB)/libcudart.so $(CUDA_LIB)/libcudart.so.*))
 # cuBLASLt is opened when a device is, cuDNN at the first convolution (they are a gigabyte that would cost every start), through this

@@ -6,7 +6,7 @@
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
-#if __has_include(<cudnn_graph.h>)
+#ifndef GT_CUDA_NO_CUDNN
 #include "cuda/cudnn_conv.h"
 #include <stdio.h>
 #include <string.h>

@@ -16,7 +16,6 @@
 struct entry {
 	char key[GT_DNN_KEY];
 	struct gt_dnn_choice choice;
-	bool ours; /* added by this process: what others wrote for the key meanwhile does not replace it */
 };
 
 struct gt_dnn_cache {
@@ -35,10 +34,11 @@ static struct entry *find(const struct gt_dnn_cache *c, const char *key)
 	return NULL;
 }
 
+/* ours: else from the file, which does not replace what this process has: it may have been tried. */
 static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice, bool ours)
 {
 	struct entry *e = find(c, key);
-	if (e && e->ours && !ours)
+	if (e && !ours)
 		return;
 	if (!e) {
 		if (c->n == ENTRIES_MAX)
@@ -55,7 +55,6 @@ static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_cho
 		snprintf(e->key, sizeof e->key, "%s", key);
 	}
 	e->choice = *choice;
-	e->ours = ours;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------------- */
@@ -212,6 +211,13 @@ bool gt_dnn_cache_find(const struct gt_dnn_cache *c, const char *key, struct gt_
 	if (e)
 		*out = e->choice;
 	return e;
+}
+
+void gt_dnn_cache_ran(struct gt_dnn_cache *c, const char *key)
+{
+	struct entry *e = c ? find(c, key) : NULL;
+	if (e)
+		e->choice.ran = true;
 }
 
 void gt_dnn_cache_add(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice)

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GT_DNN_KNOBS 24
@@ -22,7 +23,11 @@ struct gt_dnn_choice {
 	int64_t engine; /* global index */
 	int nknobs;
 	int64_t knob[GT_DNN_KNOBS][2]; /* type, value */
-	double us;                     /* measured; 0: the heuristic's first, not measured */
+	double us; /* measured; 0: the heuristic's first, not measured */
+
+	/* not kept in the file */
+	size_t workspace; /* bytes of its plan, once one was made */
+	bool ran;         /* in this process */
 };
 
 struct gt_dnn_cache;
@@ -31,6 +36,8 @@ struct gt_dnn_cache;
 enum gt_code gt_dnn_cache_open(const char *card, const char *library, struct gt_dnn_cache **out, struct gt_err *err);
 void gt_dnn_cache_close(struct gt_dnn_cache *c); /* saves; NULL is fine, as below */
 bool gt_dnn_cache_find(const struct gt_dnn_cache *c, const char *key, struct gt_dnn_choice *out);
+/* Notes that the entry of that key ran. */
+void gt_dnn_cache_ran(struct gt_dnn_cache *c, const char *key);
 /* Replaces the entry of that key. Saves now and then. Without memory or folder nothing happens: it is a cache. */
 void gt_dnn_cache_add(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice);
 

@@ -59,6 +59,7 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 		if (!ran)
 			continue;
 		choice[kept] = choice[i];
+		choice[kept].ran = true;
 		if (timed)
 			choice[kept].us = us > 0.1 ? us : 0.1; /* 0 means not measured */
 		if (timed && (best == 0 || us < best))
@@ -75,31 +76,19 @@ static size_t bytes_of(const int64_t dim[4], enum gt_dtype t)
 	return (n + 255) / 256 * 256;
 }
 
-/* The largest workspace of the choices; 0 where none has a plan. */
-static size_t workspace_of(struct gt_dev *dev, const struct gt_dnn_conv *c, const struct gt_dnn_choice *choice, int n)
-{
-	size_t most = 0;
-	for (int i = 0; i < n; i++) {
-		struct gt_dnn_plan p = {.set.dnn = dev->dnn};
-		gt_dnn_graph(&p, c);
-		if (gt_dnn_realize(dev, &p, c, &choice[i], true) == GT_DNN_FINE && p.workspace > most)
-			most = p.workspace;
-		gt_dnn_plan_drop(&p);
-	}
-	return most;
-}
-
 enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed, struct gt_err *err)
 {
 	struct trial w = {.dev = dev};
 	size_t x = bytes_of(c->x, c->type), wt = bytes_of(c->w, c->type), y = bytes_of(c->y, c->type),
-	       b = bytes_of((int64_t[4]){1, c->y[1], 1, 1}, c->type);
+	       b = bytes_of((int64_t[4]){1, c->y[1], 1, 1}, c->type), workspace = 0;
 	void *memory = NULL;
 	cudaError_t e = cudaSuccess;
 	if (!dev->dnn->handle || dev->capturing)
 		return GT_OK;
+	for (int i = 0; i < *n; i++)
+		workspace = choice[i].workspace > workspace ? choice[i].workspace : workspace;
 	GT_TRY(gt_cuda_stream(dev, 0, &w.stream, err));
-	if (gt_cuda_alloc(dev, x + wt + y + b + workspace_of(dev, c, choice, *n), &memory, NULL) != GT_OK)
+	if (gt_cuda_alloc(dev, x + wt + y + b + workspace, &memory, NULL) != GT_OK)
 		return GT_OK; /* no room for a trial: as the heuristic has them */
 	w.at[GT_DNN_X] = memory;
 	w.at[GT_DNN_W] = (char *)memory + x;

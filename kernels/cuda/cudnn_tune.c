@@ -165,6 +165,7 @@ static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_c
 		struct gt_dnn_choice choice;
 		bool known = read_choice(&h, config[i], &choice);
 		enum gt_dnn_verdict v = known ? gt_dnn_realize(dev, p, c, &choice, compiled) : GT_DNN_NO_PLAN;
+		choice.workspace = p->workspace;
 		if (v == GT_DNN_NO_PLAN)
 			gt_dnn_told(known ? &p->set : &h, o->last, sizeof o->last);
 		gt_dnn_drop(&p->set, keep);
@@ -230,11 +231,15 @@ static enum gt_code from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const 
 		gt_dnn_drop(&p->set, keep);
 		return GT_OK;
 	}
-	enum gt_code code = gt_dnn_try(dev, c, &choice, &n, false, err);
-	if (code == GT_OK)
-		p->how = "cached";
-	else
+	choice.workspace = p->workspace;
+	enum gt_code code = choice.ran ? GT_OK : gt_dnn_try(dev, c, &choice, &n, false, err);
+	if (code != GT_OK) {
 		gt_dnn_drop(&p->set, keep);
+	} else {
+		p->how = "cached";
+		if (choice.ran)
+			gt_dnn_cache_ran(dev->dnn->cache, key);
+	}
 	return code == GT_EUNAVAILABLE ? GT_OK : code;
 }
 

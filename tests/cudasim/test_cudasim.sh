@@ -37,7 +37,8 @@ part calls_first_first 12 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
 part layers_last_first 8 "$sim/tests/cudasim/tool_layers"
 part layers_first_first 5 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part device 5 "$sim/tests/cudasim/tool_device"
-part convolutions 13 "$sim/tests/cudasim/tool_dnn"
+part convolutions 1 "$sim/tests/cudasim/tool_conv"
+part engines 13 "$sim/tests/cudasim/tool_dnn"
 part operations 314 "$sim/tests/ops/test_ops" -b cuda
 part operations_first_first 314 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda

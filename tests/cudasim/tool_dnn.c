@@ -1,5 +1,4 @@
-/* Convolutions of the CUDA backend on the host's cuDNN (cudasim_dnn.cc has its engines): against the CPU backend, which engine is
- * chosen under which options, and the file that keeps choices. Run by test_cudasim.sh from build/cudasim. */
+/* Convolutions of the CUDA backend on the host's cuDNN (cudasim_dnn.cc has its engines): which engine is chosen under which options, and the file that keeps choices. Run by test_cudasim.sh from build/cudasim. */
 #include "base/fileio.h"
 #include "base/plugin.h"
 #include "pair.h"
@@ -94,49 +93,6 @@ static void expect(struct gt_dev_opts opts, enum gt_dtype t, const char *want)
 	CHECK_MSG(!strcmp(got, want), "chosen: %s, not %s", got, want);
 }
 
-/* ---- against the CPU backend ------------------------------------------------------------------------------------------------------- */
-/* N, C, H, W, K, kh, kw, stride, padding, dilation, groups. The last have more pixels than one slice of a bias's gradient. */
-static const int64_t shapes[][11] = {
-    {2, 4, 7, 6, 5, 3, 3, 1, 1, 1, 1}, {1, 1, 5, 5, 1, 1, 1, 1, 0, 1, 1}, {3, 8, 9, 7, 16, 3, 2, 2, 1, 1, 1}, {2, 6, 8, 8, 9, 3, 3, 1, 2, 2, 3},
-    {2, 8, 6, 6, 8, 3, 3, 2, 1, 1, 8}, {3, 3, 31, 31, 33, 2, 2, 1, 0, 1, 1}, {9, 2, 41, 40, 7, 1, 1, 1, 0, 1, 1},
-};
-
-TEST(conv_as_on_the_cpu)
-{
-	static const enum gt_opcode codes[] = {GT_OP_CONV2D, GT_OP_CONV2D_DX, GT_OP_CONV2D_DW};
-	setup();
-	for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
-		for (int t = 0; t < 3; t++)
-			for (int c = 0; c < 3; c++)
-				for (int v = 0; v < 4; v++) {
-					const int64_t *a = shapes[s];
-					bool fwd = c == 0, dx = c == 1, dw = c == 2, half = pair_types[t] != GT_F32;
-					int64_t p = (a[2] + 2 * a[8] - a[9] * (a[5] - 1) - 1) / a[7] + 1, q = (a[3] + 2 * a[8] - a[9] * (a[6] - 1) - 1) / a[7] + 1;
-					int64_t x[4] = {a[0], a[1], a[2], a[3]}, w[4] = {a[4], a[1] / a[10], a[5], a[6]}, y[4] = {a[0], a[4], p, q};
-					struct gt_attr_conv2d attr = {.out = a[4], .kernel = {a[5], a[6]}, .stride = {a[7], a[7]}, .padding = {a[8], a[8]},
-					                              .dilation = {a[9], a[9]}, .groups = a[10], .bias = v % 2,
-					                              .act = fwd && v / 2 ? GT_ACT_RELU : GT_ACT_NONE};
-					struct pair_job j = {.call = {.code = codes[c], .attr = &attr}};
-					if (dx && v)
-						continue;
-					pair_tensor(&j, false, pair_types[t], 4, fwd ? x : y, NULL);
-					pair_tensor(&j, false, pair_types[t], 4, dw ? x : w, NULL);
-					if (fwd && v % 2)
-						pair_tensor(&j, false, GT_F32, 1, &a[4], NULL);
-					pair_tensor(&j, true, dw ? GT_F32 : pair_types[t], 4, fwd ? y : dx ? x : w, NULL);
-					if (dw && v % 2)
-						pair_tensor(&j, true, GT_F32, 1, &a[4], NULL);
-					if (dw && v / 2)
-						j.call.accumulate = v % 2 ? 3 : 1;
-					/* f32: y and dx are sums of at most 72 products of up to 9; dw is one of up to 14,760, whose partial sums are of
-					 * sqrt(14760) * 3 = 360, each rounded by 2^-24 of that: sqrt(14760) of them make 2.6e-3. 16 bits: one step of rounding
-					 * of y, one of the bias that is rounded first; one of dw, relative to itself. bf16 has 2^-8. */
-					pair_compare2(&j, dw ? half ? 0x1p-7 : 2.6e-3 : 1e-4, 3 * 0x1p-7, "conv");
-					pair_free(&j);
-				}
-	pair_report(189);
-}
-
 /* ---- which engine ------------------------------------------------------------------------------------------------------------------- */
 TEST(options_decide_which_engines_are_allowed)
 {
@@ -159,6 +115,25 @@ TEST(the_fastest_is_taken)
 	unlink(log_path);
 	expect((struct gt_dev_opts){.autotune = true}, GT_F32, "cudnn:1 (cached)");
 	CHECK(logged("heuristic") == 0 && logged("run 1 1") == 1 && logged("run") == 1); /* it runs once before its first use */
+}
+
+TEST(the_same_shape_again_takes_no_trial)
+{
+	struct gt_err e = {0};
+	struct gt_kernel *k[2];
+	struct job j;
+	int runs[2];
+	setup();
+	struct gt_dev *dev = device((struct gt_dev_opts){.autotune = true});
+	job_make(&j, GT_F32, 6);
+	for (int i = 0; i < 2; i++) {
+		CHECK_OK(be->prepare(dev, &j.call, &k[i], &e), e);
+		runs[i] = logged("run");
+	}
+	CHECK_MSG(runs[0] > 8 && runs[1] == runs[0], "%d runs for the first, %d with the second", runs[0], runs[1]);
+	CHECK(!strcmp(be->describe(k[1]), "cudnn:5 (cached)") && logged("heuristic") == 1);
+	be->release(dev, k[0]), be->release(dev, k[1]);
+	be->close(dev);
 }
 
 TEST(repeatable_runs_are_not_timed)

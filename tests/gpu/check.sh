@@ -26,6 +26,9 @@ part() { # NAME LEAST COMMAND...
 part operations 314 "$build/tests/ops/test_ops" -b cuda
 part updates 40 "$build/tests/ops/test_updates" -b cuda
 part layers 8 "$build/tests/cudasim/tool_layers"
+export XDG_CACHE_HOME=$tmp/cache # choices of convolution engines are made here, by this library on this card
+part convolutions 1 "$build/tests/cudasim/tool_conv"
+part plans 7 "$build/tests/cuda/dnn_plans"
 part device 5 "$build/tests/cudasim/tool_device"
 export GTRAIN_BUILD=$build GTRAIN_SIM=$build
 part windows 13 bash "$GTRAIN_SRC/tests/cudasim/test_windows.sh"

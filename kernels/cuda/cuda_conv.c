@@ -15,11 +15,11 @@ struct conv {
 	struct gt_kernel head;
 	struct gt_dnn_plan plan; /* unused where nothing but db is wanted */
 	int type;
-	int64_t rows, cols;      /* of dy: pixels, channels */
-	int64_t weights;         /* elements of w */
+	int64_t rows, cols; /* of dy: pixels, channels */
+	int64_t weights;    /* elements of w */
 	bool bias, dw, add_dw, add_db;
-	void *zeros;             /* a relu without a bias: cuDNN's fast engines want one. Own memory */
-	size_t half, part;       /* places in the scratch: bias or dw in 16 bits, partial sums of db; the workspace is at 0 */
+	void *zeros;       /* a relu without a bias: cuDNN's fast engines want one. Own memory */
+	size_t half, part; /* places in the scratch: bias or dw in 16 bits, partial sums of db; the workspace is at 0 */
 	char text[96];
 };
 
@@ -98,7 +98,9 @@ static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, 
 	const struct gt_attr_conv2d *a = call->attr;
 	bool fwd = call->code == GT_OP_CONV2D, relu = fwd && a->act == GT_ACT_RELU;
 	struct gt_dnn_conv c = {
-	    .pass = fwd ? GT_DNN_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNN_DX : GT_DNN_DW,
+	    .pass = fwd                             ? GT_DNN_FWD
+	            : call->code == GT_OP_CONV2D_DX ? GT_DNN_DX
+	                                            : GT_DNN_DW,
 	    .type = x->dtype,
 	    .stride = {a->stride[0], a->stride[1]},
 	    .padding = {a->padding[0], a->padding[1]},

@@ -23,7 +23,7 @@ struct gt_dnn_choice {
 	int64_t engine; /* global index */
 	int nknobs;
 	int64_t knob[GT_DNN_KNOBS][2]; /* type, value */
-	double us; /* measured; 0: the heuristic's first, not measured */
+	double us;                     /* measured; 0: the heuristic's first, not measured */
 
 	/* not kept in the file */
 	size_t workspace; /* bytes of its plan, once one was made */

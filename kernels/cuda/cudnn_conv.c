@@ -104,7 +104,8 @@ void gt_dnn_graph(struct gt_dnn_plan *p, const struct gt_dnn_conv *c)
 	gt_dnn_put(s, ops[n], passes[c->pass].beta, CUDNN_TYPE_FLOAT, 1, &beta);
 	gt_dnn_finalize(s, ops[n++], passes[c->pass].name);
 	if (c->bias) {
-		cudnnBackendDescriptor_t b = tensor(s, GT_DNN_BIAS, type, bias), out = c->relu ? tensor(s, GT_DNN_TENSORS + 1, CUDNN_DATA_FLOAT, c->y) : y;
+		cudnnBackendDescriptor_t b = tensor(s, GT_DNN_BIAS, type, bias),
+		                         out = c->relu ? tensor(s, GT_DNN_TENSORS + 1, CUDNN_DATA_FLOAT, c->y) : y;
 		ops[n++] = pointwise(s, CUDNN_POINTWISE_ADD, sum, b, out);
 		if (c->relu)
 			ops[n++] = pointwise(s, CUDNN_POINTWISE_RELU_FWD, out, NULL, y);
@@ -120,14 +121,15 @@ void gt_dnn_key(const struct gt_dev *dev, const struct gt_dnn_conv *c, char key[
 {
 	static const char *const names[] = {[GT_DNN_FWD] = "fwd", [GT_DNN_DX] = "dx", [GT_DNN_DW] = "dw"};
 	bool f32 = c->type == GT_F32;
-	snprintf(key, GT_DNN_KEY,
-	         "conv2d %s %s x%lld,%lld,%lld,%lld w%lld,%lld,%lld,%lld s%lld,%lld p%lld,%lld d%lld,%lld%s%s%s %s%s%s", names[c->pass],
-	         gt_dtype_name(c->type), (long long)c->x[0], (long long)c->x[1], (long long)c->x[2], (long long)c->x[3], (long long)c->w[0],
-	         (long long)c->w[1], (long long)c->w[2], (long long)c->w[3], (long long)c->stride[0], (long long)c->stride[1],
-	         (long long)c->padding[0], (long long)c->padding[1], (long long)c->dilation[0], (long long)c->dilation[1],
-	         c->bias ? " bias" : "", c->relu ? " relu" : "", c->add ? " add" : "",
-	         dev->deterministic ? "repeatable" : dev->autotune ? "timed" : "first", f32 && dev->tf32 ? " tf32" : "",
-	         f32 && dev->winograd ? " winograd" : "");
+	snprintf(key, GT_DNN_KEY, "conv2d %s %s x%lld,%lld,%lld,%lld w%lld,%lld,%lld,%lld s%lld,%lld p%lld,%lld d%lld,%lld%s%s%s %s%s%s",
+	         names[c->pass], gt_dtype_name(c->type), (long long)c->x[0], (long long)c->x[1], (long long)c->x[2], (long long)c->x[3],
+	         (long long)c->w[0], (long long)c->w[1], (long long)c->w[2], (long long)c->w[3], (long long)c->stride[0],
+	         (long long)c->stride[1], (long long)c->padding[0], (long long)c->padding[1], (long long)c->dilation[0],
+	         (long long)c->dilation[1], c->bias ? " bias" : "", c->relu ? " relu" : "", c->add ? " add" : "",
+	         dev->deterministic ? "repeatable"
+	         : dev->autotune    ? "timed"
+	                            : "first",
+	         f32 && dev->tf32 ? " tf32" : "", f32 && dev->winograd ? " winograd" : "");
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------- */

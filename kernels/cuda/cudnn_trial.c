@@ -41,7 +41,8 @@ static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double bes
 }
 
 /* Runs the choices in turn and closes the gaps that failures leave; without a clock up to the first that runs. */
-static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed, struct gt_err *err)
+static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
+                            struct gt_err *err)
 {
 	struct gt_err why = {0};
 	double best = 0, us = 0;
@@ -50,8 +51,7 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 		struct gt_dnn_plan p = {.set.dnn = w->dev->dnn};
 		gt_dnn_graph(&p, c);
 		bool ran = gt_dnn_realize(w->dev, &p, c, &choice[i], true) == GT_DNN_FINE &&
-		           (timed ? time_plan(w, &p, best, &us, &why)
-		                  : gt_dnn_plan_run(w->dev, &p, w->at, w->workspace, w->stream, &why)) == GT_OK;
+		           (timed ? time_plan(w, &p, best, &us, &why) : gt_dnn_plan_run(w->dev, &p, w->at, w->workspace, w->stream, &why)) == GT_OK;
 		/* A fault of the device stays, and would show in somebody else's next call: it is told here. */
 		cudaError_t e = cudaStreamSynchronize(w->stream);
 		gt_dnn_plan_drop(&p);
@@ -76,7 +76,8 @@ static size_t bytes_of(const int64_t dim[4], enum gt_dtype t)
 	return (n + 255) / 256 * 256;
 }
 
-enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed, struct gt_err *err)
+enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
+                        struct gt_err *err)
 {
 	struct trial w = {.dev = dev};
 	size_t x = bytes_of(c->x, c->type), wt = bytes_of(c->w, c->type), y = bytes_of(c->y, c->type),

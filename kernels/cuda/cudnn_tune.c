@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define FIRST_ONES 3 /* without a clock: the first, and what to fall back on where it does not run */
-#define CONFIGS 96 /* of the heuristic that are looked at; it offers about 40 */
+#define CONFIGS 96   /* of the heuristic that are looked at; it offers about 40 */
 
 /* ---- what is allowed --------------------------------------------------------------------------------------------------------- */
 static const char *const verdict_text[GT_DNN_VERDICTS] = {
@@ -18,8 +18,8 @@ static const char *const verdict_text[GT_DNN_VERDICTS] = {
 };
 
 /* By the engine's notes. */
-static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p, cudnnBackendDescriptor_t engine,
-                                 bool compiled)
+static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
+                                 cudnnBackendDescriptor_t engine, bool compiled)
 {
 	cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
 	cudnnBackendBehaviorNote_t behavior[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
@@ -60,14 +60,16 @@ static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_c
 }
 
 /* ---- a plan from a choice ---------------------------------------------------------------------------------------------------- */
-static void put_prop(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name)
+__attribute__((unused)) /* with headers older than 9.8 */
+static void
+put_prop(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name)
 {
 	if (s->dnn->prop)
 		gt_dnn_put_desc(s, d, name, s->dnn->prop);
 }
 
-enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const struct gt_dnn_choice *choice,
-                            bool compiled)
+enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c,
+                                   const struct gt_dnn_choice *choice, bool compiled)
 {
 	struct gt_dnn_set *s = &p->set;
 	cudnnBackendDescriptor_t knob[GT_DNN_KNOBS];
@@ -130,8 +132,10 @@ static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, s
 	gt_dnn_get(s, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &out->engine);
 	for (int i = 0; i < GT_DNN_KNOBS; i++)
 		knob[i] = gt_dnn_new(s, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "knob");
-	if (s->status != CUDNN_STATUS_SUCCESS || s->dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-	                                         GT_DNN_KNOBS, &n, knob) != CUDNN_STATUS_SUCCESS || n > GT_DNN_KNOBS || out->engine < 0)
+	if (s->status != CUDNN_STATUS_SUCCESS ||
+	    s->dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, GT_DNN_KNOBS, &n,
+	                                     knob) != CUDNN_STATUS_SUCCESS ||
+	    n > GT_DNN_KNOBS || out->engine < 0)
 		return false;
 	for (int64_t i = 0; i < n; i++) {
 		gt_dnn_get(s, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
@@ -143,8 +147,8 @@ static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, s
 }
 
 /* Adds what is allowed to o, up to `most` in all, in the heuristic's order. p holds the graph and comes back as it was. */
-static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled, int most,
-                struct offer *o)
+static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled,
+                int most, struct offer *o)
 {
 	struct gt_dnn_set h = {.dnn = dev->dnn};
 	cudnnBackendDescriptor_t config[CONFIGS], heur = gt_dnn_new(&h, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristic");

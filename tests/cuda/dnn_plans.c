@@ -31,23 +31,16 @@ static bool open_card(void)
 
 /* N, C, H, W, K, R, S, stride, padding, dilation, groups */
 static const int64_t shapes[][11] = {
-    {128, 3, 32, 32, 64, 3, 3, 1, 1, 1, 1},      /* ResNet-18 on CIFAR-10 */
-    {128, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1},
-    {128, 64, 32, 32, 128, 3, 3, 2, 1, 1, 1},
-    {128, 64, 32, 32, 128, 1, 1, 2, 0, 1, 1},
-    {128, 512, 4, 4, 512, 3, 3, 1, 1, 1, 1},
-    {1024, 3, 31, 31, 24, 2, 2, 1, 0, 1, 1},     /* airbench */
-    {1024, 24, 31, 31, 64, 3, 3, 1, 1, 1, 1},
-    {1024, 256, 7, 7, 256, 3, 3, 1, 1, 1, 1},
-    {32, 1, 28, 28, 32, 3, 3, 1, 0, 1, 1},       /* FashionMNIST */
-    {1, 1, 28, 28, 6, 5, 5, 1, 2, 1, 1},
-    {2, 5, 9, 7, 7, 3, 3, 2, 1, 1, 1},           /* nothing divides anything */
-    {1, 3, 11, 11, 4, 3, 3, 2, 1, 2, 1},
-    {1, 2, 4, 4, 3, 3, 3, 1, 2, 1, 1},           /* the corners see one pixel */
-    {2, 2, 5, 5, 7, 5, 5, 1, 0, 1, 1},
-    {2, 4, 7, 7, 6, 3, 3, 1, 1, 1, 2},           /* groups */
-    {2, 4, 7, 7, 8, 3, 3, 1, 1, 1, 4},
-    {16, 32, 14, 14, 32, 3, 3, 1, 1, 1, 32},
+    {128, 3, 32, 32, 64, 3, 3, 1, 1, 1, 1}, /* ResNet-18 on CIFAR-10 */
+    {128, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1},  {128, 64, 32, 32, 128, 3, 3, 2, 1, 1, 1},
+    {128, 64, 32, 32, 128, 1, 1, 2, 0, 1, 1}, {128, 512, 4, 4, 512, 3, 3, 1, 1, 1, 1},
+    {1024, 3, 31, 31, 24, 2, 2, 1, 0, 1, 1}, /* airbench */
+    {1024, 24, 31, 31, 64, 3, 3, 1, 1, 1, 1}, {1024, 256, 7, 7, 256, 3, 3, 1, 1, 1, 1},
+    {32, 1, 28, 28, 32, 3, 3, 1, 0, 1, 1},                                       /* FashionMNIST */
+    {1, 1, 28, 28, 6, 5, 5, 1, 2, 1, 1},      {2, 5, 9, 7, 7, 3, 3, 2, 1, 1, 1}, /* nothing divides anything */
+    {1, 3, 11, 11, 4, 3, 3, 2, 1, 2, 1},      {1, 2, 4, 4, 3, 3, 3, 1, 2, 1, 1}, /* the corners see one pixel */
+    {2, 2, 5, 5, 7, 5, 5, 1, 0, 1, 1},        {2, 4, 7, 7, 6, 3, 3, 1, 1, 1, 2}, /* groups */
+    {2, 4, 7, 7, 8, 3, 3, 1, 1, 1, 4},        {16, 32, 14, 14, 32, 3, 3, 1, 1, 1, 32},
     {16, 16, 8, 8, 16, 3, 3, 2, 1, 1, 16},
 };
 #define SHAPES (int)(sizeof shapes / sizeof *shapes)
@@ -55,9 +48,17 @@ static const int64_t shapes[][11] = {
 static struct gt_dnn_conv conv_of(const int64_t *s, enum gt_dnn_pass pass, enum gt_dtype type, int variant)
 {
 	int64_t p = (s[2] + 2 * s[8] - s[9] * (s[5] - 1) - 1) / s[7] + 1, q = (s[3] + 2 * s[8] - s[9] * (s[6] - 1) - 1) / s[7] + 1;
-	return (struct gt_dnn_conv){.pass = pass, .type = type, .x = {s[0], s[1], s[2], s[3]}, .w = {s[4], s[1] / s[10], s[5], s[6]},
-	    .y = {s[0], s[4], p, q}, .stride = {s[7], s[7]}, .padding = {s[8], s[8]}, .dilation = {s[9], s[9]},
-	    .bias = pass == GT_DNN_FWD && variant, .relu = pass == GT_DNN_FWD && variant == 2, .add = pass == GT_DNN_DW && variant == 1};
+	return (struct gt_dnn_conv){.pass = pass,
+	                            .type = type,
+	                            .x = {s[0], s[1], s[2], s[3]},
+	                            .w = {s[4], s[1] / s[10], s[5], s[6]},
+	                            .y = {s[0], s[4], p, q},
+	                            .stride = {s[7], s[7]},
+	                            .padding = {s[8], s[8]},
+	                            .dilation = {s[9], s[9]},
+	                            .bias = pass == GT_DNN_FWD && variant,
+	                            .relu = pass == GT_DNN_FWD && variant == 2,
+	                            .add = pass == GT_DNN_DW && variant == 1};
 }
 
 /* Every shape, pass, type and fusion has a plan from a precompiled engine that the options allow. */
@@ -85,7 +86,8 @@ static void all_have_plans(enum gt_dtype type, bool tf32, bool deterministic)
 				workspace = p.workspace > workspace ? p.workspace : workspace;
 				CHECK_MSG(!strcmp(p.how, "heuristic"), "%s: %s", key, p.how);
 				CHECK_OK(gt_dnn_plan_make(&dev, &c, &again, &e), e);
-				CHECK_MSG(again.how && !strcmp(again.how, "cached") && again.choice.engine == p.choice.engine && again.workspace == p.workspace,
+				CHECK_MSG(again.how && !strcmp(again.how, "cached") && again.choice.engine == p.choice.engine &&
+				              again.workspace == p.workspace,
 				          "%s: the cached plan is another one", key);
 				gt_dnn_plan_drop(&p);
 				gt_dnn_plan_drop(&again);
@@ -121,9 +123,12 @@ static bool has_note(struct gt_dnn_plan *p, cudnnBackendNumericalNote_t which)
 	cudnnBackendDescriptor_t engine = gt_dnn_new(&p->set, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
 	gt_dnn_put_desc(&p->set, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, p->graph);
 	gt_dnn_put(&p->set, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &p->choice.engine);
+#if CUDNN_VERSION >= 90800
 	gt_dnn_put_desc(&p->set, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, dev.dnn->prop);
+#endif
 	gt_dnn_finalize(&p->set, engine, "engine");
-	int64_t n = gt_dnn_get(&p->set, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, note);
+	int64_t n =
+	    gt_dnn_get(&p->set, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, note);
 	for (int64_t i = 0; i < n; i++)
 		if (note[i] == which)
 			return true;

@@ -222,13 +222,15 @@ static void convolve(const dnn_op &op, dnn_rounding round, int nth, const view &
 				for (int64_t q = 0; q < op.y.dim[3]; q++)
 					for (int64_t r = 0; r < op.w.dim[2]; r++)
 						for (int64_t t = 0; t < op.w.dim[3]; t++) {
-							int64_t h = p * op.stride[0] - op.pre[0] + r * op.dilation[0], v = q * op.stride[1] - op.pre[1] + t * op.dilation[1];
+							int64_t h = p * op.stride[0] - op.pre[0] + r * op.dilation[0],
+							        v = q * op.stride[1] - op.pre[1] + t * op.dilation[1];
 							if (h < 0 || h >= op.x.dim[2] || v < 0 || v >= op.x.dim[3])
 								continue;
 							for (int64_t c = 0; c < op.w.dim[1]; c++) {
 								int64_t ix = x.at(s, k / per * op.w.dim[1] + c, h, v), iw = w.at(k, c, r, t), iy = y.at(s, k, p, q);
 								int64_t ia = fwd ? ix : iy, ib = fwd || data ? iw : ix, io = fwd ? iy : data ? ix : iw;
-								sum[(size_t)io] += (double)operand(round, load(a.p, a.t->type, ia)) * operand(round, load(b.p, b.t->type, ib));
+								sum[(size_t)io] +=
+								    (double)operand(round, load(a.p, a.t->type, ia)) * operand(round, load(b.p, b.t->type, ib));
 							}
 						}
 	for (int64_t i0 = 0; i0 < out.t->dim[0]; i0++)
@@ -253,8 +255,9 @@ static void point(const dnn_op &op, const view &x, const view &b, const view &y)
 				for (int64_t i3 = 0; i3 < op.y.dim[3]; i3++) {
 					float v = load(x.p, op.x.type, x.at(i0, i1, i2, i3));
 					if (op.mode == CUDNN_POINTWISE_ADD)
-						v += load(b.p, op.w.type,
-						          b.at(op.w.dim[0] > 1 ? i0 : 0, op.w.dim[1] > 1 ? i1 : 0, op.w.dim[2] > 1 ? i2 : 0, op.w.dim[3] > 1 ? i3 : 0));
+						v += load(
+						    b.p, op.w.type,
+						    b.at(op.w.dim[0] > 1 ? i0 : 0, op.w.dim[1] > 1 ? i1 : 0, op.w.dim[2] > 1 ? i2 : 0, op.w.dim[3] > 1 ? i3 : 0));
 					else
 						v = v > 0 ? v : 0;
 					store(y.p, op.y.type, y.at(i0, i1, i2, i3), v);

@@ -65,12 +65,14 @@ static const struct rule {
 	int refers; /* descriptor type of a reference, -1: an operation */
 } rules[] = {
 #define CONV_OP(k, p, x, w, y)                                                                                                             \
-	{k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_##x, REF, 1, 1, NEEDED, KIND(TENSOR)},                                                       \
-	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_##w, REF, 1, 1, NEEDED, KIND(TENSOR)},                                                   \
-	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_##y, REF, 1, 1, NEEDED, KIND(TENSOR)},                                                   \
-	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_CONV_DESC, REF, 1, 1, NEEDED, KIND(CONVOLUTION)},                                        \
-	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, NEEDED, 0},                                               \
-	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_BETA, CUDNN_TYPE_FLOAT, 1, 1, NEEDED, 0}
+	{k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_##x, REF, 1, 1, NEEDED, KIND(TENSOR)},                                                      \
+	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_##w, REF, 1, 1, NEEDED, KIND(TENSOR)},                                                  \
+	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_##y, REF, 1, 1, NEEDED, KIND(TENSOR)},                                                  \
+	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_CONV_DESC, REF, 1, 1, NEEDED, KIND(CONVOLUTION)},                                       \
+	    {k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, NEEDED, 0},                                              \
+	{                                                                                                                                      \
+		k, CUDNN_ATTR_OPERATION_CONVOLUTION_##p##_BETA, CUDNN_TYPE_FLOAT, 1, 1, NEEDED, 0                                                  \
+	}
     CONV_OP(KIND(OPERATION_CONVOLUTION_FORWARD), FORWARD, X, W, Y),
     CONV_OP(KIND(OPERATION_CONVOLUTION_BACKWARD_DATA), BWD_DATA, DX, W, DY),
     CONV_OP(KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER), BWD_FILTER, X, DW, DY),
@@ -124,7 +126,9 @@ static const rule *rule_of(int kind, int name)
 
 static size_t size_of(int type)
 {
-	return type == CUDNN_TYPE_BOOLEAN ? 1 : type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR || type == REF || type == CUDNN_TYPE_HANDLE ? 8 : 4;
+	return type == CUDNN_TYPE_BOOLEAN                                                                            ? 1
+	       : type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR || type == REF || type == CUDNN_TYPE_HANDLE ? 8
+	                                                                                                             : 4;
 }
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t *out)
@@ -360,8 +364,8 @@ static cudnnStatus_t finalize_pack(const dnn_desc *d)
 
 static bool is_op(int kind)
 {
-	return kind == KIND(OPERATION_POINTWISE) || kind == KIND(OPERATION_CONVOLUTION_FORWARD) || kind == KIND(OPERATION_CONVOLUTION_BACKWARD_DATA) ||
-	       kind == KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER);
+	return kind == KIND(OPERATION_POINTWISE) || kind == KIND(OPERATION_CONVOLUTION_FORWARD) ||
+	       kind == KIND(OPERATION_CONVOLUTION_BACKWARD_DATA) || kind == KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER);
 }
 
 static cudnnStatus_t finalize_op(const dnn_desc *d)
@@ -545,11 +549,11 @@ size_t cudnnGetVersion(void)
 
 const char *cudnnGetErrorString(cudnnStatus_t s)
 {
-	return s == CUDNN_STATUS_SUCCESS        ? "CUDNN_STATUS_SUCCESS"
-	       : s / 1000 == 2                  ? "CUDNN_STATUS_BAD_PARAM"
-	       : s / 1000 == 3                  ? "CUDNN_STATUS_NOT_SUPPORTED"
+	return s == CUDNN_STATUS_SUCCESS            ? "CUDNN_STATUS_SUCCESS"
+	       : s / 1000 == 2                      ? "CUDNN_STATUS_BAD_PARAM"
+	       : s / 1000 == 3                      ? "CUDNN_STATUS_NOT_SUPPORTED"
 	       : s == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
-	                                        : "CUDNN_STATUS_NOT_INITIALIZED";
+	                                            : "CUDNN_STATUS_NOT_INITIALIZED";
 }
 
 void cudnnGetLastErrorString(char *message, size_t size)

@@ -43,8 +43,8 @@ struct dnn_tensor {
 };
 
 struct dnn_op {
-	int kind; /* descriptor type of the operation */
-	int mode; /* of a pointwise one */
+	int kind;           /* descriptor type of the operation */
+	int mode;           /* of a pointwise one */
 	dnn_tensor x, w, y; /* pointwise: x, b in w, y; gradients: dx, dw, dy */
 	bool has_w;
 	int64_t pre[2], stride[2], dilation[2];

@@ -3,8 +3,9 @@
 
 /* N, C, H, W, K, kh, kw, stride, padding, dilation, groups. The last have more pixels than one slice of a bias's gradient. */
 static const int64_t shapes[][11] = {
-    {2, 4, 7, 6, 5, 3, 3, 1, 1, 1, 1}, {1, 1, 5, 5, 1, 1, 1, 1, 0, 1, 1}, {3, 8, 9, 7, 16, 3, 2, 2, 1, 1, 1}, {2, 6, 8, 8, 9, 3, 3, 1, 2, 2, 3},
-    {2, 8, 6, 6, 8, 3, 3, 2, 1, 1, 8}, {3, 3, 31, 31, 33, 2, 2, 1, 0, 1, 1}, {9, 2, 41, 40, 7, 1, 1, 1, 0, 1, 1},
+    {2, 4, 7, 6, 5, 3, 3, 1, 1, 1, 1},   {1, 1, 5, 5, 1, 1, 1, 1, 0, 1, 1}, {3, 8, 9, 7, 16, 3, 2, 2, 1, 1, 1},
+    {2, 6, 8, 8, 9, 3, 3, 1, 2, 2, 3},   {2, 8, 6, 6, 8, 3, 3, 2, 1, 1, 8}, {3, 3, 31, 31, 33, 2, 2, 1, 0, 1, 1},
+    {9, 2, 41, 40, 7, 1, 1, 1, 0, 1, 1},
 };
 
 TEST(conv_as_on_the_cpu)
@@ -16,10 +17,16 @@ TEST(conv_as_on_the_cpu)
 				for (int v = 0; v < 4; v++) {
 					const int64_t *a = shapes[s];
 					bool fwd = c == 0, dx = c == 1, dw = c == 2, half = pair_types[t] != GT_F32;
-					int64_t p = (a[2] + 2 * a[8] - a[9] * (a[5] - 1) - 1) / a[7] + 1, q = (a[3] + 2 * a[8] - a[9] * (a[6] - 1) - 1) / a[7] + 1;
+					int64_t p = (a[2] + 2 * a[8] - a[9] * (a[5] - 1) - 1) / a[7] + 1,
+					        q = (a[3] + 2 * a[8] - a[9] * (a[6] - 1) - 1) / a[7] + 1;
 					int64_t x[4] = {a[0], a[1], a[2], a[3]}, w[4] = {a[4], a[1] / a[10], a[5], a[6]}, y[4] = {a[0], a[4], p, q};
-					struct gt_attr_conv2d attr = {.out = a[4], .kernel = {a[5], a[6]}, .stride = {a[7], a[7]}, .padding = {a[8], a[8]},
-					                              .dilation = {a[9], a[9]}, .groups = a[10], .bias = v % 2,
+					struct gt_attr_conv2d attr = {.out = a[4],
+					                              .kernel = {a[5], a[6]},
+					                              .stride = {a[7], a[7]},
+					                              .padding = {a[8], a[8]},
+					                              .dilation = {a[9], a[9]},
+					                              .groups = a[10],
+					                              .bias = v % 2,
 					                              .act = fwd && v / 2 ? GT_ACT_RELU : GT_ACT_NONE};
 					struct pair_job j = {.call = {.code = codes[c], .attr = &attr}};
 					if (dx && v)

@@ -1,4 +1,5 @@
-/* Convolutions of the CUDA backend on the host's cuDNN (cudasim_dnn.cc has its engines): which engine is chosen under which options, and the file that keeps choices. Run by test_cudasim.sh from build/cudasim. */
+/* Convolutions of the CUDA backend on the host's cuDNN (cudasim_dnn.cc has its engines): which engine is chosen under which options, and
+ * the file that keeps choices. Run by test_cudasim.sh from build/cudasim. */
 #include "base/fileio.h"
 #include "base/plugin.h"
 #include "pair.h"
@@ -61,11 +62,12 @@ struct job {
 static void job_make(struct job *j, enum gt_dtype t, int64_t size)
 {
 	int64_t x[4] = {2, 4, size, size}, w[4] = {5, 4, 3, 3}, b = 5, y[4] = {2, 5, size, size};
-	*j = (struct job){.attr = {.out = 5, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1, .bias = true}};
+	*j = (struct job){
+	    .attr = {.out = 5, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1, .bias = true}};
 	j->x = gt_tdesc_make(t, 4, x, true), j->w = gt_tdesc_make(t, 4, w, true), j->y = gt_tdesc_make(t, 4, y, true);
 	j->b = gt_tdesc_make(GT_F32, 1, &b, false);
-	j->call = (struct gt_opcall){.code = GT_OP_CONV2D, .name = "conv1", .attr = &j->attr, .nin = 3, .nout = 1,
-	                             .in = {&j->x, &j->w, &j->b}, .out = {&j->y}};
+	j->call = (struct gt_opcall){
+	    .code = GT_OP_CONV2D, .name = "conv1", .attr = &j->attr, .nin = 3, .nout = 1, .in = {&j->x, &j->w, &j->b}, .out = {&j->y}};
 }
 
 /* What prepare chose on a device of its own, or its error. */
@@ -351,8 +353,27 @@ TEST(damaged_files_do_no_harm)
 		tried += 2;
 	}
 	/* Engines that the options forbid, that do not exist, knobs that are not the engine's, numbers that are none. */
-	static const char *const tails[] = {"3\t1.0\t-", "5\t1.0\t-", "6\t0.0\t-", "77777\t1\t-", "1\t1.0\t2=9", "1\t1.0\t999=1", "10\t1\t-", "4\t1\t-", "2\t1\t-",
-	    "90\t1\t-", "1\tnan\t2=1", "1\t-5\t2=1", "1\t1e999\t2=1", "99999999999999999999\t1\t-", "-1\t1\t-", "1\t1\t2=1,", "1\t1\t=", "1\t1\t2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1", "", "\t\t\t"};
+	static const char *const tails[] = {
+	    "3\t1.0\t-",
+	    "5\t1.0\t-",
+	    "6\t0.0\t-",
+	    "77777\t1\t-",
+	    "1\t1.0\t2=9",
+	    "1\t1.0\t999=1",
+	    "10\t1\t-",
+	    "4\t1\t-",
+	    "2\t1\t-",
+	    "90\t1\t-",
+	    "1\tnan\t2=1",
+	    "1\t-5\t2=1",
+	    "1\t1e999\t2=1",
+	    "99999999999999999999\t1\t-",
+	    "-1\t1\t-",
+	    "1\t1\t2=1,",
+	    "1\t1\t=",
+	    "1\t1\t2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1,2=1",
+	    "",
+	    "\t\t\t"};
 	char *line = strchr(good, '\n') + 1, *tab = strchr(line, '\t');
 	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
 		char text[2000];

@@ -36,11 +36,7 @@ typedef enum {
 	CUDNN_STATUS_EXECUTION_FAILED = 5000
 } cudnnStatus_t;
 
-typedef enum {
-	CUDNN_DATA_FLOAT = 0,
-	CUDNN_DATA_HALF = 2,
-	CUDNN_DATA_BFLOAT16 = 9
-} cudnnDataType_t;
+typedef enum { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_HALF = 2, CUDNN_DATA_BFLOAT16 = 9 } cudnnDataType_t;
 
 typedef enum { CUDNN_CONVOLUTION = 0, CUDNN_CROSS_CORRELATION = 1 } cudnnConvolutionMode_t;
 typedef enum { CUDNN_POINTWISE_ADD = 0, CUDNN_POINTWISE_RELU_FWD = 100 } cudnnPointwiseMode_t;

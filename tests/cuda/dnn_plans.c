@@ -1,6 +1,6 @@
-/* What the installed cuDNN itself says of our convolutions on an H200, without one: plans are made from a description of the card
- * (cuDNN 9.8 and newer, "Deviceless Ahead-of-time Compilation") and never run. Shows that the graphs are ones that the library has
- * precompiled engines for, with the options' limits; that a choice is rebuilt from what the cache keeps; how refusals read.
+/* What the installed cuDNN itself says of our convolutions on an H200 and an A100, without either: plans are made from a description
+ * of the card (cuDNN 9.8 and newer, "Deviceless Ahead-of-time Compilation") and never run. Shows that the graphs are ones that the library
+ * has precompiled engines for, with the options' limits; that a choice is rebuilt from what the cache keeps; how refusals read.
  * Run by test_dnn_plans.sh. */
 #include "cuda/cudnn_conv.h"
 #include "test.h"
@@ -8,22 +8,32 @@
 #include <string.h>
 
 /* cudaDeviceProp of the card and its clocks, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION writes them. */
-static const char h200[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"multiProcessorCount\":132,"
-    "\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,"
-    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,"
-    "\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":150000000000,\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,"
-    "\"l2CacheSize\":62914560,\"cudaDeviceId\":0,\"deviceVer\":900,\"driverVer\":13000,\"deviceName\":\"NVIDIA H200\"}";
+#define CARD(name, cc, sms, shared, l2, clock, memory_clock, memory)                                                                       \
+	"{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"warpSize\":32,"                    \
+	"\"maxSharedMemoryPerBlock\":49152,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,"             \
+	"\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"                    \
+	"\"cudaDeviceId\":0,\"driverVer\":13000,\"deviceVer\":" #cc ",\"multiProcessorCount\":" #sms                                           \
+	",\"maxSharedMemoryPerBlockOptin\":" #shared ",\"l2CacheSize\":" #l2 ",\"smClockRateKHz\":" #clock                                     \
+	",\"memClockRateKHz\":" #memory_clock ",\"totalGlobalMem\":" #memory ",\"deviceName\":\"" name "\"}"
+
+enum card { H200, A100, CARDS };
+static const char *const cards[CARDS] = {
+    [H200] = CARD("NVIDIA H200", 900, 132, 232448, 62914560, 1980000, 3201000, 150000000000),
+    [A100] = CARD("NVIDIA A100-SXM4-40GB", 800, 108, 166912, 41943040, 1410000, 1215000, 42000000000),
+};
+static const char *const card_names[CARDS] = {"H200", "A100"};
 
 static struct gt_dev dev = {.id = "cuda:0"};
 
-static bool open_card(void)
+static bool open_card(enum card card)
 {
 	struct gt_err e = {0};
-	if (dev.dnn)
-		return true;
-	setenv("XDG_CACHE_HOME", test_tmpdir(), 1);
-	if (gt_dnn_open_profile(&dev, h200, &e) == GT_OK)
+	char folder[600];
+	gt_dnn_close(dev.dnn);
+	dev = (struct gt_dev){.id = "cuda:0"};
+	snprintf(folder, sizeof folder, "%s/%s", test_tmpdir(), card_names[card]);
+	setenv("XDG_CACHE_HOME", folder, 1);
+	if (gt_dnn_open_profile(&dev, cards[card], &e) == GT_OK)
 		return true;
 	test_skip(e.msg);
 	return false;
@@ -62,12 +72,12 @@ static struct gt_dnn_conv conv_of(const int64_t *s, enum gt_dnn_pass pass, enum 
 }
 
 /* Every shape, pass, type and fusion has a plan from a precompiled engine that the options allow. */
-static void all_have_plans(enum gt_dtype type, bool tf32, bool deterministic)
+static void all_have_plans(enum card card, enum gt_dtype type, bool tf32, bool deterministic)
 {
 	static const int variants[] = {[GT_DNN_FWD] = 3, [GT_DNN_DX] = 1, [GT_DNN_DW] = 2};
 	int plans = 0;
 	size_t workspace = 0;
-	if (!open_card())
+	if (!open_card(card))
 		return;
 	dev.tf32 = tf32, dev.deterministic = deterministic;
 	for (int i = 0; i < SHAPES; i++)
@@ -92,28 +102,32 @@ static void all_have_plans(enum gt_dtype type, bool tf32, bool deterministic)
 				gt_dnn_plan_drop(&p);
 				gt_dnn_plan_drop(&again);
 			}
-	printf("# cuDNN %zu: %s%s%s: %d plans, workspace up to %zu KiB\n", dev.dnn->version, gt_dtype_name(type), tf32 ? " as tf32" : "",
-	       deterministic ? ", repeatable" : "", plans, workspace / 1024);
+	printf("# cuDNN %zu, %s: %s%s%s: %d plans, workspace up to %zu KiB\n", dev.dnn->version, card_names[card], gt_dtype_name(type),
+	       tf32 ? " as tf32" : "", deterministic ? ", repeatable" : "", plans, workspace / 1024);
 }
 
 TEST(f32)
 {
-	all_have_plans(GT_F32, false, true);
+	for (int card = 0; card < CARDS; card++)
+		all_have_plans((enum card)card, GT_F32, false, true);
 }
 
 TEST(tf32)
 {
-	all_have_plans(GT_F32, true, false);
+	for (int card = 0; card < CARDS; card++)
+		all_have_plans((enum card)card, GT_F32, true, false);
 }
 
 TEST(bf16)
 {
-	all_have_plans(GT_BF16, false, true);
+	for (int card = 0; card < CARDS; card++)
+		all_have_plans((enum card)card, GT_BF16, false, true);
 }
 
 TEST(f16)
 {
-	all_have_plans(GT_F16, false, true);
+	for (int card = 0; card < CARDS; card++)
+		all_have_plans((enum card)card, GT_F16, false, true);
 }
 
 /* An engine's numerical notes, asked without the code under test. */
@@ -140,7 +154,7 @@ TEST(tensor_cores_only_where_tf32_is_allowed)
 	struct gt_dnn_conv c = conv_of(shapes[1], GT_DNN_FWD, GT_F32, 2);
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
-	if (!open_card())
+	if (!open_card(H200))
 		return;
 	for (int tf32 = 0; tf32 < 2; tf32++) {
 		dev.tf32 = tf32;
@@ -159,7 +173,7 @@ TEST(a_wrong_choice_in_the_cache_is_passed_over)
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
 	char key[GT_DNN_KEY];
-	if (!open_card())
+	if (!open_card(H200))
 		return;
 	dev.tf32 = true;
 	CHECK_OK(gt_dnn_plan_make(&dev, &c, &p, &e), e);
@@ -181,7 +195,7 @@ TEST(a_refusal_says_what_cudnn_says)
 	struct gt_dnn_conv c = conv_of(shapes[1], GT_DNN_FWD, GT_F32, 0);
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
-	if (!open_card())
+	if (!open_card(H200))
 		return;
 	c.y[2] = 31;
 	CHECK(gt_dnn_plan_make(&dev, &c, &p, &e) == GT_EUNAVAILABLE);

@@ -69,6 +69,9 @@ struct gt_backend {
 	size_t (*scratch)(const struct gt_kernel *k);
 	const char *(*describe)(const struct gt_kernel *k); /* "brgconv:avx512_core_bf16", for `gtrain bench` and plans */
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *args, struct gt_err *err);
+	/* Optional (NULL): n launches on stream 0 one after the other, which may save what lies between two of them: threads that meet and
+	 * part. The same results as n calls of launch. */
+	enum gt_code (*launch_list)(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);
 
 	enum gt_code (*record)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);

@@ -5,6 +5,7 @@
 
 #define WINDOW_S 0.1 /* a window is no longer than this, so that signals, time limits and the progress line are not kept waiting */
 #define GRAPH_STEPS 16384 /* of programs in one graph: a node each, and about a kilobyte of device memory and a microsecond to make it */
+#define LIST 64 /* launches given to the backend at once */
 #define EVENT (GT_EVENTS - 2) /* and the one behind it: a window of the ring each */
 
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
@@ -183,11 +184,39 @@ enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, str
 	return x->be->copy_async(x->dev, gt_space_dyn(x->space, 0), w->dyn, (size_t)n * (size_t)p->nmicro * sizeof *w->dyn, GT_COPY_H2D, 0, err);
 }
 
+/* The steps [begin, end) of p, all of them kernels, in slot 0. */
+static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int begin, int end, struct gt_err *err)
+{
+	struct gt_kernel *k[LIST];
+	struct gt_launch a[LIST];
+	for (int i = begin; i < end; i++) {
+		struct gt_call *c = p->step[i].call;
+		k[i - begin] = c->kernel;
+		a[i - begin] = (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .dyn = numbers_at(x, p, 0, p->step[i].micro)};
+	}
+	return x->be->launch_list(x->dev, end - begin, k, a, err);
+}
+
+static bool listed(const struct gt_step *s)
+{
+	return (s->kind == GT_STEP_LAUNCH || s->kind == GT_STEP_CHECK || s->kind == GT_STEP_UPDATE) && s->stream == 0;
+}
+
 static enum gt_code run(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
 {
+	bool lists = x->be->launch_list && n == 1 && !x->lockstep;
 	for (int slot = 0; slot < n; slot++)
-		for (int i = 0; i < p->n; i++)
-			GT_TRY(gt_exec_step(x, p, i, slot, n, l, err));
+		for (int i = 0; i < p->n;) {
+			int end = i;
+			while (lists && end < p->n && end - i < LIST && listed(&p->step[end]))
+				end++;
+			if (end - i > 1) {
+				GT_TRY(run_list(x, p, i, end, err));
+				i = end;
+			} else {
+				GT_TRY(gt_exec_step(x, p, i++, slot, n, l, err));
+			}
+		}
 	return GT_OK;
 }
 

@@ -75,6 +75,7 @@ enum gt_code gt_cpu_bound(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->ndy = gt_tdesc_padded(dy);
 	k->nx = gt_tdesc_padded(x);
 	k->rows = dy->dim[0];
+	k->head.small = gt_cpu_alone(k->ndy / CHUNK + 1, 16) && gt_cpu_alone(k->nx / CHUNK + 1, 16);
 	k->head.scratch = (size_t)((k->ndy > k->nx ? k->ndy : k->nx) / CHUNK + 1) * sizeof(float);
 	*out = &k->head;
 	return GT_OK;

@@ -28,6 +28,7 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 		return gt_cpu_refuse(call, err, "a loss scale needs the numbers of the steps that follow");
 	GT_KERNEL_NEW(k, launch, "check", err);
 	k->attr = *attr;
+	k->head.small = true;
 	*out = &k->head;
 	return GT_OK;
 }

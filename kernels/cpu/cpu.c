@@ -164,6 +164,13 @@ static enum gt_code cpu_launch(struct gt_dev *dev, struct gt_kernel *k, const st
 	return k->launch(dev, k, a, err);
 }
 
+static enum gt_code cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+{
+	if (omp_get_max_threads() != dev->threads)
+		omp_set_num_threads(dev->threads);
+	return gt_cpu_launch_list(dev, n, k, args, err);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------------------ */
 static void clear(struct gt_dev *dev, void *p, size_t bytes)
 {
@@ -317,6 +324,7 @@ const struct gt_backend gt_backend_cpu = {
 	.scratch = cpu_scratch,
 	.describe = cpu_describe,
 	.launch = cpu_launch,
+	.launch_list = cpu_launch_list,
 	.record = cpu_event,
 	.wait = cpu_event,
 	.sync = cpu_sync,

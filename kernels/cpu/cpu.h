@@ -22,6 +22,10 @@ void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
 /* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
 struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
+	/* In a list (team.c). part: the share of one of several threads, which need no barrier between them; NULL: there is none. small: too
+	 * little work for two threads, so that launch needs no others. A kernel with neither ends the team. */
+	void (*part)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, int thread, int threads);
+	bool small;
 	void (*release)(struct gt_kernel *k); /* NULL: free(k) is enough */
 	size_t scratch;
 	const char *describe; /* static, or freed by release */
@@ -39,6 +43,9 @@ gt_cpu_prepare gt_cpu_gather;                                             /* gat
 gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update, gt_cpu_rowsum; /* also f64 */
 /* f64 only */
 gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm; /* ref_*.c */
+
+/* team.c: gt_backend.launch_list */
+enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);
 
 /* "conv2d (layer1.0.conv1): f16 is not supported by the cpu backend": GT_EUNAVAILABLE */
 enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);

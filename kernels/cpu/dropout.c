@@ -79,6 +79,7 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->threshold = gt_dropout_threshold(attr->p);
 	k->scale = gt_dropout_scale(attr->p);
 	k->train = attr->train;
+	k->head.small = gt_cpu_alone(k->samples, 4096 / k->n + 1);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -143,6 +143,7 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->grain = grain;
 	k->nin = nin;
 	k->slope = slope;
+	k->head.small = gt_cpu_alone(k->n, k->grain);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -31,54 +31,52 @@ static bool in_tiles(const struct gt_tdesc *w)
 	return !w->any && gt_tdesc_equal(&t, w);
 }
 
-static void run(struct gt_dev *dev, void (*part)(const struct gt_gemm *, int, int), const struct gt_gemm *g)
-{
-#pragma omp parallel num_threads(gt_cpu_threads(dev))
-	part(g, omp_get_thread_num(), omp_get_num_threads());
-}
-
-static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static void part_fwd(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
 	struct linear *k = (struct linear *)head;
 	struct gt_gemm g = k->g;
-	(void)err;
+	(void)dev;
 	g.x = a->in[0], g.w = a->in[1], g.b = k->bias ? a->in[2] : NULL, g.y = a->out[0];
-	run(dev, k->isa->fwd, &g);
-	return GT_OK;
+	k->isa->fwd(&g, thread, threads);
 }
 
-static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static void part_dx(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
 	struct linear *k = (struct linear *)head;
 	struct gt_gemm g = k->g;
-	(void)err;
+	(void)dev;
 	g.dy = a->in[0], g.w = a->in[1], g.dx = a->out[0], g.mask = k->mask ? a->in[2] : NULL;
-	run(dev, k->isa->dx, &g);
-	return GT_OK;
+	k->isa->dx(&g, thread, threads);
 }
 
-static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static void part_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
 	struct linear *k = (struct linear *)head;
 	struct gt_gemm g = k->g;
-	(void)err;
+	(void)dev;
 	g.dy = a->in[0], g.x = a->in[1], g.dw = a->out[0], g.db = k->bias ? a->out[1] : NULL, g.scratch = a->scratch;
-	run(dev, k->isa->dw, &g);
-	return GT_OK;
+	k->isa->dw(&g, thread, threads);
 }
 
 /* linear.dw+update: dw in tiles that are applied as soon as they are made; the bias gradient is stored. */
-static enum gt_code launch_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
 	struct linear *k = (struct linear *)head;
 	struct gt_gemm g = k->g;
 	const struct gt_scalars *scalars = k->scalars ? a->in[3] : NULL;
-	(void)err;
+	(void)dev;
 	if (scalars && scalars->skip)
-		return GT_OK;
+		return;
 	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->dyn, scalars, a->in[2], a->in + 4);
 	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
-	run(dev, k->isa->dw, &g);
+	k->isa->dw(&g, thread, threads);
+}
+
+static enum gt_code launch_parts(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
+{
+	(void)err;
+#pragma omp parallel num_threads(gt_cpu_threads(dev))
+	k->part(dev, k, a, omp_get_thread_num(), omp_get_num_threads());
 	return GT_OK;
 }
 
@@ -105,7 +103,8 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	k->update = attr->update;
 	k->seg = attr->update.seg[0];
 	k->update.seg = &k->seg;
-	k->head.launch = launch_dw_update;
+	k->head.launch = launch_parts;
+	k->head.part = part_dw_update;
 	k->head.scratch = gt_gemm_scratch_dw(k->g.m, k->g.out, gt_cpu_threads(dev));
 	snprintf(k->text, sizeof k->text, "gemm_small:%s+%s", isa->name, gt_opcode_name(attr->optimizer));
 	k->head.describe = k->text;
@@ -188,7 +187,8 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	k->g.add_db = dw && (call->accumulate & 2);
 	k->mask = mask;
 	k->bias = fwd ? call->nin > 2 && call->in[2] : dw && call->nout > 1 && call->out[1];
-	k->head.launch = fwd ? launch_fwd : dw ? launch_dw : launch_dx;
+	k->head.launch = launch_parts;
+	k->head.part = fwd ? part_fwd : dw ? part_dw : part_dx;
 	k->head.scratch = dw ? gt_gemm_scratch_dw(k->g.m, k->g.out, gt_cpu_threads(dev)) : 0;
 	snprintf(k->text, sizeof k->text, "gemm_small:%s", isa->name);
 	k->head.describe = k->text;

@@ -20,6 +20,12 @@ typedef void gt_range_fn(const void *ctx, int64_t begin, int64_t end);
 /* fn over [0, n): cut at multiples of `align`, no piece shorter than `grain` (a fork and join cost ~2 µs). */
 void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t align, gt_range_fn *fn, const void *ctx);
 
+/* Does gt_cpu_for keep this to one thread? Then a kernel is small (team.c). */
+static inline bool gt_cpu_alone(int64_t n, int64_t grain)
+{
+	return n / (grain > 0 ? grain : 1) < 2;
+}
+
 /* Column of a table with one entry a dtype; -1: not one of these. */
 enum { GT_T_F32, GT_T_BF16, GT_T_F64, GT_T_COUNT };
 static inline int gt_cpu_type(enum gt_dtype t)

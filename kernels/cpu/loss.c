@@ -102,6 +102,7 @@ enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struc
 	k->ignore = k->may_ignore ? attr->ignore_index : INT64_MIN;
 	k->gradient = dx != NULL;
 	k->scaled = scale != NULL;
+	k->head.small = gt_cpu_alone(k->rows, 8192 / k->cols + 1);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -155,6 +155,7 @@ enum gt_code gt_cpu_shape(struct gt_dev *dev, const struct gt_opcall *call, stru
 		return code;
 	}
 	k->grain = (int64_t)(131072 / (k->row ? k->row : 1)) + 1;
+	k->head.small = gt_cpu_alone(k->n, k->grain);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -54,6 +54,7 @@ enum gt_code gt_cpu_softmax(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->rows = gt_tdesc_count(x) / x->dim[1];
 	k->cols = x->dim[1];
 	k->dx = dx;
+	k->head.small = gt_cpu_alone(k->rows, 8192 / k->cols + 1);
 	*out = &k->head;
 	return GT_OK;
 }

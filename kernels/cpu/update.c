@@ -182,6 +182,7 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 		k->total += attr->seg[s].end - attr->seg[s].begin;
 	}
 	k->attr.seg = k->seg;
+	k->head.small = gt_cpu_alone(k->total, 32768);
 	*out = &k->head;
 	return GT_OK;
 }
@@ -239,6 +240,7 @@ static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel
 	k->chunks = (k->n + SUM_CHUNK - 1) / SUM_CHUNK;
 	k->run = x->dtype == GT_F64 ? run_sumsq_f64 : run_sumsq_f32;
 	k->head.scratch = (size_t)k->chunks * sizeof(double);
+	k->head.small = gt_cpu_alone(k->chunks, 16);
 	*out = &k->head;
 	return GT_OK;
 }

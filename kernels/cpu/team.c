@@ -1,0 +1,102 @@
+/* A list of launches by one team of threads. Small kernels are over in a few microseconds, and what OpenMP takes to start a team and to end
+ * it, once a kernel, is a tenth of a small network's step. Here the threads of one parallel region walk the list together: every thread
+ * does its part of a kernel that has parts, the first thread does small kernels alone, and a barrier stands where one reads what
+ * others wrote.
+ *
+ * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex): on a shared machine the thread
+ * it waits for may not be running. */
+#include "cpu/cpu.h"
+#include <linux/futex.h>
+#include <omp.h>
+#include <stdbool.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SPINS 1000 /* some 15 us */
+
+struct meeting {
+	_Alignas(64) _Atomic uint32_t round;
+	bool go[2]; /* verdict of even and of odd rounds, written by the last to arrive; nobody is two rounds behind */
+	_Alignas(64) atomic_int arrived;
+	atomic_int asleep;
+	bool failed; /* the first thread's */
+};
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+/* All threads wait for each other. false: the first had failed when they met. */
+static bool meet(struct meeting *m, int threads)
+{
+	uint32_t round = atomic_load_explicit(&m->round, memory_order_relaxed);
+	if (atomic_fetch_add(&m->arrived, 1) + 1 == threads) {
+		m->go[round & 1] = !m->failed;
+		atomic_store_explicit(&m->arrived, 0, memory_order_relaxed);
+		atomic_store(&m->round, round + 1);
+		if (atomic_load(&m->asleep))
+			syscall(SYS_futex, &m->round, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+		return m->go[round & 1];
+	}
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&m->round, memory_order_acquire) != round)
+			return m->go[round & 1];
+		relax();
+	}
+	atomic_fetch_add(&m->asleep, 1);
+	while (atomic_load(&m->round) == round)
+		syscall(SYS_futex, &m->round, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
+	atomic_fetch_sub(&m->asleep, 1);
+	return m->go[round & 1];
+}
+
+static bool joins(const struct gt_kernel *k)
+{
+	return k->part || k->small;
+}
+
+static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+{
+	struct meeting m = {.round = 0};
+	enum gt_code code = GT_OK; /* the first thread's */
+#pragma omp parallel num_threads(gt_cpu_threads(dev))
+	{
+		int me = omp_get_thread_num(), threads = omp_get_num_threads();
+		for (int i = 0; i < n; i++) {
+			if (k[i]->part) {
+				k[i]->part(dev, k[i], &args[i], me, threads);
+			} else if (me == 0 && code == GT_OK) {
+				code = k[i]->launch(dev, k[i], &args[i], err);
+				m.failed = code != GT_OK;
+			}
+			/* from small to small the first thread goes on alone; the end of the region is a barrier */
+			if (threads > 1 && i + 1 < n && (k[i]->part || k[i + 1]->part) && !meet(&m, threads))
+				break;
+			if (threads == 1 && code != GT_OK)
+				break;
+		}
+	}
+	return code;
+}
+
+enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+{
+	for (int i = 0; i < n;) {
+		int end = i;
+		while (end < n && joins(k[end]))
+			end++;
+		if (end - i > 1) {
+			GT_TRY(team(dev, end - i, k + i, args + i, err));
+			i = end;
+		} else {
+			GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
+			i++;
+		}
+	}
+	return GT_OK;
+}

@@ -40,6 +40,8 @@ row() { # row NAME SPAN_UNIT IMAGES_A_SPAN FILE_A [FILE_B]
 }
 
 cc -O2 -march=native -ffp-contract=fast -pthread "$here/peak_flops.c" -o "$tmp/peak" && peak=$("$tmp/peak" "$threads")
+again=(-s train.recompute=cheap)
+for i in 3 4 5 6; do again+=(-s "model.layers[$i].recompute=true"); done # the four groups of blocks
 resnet=(-s 'data.name=synthetic' -s data.classes=10 -s data.samples=1280 -s data.samples_test=128 -s train.steps=6 -s log.every_steps=1)
 for _ in $(seq "$rounds"); do
 	ours "$tmp/mlp" tutorial_mlp_sgd -s train.epochs=3 -s log.every_steps=1875
@@ -51,6 +53,8 @@ for _ in $(seq "$rounds"); do
 	ours "$tmp/rn" resnet18_cifar "${resnet[@]}"
 	[ -n "$torch" ] && try "$tmp/rn.t" "$python" "$here/torch_conv.py" resnet18 --threads "$threads"
 	ours "$tmp/rnb" resnet18_cifar "${resnet[@]}" -s precision=bf16
+	ours "$tmp/rnr" resnet18_cifar "${resnet[@]}" "${again[@]}"
+	ours "$tmp/rnbr" resnet18_cifar "${resnet[@]}" -s precision=bf16 "${again[@]}"
 	[ -n "$torch" ] && try "$tmp/rnb.t" "$python" "$here/torch_conv.py" resnet18 --precision bf16 --threads "$threads"
 done
 [ -n "$torch" ] && try "$tmp/tut.t" "$python" "$here/torch_mlp.py" tutorial --epochs 3 --threads "$threads"
@@ -72,6 +76,8 @@ done | median)
 	row "small CNN with BN (configs/fmnist_cnn.cfg), batch 128, f32" step 128 "$tmp/cnn" "$tmp/cnn.t"
 	row "ResNet-18, batch 128, f32; PyTorch channels_last" step 128 "$tmp/rn" "$tmp/rn.t"
 	row "ResNet-18, batch 128, bf16; PyTorch autocast" step 128 "$tmp/rnb" "$tmp/rnb.t"
+	row "ResNet-18, f32, recompute in every block; PyTorch without" step 128 "$tmp/rnr" "$tmp/rn.t"
+	row "ResNet-18, bf16, recompute in every block; PyTorch without" step 128 "$tmp/rnbr" "$tmp/rnb.t"
 	echo
 	# 669,706 parameters: 2 x 668,672 multiply-adds forward and to the weights, 2 x 267,264 to the inputs of the last two layers.
 	if [ -s "$tmp/mlp" ]; then

@@ -25,9 +25,10 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_conf *c, con
 		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
 		l->flops += gt_node_flops(g, n);
 		for (int k = n->ndata; k < n->nin; k++) {
-			if (n->in[k] < 0)
+			int param = n->in[k] < 0 ? -1 : g->values[n->in[k]].param; /* fusion adds activations here: the residual of a batchnorm */
+			if (param < 0)
 				continue;
-			const struct gt_param *p = &g->params[g->values[n->in[k]].param];
+			const struct gt_param *p = &g->params[param];
 			if (p->cls != GT_PARAM_BUFFER)
 				l->params += gt_tdesc_count(&p->desc);
 		}

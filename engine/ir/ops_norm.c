@@ -171,5 +171,5 @@ static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *
 }
 
 const struct gt_op gt_row_batchnorm_y = {.code = GT_OP_BATCHNORM_Y, .attr_size = sizeof(struct gt_attr_norm), .flops = batchnorm_y_flops};
-const struct gt_op gt_row_batchnorm_dx = {.code = GT_OP_BATCHNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};
+const struct gt_op gt_row_batchnorm_dx = {.code = GT_OP_BATCHNORM_DX, .flags = GT_OPF_INPLACE, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};
 const struct gt_op gt_row_layernorm_dx = {.code = GT_OP_LAYERNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};

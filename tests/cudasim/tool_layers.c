@@ -150,7 +150,9 @@ static void batchnorm_dx(int shape, enum gt_dtype t, int mask, int has, uint32_t
 	const int64_t *dim = bn_shapes[shape].dim;
 	int64_t c = dim[1], n = dim[0] * c * (rank == 4 ? dim[2] * dim[3] : 1);
 	struct gt_attr_norm attr = {.eps = 1e-5, .momentum = 0.1, .affine = has & AFFINE, .track = true, .train = !(has & EVAL)};
-	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM_DX, .attr = &attr, .accumulate = accumulate}, .shift = shift * gt_dtype_size(t)};
+	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM_DX, .attr = &attr, .accumulate = accumulate},
+	                     .shift = shift * gt_dtype_size(t),
+	                     .in_place = (shape + mask) % 2};
 	char what[64];
 	pair_tensor(&j, false, t, rank, dim, NULL);
 	pair_tensor(&j, false, t, rank, dim, NULL);

@@ -37,12 +37,13 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\": no such plugin", name);
 	GT_TRY(exe_dir(dir, sizeof dir, err));
 	size_t i;
-	for (i = 0; i < sizeof up / sizeof up[0]; i++) {
-		snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, up[i], name);
+	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* the nearest folder of plugins: one further out belongs to another build */
+		snprintf(path, sizeof path, "%s/%s/lib/gtrain", dir, up[i]);
 		if (!access(path, F_OK))
 			break;
 	}
-	if (i == sizeof up / sizeof up[0])
+	snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, i ? "../.." : "..", name);
+	if (access(path, F_OK))
 		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: no %s/../lib/gtrain/%s.so", name, dir, name);
 	/* RTLD_NOW: a plugin that cannot work says so here, not in the middle of a run. */
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,0 +1,410 @@
+/* The launcher's watch over one attempt: what ranks write, how they end, whether they make progress, and the end of all of them. */
+#include "run/launcher_parts.h"
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TICK_S 0.1       /* between looks at the board */
+#define PEER_WAIT_S 0.2  /* a rank lost its peer: so long for the peer's own end to be seen */
+#define BURST (64 << 10) /* bytes of one rank's output before the others have their turn */
+#define TAIL (1 << 20)   /* bytes read after a rank's end: something that left its group may go on writing */
+
+struct watch {
+	struct gt_attempt *a;
+	struct gt_launch_end *end;
+	double failed_at;  /* < 0: not yet */
+	int lost;          /* the first rank that lost a peer, while nobody else is to blame; -1 */
+	double lost_at;
+	double kill_at;    /* SIGKILL for those left; INFINITY */
+	bool orderly;      /* some rank ended by the user's signal */
+};
+
+/* ---- signals ---------------------------------------------------------------------------------------------------------------- */
+static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
+
+int gt_signal_fd(sigset_t *before)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+		struct sigaction now;
+		sigaction(watched[i], NULL, &now);
+		if (now.sa_handler != SIG_IGN) /* nohup's SIGHUP; a blocked signal would come though it is ignored */
+			sigaddset(&set, watched[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, before);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static bool alive(const struct gt_child *c)
+{
+	return c->pid && !c->gone;
+}
+
+/* To a rank itself, which may have a handler; a group only ever gets what needs none. */
+static void tell_all(struct gt_attempt *a, int sig, bool group)
+{
+	for (int i = 0; a->child && i < a->spec->nproc; i++)
+		if (alive(&a->child[i]))
+			kill(group ? -a->child[i].pid : a->child[i].pid, sig);
+}
+
+/* Ctrl-Z: the ranks are not in the terminal's foreground group, so they are stopped by hand, and go on when we do. */
+static void suspend(struct gt_attempt *a)
+{
+	tell_all(a, SIGSTOP, true);
+	raise(SIGSTOP);
+	tell_all(a, SIGCONT, true);
+	for (int i = 0; a->child && i < a->spec->nproc; i++)
+		a->child[i].beat_at = gt_clock();
+}
+
+static void read_signals(struct gt_attempt *a)
+{
+	struct signalfd_siginfo si;
+	while (read(a->signal_fd, &si, sizeof si) == sizeof si) {
+		int sig = (int)si.ssi_signo;
+		if (sig == SIGCHLD)
+			continue;
+		if (sig == SIGTSTP) {
+			suspend(a);
+			continue;
+		}
+		if (!a->stop_signal)
+			a->stop_signal = sig;
+		a->interrupts += sig == SIGINT;
+		if (a->interrupts > 1)
+			tell_all(a, SIGKILL, true);
+		else if (!(a->passed & 1u << sig))
+			tell_all(a, sig, false);
+		a->passed |= 1u << sig;
+	}
+}
+
+bool gt_attempt_pause(struct gt_attempt *a, double seconds)
+{
+	for (double until = gt_clock() + seconds, left; !a->stop_signal && (left = until - gt_clock()) > 0;) {
+		struct pollfd p = {.fd = a->signal_fd, .events = POLLIN};
+		poll(&p, 1, (int)(left * 1e3) + 1);
+		read_signals(a);
+	}
+	return !a->stop_signal;
+}
+
+/* ---- what a rank says ------------------------------------------------------------------------------------------------------- */
+static int rank_of(const struct watch *w, int local)
+{
+	const struct gt_launch_spec *s = w->a->spec;
+	return (s->nnodes > 1 ? s->node * s->nproc : 0) + local;
+}
+
+static void say_line(const struct watch *w, int local)
+{
+	struct gt_child *c = &w->a->child[local];
+	char text[sizeof c->line + 32];
+	if (w->a->spec->say) {
+		snprintf(text, sizeof text, "[rank %d] %.*s", rank_of(w, local), (int)c->nline, c->line);
+		w->a->spec->say(w->a->spec->user, text);
+	}
+	c->nline = 0;
+}
+
+/* Reads at most `cap` bytes of what the rank wrote; false: nothing is left, or there is no such pipe. */
+static bool read_output(const struct watch *w, int local, size_t cap)
+{
+	struct gt_child *c = &w->a->child[local];
+	char buf[4096];
+	while (c->out >= 0 && cap) {
+		ssize_t n = read(c->out, buf, sizeof buf < cap ? sizeof buf : cap);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return false;
+		if (n <= 0) { /* no writer is left */
+			close(c->out);
+			c->out = -1;
+			break;
+		}
+		cap -= (size_t)n;
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] != '\n')
+				c->line[c->nline++] = buf[i] ? buf[i] : '?';
+			if (buf[i] == '\n' || c->nline == sizeof c->line) /* a line too long comes in pieces */
+				say_line(w, local);
+		}
+	}
+	return c->out >= 0;
+}
+
+static void read_words(struct gt_child *c)
+{
+	struct gt_last_words got;
+	while (c->link >= 0) {
+		ssize_t n = recv(c->link, &got, sizeof got, MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			close(c->link);
+			c->link = -1;
+		} else if (n == sizeof got && !c->has_words) {
+			c->words = got;
+			c->words.text[sizeof c->words.text - 1] = 0;
+			c->has_words = true;
+		}
+	}
+}
+
+/* ---- whose fault ------------------------------------------------------------------------------------------------------------ */
+static int64_t step_of(const struct watch *w, int local)
+{
+	return atomic_load_explicit(&w->a->board->slot[local].step, memory_order_relaxed);
+}
+
+/* "at step 118 (saving a checkpoint)" */
+static void place_of(const struct watch *w, int local, char *out, size_t size)
+{
+	char phase[GT_PHASE_SIZE], at[40] = "before step 0";
+	memcpy(phase, w->a->board->slot[local].phase, sizeof phase);
+	phase[sizeof phase - 1] = 0;
+	if (step_of(w, local) >= 0)
+		snprintf(at, sizeof at, "at step %lld", (long long)step_of(w, local));
+	snprintf(out, size, "%s%s%s%s", at, *phase ? " (" : "", phase, *phase ? ")" : "");
+}
+
+/* The others are to end: in order if they can, in any case after the grace. A stopped rank cannot. */
+static void end_all(struct watch *w, int local)
+{
+	struct gt_attempt *a = w->a;
+	w->failed_at = gt_clock();
+	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
+	atomic_store(&a->board->abort, 1u + (uint32_t)local);
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (alive(&a->child[i]))
+			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
+}
+
+static void blame(struct watch *w, int local, enum gt_code code, const char *what)
+{
+	struct gt_launch_end *e = w->end;
+	const struct gt_child *c = &w->a->child[local];
+	char where[128];
+	if (w->failed_at >= 0)
+		return;
+	place_of(w, local, where, sizeof where);
+	e->code = code;
+	e->rank = rank_of(w, local);
+	e->step = step_of(w, local);
+	if (c->has_words && c->words.text[0])
+		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->words.text);
+	else
+		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
+	end_all(w, local);
+}
+
+/* A rank that has ended, by c->status. */
+static void judge(struct watch *w, int local)
+{
+	const struct gt_child *c = &w->a->child[local];
+	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
+	char what[160];
+	if (w->failed_at >= 0 || code == 0)
+		return;
+	if (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL))) {
+		w->orderly = true;
+		return;
+	}
+	if (code == GT_EPEER) {
+		if (w->lost < 0) {
+			w->lost = local;
+			w->lost_at = gt_clock();
+		}
+		return;
+	}
+	if (c->by_signal) {
+		snprintf(what, sizeof what, "was killed by signal %d (%s)", c->status, strsignal(c->status));
+		w->end->signal = c->status;
+	} else {
+		snprintf(what, sizeof what, "ended with exit code %d (%s)", code, gt_code_text((enum gt_code)code));
+	}
+	blame(w, local, (enum gt_code)code, what);
+}
+
+/* A rank lost its peer, and the peer's own end has had its time to be seen. */
+static void judge_lost(struct watch *w, bool all_gone)
+{
+	struct gt_attempt *a = w->a;
+	if (w->lost < 0 || w->failed_at >= 0 || (!all_gone && gt_clock() < w->lost_at + PEER_WAIT_S))
+		return;
+	if (w->orderly && a->stop_signal) { /* its peers left because they were told to */
+		w->lost = -1;
+		return;
+	}
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (alive(&a->child[i]) && a->child[i].stopped) {
+			blame(w, i, GT_EPEER, "is stopped, and the others lost it,");
+			return;
+		}
+	blame(w, w->lost, GT_EPEER, "lost its peers");
+}
+
+static bool behind(const struct watch *w, int i, int j)
+{
+	int64_t si = step_of(w, i), sj = step_of(w, j);
+	return si != sj ? si < sj : w->a->child[i].beat_at < w->a->child[j].beat_at;
+}
+
+/* Looks at the board. Who waits for others is blamed only if everybody waits. */
+static void judge_progress(struct watch *w, double now)
+{
+	struct gt_attempt *a = w->a;
+	int worst = -1, waiting = -1, left = 0, stuck_waiting = 0;
+	char what[160];
+	for (int i = 0; i < a->spec->nproc; i++) {
+		struct gt_child *c = &a->child[i];
+		struct gt_board_slot *s = &a->board->slot[i];
+		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
+		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
+		double limit = allow ? allow * 1e-3 : a->spec->timeout_s;
+		if (!alive(c))
+			continue;
+		left++;
+		if (beats != c->beats) {
+			c->beats = beats;
+			c->beat_at = now;
+		}
+		if (now - c->beat_at <= limit)
+			continue;
+		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_relaxed);
+		int *slot = waits ? &waiting : &worst;
+		stuck_waiting += waits;
+		if (*slot < 0 || (c->stopped && !a->child[*slot].stopped) ||
+		    (c->stopped == a->child[*slot].stopped && behind(w, i, *slot)))
+			*slot = i;
+	}
+	if (worst < 0 && left && stuck_waiting == left)
+		worst = waiting;
+	if (worst < 0)
+		return;
+	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
+	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
+	blame(w, worst, GT_EPEER, what);
+	/* It does not answer; SIGTERM would only cost the grace. */
+	if (alive(&a->child[worst]))
+		kill(-a->child[worst].pid, SIGKILL);
+}
+
+/* ---- what is left -----------------------------------------------------------------------------------------------------------*/
+void gt_sweep(void)
+{
+	for (double until = gt_clock() + 2; gt_clock() < until;) {
+		siginfo_t si = {0};
+		int pid;
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) && errno == ECHILD)
+			return;
+		if (si.si_pid)
+			continue;
+		FILE *f = fopen("/proc/thread-self/children", "re"); /* a kernel may lack it: then we only wait for what was killed */
+		while (f && fscanf(f, "%d", &pid) == 1)
+			kill(pid, SIGKILL);
+		if (f)
+			fclose(f);
+		poll(NULL, 0, 1);
+	}
+}
+
+/* ---- the watch -------------------------------------------------------------------------------------------------------------- */
+static void reap(struct watch *w, int local)
+{
+	struct gt_child *c = &w->a->child[local];
+	siginfo_t si = {0};
+	while (alive(c) && !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) && si.si_pid) {
+		if (si.si_code == CLD_STOPPED || si.si_code == CLD_CONTINUED) {
+			c->stopped = si.si_code == CLD_STOPPED;
+			waitid(P_PID, (id_t)c->pid, &si, WSTOPPED | WCONTINUED | WNOHANG);
+			if (c->stopped && w->failed_at >= 0)
+				kill(-c->pid, SIGKILL);
+			si = (siginfo_t){0};
+			continue;
+		}
+		kill(-c->pid, SIGKILL); /* what it started; before it is reaped, so that the group's number is still its own */
+		waitid(P_PID, (id_t)c->pid, &si, WEXITED);
+		c->gone = true;
+		c->by_signal = si.si_code != CLD_EXITED;
+		c->status = si.si_status;
+		read_words(c);
+		read_output(w, local, TAIL);
+		if (c->nline)
+			say_line(w, local);
+		if (c->out >= 0)
+			close(c->out);
+		c->out = -1;
+	}
+}
+
+static bool wait_events(struct watch *w, bool more_output)
+{
+	struct gt_attempt *a = w->a;
+	struct pollfd p[1 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN}};
+	int n = 1;
+	double wait = a->spec->timeout_s > 0 && a->spec->timeout_s < 4 * TICK_S ? a->spec->timeout_s / 4 : TICK_S;
+	for (int i = 0; i < a->spec->nproc; i++) {
+		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
+		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
+	}
+	poll(p, (nfds_t)n, more_output ? 0 : (int)(wait * 1e3) + 1);
+	read_signals(a);
+	more_output = false;
+	for (int i = 0; i < a->spec->nproc; i++) {
+		if (p[1 + 2 * i].revents)
+			read_words(&a->child[i]);
+		if (p[2 + 2 * i].revents)
+			more_output |= read_output(w, i, BURST);
+	}
+	return more_output;
+}
+
+void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
+{
+	struct watch w = {.a = a, .end = end, .failed_at = -1, .lost = -1, .kill_at = INFINITY};
+	double last = gt_clock(), now;
+	bool more_output = false;
+	for (int left = a->spec->nproc; left;) {
+		more_output = wait_events(&w, more_output);
+		now = gt_clock();
+		if (now - last > 1 + TICK_S) /* we did not run ourselves (stopped, or `say` blocked): no reason to blame a rank */
+			for (int i = 0; i < a->spec->nproc; i++)
+				a->child[i].beat_at += now - last;
+		last = now;
+		bool was[GT_LAUNCH_MAX];
+		left = 0;
+		for (int i = 0; i < a->spec->nproc; i++) {
+			was[i] = alive(&a->child[i]);
+			reap(&w, i);
+		}
+		for (int i = 0; i < a->spec->nproc; i++) { /* after all are reaped: a lost peer's end is known by now */
+			if (was[i] && a->child[i].gone)
+				judge(&w, i);
+			left += alive(&a->child[i]);
+		}
+		judge_lost(&w, !left);
+		if (w.failed_at < 0 && a->spec->timeout_s > 0)
+			judge_progress(&w, now);
+		if (now >= w.kill_at)
+			tell_all(a, SIGKILL, true);
+	}
+	end->end_s = w.failed_at >= 0 ? gt_clock() - w.failed_at : 0;
+	if (w.failed_at < 0 && (w.orderly || a->interrupts > 1))
+		end->code = (enum gt_code)(128 + a->stop_signal);
+	if (end->code > 128 && end->rank < 0)
+		snprintf(end->why, sizeof end->why, "ended by signal %d (%s)", a->stop_signal, strsignal(a->stop_signal));
+}

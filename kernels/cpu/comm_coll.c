@@ -1,0 +1,269 @@
+/* The collectives of the shared-memory communicator. Three ways, chosen alike by all ranks because each sees what all have described:
+ *   small   the data go with the first phase through the stages; every rank reduces or copies for itself. One phase.
+ *   direct  the operands lie in the segment: every rank reads the others' memory; in an all-reduce it reduces its part and stores it to
+ *           all, so a part of every buffer is read and written by one rank only and in-place needs no copy. Two phases.
+ *   staged  operands elsewhere: pieces through the stages, a phase each. */
+#include "cpu/comm_shm.h"
+#include <stdio.h>
+#include <string.h>
+
+#define GRAIN 64 /* bytes: parts of ranks meet at cache lines of aligned buffers */
+
+struct job {
+	struct shm_comm *c;
+	const struct gt_coll *x;
+	enum gt_coll_kind kind;
+	uint32_t seq;
+	size_t size, bytes; /* of an element, of `count` of them */
+	bool done;          /* the wait is for the end of the call, not for its begin */
+};
+
+static const struct shm_desc *desc_of(const struct job *j, int rank)
+{
+	return &j->c->slot[rank].desc[j->seq & 1];
+}
+
+static void doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size)
+{
+	const struct job *j = ctx;
+	const char *what = desc_of(j, c->pub.rank)->what;
+	snprintf(buf, size, "has not %s %s #%u%s%s (%s)", j->done ? "finished" : "reached", gt_coll_name(j->kind), j->seq, *what ? " of " : "",
+	         what, c->pub.name);
+}
+
+static enum gt_code phase(const struct job *j, struct gt_err *err)
+{
+	gt_shm_publish(j->c);
+	return gt_shm_wait_all(j->c, doing, j, err);
+}
+
+/* ---- do all ranks call the same? --------------------------------------------------------------------------------------------- */
+static void call_text(const struct shm_desc *d, char *buf, size_t size)
+{
+	char op[16] = "", root[24] = "";
+	if (d->kind == GT_COLL_ALL_REDUCE || d->kind == GT_COLL_REDUCE_SCATTER)
+		snprintf(op, sizeof op, ", %s", gt_reduction_name(d->op));
+	if (d->kind == GT_COLL_BROADCAST || d->kind == GT_COLL_GATHER || d->kind == GT_COLL_SCATTER)
+		snprintf(root, sizeof root, ", root %d", d->root);
+	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name(d->kind), d->seq, *d->what ? " of " : "", GT_SHM_WHAT - 1, d->what,
+	         (unsigned long long)d->count, gt_dtype_name(d->dtype), op, root);
+}
+
+static bool same_call(const struct shm_desc *a, const struct shm_desc *b)
+{
+	return a->count == b->count && a->seq == b->seq && a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
+	       !memcmp(a->what, b->what, sizeof a->what);
+}
+
+static enum gt_code compare(const struct job *j, struct gt_err *err)
+{
+	struct shm_comm *c = j->c;
+	const struct shm_desc *first = desc_of(j, 0);
+	for (int r = 1; r < c->pub.world; r++) {
+		if (same_call(first, desc_of(j, r)))
+			continue;
+		char a[160], b[160];
+		call_text(first, a, sizeof a);
+		call_text(desc_of(j, r), b, sizeof b);
+		return gt_shm_break(c, err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0], a, c->pub.name);
+	}
+	return GT_OK;
+}
+
+/* ---- through the stages ------------------------------------------------------------------------------------------------------ */
+static char *stage(const struct job *j, int rank, uint32_t of_phase)
+{
+	return j->c->stage + ((size_t)rank * 2 + (of_phase & 1)) * GT_SHM_HALF;
+}
+
+static bool is_blocked(enum gt_coll_kind k) /* a stage holds a piece of every rank's block */
+{
+	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
+}
+
+/* n elements from `at` on (of every block), into this rank's stage for the next phase. */
+static void stage_in(const struct job *j, size_t at, size_t n)
+{
+	const struct shm_comm *c = j->c;
+	int rank = c->pub.rank;
+	bool rooted = j->kind == GT_COLL_BROADCAST || j->kind == GT_COLL_SCATTER;
+	if (rooted && rank != j->x->root)
+		return;
+	char *to = stage(j, rank, c->phase + 1);
+	const char *from = (const char *)j->x->in + at * j->size;
+	for (int r = 0; r < (is_blocked(j->kind) ? c->pub.world : 1); r++)
+		memcpy(to + (size_t)r * n * j->size, from + (size_t)r * j->bytes, n * j->size);
+}
+
+static void stage_out(const struct job *j, size_t at, size_t n)
+{
+	const struct shm_comm *c = j->c;
+	int rank = c->pub.rank, world = c->pub.world, root = j->x->root;
+	size_t m = n * j->size;
+	char *to = (char *)j->x->out + at * j->size;
+	const void *in[GT_COMM_RANKS];
+	switch (j->kind) {
+	case GT_COLL_ALL_REDUCE:
+	case GT_COLL_REDUCE_SCATTER:
+		for (int r = 0; r < world; r++)
+			in[r] = stage(j, r, c->phase) + (is_blocked(j->kind) ? (size_t)rank * m : 0);
+		gt_shm_reduce(j->x->op, j->x->dtype)((void *[]){to}, 1, in, world, n);
+		return;
+	case GT_COLL_GATHER:
+		if (rank != root)
+			return;
+		__attribute__((fallthrough));
+	case GT_COLL_ALL_GATHER:
+		for (int r = 0; r < world; r++)
+			memcpy(to + (size_t)r * j->bytes, stage(j, r, c->phase), m);
+		return;
+	case GT_COLL_BROADCAST:
+		if (rank == root && (!j->x->out || j->x->out == j->x->in))
+			return;
+		memcpy(to, stage(j, root, c->phase), m);
+		return;
+	case GT_COLL_SCATTER:
+		memcpy(to, stage(j, root, c->phase) + (size_t)rank * m, m);
+		return;
+	default:
+		return;
+	}
+}
+
+static enum gt_code staged(const struct job *j, struct gt_err *err)
+{
+	size_t piece = GT_SHM_HALF / (is_blocked(j->kind) ? (size_t)j->c->pub.world : 1) / j->size;
+	for (size_t at = 0; at < j->x->count; at += piece) {
+		size_t n = j->x->count - at < piece ? j->x->count - at : piece;
+		stage_in(j, at, n);
+		GT_TRY(phase(j, err));
+		stage_out(j, at, n);
+	}
+	return GT_OK;
+}
+
+/* ---- in place of the operands ------------------------------------------------------------------------------------------------ */
+static bool is_direct(const struct job *j)
+{
+	int world = j->c->pub.world, root = j->x->root;
+	for (int r = 0; r < world; r++) {
+		const struct shm_desc *d = desc_of(j, r);
+		bool rooted = j->kind == GT_COLL_BROADCAST || j->kind == GT_COLL_SCATTER;
+		if (!d->in && (!rooted || r == root))
+			return false;
+		if (!d->out && j->kind == GT_COLL_ALL_REDUCE)
+			return false;
+	}
+	return true;
+}
+
+/* memcpy, except where a block is already in its place. */
+static void take(void *to, const void *from, size_t n)
+{
+	if (to != from)
+		memcpy(to, from, n);
+}
+
+static void direct(const struct job *j)
+{
+	const struct shm_comm *c = j->c;
+	const struct shm_root *root = c->root;
+	int rank = c->pub.rank, world = c->pub.world;
+	const void *in[GT_COMM_RANKS];
+	void *out[GT_COMM_RANKS];
+	for (int r = 0; r < world; r++) {
+		in[r] = gt_shm_at(root, desc_of(j, r)->in);
+		out[r] = gt_shm_at(root, desc_of(j, r)->out);
+	}
+	switch (j->kind) {
+	case GT_COLL_ALL_REDUCE: {
+		size_t grain = GRAIN / j->size, units = (j->x->count + grain - 1) / grain;
+		size_t begin = units * (size_t)rank / (size_t)world * grain, end = units * ((size_t)rank + 1) / (size_t)world * grain;
+		end = end < j->x->count ? end : j->x->count;
+		if (begin >= end)
+			return;
+		for (int r = 0; r < world; r++) {
+			in[r] = (const char *)in[r] + begin * j->size;
+			out[r] = (char *)out[r] + begin * j->size;
+		}
+		gt_shm_reduce(j->x->op, j->x->dtype)(out, world, in, world, end - begin);
+		return;
+	}
+	case GT_COLL_REDUCE_SCATTER:
+		for (int r = 0; r < world; r++)
+			in[r] = (const char *)in[r] + (size_t)rank * j->bytes;
+		gt_shm_reduce(j->x->op, j->x->dtype)((void *[]){j->x->out}, 1, in, world, j->x->count);
+		return;
+	case GT_COLL_GATHER:
+		if (rank != j->x->root)
+			return;
+		__attribute__((fallthrough));
+	case GT_COLL_ALL_GATHER:
+		for (int i = 0; i < world; i++) {
+			int r = (rank + i) % world; /* not all from rank 0 at once */
+			take((char *)j->x->out + (size_t)r * j->bytes, in[r], j->bytes);
+		}
+		return;
+	case GT_COLL_BROADCAST:
+		if (rank != j->x->root || j->x->out)
+			take(j->x->out, in[j->x->root], j->bytes);
+		return;
+	case GT_COLL_SCATTER:
+		take(j->x->out, (const char *)in[j->x->root] + (size_t)rank * j->bytes, j->bytes);
+		return;
+	default:
+		return;
+	}
+}
+
+/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+static void describe(const struct job *j)
+{
+	const struct shm_comm *c = j->c;
+	const struct gt_coll *x = j->x;
+	struct shm_desc *d = &c->slot[c->pub.rank].desc[j->seq & 1];
+	size_t all = j->bytes * (size_t)c->pub.world;
+	memset(d, 0, sizeof *d);
+	d->count = x->count;
+	d->in = gt_shm_offset(c->root, x->in, is_blocked(j->kind) ? all : j->bytes);
+	d->out = gt_shm_offset(c->root, x->out, j->kind == GT_COLL_ALL_GATHER || j->kind == GT_COLL_GATHER ? all : j->bytes);
+	d->seq = j->seq;
+	d->kind = (uint8_t)j->kind;
+	d->dtype = (uint8_t)x->dtype;
+	d->op = j->kind == GT_COLL_ALL_REDUCE || j->kind == GT_COLL_REDUCE_SCATTER ? (uint8_t)x->op : 0;
+	d->root = j->kind == GT_COLL_BROADCAST || j->kind == GT_COLL_GATHER || j->kind == GT_COLL_SCATTER ? (uint8_t)x->root : 0;
+	if (x->what)
+		strncpy(d->what, x->what, sizeof d->what - 1);
+}
+
+enum gt_code gt_shm_coll(struct shm_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
+{
+	if (gt_shm_is_broken(c))
+		return gt_shm_broken(c, err);
+	struct gt_err bad = {0};
+	if (gt_coll_check(&c->pub, kind, x, &bad) != GT_OK) {
+		gt_shm_break(c, NULL, "rank %d: %.900s", c->member[c->pub.rank], bad.msg);
+		return gt_fail(err, bad.code, "%s", bad.msg);
+	}
+	struct job j = {.c = c, .x = x, .kind = kind, .seq = ++c->seq, .size = gt_dtype_size(x->dtype)};
+	j.bytes = x->count * j.size;
+	describe(&j);
+	bool small = j.bytes * (is_blocked(kind) ? (size_t)c->pub.world : 1) <= GT_SHM_SMALL;
+	if (small && x->count)
+		stage_in(&j, 0, x->count);
+	GT_TRY(phase(&j, err));
+	GT_TRY(compare(&j, err));
+	if (!x->count)
+		return GT_OK;
+	if (small) {
+		stage_out(&j, 0, x->count);
+		return GT_OK;
+	}
+	if (is_direct(&j)) {
+		direct(&j);
+		j.done = true;
+		return phase(&j, err);
+	}
+	j.done = true;
+	return staged(&j, err);
+}

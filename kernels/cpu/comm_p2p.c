@@ -1,0 +1,247 @@
+/* Sends and receives of the shared-memory communicator. Each ordered pair of ranks that is used has a ring in the segment; a message is
+ * a header and its data, which stream through it, so a message may be larger than the ring. */
+#include "cpu/comm_shm.h"
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PIECE ((size_t)64 << 10) /* after this many bytes the other side is told: it copies while the next piece is written */
+#define YIELDS 8
+
+struct header {
+	uint64_t count;
+	uint32_t seq, dtype;
+	char what[GT_SHM_WHAT];
+	char pad[GT_SHM_LINE - 48];
+};
+_Static_assert(sizeof(struct header) == GT_SHM_LINE, "a header never wraps around the end of a ring");
+
+struct transfer {
+	const struct gt_p2p *x;
+	size_t bytes, done; /* done counts the padding too */
+	uint32_t seq;
+	bool started, finished;
+};
+
+static size_t padded(size_t n)
+{
+	return (n + GT_SHM_LINE - 1) & ~(size_t)(GT_SHM_LINE - 1);
+}
+
+static void text_of(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s%s#%u (%zu %s)", x->what ? x->what : "", x->what ? " " : "", seq, x->count, gt_dtype_name(x->dtype));
+}
+
+/* Copies n bytes between memory and the ring at stream position `at`; what lies beyond `valid` bytes is padding. */
+static void copy(char *ring, size_t cap, uint64_t at, char *mem, size_t n, bool in)
+{
+	size_t pos = at % cap, head = n < cap - pos ? n : cap - pos;
+	if (in) {
+		memcpy(ring + pos, mem, head);
+		memcpy(ring, mem + head, n - head);
+	} else {
+		memcpy(mem, ring + pos, head);
+		memcpy(mem + head, ring, n - head);
+	}
+}
+
+/* One piece of a transfer. *moved: something was done. */
+static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *moved, struct gt_err *err)
+{
+	const struct gt_p2p *x = t->x;
+	struct shm_pair *p = &c->pair[c->pub.rank * c->pub.world + x->peer];
+	size_t cap = c->root->pair_bytes;
+	if (!p->ring) {
+		uint64_t off;
+		struct gt_err bad = {0};
+		if (gt_shm_alloc(c->root, cap, &off, &bad) != GT_OK) {
+			gt_shm_break(c, NULL, "rank %d: %.900s", c->member[c->pub.rank], bad.msg);
+			return gt_fail(err, bad.code, "%s", bad.msg);
+		}
+		__atomic_store_n(&p->ring, off, __ATOMIC_RELEASE);
+	}
+	char *ring = gt_shm_at(c->root, p->ring);
+	uint64_t head = p->head;
+	size_t room = cap - (size_t)(head - __atomic_load_n(&p->tail, __ATOMIC_ACQUIRE));
+	if (!t->started) {
+		if (room < sizeof(struct header))
+			return GT_OK;
+		struct header h = {.count = x->count, .seq = t->seq = ++c->sent[x->peer], .dtype = x->dtype};
+		if (x->what)
+			strncpy(h.what, x->what, sizeof h.what - 1);
+		memcpy(ring + head % cap, &h, sizeof h);
+		t->started = *moved = true;
+		head += sizeof h;
+		room -= sizeof h;
+	}
+	size_t left = padded(t->bytes) - t->done, n = left < room ? left : room;
+	n = n < PIECE ? n : PIECE;
+	if (n) {
+		size_t data = t->done < t->bytes ? t->bytes - t->done : 0;
+		copy(ring, cap, head, (char *)x->send + t->done, data < n ? data : n, true);
+		t->done += n;
+		head += n;
+		*moved = true;
+	}
+	t->finished = t->done == padded(t->bytes);
+	if (head == p->head)
+		return GT_OK;
+	__atomic_store_n(&p->head, head, __ATOMIC_RELEASE);
+	gt_shm_ring(c, x->peer);
+	return GT_OK;
+}
+
+static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *moved, struct gt_err *err)
+{
+	const struct gt_p2p *x = t->x;
+	struct shm_pair *p = &c->pair[x->peer * c->pub.world + c->pub.rank];
+	size_t cap = c->root->pair_bytes;
+	uint64_t tail = p->tail;
+	size_t there = (size_t)(__atomic_load_n(&p->head, __ATOMIC_ACQUIRE) - tail);
+	if (!there)
+		return GT_OK;
+	char *ring = gt_shm_at(c->root, __atomic_load_n(&p->ring, __ATOMIC_ACQUIRE));
+	if (!t->started) {
+		struct header h;
+		char what[GT_SHM_WHAT] = "";
+		memcpy(&h, ring + tail % cap, sizeof h);
+		if (x->what)
+			strncpy(what, x->what, sizeof what - 1);
+		t->seq = ++c->got[x->peer];
+		if (h.count != x->count || h.dtype != x->dtype || h.seq != t->seq || memcmp(what, h.what, sizeof what)) {
+			char a[96], b[96];
+			h.what[sizeof h.what - 1] = '\0';
+			text_of(&(struct gt_p2p){.what = *h.what ? h.what : NULL, .count = h.count, .dtype = h.dtype}, h.seq, a, sizeof a);
+			text_of(x, t->seq, b, sizeof b);
+			return gt_shm_break(c, err, "rank %d sends %s, but rank %d receives %s (%s)", c->member[x->peer], a, c->member[c->pub.rank], b,
+			                    c->pub.name);
+		}
+		t->started = true;
+		tail += sizeof h;
+		there -= sizeof h;
+	}
+	size_t left = padded(t->bytes) - t->done, n = left < there ? left : there;
+	n = n < PIECE ? n : PIECE;
+	if (n) {
+		size_t data = t->done < t->bytes ? t->bytes - t->done : 0;
+		copy(ring, cap, tail, (char *)x->recv + t->done, data < n ? data : n, false);
+		t->done += n;
+		tail += n;
+	}
+	*moved = true;
+	t->finished = t->done == padded(t->bytes);
+	__atomic_store_n(&p->tail, tail, __ATOMIC_RELEASE);
+	gt_shm_ring(c, x->peer);
+	return GT_OK;
+}
+
+/* One turn over the transfers; those of one direction to one peer keep their order. */
+static enum gt_code turn(struct shm_comm *c, struct transfer *t, int n, bool *moved, int *left, struct gt_err *err)
+{
+	uint64_t busy[2] = {0};
+	*moved = false;
+	*left = 0;
+	for (int i = 0; i < n; i++) {
+		uint64_t bit = 1ull << t[i].x->peer;
+		if (t[i].finished)
+			continue;
+		if (!(busy[t[i].x->sends] & bit))
+			GT_TRY(t[i].x->sends ? send_step(c, &t[i], moved, err) : recv_step(c, &t[i], moved, err));
+		if (!t[i].finished) {
+			busy[t[i].x->sends] |= bit;
+			++*left;
+		}
+	}
+	return GT_OK;
+}
+
+/* A peer that cannot come any more, or time is up. Looked at only after a turn without a move that began after the peer's end. */
+static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n, const bool *gone, bool late, struct gt_err *err)
+{
+	for (int i = 0; i < n; i++) {
+		int peer = t[i].x->peer;
+		if (t[i].finished || (!gone[peer] && !late))
+			continue;
+		char text[96], since[32] = "";
+		uint32_t next = t[i].started ? t[i].seq : 1 + (t[i].x->sends ? c->sent : c->got)[peer];
+		text_of(t[i].x, next, text, sizeof text);
+		const char *why = "";
+		if (late)
+			snprintf(since, sizeof since, " after %g s", c->root->timeout_s);
+		else
+			why = __atomic_load_n(&c->slot[peer].left, __ATOMIC_ACQUIRE) ? " has closed its communicator; it" : " has died; it";
+		return gt_shm_break(c, err, "rank %d%s has not %s %s %s rank %d (%s)%s", c->member[peer], why, t[i].x->sends ? "received" : "sent",
+		                    text, t[i].x->sends ? "from" : "to", c->member[c->pub.rank], c->pub.name, since);
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
+{
+	(void)stream;
+	struct shm_comm *c = (struct shm_comm *)pub;
+	if (gt_shm_is_broken(c))
+		return gt_shm_broken(c, err);
+	struct gt_err bad = {0};
+	if (gt_p2p_check(pub, list, n, &bad) != GT_OK) {
+		gt_shm_break(c, NULL, "rank %d: %.900s", c->member[pub->rank], bad.msg);
+		return gt_fail(err, bad.code, "%s", bad.msg);
+	}
+	struct transfer t[GT_COMM_BATCH];
+	for (int i = 0; i < n; i++)
+		t[i] = (struct transfer){.x = &list[i], .bytes = list[i].count * gt_dtype_size(list[i].dtype)};
+	struct shm_slot *own = &c->slot[pub->rank];
+	double deadline = 0;
+	bool moved, gone[GT_COMM_RANKS] = {0}, some_gone = false;
+	int left, turns = 0;
+	for (;;) {
+		uint32_t bell = __atomic_load_n(&own->bell, __ATOMIC_SEQ_CST);
+		GT_TRY(turn(c, t, n, &moved, &left, err));
+		if (!left)
+			return GT_OK;
+		if (gt_shm_is_broken(c))
+			return gt_shm_broken(c, err);
+		if (moved) {
+			deadline = 0;
+			turns = 0;
+			continue;
+		}
+		if (some_gone)
+			GT_TRY(give_up(c, t, n, gone, false, err));
+		if (turns < c->root->spin) {
+			turns++;
+			gt_shm_pause();
+			continue;
+		}
+		if (turns < c->root->spin + YIELDS) {
+			turns++;
+			sched_yield();
+			continue;
+		}
+		if (deadline == 0)
+			deadline = gt_shm_now() + c->root->timeout_s;
+		/* Announce the sleep, look once more, sleep: a peer that moves after the look sees the announcement and rings. */
+		__atomic_store_n(&own->drowsy, 1, __ATOMIC_SEQ_CST);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		enum gt_code code = turn(c, t, n, &moved, &left, err);
+		if (code == GT_OK && !moved)
+			gt_shm_doze(c, bell);
+		__atomic_store_n(&own->drowsy, 0, __ATOMIC_SEQ_CST);
+		GT_TRY(code);
+		if (!left)
+			return GT_OK;
+		for (int i = 0; i < n && !moved; i++) {
+			int peer = t[i].x->peer;
+			if (!t[i].finished && (gt_shm_dead(c->root, c->member[peer]) || __atomic_load_n(&c->slot[peer].left, __ATOMIC_ACQUIRE)))
+				gone[peer] = some_gone = true;
+		}
+		if (moved)
+			deadline = 0;
+		else if (gt_shm_now() > deadline) {
+			GT_TRY(turn(c, t, n, &moved, &left, err));
+			if (!moved)
+				GT_TRY(give_up(c, t, n, gone, true, err));
+		}
+	}
+}

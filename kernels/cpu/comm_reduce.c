@@ -1,0 +1,136 @@
+/* The reductions of the shared-memory communicator: elements of every rank into the outputs of every rank, in the tree of comm.h. */
+#include "cpu/comm_shm.h"
+#include "cpu/loops.h"
+#include "ew.h"
+#include <string.h>
+
+#define BLOCK 512 /* elements; a block of every level stays in the first cache. No part of the result's definition */
+#define LEVELS 7  /* of the tree over GT_COMM_RANKS leaves: log2(64) + 1 */
+
+#define SUM(a, b) ((a) + (b))
+#define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* NaN wins: no comparison with it is true */
+#define SAME(x) (x)
+
+#define S float
+#define A float
+#define LD SAME
+#define ST SAME
+#define N sum_f32
+#define OP SUM
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#define N max_f32
+#define OP MAX
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#undef S
+#undef LD
+#undef ST
+
+#define S uint16_t
+#define LD gt_bf16_to_f32
+#define ST gt_bf16_from_f32
+#define N sum_bf16
+#define OP SUM
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#define N max_bf16
+#define OP MAX
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#undef LD
+#undef ST
+#define LD gt_f16_to_f32
+#define ST gt_f16_from_f32
+#define N sum_f16
+#define OP SUM
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#define N max_f16
+#define OP MAX
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#undef S
+#undef A
+#undef LD
+#undef ST
+
+#define S double
+#define A double
+#define LD SAME
+#define ST SAME
+#define N sum_f64
+#define OP SUM
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#define N max_f64
+#define OP MAX
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#undef S
+#undef A
+
+/* Sums of integers in unsigned types, which wrap around by definition; two's complement makes them those of the signed ones. */
+#define S uint32_t
+#define A uint32_t
+#define N sum_i32
+#define OP SUM
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#undef S
+#undef A
+#define S uint64_t
+#define A uint64_t
+#define N sum_i64
+#define OP SUM
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#undef S
+#undef A
+#define S uint8_t
+#define A uint8_t
+#define N sum_u8
+#define OP(a, b) ((uint8_t)((a) + (b)))
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+#define N max_u8
+#define OP(a, b) ((a) > (b) ? (a) : (b))
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef S
+#undef A
+#define S int32_t
+#define A int32_t
+#define N max_i32
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef S
+#undef A
+#define S int64_t
+#define A int64_t
+#define N max_i64
+#include "cpu/comm_reduce.inc"
+#undef N
+#undef OP
+
+gt_reduce_fn *gt_shm_reduce(enum gt_reduction op, enum gt_dtype t)
+{
+	static gt_reduce_fn *const fn[GT_REDUCE_COUNT][GT_DTYPE_COUNT] = {
+		[GT_REDUCE_SUM] = {[GT_F32] = sum_f32, [GT_F64] = sum_f64, [GT_BF16] = sum_bf16, [GT_F16] = sum_f16, [GT_I32] = sum_i32,
+		                   [GT_I64] = sum_i64, [GT_U8] = sum_u8},
+		[GT_REDUCE_MAX] = {[GT_F32] = max_f32, [GT_F64] = max_f64, [GT_BF16] = max_bf16, [GT_F16] = max_f16, [GT_I32] = max_i32,
+		                   [GT_I64] = max_i64, [GT_U8] = max_u8},
+	};
+	return fn[op][t];
+}

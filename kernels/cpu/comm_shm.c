@@ -1,0 +1,382 @@
+/* The shared-memory communicator: ranks of one host. Here: the segment, who is in it, and the vtable. comm_shm.h says how it works. */
+#include "cpu/comm_shm.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC 0x31206d6873207467ull /* "gt shm 1" */
+#define PAGE ((size_t)4096)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define SPIN_FREE 2000 /* turns, ~30-80 µs: longer than ranks with equal work drift apart, shorter than anybody minds */
+#define SPIN_SHARED 32 /* where ranks share cores, the awaited rank may need this one */
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* ---- memory of the segment --------------------------------------------------------------------------------------------------- */
+struct group_place {
+	size_t pair, stage, bytes; /* offsets from the group's begin, where the slots lie */
+};
+
+static struct group_place place(int world)
+{
+	struct group_place p;
+	p.pair = round_up((size_t)world * sizeof(struct shm_slot), PAGE);
+	p.stage = p.pair + round_up((size_t)world * (size_t)world * sizeof(struct shm_pair), PAGE);
+	p.bytes = p.stage + (size_t)world * 2 * GT_SHM_HALF;
+	return p;
+}
+
+static void use_group(struct shm_comm *c, uint64_t off)
+{
+	struct group_place p = place(c->pub.world);
+	c->slot = (struct shm_slot *)gt_shm_at(c->root, off);
+	c->pair = (struct shm_pair *)gt_shm_at(c->root, off + p.pair);
+	c->stage = gt_shm_at(c->root, off + p.stage);
+}
+
+static int allocate(int fd, size_t at, size_t bytes)
+{
+	int rc;
+	do
+		rc = fallocate(fd, 0, (off_t)at, (off_t)bytes);
+	while (rc && errno == EINTR);
+	return rc;
+}
+
+enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struct gt_err *err)
+{
+	uint64_t *end = &r->head->end, old = __atomic_load_n(end, __ATOMIC_RELAXED), at;
+	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : PAGE;
+	do {
+		at = round_up(old, align);
+		if (bytes > r->reserve || at > r->reserve - bytes)
+			return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory are more than this machine has", bytes);
+	} while (!__atomic_compare_exchange_n(end, &old, round_up(at + bytes, PAGE), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	if (allocate(r->fd, at, round_up(bytes, PAGE)))
+		return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory: %s", bytes, strerror(errno));
+	*off = at;
+	return GT_OK;
+}
+
+static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
+{
+	struct shm_comm *c = (struct shm_comm *)pub;
+	uint64_t off;
+	*out = NULL;
+	if (gt_shm_is_broken(c))
+		return gt_shm_broken(c, err);
+	GT_TRY(gt_shm_alloc(c->root, bytes ? bytes : 1, &off, err));
+	*out = gt_shm_at(c->root, off);
+	return GT_OK;
+}
+
+/* ---- create ------------------------------------------------------------------------------------------------------------------ */
+static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
+{
+	*out = (struct gt_comm_boot){.fd = -1};
+	if (world < 1 || world > GT_COMM_RANKS)
+		return gt_fail(err, GT_EUNAVAILABLE, "shared memory joins 1 to %d ranks of a host, not %d", GT_COMM_RANKS, world);
+	size_t group = round_up(sizeof(struct shm_head), PAGE), end = group + place(world).bytes;
+	struct shm_head h = {.magic = MAGIC, .abi = GT_COMM_ABI, .world = (uint32_t)world, .end = end};
+	if (getrandom(&h.token, sizeof h.token, 0) != sizeof h.token)
+		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
+	int fd = memfd_create("gtrain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return gt_fail(err, GT_EFAIL, "memfd_create: %s", strerror(errno));
+	/* Nobody may cut the file: what is mapped stays there. */
+	if (fchmod(fd, 0600) || allocate(fd, 0, end) || pwrite(fd, &h, sizeof h, 0) != sizeof h ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
+		int e = errno;
+		close(fd);
+		return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory for %d ranks: %s", end, world, strerror(e));
+	}
+	out->fd = fd;
+	snprintf(out->id, sizeof out->id, "shm %d %d %016llx", (int)getpid(), fd, (unsigned long long)h.token);
+	return GT_OK;
+}
+
+/* ---- open -------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *boot, struct gt_err *err)
+{
+	int pid, fd;
+	unsigned long long token;
+	if (sscanf(boot->id, "shm %d %d %llx", &pid, &fd, &token) != 3)
+		return gt_fail(err, GT_EPEER, "\"%.100s\" is no boot record of a shared-memory group", boot->id);
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+	r->fd = boot->fd >= 0 ? fcntl(boot->fd, F_DUPFD_CLOEXEC, 3) : open(path, O_RDWR | O_CLOEXEC);
+	if (r->fd < 0)
+		return gt_fail(err, GT_EPEER, "the shared memory of the group (%s): %s", boot->fd >= 0 ? "inherited" : path, strerror(errno));
+	struct shm_head h;
+	if (pread(r->fd, &h, sizeof h, 0) != sizeof h || h.magic != MAGIC || h.token != token)
+		return gt_fail(err, GT_EPEER, "the shared memory of the group is not the one that \"%s\" names", boot->id);
+	if (h.abi != GT_COMM_ABI || (int)h.world != r->world)
+		return gt_fail(err, GT_EPEER,
+		               "the group was made for %u ranks by version %u of the communicator; this rank expects %d and version %d", h.world,
+		               h.abi, r->world, GT_COMM_ABI);
+	/* Address space for all that the machine could hold: the file grows, the mapping never moves. */
+	r->reserve = round_up((size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE), HUGE_PAGE) + ((size_t)1 << 30);
+	void *base = mmap(NULL, r->reserve, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, r->fd, 0);
+	if (base == MAP_FAILED)
+		return gt_fail(err, GT_EFAIL, "%zu bytes of address space for shared memory: %s", r->reserve, strerror(errno));
+	madvise(base, r->reserve, MADV_DONTDUMP);
+	r->head = base;
+	return GT_OK;
+}
+
+/* Waits until every rank is there, then holds a descriptor of each one's process: readable once it has ended, and its number cannot
+ * come to mean another process. */
+static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
+{
+	struct shm_root *r = c->root;
+	struct shm_member *own = &r->head->member[r->rank];
+	uint32_t absent = SHM_ABSENT;
+	if (!__atomic_compare_exchange_n(&own->state, &absent, SHM_COMING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return gt_fail(err, GT_EPEER, "a process is rank %d of %s already", r->rank, c->pub.name);
+	own->pid = getpid();
+	if (sched_getaffinity(0, sizeof own->cpus, (cpu_set_t *)own->cpus))
+		memset(own->cpus, 0xff, sizeof own->cpus); /* more cores than the set holds: no lack of them */
+	__atomic_store_n(&own->state, SHM_THERE, __ATOMIC_RELEASE);
+	double deadline = gt_shm_now() + r->timeout_s;
+	for (int i = 0; i < r->world;) {
+		struct shm_member *m = &r->head->member[i];
+		if (gt_shm_is_broken(c))
+			return gt_shm_broken(c, err);
+		if (__atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == SHM_THERE) {
+			if (i != r->rank && (r->pidfd[i] = (int)syscall(SYS_pidfd_open, m->pid, 0)) < 0) {
+				if (errno != ESRCH)
+					return gt_shm_break(c, err, "rank %d cannot watch the process of rank %d: %s", r->rank, i, strerror(errno));
+				r->pidfd[i] = -2;
+			}
+			i++;
+			continue;
+		}
+		for (int k = 0; k < i; k++) {
+			if (gt_shm_dead(r, k))
+				return gt_shm_break(c, err, "rank %d has died before all had opened %s", k, c->pub.name);
+		}
+		if (gt_shm_now() > deadline)
+			return gt_shm_break(c, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
+		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	}
+	return GT_OK;
+}
+
+static int spin_limit(const struct shm_root *r)
+{
+	int cores = 0;
+	for (size_t k = 0; k < sizeof r->head->member[0].cpus / sizeof r->head->member[0].cpus[0]; k++) {
+		uint64_t any = 0;
+		for (int i = 0; i < r->world; i++)
+			any |= r->head->member[i].cpus[k];
+		cores += __builtin_popcountll(any);
+	}
+	return cores >= r->world ? SPIN_FREE : SPIN_SHARED;
+}
+
+static void shut(struct gt_comm *pub)
+{
+	struct shm_comm *c = (struct shm_comm *)pub;
+	if (!c)
+		return;
+	struct shm_root *r = c->root;
+	if (r && r->head && c->slot)
+		__atomic_store_n(&c->slot[pub->rank].left, 1, __ATOMIC_RELEASE); /* who waits for this rank sees it within a slice */
+	if (r && c->owns_root) {
+		for (int i = 0; i < r->world; i++) {
+			if (r->pidfd[i] >= 0)
+				close(r->pidfd[i]);
+		}
+		if (r->head)
+			munmap(r->head, r->reserve);
+		if (r->fd >= 0)
+			close(r->fd);
+		free(r);
+	}
+	free(c);
+}
+
+__attribute__((visibility("default"))) extern const struct gt_comm_api gt_comm_shm;
+
+static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spec, struct gt_err *err)
+{
+	struct shm_root *r = c->root = calloc(1, sizeof *r);
+	if (!r)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	c->owns_root = true;
+	r->fd = -1;
+	r->rank = spec->rank;
+	r->world = spec->world;
+	r->timeout_s = spec->timeout_s;
+	r->pair_bytes = round_up(spec->pair_bytes ? spec->pair_bytes : (size_t)1 << 20, PAGE);
+	for (int i = 0; i < GT_COMM_RANKS; i++) {
+		r->pidfd[i] = -1;
+		c->member[i] = i;
+	}
+	GT_TRY(open_segment(r, spec->boot, err));
+	GT_TRY(meet(c, err));
+	c->spin = r->spin = spin_limit(r);
+	use_group(c, round_up(sizeof(struct shm_head), PAGE));
+	/* Nobody goes on, and perhaps ends, before all hold everybody's process. This is #0. The count: rings must be of one size. */
+	c->seq = UINT32_MAX;
+	uint64_t pair[GT_COMM_RANKS], mine = r->pair_bytes;
+	struct gt_coll x = {.what = "open", .in = &mine, .out = pair, .count = 1, .dtype = GT_I64};
+	GT_TRY(gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err));
+	for (int i = 1; i < r->world; i++) {
+		if (pair[i] != pair[0])
+			return gt_shm_break(c, err, "rank %d opens %s with %llu bytes a pair, but rank 0 with %llu", i, c->pub.name,
+			                    (unsigned long long)pair[i], (unsigned long long)pair[0]);
+	}
+	return GT_OK;
+}
+
+static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err)
+{
+	*out = NULL;
+	if (spec->world < 1 || spec->world > GT_COMM_RANKS || spec->rank < 0 || spec->rank >= spec->world || !spec->boot ||
+	    !(spec->timeout_s > 0))
+		return gt_fail(err, GT_EINTERNAL, "rank %d of %d, timeout %g s: no communicator can be opened so", spec->rank, spec->world,
+		               spec->timeout_s);
+	struct shm_comm *c = calloc(1, sizeof *c);
+	if (!c)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	c->pub = (struct gt_comm){.api = &gt_comm_shm, .rank = spec->rank, .world = spec->world};
+	snprintf(c->pub.name, sizeof c->pub.name, "%s", spec->name ? spec->name : "world");
+	enum gt_code code = open_root(c, spec, err);
+	if (code != GT_OK) {
+		shut(&c->pub);
+		return code;
+	}
+	*out = &c->pub;
+	return GT_OK;
+}
+
+/* ---- split ------------------------------------------------------------------------------------------------------------------- */
+struct wish {
+	int32_t color, key;
+};
+
+/* The members of this rank's group in their order. */
+static void choose(const struct wish *w, int rank, int world, struct shm_comm *s, const struct shm_comm *c, int *leader)
+{
+	int n = 0, of[GT_COMM_RANKS] = {0};
+	for (int r = 0; r < world; r++) {
+		if (w[r].color != w[rank].color)
+			continue;
+		int at = n++;
+		for (; at > 0 && w[of[at - 1]].key > w[r].key; at--)
+			of[at] = of[at - 1];
+		of[at] = r;
+	}
+	s->pub.world = n;
+	*leader = of[0];
+	for (int i = 0; i < n; i++) {
+		s->member[i] = c->member[of[i]];
+		if (of[i] == rank)
+			s->pub.rank = i;
+	}
+}
+
+static enum gt_code split(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
+{
+	struct shm_comm *c = (struct shm_comm *)pub;
+	struct wish mine = {color < 0 ? -1 : color, key}, wish[GT_COMM_RANKS];
+	int64_t off = 0, offs[GT_COMM_RANKS];
+	int leader = 0;
+	*out = NULL;
+	struct gt_coll x = {.what = "split", .in = &mine, .out = wish, .count = sizeof mine, .dtype = GT_U8};
+	GT_TRY(gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err));
+	struct shm_comm *s = calloc(1, sizeof *s);
+	struct gt_err bad = {0};
+	if (!s)
+		off = gt_fail(&bad, GT_EFAIL, "out of memory");
+	if (s && color >= 0) {
+		s->pub.api = &gt_comm_shm;
+		s->root = c->root;
+		s->spin = c->root->spin;
+		snprintf(s->pub.name, sizeof s->pub.name, "%s", name ? name : "split");
+		choose(wish, pub->rank, pub->world, s, c, &leader);
+		uint64_t at;
+		if (leader == pub->rank && gt_shm_alloc(c->root, place(s->pub.world).bytes, &at, &bad) == GT_OK)
+			off = (int64_t)at;
+	}
+	enum gt_code code = GT_OK;
+	if (bad.code) { /* the others wait */
+		gt_shm_break(c, NULL, "rank %d: split of %s: %.900s", c->member[pub->rank], pub->name, bad.msg);
+		code = gt_fail(err, bad.code, "%s", bad.msg);
+	} else {
+		x = (struct gt_coll){.what = "split's memory", .in = &off, .out = offs, .count = 1, .dtype = GT_I64};
+		code = gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err);
+	}
+	if (code != GT_OK || color < 0) {
+		free(s);
+		return code;
+	}
+	use_group(s, (uint64_t)offs[leader]);
+	*out = &s->pub;
+	return GT_OK;
+}
+
+/* ---- the vtable -------------------------------------------------------------------------------------------------------------- */
+#define COLLECTIVE(fn, kind)                                                                                                               \
+	static enum gt_code fn(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)                                                 \
+	{                                                                                                                                      \
+		return gt_shm_coll((struct shm_comm *)c, kind, x, err);                                                                            \
+	}
+COLLECTIVE(all_reduce, GT_COLL_ALL_REDUCE)
+COLLECTIVE(reduce_scatter, GT_COLL_REDUCE_SCATTER)
+COLLECTIVE(all_gather, GT_COLL_ALL_GATHER)
+COLLECTIVE(broadcast, GT_COLL_BROADCAST)
+COLLECTIVE(gather, GT_COLL_GATHER)
+COLLECTIVE(scatter, GT_COLL_SCATTER)
+
+static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
+{
+	return gt_shm_coll((struct shm_comm *)c, GT_COLL_BARRIER, &(struct gt_coll){.stream = stream, .dtype = GT_U8}, err);
+}
+
+static void give_up(struct gt_comm *c, const char *why)
+{
+	struct shm_comm *s = (struct shm_comm *)c;
+	gt_shm_break(s, NULL, "rank %d gave up: %.900s", s->member[c->rank], why ? why : "no reason given");
+}
+
+static enum gt_code check(struct gt_comm *c, struct gt_err *err)
+{
+	return gt_shm_is_broken((struct shm_comm *)c) ? gt_shm_broken((struct shm_comm *)c, err) : GT_OK;
+}
+
+const struct gt_comm_api gt_comm_shm = {
+    .abi = GT_COMM_ABI,
+    .name = "shm",
+    .host_memory = true,
+    .fixed_tree = true,
+    .max_world = GT_COMM_RANKS,
+    .create = create,
+    .open = open_comm,
+    .close = shut,
+    .split = split,
+    .buffer = buffer,
+    .all_reduce = all_reduce,
+    .reduce_scatter = reduce_scatter,
+    .all_gather = all_gather,
+    .broadcast = broadcast,
+    .gather = gather,
+    .scatter = scatter,
+    .barrier = barrier,
+    .exchange = gt_shm_exchange,
+    .abort = give_up,
+    .check = check,
+};

@@ -1,0 +1,184 @@
+/* Waiting for other ranks, and what ends it: they come, they are dead, they have left, time is up, the group is broken.
+ *
+ * A waiter first turns in a loop (the fast case: ranks that finish within microseconds of each other), then yields its core a few times
+ * (the other rank may need this very core), then sleeps on a futex in slices, after each of which it looks whether the others live. The
+ * length of the loop follows what it was good for: it shrinks when it ended in sleep, so oversubscribed ranks do not burn. */
+#include "cpu/comm_shm.h"
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SLICE_MS 20 /* how late, at most, a sleeper sees a death or a failure */
+#define YIELDS 8
+#define SPIN_MIN 16
+
+double gt_shm_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void futex_wait(uint32_t *word, uint32_t seen)
+{
+	struct timespec t = {.tv_nsec = SLICE_MS * 1000000L};
+	syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* ---- failure ----------------------------------------------------------------------------------------------------------------- */
+bool gt_shm_is_broken(const struct shm_comm *c)
+{
+	return __atomic_load_n(&c->root->head->broken, __ATOMIC_ACQUIRE) != SHM_WHOLE;
+}
+
+enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err)
+{
+	struct shm_head *h = c->root->head;
+	/* Whoever broke the group is writing its sentence, unless it was killed while doing so. */
+	for (int i = 0; i < 100 && __atomic_load_n(&h->broken, __ATOMIC_ACQUIRE) != SHM_BROKEN; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	if (__atomic_load_n(&h->broken, __ATOMIC_ACQUIRE) != SHM_BROKEN)
+		return gt_fail(err, GT_EPEER, "a rank died while it was telling of a failure");
+	return gt_fail(err, GT_EPEER, "%.*s", (int)sizeof h->why - 1, h->why);
+}
+
+enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fmt, ...)
+{
+	struct shm_head *h = c->root->head;
+	uint32_t whole = SHM_WHOLE;
+	if (__atomic_compare_exchange_n(&h->broken, &whole, SHM_BREAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		va_list ap;
+		va_start(ap, fmt);
+		vsnprintf(h->why, sizeof h->why, fmt, ap);
+		va_end(ap);
+		__atomic_store_n(&h->broken, SHM_BROKEN, __ATOMIC_SEQ_CST);
+		/* Those of this group wake at once; those that sleep in another one within a slice. */
+		for (int r = 0; c->slot && r < c->pub.world; r++) {
+			futex_wake(&c->slot[r].phase);
+			futex_wake(&c->slot[r].bell);
+		}
+	}
+	return gt_shm_broken(c, err);
+}
+
+bool gt_shm_dead(const struct shm_root *r, int member)
+{
+	if (member == r->rank || r->pidfd[member] == -1)
+		return false;
+	if (r->pidfd[member] == -2)
+		return true;
+	struct pollfd p = {.fd = r->pidfd[member], .events = POLLIN};
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------------------ */
+static bool reached(const struct shm_slot *s, uint32_t phase)
+{
+	return (int32_t)(__atomic_load_n(&s->phase, __ATOMIC_ACQUIRE) - phase) >= 0;
+}
+
+void gt_shm_publish(struct shm_comm *c)
+{
+	struct shm_slot *s = &c->slot[c->pub.rank];
+	/* Sequentially consistent with the sleeper's count and second look: one of the two sees the other. */
+	__atomic_store_n(&s->phase, ++c->phase, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
+		futex_wake(&s->phase);
+}
+
+/* Breaks the group if a rank that is awaited cannot come any more. */
+static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
+{
+	char text[160];
+	for (int r = 0; r < c->pub.world; r++) {
+		if (reached(&c->slot[r], c->phase))
+			continue;
+		/* Asked before the second look at the phase: it may have come and then ended. */
+		bool dead = gt_shm_dead(c->root, c->member[r]), left = __atomic_load_n(&c->slot[r].left, __ATOMIC_ACQUIRE);
+		if ((!dead && !left) || reached(&c->slot[r], c->phase))
+			continue;
+		doing(c, ctx, text, sizeof text);
+		return gt_shm_break(c, err, "rank %d has %s; it %s", c->member[r], left ? "closed its communicator" : "died", text);
+	}
+	return GT_OK;
+}
+
+static enum gt_code wait_asleep(struct shm_comm *c, int r, double *deadline, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
+{
+	struct shm_slot *s = &c->slot[r];
+	if (*deadline == 0)
+		*deadline = gt_shm_now() + c->root->timeout_s;
+	for (;;) {
+		__atomic_fetch_add(&s->sleepers, 1, __ATOMIC_SEQ_CST);
+		uint32_t seen = __atomic_load_n(&s->phase, __ATOMIC_SEQ_CST);
+		if ((int32_t)(seen - c->phase) < 0)
+			futex_wait(&s->phase, seen);
+		__atomic_fetch_sub(&s->sleepers, 1, __ATOMIC_SEQ_CST);
+		if (reached(s, c->phase))
+			return GT_OK;
+		if (gt_shm_is_broken(c))
+			return gt_shm_broken(c, err);
+		GT_TRY(look_for_dead(c, doing, ctx, err));
+		if (gt_shm_now() < *deadline)
+			continue;
+		char text[160], others[32] = "";
+		int more = 0;
+		for (int i = 0; i < c->pub.world; i++)
+			more += i != r && !reached(&c->slot[i], c->phase);
+		if (more)
+			snprintf(others, sizeof others, ", nor have %d others", more);
+		doing(c, ctx, text, sizeof text);
+		return gt_shm_break(c, err, "rank %d %s after %g s%s", c->member[r], text, c->root->timeout_s, others);
+	}
+}
+
+enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
+{
+	double deadline = 0;
+	int turns = 0, yields = 0;
+	for (int r = 0; r < c->pub.world; r++) {
+		const struct shm_slot *s = &c->slot[r];
+		while (!reached(s, c->phase) && turns < c->spin) {
+			gt_shm_pause();
+			turns++;
+		}
+		while (!reached(s, c->phase) && yields < YIELDS) {
+			sched_yield();
+			yields++;
+		}
+		if (reached(s, c->phase))
+			continue;
+		c->spin = c->spin / 2 > SPIN_MIN ? c->spin / 2 : SPIN_MIN;
+		GT_TRY(wait_asleep(c, r, &deadline, doing, ctx, err));
+	}
+	if (deadline == 0 && turns > 0) /* it was enough: leave more room */
+		c->spin = c->spin * 2 < c->root->spin ? c->spin * 2 : c->root->spin;
+	return GT_OK; /* a call in which all have come is whole, even if the group broke after: the next one tells */
+}
+
+/* ---- bells ------------------------------------------------------------------------------------------------------------------- */
+void gt_shm_ring(struct shm_comm *c, int rank)
+{
+	struct shm_slot *s = &c->slot[rank];
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->drowsy, __ATOMIC_SEQ_CST)) {
+		__atomic_fetch_add(&s->bell, 1, __ATOMIC_SEQ_CST);
+		futex_wake(&s->bell);
+	}
+}
+
+void gt_shm_doze(struct shm_comm *c, uint32_t bell)
+{
+	futex_wait(&c->slot[c->pub.rank].bell, bell);
+}

@@ -1,0 +1,262 @@
+/* What the shared-memory communicator does when ranks die, stop, leave, give up or call different things: everybody gets one sentence
+ * that names the rank, in time, and nothing is left behind. */
+#include "ranks.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Names in /dev/shm and descriptors of this process: the two things a group could leave behind here. */
+static int entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+	struct dirent *e;
+	while (d && (e = readdir(d)))
+		n += !strcmp(dir, "/proc/self/fd") || strstr(e->d_name, "gtrain") != NULL;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Every call after a failure gives the same sentence, at once. */
+static void stays_broken(struct gt_comm *c, struct rank_note *note)
+{
+	struct gt_err e = {0};
+	float x = 0;
+	void *p;
+	struct gt_comm *sub;
+	struct gt_coll call = {.in = &x, .out = &x, .count = 1, .dtype = GT_F32};
+	RANK_CHECK_MSG(note, note->err.code == GT_EPEER, "code %d: %s", note->err.code, note->err.msg);
+	RANK_CHECK(note, c->api->all_reduce(c, &call, &e) == GT_EPEER && !strcmp(e.msg, note->err.msg));
+	RANK_CHECK(note, c->api->barrier(c, 0, &e) == GT_EPEER && !strcmp(e.msg, note->err.msg));
+	RANK_CHECK(note, gt_comm_send(c, 0, &x, 1, GT_F32, "x", 0, &e) == GT_EPEER && !strcmp(e.msg, note->err.msg));
+	RANK_CHECK(note, c->api->split(c, "s", 0, 0, &sub, &e) == GT_EPEER && !sub);
+	RANK_CHECK(note, c->api->buffer(c, 100, &p, &e) == GT_EPEER && !p);
+	RANK_CHECK(note, c->api->check(c, &e) == GT_EPEER && !strcmp(e.msg, note->err.msg));
+}
+
+/* ---- death ------------------------------------------------------------------------------------------------------------------- */
+struct death {
+	int victim, signal, after_us;
+};
+
+/* Trains, so to speak, until something breaks. */
+static void busy_body(struct gt_comm *c, int rank, struct rank_note *note, const void *ctx)
+{
+	(void)ctx;
+	enum { N = 60000 };
+	const struct gt_comm_api *api = c->api;
+	void *grad;
+	struct gt_comm *sub;
+	float *own = calloc(N, sizeof *own);
+	RANK_CHECK(note, own);
+	RANK_OK(note, api->buffer(c, N * sizeof(float), &grad, &note->err), note->err);
+	RANK_OK(note, api->split(c, "pair", rank / 2, rank, &sub, &note->err), note->err);
+	note->flag = 1;
+	for (int k = 0;; k++) {
+		struct gt_coll all = {.what = "gradients", .in = grad, .out = grad, .count = N, .dtype = GT_F32};
+		struct gt_coll small = {.what = "loss", .in = own, .out = own, .count = 1, .dtype = GT_F32};
+		struct gt_p2p ring[] = {{.what = "act", .sends = true, .peer = (rank + 1) % c->world, .send = own, .count = N, .dtype = GT_F32},
+		                        {.what = "act", .peer = (rank + c->world - 1) % c->world, .recv = own, .count = N, .dtype = GT_F32}};
+		if (api->all_reduce(c, &all, &note->err) || api->all_reduce(c, &small, &note->err) || api->exchange(c, ring, 2, 0, &note->err) ||
+		    api->barrier(sub, 0, &note->err))
+			break;
+	}
+	note->at = ranks_now();
+	stays_broken(c, note);
+	api->close(sub);
+	free(own);
+}
+
+static double killed_at;
+
+static void kill_one(struct rank_note *note, const void *ctx)
+{
+	const struct death *d = ctx;
+	for (int i = 0; i < 20000 && !__atomic_load_n(&note[d->victim].flag, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	usleep((useconds_t)d->after_us);
+	killed_at = ranks_now();
+	kill(note[d->victim].pid, d->signal);
+}
+
+/* The promise is 2 s; a sleeper looks every 20 ms. Where many times more processes than cores want to run, it waits for its turn. */
+static double patience(void)
+{
+	double load = 0;
+	getloadavg(&load, 1);
+	return load > 2.0 * (double)sysconf(_SC_NPROCESSORS_ONLN) ? 15 : 2;
+}
+
+TEST(comm_a_killed_rank_is_named)
+{
+	double worst = 0;
+	int fds = entries("/proc/self/fd"), names = entries("/dev/shm"), runs = 0;
+	srand(1);
+	for (int world = 2; world <= 4; world++) {
+		for (int k = 0; k < 6; k++, runs++) {
+			struct death d = {.victim = rand() % world, .signal = k % 3 == 2 ? SIGSEGV : SIGKILL, .after_us = rand() % 30000};
+			struct ranks r = {.world = world, .absent = -1, .body = busy_body, .meanwhile = kill_one, .ctx = &d};
+			ranks_run(&r);
+			char want[32];
+			snprintf(want, sizeof want, "rank %d has died", d.victim);
+			for (int i = 0; i < world; i++) {
+				if (i == d.victim) {
+					CHECK_MSG(WIFSIGNALED(r.note[i].status) || WEXITSTATUS(r.note[i].status) == 1, "status %#x",
+					          (unsigned)r.note[i].status);
+					continue;
+				}
+				double s = r.note[i].at - killed_at;
+				CHECK_MSG(r.note[i].status == 0, "rank %d: status %#x %s", i, (unsigned)r.note[i].status, r.note[i].why);
+				CHECK_MSG(strstr(r.note[i].err.msg, want) || strstr(r.note[i].err.msg, "died while"), "rank %d: %s", i, r.note[i].err.msg);
+				CHECK_MSG(s < patience(), "rank %d noticed after %.2f s", i, s);
+				worst = s > worst ? s : worst;
+			}
+			ranks_free(&r);
+		}
+	}
+	CHECK(entries("/proc/self/fd") == fds);
+	CHECK(entries("/dev/shm") == names);
+	printf("# a killed rank: %d injections, the last to notice did after %.0f ms\n", runs, worst * 1e3);
+}
+
+/* ---- time is up -------------------------------------------------------------------------------------------------------------- */
+static void stop_one(struct rank_note *note, const void *ctx)
+{
+	kill_one(note, ctx);
+	usleep(1500000);
+	const struct death *d = ctx;
+	kill(note[d->victim].pid, SIGCONT);
+}
+
+TEST(comm_a_stopped_rank_is_named)
+{
+	struct death d = {.victim = 1, .signal = SIGSTOP, .after_us = 20000};
+	struct ranks r = {.world = 3, .absent = -1, .timeout_s = 0.5, .body = busy_body, .meanwhile = stop_one, .ctx = &d};
+	ranks_check(&r); /* the stopped one too learns of it when it goes on */
+	for (int i = 0; i < 3; i++) {
+		CHECK_MSG(strstr(r.note[i].err.msg, "rank 1 has not ") && strstr(r.note[i].err.msg, "after 0.5 s"), "rank %d: %s", i,
+		          r.note[i].err.msg);
+		CHECK_MSG(!strcmp(r.note[i].err.msg, r.note[0].err.msg), "rank %d: %s", i, r.note[i].err.msg);
+		CHECK_MSG(i == 1 || r.note[i].at - killed_at < 0.5 + patience(), "rank %d noticed after %.2f s", i, r.note[i].at - killed_at);
+	}
+	ranks_free(&r);
+}
+
+/* ---- calls that do not fit together ------------------------------------------------------------------------------------------ */
+enum { KIND, COUNT, DTYPE, OP, ROOT, WHAT, LARGE, ARGUMENT, SEND, LEAVE, LATE, ABORT, SILENT, SAYINGS };
+static const char *const saying[SAYINGS] = {
+    [KIND] = "rank 1 calls reduce_scatter #1 of x (5 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
+    [COUNT] = "rank 1 calls all_reduce #1 of x (6 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
+    [DTYPE] = "rank 1 calls all_reduce #1 of x (5 i32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
+    [OP] = "rank 1 calls all_reduce #1 of x (5 f32, max), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
+    [ROOT] = "rank 1 calls broadcast #1 of x (5 f32, root 1), but rank 0 broadcast #1 of x (5 f32, root 0) (world)",
+    [WHAT] = "rank 1 calls all_reduce #1 of y (5 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
+    [LARGE] = "rank 1 calls all_reduce #1 of x (9000 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
+    [ARGUMENT] = "rank 1: all_reduce of x: rank 1 gives no output",
+    [SEND] = "rank 1 sends y #1 (6 f32), but rank 0 receives x #1 (5 f32) (world)",
+    [LEAVE] = "rank 1 has closed its communicator; it has not reached all_reduce #1 of x (world)",
+    [LATE] = "rank 1 has not reached all_reduce #1 of x (world) after 0.3 s",
+    [ABORT] = "rank 1 gave up: its disk is full",
+    [SILENT] = "rank 1 has not sent x #1 (5 f32) to rank 0 (world) after 0.3 s",
+};
+
+static void mismatch_body(struct gt_comm *c, int rank, struct rank_note *note, const void *ctx)
+{
+	static float in[40000], out[40000];
+	const struct gt_comm_api *api = c->api;
+	int what = *(const int *)ctx;
+	bool odd = rank == 1;
+	struct gt_coll x = {.what = odd && what == WHAT ? "y" : "x", .in = in, .out = odd && what == ARGUMENT ? NULL : out, .count = 5};
+	x.count = !odd ? 5 : what == COUNT ? 6 : what == LARGE ? 9000 : 5;
+	x.dtype = odd && what == DTYPE ? GT_I32 : GT_F32;
+	x.op = odd && what == OP ? GT_REDUCE_MAX : GT_REDUCE_SUM;
+	x.root = odd;
+	enum gt_code code;
+	if (odd && (what == LEAVE || what == LATE || what == ABORT || what == SILENT)) {
+		if (what == LEAVE)
+			return; /* ranks.c closes */
+		if (what == ABORT)
+			api->abort(c, "its disk is full");
+		usleep(what == ABORT ? 0 : 1000000);
+		code = api->check(c, &note->err);
+	} else if (what == SEND || what == SILENT) {
+		code = rank == 0   ? gt_comm_recv(c, 1, out, 5, GT_F32, "x", 0, &note->err)
+		       : rank == 1 ? gt_comm_send(c, 0, in, 6, GT_F32, "y", 0, &note->err)
+		                   : api->barrier(c, 0, &note->err);
+		if (rank == 1 && code == GT_OK) /* it was within pair_bytes */
+			code = api->barrier(c, 0, &note->err);
+	} else if (what == ROOT) {
+		code = api->broadcast(c, &x, &note->err);
+	} else {
+		code = (odd && what == KIND ? api->reduce_scatter : api->all_reduce)(c, &x, &note->err);
+	}
+	if (odd && what == ARGUMENT) {
+		RANK_CHECK_MSG(note, code == GT_EINTERNAL && strstr(saying[what], note->err.msg), "%d: %s", code, note->err.msg);
+		RANK_CHECK(note, api->check(c, &note->err) == GT_EPEER);
+		code = GT_EPEER;
+	}
+	RANK_CHECK_MSG(note, code == GT_EPEER && !strcmp(note->err.msg, saying[what]), "%d: %s", code, note->err.msg);
+	stays_broken(c, note);
+}
+
+TEST(comm_what_does_not_fit_is_named)
+{
+	for (int what = 0; what < SAYINGS; what++) {
+		for (int world = 2; world <= 3; world++) {
+			if (what == SILENT && world == 3)
+				continue; /* rank 2's barrier has its deadline then too: either sentence is right */
+			struct ranks r = {.world = world, .absent = -1, .body = mismatch_body, .ctx = &what};
+			r.timeout_s = what == LATE || what == SILENT ? 0.3 : 20;
+			double t = ranks_now();
+			ranks_check(&r);
+			CHECK_MSG(ranks_now() - t < 18, "%s: %.1f s", saying[what], ranks_now() - t); /* not by the deadline of 20 s */
+			ranks_free(&r);
+		}
+	}
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------------------- */
+static void open_body(struct gt_comm *c, int rank, struct rank_note *note, const void *ctx)
+{
+	(void)rank;
+	RANK_CHECK(note, !c && note->err.code != GT_OK);
+	RANK_CHECK_MSG(note, strstr(note->err.msg, ctx), "%s", note->err.msg);
+}
+
+TEST(comm_open_says_what_is_wrong)
+{
+	const struct gt_comm_api *api = ranks_api();
+	struct gt_err e = {0};
+	struct gt_comm_boot boot, other;
+	struct ranks r = {
+	    .world = 3, .absent = 2, .timeout_s = 0.3, .open_fails = true, .body = open_body, .ctx = "rank 2 has not opened world after 0.3 s"};
+	ranks_check(&r);
+	ranks_free(&r);
+	CHECK_OK(api->create(2, &boot, &e), e);
+	CHECK_OK(api->create(2, &other, &e), e);
+	r = (struct ranks){.world = 3, .absent = -1, .boot = &boot, .open_fails = true, .body = open_body, .ctx = "made for 2 ranks"};
+	ranks_check(&r);
+	ranks_free(&r);
+	struct gt_comm_boot mixed = other; /* the descriptor of one group with the record of another: a restart that was missed */
+	mixed.fd = boot.fd;
+	r = (struct ranks){.world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "is not the one that"};
+	ranks_check(&r);
+	ranks_free(&r);
+	close(boot.fd), close(other.fd);
+	mixed.fd = -1;
+	r = (struct ranks){
+	    .world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "the shared memory of the group"};
+	ranks_check(&r);
+	ranks_free(&r);
+	CHECK(api->create(GT_COMM_RANKS + 1, &boot, &e) == GT_EUNAVAILABLE && boot.fd == -1);
+	struct gt_comm *c;
+	struct gt_comm_spec bad = {.rank = 2, .world = 2, .timeout_s = 1, .boot = &boot};
+	CHECK(api->open(&bad, &c, &e) == GT_EINTERNAL && !c);
+	api->close(NULL);
+}
+
+RUN_TESTS()

@@ -1,0 +1,318 @@
+/* The rendezvous with a process a rank: values, disagreements, missing and dead ranks, strangers and wrong tokens. */
+#include "run/launcher_parts.h"
+#include "run/rendezvous_wire.h"
+#include "test.h"
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAXW 8
+
+struct told { /* by a rank, in shared memory */
+	enum gt_code code;
+	char msg[1024];
+	double s;
+};
+static struct told *told;
+static const unsigned char token[32] = "a token for the tests, 32 bytes";
+static int port;
+
+static int loopback(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(!bind(fd, (struct sockaddr *)&at, n) && !listen(fd, 64) && !getsockname(fd, (struct sockaddr *)&at, &n));
+	port = ntohs(at.sin_port);
+	return fd;
+}
+
+static struct gt_rendezvous_spec spec_of(struct gt_world *w, int rank, int world, int listener, double timeout)
+{
+	*w = (struct gt_world){"gtrain", rank, world, rank, world, 0, 1, "127.0.0.1", port};
+	return (struct gt_rendezvous_spec){w, rank ? -1 : listener, token, timeout};
+}
+
+/* Forks the ranks; each runs fn and tells its result. Returns after all have ended; a hang ends the test program (tests/run). */
+static void ranks(int world, enum gt_code (*fn)(int rank, int world, int listener, struct gt_err *err), int listener)
+{
+	pid_t pid[MAXW];
+	if (!told)
+		told = mmap(NULL, MAXW * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(told, 0, MAXW * sizeof *told);
+	for (int r = 0; r < world; r++)
+		if (!(pid[r] = fork())) {
+			struct gt_err e = {0};
+			double t = gt_clock();
+			told[r].code = fn(r, world, listener, &e);
+			snprintf(told[r].msg, sizeof told[r].msg, "%s", e.msg);
+			told[r].s = gt_clock() - t;
+			_exit(0);
+		}
+	if (listener >= 0)
+		close(listener);
+	for (int r = 0; r < world; r++)
+		waitpid(pid[r], NULL, 0);
+}
+
+#define ALL_TELL(world, skip, want, words)                                                                                      \
+	for (int r_ = 0; r_ < (world); r_++)                                                                                        \
+	CHECK_MSG(r_ == (skip) || (told[r_].code == (want) && strstr(told[r_].msg, words)), "rank %d: code %d, %s", r_, told[r_].code, \
+	          told[r_].msg)
+
+static enum gt_code swap(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	struct gt_value all[MAXW];
+	static unsigned char big[GT_RENDEZVOUS_MAX];
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	for (int round = 0; round < 20; round++) {
+		size_t n = round == 0 ? 0 : round == 19 ? sizeof big : (size_t)(rank + 1) * 7 + (size_t)round;
+		memset(big, rank + round, n);
+		GT_TRY(gt_rendezvous_exchange(r, "values", big, n, all, err));
+		for (int i = 0; i < world; i++) {
+			size_t want = round == 0 ? 0 : round == 19 ? sizeof big : (size_t)(i + 1) * 7 + (size_t)round;
+			if (all[i].n != want)
+				return gt_fail(err, GT_EFAIL, "round %d: %zu bytes of rank %d, not %zu", round, all[i].n, i, want);
+			for (size_t k = 0; k < want; k++)
+				if (((const unsigned char *)all[i].data)[k] != (unsigned char)(i + round))
+					return gt_fail(err, GT_EFAIL, "round %d: wrong bytes of rank %d", round, i);
+		}
+	}
+	GT_TRY(gt_rendezvous_agree(r, "config", "0123456789abcdef", err));
+	if (gt_rendezvous_exchange(r, "too long", big, GT_RENDEZVOUS_MAX + 1, all, NULL) != GT_EINTERNAL)
+		return gt_fail(err, GT_EFAIL, "took a value that is too long");
+	gt_rendezvous_close(r);
+	return GT_OK;
+}
+
+TEST(values)
+{
+	for (int world = 1; world <= MAXW; world = world == 1 ? 2 : world * 2) {
+		ranks(world, swap, loopback());
+		ALL_TELL(world, -1, GT_OK, "");
+	}
+}
+
+static enum gt_code differ(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	return gt_rendezvous_agree(r, "config", rank == 3 ? "9f00" : "17ab", err);
+}
+
+static enum gt_code other_key(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	return gt_rendezvous_agree(r, rank == 2 ? "program" : "config", "1", err);
+}
+
+static enum gt_code other_world(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	w.world += rank == 1;
+	return gt_rendezvous_open(&s, &r, err);
+}
+
+static enum gt_code twice(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank == 2 ? 1 : rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	return gt_rendezvous_open(&s, &r, err);
+}
+
+TEST(disagreements)
+{
+	ranks(4, differ, loopback());
+	ALL_TELL(4, -1, GT_ECONFIG, "rank 3 runs another config: 9f00 instead of 17ab");
+	ranks(4, other_key, loopback());
+	ALL_TELL(4, -1, GT_EINTERNAL, "rank 2 exchanges \"program\" where rank 0 exchanges \"config\"");
+	ranks(2, other_world, loopback());
+	ALL_TELL(2, -1, GT_EUSAGE, "rank 1 counts 3 ranks, rank 0 counts 2");
+	ranks(3, twice, loopback());
+	ALL_TELL(3, -1, GT_EUSAGE, "two processes are rank 1");
+}
+
+static enum gt_code absent(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 1);
+	struct gt_rendezvous *r;
+	return rank == 2 ? GT_OK : gt_rendezvous_open(&s, &r, err);
+}
+
+static enum gt_code silent(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 2);
+	struct gt_rendezvous *r;
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	if (rank == 1)
+		usleep(5000000);
+	return gt_rendezvous_agree(r, "config", "1", err);
+}
+
+static enum gt_code dies(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	if (rank == 1)
+		raise(SIGKILL);
+	if (rank == 0) {
+		enum gt_code c = gt_rendezvous_agree(r, "config", "1", err);
+		return gt_rendezvous_agree(r, "config", "1", NULL) == c ? c : GT_EFAIL; /* and so for ever */
+	}
+	return gt_rendezvous_agree(r, "config", "1", err);
+}
+
+static enum gt_code zero_dies(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	if (!rank)
+		raise(SIGKILL);
+	return gt_rendezvous_agree(r, "config", "1", err);
+}
+
+TEST(ranks_that_are_not_there)
+{
+	ranks(4, absent, loopback());
+	ALL_TELL(2, -1, GT_EPEER, "rank 2 did not come to the rendezvous within 1 s");
+	CHECK_MSG(told[3].code == GT_EPEER, "%s", told[3].msg); /* its own limit may come first */
+	ranks(3, silent, loopback());
+	ALL_TELL(3, 1, GT_EPEER, "rank 1 did not exchange \"config\" within 2 s");
+	ranks(4, dies, loopback());
+	ALL_TELL(4, 1, GT_EPEER, "rank 1 has gone before it exchanged \"config\"");
+	CHECK_MSG(told[0].s < 10 && told[3].s < 10, "%.1f s", told[0].s); /* at once, far below the 30 s */
+	ranks(3, zero_dies, loopback());
+	ALL_TELL(3, 0, GT_EPEER, "rank 0 has gone before it exchanged \"config\"");
+}
+
+static int stranger(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(fd, (struct sockaddr *)&at, sizeof at)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Rank 1 first does what a stranger might, then comes as itself. */
+static enum gt_code strangers(int rank, int world, int listener, struct gt_err *err)
+{
+	unsigned char junk[4096], hello[GT_RDV_HELLO];
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	int idle[100], fd;
+	for (size_t i = 0; i < sizeof junk; i++)
+		junk[i] = (unsigned char)(i * 37 + 11);
+	for (int i = 0; rank && i < 100; i++) { /* garbage; part of a proof; a proof without the token; nothing at all */
+		idle[i] = stranger();
+		if (i % 4 != 3)
+			send(idle[i], junk, i % 4 == 0 ? sizeof junk : i % 4 == 1 ? 10 : GT_RDV_PROOF, MSG_NOSIGNAL);
+	}
+	if (rank && (fd = stranger()) >= 0) { /* a right rank and world with a wrong token */
+		unsigned char proof[GT_RDV_PROOF] = {0}, wrong[32] = {0};
+		gt_rdv_put(proof, 1);
+		gt_rdv_put(proof + 4, (uint32_t)world);
+		if (gt_rdv_recv(fd, hello, sizeof hello, gt_clock() + 20)) {
+			gt_rdv_mac(wrong, "client", hello, proof, proof + 8 + GT_SHA256_SIZE);
+			gt_rdv_send(fd, proof, sizeof proof, gt_clock() + 1);
+			if (gt_rdv_recv(fd, hello, 1, gt_clock() + 20))
+				return gt_fail(err, GT_EFAIL, "rank 0 answers a wrong token");
+		}
+		close(fd);
+	}
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	return gt_rendezvous_agree(r, "config", "1", err);
+}
+
+static enum gt_code wrong_token(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 1);
+	struct gt_rendezvous *r;
+	s.token = rank ? (const unsigned char *)"another token, also of 32 bytes." : token;
+	return gt_rendezvous_open(&s, &r, err);
+}
+
+TEST(strangers_do_no_harm)
+{
+	ranks(2, strangers, loopback());
+	ALL_TELL(2, -1, GT_OK, "");
+	ranks(2, wrong_token, loopback());
+	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not come"), "%s", told[0].msg);
+	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "another token"), "%s", told[1].msg);
+}
+
+/* No inherited socket: rank 0 binds; the first port is taken by something silent, as torchrun's store takes MASTER_PORT. */
+static enum gt_code joined(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, -1, 30);
+	struct gt_rendezvous *r;
+	(void)listener;
+	w.how = "torchrun";
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	return gt_rendezvous_agree(r, "config", "1", err);
+}
+
+TEST(port_is_taken)
+{
+	int held = loopback();
+	ranks(3, joined, -1);
+	close(held);
+	ALL_TELL(3, -1, GT_OK, "");
+}
+
+TEST(token_file)
+{
+	char path[200];
+	unsigned char t[32] = {0};
+	struct gt_err e;
+	snprintf(path, sizeof path, "%s/token", test_tmpdir());
+	FILE *f = fopen(path, "w");
+	for (int i = 0; i < 32; i++)
+		fprintf(f, "%02X", 255 - i);
+	fprintf(f, "\n");
+	fclose(f);
+	chmod(path, 0600);
+	CHECK_OK(gt_token_read(path, t, &e), e);
+	CHECK(t[0] == 255 && t[31] == 224);
+	chmod(path, 0640);
+	CHECK(gt_token_read(path, t, &e) == GT_EUSAGE && strstr(e.msg, "readable by nobody else"));
+	chmod(path, 0600);
+	CHECK(!truncate(path, 63));
+	CHECK(gt_token_read(path, t, &e) == GT_EUSAGE && strstr(e.msg, "64 hexadecimal digits"));
+	CHECK(gt_token_read("/nonexistent/token", t, &e) == GT_ENOINPUT);
+	struct gt_world w;
+	struct gt_rendezvous *r;
+	struct gt_rendezvous_spec s = spec_of(&w, 1, 2, -1, 1);
+	s.token = NULL;
+	CHECK(gt_rendezvous_open(&s, &r, &e) == GT_EUSAGE && strstr(e.msg, "need a token"));
+}
+
+RUN_TESTS()

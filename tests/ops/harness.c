@@ -1,5 +1,6 @@
 #include "harness.h"
 #include "base/plugin.h"
+#include "ew.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ double harness_bf16(double x)
 
 /* ---- device ---- */
 
-enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *err)
+static enum gt_code open_device(struct harness *h, const char *name, bool tf32, struct gt_err *err)
 {
 	char symbol[64];
 	void *p;
@@ -57,13 +58,24 @@ enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *er
 	h->be = p;
 	if (h->be->abi != GT_BACKEND_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: ABI %u, not %u", name, h->be->abi, GT_BACKEND_ABI);
-	struct gt_dev_opts opts = {.threads = 2, .deterministic = true};
+	struct gt_dev_opts opts = {.threads = 2, .deterministic = true, .tf32 = tf32};
 	GT_TRY(h->be->open(&opts, &h->dev, err));
+	h->numbers = GT_DTYPE_COUNT;
 	h->dyn = (struct gt_dyn){.seed = 1, .stride = 1, .step = 1, .inv_weight = 1};
 	enum gt_code code = h->be->alloc(h->dev, sizeof h->dyn, &h->dyn_dev, err);
 	if (code != GT_OK)
 		harness_close(h);
 	return code;
+}
+
+enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *err)
+{
+	return open_device(h, name, false, err);
+}
+
+enum gt_code harness_open_tf32(struct harness *h, const char *name, struct gt_err *err)
+{
+	return open_device(h, name, true, err);
 }
 
 void harness_close(struct harness *h)
@@ -216,7 +228,7 @@ static void store(enum gt_dtype t, void *p, int64_t i, double x)
 	case GT_I32: ((int32_t *)p)[i] = (int32_t)x; break;
 	case GT_I64: ((int64_t *)p)[i] = (int64_t)x; break;
 	case GT_U8: ((uint8_t *)p)[i] = (uint8_t)x; break;
-	case GT_F16:
+	case GT_F16: ((uint16_t *)p)[i] = gt_f16_from_f32((float)x); break;
 	case GT_DTYPE_COUNT: abort();
 	}
 }
@@ -230,7 +242,7 @@ static double load(enum gt_dtype t, const void *p, int64_t i)
 	case GT_I32: return ((const int32_t *)p)[i];
 	case GT_I64: return (double)((const int64_t *)p)[i];
 	case GT_U8: return ((const uint8_t *)p)[i];
-	case GT_F16:
+	case GT_F16: return (double)gt_f16_to_f32(((const uint16_t *)p)[i]);
 	case GT_DTYPE_COUNT: break;
 	}
 	abort();

@@ -3,8 +3,7 @@
  *   grad   f64: gradients against central differences (PyTorch's gradcheck: eps 1e-6, atol 1e-5, rtol 1e-3)
  *   f64, f32, bf16   results and gradients against PyTorch's
  *   acc    f32: parameter gradients are added to what is there */
-#include "harness.h"
-#include "harness_net.h"
+#include "harness_case.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -18,141 +17,6 @@ struct worst {
 static struct worst worst[4]; /* grad, f64, f32, bf16 */
 enum { W_GRAD, W_F64, W_F32, W_BF16 };
 static const char *const worst_name[4] = {"gradients by differences", "f64", "f32", "bf16"};
-
-/* ---- values ---- */
-
-static double *plain(const struct harness *h, gt_vid v)
-{
-	double *p = calloc((size_t)gt_tdesc_count(&h->g->values[v].desc) + 1, sizeof *p);
-	if (!p)
-		abort();
-	return p;
-}
-
-static double rounded(enum gt_dtype t, double x)
-{
-	return t == GT_BF16 ? harness_bf16(x) : (double)(float)x;
-}
-
-/* uniform * scale + shift, rounded as golden/make_ops.py does it. */
-static enum gt_code fill(struct harness *h, gt_vid v, const char *name, double scale, double shift, enum gt_dtype t, struct gt_err *err)
-{
-	double *p = plain(h, v);
-	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[v].desc); i++)
-		p[i] = rounded(t, harness_uniform(name, i) * scale + shift);
-	enum gt_code code = harness_put(h, v, p, err);
-	free(p);
-	return code;
-}
-
-static enum gt_code fill_params(struct harness *h, const struct net *n, struct gt_err *err)
-{
-	char name[256];
-	for (int i = 0; i < n->g->nparams; i++) {
-		const struct gt_param *p = &n->g->params[i];
-		const char *suffix = strrchr(p->name, '.') + 1;
-		bool gamma = p->cls == GT_PARAM_NORM && !strcmp(suffix, "weight"), var = !strcmp(suffix, "running_var");
-		snprintf(name, sizeof name, "%s/%s", n->c->name, p->name + 2);
-		if (!strcmp(suffix, "num_batches_tracked")) {
-			GT_TRY(harness_zero(h, p->value, err));
-			continue;
-		}
-		enum gt_dtype t = p->cls == GT_PARAM_WEIGHT ? n->g->compute : GT_F32;
-		GT_TRY(fill(h, p->value, name, gamma || var ? 0.5 : 1, gamma || var ? 1 : 0, t, err));
-		if (p->work >= 0)
-			GT_TRY(fill(h, p->work, name, 1, 0, t, err));
-	}
-	return GT_OK;
-}
-
-/* NaN wherever a kernel must write: what it forgets shows. */
-static enum gt_code poison(struct harness *h, double grads, struct gt_err *err)
-{
-	for (int v = 0; v < h->g->nvalues; v++) {
-		const struct gt_value *val = &h->g->values[v];
-		bool grad = val->kind == GT_V_GRAD;
-		if ((val->kind != GT_V_ACT && !grad) || h->shared[v] || gt_dtype_size(val->desc.dtype) == 0)
-			continue;
-		double *p = plain(h, v);
-		bool whole = val->desc.dtype == GT_I32 || val->desc.dtype == GT_I64 || val->desc.dtype == GT_U8;
-		for (int64_t i = 0; i < gt_tdesc_count(&val->desc); i++)
-			p[i] = grad && h->accumulate ? grads : whole ? 0 : NAN;
-		enum gt_code code = harness_put(h, v, p, err);
-		free(p);
-		GT_TRY(code);
-	}
-	return GT_OK;
-}
-
-static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt_err *err)
-{
-	char name[256];
-	enum gt_dtype t = n->g->compute;
-	for (int i = 0; i < n->ninputs; i++) {
-		snprintf(name, sizeof name, "%s/x%d", n->c->name, i);
-		GT_TRY(fill(h, n->x[i], name, n->c->in[i].scale, 0, t, err));
-	}
-	GT_TRY(fill_params(h, n, err));
-	h->dyn.inv_weight = 1;
-	if (n->g->target >= 0 && !strncmp(n->c->type, "loss:", 5)) {
-		int64_t rows = n->c->in[0].dim[0], skip = (int64_t)opcase_number(n->c, "skip", 0), live = 0;
-		int64_t ignore = (int64_t)opcase_number(n->c, "ignore_index", -100);
-		double *p = plain(h, n->g->target);
-		snprintf(name, sizeof name, "%s/target", n->c->name);
-		for (int64_t i = 0; i < rows; i++) {
-			p[i] = (double)(harness_raw(name, i) % (uint64_t)n->c->in[0].dim[1]);
-			if (skip && i % skip == 1)
-				p[i] = (double)ignore;
-			live += p[i] != (double)ignore || !strcmp(n->c->type, "loss:mse");
-		}
-		h->dyn.inv_weight = 1.0 / (double)live;
-		enum gt_code code = harness_put(h, n->g->target, p, err);
-		free(p);
-		GT_TRY(code);
-	}
-	return GT_OK;
-}
-
-/* want: PyTorch's y, which decides where a fused relu stops the gradient; NULL: our own. A y that rounds across 0 stays within y's
- * tolerance, but would compare the gradients of two functions. */
-static enum gt_code set_dy(struct harness *h, const struct net *n, const struct golden *want, struct gt_err *err)
-{
-	char name[256];
-	snprintf(name, sizeof name, "%s/dy", n->c->name);
-	GT_TRY(fill(h, n->dy, name, 1, 0, n->g->compute, err));
-	if (!opcase_key(n->c, "act"))
-		return GT_OK;
-	double *y = plain(h, n->y), *dy = plain(h, n->dy);
-	enum gt_code code = harness_get(h, n->y, y, err);
-	if (code == GT_OK)
-		code = harness_get(h, n->dy, dy, err);
-	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[n->y].desc); i++)
-		dy[i] = (want ? (double)want->v[i] : y[i]) > 0 ? dy[i] : 0;
-	if (code == GT_OK)
-		code = harness_put(h, n->dy, dy, err);
-	free(y);
-	free(dy);
-	return code;
-}
-
-static enum gt_code run_forward(struct harness *h, const struct net *n, struct gt_err *err)
-{
-	if (n->g->metrics >= 0 && n->y < 0)
-		GT_TRY(harness_zero(h, n->g->metrics, err));
-	return harness_run(h, 0, n->forward, err);
-}
-
-static enum gt_code run_all(struct harness *h, struct net *n, double grads, const struct golden *want, struct gt_err *err)
-{
-	GT_TRY(harness_graph(h, n->g, err));
-	GT_TRY(poison(h, grads, err));
-	GT_TRY(set_inputs(h, n, err));
-	GT_TRY(run_forward(h, n, err));
-	if (n->dy < 0)
-		return GT_OK;
-	GT_TRY(set_dy(h, n, want, err));
-	return harness_run(h, n->forward, n->g->nnodes, err);
-}
 
 /* ---- against PyTorch ---- */
 
@@ -195,7 +59,7 @@ static enum gt_code compare(const struct optable *t, const struct net *n, enum g
 static enum gt_code compare_value(struct harness *h, const struct optable *t, const struct net *n, gt_vid v, const char *what, double shift,
                                   struct gt_err *err)
 {
-	double *p = plain(h, v);
+	double *p = harness_plain(h, v);
 	enum gt_code code = harness_get(h, v, p, err);
 	if (code == GT_OK)
 		code = compare(t, n, n->g->compute, what, p, gt_tdesc_count(&n->g->values[v].desc), shift, err);
@@ -224,7 +88,12 @@ static enum gt_code check_golden(struct harness *h, const struct optable *t, con
 	const struct golden *y = opcase_key(c, "act") ? optable_golden(t, what) : NULL;
 	if (y && y->n != gt_tdesc_count(&n->g->values[n->y].desc))
 		return gt_fail(err, GT_EFAIL, "golden/ops.bin has %lld elements of %s", (long long)y->n, what);
-	GT_TRY(run_all(h, n, grads, y, err));
+	double *want = y ? calloc((size_t)y->n + 1, sizeof *want) : NULL;
+	for (int64_t i = 0; want && i < y->n; i++)
+		want[i] = (double)y->v[i];
+	enum gt_code code = case_run(h, n, grads, want, err);
+	free(want);
+	GT_TRY(code);
 	if (n->y < 0)
 		GT_TRY(compare_loss(h, t, n, err));
 	else
@@ -250,7 +119,7 @@ static enum gt_code check_golden(struct harness *h, const struct optable *t, con
 
 static enum gt_code scalar(struct harness *h, const struct net *n, const double *r, double *out, struct gt_err *err)
 {
-	GT_TRY(run_forward(h, n, err));
+	GT_TRY(case_forward(h, n, err));
 	*out = 0;
 	if (n->y < 0) {
 		struct gt_metrics m;
@@ -258,7 +127,7 @@ static enum gt_code scalar(struct harness *h, const struct net *n, const double 
 		*out = m.loss * h->dyn.inv_weight;
 		return GT_OK;
 	}
-	double *y = plain(h, n->y);
+	double *y = harness_plain(h, n->y);
 	enum gt_code code = harness_get(h, n->y, y, err);
 	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[n->y].desc); i++)
 		*out += y[i] * r[i];
@@ -272,7 +141,7 @@ static enum gt_code differ(struct harness *h, const struct net *n, gt_vid v, gt_
 	const double eps = 1e-6, atol = 1e-5, rtol = 1e-3; /* torch.autograd.gradcheck's */
 	int64_t count = gt_tdesc_count(&n->g->values[v].desc);
 	int64_t stride = count > 256 ? count / 128 | 1 : 1; /* of a large tensor a sample, at an odd stride */
-	double *x = plain(h, v), *g = plain(h, grad);
+	double *x = harness_plain(h, v), *g = harness_plain(h, grad);
 	enum gt_code code = harness_get(h, v, x, err);
 	if (code == GT_OK)
 		code = harness_get(h, grad, g, err);
@@ -304,11 +173,11 @@ static enum gt_code check_gradients(struct harness *h, const struct opcase *c, s
 {
 	char what[160];
 	GT_TRY(net_build(n, c, GT_F64, err));
-	GT_TRY(run_all(h, n, 0, NULL, err));
+	GT_TRY(case_run(h, n, 0, NULL, err));
 	double *r = NULL;
 	enum gt_code code = GT_OK;
 	if (n->dy >= 0) {
-		r = plain(h, n->dy);
+		r = harness_plain(h, n->dy);
 		code = harness_get(h, n->dy, r, err);
 	}
 	for (int i = 0; code == GT_OK && i < n->ninputs; i++) {

@@ -109,10 +109,20 @@ check:
 check-only: tests
 	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
 
-## check-gpu: the CUDA backend on a GPU against PyTorch's results and the CPU
+## gpu-folder: a folder (build/gpu, below 60 MiB) that runs check-gpu and bench-gpu on a machine that has a GPU and no packages
+.PHONY: gpu-folder
+gpu-folder: all $(TOOLS) $(BUILD)/tests/ops/test_ops $(BUILD)/tests/ops/test_updates
+	@tests/gpu/folder.sh $(BUILD) $(BUILD)/gpu
+
+## check-gpu: the CUDA backend on a GPU against PyTorch's results and the CPU; whole trainings; compute-sanitizer
 .PHONY: check-gpu
 check-gpu: tests
 	@tests/gpu/check.sh $(BUILD)
+
+## bench-gpu: the speed table on a GPU, PyTorch beside it
+.PHONY: bench-gpu
+bench-gpu: all
+	@tests/gpu/bench.sh $(BUILD)
 
 ## check-deps: includes run one way (DESIGN's rooms), and each vendor's header is seen in one room only
 .PHONY: check-deps

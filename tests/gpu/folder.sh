@@ -1,0 +1,85 @@
+#!/bin/bash
+# folder.sh BUILD DEST: a folder that runs on another x86-64 Linux machine, below 60 MiB (make gpu-folder): program and backends, test
+# programs, the shared libraries that they need, goldens, configs, the scripts of check-gpu and bench-gpu, FashionMNIST where it is here
+# (GPU_FOLDER_DATA= leaves it out). That machine needs a shell, coreutils, awk, sed, grep, xz or python3; most checks need python3; no package.
+# Layout: as a build tree and the source tree in one (bin, lib/gtrain, tests, configs), with wrap.sh in the places of programs:
+#   libexec/   the programs and a loader   lib/dep/   shared libraries   lib/libc/   the C library, for machines whose own is older
+#   GLIBC      the C library's version that all of it needs             COMMIT      what it was built from
+set -eu
+build=$(cd "$1" && pwd) dest=$2
+src=$(cd "$(dirname "$0")/../.." && pwd)
+limit=$((60 << 20))
+say() { echo "gpu-folder: $*" >&2; }
+if [ ! -e "$build/lib/gtrain/cuda.so" ]; then
+	say "$build was built without CUDA"
+	exit 69
+fi
+if [ -e "$dest" ] && [ ! -e "$dest/libexec/ld-linux-x86-64.so.2" ]; then
+	say "$dest is there, and no such folder: not touched"
+	exit 73
+fi
+rm -rf "$dest"
+mkdir -p "$dest"/{bin,libexec,lib/gtrain,lib/dep,lib/libc,configs,data}
+dest=$(cd "$dest" && pwd)
+
+programs=(bin/gtrain tests/ops/test_ops tests/ops/test_updates)
+for t in "$build"/tests/cudasim/tool_{calls,layers,device} "$build"/tests/gpu/tool_*; do
+	case $t in *.d | *'*'*) continue ;; esac
+	programs+=("${t#"$build"/}")
+done
+for p in "${programs[@]}"; do
+	if [ ! -x "$build/$p" ]; then
+		say "$build/$p is not built"
+		exit 66
+	fi
+	mkdir -p "$dest/${p%/*}"
+	install -m 755 "$src/tests/gpu/wrap.sh" "$dest/$p"
+	strip -o "$dest/libexec/${p##*/}" "$build/$p"
+done
+for p in null cpu cuda; do strip -o "$dest/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
+
+# ---- shared libraries: all that the programs and backends are linked to; the C library's parts apart ------------------------------------
+libc='^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libanl|libnss_.*)\.so'
+ldd "$dest"/libexec/* "$dest"/lib/gtrain/*.so >"$dest/ldd"
+if grep 'not found' "$dest/ldd" >&2; then
+	say 'libraries are missing here'
+	exit 69
+fi
+awk '$2 == "=>" { print $3 }' "$dest/ldd" | sort -u | while read -r f; do
+	if [[ ${f##*/} =~ $libc ]]; then continue; fi
+	strip -o "$dest/lib/dep/${f##*/}" "$f"
+done
+here=$(awk '$1 == "libc.so.6" { print $3; exit }' "$dest/ldd")
+rm "$dest/ldd"
+# Libraries that a driver may ask for beside the C library must come from the same place, the stubs too.
+for f in "${here%/*}"/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1,libutil.so.1,libresolv.so.2,libanl.so.1}; do
+	cp -L "$f" "$dest/lib/libc/"
+done
+cp -L "${here%/*}/ld-linux-x86-64.so.2" "$dest/libexec/"
+objdump -T "$dest"/libexec/[!l]* "$dest"/lib/gtrain/*.so "$dest"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 |
+	sed 's/GLIBC_//' >"$dest/GLIBC"
+if [ ! -s "$dest/GLIBC" ]; then
+	say 'objdump names no version of the C library'
+	exit 70
+fi
+xz -1 "$dest/lib/dep/libdnnl.so.2"
+
+# ---- what the scripts read -----------------------------------------------------------------------------------------------------------
+cp "$src"/configs/*.cfg "$dest/configs/"
+(cd "$src" && tar cf - tests/ops/cases.txt tests/golden/ops.bin tests/golden/parity tests/parity/*.{cfg,py,sh} tests/resume/resume.cfg \
+	tests/cli/recompute.cfg tests/cudasim/test_{windows,fp16}.sh tests/gpu/*.{sh,py}) |
+	tar xf - -C "$dest"
+git -C "$src" describe --always --dirty --abbrev=10 >"$dest/COMMIT" 2>/dev/null || echo unknown >"$dest/COMMIT"
+data=${GPU_FOLDER_DATA-/usr/share/datasets/fashion-mnist}
+if [ -n "$data" ] && [ -d "$data" ]; then
+	mkdir "$dest/data/fashion-mnist"
+	cp "$data"/*-ubyte.gz "$dest/data/fashion-mnist/"
+else
+	say 'without FashionMNIST: the checks that need it will be skipped'
+fi
+bytes=$(du -sb "$dest" | cut -f1)
+say "$dest: $((bytes >> 20)) MiB, needs glibc $(cat "$dest/GLIBC") or brings its own"
+if [ "$bytes" -ge $limit ]; then
+	say "that is $bytes bytes, more than $limit"
+	exit 70
+fi

@@ -44,10 +44,11 @@ else
 	rc=$? why=
 	[ $rc = 1 ] && grep -q '^not ok b: made up' "$tmp/out" && grep -q '^1 passed, 1 failed, 0 skipped$' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 	ok check_shows_a_failure "$why"
-	printf '#!/bin/sh\nsleep 30\n' >"$tmp/bad/tests/ops/test_ops"
+	printf '#!/bin/bash\ntrap "" TERM\n(trap "" TERM; exec sleep 1234.5) &\nwait\n' >"$tmp/bad/tests/ops/test_ops"
 	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_ONLY=operations CHECK_BUDGET=6 "$here/check.sh" "$tmp/bad" >"$tmp/out" 2>&1
 	rc=$? why=
 	[ $rc = 1 ] && grep -q '^not ok operations: not through after' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
+	pgrep -f 'sleep 1234[.]5' >/dev/null && why="$why a process was left behind"
 	ok check_ends_what_hangs "$why"
 fi
 

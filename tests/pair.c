@@ -138,7 +138,8 @@ struct held {
 static struct held to_device(int side, const struct pair_job *j, const struct gt_tdesc *d, const void *host)
 {
 	struct gt_err e = {0};
-	size_t shift = side == CUDA ? j->shift : 0, bytes = gt_tdesc_bytes(d);
+	size_t size = gt_dtype_size(d->dtype), bytes = gt_tdesc_bytes(d);
+	size_t shift = side == CUDA ? (j->shift + size - 1) / size * size : 0; /* an element is aligned to its own size */
 	struct held h = {.bytes = bytes};
 	char *stage = malloc(bytes + PAD + shift);
 	void *p = NULL;

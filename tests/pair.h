@@ -14,7 +14,7 @@ struct pair_job {
 	void *in[PAIR_T], *out[PAIR_T]; /* outputs begin as they stand here */
 	struct gt_dyn dyn;
 	bool in_place; /* out[0] is in[0] */
-	size_t shift;  /* bytes from an aligned address to each tensor, on the CUDA side */
+	size_t shift;  /* bytes from an aligned address to each tensor, on the CUDA side; whole elements */
 	int copy;      /* input that must become in[0] in its own type, on the CUDA side only (f16 work copies); 0: none */
 };
 

@@ -285,7 +285,7 @@ static cudnnStatus_t finalize_plan(plan_desc *d)
 		const dnn_value &k = config->a.at(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
 		for (int64_t i = 0; i < k.n; i++) {
 			const dnn_desc *knob = alive(k.as<const dnn_desc *>()[i]);
-			if (knob->get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) == CUDNN_KNOB_TYPE_TILE_SIZE)
+			if (knob->get<int>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) == CUDNN_KNOB_TYPE_TILE_SIZE)
 				p->tile = knob->get<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
 		}
 	}
@@ -308,7 +308,7 @@ static cudnnStatus_t finalize_config(dnn_desc *d)
 	const dnn_value &k = d->a.at(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
 	for (int64_t i = 0; i < k.n; i++) {
 		const dnn_desc *knob = alive(k.as<const dnn_desc *>()[i]);
-		int type = knob->get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE);
+		int type = knob->get<int>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE);
 		int64_t v = knob->get<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE), most = type == CUDNN_KNOB_TYPE_TILE_SIZE ? 2 : 4;
 		if (id != 1 || (type != CUDNN_KNOB_TYPE_TILE_SIZE && type != CUDNN_KNOB_TYPE_STAGES) || v < 0 || v > most)
 			return fail(CUDNN_STATUS_NOT_SUPPORTED, "!isValidSetting(name, c)");

@@ -179,7 +179,7 @@ class Bench:
         if mine and flops and self.ceiling.get(precision):
             share = f"{100 * flops * images / mine / self.ceiling[precision]:.0f} %"
         self.rows.append([title, self.amount(mine, images, unit) if mine else why or "-", cells, f"{best / mine:.2f}" if mine and best else "-", share,
-                          self.verdict(mine, best, images, unit, goal)])
+                          "" if self.a.tiny else self.verdict(mine, best, images, unit, goal)])
         self.say(" | ".join(self.rows[-1]))
 
     @staticmethod
@@ -209,7 +209,6 @@ class Bench:
     def ceilings(self):
         if not self.room("ceilings", 30):
             return
-        self.versions = self.torch.ask(120, do="versions")
         a = self.torch.ask(60, do="ceilings")
         if "error" in a:
             self.cut.append(f"ceilings: {a['error']}")
@@ -325,7 +324,7 @@ class Bench:
             self.notes.append("\n".join(["", *lines, ""]))
 
     def table(self):
-        v = getattr(self, "versions", {})
+        v = self.versions
         lines = ["", f"## {time.strftime('%Y-%m-%d', time.gmtime())} {self.a.title}", "",
                  f"PyTorch {v.get('torch', 'none')} (CUDA {v.get('cuda', '?')}, cuDNN {v.get('cudnn', '?')}) on {v.get('card', self.a.device)}; {self.a.rounds} rounds, alternating, medians.", ""]
         if self.rows:
@@ -338,6 +337,7 @@ class Bench:
     def run(self):
         t = self.a.tiny
         strong = {"eager": "eager"} if t else {"eager": "eager", "graph of the step": "graph", "compile max-autotune": "compile"}
+        self.versions = self.torch.ask(120, do="versions")
         try:
             self.ceilings()
             self.start()

@@ -3,7 +3,7 @@
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 readme=$src/README.md
-awk '/^```$/ { block = !block; next } block' "$readme" | sed -n '/^schema = /,$p' >"$tmp/readme.cfg"
+awk '/^```$/ { block = !block; if (!block && config) exit; next } block && /^schema = / { config = 1 } block && config' "$readme" >"$tmp/readme.cfg"
 gives config 0 out 'fmnist-mlp' check "$tmp/readme.cfg"
 commands | grep -vx help >"$tmp/a"
 sed -n 's/^| `gtrain \([a-z]*\).*/\1/p' "$readme" >"$tmp/b"

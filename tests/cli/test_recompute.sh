@@ -49,11 +49,11 @@ if grep -q 'name = "one.0.conv1".*recompute = true' "$resolved" && ! grep -q 'na
 	echo "not ok recompute_config"; fi
 
 # the same through the CUDA backend, on the host's CUDA runtime
-sim=$GTRAIN_BUILD/cudasim
-if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
-	echo 'skip recompute_cuda: built without a C++ compiler'
-elif grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-	echo 'skip recompute_cuda: the coroutines of cudasim and AddressSanitizer do not go together'
+# shellcheck source=tests/cudasim/sim.sh
+. "$GTRAIN_SRC/tests/cudasim/sim.sh"
+why=$(sim_absent)
+if [ -n "$why" ]; then
+	echo "skip recompute_cuda: $why"
 else
 	cmd=$sim/bin/gtrain device=cuda least=2 variants='none:cheap all:cheap'
 	few='-s data.samples=12 -s data.samples_test=4 -s data.batch=8 -s train.epochs=1'

@@ -2,15 +2,9 @@
 # The CUDA backend's own sources on a CUDA runtime that runs on the host (include/cuda_runtime_api.h says what that shows and what not):
 # calls against the CPU backend, the table of operations against PyTorch, whole trainings against the CPU's. Needs neither GPU nor toolkit.
 set -u
-sim=$GTRAIN_BUILD/cudasim
-if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
-	echo 'skip cudasim: built without a C++ compiler'
-	exit 0
-fi
-if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-	echo 'skip cudasim: its coroutines and AddressSanitizer do not go together (it has guard pages of its own)'
-	exit 0
-fi
+# shellcheck source=tests/cudasim/sim.sh
+. "$GTRAIN_SRC/tests/cudasim/sim.sh"
+sim_needed cudasim
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export XDG_CACHE_HOME=$tmp/cache # where choices of convolution engines are kept

@@ -2,15 +2,9 @@
 # Whole trainings with pooling and normalisation on the host's CUDA runtime (test_cudasim.sh), beside the CPU's: losses of every step and
 # evaluation, running statistics in the checkpoint, the same bits twice.
 set -u
-sim=$GTRAIN_BUILD/cudasim
-if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
-	echo 'skip cudasim_nets: built without a C++ compiler'
-	exit 0
-fi
-if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-	echo 'skip cudasim_nets: its coroutines and AddressSanitizer do not go together'
-	exit 0
-fi
+# shellcheck source=tests/cudasim/sim.sh
+. "$GTRAIN_SRC/tests/cudasim/sim.sh"
+sim_needed cudasim_nets
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

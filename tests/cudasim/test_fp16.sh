@@ -2,15 +2,9 @@
 # fp16 with the dynamic loss scale, on the host's CUDA runtime (test_cudasim.sh): the scale's rule as a run shows it, skipped steps in
 # windows, checkpoints of the scale, divergence.
 set -u
-sim=${GTRAIN_SIM:-$GTRAIN_BUILD/cudasim} # or a build on a machine with a GPU (tests/gpu/check.sh)
-if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
-	echo 'skip fp16: built without a C++ compiler'
-	exit 0
-fi
-if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-	echo 'skip fp16: the coroutines of cudasim and AddressSanitizer do not go together'
-	exit 0
-fi
+# shellcheck source=tests/cudasim/sim.sh
+. "$GTRAIN_SRC/tests/cudasim/sim.sh"
+sim_needed fp16
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

@@ -2,15 +2,9 @@
 # Steps that are queued in windows and replayed as graphs, on the host's CUDA runtime (test_cudasim.sh): the same bits as one by one, and
 # nothing is lost where a window is cut short: evaluations, checkpoints, the short last batch, divergence, signals, the time limit.
 set -u
-sim=${GTRAIN_SIM:-$GTRAIN_BUILD/cudasim} # or a build on a machine with a GPU (tests/gpu/check.sh)
-if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
-	echo 'skip windows: built without a C++ compiler'
-	exit 0
-fi
-if grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-	echo 'skip windows: the coroutines of cudasim and AddressSanitizer do not go together'
-	exit 0
-fi
+# shellcheck source=tests/cudasim/sim.sh
+. "$GTRAIN_SRC/tests/cudasim/sim.sh"
+sim_needed windows
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# Sourced by tests that run on the host's CUDA runtime: sets `sim`, the folder of its build, or of a build on a machine with a GPU
+# (GTRAIN_SIM, tests/gpu/check.sh). sim_absent: why there is none, or nothing.
+sim=${GTRAIN_SIM:-$GTRAIN_BUILD/cudasim}
+sim_absent() {
+	if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
+		echo 'built without a C++ compiler'
+	elif grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
+		echo 'the coroutines of cudasim and AddressSanitizer do not go together (it has guard pages of its own)'
+	fi
+}
+# sim_needed NAME: ends the test with a skip where there is none
+sim_needed() {
+	local why
+	why=$(sim_absent)
+	[ -z "$why" ] || { echo "skip $1: $why"; exit 0; }
+}

@@ -1,4 +1,5 @@
 #include "cpu_case.h"
+#include "number.h"
 #include "base/philox.h"
 #include "base/plugin.h"
 #include <math.h>
@@ -63,26 +64,9 @@ void tens_free(struct tens *t)
 	free(t);
 }
 
-static float bf16_to_f32(uint16_t h)
-{
-	uint32_t u = (uint32_t)h << 16;
-	float f;
-	memcpy(&f, &u, 4);
-	return f;
-}
-
-static uint16_t f32_to_bf16(float f)
-{
-	uint32_t u;
-	memcpy(&u, &f, 4);
-	if (f != f)
-		return 0x7fc0;
-	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
 double tens_round(enum gt_dtype t, double v)
 {
-	return t == GT_BF16 ? bf16_to_f32(f32_to_bf16((float)v)) : t == GT_F32 ? (float)v : v;
+	return t == GT_BF16 ? gt_bf16_to_f32(gt_bf16_from_f32((float)v)) : t == GT_F32 ? (float)v : v;
 }
 
 void tens_random(struct tens *t, uint32_t seed, double lo, double hi)
@@ -93,32 +77,6 @@ void tens_random(struct tens *t, uint32_t seed, double lo, double hi)
 		double u = gt_rng_uniform(r.v[0]);
 		t->v[i] = t->d.dtype == GT_U8 || t->d.dtype == GT_I32 || t->d.dtype == GT_I64 ? floor(lo + u * (hi - lo))
 		                                                                              : tens_round(t->d.dtype, lo + u * (hi - lo));
-	}
-}
-
-static void store(enum gt_dtype t, void *p, int64_t i, double v)
-{
-	switch (t) {
-	case GT_F32: ((float *)p)[i] = (float)v; break;
-	case GT_F64: ((double *)p)[i] = v; break;
-	case GT_BF16: ((uint16_t *)p)[i] = f32_to_bf16((float)v); break;
-	case GT_I32: ((int32_t *)p)[i] = (int32_t)v; break;
-	case GT_I64: ((int64_t *)p)[i] = (int64_t)v; break;
-	case GT_U8: ((uint8_t *)p)[i] = (uint8_t)v; break;
-	default: abort();
-	}
-}
-
-static double load(enum gt_dtype t, const void *p, int64_t i)
-{
-	switch (t) {
-	case GT_F32: return ((const float *)p)[i];
-	case GT_F64: return ((const double *)p)[i];
-	case GT_BF16: return bf16_to_f32(((const uint16_t *)p)[i]);
-	case GT_I32: return ((const int32_t *)p)[i];
-	case GT_I64: return (double)((const int64_t *)p)[i];
-	case GT_U8: return ((const uint8_t *)p)[i];
-	default: abort();
 	}
 }
 
@@ -134,7 +92,7 @@ void tens_upload(struct tens *t)
 	int64_t n = gt_tdesc_count(&t->d);
 	void *plain = malloc((size_t)n * 8 + 8);
 	for (int64_t i = 0; i < n; i++)
-		store(t->d.dtype, plain, i, t->v[i]);
+		number_put(t->d.dtype, plain, i, t->v[i]);
 	device_alloc(t);
 	gt_tdesc_pack(&t->d, plain, t->p);
 	free(plain);
@@ -146,7 +104,7 @@ void tens_download(struct tens *t)
 	void *plain = malloc((size_t)n * 8 + 8);
 	gt_tdesc_unpack(&t->d, t->p, plain);
 	for (int64_t i = 0; i < n; i++)
-		t->v[i] = load(t->d.dtype, plain, i);
+		t->v[i] = number_get(t->d.dtype, plain, i);
 	free(plain);
 }
 
@@ -213,7 +171,7 @@ bool op_run(struct op_case *c)
 				double all = 0, logical = 0;
 				tens_download(c->out[i]);
 				for (int64_t n = 0; n < gt_tdesc_padded(d); n++)
-					all += fabs(load(d->dtype, c->out[i]->p, n));
+					all += fabs(number_get(d->dtype, c->out[i]->p, n));
 				for (int64_t n = 0; n < gt_tdesc_count(d); n++)
 					logical += fabs(c->out[i]->v[n]);
 				if (!(fabs(all - logical) <= 1e-9 * logical)) /* two orders of a sum of doubles */
@@ -245,4 +203,14 @@ void tens_check(const char *file, int line, const struct tens *got, const struct
 	if (over > 1)
 		test_fail(file, line, "%s %s: element %lld is %.9g, should be %.9g (%.3g times the tolerance)", gt_dtype_name(got->d.dtype),
 		          gt_tdesc_text(&got->d, shape, sizeof shape), (long long)worst, got->v[worst], want->v[worst], over);
+}
+
+double tens_sum_tol(double k)
+{
+	return (8 + 2 * sqrt(k)) * 0x1p-24;
+}
+
+void tens_need_mag(struct tens *t)
+{
+	t->mag = calloc((size_t)gt_tdesc_count(&t->d), sizeof *t->mag);
 }

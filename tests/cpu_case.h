@@ -40,6 +40,11 @@ struct op_case {
 /* prepare, upload, launch twice when nothing accumulates (the second launch must not depend on the first), download. */
 bool op_run(struct op_case *c);
 
+/* Error bound of a sum of k products in f32, relative to the sum of their magnitudes: k*2^-24 can never be exceeded, roundings that
+ * average out stay near sqrt(k)*2^-24; eight roundings are allowed on top, for the parts that threads and blocks add. */
+double tens_sum_tol(double k);
+void tens_need_mag(struct tens *t); /* mag: zeros, to be added to */
+
 /* |got - want| <= rel * mag (+ output rounding of the dtype * |want|) + tiny; reports the worst element. */
 void tens_check(const char *file, int line, const struct tens *got, const struct tens *want, double rel);
 #define TENS_CHECK(got, want, rel) tens_check(__FILE__, __LINE__, got, want, rel)

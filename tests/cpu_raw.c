@@ -66,42 +66,6 @@ void *raw_alloc(enum gt_dtype t, int64_t n)
 	return p;
 }
 
-double raw_get(enum gt_dtype t, const void *p, int64_t i)
-{
-	switch (t) {
-	case GT_F32:
-		return ((const float *)p)[i];
-	case GT_F64:
-		return ((const double *)p)[i];
-	case GT_BF16:
-		return gt_bf16_to_f32(((const uint16_t *)p)[i]);
-	case GT_I32:
-		return ((const int32_t *)p)[i];
-	default:
-		abort();
-	}
-}
-
-void raw_set(enum gt_dtype t, void *p, int64_t i, double v)
-{
-	switch (t) {
-	case GT_F32:
-		((float *)p)[i] = (float)v;
-		break;
-	case GT_F64:
-		((double *)p)[i] = v;
-		break;
-	case GT_BF16:
-		((uint16_t *)p)[i] = gt_bf16_from_f32((float)v);
-		break;
-	case GT_I32:
-		((int32_t *)p)[i] = (int32_t)v;
-		break;
-	default:
-		abort();
-	}
-}
-
 double raw_uniform(uint32_t seed, uint32_t i)
 {
 	return gt_rng_uniform(gt_philox4x32(i, seed, 1, 2, 3, 4).v[0]);
@@ -110,7 +74,7 @@ double raw_uniform(uint32_t seed, uint32_t i)
 void raw_random(enum gt_dtype t, void *p, int64_t n, uint32_t seed, double lo, double hi)
 {
 	for (int64_t i = 0; i < n; i++)
-		raw_set(t, p, i, lo + (hi - lo) * raw_uniform(seed, (uint32_t)i));
+		number_put(t, p, i, lo + (hi - lo) * raw_uniform(seed, (uint32_t)i));
 }
 
 void raw_check(const char *file, int line, const char *what, enum gt_dtype t, const void *got, const double *want, const double *tol,
@@ -119,7 +83,7 @@ void raw_check(const char *file, int line, const char *what, enum gt_dtype t, co
 	double half = t == GT_BF16 ? 0x1p-8 : t == GT_F32 ? 0x1p-24 : 0x1p-53, over = 0;
 	int64_t worst = -1;
 	for (int64_t i = 0; i < n; i++) {
-		double g = raw_get(t, got, i), w = want[i];
+		double g = number_get(t, got, i), w = want[i];
 		/* 1e-37: below it f32 and bf16 have fewer digits */
 		double d = isnan(w) ? (isnan(g) ? 0 : HUGE_VAL)
 		           : g == w ? 0
@@ -131,5 +95,5 @@ void raw_check(const char *file, int line, const char *what, enum gt_dtype t, co
 	}
 	if (over > 1)
 		test_fail(file, line, "%s %s: element %lld of %lld is %.9g, should be %.9g (%.3g times the tolerance)", what, gt_dtype_name(t),
-		          (long long)worst, (long long)n, raw_get(t, got, worst), want[worst], over);
+		          (long long)worst, (long long)n, number_get(t, got, worst), want[worst], over);
 }

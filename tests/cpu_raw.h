@@ -3,6 +3,7 @@
 #define GT_TESTS_CPU_RAW_H
 
 #include "backend.h"
+#include "number.h"
 #include "test.h"
 
 /* prepare, launch with exactly the scratch that was asked for (filled with NaN, a canary behind it), release. */
@@ -12,8 +13,6 @@ enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in,
 bool raw_run(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn);
 
 void *raw_alloc(enum gt_dtype t, int64_t n); /* aligned to 64, filled with 0xff: NaN */
-double raw_get(enum gt_dtype t, const void *p, int64_t i);
-void raw_set(enum gt_dtype t, void *p, int64_t i, double v); /* rounds to nearest even */
 void raw_random(enum gt_dtype t, void *p, int64_t n, uint32_t seed, double lo, double hi);
 double raw_uniform(uint32_t seed, uint32_t i); /* [0, 1) */
 

@@ -1,4 +1,5 @@
 #include "pair.h"
+#include "number.h"
 #include "base/philox.h"
 #include "base/plugin.h"
 #include "ew.h"
@@ -32,29 +33,6 @@ static bool open_both(void)
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------- */
-static double number(enum gt_dtype t, const void *p, int64_t i)
-{
-	switch (t) {
-	case GT_F32:
-		return ((const float *)p)[i];
-	case GT_F64:
-		return ((const double *)p)[i];
-	case GT_BF16:
-		return gt_bf16_to_f32(((const uint16_t *)p)[i]);
-	case GT_F16:
-		return gt_f16_to_f32(((const uint16_t *)p)[i]);
-	case GT_I64:
-		return (double)((const int64_t *)p)[i];
-	case GT_U8:
-		return ((const uint8_t *)p)[i];
-	case GT_I32:
-		return ((const int32_t *)p)[i];
-	case GT_DTYPE_COUNT:
-		break;
-	}
-	abort();
-}
-
 static void put(enum gt_dtype t, void *p, int64_t i, float x)
 {
 	if (t == GT_F32)
@@ -74,7 +52,7 @@ void *pair_filled(enum gt_dtype t, int64_t n, uint32_t seed)
 void pair_scale(enum gt_dtype t, void *p, int64_t n, double mul, double add)
 {
 	for (int64_t i = 0; i < n; i++)
-		put(t, p, i, (float)(number(t, p, i) * mul + add));
+		put(t, p, i, (float)(number_get(t, p, i) * mul + add));
 }
 
 /* ---- jobs --------------------------------------------------------------------------------------------------------------------- */
@@ -245,7 +223,7 @@ static void same(const struct seen *s, const struct gt_tdesc *d, enum gt_dtype t
 		const char *want = t == d->dtype ? (const char *)cpu + (size_t)i * size : (const char *)&rounded;
 		if (!memcmp(want, (const char *)cuda + (size_t)i * size, size))
 			continue;
-		double a = number(d->dtype, want, 0), b = number(d->dtype, cuda, i), diff = fabs(a - b) / fmax(1, fabs(a));
+		double a = number_get(d->dtype, want, 0), b = number_get(d->dtype, cuda, i), diff = fabs(a - b) / fmax(1, fabs(a));
 		if (tol > 0 && ((isnan(a) && isnan(b)) || diff <= tol)) {
 			if (diff > worst[d->dtype]) {
 				worst[d->dtype] = diff;

@@ -25,14 +25,14 @@ TEST(dropout_keeps_the_right_share)
 			struct gt_attr_dropout attr = {.p = ps[k], .layer = 3, .train = true};
 			void *x = NEW(type, count), *y = NEW(type, count);
 			for (int64_t i = 0; i < count; i++)
-				raw_set(type, x, i, 1 + (double)(i % 3));
+				number_put(type, x, i, 1 + (double)(i % 3));
 			dropout_run(3, type, &attr, (struct gt_dyn){.seed = 1, .stride = 1}, n, per, x, y);
 			int64_t zeros = 0, pairs = 0, wrong = 0;
 			for (int64_t i = 0; i < count; i++) {
-				double v = raw_get(type, y, i);
+				double v = number_get(type, y, i);
 				zeros += v == 0;
-				pairs += i && v == 0 && raw_get(type, y, i - 1) == 0;
-				double want = raw_get(type, x, i) / (1 - ps[k]), half = type == GT_BF16 ? 0x1p-8 : 0x1p-23;
+				pairs += i && v == 0 && number_get(type, y, i - 1) == 0;
+				double want = number_get(type, x, i) / (1 - ps[k]), half = type == GT_BF16 ? 0x1p-8 : 0x1p-23;
 				wrong += v != 0 && !(fabs(v - want) <= half * want); /* the scale is rounded, then the product */
 			}
 			/* Five standard deviations of a binomial; neighbours are independent. The draws are fixed: this cannot flicker. */

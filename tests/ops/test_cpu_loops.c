@@ -148,7 +148,7 @@ static void act_case(size_t which, enum gt_dtype t, int64_t n)
 	raw_random(t, b, n, 2, -6, 6);
 	for (int64_t i = 0; i < n; i++) {
 		double mag;
-		want[i] = acts[which].f(raw_get(t, a, i), raw_get(t, b, i), &mag);
+		want[i] = acts[which].f(number_get(t, a, i), number_get(t, b, i), &mag);
 		tol[i] = acts[which].ulps * raw_eps(t) * mag;
 	}
 	raw_run(1, &call, (void *[]){a, b}, (void *[]){y}, NULL);
@@ -211,7 +211,7 @@ TEST(activations_show_nan_and_saturate)
 			void *x = NEW(type, 7), *y = NEW(type, 7);
 			double want[7], tol[7] = {0};
 			for (int i = 0; i < 7; i++) {
-				raw_set(type, x, i, in[i]);
+				number_put(type, x, i, in[i]);
 				want[i] = rows[r].want[i];
 				tol[i] = 1e-6 * fabs(want[i]);
 			}
@@ -239,7 +239,7 @@ TEST(add_of_many_rounds_once)
 				in[k] = NEW(type, n);
 				raw_random(type, in[k], n, (uint32_t)k, -1, 1);
 				for (int64_t i = 0; i < n; i++) {
-					want[i] += raw_get(type, in[k], i);
+					want[i] += number_get(type, in[k], i);
 					tol[i] += raw_eps(type) * fabs(want[i]); /* one rounding of each partial sum */
 				}
 			}
@@ -266,12 +266,12 @@ TEST(cast_rounds_to_nearest)
 		struct gt_opcall call = {.code = GT_OP_CAST, .nin = 1, .nout = 1, .in = {&dx}, .out = {&dy}};
 		void *x = NEW(from, n), *y = NEW(to, n), *z = NEW(to, n);
 		raw_random(from, x, n, 5, -3, 3);
-		raw_set(from, x, 0, NAN);
-		raw_set(from, x, 1, -INFINITY);
+		number_put(from, x, 0, NAN);
+		number_put(from, x, 1, -INFINITY);
 		for (int64_t i = 0; i < n; i++)
-			raw_set(to, z, i, raw_get(from, x, i));
+			number_put(to, z, i, number_get(from, x, i));
 		raw_run(1, &call, (void *[]){x}, (void *[]){y}, NULL);
-		CHECK(isnan(raw_get(to, y, 0)));
+		CHECK(isnan(number_get(to, y, 0)));
 		CHECK(!memcmp((char *)y + gt_dtype_size(to), (char *)z + gt_dtype_size(to), (size_t)(n - 1) * gt_dtype_size(to)));
 		free(x), free(y), free(z);
 	}
@@ -329,7 +329,7 @@ static void concat_case(enum gt_dtype t, int rank, int nparts, int64_t h, int64_
 		for (int64_t c = 0, k = 0, at = 0; c < total; c++, at++) {
 			if (at == part[k].dim[1])
 				k++, at = 0;
-			CHECK(raw_get(t, y, r * total + c) == raw_get(t, in[k], r * part[k].dim[1] + at));
+			CHECK(number_get(t, y, r * total + c) == number_get(t, in[k], r * part[k].dim[1] + at));
 		}
 	dcall.out[nparts - 1] = NULL; /* one that nobody wants */
 	void *out[8];
@@ -365,11 +365,11 @@ static void softmax_case(enum gt_dtype t, int rank, int64_t n, int64_t c, int64_
 	for (int64_t r = 0; r < rows; r++) {
 		double max = -INFINITY, sum = 0;
 		for (int64_t j = 0; j < c; j++)
-			max = fmax(max, raw_get(t, x, r * c + j));
+			max = fmax(max, number_get(t, x, r * c + j));
 		for (int64_t j = 0; j < c; j++)
-			sum += exp(raw_get(t, x, r * c + j) - max);
+			sum += exp(number_get(t, x, r * c + j) - max);
 		for (int64_t j = 0; j < c; j++) {
-			lp[r * c + j] = raw_get(t, x, r * c + j) - max - log(sum);
+			lp[r * c + j] = number_get(t, x, r * c + j) - max - log(sum);
 			p[r * c + j] = exp(lp[r * c + j]);
 		}
 	}
@@ -388,12 +388,12 @@ static void softmax_case(enum gt_dtype t, int rank, int64_t n, int64_t c, int64_
 		for (int64_t r = 0; r < rows; r++) {
 			double dot = 0, mag = 0;
 			for (int64_t j = 0; j < c; j++) {
-				double g = raw_get(t, dy, r * c + j) * (pass ? 1 : raw_get(t, y, r * c + j));
+				double g = number_get(t, dy, r * c + j) * (pass ? 1 : number_get(t, y, r * c + j));
 				dot += g;
 				mag += fabs(g);
 			}
 			for (int64_t j = 0; j < c; j++) {
-				double g = raw_get(t, dy, r * c + j), yv = raw_get(t, y, r * c + j);
+				double g = number_get(t, dy, r * c + j), yv = number_get(t, y, r * c + j);
 				want[r * c + j] = pass ? g - exp(yv) * dot : yv * (g - dot);
 				tol[r * c + j] = (pass ? fabs(g) + 4 * exp(yv) * mag : 2 * yv * (fabs(g) + mag)) * (8 + (double)c / 16) * raw_eps(t);
 			}

@@ -211,20 +211,20 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	raw_random(t, a.p, n, 1, -1, 1);
 	memcpy(b.p, a.p, (size_t)n * gt_dtype_size(t));
 	for (int64_t i = 0; i < n; i++)
-		p[i] = raw_get(t, a.p, i);
+		p[i] = number_get(t, a.p, i);
 	for (int k = 1; k <= steps; k++) {
 		raw_random(t, a.g, n, 100 + (uint32_t)k, -1, 3);
 		memcpy(b.g, a.g, (size_t)n * gt_dtype_size(t));
 		a.scalars.sumsq = 0;
 		for (int64_t i = 0; i < n; i++)
-			a.scalars.sumsq += raw_get(t, a.g, i) * raw_get(t, a.g, i);
+			a.scalars.sumsq += number_get(t, a.g, i) * number_get(t, a.g, i);
 		b.scalars = a.scalars;
 		double clip = clip_norm > 0 ? fmin(1, clip_norm / (sqrt(a.scalars.sumsq) + 1e-6)) : 1;
 		CHECK_OK(step(1, &c, &a, seg, 4, k, true, &e), e);
 		CHECK_OK(step(3, &c, &b, seg, 4, k, k % 2, &e), e);
 		for (int j = 0; j < 4; j++)
 			for (int64_t i = seg[j].begin; i < seg[j].end; i++)
-				p[i] = reference(&c, &seg[j], k, clip, p[i], raw_get(t, a.g, i), s[i]);
+				p[i] = reference(&c, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i]);
 	}
 	/* A step makes about ten roundings of quantities no larger than |p| + lr |update|; centered RMSprop subtracts two nearly equal
 	 * averages first, whose errors the square root can double per lost bit: 64 times as much. */
@@ -234,10 +234,10 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	CHECK_MSG(!memcmp(a.p, b.p, (size_t)n * gt_dtype_size(t)), "three threads give other bits than one");
 	for (int j = 0; j < 4; j++)
 		for (int64_t i = seg[j].begin; i < seg[j].end; i++)
-			CHECK(a.work[i] == gt_bf16_from_f32((float)raw_get(t, a.p, i)));
+			CHECK(a.work[i] == gt_bf16_from_f32((float)number_get(t, a.p, i)));
 	/* What no segment covers is left alone. */
 	for (int64_t i = n / 2; i < n / 2 + n / 8; i++)
-		CHECK(raw_get(t, a.p, i) == p[i] && a.work[i] == 0xffff);
+		CHECK(number_get(t, a.p, i) == p[i] && a.work[i] == 0xffff);
 	arena_close(&a);
 	arena_close(&b);
 	free(p), free(s), free(tol);
@@ -307,19 +307,19 @@ TEST(sumsq_is_exact_and_fixed)
 			long double want = 0;
 			raw_random(type, x, ns[k], 8, -1, 1);
 			for (int64_t i = 0; i < ns[k]; i++)
-				want += (long double)raw_get(type, x, i) * raw_get(type, x, i);
+				want += (long double)number_get(type, x, i) * number_get(type, x, i);
 			double got = sumsq(1, type, x, ns[k]);
 			/* a tree of sums: 128 in a lane, then log2 of the rest */
 			CHECK_MSG(fabsl(got - want) <= 150 * 0x1p-53L * want, "%lld: %.17g, should be %.17Lg", (long long)ns[k], got, want);
 			for (int threads = 2; threads <= 5; threads++)
 				CHECK(sumsq(threads, type, x, ns[k]) == got);
 			for (int64_t at = 0; at < ns[k]; at += 1 + ns[k] / 3) {
-				double keep = raw_get(type, x, at);
-				raw_set(type, x, at, NAN);
+				double keep = number_get(type, x, at);
+				number_put(type, x, at, NAN);
 				CHECK(isnan(sumsq(2, type, x, ns[k])));
-				raw_set(type, x, at, -INFINITY);
+				number_put(type, x, at, -INFINITY);
 				CHECK(isinf(sumsq(2, type, x, ns[k])));
-				raw_set(type, x, at, keep);
+				number_put(type, x, at, keep);
 			}
 			free(x);
 		}

@@ -51,7 +51,7 @@ static void compare(enum gt_opcode code, const struct shape *s, bool add)
 		out[i] = run(code, &a, x, w, y, b, db[i], i == 0, add);
 	}
 	cpu_winograd(true);
-	out[1]->mag = calloc((size_t)gt_tdesc_count(&out[1]->d), sizeof *out[1]->mag);
+	tens_need_mag(out[1]);
 	for (int64_t i = 0; i < gt_tdesc_count(&out[1]->d); i++)
 		out[1]->mag[i] = taps / 4;
 	TENS_CHECK(out[0], out[1], 2e-6);

@@ -90,7 +90,7 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 	char name[64];
 	snprintf(name, sizeof name, "%s/p", m->name);
 	for (int64_t i = 0; i < n; i++)
-		raw_set(t, plain, i, (double)(float)harness_uniform(name, i));
+		number_put(t, plain, i, (double)(float)harness_uniform(name, i));
 	for (int k = 0; k < 2; k++)
 		gt_tdesc_pack(&d, plain, (char *)p + (size_t)seg[k].begin * bytes);
 	void *second = malloc((size_t)size * bytes);
@@ -98,7 +98,7 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 	for (int s = 0; s < STEPS; s++) {
 		snprintf(name, sizeof name, "%s/g%d", m->name, s);
 		for (int64_t i = 0; i < n; i++) /* as a loss scale of 4 leaves it */
-			raw_set(t, plain, i, 4 * (double)(float)harness_uniform(name, i));
+			number_put(t, plain, i, 4 * (double)(float)harness_uniform(name, i));
 		for (int k = 0; k < 2; k++)
 			gt_tdesc_pack(&d, plain, (char *)g + (size_t)seg[k].begin * bytes);
 		struct gt_dyn dyn = {.step = s + 1, .lr = {99, m->lr / 2}};
@@ -110,17 +110,17 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 		scalars.skip = 0;
 		gt_tdesc_unpack(&d, (char *)p + (size_t)seg[0].begin * bytes, plain);
 		for (int64_t i = 0; i < n; i++) {
-			double apart = fabs(raw_get(t, plain, i) - golden[c][s][i]) / m->lr;
+			double apart = fabs(number_get(t, plain, i) - golden[c][s][i]) / m->lr;
 			worst = apart > worst || isnan(apart) ? apart : worst;
 		}
 	}
 	for (int64_t i = 0; with_work && i < size; i++) {
 		int64_t at = seg[0].begin + i;
-		double have = raw_get(GT_BF16, w, at), want = harness_bf16(raw_get(t, p, at));
-		CHECK_MSG(have == want || (blocked && raw_get(t, p, at) == 0), "%s: work copy %lld is %g, not %g", m->name, (long long)at, have, want);
+		double have = number_get(GT_BF16, w, at), want = harness_bf16(number_get(t, p, at));
+		CHECK_MSG(have == want || (blocked && number_get(t, p, at) == 0), "%s: work copy %lld is %g, not %g", m->name, (long long)at, have, want);
 	}
 	for (int64_t i = 0; i < total; i++) /* what belongs to no matrix, and the padding inside one, stays 0 */
-		if ((i < seg[0].begin || (i >= seg[0].end && i < seg[1].begin) || i >= seg[1].end) && raw_get(t, p, i) != 0)
+		if ((i < seg[0].begin || (i >= seg[0].end && i < seg[1].begin) || i >= seg[1].end) && number_get(t, p, i) != 0)
 			CHECK_MSG(false, "%s: element %lld outside was written", m->name, (long long)i);
 	gt_tdesc_unpack(&d, (char *)p + (size_t)seg[0].begin * bytes, plain);
 	void *again = calloc((size_t)size, bytes);

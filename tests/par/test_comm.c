@@ -1,5 +1,6 @@
 /* The shared-memory communicator against a serial reference: every collective, type and way of lying in memory, bit for bit. */
 #include "ew.h"
+#include "number.h"
 #include "ranks.h"
 #include <stdlib.h>
 #include <string.h>
@@ -24,58 +25,11 @@ static double value(uint64_t seed, int rank, size_t i, enum gt_dtype t)
 	return ((double)(h >> 40) / 16777216.0 - 0.5) * (double)(1 << (h & 7));
 }
 
-static void put(void *p, size_t i, enum gt_dtype t, double v)
-{
-	switch (t) {
-	case GT_F32:
-		((float *)p)[i] = (float)v;
-		break;
-	case GT_F64:
-		((double *)p)[i] = v;
-		break;
-	case GT_BF16:
-		((uint16_t *)p)[i] = gt_bf16_from_f32((float)v);
-		break;
-	case GT_F16:
-		((uint16_t *)p)[i] = gt_f16_from_f32((float)v);
-		break;
-	case GT_I32:
-		((int32_t *)p)[i] = (int32_t)v;
-		break;
-	case GT_I64:
-		((int64_t *)p)[i] = (int64_t)v;
-		break;
-	default:
-		((uint8_t *)p)[i] = (uint8_t)v;
-		break;
-	}
-}
-
-static double get(const void *p, size_t i, enum gt_dtype t)
-{
-	switch (t) {
-	case GT_F32:
-		return ((const float *)p)[i];
-	case GT_F64:
-		return ((const double *)p)[i];
-	case GT_BF16:
-		return gt_bf16_to_f32(((const uint16_t *)p)[i]);
-	case GT_F16:
-		return gt_f16_to_f32(((const uint16_t *)p)[i]);
-	case GT_I32:
-		return ((const int32_t *)p)[i];
-	case GT_I64:
-		return (double)((const int64_t *)p)[i];
-	default:
-		return ((const uint8_t *)p)[i];
-	}
-}
-
 static double brought(uint64_t seed, int rank, size_t i, enum gt_dtype t)
 {
 	double x;
-	put(&x, 0, t, value(seed, rank, i, t));
-	return get(&x, 0, t);
+	number_put(t, &x, 0, value(seed, rank, i, t));
+	return number_get(t, &x, 0);
 }
 
 /* The tree of comm.h, from its definition. */
@@ -97,7 +51,7 @@ static void expect_reduced(void *p, size_t at, uint64_t seed, int world, size_t 
 	double v = tree(seed, 0, world, i, t, op);
 	if (t == GT_U8)
 		v = (double)((uint64_t)v & 255);
-	put(p, at, t, v);
+	number_put(t, p, (int64_t)at, v);
 }
 
 /* ---- one call, checked ------------------------------------------------------------------------------------------------------- */
@@ -131,7 +85,7 @@ static void one_call(struct gt_comm *c, const struct memory *m, enum gt_coll_kin
 	if (!in_place)
 		memset(out, 0xee, nout * size);
 	for (size_t i = 0; i < nin; i++)
-		put(in, i, t, value(seed, rank, i, t));
+		number_put(t, in, (int64_t)i, value(seed, rank, i, t));
 	struct gt_coll x = {.what = "data", .in = in, .out = out, .count = count, .dtype = t, .op = op, .root = root};
 	bool gets = true;
 	switch (kind) {
@@ -151,17 +105,17 @@ static void one_call(struct gt_comm *c, const struct memory *m, enum gt_coll_kin
 		gets = kind == GT_COLL_ALL_GATHER || rank == root;
 		for (size_t r = 0; r < n; r++)
 			for (size_t i = 0; i < count; i++)
-				put(m->want, r * count + i, t, value(seed, (int)r, i, t));
+				number_put(t, m->want, (int64_t)(r * count + i), value(seed, (int)r, i, t));
 		break;
 	case GT_COLL_BROADCAST:
 		RANK_OK(note, api->broadcast(c, &x, &note->err), note->err);
 		for (size_t i = 0; i < count; i++)
-			put(m->want, i, t, value(seed, root, i, t));
+			number_put(t, m->want, (int64_t)i, value(seed, root, i, t));
 		break;
 	case GT_COLL_SCATTER:
 		RANK_OK(note, api->scatter(c, &x, &note->err), note->err);
 		for (size_t i = 0; i < count; i++)
-			put(m->want, i, t, value(seed, root, (size_t)rank * count + i, t));
+			number_put(t, m->want, (int64_t)i, value(seed, root, (size_t)rank * count + i, t));
 		break;
 	default:
 		RANK_OK(note, api->barrier(c, 0, &note->err), note->err);
@@ -170,13 +124,13 @@ static void one_call(struct gt_comm *c, const struct memory *m, enum gt_coll_kin
 	for (size_t i = 0; gets && i < nout; i++) {
 		if (memcmp(out + i * size, m->want + i * size, size))
 			rank_fail(note, __FILE__, __LINE__, "%s %s %s, %zu elements, place %d, rank %d of %d, root %d: element %zu is %.17g, not %.17g",
-			          gt_coll_name(kind), gt_reduction_name(op), gt_dtype_name(t), count, (int)place, rank, world, root, i, get(out, i, t),
-			          get(m->want, i, t));
+			          gt_coll_name(kind), gt_reduction_name(op), gt_dtype_name(t), count, (int)place, rank, world, root, i, number_get(t, out, (int64_t)i),
+			          number_get(t, m->want, (int64_t)i));
 	}
 	/* What is not in place is not written. */
 	for (size_t i = 0; !in_place && i < nin; i += nin / 64 + 1) {
 		double keep[2];
-		put(keep, 0, t, value(seed, rank, i, t));
+		number_put(t, keep, 0, value(seed, rank, i, t));
 		RANK_CHECK_MSG(note, !memcmp(in + i * size, keep, size), "%s: the input has changed at %zu", gt_coll_name(kind), i);
 	}
 }

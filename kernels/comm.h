@@ -164,14 +164,14 @@ struct gt_comm_api {
 static inline enum gt_code gt_comm_send(struct gt_comm *c, int peer, const void *p, size_t count, enum gt_dtype t, const char *what,
                                         int stream, struct gt_err *err)
 {
-	struct gt_p2p x = {.what = what, .send = p, .sends = true, .peer = peer, .count = count, .dtype = t};
+	struct gt_p2p x = {.what = what, .sends = true, .peer = peer, .send = p, .count = count, .dtype = t};
 	return c->api->exchange(c, &x, 1, stream, err);
 }
 
 static inline enum gt_code gt_comm_recv(struct gt_comm *c, int peer, void *p, size_t count, enum gt_dtype t, const char *what, int stream,
                                         struct gt_err *err)
 {
-	struct gt_p2p x = {.what = what, .recv = p, .peer = peer, .count = count, .dtype = t};
+	struct gt_p2p x = {.what = what, .peer = peer, .recv = p, .count = count, .dtype = t};
 	return c->api->exchange(c, &x, 1, stream, err);
 }
 

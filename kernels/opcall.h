@@ -12,6 +12,7 @@
 #define GT_KERNELS_OPCALL_H
 
 #include "base/types.h"
+#include "comm.h"
 
 /* X(code, name, inputs -> outputs). Inputs in brackets may be absent (pointer and desc NULL). */
 #define GT_OPCODES(X)                                                                          \
@@ -61,6 +62,7 @@
 	X(GT_OP_CONCAT_DX, "concat.dx")          /* dy -> one dx an input */                        \
 	X(GT_OP_VIEWS_MEAN, "views.mean")        /* x[views*N,C] -> y[N,C]: the weighted mean of the views of each sample (aug.h) */ \
 	X(GT_OP_IDENTITY, "identity")            /* x -> y, never lowered: the planner aliases it */ \
+	X(GT_OP_COMM, "comm")                    /* [in] -> [out]: what joins ranks (gt_attr_comm); no backend sees it: the executor calls the communicator */ \
 	X(GT_OP_CAST, "cast")                    /* x -> y, other dtype, same layout */             \
 	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target [scale] -> metrics [dlogits]; scale: f64, multiplies the gradient, not the loss */           \
 	X(GT_OP_NLL, "nll")                      /* logp target [scale] -> metrics [dlogp] */               \
@@ -246,6 +248,24 @@ struct gt_attr_check {
 	int64_t interval;      /* steps without an overflow until the scale grows */
 	int64_t patience;      /* so many steps skipped in a row halt it: no scale helps; 0: none do */
 };
+
+/* Which ranks take part. Ranks are numbered within each group. */
+enum gt_group {
+	GT_GROUP_WORLD,
+	GT_GROUP_DATA, /* those that have the same part of the model, and other samples */
+	GT_GROUP_PIPE, /* the stages of one copy of the model, in the order of the stages */
+	GT_GROUP_COUNT
+};
+enum { GT_COMM_SEND = GT_COLL_COUNT, GT_COMM_RECV };
+
+struct gt_attr_comm {
+	int kind;  /* enum gt_coll_kind, or GT_COMM_SEND, GT_COMM_RECV. Counts follow from the shapes */
+	int group; /* enum gt_group */
+	int peer;  /* send, recv: the other end; broadcast, gather, scatter: the root */
+	int op;    /* enum gt_reduction */
+};
+const char *gt_comm_name(const struct gt_attr_comm *c); /* "all_reduce", "send" */
+const char *gt_group_name(int group);                   /* "world" */
 
 /* linear.dw+update: one segment, [0, elements of w). States as the optimizer's own call has them, clip_norm 0, no work copy. */
 struct gt_attr_dw_update {

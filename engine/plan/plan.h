@@ -56,9 +56,19 @@ struct gt_space {
 	int micros;              /* micro-batches of a step, at most; 0: 1 */
 };
 
-/* One prepared kernel and its operands. */
+/* A place in an arena, known before there is memory. */
+struct gt_range {
+	enum gt_arena_id arena;
+	size_t offset; /* bytes */
+};
+
+/* One prepared kernel and its operands; or what joins ranks, with at most one operand each way. */
 struct gt_call {
-	struct gt_kernel *kernel;
+	struct gt_kernel *kernel;        /* NULL: of comm */
+	const struct gt_attr_comm *comm; /* NULL: of a kernel */
+	size_t count;                    /* of comm: elements, as gt_coll.count */
+	enum gt_dtype dtype;
+	struct gt_range from, to;        /* of comm outside a graph: what in[0] and out[0] are bound to */
 	bool early;      /* changes weights: must come after the CHECK */
 	const char *op, *layer;
 	int node; /* in the graph, -1 for what the planner added */

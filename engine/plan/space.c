@@ -197,6 +197,22 @@ static void settle(struct gt_space *s, const struct gt_value *v, const struct gt
 	p->any = false;
 }
 
+/* A collective's count is that of one rank's block: the smaller of its two operands. */
+static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
+{
+	const struct gt_node *n = &g->nodes[i];
+	*c = (struct gt_call){.comm = n->attr, .op = gt_comm_name(n->attr), .layer = n->name, .node = i, .nin = n->nin, .nout = n->nout};
+	for (int k = 0; k < n->nin + n->nout; k++) {
+		gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+		size_t count = v < 0 ? 0 : (size_t)gt_tdesc_padded(&g->values[v].desc);
+		if (v < 0)
+			continue;
+		c->dtype = g->values[v].desc.dtype;
+		if (!c->count || count < c->count)
+			c->count = count;
+	}
+}
+
 static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, struct gt_err *err)
 {
 	struct gt_space *s = p->space;
@@ -207,6 +223,11 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = deterministic};
 	struct gt_call *c = &p->call[p->ncalls];
 
+	if (oc.code == GT_OP_COMM) {
+		lower_comm(g, i, c);
+		p->ncalls++;
+		return GT_OK;
+	}
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] >= 0) {
 			in[k] = desc_of(s, &g->values[n->in[k]]);
@@ -281,7 +302,8 @@ void gt_plan_close(struct gt_plan *p)
 	if (!p)
 		return;
 	for (int i = 0; i < p->ncalls; i++)
-		p->space->be->release(p->space->dev, p->call[i].kernel);
+		if (p->call[i].kernel)
+			p->space->be->release(p->space->dev, p->call[i].kernel);
 	p->ncalls = 0;
 }
 

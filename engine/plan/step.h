@@ -9,6 +9,7 @@
 #define GT_STEPS(X)                                                                            \
 	X(GT_STEP_LOAD, "load")     /* the next micro-batch becomes the plan's input and target */ \
 	X(GT_STEP_LAUNCH, "launch") /* one kernel */                                               \
+	X(GT_STEP_COMM, "comm")     /* a collective or a transfer: the call's comm */              \
 	X(GT_STEP_ZERO, "zero")     /* the scalars */                                              \
 	X(GT_STEP_CHECK, "check")   /* the kernel that lets the update happen only if loss and gradients are finite */ \
 	X(GT_STEP_UPDATE, "update") /* the optimizer's kernel */

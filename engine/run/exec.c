@@ -137,6 +137,8 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 		return launch(x, p, s, slot, err);
 	case GT_STEP_LOAD:
 		return load(x, p, s, slot, l, err);
+	case GT_STEP_COMM:
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is one rank", s->call->op, s->call->layer);
 	case GT_STEP_ZERO: /* of the whole window at once */
 		if (slot)
 			return GT_OK;

@@ -1,4 +1,4 @@
-/* Lists of launches (kernels/cpu/team.c): the same bits as launch by launch, for any number of threads, and an end at the first failure. */
+/* Lists of launches (kernels/cpu/launch_list.c): the same bits as launch by launch, for any number of threads, and an end at the first failure. */
 #include "cpu_case.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The communicator vtable: the collectives of a group of ranks. One const row a transport: shared memory between processes of one host
- * (gt_comm_shm in cpu.so), later gloo across hosts and NCCL between GPUs.
+ * (gt_comm_shm in cpu.so), gloo's TCP connections across hosts (gt_comm_gloo in gloo.so), later NCCL between GPUs.
  *
  * Life of a group: somebody (the launcher, or rank 0) calls create() once and hands the boot record to every rank: its descriptor by
  * inheritance (clear FD_CLOEXEC in the child), its id over the rendezvous. Every rank calls open() with it, then the same calls in the
@@ -106,7 +106,8 @@ struct gt_comm {
 /* What create() makes and open() takes. The creator closes fd (if >= 0) when every rank has opened it or has failed to. */
 struct gt_comm_boot {
 	int fd;        /* shm: the segment, close-on-exec; -1: none, or not inherited */
-	char id[160];  /* text without a newline: shm: where a process of the same user and host finds the segment without inheriting it */
+	char id[160];  /* text without a newline: shm: where a process of the same user and host finds the segment without inheriting it; gloo: a
+	                * random number, which peers show each other on each connection. Hand it over the rendezvous, not in a command line */
 };
 
 struct gt_comm_spec {
@@ -116,6 +117,12 @@ struct gt_comm_spec {
 	size_t pair_bytes;  /* what a send may run ahead of its recv, for each pair that is used; 0: 1 MiB. Equal on all ranks */
 	const struct gt_comm_boot *boot;
 	struct gt_dev *dev; /* whose memory and streams; NULL: host memory */
+	/* For transports across hosts (gloo), NULL for the others. exchange: every rank gives n bytes and gets everybody's, all[world * n], over a
+	 * channel on which all have proven that they belong to the run (gt_rendezvous_exchange). open() calls it on its own thread, equally often
+	 * on every rank, and not after it. addr: where this rank listens, a number or a name of this host that all others reach; NULL: 127.0.0.1. */
+	enum gt_code (*exchange)(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err);
+	void *user;
+	const char *addr;
 };
 
 struct gt_comm_api {
@@ -130,7 +137,7 @@ struct gt_comm_api {
 	enum gt_code (*create)(int world, struct gt_comm_boot *out, struct gt_err *err);
 	/* Returns when all ranks are there. Takes its own hold of the boot's descriptor. */
 	enum gt_code (*open)(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err);
-	/* Local, waits for nobody; NULL is fine. Communicators split from it are closed before it. A rank that closes while another still
+	/* Local, waits for nobody (gloo: up to a second, until what it has sent has arrived); NULL is fine. Communicators split from it are closed before it. A rank that closes while another still
 	 * calls breaks the group for that one. */
 	void (*close)(struct gt_comm *c);
 	/* Called by all ranks. A group for each color (>= 0; negative: *out = NULL), its ranks in the order of key, then of rank. Breaks

@@ -107,7 +107,7 @@ static void stage_out(const struct job *j, size_t at, size_t n)
 	case GT_COLL_REDUCE_SCATTER:
 		for (int r = 0; r < world; r++)
 			in[r] = stage(j, r, c->phase) + (is_blocked(j->kind) ? (size_t)rank * m : 0);
-		gt_shm_reduce(j->x->op, j->x->dtype)((void *[]){to}, 1, in, world, n);
+		gt_comm_reduce(j->x->op, j->x->dtype)((void *[]){to}, 1, in, world, n);
 		return;
 	case GT_COLL_GATHER:
 		if (rank != root)
@@ -186,13 +186,13 @@ static void direct(const struct job *j)
 			in[r] = (const char *)in[r] + begin * j->size;
 			out[r] = (char *)out[r] + begin * j->size;
 		}
-		gt_shm_reduce(j->x->op, j->x->dtype)(out, world, in, world, end - begin);
+		gt_comm_reduce(j->x->op, j->x->dtype)(out, world, in, world, end - begin);
 		return;
 	}
 	case GT_COLL_REDUCE_SCATTER:
 		for (int r = 0; r < world; r++)
 			in[r] = (const char *)in[r] + (size_t)rank * j->bytes;
-		gt_shm_reduce(j->x->op, j->x->dtype)((void *[]){j->x->out}, 1, in, world, j->x->count);
+		gt_comm_reduce(j->x->op, j->x->dtype)((void *[]){j->x->out}, 1, in, world, j->x->count);
 		return;
 	case GT_COLL_GATHER:
 		if (rank != j->x->root)

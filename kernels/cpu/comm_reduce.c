@@ -1,5 +1,5 @@
-/* The reductions of the shared-memory communicator: elements of every rank into the outputs of every rank, in the tree of comm.h. */
-#include "cpu/comm_shm.h"
+/* See comm_reduce.h. Linked into cpu.so for the shared-memory communicator, and into gloo.so. */
+#include "cpu/comm_reduce.h"
 #include "cpu/loops.h"
 #include "ew.h"
 #include <string.h>
@@ -124,7 +124,7 @@
 #undef N
 #undef OP
 
-gt_reduce_fn *gt_shm_reduce(enum gt_reduction op, enum gt_dtype t)
+gt_reduce_fn *gt_comm_reduce(enum gt_reduction op, enum gt_dtype t)
 {
 	static gt_reduce_fn *const fn[GT_REDUCE_COUNT][GT_DTYPE_COUNT] = {
 		[GT_REDUCE_SUM] = {[GT_F32] = sum_f32, [GT_F64] = sum_f64, [GT_BF16] = sum_bf16, [GT_F16] = sum_f16, [GT_I32] = sum_i32,

@@ -13,6 +13,7 @@
 #define GT_KERNELS_CPU_COMM_SHM_H
 
 #include "comm.h"
+#include "cpu/comm_reduce.h"
 
 #define GT_SHM_LINE 128                  /* two cache lines: processors fetch pairs */
 #define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of a half of the stage of a rank */
@@ -85,9 +86,6 @@ struct shm_comm {
 	int member[GT_COMM_RANKS]; /* ranks in the group that open() made: those that messages name */
 	uint32_t sent[GT_COMM_RANKS], got[GT_COMM_RANKS];
 };
-
-typedef void gt_reduce_fn(void *const *out, int nout, const void *const *in, int nin, size_t n);
-gt_reduce_fn *gt_shm_reduce(enum gt_reduction op, enum gt_dtype t);
 
 static inline char *gt_shm_at(const struct shm_root *r, uint64_t off)
 {

@@ -42,7 +42,7 @@ enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind 
 		return gt_fail_memory(err, 0);
 	g->values = v;
 	*out = g->nvalues++;
-	v[*out] = (struct gt_value){.name = name, .kind = kind, .desc = *d, .producer = -1, .param = -1};
+	v[*out] = (struct gt_value){.name = name, .kind = kind, .desc = *d, .producer = -1, .param = -1, .again = -1};
 	return GT_OK;
 }
 

@@ -50,6 +50,7 @@ struct gt_value {
 	struct gt_tdesc desc;
 	int producer; /* node, -1 for inputs and parameters */
 	int param;    /* index into params for PARAM, WORK, BUFFER, GRAD; else -1 */
+	gt_vid again; /* the value that this one repeats in the backward pass (plan/recompute.h); -1: none */
 };
 
 struct gt_param {
@@ -71,11 +72,20 @@ struct gt_param {
 	int group; /* index into the model's groups; -1: none matches */
 };
 
+/* The parts of one micro-batch's work that a pipeline orders on its own. */
+enum gt_phase {
+	GT_PHASE_F, /* forward */
+	GT_PHASE_B, /* backward: what earlier stages wait for; where it is not split, all of it */
+	GT_PHASE_W, /* backward: gradients of parameters, for which nobody waits */
+	GT_PHASE_COUNT
+};
+
 struct gt_node {
 	const struct gt_op *op;
 	const char *name;  /* of the layer */
 	int layer;         /* index of the layer spec, of backward nodes too; -1 for what the engine added */
 	bool backward;
+	bool deferred;     /* phase W, in a graph that was cut so (plan/cut.h) */
 	void *attr;        /* struct gt_attr_… of the operation, in the arena */
 	int nin, nout;
 	int ndata;         /* the first ndata inputs are data, the rest parameters and buffers */
@@ -100,7 +110,14 @@ struct gt_graph {
 	int ngroups;
 	int layer;                        /* what gt_graph_node writes into a node: layer and backward */
 	bool backward;
+	int stage, stages;                /* of a graph that gt_cut_stage made: parameters of other stages have no values, and input, target, output
+	                                     and metrics may be missing (-1) or read by nobody; stages 0: a whole graph */
 };
+
+static inline enum gt_phase gt_node_phase(const struct gt_node *n)
+{
+	return n->deferred ? GT_PHASE_W : n->backward ? GT_PHASE_B : GT_PHASE_F;
+}
 
 /* One layer as the config gives it, templates expanded. */
 #define GT_MAX_LAYER_IN 8

@@ -22,7 +22,9 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 	const struct gt_node *n = &g->nodes[i];
 	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (n->op->attr_size && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
-	if (n->nin < 1 || n->nin > GT_MAX_IO || n->nout < 1 || n->nout > GT_MAX_IO || n->ndata < 1 || n->ndata > n->nin)
+	int least = n->op->code != GT_OP_COMM; /* a send puts nothing out, a recv takes nothing in */
+	if (n->nin < least || n->nin > GT_MAX_IO || n->nout < least || n->nout > GT_MAX_IO || n->ndata < least || n->ndata > n->nin ||
+	    n->nin + n->nout < 1)
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata,
 		               n->nout);
 	for (int k = 0; k < n->nin; k++) {
@@ -49,6 +51,8 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 	const struct gt_param *p = &g->params[i];
 	bool learned = p->cls != GT_PARAM_BUFFER && !p->frozen;
 	bool half = p->cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
+	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* of another stage */
+		return GT_OK;
 	if (!p->name || !p->layer || p->value < 0 || g->values[p->value].param != i || !gt_tdesc_equal(&g->values[p->value].desc, &p->desc))
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) and its value differ", i, p->name ? p->name : "?");
 	if ((p->work >= 0) != half || (half && (g->values[p->work].desc.dtype != g->compute || g->values[p->work].kind != GT_V_WORK)))
@@ -63,7 +67,7 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err)
 {
 	bool *made, differentiated = false;
-	if (g->input < 0 || g->output < 0 || g->output >= g->nvalues || (g->metrics >= 0) != (g->target >= 0))
+	if (g->output >= g->nvalues || (!g->stages && (g->input < 0 || g->output < 0 || (g->metrics >= 0) != (g->target >= 0))))
 		return gt_fail(err, GT_EINTERNAL, "verify: input %d, output %d, target %d, metrics %d", g->input, g->output, g->target, g->metrics);
 	GT_NEW(made, g->arena, g->nvalues + 1, err);
 	for (gt_vid v = 0; v < g->nvalues; v++)

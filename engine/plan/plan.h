@@ -31,7 +31,7 @@ enum gt_arena_id {
 };
 const char *gt_arena_name(enum gt_arena_id id);
 
-/* Where a parameter or buffer lies. */
+/* Where a parameter or buffer lies; nowhere (offset -1) where it is another pipeline stage's. */
 struct gt_place {
 	struct gt_tdesc desc; /* of the master, with the layout that the first kernel chose */
 	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
@@ -72,6 +72,7 @@ struct gt_call {
 	bool early;      /* changes weights: must come after the CHECK */
 	const char *op, *layer;
 	int node; /* in the graph, -1 for what the planner added */
+	enum gt_phase phase;
 	int nin, nout;
 	void *in[GT_MAX_IO], *out[GT_MAX_IO];
 	size_t scratch;        /* bytes */
@@ -114,7 +115,8 @@ void gt_space_close(struct gt_space *s); /* after its plans */
 enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
 /* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
- * plan of a space settles where the parameters lie, so it must be the training graph where there is one. */
+ * plan of a space settles where the parameters lie, so it must be the training graph where there is one. The graphs of several stages
+ * (plan/cut.h) may share a space: each settles where its own parameters lie. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
 

@@ -108,8 +108,10 @@ static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
 		c->layer = n.layer;
 		c->backward = true;
 		for (int k = 0; k < c->nout; k++)
-			if (n.out[k] >= 0 && p->drop[n.out[k]])
+			if (n.out[k] >= 0 && p->drop[n.out[k]]) {
 				p->again[n.out[k]] = c->out[k];
+				g->values[c->out[k]].again = n.out[k];
+			}
 	}
 	*v = p->again[*v];
 	return GT_OK;

@@ -116,10 +116,11 @@ static void place_flat(struct gt_space *s, int i)
 	s->elements = (s->elements + p->count + align - 1) / align * align;
 }
 
-/* Settles where everything lies, once the first graph's kernels have chosen their layouts. */
+/* Settles where what g uses lies, once its kernels have chosen their layouts. The first graph uses everything, unless it is a stage of a
+ * pipeline: then the next one adds what it uses, and what none of them does gets no memory. */
 static void lay_out(struct gt_space *s, const struct gt_graph *g)
 {
-	size_t buffers = 0, size = gt_dtype_size(s->master);
+	size_t buffers = s->bytes[GT_A_BUFFER], size = gt_dtype_size(s->master);
 	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
 		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0)
 			s->checked = s->elements;
@@ -129,12 +130,14 @@ static void lay_out(struct gt_space *s, const struct gt_graph *g)
 				place_flat(s, g->values[v].param);
 		}
 	}
-	if (s->checked < 0)
+	if (s->checked < 0 || g->stages)
 		s->checked = s->elements;
 	for (int i = 0; i < g->nparams; i++) {
 		struct gt_place *p = &s->place[i];
+		if (g->params[i].value < 0)
+			continue;
 		p->desc.any = false; /* nobody asked for another layout */
-		if (g->params[i].cls == GT_PARAM_BUFFER) {
+		if (g->params[i].cls == GT_PARAM_BUFFER && p->offset < 0) {
 			p->count = gt_tdesc_padded(&p->desc);
 			p->offset = (int64_t)buffers;
 			buffers = (buffers + gt_tdesc_bytes(&p->desc) + ALIGN - 1) / ALIGN * ALIGN;
@@ -146,7 +149,7 @@ static void lay_out(struct gt_space *s, const struct gt_graph *g)
 	s->bytes[GT_A_BUFFER] = buffers;
 	if (s->work != s->master)
 		s->bytes[GT_A_WORK] = (size_t)s->elements * gt_dtype_size(s->work);
-	if (g->train) {
+	if (s->first->train) {
 		s->bytes[GT_A_GRAD] = (size_t)s->elements * size;
 		s->bytes[GT_A_STATE] = (size_t)s->elements * size * (size_t)s->nstates;
 	}
@@ -156,7 +159,7 @@ static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err 
 {
 	s->first = g;
 	s->master = gt_graph_stat_dtype(g);
-	s->work = s->master;
+	s->work = gt_dtype_size(g->compute) == 2 ? g->compute : s->master;
 	s->checked = -1;
 	GT_NEW(s->place, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
@@ -164,8 +167,6 @@ static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err 
 		s->place[i].desc = p->desc;
 		s->place[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
 		s->place[i].offset = -1;
-		if (p->work >= 0)
-			s->work = g->values[p->work].desc.dtype;
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
@@ -201,7 +202,7 @@ static void settle(struct gt_space *s, const struct gt_value *v, const struct gt
 static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
 {
 	const struct gt_node *n = &g->nodes[i];
-	*c = (struct gt_call){.comm = n->attr, .op = gt_comm_name(n->attr), .layer = n->name, .node = i, .nin = n->nin, .nout = n->nout};
+	*c = (struct gt_call){.comm = n->attr, .op = gt_comm_name(n->attr), .layer = n->name, .node = i, .phase = gt_node_phase(n), .nin = n->nin, .nout = n->nout};
 	for (int k = 0; k < n->nin + n->nout; k++) {
 		gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 		size_t count = v < 0 ? 0 : (size_t)gt_tdesc_padded(&g->values[v].desc);
@@ -248,6 +249,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	GT_TRY(prepare(s, &oc, c, err));
 	p->ncalls++;
 	c->node = i;
+	c->phase = gt_node_phase(n);
 	c->early = oc.code == GT_OP_LINEAR_DW_UPDATE;
 	c->flops = gt_node_flops(g, n);
 	for (int k = 0; k < n->nin; k++)
@@ -284,7 +286,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 			return code;
 		}
 	}
-	if (first)
+	if (first || g->stages)
 		lay_out(s, g);
 	enum gt_code code = gt_memory_plan(p, err);
 	if (code != GT_OK) {

@@ -1,0 +1,172 @@
+#include "plan/cut.h"
+#include "ir/op.h"
+#include <math.h>
+#include <string.h>
+
+int gt_graph_layers(const struct gt_graph *g)
+{
+	int n = 0;
+	for (int i = 0; i < g->nnodes; i++)
+		if (g->nodes[i].layer >= n)
+			n = g->nodes[i].layer + 1;
+	return n;
+}
+
+void gt_cut_costs(const struct gt_graph *g, double flops_per_byte, double *cost)
+{
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		cost[i] = 0;
+		if (gt_node_alias(g, n))
+			continue;
+		double bytes = 0;
+		for (int k = 0; k < n->nin + n->nout; k++) {
+			gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+			if (v >= 0 && g->values[v].kind != GT_V_METRICS)
+				bytes += (double)gt_tdesc_bytes(&g->values[v].desc);
+		}
+		cost[i] = gt_node_flops(g, n) + flops_per_byte * bytes;
+	}
+}
+
+/* An activation of the forward pass that a layer reads. */
+struct edge {
+	gt_vid v;
+	int from, to; /* layers */
+};
+
+struct table {
+	int layers;
+	double *sum;   /* cost of the layers before each */
+	double *bytes; /* [i * (layers + 1) + j]: what layers i … j - 1 receive from those before i */
+};
+
+/* The layer that really makes v. -1: it does not come from a layer. */
+static gt_vid source(const struct gt_graph *g, gt_vid v)
+{
+	int p = g->values[v].producer;
+	while (p >= 0 && gt_node_alias(g, &g->nodes[p])) {
+		v = g->nodes[p].in[0];
+		p = g->values[v].producer;
+	}
+	return v;
+}
+
+static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *count, struct gt_err *err)
+{
+	int cap = 1;
+	for (int i = 0; i < g->nnodes; i++)
+		cap += g->nodes[i].nin;
+	GT_NEW(*out, g->arena, cap, err);
+	*count = 0;
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		if (n->backward || n->layer < 0 || gt_node_alias(g, n))
+			continue;
+		for (int k = 0; k < n->nin; k++) {
+			gt_vid v = n->in[k] < 0 ? -1 : source(g, n->in[k]);
+			int p = v < 0 ? -1 : g->values[v].producer;
+			if (p >= 0 && g->nodes[p].layer >= 0 && g->nodes[p].layer < n->layer)
+				(*out)[(*count)++] = (struct edge){v, g->nodes[p].layer, n->layer};
+		}
+	}
+	return GT_OK;
+}
+
+static enum gt_code fill(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
+{
+	int n = t->layers, nedges, *seen, *first;
+	struct edge *edge, *by_layer;
+	GT_TRY(edges_of(g, &edge, &nedges, err));
+	GT_NEW(t->sum, g->arena, n + 1, err);
+	GT_NEW(t->bytes, g->arena, (int64_t)(n + 1) * (n + 1), err);
+	GT_NEW(seen, g->arena, g->nvalues + 1, err);
+	GT_NEW(first, g->arena, n + 2, err);
+	GT_NEW(by_layer, g->arena, nedges + 1, err);
+	for (int i = 0; i < g->nnodes; i++) {
+		int l = g->nodes[i].layer;
+		t->sum[(l < 0 ? n - 1 : l) + 1] += cost[i];
+	}
+	for (int l = 0; l < n; l++)
+		t->sum[l + 1] += t->sum[l];
+	for (int e = 0; e < nedges; e++)
+		first[edge[e].to + 2]++;
+	for (int l = 0; l <= n; l++)
+		first[l + 1] += first[l];
+	for (int e = 0; e < nedges; e++)
+		by_layer[first[edge[e].to + 1]++] = edge[e];
+	for (int i = 0; i < n; i++)
+		for (int j = i; j < n; j++) { /* layer j joins the stage that begins at i: what it alone receives */
+			double *to = &t->bytes[i * (n + 1) + j + 1];
+			*to = to[-1];
+			for (int e = first[j]; e < first[j + 1]; e++)
+				if (by_layer[e].from < i && seen[by_layer[e].v] != i + 1) {
+					seen[by_layer[e].v] = i + 1;
+					*to += (double)gt_tdesc_bytes(&g->values[by_layer[e].v].desc);
+				}
+		}
+	return GT_OK;
+}
+
+/* Two passes over the same table: the least possible largest stage, then the fewest bytes with no stage above it.
+ * best[s * (n + 1) + j]: of the layers before j in s stages. */
+static enum gt_code solve(const struct gt_graph *g, const struct table *t, int stages, int *stage_of, struct gt_err *err)
+{
+	int n = t->layers, w = n + 1, *cut;
+	double *best, limit = INFINITY;
+	GT_NEW(best, g->arena, (int64_t)(stages + 1) * w, err);
+	GT_NEW(cut, g->arena, (int64_t)(stages + 1) * w, err);
+	for (int pass = 0; pass < 2; pass++) {
+		for (int k = 0; k < (stages + 1) * w; k++)
+			best[k] = INFINITY;
+		best[0] = 0;
+		for (int s = 1; s <= stages; s++)
+			for (int j = s; j <= n; j++)
+				for (int i = s - 1; i < j; i++) {
+					double own = t->sum[j] - t->sum[i], before = best[(s - 1) * w + i];
+					double x = pass ? before + t->bytes[i * w + j] : own > before ? own : before;
+					if (own <= limit && x < best[s * w + j]) {
+						best[s * w + j] = x;
+						cut[s * w + j] = i;
+					}
+				}
+		limit = best[stages * w + n] * (1 + 1e-9); /* sums of the same layers may differ in their last bits */
+	}
+	for (int s = stages, j = n; s > 0; s--) {
+		int i = cut[s * w + j];
+		for (; j > i; j--)
+			stage_of[j - 1] = s - 1;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_cut_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err)
+{
+	struct table t = {.layers = gt_graph_layers(g)};
+	if (stages < 1 || t.layers < stages)
+		return gt_fail(err, GT_ECONFIG, "expected at most one stage a layer of the model, got %d stages and %d layers", stages, t.layers);
+	GT_TRY(fill(g, cost, &t, err));
+	return solve(g, &t, stages, stage_of, err);
+}
+
+enum gt_code gt_cut_named(const struct gt_model_spec *m, const char *const *name, int n, int stages, int *stage_of, struct gt_err *err)
+{
+	int at = 0;
+	if (n != stages - 1)
+		return gt_fail(err, GT_ECONFIG, "expected %d name%s, one less than stages, got %d", stages - 1, stages == 2 ? "" : "s", n);
+	for (int k = 0; k < n; k++) {
+		int i = 0;
+		while (i < m->nlayers && strcmp(m->layers[i].name, name[k]))
+			i++;
+		if (i == m->nlayers)
+			return gt_fail(err, GT_ECONFIG, "expected names of layers, got \"%s\", which none has", name[k]);
+		if (i <= at)
+			return k ? gt_fail(err, GT_ECONFIG, "expected names in the order of the model, got \"%s\" after \"%s\"", name[k], name[k - 1])
+			         : gt_fail(err, GT_ECONFIG, "expected the names of layers that begin a stage, got \"%s\", the first layer of all", name[k]);
+		for (; at < i; at++)
+			stage_of[at] = k;
+	}
+	for (; at < m->nlayers; at++)
+		stage_of[at] = n;
+	return GT_OK;
+}

@@ -47,7 +47,8 @@ struct gt_args {
 	bool dry_run, verify;
 	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit;
-	int64_t nproc, world, rank, steps, top;
+	const char *master_addr, *token_file;
+	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
 
 	struct gt_strlist operands;
 };
@@ -90,6 +91,8 @@ struct gt_cli {
 	struct gt_arena *arena; /* for whatever lives as long as the process */
 	struct gt_args args;
 	const struct gt_command *command;
+	char **argv;            /* main's */
+	struct gt_rank_link *link; /* this process is a rank that another one watches; NULL: it is not */
 	struct gt_json json;    /* for gt_out_json */
 	bool color_out, color_err;
 	bool animate;           /* a rewriting progress line on stderr */
@@ -153,6 +156,8 @@ const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 double gt_cli_seconds(void); /* monotonic clock */
 enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* operand 0 with --set and --nproc applied */
+/* The options about ranks, and what a restart is to execute. */
+enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err); /* what `check` prints */
 
 #define GT_OFFSET(member) offsetof(struct gt_args, member)
@@ -165,6 +170,20 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 #define GT_OPT_NPROC                                                                                              \
 	{"nproc", 0, GT_OPTION_NPROC, GT_OFFSET(nproc), "N", GT_COMPLETE_CHOICE, "auto", 1, 65536,                     \
 	 "number of ranks, or auto, instead of parallel.nproc"}
+#define GT_OPT_RANKS                                                                                              \
+	GT_OPT_NPROC,                                                                                                  \
+	{"nnodes", 0, GT_OPTION_INT, GT_OFFSET(nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                         \
+	 "number of hosts, with --nproc ranks each; the command is given on every one of them"},                       \
+	{"node-rank", 0, GT_OPTION_INT, GT_OFFSET(node_rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535,                   \
+	 "which of them this is, from 0"},                                                                             \
+	{"master-addr", 0, GT_OPTION_STRING, GT_OFFSET(master_addr), "HOST", GT_COMPLETE_NONE, NULL, 0, 0,             \
+	 "address of the first host, as the others reach it"},                                                         \
+	{"master-port", 0, GT_OPTION_INT, GT_OFFSET(master_port), "PORT", GT_COMPLETE_NONE, NULL, 1, 65535,            \
+	 "port on it; 29500 unless given"},                                                                            \
+	{"token-file", 0, GT_OPTION_STRING, GT_OFFSET(token_file), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,               \
+	 "what ranks on several hosts know each other by: 64 hexadecimal digits, readable by nobody else"},            \
+	{"max-restarts", 0, GT_OPTION_INT, GT_OFFSET(max_restarts), "N", GT_COMPLETE_NONE, NULL, 0, 1000000,           \
+	 "after a lost rank, go on from the newest checkpoint, so many times at most"}
 #define GT_OPT_TIME_LIMIT                                                                                         \
 	{"time-limit", 0, GT_OPTION_DURATION, GT_OFFSET(time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,         \
 	 "write a checkpoint and end after so long, as 90s, 15m or 1h30m"}

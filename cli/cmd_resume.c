@@ -8,7 +8,7 @@ static const struct gt_option options[] = {
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	GT_OPT_TIME_LIMIT,
-	GT_OPT_NPROC,
+	GT_OPT_RANKS,
 	{0},
 };
 
@@ -29,10 +29,11 @@ static enum gt_code resume(struct gt_cli *cli, struct gt_err *err)
 	struct gt_run_opts o = {
 		.device = a->device,
 		.time_limit_s = a->time_limit,
-		.nproc = a->nproc > 0 ? (int)a->nproc : 0,
 		.observe = gt_progress_observe,
+		.say = gt_progress_say,
 		.user = &progress,
 	};
+	GT_TRY(gt_cli_ranks(cli, &o, err));
 	return gt_progress_finish(&progress, gt_resume(a->operands.v[0], from, sets, n, &o, err));
 }
 

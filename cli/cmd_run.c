@@ -13,7 +13,7 @@ static const struct gt_option options[] = {
 	{"init", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "take the first weights from a safetensors file"},
 	GT_OPT_TIME_LIMIT,
-	GT_OPT_NPROC,
+	GT_OPT_RANKS,
 	{0},
 };
 
@@ -55,11 +55,13 @@ static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 			.device = a->device,
 			.init = a->init,
 			.time_limit_s = a->time_limit,
-			.nproc = a->nproc > 0 ? (int)a->nproc : 0,
 			.observe = gt_progress_observe,
+			.say = gt_progress_say,
 			.user = &progress,
 		};
-		code = gt_progress_finish(&progress, gt_run(conf, &o, err));
+		code = gt_cli_ranks(cli, &o, err);
+		if (code == GT_OK)
+			code = gt_progress_finish(&progress, gt_run(conf, &o, err));
 	}
 	gt_conf_free(conf);
 	return code;

@@ -78,9 +78,13 @@ static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 	/* The reader of a pipe went away: end as the signal would have ended us, and say nothing. */
 	if (flushed != GT_OK && cli->out_errno == EPIPE)
 		return 128 + SIGPIPE;
-	if (code != GT_OK)
+	if (code != GT_OK && cli->link) /* whoever watches the ranks says it, once */
+		gt_rank_last_words(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));
+	else if (code != GT_OK)
 		gt_cli_complain(cli, err->msg[0] ? err->msg : gt_code_text(code));
-	if (code == GT_EUSAGE && cli->command)
+	if (cli->link)
+		;
+	else if (code == GT_EUSAGE && cli->command)
 		gt_cli_note(cli, "try 'gtrain %s -h'", cli->command->name);
 	else if (code == GT_EUSAGE)
 		gt_cli_note(cli, "try 'gtrain -h'");
@@ -96,11 +100,15 @@ int main(int argc, char **argv)
 	hold_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN); /* a write fails with EPIPE instead: a run must end by its own checkpoint */
 	gt_output_init(&cli);
-	enum gt_code code = gt_arena_open(&cli.arena, &err);
+	cli.argv = argv;
+	enum gt_code code = gt_rank_open(&cli.link, &err);
+	if (code == GT_OK)
+		code = gt_arena_open(&cli.arena, &err);
 	if (code == GT_OK)
 		code = dispatch(&cli, argc, argv, &err);
 	int status = finish(&cli, code, &err);
 	gt_json_free(&cli.json);
 	gt_arena_close(cli.arena);
+	gt_rank_close(cli.link);
 	return status;
 }

@@ -127,6 +127,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 {
 	struct gt_progress *p = user;
 	const struct gt_args *a = &p->cli->args;
+	p->told = true;
 	p->step = ev->step;
 	if (ev->steps > 0)
 		p->steps = ev->steps;
@@ -226,9 +227,17 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
 	erase(p);
 	fflush(stderr);
-	if (code == GT_OK && !p->cli->args.json)
+	if (code == GT_OK && p->told && !p->cli->args.json)
 		result(p);
 	if (p->early && !p->cli->args.quiet && p->cli->out_errno != EPIPE)
 		tell_resume(p);
 	return code;
+}
+
+void gt_progress_say(void *user, const char *line)
+{
+	struct gt_progress *p = user;
+	if (p->cli->animate) /* the progress line is drawn by rank 0, in another process, which draws it again */
+		fputs("\r\033[K", stderr);
+	gt_cli_note(p->cli, "%s", line);
 }

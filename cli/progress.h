@@ -17,6 +17,7 @@ struct gt_progress {
 	struct gt_cli *cli;
 	double start, last; /* seconds; last: when a progress line was last written */
 	bool drawn;         /* a line of the terminal is ours, and has no newline yet */
+	bool told;          /* something was: a process that only watches ranks, or is one of the others, has no result to print */
 	bool out_told;      /* that stdout is lost was said */
 	int64_t step, steps, epoch, epochs;
 	double loss;        /* of the last step */
@@ -27,6 +28,7 @@ struct gt_progress {
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli);
 void gt_progress_observe(void *user, const struct gt_event *ev); /* a gt_observer; user: struct gt_progress */
+void gt_progress_say(void *user, const char *line); /* what another rank wrote, or its watcher has to say */
 /* Ends the display and, after a success, prints the result on stdout. Returns code. */
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code);
 

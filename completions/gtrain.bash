@@ -12,11 +12,23 @@ _gtrain_argument()
 	run:--init) kind='file' choices='' ;;
 	run:--time-limit) kind='none' choices='' ;;
 	run:--nproc) kind='choice' choices='auto' ;;
+	run:--nnodes) kind='none' choices='' ;;
+	run:--node-rank) kind='none' choices='' ;;
+	run:--master-addr) kind='none' choices='' ;;
+	run:--master-port) kind='none' choices='' ;;
+	run:--token-file) kind='file' choices='' ;;
+	run:--max-restarts) kind='none' choices='' ;;
 	resume:--from) kind='choice' choices='latest best' ;;
 	resume:--set | resume:-s) kind='key' choices='' ;;
 	resume:--device) kind='device' choices='' ;;
 	resume:--time-limit) kind='none' choices='' ;;
 	resume:--nproc) kind='choice' choices='auto' ;;
+	resume:--nnodes) kind='none' choices='' ;;
+	resume:--node-rank) kind='none' choices='' ;;
+	resume:--master-addr) kind='none' choices='' ;;
+	resume:--master-port) kind='none' choices='' ;;
+	resume:--token-file) kind='file' choices='' ;;
+	resume:--max-restarts) kind='none' choices='' ;;
 	check:--set | check:-s) kind='key' choices='' ;;
 	check:--device) kind='device' choices='' ;;
 	check:--world) kind='none' choices='' ;;
@@ -88,11 +100,11 @@ _gtrain()
 	case $command in
 	'') kind=command choices=$commands ;;
 	run)
-		options=' --set -s --dry-run -n --out -o --device --init --time-limit --nproc'
+		options=' --set -s --dry-run -n --out -o --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts'
 		((operand)) || kind='config' choices=''
 		;;
 	resume)
-		options=' --from --set -s --device --time-limit --nproc'
+		options=' --from --set -s --device --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts'
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	check)

@@ -9,7 +9,7 @@ function __gtrain_words_typed
 			continue
 		end
 		switch $word
-			case --color -s --set -o --out --device --init --time-limit --nproc --from --world --mode --rank --split --top --steps --dir --url
+			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --rank --split --top --steps --dir --url
 				set skip 1
 			case '-*'
 			case '*'
@@ -65,6 +65,12 @@ complete -c gtrain -n '__gtrain_is run' -l device -x -a '(__gtrain_words devices
 complete -c gtrain -n '__gtrain_is run' -l init -r -F -d 'take the first weights from a safetensors file'
 complete -c gtrain -n '__gtrain_is run' -l time-limit -x -d 'write a checkpoint and end after so long, as 90s, 15m or 1h30m'
 complete -c gtrain -n '__gtrain_is run' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is run' -l nnodes -x -d 'number of hosts, with --nproc ranks each; the command is given on every one of them'
+complete -c gtrain -n '__gtrain_is run' -l node-rank -x -d 'which of them this is, from 0'
+complete -c gtrain -n '__gtrain_is run' -l master-addr -x -d 'address of the first host, as the others reach it'
+complete -c gtrain -n '__gtrain_is run' -l master-port -x -d 'port on it; 29500 unless given'
+complete -c gtrain -n '__gtrain_is run' -l token-file -r -F -d 'what ranks on several hosts know each other by: 64 hexadecimal digits, readable by nobody else'
+complete -c gtrain -n '__gtrain_is run' -l max-restarts -x -d 'after a lost rank, go on from the newest checkpoint, so many times at most'
 complete -c gtrain -n '__gtrain_is run eq 0' -k -a '(__fish_complete_suffix .cfg)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a resume -d 'go on with a run from its newest checkpoint'
@@ -73,6 +79,12 @@ complete -c gtrain -n '__gtrain_is resume' -s s -l set -x -a '(__gtrain_keys)' -
 complete -c gtrain -n '__gtrain_is resume' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is resume' -l time-limit -x -d 'write a checkpoint and end after so long, as 90s, 15m or 1h30m'
 complete -c gtrain -n '__gtrain_is resume' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is resume' -l nnodes -x -d 'number of hosts, with --nproc ranks each; the command is given on every one of them'
+complete -c gtrain -n '__gtrain_is resume' -l node-rank -x -d 'which of them this is, from 0'
+complete -c gtrain -n '__gtrain_is resume' -l master-addr -x -d 'address of the first host, as the others reach it'
+complete -c gtrain -n '__gtrain_is resume' -l master-port -x -d 'port on it; 29500 unless given'
+complete -c gtrain -n '__gtrain_is resume' -l token-file -r -F -d 'what ranks on several hosts know each other by: 64 hexadecimal digits, readable by nobody else'
+complete -c gtrain -n '__gtrain_is resume' -l max-restarts -x -d 'after a lost rank, go on from the newest checkpoint, so many times at most'
 complete -c gtrain -n '__gtrain_is resume eq 0' -a '(__fish_complete_directories)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a check -d 'show shapes, parameters, memory, steps and learning rates of a config'

@@ -42,19 +42,38 @@ struct gt_event {
 };
 typedef void (*gt_observer)(void *user, const struct gt_event *ev);
 
+struct gt_rank_link;
+
 struct gt_run_opts {
 	const char *out;       /* checkpoint.dir instead of the config's; NULL */
 	const char *device;    /* instead of the config's; NULL */
 	const char *init;      /* safetensors file with the first weights; NULL */
 	double time_limit_s;   /* checkpoint and end after so long; 0: none */
-	int nproc;             /* 0: the config's */
-	gt_observer observe;   /* may be NULL */
+	int nproc;             /* ranks on this host; 0: the config's */
+	int nnodes, node_rank; /* hosts with so many ranks each, and which of them this is; 0: one host */
+	const char *master_addr; /* nnodes > 1: of the host of rank 0 */
+	int master_port;       /* 0: 29500 */
+	const char *token_file; /* 64 hexadecimal digits that every host has; NULL: $GTRAIN_TOKEN_FILE */
+	int max_restarts;      /* after failures that may pass, from the newest checkpoint */
+	char *const *argv;     /* of this process, NULL-terminated: what a rank is started with; NULL: no ranks can be started */
+	char *const *run_argv; /* for a restart: what does the same again, without operand and time limit; NULL: the run is a `gtrain resume` */
+	char *const *resume_argv; /* and what goes on from a checkpoint, without operand and time limit; NULL: no restarts */
+	struct gt_rank_link *link; /* gt_rank_open's */
+	gt_observer observe;   /* may be NULL; of a run on several ranks, rank 0 is observed in its own process */
+	void (*say)(void *user, const char *line); /* in the process that watches ranks: a line that one of them wrote, or about a restart; may be NULL */
 	void *user;
 };
-/* A signal ends both with 128+n after a checkpoint. */
+/* Where the config or the options ask for several ranks, and nothing else has started them, both execute the program again once per rank
+ * and watch over these (run/launcher.h). A signal ends both with 128+n after a checkpoint. */
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err);
 /* from: "latest", "best" or a step number. */
 enum gt_code gt_resume(const char *dir, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err);
+
+/* A process that was started as a rank: called first of all, by main(). *out NULL: it is none. Its owner tells the error that the rank
+ * will exit with, instead of printing it: who watches the ranks does that. */
+enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
+void gt_rank_last_words(struct gt_rank_link *l, enum gt_code code, const char *sentence);
+void gt_rank_close(struct gt_rank_link *l);
 
 /* ---- look before running -------------------------------------------------------------------------------------------------- */
 struct gt_check_layer {

@@ -168,7 +168,7 @@ const struct gt_row gt_rows[] = {
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = "single|dp|ddp|zero|pipe", .help = "how ranks share the work"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),
-     .help = "number of ranks; \"auto\": one a device"},
+     .help = "ranks on each host; \"auto\": one a GPU, on the CPU one a NUMA node"},
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),
      .help = "what is sharded: 1 optimizer state, 2 gradients too, 3 parameters too"},
     {"parallel.chunks", GT_T_INT, AT(parallel.chunks), "4", 1, 65536, MODE("pipe"), .help = "micro-batches of one batch in flight"},
@@ -178,6 +178,8 @@ const struct gt_row gt_rows[] = {
     {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"), .help = "batch statistics over all ranks"},
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"),
      .help = "MiB of gradients that are reduced at once"},
+    {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE("ddp|zero|pipe"),
+     .help = "seconds without progress after which a rank counts as lost, and that ranks wait for each other"},
 
     {"checkpoint.dir", GT_T_STRING, AT(checkpoint.dir), "\"\"",
      .help = "the run's directory: checkpoints, metrics.jsonl, config.cfg; \"\": none"},

@@ -17,14 +17,19 @@ static void threads_sleep_early(void)
 		setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
+enum gt_code gt_device_plugin(const char *name, const char *symbol, void **out, struct gt_err *err)
+{
+	if (!strcmp(name, "cpu"))
+		threads_sleep_early();
+	return gt_plugin_open(name, symbol, out, err);
+}
+
 static enum gt_code backend_open(const char *name, const struct gt_backend **out, struct gt_err *err)
 {
 	char symbol[64];
 	void *p;
-	if (!strcmp(name, "cpu"))
-		threads_sleep_early();
 	snprintf(symbol, sizeof symbol, "gt_backend_%s", name);
-	GT_TRY(gt_plugin_open(name, symbol, &p, err));
+	GT_TRY(gt_device_plugin(name, symbol, &p, err));
 	*out = p;
 	if ((*out)->abi != GT_BACKEND_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE, "backend %s has interface version %u, this gtrain needs %u: install both from one build", name,
@@ -82,6 +87,21 @@ enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, st
 		index = (int)i;
 	}
 	return open_one(name, index, opts, out, err);
+}
+
+int gt_device_choice(const char *word)
+{
+	const struct gt_backend *be;
+	int n = 0;
+	if (strcmp(word, "auto") && strncmp(word, "cuda", 4))
+		return !strcmp(word, "null");
+	if (strchr(word, ':'))
+		return 1;
+	struct gt_devinfo *info = calloc(MAX_DEVICES, sizeof *info);
+	if (!info || backend_open("cuda", &be, NULL) != GT_OK || be->probe(info, MAX_DEVICES, &n, NULL) != GT_OK)
+		n = 0;
+	free(info);
+	return n;
 }
 
 void gt_device_close(struct gt_device *d)

@@ -15,4 +15,10 @@ struct gt_device {
 enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err);
 void gt_device_close(struct gt_device *d);
 
+/* gt_plugin_open() for what may bring OpenMP's threads along, whose manners are set before that. */
+enum gt_code gt_device_plugin(const char *name, const char *symbol, void **out, struct gt_err *err);
+
+/* How many devices the word leaves to choose from, as --nproc auto counts them: GPUs, 1 where it names one, 0 for the CPU. */
+int gt_device_choice(const char *word);
+
 #endif

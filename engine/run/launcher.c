@@ -53,7 +53,6 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 	const struct gt_launch_spec *s = a->spec;
 	a->board_bytes = sizeof *a->board + (size_t)s->nproc * sizeof *a->board->slot;
 	GT_TRY(memory_file("gtrain-board", a->board_bytes, &a->board_fd, err));
-	GT_TRY(memory_file("gtrain-comm", s->comm_bytes, &a->comm_fd, err));
 	void *m = mmap(NULL, a->board_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->board_fd, 0);
 	if (m == MAP_FAILED)
 		return gt_fail(err, GT_EFAIL, "cannot map shared memory: %s", strerror(errno));
@@ -86,7 +85,7 @@ struct birth { /* all that the new process needs, made before fork(): after it, 
 static bool ours(const char *var)
 {
 	static const char *const names[] = {"RANK", "WORLD", "LOCAL_RANK", "LOCAL_WORLD", "NODE", "NNODES", "RESTART",
-	                                    "LINK_FD", "BOARD_FD", "COMM_FD", "LISTEN_FD"};
+	                                    "LINK_FD", "BOARD_FD", "LISTEN_FD"};
 	if (strncmp(var, "GTRAIN_", 7))
 		return false;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -115,7 +114,7 @@ static enum gt_code environment(const struct gt_attempt *a, int local, int threa
 	} const vars[] = {
 		{"GTRAIN_RANK", rank}, {"GTRAIN_WORLD", nnodes * s->nproc}, {"GTRAIN_LOCAL_RANK", local}, {"GTRAIN_LOCAL_WORLD", s->nproc},
 		{"GTRAIN_NODE", node}, {"GTRAIN_NNODES", nnodes}, {"GTRAIN_RESTART", a->restarts}, {"GTRAIN_LINK_FD", b->link},
-		{"GTRAIN_BOARD_FD", a->board_fd}, {"GTRAIN_COMM_FD", a->comm_fd}, {"GTRAIN_LISTEN_FD", a->listen_fd, rank || a->listen_fd < 0},
+		{"GTRAIN_BOARD_FD", a->board_fd}, {"GTRAIN_LISTEN_FD", a->listen_fd, rank || a->listen_fd < 0},
 		{"OMP_NUM_THREADS", threads, getenv("OMP_NUM_THREADS") != NULL},
 	};
 	for (size_t i = 0; i < sizeof vars / sizeof *vars; i++)
@@ -153,7 +152,6 @@ static _Noreturn void become(const struct gt_attempt *a, int local, const struct
 	}
 	keep(b->link);
 	keep(a->board_fd);
-	keep(a->comm_fd);
 	if (!local)
 		keep(a->listen_fd);
 	sigprocmask(SIG_SETMASK, b->mask, NULL);
@@ -207,7 +205,7 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 {
 	struct gt_core_place place[CPU_SETSIZE];
 	int n = a->spec->nproc, nplaces = gt_core_places(place);
-	a->board_fd = a->comm_fd = a->listen_fd = -1;
+	a->board_fd = a->listen_fd = -1;
 	a->started = 0;
 	a->child = calloc((size_t)n, sizeof *a->child);
 	if (!a->child)
@@ -238,8 +236,8 @@ void gt_attempt_close(struct gt_attempt *a)
 		if (c->out >= 0)
 			close(c->out);
 	}
-	int fds[] = {a->board_fd, a->comm_fd, a->listen_fd};
-	for (int i = 0; i < 3; i++)
+	int fds[] = {a->board_fd, a->listen_fd};
+	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	if (a->board)
@@ -247,7 +245,7 @@ void gt_attempt_close(struct gt_attempt *a)
 	free(a->child);
 	a->child = NULL;
 	a->board = NULL;
-	a->board_fd = a->comm_fd = a->listen_fd = -1;
+	a->board_fd = a->listen_fd = -1;
 }
 
 /* ---- the run: attempts ------------------------------------------------------------------------------------------------------ */
@@ -305,7 +303,7 @@ static void put_back(const sigset_t *mask, const struct sigaction *chld, int sig
 
 enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err)
 {
-	struct gt_attempt a = {.spec = spec, .board_fd = -1, .comm_fd = -1, .listen_fd = -1};
+	struct gt_attempt a = {.spec = spec, .board_fd = -1, .listen_fd = -1};
 	char *const *argv = spec->argv;
 	struct sigaction chld;
 	sigset_t mask;

@@ -7,8 +7,8 @@
  *
  * A rank gets: the variables GTRAIN_RANK, GTRAIN_WORLD, GTRAIN_LOCAL_RANK, GTRAIN_LOCAL_WORLD, GTRAIN_NODE, GTRAIN_NNODES and
  * GTRAIN_RESTART (attempts before this one); inherited descriptors (their numbers in GTRAIN_*_FD, which gt_rank_open() removes): a
- * socket for last words, the board (shared memory with progress, token and address), a memfd for the communicator, and for rank 0 a
- * listening socket for the rendezvous, so that no port can be taken; cores of its own, OMP_NUM_THREADS (unless it is set); a process
+ * socket for last words, the board (shared memory with progress, token and address), and for rank 0 a listening socket for the
+ * rendezvous, so that no port can be taken; cores of its own, OMP_NUM_THREADS (unless it is set); a process
  * group of its own, so that the terminal's Ctrl-C reaches the launcher alone, which passes it on; /dev/null as standard input.
  * Rank 0 has the launcher's stdout and stderr; what others write comes to spec.say as lines that begin with "[rank 2] ".
  *
@@ -53,7 +53,6 @@ struct gt_launch_spec {
 	double grace_s;         /* between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
 	int max_restarts;       /* after failures that may pass (gt_launch_may_pass) */
 	double backoff_s;       /* before the first restart; doubled each time, at most 60; 0: 1 */
-	uint64_t comm_bytes;    /* of the communicator's memory, zeroed; 0: the ranks size it */
 	bool pin;               /* cores are shared out among the ranks */
 	/* Before a restart: the arguments of the next attempt ("resume" instead of "run"), or NULL for no restart. NULL: the same again. */
 	char *const *(*again)(void *user, const struct gt_launch_end *last);
@@ -80,11 +79,11 @@ void gt_rank_close(struct gt_rank_link *l); /* NULL is fine, as for every functi
 
 const struct gt_world *gt_rank_world(const struct gt_rank_link *l);
 int gt_rank_restart(const struct gt_rank_link *l);             /* attempts before this one */
-int gt_rank_comm_fd(const struct gt_rank_link *l);             /* stays the link's */
 int gt_rank_take_listener(struct gt_rank_link *l);             /* now the caller's; -1: none, or taken */
 const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* GT_TOKEN_SIZE bytes */
-/* Becomes nonzero in shared memory when the launcher ends the run: what a communicator may look at while it waits. */
-const _Atomic uint32_t *gt_rank_abort_flag(const struct gt_rank_link *l);
+/* Readable (poll's POLLIN or POLLHUP) once the launcher ends the run, or is gone: who waits for other ranks waits in vain from then on. A
+ * SIGTERM alone does not say that: the user's own comes as one too, and then all ranks end in order. Stays the link's; -1: no link. */
+int gt_rank_end_fd(const struct gt_rank_link *l);
 
 /* Progress: step (optimizer steps done) was reached. */
 void gt_rank_beat(struct gt_rank_link *l, int64_t step);

@@ -9,7 +9,7 @@
 
 /* ---- the board: a memfd that the launcher and all ranks of the host map ----------------------------------------------------- */
 #define GT_BOARD_MAGIC 0x67746264u /* "gtbd" */
-#define GT_BOARD_VERSION 1
+#define GT_BOARD_VERSION 2
 
 struct gt_board_slot { /* one a rank of this host, written by it alone */
 	_Alignas(128) _Atomic uint64_t beats;
@@ -24,7 +24,6 @@ struct gt_board {
 	int32_t local_world, port;
 	unsigned char token[GT_TOKEN_SIZE];
 	char addr[GT_ADDR_SIZE];
-	_Alignas(128) _Atomic uint32_t abort;
 	struct gt_board_slot slot[];
 };
 
@@ -56,7 +55,7 @@ struct gt_attempt {
 	int restarts;
 	struct gt_board *board;
 	size_t board_bytes;
-	int board_fd, comm_fd, listen_fd;
+	int board_fd, listen_fd;
 	struct gt_child *child; /* spec->nproc */
 	int started;
 	int signal_fd;

@@ -17,7 +17,7 @@ struct gt_rank_link {
 	struct gt_board *board;
 	struct gt_board_slot *slot;
 	size_t board_bytes;
-	int sock, comm, listener, restart;
+	int sock, listener, restart;
 	bool spoke;
 };
 
@@ -66,7 +66,6 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	int board;
 	*w = (struct gt_world){.how = "gtrain"};
 	GT_TRY(take_fd("GTRAIN_LINK_FD", &l->sock, err));
-	GT_TRY(take_fd("GTRAIN_COMM_FD", &l->comm, err));
 	GT_TRY(take("GTRAIN_RANK", GT_WORLD_MAX - 1, &w->rank, err));
 	GT_TRY(take("GTRAIN_WORLD", GT_WORLD_MAX, &w->world, err));
 	GT_TRY(take("GTRAIN_LOCAL_RANK", GT_LAUNCH_MAX - 1, &w->local_rank, err));
@@ -99,7 +98,7 @@ enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err)
 	struct gt_rank_link *l = calloc(1, sizeof *l);
 	if (!l)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	l->sock = l->comm = l->listener = -1;
+	l->sock = l->listener = -1;
 	enum gt_code c = open_link(l, err);
 	if (c != GT_OK)
 		gt_rank_close(l);
@@ -114,8 +113,8 @@ void gt_rank_close(struct gt_rank_link *l)
 		return;
 	if (l->board)
 		munmap(l->board, l->board_bytes);
-	int fds[] = {l->sock, l->comm, l->listener};
-	for (int i = 0; i < 3; i++)
+	int fds[] = {l->sock, l->listener};
+	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	free(l);
@@ -131,11 +130,6 @@ int gt_rank_restart(const struct gt_rank_link *l)
 	return l ? l->restart : 0;
 }
 
-int gt_rank_comm_fd(const struct gt_rank_link *l)
-{
-	return l ? l->comm : -1;
-}
-
 int gt_rank_take_listener(struct gt_rank_link *l)
 {
 	int fd = l ? l->listener : -1;
@@ -149,9 +143,9 @@ const unsigned char *gt_rank_token(const struct gt_rank_link *l)
 	return l ? l->board->token : NULL;
 }
 
-const _Atomic uint32_t *gt_rank_abort_flag(const struct gt_rank_link *l)
+int gt_rank_end_fd(const struct gt_rank_link *l)
 {
-	return l ? &l->board->abort : NULL;
+	return l ? l->sock : -1;
 }
 
 void gt_rank_beat(struct gt_rank_link *l, int64_t step)

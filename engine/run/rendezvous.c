@@ -20,7 +20,7 @@ struct gt_rendezvous {
 	struct gt_world world;
 	double timeout;
 	struct gt_rdv_conn *conn; /* rank 0: one a rank, its own unused; others: one */
-	unsigned char *all;       /* what struct gt_value points into */
+	unsigned char *all;       /* what struct gt_rdv_value points into */
 	struct gt_err err;        /* code GT_OK: none yet */
 };
 
@@ -407,7 +407,7 @@ static enum gt_code ask(struct gt_rendezvous *r, const char *key, const void *da
 	return GT_OK;
 }
 
-enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_value *all,
+enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
                                     struct gt_err *err)
 {
 	size_t bytes = 0, at = 1;
@@ -419,7 +419,7 @@ enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, co
 	for (int i = 0; i < r->world.world; i++) {
 		if (at + 4 > bytes || gt_rdv_get(r->all + at) > bytes - at - 4)
 			return fail(r, GT_EINTERNAL, err, "rank 0 sent a broken list of values");
-		all[i] = (struct gt_value){r->all + at + 4, gt_rdv_get(r->all + at)};
+		all[i] = (struct gt_rdv_value){r->all + at + 4, gt_rdv_get(r->all + at)};
 		at += 4 + all[i].n;
 	}
 	return GT_OK;
@@ -427,7 +427,7 @@ enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, co
 
 enum gt_code gt_rendezvous_agree(struct gt_rendezvous *r, const char *what, const char *text, struct gt_err *err)
 {
-	struct gt_value *all = calloc((size_t)r->world.world, sizeof *all);
+	struct gt_rdv_value *all = calloc((size_t)r->world.world, sizeof *all);
 	if (!all)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	enum gt_code code = gt_rendezvous_exchange(r, what, text, strlen(text), all, err);
@@ -437,6 +437,17 @@ enum gt_code gt_rendezvous_agree(struct gt_rendezvous *r, const char *what, cons
 			               (const char *)all[i].data, all[0].n > 64 ? 64 : (int)all[0].n, (const char *)all[0].data);
 	free(all);
 	return code;
+}
+
+enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, size_t size, struct gt_err *err)
+{
+	struct sockaddr_storage at;
+	socklen_t n = sizeof at;
+	int fd = r->conn[serves(r) ? 1 : 0].fd; /* world > 1 */
+	if (getsockname(fd, (struct sockaddr *)&at, &n))
+		return gt_fail(err, GT_EPEER, "the rendezvous has lost its connection: %s", strerror(errno));
+	int rc = getnameinfo((struct sockaddr *)&at, n, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
+	return rc ? gt_fail(err, GT_EFAIL, "this host's address: %s", gai_strerror(rc)) : GT_OK;
 }
 
 /* ---- open and close --------------------------------------------------------------------------------------------------------- */
@@ -462,7 +473,7 @@ static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spe
 			close(listener);
 		GT_TRY(code);
 	}
-	struct gt_value *all = calloc((size_t)r->world.world, sizeof *all); /* nobody goes on before all are there */
+	struct gt_rdv_value *all = calloc((size_t)r->world.world, sizeof *all); /* nobody goes on before all are there */
 	if (!all)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	enum gt_code code = gt_rendezvous_exchange(r, "rendezvous", NULL, 0, all, err);

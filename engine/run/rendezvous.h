@@ -32,7 +32,7 @@ struct gt_rendezvous_spec {
 	double timeout_s;             /* for opening, and for each exchange */
 };
 
-struct gt_value {
+struct gt_rdv_value {
 	const void *data; /* the rendezvous', until the next call */
 	size_t n;
 };
@@ -45,10 +45,13 @@ void gt_rendezvous_close(struct gt_rendezvous *r); /* NULL is fine */
 
 /* Every rank calls it with the same key (at most 63 bytes) and gets the values of all, all[world]. After a failure every later call
  * fails with the same message. */
-enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_value *all,
+enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
                                     struct gt_err *err);
 /* All ranks must have the same text (a digest). GT_ECONFIG: names the first rank that has not what rank 0 has, on every rank. */
 enum gt_code gt_rendezvous_agree(struct gt_rendezvous *r, const char *what, const char *text, struct gt_err *err);
+
+/* The number of this host that the others reach: this rank's end of its connection. */
+enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, size_t size, struct gt_err *err);
 
 /* A token for ranks that something else starts: a file of 64 hexadecimal digits that only its owner may read (GT_EUSAGE otherwise). */
 enum gt_code gt_token_read(const char *path, unsigned char token[32], struct gt_err *err);

@@ -1,11 +1,14 @@
 /* gt_run and gt_resume: what stands before and after the training loop. */
 #include "ir/op.h"
+#include "run/run_ranks.h"
 #include "run/signals.h"
 #include "run/state.h"
 #include "run/trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
 
 /* "669,706" */
 static const char *grouped(int64_t n, char *buf, size_t size)
@@ -72,17 +75,21 @@ static enum gt_code refuse_used(const char *dir, struct gt_err *err)
 static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_run_opts *o = t->opts;
-	struct gt_session_spec spec = {.conf = c, .device = o->device, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
+	const struct gt_world *w = &t->team->world;
+	char device[32];
+	struct gt_session_spec spec = {.conf = c, .device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device), .team = t->team, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
 	if (!*dir && c->log.tensorboard)
 		return gt_fail(err, GT_ECONFIG, "%s: log.tensorboard = true and checkpoint.dir = \"\" do not go together: there is no folder to write to", c->path);
-	if (*dir)
+	if (*dir && !w->rank)
 		GT_TRY(gt_ckpt_dir_open(dir, &t->dir, err));
-	if (*dir && !from)
+	if (*dir && !w->rank && !from)
 		GT_TRY(refuse_used(dir, err));
+	gt_rank_phase(t->team->link, "reading data and planning", PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &t->s, err));
+	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", PATIENCE * c->parallel.timeout);
 	GT_TRY(check_best(t->s, err));
 	t->at.seed = (uint64_t)c->seed;
-	t->at.world = 1;
+	
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
 		GT_TRY(gt_state_load(t->s, from, true, err));
@@ -98,9 +105,10 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 	} else {
 		GT_TRY(gt_session_init(t->s, err));
 	}
-	if (*dir)
+	t->at.world = w->world;
+	if (t->dir)
 		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
-	if (*dir && c->log.tensorboard)
+	if (t->dir && c->log.tensorboard)
 		GT_TRY(gt_tensorboard_open(dir, from ? t->at.step : -1, &t->tensorboard, err));
 	if (gt_session_scales(t->s) && t->at.loss_scale <= 0)
 		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
@@ -109,15 +117,21 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 		struct gt_event ev = {.kind = GT_EV_RESUME, .epoch = t->at.epoch, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
 	}
+	gt_rank_phase(t->team->link, "", 0);
 	return gt_trainer_run(t, err);
 }
 
-/* What both commands share: `from` NULL starts anew. */
-static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
+/* One rank of a run, which may be the only one. */
+static enum gt_code run_rank(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_ranks *r,
+                             const struct gt_run_opts *given, struct gt_err *err)
 {
-	struct gt_trainer t = {.opts = o};
-	if (o->nproc > 1)
-		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together", o->nproc);
+	struct gt_run_opts o = *given;
+	struct gt_team_spec spec = {.world = &r->world, .link = o.link, .token_file = r->token_file, .timeout_s = c->parallel.timeout, .config = c->text};
+	struct gt_team *team;
+	if (r->world.rank) /* rank 0 tells */
+		o.observe = NULL;
+	GT_TRY(gt_team_open(&spec, &team, err));
+	struct gt_trainer t = {.opts = &o, .team = team};
 	gt_signals_install();
 	enum gt_code code = train(c, dir, from, &t, err);
 	gt_metrics_close(t.metrics);
@@ -125,7 +139,21 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 	gt_json_free(&t.json);
 	gt_session_close(t.s);
 	gt_ckpt_dir_close(t.dir);
+	gt_team_close(team);
 	gt_signals_restore();
+	return code;
+}
+
+/* What both commands share: `from` NULL starts anew. */
+static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
+{
+	struct gt_ranks r;
+	GT_TRY(gt_ranks_of(c, o, &r, err));
+	if (r.launch)
+		return gt_ranks_launch(&r, c, dir, o, err);
+	enum gt_code code = run_rank(c, dir, from, &r, o, err);
+	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* nobody else says which one it was */
+		gt_fail_prefix(err, "rank %d", r.world.rank);
 	return code;
 }
 
@@ -140,7 +168,7 @@ enum gt_code gt_resume(const char *dir, const char *from, const char *const *set
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c = NULL;
 	char path[4400];
-	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, on_warning, &warn, &ckpt, err));
+	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt, err)); /* a launcher has warned already */
 	snprintf(path, sizeof path, "%s/config.cfg", gt_ckpt_path(ckpt));
 	/* The text that was verified, and it may include nothing. */
 	const char *text = gt_ckpt_meta(ckpt)->config;

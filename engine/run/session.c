@@ -193,7 +193,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	struct gt_conf *c = s->conf;
 	GT_TRY(check_features(c, s, err));
 	GT_TRY(gt_conf_loss(c, &s->loss, err));
-	struct gt_dev_opts opts = {.threads = (int)c->threads, .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
+	struct gt_dev_opts opts = {.threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads), .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
 	GT_TRY(gt_device_open(spec->device ? spec->device : c->device, &opts, &s->device, err));
 	GT_TRY(gt_session_data(s, spec, err));
 	gt_optim_init(&s->optim, &c->train);

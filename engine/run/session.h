@@ -8,6 +8,7 @@
 #include "run/exec.h"
 #include "run/loader.h"
 #include "run/optim.h"
+#include "run/team.h"
 
 enum gt_split_id { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS];
@@ -21,6 +22,7 @@ struct gt_session_spec {
 	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
 	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
 	bool dry;                /* plan only: data is probed, not read; nothing is allocated */
+	const struct gt_team *team; /* of a training run; NULL: one rank */
 };
 
 struct gt_eval_prog {

@@ -182,12 +182,14 @@ static void place_of(const struct watch *w, int local, char *out, size_t size)
 }
 
 /* The others are to end: in order if they can, in any case after the grace. A stopped rank cannot. */
-static void end_all(struct watch *w, int local)
+static void end_all(struct watch *w)
 {
 	struct gt_attempt *a = w->a;
 	w->failed_at = gt_clock();
 	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
-	atomic_store(&a->board->abort, 1u + (uint32_t)local);
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (alive(&a->child[i]) && a->child[i].link >= 0)
+			shutdown(a->child[i].link, SHUT_WR); /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
 	for (int i = 0; i < a->spec->nproc; i++)
 		if (alive(&a->child[i]))
 			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
@@ -208,7 +210,7 @@ static void blame(struct watch *w, int local, enum gt_code code, const char *wha
 		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->words.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
-	end_all(w, local);
+	end_all(w);
 }
 
 /* A rank that has ended, by c->status. */
@@ -407,4 +409,9 @@ void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
 		end->code = (enum gt_code)(128 + a->stop_signal);
 	if (end->code > 128 && end->rank < 0)
 		snprintf(end->why, sizeof end->why, "ended by signal %d (%s)", a->stop_signal, strsignal(a->stop_signal));
+	for (int i = 0; end->code > 128 && end->rank < 0 && i < a->spec->nproc; i++)
+		if (a->child[i].has_words && a->child[i].words.code == (int)end->code && a->child[i].words.text[0]) { /* it knows the step */
+			snprintf(end->why, sizeof end->why, "%s", a->child[i].words.text);
+			break;
+		}
 }

@@ -15,6 +15,7 @@ struct gt_point {
 struct gt_trainer {
 	struct gt_session *s;
 	const struct gt_run_opts *opts;
+	const struct gt_team *team;
 	struct gt_ckpt_dir *dir;          /* NULL: no checkpoints */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: not asked for */

@@ -247,3 +247,12 @@ enum gt_code gt_world_join(const char *(*get)(void *user, const char *name), voi
 	*out = w;
 	return GT_OK;
 }
+
+const char *gt_world_variable(const char *how)
+{
+	static const struct family *const all[] = {&torchrun, &openmpi, &mpich, &slurm};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcmp(all[i]->how, how))
+			return all[i]->rank;
+	return NULL;
+}

@@ -27,4 +27,7 @@ struct gt_world {
  * missing, no numbers, out of range or at odds with each other are GT_EUSAGE, with their names. None at all: how = "single", world 1. */
 enum gt_code gt_world_join(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out, struct gt_err *err);
 
+/* The variable that makes a process a rank of such a start ("PMI_RANK" for "MPICH"); NULL: how is "single" or "gtrain". */
+const char *gt_world_variable(const char *how);
+
 #endif

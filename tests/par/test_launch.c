@@ -354,8 +354,8 @@ TEST(what_a_rank_gets)
 	struct gt_core_place place[CPU_SETSIZE];
 	ncpu = gt_core_places(place);
 	run("-n 2 0:where 1:where");
-	CHECK(strstr(r.text, "where rank=0/2 local=0/2 node=0/1 how=gtrain addr=127.0.0.1 port=1 listen=1 comm=1"));
-	CHECK(strstr(r.text, "[rank 1] where rank=1/2 local=1/2 node=0/1 how=gtrain addr=127.0.0.1 port=1 listen=0 comm=1"));
+	CHECK(strstr(r.text, "where rank=0/2 local=0/2 node=0/1 how=gtrain addr=127.0.0.1 port=1 listen=1"));
+	CHECK(strstr(r.text, "[rank 1] where rank=1/2 local=1/2 node=0/1 how=gtrain addr=127.0.0.1 port=1 listen=0"));
 	CHECK(strstr(r.text, "link=gone group=1"));
 	if (ncpu == 2) {
 		CHECK_MSG(strstr(r.text, "omp=1 link=gone group=1 cpus=0,\n") && strstr(r.text, "omp=1 link=gone group=1 cpus=1,\n"), "%s", r.text);

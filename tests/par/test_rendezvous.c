@@ -71,7 +71,7 @@ static enum gt_code swap(int rank, int world, int listener, struct gt_err *err)
 	struct gt_world w;
 	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
 	struct gt_rendezvous *r;
-	struct gt_value all[MAXW];
+	struct gt_rdv_value all[MAXW];
 	static unsigned char big[GT_RENDEZVOUS_MAX];
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
 	for (int round = 0; round < 20; round++) {

@@ -99,9 +99,8 @@ static int do_it(struct gt_rank_link *l, const char *what, const char *value)
 		signal(SIGUSR1, on_signal);
 		printf("tidy\n");
 		fflush(stdout);
-	} else if (!strcmp(what, "sync")) { /* a barrier in the communicator's memory */
-		int fd = gt_rank_comm_fd(l);
-		_Atomic int *count = ftruncate(fd, 4096) ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	} else if (!strcmp(what, "sync")) { /* a barrier in memory of the launcher's */
+		_Atomic int *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(getenv("TOOL_LAUNCH_FD")), 0);
 		if (count == MAP_FAILED)
 			return GT_EFAIL;
 		for (++*count; *count < gt_rank_world(l)->world;)
@@ -136,8 +135,8 @@ static int do_it(struct gt_rank_link *l, const char *what, const char *value)
 		CPU_ZERO(&set);
 		sched_getaffinity(0, sizeof set, &set);
 		int listener = gt_rank_take_listener(l);
-		printf("where rank=%d/%d local=%d/%d node=%d/%d how=%s addr=%s port=%d listen=%d comm=%d omp=%s link=%s group=%d cpus=", w->rank,
-		       w->world, w->local_rank, w->local_world, w->node, w->nnodes, w->how, w->addr, w->port > 0, listener >= 0, gt_rank_comm_fd(l) > 2,
+		printf("where rank=%d/%d local=%d/%d node=%d/%d how=%s addr=%s port=%d listen=%d omp=%s link=%s group=%d cpus=", w->rank,
+		       w->world, w->local_rank, w->local_world, w->node, w->nnodes, w->how, w->addr, w->port > 0, listener >= 0,
 		       getenv("OMP_NUM_THREADS"), getenv("GTRAIN_LINK_FD") ? "left" : "gone", getpgrp() == getpid());
 		for (int c = 0; c < CPU_SETSIZE; c++)
 			if (CPU_ISSET(c, &set))
@@ -226,6 +225,11 @@ int main(int argc, char **argv)
 		gt_rank_close(link);
 		return rc;
 	}
+	char shared[16];
+	int memory = memfd_create("tool_launch", 0); /* inherited */
+	snprintf(shared, sizeof shared, "%d", memory);
+	if (memory < 0 || ftruncate(memory, 4096) || setenv("TOOL_LAUNCH_FD", shared, 1))
+		return GT_EFAIL;
 	int before = open_fds();
 	enum gt_code code = gt_launch_run(&spec, &end, &err);
 	int children = waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD;

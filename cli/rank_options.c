@@ -1,0 +1,97 @@
+/* The options about ranks, and the command lines of a restart. */
+#include "cli.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct words {
+	struct gt_arena *arena;
+	char **v;
+	int n, cap;
+	enum gt_code code;
+	struct gt_err *err;
+};
+
+static enum gt_code grow(struct words *w)
+{
+	char **v;
+	GT_NEW(v, w->arena, w->cap ? 2 * w->cap : 32, w->err);
+	if (w->n)
+		memcpy(v, w->v, (size_t)w->n * sizeof *v);
+	w->v = v;
+	w->cap = w->cap ? 2 * w->cap : 32;
+	return GT_OK;
+}
+
+static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct words *w, const char *fmt, ...)
+{
+	va_list ap;
+	char *s = NULL;
+	va_start(ap, fmt);
+	size_t n = (size_t)vsnprintf(NULL, 0, fmt, ap) + 1;
+	va_end(ap);
+	if (w->code == GT_OK && w->n + 1 >= w->cap)
+		w->code = grow(w);
+	if (w->code == GT_OK && !(s = gt_arena_alloc(w->arena, n, 1)))
+		w->code = gt_fail(w->err, GT_EFAIL, "out of memory");
+	if (w->code != GT_OK)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(s, n, fmt, ap);
+	va_end(ap);
+	w->v[w->n++] = s;
+	w->v[w->n] = NULL;
+}
+
+/* The command line of `command`, without operand and time limit. A `resume` takes neither --init nor --out: its directory has both; and
+ * it goes on from the latest checkpoint, whatever the first one was. */
+static enum gt_code command_line(struct gt_cli *cli, const char *command, char *const **out, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	struct words w = {.arena = cli->arena, .err = err};
+	bool run = strcmp(command, "run") == 0;
+	add(&w, "%s", cli->argv[0]);
+	add(&w, "%s", command);
+	if (a->json)
+		add(&w, "--json");
+	if (a->quiet)
+		add(&w, "--quiet");
+	if (a->verbose)
+		add(&w, "--verbose");
+	if (a->no_progress)
+		add(&w, "--no-progress");
+	if (a->color)
+		add(&w, "--color=%s", a->color);
+	for (int i = 0; i < a->sets.n; i++)
+		add(&w, "--set=%s", a->sets.v[i]);
+	if (a->device)
+		add(&w, "--device=%s", a->device);
+	if (run && a->out)
+		add(&w, "--out=%s", a->out);
+	if (run && a->init)
+		add(&w, "--init=%s", a->init);
+	if (a->nproc)
+		add(&w, a->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)a->nproc);
+	*out = w.v;
+	return w.code;
+}
+
+enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	o->link = cli->link;
+	o->argv = cli->argv;
+	o->nproc = a->nproc > 0 ? (int)a->nproc : 0;
+	o->nnodes = (int)a->nnodes;
+	o->node_rank = (int)a->node_rank;
+	o->master_addr = a->master_addr;
+	o->master_port = (int)a->master_port;
+	o->token_file = a->token_file;
+	o->max_restarts = (int)a->max_restarts;
+	if (cli->link || !a->max_restarts)
+		return GT_OK;
+	if (strcmp(cli->command->name, "run") == 0)
+		GT_TRY(command_line(cli, "run", &o->run_argv, err));
+	return command_line(cli, "resume", &o->resume_argv, err);
+}

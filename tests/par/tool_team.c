@@ -1,0 +1,115 @@
+/* Ranks that become a team and work together, however they were started: by this program's own launcher (-n), torchrun, mpirun, srun.
+ *   tool_team [-n RANKS] [-t TIMEOUT] [-f TOKENFILE] [-c CONFIG] [-s STEPS] [RANK|*:WHAT]...
+ * Every rank adds its number to a sum at each of STEPS steps, and at step 3 does what it was told to. Rank 0 closes with
+ * "team how=… world=… sum=… comm=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
+#include "run/team.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum gt_code act(struct gt_team *t, const char *what, struct gt_err *err)
+{
+	if (!strcmp(what, "kill") || !strcmp(what, "stop") || !strcmp(what, "segv")) {
+		raise(*what == 'k' ? SIGKILL : what[1] == 't' ? SIGSTOP : SIGSEGV);
+	} else if (!strcmp(what, "leave")) {
+		return gt_fail(err, GT_EIO, "its disk is full");
+	} else if (!strcmp(what, "hang")) { /* alive, deaf to signals, and not where the others wait */
+		signal(SIGTERM, SIG_IGN);
+		gt_rank_phase(t->link, "evaluating", 0);
+		for (;;)
+			pause();
+	} else if (!strcmp(what, "config")) {
+		return gt_team_same(t, "program", t->world.rank ? "two" : "one", err);
+	} else if (!strcmp(what, "deaf")) { /* as a rank is, whose handler only sets a flag */
+		signal(SIGTERM, SIG_IGN);
+	} else {
+		return gt_fail(err, GT_EUSAGE, "no behaviour %s", what);
+	}
+	return GT_OK;
+}
+
+static enum gt_code be_rank(struct gt_team *t, long steps, char **script, struct gt_err *err)
+{
+	int64_t sum = 0;
+	for (long step = 0; step < steps; step++) {
+		for (char **s = script; step == 3 && *s; s++)
+			if (**s == '*' || atoi(*s) == t->world.rank)
+				GT_TRY(act(t, strchr(*s, ':') ? strchr(*s, ':') + 1 : "", err));
+		int64_t one = t->world.rank + 1;
+		if (t->comm) {
+			struct gt_coll x = {.what = "ranks", .in = &one, .out = &one, .count = 1, .dtype = GT_I64, .op = GT_REDUCE_SUM};
+			GT_TRY(t->comm->api->all_reduce(t->comm, &x, err));
+		}
+		sum += one;
+		gt_rank_beat(t->link, step + 1);
+	}
+	if (!t->world.rank)
+		printf("team how=%s world=%d sum=%lld comm=%s threads=%d\n", t->world.how, t->world.world, (long long)sum,
+		       t->comm ? t->comm->api->name : "none", t->threads);
+	return GT_OK;
+}
+
+static void say(void *user, const char *line)
+{
+	(void)user;
+	printf("%s\n", line);
+	fflush(stdout);
+}
+
+static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct gt_err *err)
+{
+	struct gt_launch_spec launch = {.argv = argv, .timeout_s = 30, .pin = true, .say = say};
+	struct gt_world world;
+	struct gt_team_spec spec = {.world = &world, .link = link, .timeout_s = 30, .config = "one"};
+	struct gt_team *team;
+	struct gt_launch_end end;
+	long steps = 10;
+	for (int o; (o = getopt(argc, argv, "n:t:f:c:s:")) != -1;)
+		switch (o) {
+		case 'n':
+			launch.nproc = atoi(optarg);
+			break;
+		case 't':
+			launch.timeout_s = spec.timeout_s = atof(optarg);
+			break;
+		case 'f':
+			spec.token_file = optarg;
+			break;
+		case 'c': /* "1:two": rank 1 has another config */
+			if (getenv("GTRAIN_RANK") && atoi(getenv("GTRAIN_RANK")) == atoi(optarg))
+				spec.config = strchr(optarg, ':');
+			break;
+		case 's':
+			steps = atol(optarg);
+			break;
+		default:
+			return gt_fail(err, GT_EUSAGE, "see tool_team.c");
+		}
+	GT_TRY(gt_team_world(link, &world, err));
+	if (!link && launch.nproc) {
+		enum gt_code code = gt_launch_run(&launch, &end, err);
+		printf("end code=%d rank=%d end_s=%.3f\n", (int)code, end.rank, end.end_s);
+		return code;
+	}
+	GT_TRY(gt_team_open(&spec, &team, err));
+	enum gt_code code = be_rank(team, steps, argv + optind, err);
+	gt_team_close(team);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct gt_rank_link *link;
+	struct gt_err err = {0};
+	enum gt_code code = gt_rank_open(&link, &err);
+	if (code == GT_OK)
+		code = run(argc, argv, link, &err);
+	if (code != GT_OK && link)
+		gt_rank_last_words(link, code, err.msg);
+	else if (code != GT_OK)
+		printf("why %s\n", err.msg);
+	gt_rank_close(link);
+	return (int)code;
+}

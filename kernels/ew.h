@@ -250,11 +250,33 @@ GT_HD void gt_check_move(struct gt_dyn *numbers)
 		numbers[i].step--;
 }
 
+/* The scalars of a step from those of its ranks, in the fixed tree of comm.h; parts is overwritten. */
+GT_HD void gt_scalars_merge(struct gt_scalars *parts, int64_t n, bool sharded, struct gt_scalars *s)
+{
+	for (int64_t step = 1; step < n; step *= 2)
+		for (int64_t i = 0; i + step < n; i += 2 * step) {
+			struct gt_scalars *a = &parts[i], *b = &parts[i + step];
+			a->metrics.loss += b->metrics.loss;
+			a->metrics.weight += b->metrics.weight;
+			a->metrics.correct += b->metrics.correct;
+			a->metrics.top5 += b->metrics.top5;
+			a->metrics.count += b->metrics.count;
+			a->sumsq += b->sumsq;
+			a->bound = b->bound > a->bound || b->bound != b->bound ? b->bound : a->bound;
+		}
+	s->metrics = parts[0].metrics;
+	s->bound = parts[0].bound;
+	if (sharded)
+		s->sumsq = parts[0].sumsq;
+}
+
 /* The whole operation. scale and its inverse are f32 in PyTorch (aten/src/ATen/native/cuda/AmpKernels.cu, torch/amp/grad_scaler.py);
  * a growth that f32 does not hold is not made. */
-GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers)
+GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers, struct gt_scalars *parts)
 {
 	const double f64_max = 1.7976931348623157e308, f32_max = 3.4028234663852886e38;
+	if (a->ranks > 1)
+		gt_scalars_merge(parts, a->ranks, a->sharded, s);
 	bool finite = fabs(s->metrics.loss) <= f64_max && fabs(s->sumsq) <= f64_max && s->bound < f32_max;
 	if (!a->scaling) {
 		c->halted |= !finite;

@@ -6,7 +6,7 @@
  *   w of linear and conv2d has the compute dtype; b and all parameters of normalisations are f32 (f64 in an f64 graph), and so is
  *   every parameter gradient. Saved statistics are f32 (f64).
  * - Targets are i32 [N], class indices.
- * - An output in gt_opcall.accumulate is added to, not overwritten. Only parameter gradients are ever accumulated.
+ * - An output in gt_opcall.accumulate is added to, not overwritten. Only parameter gradients are ever accumulated, and sums of squares.
  * - Element-wise operations (GT_OPF_INPLACE in their row) must work with out[0] == in[0]. */
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
@@ -70,7 +70,7 @@
 	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N], or [R,L]: sample n is index[epoch % R][sample0 + n * stride]) -> x target; with views x is [views*N, C, H, W], view after view */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
 	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
-	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h) */ \
+	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers] [parts]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h) */ \
 	X(GT_OP_SGD, "sgd")                      /* p g [buf] [scalars] [work] , all flat; p, buf, work updated in place, unless scalars.skip */ \
 	X(GT_OP_ADAM, "adam")                    /* p g m v [scalars] [work]; Adam, and AdamW by its attribute */ \
 	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [scalars] [work] */          \
@@ -247,6 +247,8 @@ struct gt_attr_check {
 	double growth, backoff;
 	int64_t interval;      /* steps without an overflow until the scale grows */
 	int64_t patience;      /* so many steps skipped in a row halt it: no scale helps; 0: none do */
+	int64_t ranks;         /* > 1: parts holds the scalars of so many ranks (f64 [ranks, GT_SCALARS_WORDS]), whose sum the step's are; it is overwritten */
+	bool sharded;          /* with ranks: each has the squares of its own gradients; else all have those of all */
 };
 
 /* Which ranks take part. Ranks are numbered within each group. */

@@ -3,16 +3,44 @@
 #ifndef GT_PAR_STRATEGY_H
 #define GT_PAR_STRATEGY_H
 
+#include "conf/conf.h"
 #include "plan/step.h"
+
+/* Where a rank stands. */
+struct gt_place_of_rank {
+	int rank, world;
+	int data, ndata; /* its number among the ranks that have the same part of the model and other samples, and how many these are */
+	int pipe, npipe; /* its number among the stages of its copy of the model */
+};
+
+/* One part of a micro-batch of this rank. */
+struct gt_unit {
+	struct gt_plan *plan; /* NULL: the part is empty */
+	int carry;            /* reproducible = "world": after it, so many sums of two levels: see gt_job */
+};
+
+/* What there is to do: one optimizer step, or one batch of an evaluation. */
+struct gt_job {
+	struct gt_arena *arena;
+	struct gt_space *space;
+	struct gt_unit *unit; /* of this rank, in the loader's order; index: the step's micro */
+	int nunits;
+	int64_t samples;      /* of all ranks */
+	const struct gt_update *update; /* NULL: an evaluation */
+	struct gt_place_of_rank at;
+	bool queues;          /* steps wait in streams, so that what joins ranks can go on beside kernels; else they run in the order of the list */
+};
 
 struct gt_strategy {
 	const char *name; /* parallel.mode */
-	/* unit: the plans of the micro-batches of one optimizer step on this rank, in order. update NULL: an evaluation. */
-	enum gt_code (*schedule)(struct gt_arena *a, struct gt_plan *const *unit, int nunits, const struct gt_update *update, int rank, int world,
-	                         struct gt_prog *out, struct gt_err *err);
+	/* Refuses by both names what the mode cannot do together with the rest of the config; fills in where a rank stands. */
+	enum gt_code (*place)(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err);
+	/* How the flat arenas are cut for it; NULL: one bucket. */
+	void (*cut)(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out);
+	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };
 
-extern const struct gt_strategy gt_strategy_single;
+extern const struct gt_strategy gt_strategy_single, gt_strategy_ddp, gt_strategy_zero;
 
 /* NULL: this build has no such mode. */
 const struct gt_strategy *gt_strategy_find(const char *name);

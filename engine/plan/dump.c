@@ -2,16 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *gt_step_name(enum gt_step_kind k)
-{
-	static const char *const names[] = {
-#define GT_X(id, name) [id] = name,
-		GT_STEPS(GT_X)
-#undef GT_X
-	};
-	return names[k];
-}
-
 /* "fc1.out@0+102400" for an operand: its name, where it lies, how long it is */
 static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 {
@@ -27,6 +17,16 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 		fprintf(f, "@%zu", p->slot[root].offset);
 }
 
+/* "f32 x 1024 of world, gradients+4096 -> …" of what joins ranks */
+static void joins(FILE *f, const struct gt_call *c)
+{
+	fprintf(f, " %s x %zu, %s", gt_dtype_name(c->dtype), c->count, gt_group_name(c->comm->group));
+	if (c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV)
+		fprintf(f, " %s %d", c->comm->kind == GT_COMM_SEND ? "to" : "from", c->comm->peer);
+	if (c->node < 0)
+		fprintf(f, ", %s+%zu -> %s+%zu", gt_arena_name(c->from.arena), c->from.offset, gt_arena_name(c->to.arena), c->to.offset);
+}
+
 enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool json, char **text, size_t *len, struct gt_err *err)
 {
 	FILE *f = open_memstream(text, len);
@@ -40,6 +40,9 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;
 		if (json) { /* names come from checked configs: nothing in them needs escaping */
 			fprintf(f, "{\"program\":\"%s\",\"step\":%d,\"kind\":\"%s\",\"stream\":%d,\"micro\":%d", title, i, gt_step_name(s->kind), s->stream, s->micro);
+			if (s->call && s->call->comm)
+				fprintf(f, ",\"count\":%zu,\"dtype\":\"%s\",\"group\":\"%s\",\"peer\":%d", s->call->count, gt_dtype_name(s->call->dtype),
+				        gt_group_name(s->call->comm->group), s->call->comm->peer);
 			if (s->call)
 				fprintf(f, ",\"op\":\"%s\",\"layer\":\"%s\",\"flops\":%.0f,\"scratch\":%zu", s->call->op, s->call->layer, s->call->flops, s->call->scratch);
 			fprintf(f, "}\n");
@@ -50,6 +53,12 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 			fprintf(f, " micro-batch %d, %lld samples", s->micro, (long long)(s->plan->graph->batch / s->plan->graph->views));
 		if (s->call)
 			fprintf(f, " %-14s %-18s", s->call->op, s->call->layer);
+		if (s->call && s->call->comm)
+			joins(f, s->call);
+		if (s->kind == GT_STEP_RECORD || s->kind == GT_STEP_WAIT)
+			fprintf(f, " event %d, stream %d", s->event, s->stream);
+		if (s->kind == GT_STEP_CLEAR)
+			fprintf(f, " %s+%zu, %zu bytes", gt_arena_name(s->range.arena), s->range.offset, s->bytes);
 		if (n) {
 			for (int k = 0; k < n->nin; k++)
 				operand(f, s->plan, n->in[k]);

@@ -39,6 +39,19 @@ struct gt_place {
 	bool early;           /* its update is part of the kernel that makes its gradient (early.c) */
 };
 
+/* A run of the flat arenas whose gradients are reduced at once: whole parameters, in the order in which their gradients are finished. */
+struct gt_bucket {
+	int64_t begin, end; /* elements; with shards, multiples of their number */
+	bool learned;       /* false: of frozen parameters, which have no gradients */
+};
+
+/* How the flat arenas are cut; set before the first plan. All zero: one bucket, on one rank. */
+struct gt_cutting {
+	int64_t bucket_bytes, first_bytes; /* a bucket is closed when it has so many, the first one earlier (torch's DDP: 25 MiB and 1 MiB) */
+	int shards, shard;  /* of every bucket, each as long as the others; which one is this rank's. 0: whole */
+	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
+};
+
 struct gt_space {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
@@ -48,10 +61,21 @@ struct gt_space {
 	enum gt_dtype master;    /* f32, f64 */
 	enum gt_dtype work;      /* = master: no work copies */
 	int nstates;             /* optimizer state slots */
+	struct gt_cutting cut;
+	struct gt_bucket *bucket;
+	int nbuckets;
 	int64_t elements;        /* of each flat arena, padding included */
 	int64_t checked;         /* [0, checked): gradients that are stored before anything is updated; what sumsq covers */
 	size_t bytes[GT_A_COUNT];
 	void *base[GT_A_COUNT];
+	int levels;              /* copies of GRAD, which a fixed tree of sums needs; 0: 1 */
+	int copies;              /* of BUFFER; 0: 1 */
+	int seats;               /* of ACT: executions of graphs that are under way at the same time; 0: 1 */
+	int ranks;               /* whose scalars are merged in every step; 0: 1 */
+	/* Where an arena may come from instead of the backend: memory that a communicator reaches without a copy, which is not freed here. */
+	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
+	void *user;
+	bool lent[GT_A_COUNT];
 	int slots;               /* steps that may be queued at once: each has its own scalars and numbers; set before gt_space_alloc, 0: 1 */
 	int micros;              /* micro-batches of a step, at most; 0: 1 */
 };
@@ -95,6 +119,8 @@ struct gt_plan {
 	int ncalls;
 	size_t act_bytes;     /* activations and scratch */
 	bool accumulate;      /* parameter gradients are added to */
+	struct gt_plan *of;   /* an instance: whose kernels these are; NULL: its own */
+	int seat, level, copy; /* which part of ACT, GRAD and BUFFER it works on */
 };
 
 /* The optimizer as the planner sees it. */
@@ -119,6 +145,8 @@ enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct 
  * (plan/cut.h) may share a space: each settles where its own parameters lie. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
+/* The same kernels on another part of the memory. Closed with the plan; has no life of its own. */
+enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, struct gt_plan **out, struct gt_err *err);
 
 /* Prepares one call outside a graph, e.g. the optimizer's. Release it with the backend before the device closes. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
@@ -131,9 +159,11 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 void gt_plan_bind(struct gt_plan *p);
 void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
 
-/* What the METRICS arena holds, all in device memory: the scaler, then one gt_scalars a slot, then micros gt_dyn a slot. Kernels are bound
- * to slot 0; the executor moves their operands. NULL before gt_space_alloc. */
+/* What the METRICS arena holds, all in device memory: with several ranks the scalars of each, then the scaler, then one gt_scalars a slot,
+ * then micros gt_dyn a slot. Kernels are bound to slot 0; the executor moves their operands. NULL before gt_space_alloc. */
 #define GT_SCALER_BYTES 64
+struct gt_range gt_space_gathered(const struct gt_space *s); /* ranks */
+struct gt_range gt_space_own(const struct gt_space *s);      /* of slot 0 */
 struct gt_scaler *gt_space_scaler(const struct gt_space *s);
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
 struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot);
@@ -141,6 +171,8 @@ struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot);
 void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for the batch before it is bound */
 /* Address of parameter i in PARAM, GRAD, WORK, STATE (slot `state`) or, for buffers, BUFFER. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
+
+void *gt_space_at(const struct gt_space *s, struct gt_range r); /* NULL before gt_space_alloc */
 
 /* memory.c: slots for the activations of p's graph and places for the scratch memory of its calls: aliases, in-place reuse, then
  * offsets by lifetime. Sets p->act_bytes. */

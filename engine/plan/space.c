@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 #include "ir/op.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define ALIGN 256 /* bytes; what every device wants for vector loads and DMA */
 
@@ -34,7 +35,7 @@ void gt_space_close(struct gt_space *s)
 	if (!s)
 		return;
 	for (int i = 0; i < GT_A_COUNT; i++)
-		if (s->base[i])
+		if (s->base[i] && !s->lent[i])
 			s->be->free(s->dev, s->base[i]);
 	gt_arena_close(s->arena);
 }
@@ -56,30 +57,67 @@ enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, str
 	return GT_OK;
 }
 
+static size_t gathered_bytes(const struct gt_space *s)
+{
+	return s->ranks < 2 ? 0 : ((size_t)s->ranks * sizeof(struct gt_scalars) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static int at_least_one(int n)
+{
+	return n ? n : 1;
+}
+
+static enum gt_code alloc_arena(struct gt_space *s, enum gt_arena_id id, size_t bytes, struct gt_err *err)
+{
+	if (s->shared) {
+		GT_TRY(s->shared(s->user, id, bytes, &s->base[id], err));
+		s->lent[id] = s->base[id] != NULL;
+	}
+	return s->base[id] ? GT_OK : s->be->alloc(s->dev, bytes, &s->base[id], err);
+}
+
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 {
-	s->slots = s->slots ? s->slots : 1;
-	s->micros = s->micros ? s->micros : 1;
-	s->bytes[GT_A_METRICS] = GT_SCALER_BYTES + (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
+	s->slots = at_least_one(s->slots);
+	s->micros = at_least_one(s->micros);
+	s->bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES + (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (!s->bytes[i] || s->base[i])
 			continue;
-		if (s->be->alloc(s->dev, s->bytes[i], &s->base[i], err) != GT_OK)
+		if (alloc_arena(s, (enum gt_arena_id)i, s->bytes[i], err) != GT_OK)
 			return gt_fail_prefix(err, "%s (%.1f MB; a smaller data.batch or a larger train.accumulate needs less)", gt_arena_name((enum gt_arena_id)i),
 			                      (double)s->bytes[i] / 1e6);
 	}
 	return GT_OK;
 }
 
+struct gt_range gt_space_gathered(const struct gt_space *s)
+{
+	(void)s;
+	return (struct gt_range){GT_A_METRICS, 0};
+}
+
+struct gt_range gt_space_own(const struct gt_space *s)
+{
+	return (struct gt_range){GT_A_METRICS, gathered_bytes(s) + GT_SCALER_BYTES};
+}
+
+void *gt_space_at(const struct gt_space *s, struct gt_range r)
+{
+	char *base = s->base[r.arena];
+	return base ? base + r.offset : NULL;
+}
+
 struct gt_scaler *gt_space_scaler(const struct gt_space *s)
 {
-	return s->base[GT_A_METRICS];
+	char *base = s->base[GT_A_METRICS];
+	return base ? (struct gt_scaler *)(void *)(base + gathered_bytes(s)) : NULL;
 }
 
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot)
 {
-	char *base = s->base[GT_A_METRICS];
-	return base ? (struct gt_scalars *)(void *)(base + GT_SCALER_BYTES) + slot : NULL;
+	struct gt_scalars *first = gt_space_at(s, gt_space_own(s));
+	return first ? first + slot : NULL;
 }
 
 struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot)
@@ -100,36 +138,68 @@ void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int s
 	case GT_A_WORK:
 		return base + p->offset * (int64_t)gt_dtype_size(s->work);
 	case GT_A_STATE:
-		return base + (p->offset + state * s->elements) * (int64_t)gt_dtype_size(s->master);
+		return s->cut.state ? NULL : base + (p->offset + state * s->elements) * (int64_t)gt_dtype_size(s->master);
 	default:
 		return base + p->offset * (int64_t)gt_dtype_size(s->master);
 	}
 }
 
-/* Gives parameter i the next offset of the flat arenas. */
+static int64_t round_up(int64_t n, int64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Elements at which a parameter may begin: of the smallest type that the arenas have. */
+static int64_t grain(const struct gt_space *s)
+{
+	return ALIGN / (int64_t)gt_dtype_size(s->work);
+}
+
+/* Gives parameter i the next offset of the flat arenas, in the bucket that is open. */
 static void place_flat(struct gt_space *s, int i)
 {
 	struct gt_place *p = &s->place[i];
-	int64_t align = ALIGN / (int64_t)gt_dtype_size(s->work); /* the smallest elements of the arenas */
 	p->count = gt_tdesc_padded(&p->desc);
 	p->offset = s->elements;
-	s->elements = (s->elements + p->count + align - 1) / align * align;
+	s->elements = round_up(s->elements + p->count, grain(s));
+}
+
+/* Ends the bucket that began where the last one ended, if there is something in it. */
+static void close_bucket(struct gt_space *s, bool learned)
+{
+	int64_t begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
+	if (s->elements == begin)
+		return;
+	s->elements = round_up(s->elements, grain(s) * at_least_one(s->cut.shards));
+	s->bucket[s->nbuckets++] = (struct gt_bucket){begin, s->elements, learned};
+}
+
+static bool bucket_full(const struct gt_space *s)
+{
+	int64_t limit = s->nbuckets ? s->cut.bucket_bytes : s->cut.first_bytes, begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
+	return limit > 0 && (s->elements - begin) * (int64_t)gt_dtype_size(s->master) >= limit;
 }
 
 /* Settles where what g uses lies, once its kernels have chosen their layouts. The first graph uses everything, unless it is a stage of a
  * pipeline: then the next one adds what it uses, and what none of them does gets no memory. */
-static void lay_out(struct gt_space *s, const struct gt_graph *g)
+static enum gt_code lay_out(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
 {
-	size_t buffers = s->bytes[GT_A_BUFFER], size = gt_dtype_size(s->master);
+	size_t buffers = s->bytes[GT_A_BUFFER] / (size_t)at_least_one(s->copies), size = gt_dtype_size(s->master);
+	if (!s->bucket)
+		GT_NEW(s->bucket, s->arena, 2 * g->nparams + 1, err);
 	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
 		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0)
 			s->checked = s->elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];
-			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
+			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0) {
 				place_flat(s, g->values[v].param);
+				if (bucket_full(s))
+					close_bucket(s, true);
+			}
 		}
 	}
+	close_bucket(s, true);
 	if (s->checked < 0 || g->stages)
 		s->checked = s->elements;
 	for (int i = 0; i < g->nparams; i++) {
@@ -145,14 +215,16 @@ static void lay_out(struct gt_space *s, const struct gt_graph *g)
 			place_flat(s, i);
 		}
 	}
+	close_bucket(s, false);
 	s->bytes[GT_A_PARAM] = (size_t)s->elements * size;
-	s->bytes[GT_A_BUFFER] = buffers;
+	s->bytes[GT_A_BUFFER] = buffers * (size_t)at_least_one(s->copies);
 	if (s->work != s->master)
 		s->bytes[GT_A_WORK] = (size_t)s->elements * gt_dtype_size(s->work);
 	if (s->first->train) {
-		s->bytes[GT_A_GRAD] = (size_t)s->elements * size;
-		s->bytes[GT_A_STATE] = (size_t)s->elements * size * (size_t)s->nstates;
+		s->bytes[GT_A_GRAD] = (size_t)s->elements * size * (size_t)at_least_one(s->levels);
+		s->bytes[GT_A_STATE] = (size_t)s->elements * size * (size_t)s->nstates / (size_t)(s->cut.state ? at_least_one(s->cut.shards) : 1);
 	}
+	return GT_OK;
 }
 
 static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err *err)
@@ -286,27 +358,48 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 			return code;
 		}
 	}
-	if (first || g->stages)
-		lay_out(s, g);
-	enum gt_code code = gt_memory_plan(p, err);
+	enum gt_code code = first || g->stages ? lay_out(s, g, err) : GT_OK;
+	if (code == GT_OK)
+		code = gt_memory_plan(p, err);
 	if (code != GT_OK) {
 		gt_plan_close(p);
 		return code;
 	}
-	if (p->act_bytes > s->bytes[GT_A_ACT])
-		s->bytes[GT_A_ACT] = p->act_bytes;
+	if (p->act_bytes * (size_t)at_least_one(s->seats) > s->bytes[GT_A_ACT])
+		s->bytes[GT_A_ACT] = p->act_bytes * (size_t)at_least_one(s->seats);
 	*out = p;
+	return GT_OK;
+}
+
+enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, struct gt_plan **out, struct gt_err *err)
+{
+	struct gt_plan *q;
+	GT_NEW(q, p->space->arena, 1, err);
+	*q = *p;
+	GT_NEW(q->call, p->space->arena, p->ncalls ? p->ncalls : 1, err);
+	memcpy(q->call, p->call, (size_t)p->ncalls * sizeof *q->call);
+	q->of = p->of ? p->of : p;
+	q->seat = seat;
+	q->level = level;
+	q->copy = copy;
+	*out = q;
 	return GT_OK;
 }
 
 void gt_plan_close(struct gt_plan *p)
 {
-	if (!p)
+	if (!p || p->of)
 		return;
 	for (int i = 0; i < p->ncalls; i++)
 		if (p->call[i].kernel)
 			p->space->be->release(p->space->dev, p->call[i].kernel);
 	p->ncalls = 0;
+}
+
+/* at, in part i of an arena of n equal ones. */
+static void *part(void *at, size_t bytes, int n, int i)
+{
+	return at ? (char *)at + bytes / (size_t)at_least_one(n) * (size_t)i : NULL;
 }
 
 void *gt_plan_value(const struct gt_plan *p, gt_vid v)
@@ -321,9 +414,9 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_WORK:
 		return gt_space_param(s, val->param, GT_A_WORK, 0);
 	case GT_V_GRAD:
-		return gt_space_param(s, val->param, GT_A_GRAD, 0);
+		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->bytes[GT_A_GRAD], s->levels, p->level);
 	case GT_V_BUFFER:
-		return gt_space_param(s, val->param, GT_A_BUFFER, 0);
+		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->bytes[GT_A_BUFFER], s->copies, p->copy);
 	case GT_V_METRICS:
 		return gt_space_scalars(s, 0); /* they stand first */
 	case GT_V_SCALE:
@@ -336,7 +429,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	gt_vid root = p->slot[v].root;
 	if (p->graph->values[root].kind != GT_V_ACT)
 		return NULL;
-	return (char *)s->base[GT_A_ACT] + p->slot[root].offset;
+	return (char *)part(s->base[GT_A_ACT], s->bytes[GT_A_ACT], s->seats, p->seat) + p->slot[root].offset;
 }
 
 void gt_plan_bind(struct gt_plan *p)
@@ -353,7 +446,7 @@ void gt_plan_bind(struct gt_plan *p)
 		}
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = gt_plan_value(p, n->out[k]);
-		c->work = c->scratch ? (char *)p->space->base[GT_A_ACT] + c->scratch_offset : NULL;
+		c->work = c->scratch ? (char *)part(p->space->base[GT_A_ACT], p->space->bytes[GT_A_ACT], p->space->seats, p->seat) + c->scratch_offset : NULL;
 	}
 }
 

@@ -11,6 +11,9 @@
 	X(GT_STEP_LAUNCH, "launch") /* one kernel */                                               \
 	X(GT_STEP_COMM, "comm")     /* a collective or a transfer: the call's comm */              \
 	X(GT_STEP_ZERO, "zero")     /* the scalars */                                              \
+	X(GT_STEP_CLEAR, "clear")   /* `bytes` of an arena from `range` on */                      \
+	X(GT_STEP_RECORD, "record") /* an event on the step's stream … */                          \
+	X(GT_STEP_WAIT, "wait")     /* … for which this one's waits */                             \
 	X(GT_STEP_CHECK, "check")   /* the kernel that lets the update happen only if loss and gradients are finite */ \
 	X(GT_STEP_UPDATE, "update") /* the optimizer's kernel */
 
@@ -25,8 +28,11 @@ struct gt_step {
 	enum gt_step_kind kind;
 	int stream;
 	int micro;            /* micro-batch: index into the executor's gt_dyn array */
-	struct gt_plan *plan; /* LOAD, LAUNCH of a node */
-	struct gt_call *call; /* LAUNCH, CHECK, UPDATE */
+	struct gt_plan *plan; /* LOAD, LAUNCH and COMM of a node */
+	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE */
+	int event;            /* RECORD, WAIT */
+	struct gt_range range; /* CLEAR */
+	size_t bytes;
 };
 
 struct gt_prog {
@@ -38,11 +44,17 @@ struct gt_prog {
 
 /* The optimizer's part of a program. */
 struct gt_update {
-	struct gt_call *sumsq;  /* of the stored gradients: clipping and the finite check read it; NULL: there are none */
+	struct gt_call *const *sumsq; /* of the stored gradients: clipping and the finite check read it; one, or with sharded gradients one a bucket */
+	int nsumsq;              /* 0: no gradients are stored */
 	struct gt_call *check;
-	struct gt_call **update; /* one an optimizer; none: every gradient is applied as it is made */
+	struct gt_call *const *update; /* one an optimizer, or with sharded state one an optimizer and bucket; none: every gradient is applied as it is made */
+	const int *bucket;       /* of each update; -1: all of them */
 	int nupdates;
+	struct gt_call *merge;   /* [levels - 1]: adds level i + 1 of GRAD to level i */
 };
+
+/* Fills in where the operands of what joins ranks outside of graphs are (after gt_space_alloc). */
+void gt_prog_bind(struct gt_prog *p, const struct gt_space *s);
 
 /* Appends the program as text to *text (malloc'ed, grown), one line a step; json: one object a step. */
 enum gt_code gt_prog_text(const struct gt_prog *p, const char *title, bool json, char **text, size_t *len, struct gt_err *err);

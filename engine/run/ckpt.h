@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/types.h"
+#include "run/safetensors.h"
 
 #define GT_CKPT_FORMAT 1
 
@@ -24,6 +25,9 @@ struct gt_ckpt_tensor {
 	const char *name;
 	struct gt_tdesc desc; /* plain layout */
 	const void *data;     /* plain host bytes, desc's size */
+	gt_bytes_fn *read;    /* saving, where data is NULL: called when the bytes' turn comes, and once more where a file is written anew */
+	void *user;
+	int key;
 };
 
 struct gt_ckpt_meta {

@@ -43,8 +43,10 @@ static enum gt_code write_tensors(struct save *s, int file, struct gt_err *err)
 	struct gt_st_tensor *t = calloc((size_t)n + 1, sizeof *t);
 	if (!t)
 		return gt_fail_memory(err, (size_t)n * sizeof *t);
-	for (int i = 0; i < n; i++)
-		t[i] = (struct gt_st_tensor){s->tensors[file][i].name, s->tensors[file][i].desc, s->tensors[file][i].data};
+	for (int i = 0; i < n; i++) {
+		const struct gt_ckpt_tensor *x = &s->tensors[file][i];
+		t[i] = (struct gt_st_tensor){.name = x->name, .desc = x->desc, .data = x->data, .read = x->read, .user = x->user, .key = x->key};
+	}
 	enum gt_code code = gt_path_join(path, s->tmp, gt_ckpt_file_name(file), err);
 	if (!code)
 		code = gt_file_create(path, 0600, &fd, err);

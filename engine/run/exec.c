@@ -76,8 +76,7 @@ static struct gt_exec_prog *prog_of(struct gt_exec *x, const struct gt_prog *p)
 }
 
 /* ---- one step of a program ------------------------------------------------------------------------------------------------------- */
-/* Calls are bound to slot 0: what lies in its scalars moves to the slot's own. An evaluation has one set for all. */
-static void *move(const struct gt_exec *x, void *p, int slot)
+void *gt_exec_move(const struct gt_exec *x, void *p, int slot)
 {
 	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;
 	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;
@@ -98,9 +97,9 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 		c->in[2] = dyn;
 	if (slot && prog_of(x, p)->train) {
 		for (int i = 0; i < c->nin; i++)
-			in[i] = move(x, c->in[i], slot);
+			in[i] = gt_exec_move(x, c->in[i], slot);
 		for (int i = 0; i < c->nout; i++)
-			out[i] = move(x, c->out[i], slot);
+			out[i] = gt_exec_move(x, c->out[i], slot);
 		a.in = in;
 		a.out = out;
 	}
@@ -121,7 +120,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 			return gt_fail(err, GT_EINTERNAL, "the loader gave %lld samples where the plan wants %lld", (long long)b.n, (long long)n);
 		dyn->epoch = (uint64_t)b.epoch;
 		dyn->sample0 = (uint64_t)b.cursor;
-		dyn->stride = 1;
+		dyn->stride = (uint64_t)b.stride;
 	}
 	gt_plan_bind_batch(s->plan, b.x, b.target);
 	return GT_OK;
@@ -138,7 +137,13 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 	case GT_STEP_LOAD:
 		return load(x, p, s, slot, l, err);
 	case GT_STEP_COMM:
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is one rank", s->call->op, s->call->layer);
+		return gt_exec_comm(x, p, i, slot, err);
+	case GT_STEP_CLEAR:
+		return x->be->zero(x->dev, gt_space_at(x->space, s->range), s->bytes, s->stream, err);
+	case GT_STEP_RECORD:
+		return x->be->record(x->dev, s->event, s->stream, err);
+	case GT_STEP_WAIT:
+		return x->be->wait(x->dev, s->event, s->stream, err);
 	case GT_STEP_ZERO: /* of the whole window at once */
 		if (slot)
 			return GT_OK;

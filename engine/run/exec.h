@@ -12,6 +12,7 @@
 #define GT_RUN_EXEC_H
 
 #include "plan/step.h"
+#include "run/launcher.h"
 #include "run/loader.h"
 
 #define GT_WINDOW 64
@@ -42,6 +43,8 @@ struct gt_exec {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_space *space;
+	struct gt_comm *group[GT_GROUP_COUNT]; /* of the programs' COMM steps; NULL: there is one rank */
+	struct gt_rank_link *link; /* of the launcher that watches; NULL: none */
 	double *times;     /* bench: seconds added per step of the program, which then runs without graphs; NULL: not timed */
 	bool graphs;       /* capture and replay, where the backend can */
 	int most;          /* steps of a window; 0: as many as take 0.1 s */

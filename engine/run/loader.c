@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_DEPTH 16
-#define MAX_SIZES 4 /* distinct micro-batch sizes: full, and the remainders of a tail */
+#define MAX_SIZES 8 /* distinct sizes: of a full micro-batch and of the remainder of a tail, a whole part, the last one, … */
 
 struct order { /* one epoch's permutation: row epoch % 2 of both memories */
 	int64_t epoch;
@@ -13,8 +13,9 @@ struct order { /* one epoch's permutation: row epoch % 2 of both memories */
 	bool sent; /* the device has been told to read it */
 };
 
-struct place { /* a point in the endless sequence of samples */
-	int64_t epoch, cursor;
+struct place { /* a point in the endless sequence of parts */
+	int64_t epoch, cursor; /* where its micro-batch begins */
+	int part;
 };
 
 struct gt_loader {
@@ -22,6 +23,7 @@ struct gt_loader {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	int64_t samples; /* of an epoch */
+	int64_t row;     /* length of an order */
 	struct order order[2];
 	int64_t *orders, *orders_dev; /* both rows; the same where memory is shared */
 	struct {
@@ -51,7 +53,8 @@ static int64_t views(const struct gt_loader *l)
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
 }
 
-static int64_t size_at(const struct gt_loader *l, int64_t cursor)
+/* Samples of the micro-batch that begins at cursor. */
+static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 {
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
 	if (in_batch > l->samples - cursor)
@@ -60,13 +63,44 @@ static int64_t size_at(const struct gt_loader *l, int64_t cursor)
 	return n < in_batch ? n : in_batch;
 }
 
-static void advance(const struct gt_loader *l, struct place *p, int64_t n)
+/* The part that stands at p: its samples, and where they are. */
+static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 {
-	p->cursor += n;
+	const struct gt_cut *c = &l->spec.cut;
+	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
+	int64_t n = micro_at(l, p->cursor), first;
+	b.n = gt_part(n, c->parts, p->part, &first);
+	b.cursor = p->cursor + (c->strided ? p->part : first);
+	return b;
+}
+
+static void advance(const struct gt_loader *l, struct place *p)
+{
+	const struct gt_cut *c = &l->spec.cut;
+	if (++p->part < c->part0 + c->nparts)
+		return;
+	p->part = c->part0;
+	p->cursor += micro_at(l, p->cursor);
 	if (p->cursor >= l->samples) {
 		p->cursor = 0;
 		p->epoch++;
 	}
+}
+
+/* The same, past empty parts. */
+static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
+{
+	struct gt_batch b = part_at(l, p);
+	for (; b.n == 0; b = part_at(l, p))
+		advance(l, p);
+	return b;
+}
+
+int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t batch)
+{
+	if (pad)
+		n = (n + parts - 1) / parts * parts;
+	return drop_last ? n - n % batch : n;
 }
 
 static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
@@ -86,8 +120,10 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	if (v->index)
 		for (int64_t i = 0; i < v->n; i++)
 			o->host[i] = v->index[o->host[i]];
+	for (int64_t i = v->n; i < l->row; i++)
+		o->host[i] = o->host[i - v->n];
 	if (l->orders_dev != l->orders) {
-		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * v->n, o->host, (size_t)v->n * sizeof *o->host, GT_COPY_H2D, 0, err));
+		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, o->host, (size_t)l->row * sizeof *o->host, GT_COPY_H2D, 0, err));
 		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
 		o->sent = true;
 	}
@@ -109,13 +145,14 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *
 	return l->be->launch(l->dev, k, &a, err);
 }
 
-static enum gt_code gather(struct gt_loader *l, struct place at, int slot, int stream, struct gt_batch *out, struct gt_err *err)
+/* b: epoch, cursor, n and stride are filled. */
+static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
-	int64_t n = size_at(l, at.cursor);
-	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)at.epoch, .sample0 = (uint64_t)at.cursor, .stride = 1};
-	GT_TRY(make_order(l, at.epoch, err));
-	GT_TRY(launch(l, n, &dyn, slot, stream, err));
-	*out = (struct gt_batch){l->x[slot], l->target[slot], n, at.epoch, at.cursor};
+	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
+	GT_TRY(make_order(l, b->epoch, err));
+	GT_TRY(launch(l, b->n, &dyn, slot, stream, err));
+	b->x = l->x[slot];
+	b->target = l->target[slot];
 	return GT_OK;
 }
 
@@ -130,10 +167,9 @@ static void *produce(void *arg)
 			pthread_cond_wait(&l->freed, &l->lock);
 		if (l->stop)
 			break;
-		struct place at = l->ahead;
-		struct gt_batch b;
+		struct gt_batch b = next_part(l, &l->ahead);
 		pthread_mutex_unlock(&l->lock);
-		enum gt_code code = gather(l, at, slot, 1, &b, &l->failure);
+		enum gt_code code = gather(l, &b, slot, 1, &l->failure);
 		pthread_mutex_lock(&l->lock);
 		if (code != GT_OK) {
 			l->stop = true;
@@ -143,7 +179,7 @@ static void *produce(void *arg)
 		slot = (slot + 1) % l->nbuf;
 		l->ring[(l->head + l->count) % l->nbuf] = b;
 		l->count++;
-		advance(l, &l->ahead, b.n);
+		advance(l, &l->ahead);
 		pthread_cond_signal(&l->filled);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -165,7 +201,7 @@ void gt_loader_stop(struct gt_loader *l)
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err)
 {
 	gt_loader_stop(l);
-	l->next = l->ahead = (struct place){epoch, cursor};
+	l->next = l->ahead = (struct place){epoch, cursor, l->spec.cut.part0};
 	l->head = l->count = 0;
 	l->lent = l->stop = false;
 	l->failure = (struct gt_err){0};
@@ -181,8 +217,9 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
 {
 	if (!l->threaded) {
-		GT_TRY(gather(l, l->next, 0, 0, out, err));
-		advance(l, &l->next, out->n);
+		*out = next_part(l, &l->next);
+		GT_TRY(gather(l, out, 0, 0, err));
+		advance(l, &l->next);
 		return GT_OK;
 	}
 	pthread_mutex_lock(&l->lock);
@@ -200,7 +237,8 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 	l->head = (l->head + 1) % l->nbuf;
 	l->count--;
 	l->lent = true;
-	advance(l, &l->next, out->n);
+	next_part(l, &l->next);
+	advance(l, &l->next);
 	pthread_cond_signal(&l->freed);
 	pthread_mutex_unlock(&l->lock);
 	return GT_OK;
@@ -211,30 +249,25 @@ enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn
 	if (l->be->host_memory)
 		return GT_OK;
 	for (int i = 0; i < nmicro; i++) {
-		int64_t n = size_at(l, l->next.cursor);
-		GT_TRY(make_order(l, l->next.epoch, err));
-		dyn[i].epoch = (uint64_t)l->next.epoch;
-		dyn[i].sample0 = (uint64_t)l->next.cursor;
-		dyn[i].stride = 1;
-		advance(l, &l->next, n);
+		struct gt_batch b = part_at(l, &l->next);
+		GT_TRY(make_order(l, b.epoch, err));
+		dyn[i].epoch = (uint64_t)b.epoch;
+		dyn[i].sample0 = (uint64_t)b.cursor;
+		dyn[i].stride = (uint64_t)b.stride;
+		advance(l, &l->next);
 	}
 	return GT_OK;
 }
 
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err)
 {
-	*out = (struct gt_batch){l->x[0], l->target[0], n, -1, -1};
+	*out = (struct gt_batch){.x = l->x[0], .target = l->target[0], .n = n, .epoch = -1, .cursor = -1};
 	return launch(l, n, dyn, 0, stream, err);
 }
 
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)
 {
 	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : make_order(l, l->next.epoch + 1, err);
-}
-
-int64_t gt_loader_epoch_samples(const struct gt_loader *l)
-{
-	return l->samples;
 }
 
 double gt_loader_weight(struct gt_loader *l, int64_t n)
@@ -253,16 +286,20 @@ int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
 {
 	int64_t epoch = l->next.cursor > cursor ? l->next.epoch : l->next.epoch - (l->next.cursor == 0);
 	const struct order *o = &l->order[epoch & 1];
-	return o->epoch == epoch && cursor < l->spec.view->n ? o->host[cursor] : -1;
+	return o->epoch == epoch && cursor < l->row ? o->host[cursor] : -1;
 }
 
 static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
 	const struct gt_dataset *d = l->spec.view->data;
-	int64_t dims[4] = {d->n, d->c, d->h, d->w}, rows[2] = {2, l->spec.view->n};
+	int64_t dims[4] = {d->n, d->c, d->h, d->w}, rows[2] = {2, l->row};
+	if (n == 0)
+		return GT_OK;
 	for (int i = 0; i < l->nsizes; i++)
 		if (l->gather[i].n == n)
 			return GT_OK;
+	if (l->nsizes == MAX_SIZES)
+		return gt_fail(err, GT_EINTERNAL, "loader: more than %d sizes of batches", MAX_SIZES);
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 2, rows, false),
 	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
 	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};
@@ -273,18 +310,27 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 	return GT_OK;
 }
 
+/* The kernels for the parts of a micro-batch of n samples. */
+static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
+{
+	const struct gt_cut *c = &l->spec.cut;
+	for (int p = c->part0; p < c->part0 + c->nparts; p++)
+		GT_TRY(prepare_size(l, gt_part(n, c->parts, p, NULL), err));
+	return GT_OK;
+}
+
 static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 {
 	const struct gt_loader_spec *s = &l->spec;
 	struct gt_tdesc x = s->x;
-	size_t order = (size_t)s->view->n * sizeof(int64_t);
-	x.dim[0] = s->micro * views(l);
-	GT_TRY(prepare_size(l, s->micro < l->samples ? s->micro : l->samples, err));
-	int64_t tail = l->samples % s->batch;
+	size_t order = (size_t)l->row * sizeof(int64_t);
+	int64_t tail = l->samples % s->batch, most = gt_part(s->micro, s->cut.parts, 0, NULL);
+	x.dim[0] = most * views(l);
+	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
 	if (tail >= s->micro)
-		GT_TRY(prepare_size(l, s->micro, err));
+		GT_TRY(prepare_parts(l, s->micro, err));
 	if (tail % s->micro)
-		GT_TRY(prepare_size(l, tail % s->micro, err));
+		GT_TRY(prepare_parts(l, tail % s->micro, err));
 	if (l->be->host_memory) {
 		if (!(l->orders = l->orders_dev = malloc(2 * order)))
 			return gt_fail_memory(err, 2 * order);
@@ -297,11 +343,11 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	}
 	for (int i = 0; i < 2; i++) {
 		l->order[i].epoch = -1;
-		l->order[i].host = l->orders + i * s->view->n;
+		l->order[i].host = l->orders + i * l->row;
 	}
 	for (int i = 0; i < l->nbuf; i++) {
 		GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
-		GT_TRY(l->be->alloc(l->dev, (size_t)s->micro * sizeof(int32_t), &l->target[i], err));
+		GT_TRY(l->be->alloc(l->dev, (size_t)most * sizeof(int32_t), &l->target[i], err));
 	}
 	return GT_OK;
 }
@@ -320,9 +366,10 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	if (!l->be->host_memory)
 		l->spec.depth = 0;
 	l->nbuf = l->spec.depth + 1;
-	l->samples = spec->view->n;
-	if (spec->drop_last)
-		l->samples -= l->samples % spec->batch;
+	if (!l->spec.cut.parts)
+		l->spec.cut = (struct gt_cut){.parts = 1, .nparts = 1};
+	l->row = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, false, spec->batch);
+	l->samples = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, spec->drop_last, spec->batch);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->filled, NULL);
 	pthread_cond_init(&l->freed, NULL);

@@ -27,13 +27,36 @@ struct gt_view {
 enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err);
 void gt_resident_drop(const struct gt_device *device, void *dev[2]);
 
+/* Which samples of every micro-batch are this loader's: it is cut into `parts`, of which the loader delivers [part0, part0 + nparts) one
+ * after the other, each as a batch of its own. All zero: the whole. */
+struct gt_cut {
+	int parts, part0, nparts;
+	bool strided; /* part p has samples p, p + parts, …; else consecutive ones */
+};
+
+/* Samples of part p of n, and where the first one stands, as torch.tensor_split has it: the first n % parts have one more than the others,
+ * so part 0 is never smaller than another. Empty only where n < parts. */
+static inline int64_t gt_part(int64_t n, int parts, int p, int64_t *first)
+{
+	int64_t q = n / parts, more = n % parts;
+	if (first)
+		*first = p * q + (p < more ? p : more);
+	return q + (p < more);
+}
+
+/* Places of an epoch's order: with pad (torch.utils.data.DistributedSampler) the first samples stand once more at its end, until every one of
+ * `parts` has as many. drop_last: without an incomplete batch. */
+int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t batch);
+
 struct gt_loader_spec {
 	const struct gt_device *device;
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
 	struct gt_tdesc x;       /* of one micro-batch; dim[0] is set by the loader */
-	int64_t batch, micro;    /* samples of one program, of one micro-batch; micro divides batch */
+	int64_t batch, micro;    /* samples of one step, of one micro-batch, of all parts; micro divides batch, and parts <= micro */
+	struct gt_cut cut;
 	bool shuffle, drop_last;
+	bool pad;                /* see gt_epoch_places */
 	int sampler;             /* enum gt_sampler */
 	uint64_t seed;
 	int64_t ignore_index;    /* targets that weigh nothing */
@@ -45,6 +68,7 @@ struct gt_batch {
 	void *x, *target;
 	int64_t n;               /* samples; x has as many rows for each view of them */
 	int64_t epoch, cursor;   /* of its first sample */
+	int64_t stride;          /* from one sample's place to the next one's */
 };
 
 struct gt_loader;
@@ -52,27 +76,24 @@ struct gt_loader;
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
 void gt_loader_close(struct gt_loader *l);
 
-/* Samples of an epoch: the view's, less what drop_last drops. */
-int64_t gt_loader_epoch_samples(const struct gt_loader *l);
-
 /* Begins at sample `cursor` of `epoch` (a multiple of batch, or 0). */
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err);
 
 /* Ends the thread until the next start. */
 void gt_loader_stop(struct gt_loader *l);
 
-/* The next micro-batch; it stays valid until the next call. At the end of an epoch the next one begins. */
+/* The next part of a micro-batch that is not empty; it stays valid until the next call. At the end of an epoch the next one begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
-/* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro micro-batches, fills
- * epoch, sample0 and stride of their numbers, and has the epoch's order on the device before what is queued from now on. */
+/* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro parts, empty ones too,
+ * fills epoch, sample0 and stride of their numbers, and has the epoch's order on the device before what is queued from now on. */
 enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err);
 /* Queues the gather of n samples at what dyn, device memory, says when it runs. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err);
 /* Makes the order of the epoch behind the current one, and queues its way to the device, unless that has been done. */
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);
 
-/* Sum of target weights of the `n` samples from where gt_loader_next continues: what divides the loss of an effective batch. */
+/* Sum of target weights of the `n` samples, of all parts, from where gt_loader_next continues: what divides the loss of an effective batch. */
 double gt_loader_weight(struct gt_loader *l, int64_t n);
 
 /* Dataset index of a sample of the current epoch, for messages. */

@@ -136,11 +136,10 @@ static enum gt_code check_groups(const struct gt_optim *o, const char *path, con
 }
 
 /* The learned parameters of call k by offset; neighbours with equal hyper-parameters joined, unless it wants each as a matrix. The padding
- * between two is zero and stays zero. */
-static enum gt_code segments(struct gt_optim *o, int k, struct gt_space *s, struct gt_err *err)
+ * between two is zero and stays zero. Of what lies in [p->begin, p->begin + p->n), relative to it. */
+static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->first;
-	struct gt_optim_call *c = &o->call[k];
 	const struct gt_tdesc **desc;
 	struct gt_seg *seg;
 	int n = 0, m = 0;
@@ -148,12 +147,18 @@ static enum gt_code segments(struct gt_optim *o, int k, struct gt_space *s, stru
 	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
 	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
-		const struct gt_param *p = &g->params[i];
-		if (p->cls == GT_PARAM_BUFFER || p->frozen || s->place[i].early || o->of[1 + p->group] != k)
+		const struct gt_param *w = &g->params[i];
+		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].early || o->of[1 + w->group] != p->of)
 			continue;
-		struct gt_seg x = hyper_of(o, p);
-		x.begin = s->place[i].offset;
+		struct gt_seg x = hyper_of(o, w);
+		x.begin = s->place[i].offset - p->begin;
 		x.end = x.begin + s->place[i].count;
+		if (x.begin < 0)
+			x.begin = 0;
+		if (x.end > p->n)
+			x.end = p->n;
+		if (x.begin >= x.end)
+			continue;
 		int at = n++;
 		for (; at > 0 && seg[at - 1].begin > x.begin; at--) {
 			seg[at] = seg[at - 1];
@@ -162,7 +167,8 @@ static enum gt_code segments(struct gt_optim *o, int k, struct gt_space *s, stru
 		seg[at] = x;
 		desc[at] = &s->place[i].desc;
 	}
-	if (c->code == GT_OP_MUON)
+	p->attr = o->call[p->of].attr;
+	if (o->call[p->of].code == GT_OP_MUON)
 		m = n - 1;
 	for (int i = m + 1; i < n; i++) { /* frozen and early parameters lie behind all others, never between */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr && seg[i].begin - seg[m].end < gap)
@@ -170,9 +176,9 @@ static enum gt_code segments(struct gt_optim *o, int k, struct gt_space *s, stru
 		else
 			seg[++m] = seg[i];
 	}
-	c->attr.update.seg = seg;
-	c->attr.update.nseg = n ? m + 1 : 0;
-	c->attr.desc = desc;
+	p->attr.update.seg = seg;
+	p->attr.update.nseg = n ? m + 1 : 0;
+	p->attr.desc = desc;
 	return GT_OK;
 }
 
@@ -206,80 +212,149 @@ static int operands(const struct gt_optim_call *o, const struct gt_space *s, int
 	return n;
 }
 
-static enum gt_code prepare_update(struct gt_optim_call *c, struct gt_space *s, bool deterministic, struct gt_err *err)
+static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
+	const struct gt_optim_call *c = &o->call[p->of];
 	int kind[GT_MAX_IO];
 	int64_t words = GT_SCALARS_WORDS;
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall up = {.code = c->code, .name = "optimizer", .deterministic = deterministic};
-	up.attr = c->code == GT_OP_MUON ? (const void *)&c->attr : &c->attr.update;
-	c->attr.update.work_dtype = work.dtype = s->work;
+	up.attr = c->code == GT_OP_MUON ? (const void *)&p->attr : &p->attr.update;
+	p->attr.update.work_dtype = work.dtype = s->work;
 	up.nin = operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
 		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
-	return gt_call_prepare(s, &up, &c->call, err);
+	return gt_call_prepare(s, &up, &p->call, err);
 }
 
-enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
+/* The kernels of the update, and what of the arenas each is for. */
+static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
-	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS};
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->elements, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false),
-	                scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false);
-	GT_TRY(check_groups(o, path, s->first, err));
+	bool sharded = s->cut.state;
+	int ranges = sharded ? s->nbuckets : 1, *bucket;
+	struct gt_call **update;
+	GT_NEW(o->part, s->arena, ranges * o->ncalls, err);
+	GT_NEW(update, s->arena, ranges * o->ncalls, err);
+	GT_NEW(bucket, s->arena, ranges * o->ncalls, err);
+	for (int b = 0; b < ranges; b++) {
+		const struct gt_bucket *range = &s->bucket[b];
+		int64_t shard = sharded ? (range->end - range->begin) / s->cut.shards : 0;
+		if (sharded && !range->learned)
+			continue;
+		for (int k = 0; k < o->ncalls; k++) {
+			struct gt_optim_part *p = &o->part[o->nparts];
+			*p = (struct gt_optim_part){.of = k, .n = s->elements};
+			if (sharded)
+				*p = (struct gt_optim_part){.of = k, .begin = range->begin + s->cut.shard * shard, .state = range->begin / s->cut.shards, .n = shard};
+			GT_TRY(segments(o, p, s, err));
+			if (!p->attr.update.nseg)
+				continue;
+			GT_TRY(prepare_update(o, p, s, deterministic, err));
+			bucket[o->nparts] = sharded ? b : -1;
+			update[o->nparts++] = &p->call;
+		}
+	}
+	o->steps.update = update;
+	o->steps.bucket = bucket;
+	o->steps.nupdates = o->nparts;
+	return GT_OK;
+}
 
+/* Sums of squares of the gradients that are stored, of this rank's shards where they are cut: then each adds to the one before it. */
+static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
-	flat.dim[0] = s->checked;
-	if (s->checked)
-		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq, err));
+	struct gt_call **list;
+	int n = s->cut.state ? s->nbuckets : 1;
+	GT_NEW(o->sumsq, s->arena, n, err);
+	GT_NEW(list, s->arena, n, err);
+	for (int b = 0; b < n && s->checked; b++) {
+		if (s->cut.state && !s->bucket[b].learned)
+			continue;
+		if (s->cut.state)
+			flat.dim[0] = (s->bucket[b].end - s->bucket[b].begin) / s->cut.shards;
+		norm.accumulate = b > 0;
+		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[b], err));
+		list[o->nsumsq++] = &o->sumsq[b];
+	}
+	o->steps.sumsq = list;
+	o->steps.nsumsq = o->nsumsq;
+	return GT_OK;
+}
 
+static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
+{
 	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
-	int64_t dyn = sizeof(struct gt_dyn); /* the first of the numbers */
-	struct gt_tdesc numbers = gt_tdesc_make(GT_U8, 1, &dyn, false);
+	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, dyn = sizeof(struct gt_dyn) /* the first of the numbers */, parts[2] = {s->ranks, GT_SCALARS_WORDS};
+	struct gt_tdesc scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false),
+	                numbers = gt_tdesc_make(GT_U8, 1, &dyn, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
 	struct gt_attr_check attr = {.scaling = s->first->compute == GT_F16,
 	                             .dynamic = ls->dynamic,
 	                             .growth = ls->growth,
 	                             .backoff = ls->backoff,
 	                             .interval = ls->interval,
-	                             .patience = GT_SKIPS};
-	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = attr.scaling ? 3 : 2, .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL}};
-	GT_TRY(gt_call_prepare(s, &check, &o->check, err));
+	                             .patience = GT_SKIPS,
+	                             .ranks = s->ranks,
+	                             .sharded = s->cut.state};
+	bool several = s->ranks > 1;
+	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
+	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
+	o->steps.check = &o->check;
+	return gt_call_prepare(s, &check, &o->check, err);
+}
 
-	o->steps = (struct gt_update){.sumsq = o->sumsq.kernel ? &o->sumsq : NULL, .check = &o->check, .update = o->update};
-	for (int k = 0; k < o->ncalls; k++) {
-		GT_TRY(segments(o, k, s, err));
-		if (!o->call[k].attr.update.nseg)
-			continue;
-		GT_TRY(prepare_update(&o->call[k], s, deterministic, err));
-		o->update[o->steps.nupdates++] = &o->call[k].call;
-	}
+/* Level i + 1 of the gradients is added to level i. */
+static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
+{
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false);
+	struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
+	int n = s->levels > 1 ? s->levels - 1 : 0;
+	GT_NEW(o->merge, s->arena, n + 1, err);
+	for (int i = 0; i < n; i++, o->nmerge++)
+		GT_TRY(gt_call_prepare(s, &add, &o->merge[i], err));
+	o->steps.merge = o->merge;
 	return GT_OK;
 }
 
-static void bind_update(struct gt_optim_call *c, struct gt_space *s)
+enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
+	GT_TRY(check_groups(o, path, s->first, err));
+	GT_TRY(prepare_norms(o, s, deterministic, err));
+	GT_TRY(prepare_merges(o, s, err));
+	GT_TRY(prepare_check(o, s, err));
+	return prepare_parts(o, s, deterministic, err);
+}
+
+static void *element(struct gt_space *s, enum gt_arena_id a, int64_t i)
+{
+	return gt_space_at(s, (struct gt_range){a, (size_t)i * gt_dtype_size(a == GT_A_WORK ? s->work : s->master)});
+}
+
+static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, struct gt_space *s)
 {
 	int kind[GT_MAX_IO], n = operands(c, s, kind);
-	char *state = s->base[GT_A_STATE];
-	size_t slot = (size_t)s->elements * gt_dtype_size(s->master);
-	c->call.work = s->base[GT_A_SCRATCH];
+	int64_t slot = s->cut.state ? s->elements / s->cut.shards : s->elements;
+	p->call.work = s->base[GT_A_SCRATCH];
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
 		case NONE:
-			c->call.in[i] = NULL;
+			p->call.in[i] = NULL;
 			break;
 		case P:
-			c->call.in[i] = s->base[GT_A_PARAM];
+			p->call.in[i] = element(s, GT_A_PARAM, p->begin);
 			break;
 		case G:
-			c->call.in[i] = s->base[GT_A_GRAD];
+			p->call.in[i] = element(s, GT_A_GRAD, p->begin);
 			break;
 		case SCALARS:
-			c->call.in[i] = gt_space_scalars(s, 0);
+			p->call.in[i] = gt_space_scalars(s, 0);
 			break;
 		case WORK:
-			c->call.in[i] = s->base[GT_A_WORK];
+			p->call.in[i] = element(s, GT_A_WORK, p->begin);
 			break;
 		default:
-			c->call.in[i] = state + (size_t)(kind[i] - 2) * slot;
+			p->call.in[i] = element(s, GT_A_STATE, (kind[i] - 2) * slot + p->state);
 		}
 	}
 }
@@ -287,14 +362,23 @@ static void bind_update(struct gt_optim_call *c, struct gt_space *s)
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 {
 	struct gt_scalars *scalars = gt_space_scalars(s, 0);
-	o->sumsq.work = o->check.work = s->base[GT_A_SCRATCH];
-	o->sumsq.in[0] = s->base[GT_A_GRAD];
-	o->sumsq.out[0] = &scalars->sumsq;
+	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
+	for (int b = 0; b < o->nsumsq; b++) {
+		int64_t shard = s->cut.state ? (s->bucket[b].end - s->bucket[b].begin) / s->cut.shards : 0;
+		o->sumsq[b].work = s->base[GT_A_SCRATCH];
+		o->sumsq[b].in[0] = element(s, GT_A_GRAD, s->cut.state ? s->bucket[b].begin + s->cut.shard * shard : 0);
+		o->sumsq[b].out[0] = &scalars->sumsq;
+	}
+	for (int i = 0; i < o->nmerge; i++) {
+		o->merge[i].out[0] = o->merge[i].in[0] = (char *)s->base[GT_A_GRAD] + (size_t)i * level;
+		o->merge[i].in[1] = (char *)s->base[GT_A_GRAD] + (size_t)(i + 1) * level;
+	}
+	o->check.work = s->base[GT_A_SCRATCH];
 	o->check.in[0] = scalars;
 	o->check.in[1] = gt_space_scaler(s);
-	for (int k = 0; k < o->ncalls; k++)
-		if (o->call[k].call.kernel)
-			bind_update(&o->call[k], s);
+	o->check.in[3] = gt_space_at(s, gt_space_gathered(s));
+	for (int i = 0; i < o->nparts; i++)
+		bind_update(&o->call[o->part[i].of], &o->part[i], s);
 }
 
 static void release(struct gt_space *s, struct gt_call *c)
@@ -306,8 +390,11 @@ static void release(struct gt_space *s, struct gt_call *c)
 
 void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 {
-	release(s, &o->sumsq);
 	release(s, &o->check);
-	for (int k = 0; k < o->ncalls; k++)
-		release(s, &o->call[k].call);
+	for (int i = 0; i < o->nsumsq; i++)
+		release(s, &o->sumsq[i]);
+	for (int i = 0; i < o->nmerge; i++)
+		release(s, &o->merge[i]);
+	for (int i = 0; i < o->nparts; i++)
+		release(s, &o->part[i].call);
 }

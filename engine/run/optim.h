@@ -14,6 +14,15 @@ struct gt_optim_call {
 	struct gt_attr_muon attr; /* attr.update alone but for muon */
 	int nstates;
 	const char *state[GT_MAX_STATES]; /* PyTorch's names: "momentum_buffer", "exp_avg", … */
+};
+
+/* One kernel: an optimizer over all of its parameters, or, where the state is sharded, over this rank's shard of one bucket. */
+struct gt_optim_part {
+	int of;              /* gt_optim.call */
+	int64_t begin;       /* first element, in the flat arenas */
+	int64_t state;       /* the same in a slot of the state */
+	int64_t n;           /* elements */
+	struct gt_attr_muon attr;
 	struct gt_call call;
 };
 
@@ -23,8 +32,10 @@ struct gt_optim {
 	int ncalls;
 	int of[GT_MAX_LR]; /* the call of train.optimizer, then of each entry of train.groups: index 1 + gt_param.group, as in gt_dyn.lr */
 	int nstates;       /* of the call that has the most */
-	struct gt_call sumsq, check;
-	struct gt_call *update[GT_MAX_LR];
+	struct gt_optim_part *part;
+	int nparts;
+	struct gt_call *sumsq, check, *merge;
+	int nsumsq, nmerge;
 	struct gt_update steps; /* points at the calls */
 };
 

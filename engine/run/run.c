@@ -28,8 +28,8 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
 	char text[1024], params[32], train[32], test[32], micro[64] = "";
-	if (s->accumulate > 1)
-		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)s->accumulate, (long long)s->micro);
+	if (s->micro < s->batch)
+		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch / s->micro), (long long)s->micro);
 	snprintf(text, sizeof text, "%s: %s parameters, %s on %s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld", s->conf->name,
 	         grouped(gt_graph_learned(s->space->first), params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, (long long)s->batch,
 	         micro, (long long)s->steps_per_epoch, grouped(s->view[GT_TRAIN].n, train, sizeof train),
@@ -82,6 +82,7 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 		return gt_fail(err, GT_ECONFIG, "%s: log.tensorboard = true and checkpoint.dir = \"\" do not go together: there is no folder to write to", c->path);
 	if (*dir && !w->rank)
 		GT_TRY(gt_ckpt_dir_open(dir, &t->dir, err));
+	t->saves = *dir;
 	if (*dir && !w->rank && !from)
 		GT_TRY(refuse_used(dir, err));
 	gt_rank_phase(t->team->link, "reading data and planning", PATIENCE * c->parallel.timeout);
@@ -89,7 +90,6 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", PATIENCE * c->parallel.timeout);
 	GT_TRY(check_best(t->s, err));
 	t->at.seed = (uint64_t)c->seed;
-	
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
 		GT_TRY(gt_state_load(t->s, from, true, err));

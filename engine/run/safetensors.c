@@ -41,8 +41,13 @@ static enum gt_code put_all(int fd, const char *path, const struct gt_st_tensor 
 	GT_TRY(put(fd, path, length, sizeof length, d, bytes, err));
 	GT_TRY(put(fd, path, j->text, j->len, d, bytes, err));
 	GT_TRY(put(fd, path, spaces, pad, d, bytes, err));
-	for (int i = 0; i < n; i++)
-		GT_TRY(put(fd, path, t[order[i]].data, gt_tdesc_bytes(&t[order[i]].desc), d, bytes, err));
+	for (int i = 0; i < n; i++) {
+		const struct gt_st_tensor *x = &t[order[i]];
+		const void *data = x->data;
+		if (!data && x->read)
+			GT_TRY(x->read(x->user, x->key, &data, err));
+		GT_TRY(put(fd, path, data, gt_tdesc_bytes(&x->desc), d, bytes, err));
+	}
 	return GT_OK;
 }
 

@@ -6,10 +6,16 @@
 #include "base/arena.h"
 #include "base/types.h"
 
+/* Makes the bytes of a tensor, valid until the next call. */
+typedef enum gt_code gt_bytes_fn(void *user, int key, const void **data, struct gt_err *err);
+
 struct gt_st_tensor {
 	const char *name;
 	struct gt_tdesc desc;  /* plain */
 	const void *data;      /* writing: host bytes; reading: into the mapped file, valid until close */
+	gt_bytes_fn *read;     /* writing, where data is NULL: called when the bytes' turn comes */
+	void *user;
+	int key;
 };
 
 struct gt_st_file; /* an open file, mapped read-only */

@@ -1,5 +1,6 @@
 #include "run/session.h"
 #include "run/session_data.h"
+#include "run/session_team.h"
 #include "gtrain.h"
 #include "ir/op.h"
 #include "plan/fuse.h"
@@ -35,17 +36,18 @@ static enum gt_code compute_dtype(const struct gt_conf *c, const char *backend, 
 }
 
 /* What the schema allows but this build cannot run is refused here, by both names. */
-static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s, struct gt_err *err)
+static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s, int rank, int world, struct gt_err *err)
 {
 	static const char *const modes[] = {"single", "dp", "ddp", "zero", "pipe"};
-	s->strategy = gt_strategy_find(modes[c->parallel.mode]);
+	const char *mode = modes[c->parallel.mode];
+	s->strategy = gt_strategy_find(mode);
 	if (!s->strategy)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " runs \"single\" only", c->path, modes[c->parallel.mode]);
-	if (c->parallel.nproc > 1)
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, ddp and zero", c->path, mode);
+	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.nproc = %lld and parallel.mode = \"single\" do not go together", c->path, (long long)c->parallel.nproc);
 	if (c->reproducible == GT_REPRO_WORLD)
-		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.mode = \"single\" do not go together; use \"run\"", c->path);
-	return GT_OK;
+		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.mode = \"%s\" do not go together; use \"run\"", c->path, mode);
+	return s->strategy->place(c, rank, world, &s->at, err);
 }
 
 /* The plan for n samples; made once per (n, purpose, accumulation). */
@@ -76,7 +78,7 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 	GT_TRY(gt_graph_fuse(g, err));
 	if (train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	if (train && s->accumulate == 1 && gt_optim_early(&s->optim)) {
+	if (train && s->units == 1 && s->at.world == 1 && gt_optim_early(&s->optim)) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		GT_TRY(gt_plan_early(s->space, g, &apply, err));
@@ -86,19 +88,35 @@ static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool l
 	return GT_OK;
 }
 
-/* The program of one optimizer step over n samples: full micro-batches, then what is left. */
+/* The program of one optimizer step over n samples of all ranks: this rank's parts of full micro-batches, then of what is left. The first
+ * plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same everywhere. */
 static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
-	int units = (int)((n + s->micro - 1) / s->micro);
-	struct gt_plan **unit;
-	GT_NEW(unit, s->arena, units, err);
-	for (int i = 0; i < units; i++) {
-		int64_t left = n - i * s->micro;
-		GT_TRY(plan_for(s, left < s->micro ? left : s->micro, true, true, i > 0, &unit[i], err));
+	int64_t micros = (n + s->micro - 1) / s->micro;
+	struct gt_job job = {.arena = s->arena, .space = s->space, .nunits = (int)(micros * s->cut.nparts), .samples = n, .update = &s->optim.steps, .at = s->at,
+	                     .queues = !s->device.be->host_memory && s->device.be->host_alloc};
+	struct gt_plan *plan;
+	bool add = false;
+	GT_NEW(job.unit, s->arena, job.nunits, err);
+	if (s->at.ndata > 1)
+		GT_TRY(plan_for(s, gt_part(s->micro < n ? s->micro : n, s->cut.parts, 0, NULL), true, true, false, &plan, err));
+	for (int i = 0; i < job.nunits; i++) {
+		int64_t left = n - i / s->cut.nparts * s->micro, all = left < s->micro ? left : s->micro;
+		int64_t own = gt_part(all, s->cut.parts, s->cut.part0 + i % s->cut.nparts, NULL);
+		if (!own)
+			continue;
+		GT_TRY(plan_for(s, own, true, true, add, &job.unit[i].plan, err));
+		add = true;
 	}
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
-	return s->strategy->schedule(s->arena, unit, units, &s->optim.steps, 0, 1, out, err);
+	return s->strategy->schedule(&job, out, err);
+}
+
+/* Evaluations count every sample once, whatever the sampler. */
+static struct gt_cut eval_cut(const struct gt_session *s)
+{
+	return (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
 static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
@@ -119,49 +137,63 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 	                              .x = s->space->first->values[s->space->first->input].desc,
 	                              .batch = batch,
 	                              .micro = micro,
+	                              .cut = train ? s->cut : eval_cut(s),
 	                              .shuffle = train && c->data.shuffle,
 	                              .drop_last = train && c->data.drop_last,
+	                              .pad = train && s->cut.strided,
 	                              .sampler = c->data.sampler,
 	                              .seed = (uint64_t)c->seed,
 	                              .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
 	GT_TRY(gt_session_gather(c, train, &spec.attr, err));
-	spec.depth = loader_depth(c, micro, spec.attr.augment);
+	spec.depth = loader_depth(c, micro / spec.cut.parts, spec.attr.augment);
 	spec.event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
 	return gt_loader_open(&spec, out, err);
+}
+
+/* A batch of an evaluation, of n samples of all ranks. */
+static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
+{
+	struct gt_unit unit = {0};
+	struct gt_job job = {.arena = s->arena, .space = s->space, .unit = &unit, .nunits = 1, .samples = n, .at = s->at};
+	struct gt_cut cut = eval_cut(s);
+	int64_t own = gt_part(n, cut.parts, cut.part0, NULL);
+	if (own)
+		GT_TRY(plan_for(s, own, false, true, false, &unit.plan, err));
+	return s->strategy->schedule(&job, out, err);
 }
 
 static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->eval[split];
 	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch, n = s->view[split].n;
-	struct gt_plan *p;
 	if (n <= 0)
 		return GT_OK;
 	if (batch > n)
 		batch = n;
+	e->batch = batch;
 	e->nfull = n / batch;
 	e->ntail = n % batch;
-	GT_TRY(plan_for(s, batch, false, true, false, &p, err));
-	GT_TRY(s->strategy->schedule(s->arena, &p, 1, NULL, 0, 1, &e->full, err));
-	if (e->ntail) {
-		GT_TRY(plan_for(s, e->ntail, false, true, false, &p, err));
-		GT_TRY(s->strategy->schedule(s->arena, &p, 1, NULL, 0, 1, &e->tail, err));
-	}
-	return GT_OK;
+	GT_TRY(eval_prog(s, batch, &e->full, err));
+	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
 }
 
 static enum gt_code batch_sizes(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
-	int64_t n = s->view[GT_TRAIN].n;
-	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank; /* one rank */
-	s->accumulate = c->train.accumulate;
-	if (s->batch % s->accumulate)
+	int64_t n = s->view[GT_TRAIN].n, accumulate = c->train.accumulate;
+	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
+	if (s->batch % accumulate)
 		return gt_fail(err, GT_ECONFIG, "%s: train.accumulate: expected a divisor of data.batch = %lld, got %lld", c->path, (long long)s->batch,
-		               (long long)s->accumulate);
-	s->micro = s->batch / s->accumulate;
+		               (long long)accumulate);
+	s->micro = s->batch / accumulate;
+	s->cut = (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1, .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
+	s->units = accumulate * s->cut.nparts;
+	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
+		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected %s %lld (train.accumulate) times %d ranks%s, got %lld", c->path,
+		               s->cut.strided ? "a multiple of" : "at least", (long long)accumulate, s->cut.parts,
+		               s->cut.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "", (long long)s->batch);
 	if (train && n >= 0) { /* an evaluation may read no training data */
-		s->samples = c->data.drop_last ? n - n % s->batch : n;
+		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
 		if (s->samples <= 0)
 			return gt_fail(err, GT_ECONFIG, "%s: data.drop_last: expected at least data.batch = %lld training samples, got %lld", c->path,
 			               (long long)s->batch, (long long)n);
@@ -191,7 +223,9 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	struct gt_conf *c = s->conf;
-	GT_TRY(check_features(c, s, err));
+	bool there = spec->team && spec->team->comm;
+	s->team = spec->team;
+	GT_TRY(check_features(c, s, there ? spec->team->world.rank : spec->rank, there ? spec->team->world.world : spec->world ? spec->world : 1, err));
 	GT_TRY(gt_conf_loss(c, &s->loss, err));
 	struct gt_dev_opts opts = {.threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads), .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
 	GT_TRY(gt_device_open(spec->device ? spec->device : c->device, &opts, &s->device, err));
@@ -199,6 +233,9 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
 	GT_TRY(batch_sizes(s, spec->train, err));
+	s->space->ranks = s->at.world;
+	if (s->strategy->cut)
+		s->strategy->cut(c, &s->at, &s->space->cut);
 
 	if (spec->train) {
 		int64_t known = s->samples > 0 ? s->samples : s->batch;
@@ -219,20 +256,28 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		return GT_OK;
 
 	s->space->slots = s->device.be->host_memory ? 1 : GT_WINDOW;
-	s->space->micros = (int)s->accumulate;
+	s->space->micros = (int)s->units;
+	if (there)
+		GT_TRY(gt_session_join(s, err));
 	GT_TRY(gt_space_alloc(s->space, err));
 	for (int i = 0; i < s->nplans; i++)
 		gt_plan_bind(s->plan[i]);
+	for (int i = 0; i < 2; i++)
+		gt_prog_bind(i ? &s->tail : &s->full, s->space);
 	if (spec->train) {
 		gt_optim_bind(&s->optim, s->space);
 		GT_TRY(loader_for(s, GT_TRAIN, s->batch, s->micro, true, &s->loader, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (s->eval[i].nfull) {
-			int64_t batch = s->eval[i].full.samples;
-			GT_TRY(loader_for(s, (enum gt_split_id)i, batch, batch, false, &s->eval[i].loader, err));
+			GT_TRY(loader_for(s, (enum gt_split_id)i, s->eval[i].batch, s->eval[i].batch, false, &s->eval[i].loader, err));
 		}
-	s->exec = (struct gt_exec){.be = s->device.be, .dev = s->device.dev, .space = s->space, .graphs = c->cuda_graphs, .most = (int)c->window, .lockstep = gt_session_scales(s)};
+	s->exec.be = s->device.be;
+	s->exec.dev = s->device.dev;
+	s->exec.space = s->space;
+	s->exec.graphs = c->cuda_graphs;
+	s->exec.most = (int)c->window;
+	s->exec.lockstep = gt_session_scales(s);
 	GT_TRY(gt_exec_open(&s->exec, err));
 	return spec->train && gt_session_scales(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
 }
@@ -268,6 +313,7 @@ void gt_session_close(struct gt_session *s)
 	for (int i = 0; i < s->nplans; i++)
 		gt_plan_close(s->plan[i]);
 	gt_space_close(s->space);
+	gt_session_leave(s);
 	gt_session_data_close(s);
 	gt_device_close(&s->device);
 	gt_arena_close(s->arena);
@@ -295,12 +341,14 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struc
 {
 	struct gt_eval_prog *e = &s->eval[split];
 	struct gt_metrics m;
+	GT_TRY(gt_session_follow(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
 	GT_TRY(eval_run(s, &e->full, e->loader, e->nfull, err));
 	GT_TRY(eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, err));
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
+	GT_TRY(gt_session_sum(s, &m, err));
 	double n = m.count > 0 ? (double)m.count : 1;
 	*out = (struct gt_eval_numbers){m.weight > 0 ? m.loss / m.weight : 0, (double)m.correct / n, (double)m.top5 / n, m.count};
 	return GT_OK;

@@ -17,17 +17,19 @@ extern const char *const gt_precision_names[]; /* by enum gt_precision */
 /* What to build. */
 struct gt_session_spec {
 	struct gt_conf *conf;    /* not owned */
+	const struct gt_team *team; /* the ranks; not owned. NULL: there is one */
+	int rank, world;         /* dry: of a world that is not there; 0, 0: one rank */
 	const char *device;      /* instead of the config's; NULL */
 	bool train;              /* programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
 	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
 	bool dry;                /* plan only: data is probed, not read; nothing is allocated */
-	const struct gt_team *team; /* of a training run; NULL: one rank */
 };
 
 struct gt_eval_prog {
 	struct gt_loader *loader;
 	struct gt_prog full, tail;
+	int64_t batch;        /* samples of full, of all ranks */
 	int64_t nfull, ntail; /* executions of full; samples of tail (0: none) */
 };
 
@@ -35,7 +37,10 @@ struct gt_session {
 	struct gt_conf *conf;
 	struct gt_arena *arena;
 	struct gt_device device;
+	const struct gt_team *team;
 	const struct gt_strategy *strategy;
+	struct gt_place_of_rank at;
+	struct gt_comm *split[GT_GROUP_COUNT]; /* groups that were split off */
 	struct gt_loss_spec loss;
 	struct gt_dataset data[2];
 	void *resident[2][2];          /* images and labels as the device sees them */
@@ -48,7 +53,9 @@ struct gt_session {
 	struct gt_optim optim;
 	struct gt_exec exec;
 
-	int64_t batch, micro, accumulate;
+	int64_t batch, micro;          /* of all ranks: samples of a step, of a micro-batch */
+	struct gt_cut cut;             /* of a micro-batch: this rank's parts */
+	int64_t units;                 /* parts of a step that this rank has */
 	int64_t samples;               /* of an epoch */
 	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
 	struct gt_loader *loader;
@@ -73,6 +80,8 @@ enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t go
 
 /* Copies one tensor between the device and plain host memory; i: parameter or buffer, state: -1 the value itself, 0… an optimizer
  * state. plain has gt_tdesc_count elements. */
+/* Where other ranks have parts of it (!gt_session_whole), all of them call get together, and rank 0 receives the whole. */
+bool gt_session_whole(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* plain */

@@ -1,5 +1,6 @@
 /* The tensors of a session seen from the host: plain layout, PyTorch's element order. */
 #include "run/session.h"
+#include "comm.h"
 #include "ir/init.h"
 #include "run/whiten.h"
 #include <stdlib.h>
@@ -11,34 +12,98 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i)
 	return gt_tdesc_make(d->dtype, d->rank, d->dim, false);
 }
 
-static void *address(const struct gt_session *s, int i, int state)
+/* ---- pieces: what of a tensor this rank has --------------------------------------------------------------------------------------- */
+struct piece {
+	void *at;             /* device address; NULL: nothing */
+	int64_t begin, end;   /* elements of the physical tensor */
+};
+
+/* The piece that shard `shard` has of element range of parameter i in a slot of the sharded state. at: of this rank's own. */
+static struct piece state_piece(const struct gt_session *s, int i, int slot, int shard)
 {
-	if (s->space->first->params[i].cls == GT_PARAM_BUFFER)
-		return gt_space_param(s->space, i, GT_A_BUFFER, 0);
-	return gt_space_param(s->space, i, state < 0 ? GT_A_PARAM : GT_A_STATE, state < 0 ? 0 : state);
+	const struct gt_space *sp = s->space;
+	const struct gt_place *p = &sp->place[i];
+	int b = 0;
+	while (sp->bucket[b].end <= p->offset)
+		b++;
+	int64_t each = (sp->bucket[b].end - sp->bucket[b].begin) / sp->cut.shards, lo = sp->bucket[b].begin + shard * each, hi = lo + each;
+	int64_t begin = p->offset > lo ? p->offset : lo, end = p->offset + p->count < hi ? p->offset + p->count : hi;
+	if (begin >= end)
+		return (struct piece){0};
+	int64_t at = slot * (sp->elements / sp->cut.shards) + sp->bucket[b].begin / sp->cut.shards + (begin - lo);
+	return (struct piece){gt_space_at(sp, (struct gt_range){GT_A_STATE, (size_t)at * gt_dtype_size(sp->master)}), begin - p->offset, end - p->offset};
+}
+
+static bool in_pieces(const struct gt_session *s, int i, int state)
+{
+	return state >= 0 && s->space->cut.state && s->space->first->params[i].cls != GT_PARAM_BUFFER;
+}
+
+static struct piece own_piece(const struct gt_session *s, int i, int state)
+{
+	if (in_pieces(s, i, state))
+		return state_piece(s, i, state, s->space->cut.shard);
+	enum gt_arena_id a = s->space->first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
+	return (struct piece){gt_space_param(s->space, i, a, state < 0 ? 0 : state), 0, s->space->place[i].count};
+}
+
+static enum gt_code copy_piece(struct gt_session *s, struct piece p, size_t size, char *physical, bool get, struct gt_err *err)
+{
+	const struct gt_backend *be = s->device.be;
+	char *host = physical + (size_t)p.begin * size;
+	size_t bytes = (size_t)(p.end - p.begin) * size;
+	if (!p.at || !bytes)
+		return GT_OK;
+	if (be->host_memory) {
+		memcpy(get ? (void *)host : p.at, get ? p.at : (void *)host, bytes);
+		return GT_OK;
+	}
+	return get ? be->copy(s->device.dev, host, p.at, bytes, GT_COPY_D2H, 0, err) : be->copy(s->device.dev, p.at, host, bytes, GT_COPY_H2D, 0, err);
+}
+
+/* Rank 0 receives what the others have. All ranks call it. */
+static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t size, char *physical, struct gt_err *err)
+{
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	struct gt_p2p list[GT_COMM_BATCH];
+	int n = 0;
+	if (!in_pieces(s, i, state) || !c)
+		return GT_OK;
+	for (int r = 1; r < c->world; r++) {
+		struct piece p = state_piece(s, i, state, r);
+		if (p.begin == p.end || (c->rank != 0 && c->rank != r))
+			continue;
+		char *at = physical + (size_t)p.begin * size;
+		list[n++] = (struct gt_p2p){.what = "a checkpoint", .sends = c->rank == r, .peer = c->rank == r ? 0 : r, .send = at, .recv = at,
+		                            .count = (size_t)(p.end - p.begin) * size, .dtype = GT_U8};
+	}
+	return n ? c->api->exchange(c, list, n, 0, err) : GT_OK;
 }
 
 /* Host memory and plain layout need no detour; everything else goes through a physical copy. */
 static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
 {
 	const struct gt_tdesc *d = &s->space->place[i].desc;
-	const struct gt_backend *be = s->device.be;
-	void *at = address(s, i, state), *physical = at;
-	size_t bytes = gt_tdesc_bytes(d);
+	struct piece p = own_piece(s, i, state);
+	size_t bytes = gt_tdesc_bytes(d), size = gt_dtype_size(d->dtype);
+	bool direct = s->device.be->host_memory && p.at && !in_pieces(s, i, state);
+	char *physical = direct ? p.at : malloc(bytes);
 	enum gt_code code = GT_OK;
-	if (!be->host_memory && !(physical = malloc(bytes)))
+	if (!physical)
 		return gt_fail_memory(err, bytes);
 	if (get) {
-		if (physical != at)
-			code = be->copy(s->device.dev, physical, at, bytes, GT_COPY_D2H, 0, err);
+		if (!direct)
+			code = copy_piece(s, p, size, physical, true, err);
+		if (code == GT_OK && !direct)
+			code = gather_pieces(s, i, state, size, physical, err);
 		if (code == GT_OK)
 			gt_tdesc_unpack(d, physical, get);
 	} else {
 		gt_tdesc_pack(d, put, physical);
-		if (physical != at)
-			code = be->copy(s->device.dev, at, physical, bytes, GT_COPY_H2D, 0, err);
+		if (!direct)
+			code = copy_piece(s, p, size, physical, false, err);
 	}
-	if (physical != at)
+	if (!direct)
 		free(physical);
 	return code;
 }
@@ -51,6 +116,11 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
 	return transfer(s, i, state, NULL, plain, err);
+}
+
+bool gt_session_whole(const struct gt_session *s, int i, int state)
+{
+	return !in_pieces(s, i, state);
 }
 
 bool gt_session_scales(const struct gt_session *s)

@@ -4,56 +4,119 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor's plain bytes: in place where the device's memory is the host's and its layout is plain, else a copy in *owned. */
-static enum gt_code plain_bytes(struct gt_session *s, int i, int state, struct gt_ckpt_tensor *t, void **owned, struct gt_err *err)
+/* One save. A tensor's key: the parameter, and which of its states. Rank 0 writes; where a tensor lies in pieces on several ranks it
+ * calls out its key, and all of them bring theirs. */
+struct saving {
+	struct gt_session *s;
+	void *buf; /* of one tensor */
+	size_t size;
+};
+
+#define DONE (-1)
+
+static int key_of(const struct gt_session *s, int i, int state)
 {
-	bool buffer = s->space->first->params[i].cls == GT_PARAM_BUFFER;
-	t->desc = gt_session_desc(s, i);
-	*owned = NULL;
-	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->place[i].desc)) {
-		t->data = gt_space_param(s->space, i, state >= 0 ? GT_A_STATE : buffer ? GT_A_BUFFER : GT_A_PARAM, state < 0 ? 0 : state);
-		return GT_OK;
-	}
-	if (!(*owned = malloc(gt_tdesc_bytes(&t->desc))))
-		return gt_fail_memory(err, gt_tdesc_bytes(&t->desc));
-	t->data = *owned;
-	return gt_session_get(s, i, state, *owned, err);
+	return i * (1 + s->optim.nstates) + 1 + state;
 }
 
-enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size,
-                           struct gt_err *err)
+static enum gt_code bring(struct saving *v, int key, struct gt_err *err)
 {
+	int each = 1 + v->s->optim.nstates, i = key / each;
+	struct gt_tdesc d = gt_session_desc(v->s, i);
+	size_t bytes = gt_tdesc_bytes(&d);
+	if (bytes > v->size) {
+		void *p = realloc(v->buf, bytes);
+		if (!p)
+			return gt_fail_memory(err, bytes);
+		v->buf = p;
+		v->size = bytes;
+	}
+	return gt_session_get(v->s, i, key % each - 1, v->buf, err);
+}
+
+static enum gt_code call_out(struct saving *v, int64_t *key, struct gt_err *err)
+{
+	return gt_team_broadcast(v->s->team, key, sizeof *key, 0, "a checkpoint", err);
+}
+
+/* gt_bytes_fn */
+static enum gt_code read_tensor(void *user, int key, const void **data, struct gt_err *err)
+{
+	struct saving *v = user;
+	int each = 1 + v->s->optim.nstates;
+	int64_t called = key;
+	if (!gt_session_whole(v->s, key / each, key % each - 1))
+		GT_TRY(call_out(v, &called, err));
+	GT_TRY(bring(v, key, err));
+	*data = v->buf;
+	return GT_OK;
+}
+
+/* The other ranks, until rank 0 has done. */
+static enum gt_code answer(struct saving *v, struct gt_err *err)
+{
+	for (;;) {
+		int64_t key;
+		GT_TRY(call_out(v, &key, err));
+		if (key == DONE)
+			return GT_OK;
+		GT_TRY(bring(v, (int)key, err));
+	}
+}
+
+/* A tensor of the file: in place where the device's memory is the host's and its layout is plain, else read when its turn comes. */
+static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const char *name)
+{
+	struct gt_session *s = v->s;
+	bool buffer = s->space->first->params[i].cls == GT_PARAM_BUFFER;
+	struct gt_ckpt_tensor t = {.name = name, .desc = gt_session_desc(s, i), .read = read_tensor, .user = v, .key = key_of(s, i, state)};
+	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->place[i].desc) && gt_session_whole(s, i, state))
+		t.data = gt_space_param(s->space, i, state >= 0 ? GT_A_STATE : buffer ? GT_A_BUFFER : GT_A_PARAM, state < 0 ? 0 : state);
+	return t;
+}
+
+static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size, struct gt_err *err)
+{
+	struct gt_session *s = v->s;
 	const struct gt_graph *g = s->space->first;
-	int cap = g->nparams * (1 + s->optim.nstates), nmodel = 0, noptim = 0, nowned = 0;
+	int cap = g->nparams * (1 + s->optim.nstates), nmodel = 0, noptim = 0;
 	struct gt_ckpt_tensor *model = calloc((size_t)cap + 1, sizeof *model), *optim = calloc((size_t)cap + 1, sizeof *optim);
-	void **owned = calloc((size_t)cap + 1, sizeof *owned);
 	struct gt_arena *names = NULL;
-	enum gt_code code = model && optim && owned ? gt_arena_open(&names, err) : gt_fail_memory(err, (size_t)cap * sizeof *model);
+	enum gt_code code = model && optim ? gt_arena_open(&names, err) : gt_fail_memory(err, (size_t)cap * sizeof *model);
 
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_param *p = &g->params[i];
-		model[nmodel].name = p->name;
-		code = plain_bytes(s, i, -1, &model[nmodel++], &owned[nowned++], err);
+		model[nmodel++] = tensor(v, i, -1, p->name);
 		if (p->cls == GT_PARAM_BUFFER || p->frozen)
 			continue;
 		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
 		for (int k = 0; k < o->nstates && code == GT_OK; k++) {
-			if (!(optim[noptim].name = gt_arena_printf(names, "%s.%s", o->state[k], p->name)))
-				code = gt_fail_memory(err, 0);
+			const char *name = gt_arena_printf(names, "%s.%s", o->state[k], p->name);
+			if (name)
+				optim[noptim++] = tensor(v, i, k, name);
 			else
-				code = plain_bytes(s, i, k, &optim[noptim++], &owned[nowned++], err);
+				code = gt_fail_memory(err, 0);
 		}
 	}
 	meta->name = s->conf->name;
 	meta->config = s->conf->text;
 	if (code == GT_OK)
 		code = gt_ckpt_save(dir, meta, model, nmodel, optim, noptim, is_best, path, size, err);
-	for (int i = 0; owned && i < nowned; i++)
-		free(owned[i]);
-	free(owned);
 	free(model);
 	free(optim);
 	gt_arena_close(names);
+	return code;
+}
+
+enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size,
+                           struct gt_err *err)
+{
+	struct saving v = {.s = s};
+	int64_t done = DONE;
+	enum gt_code code = s->at.rank ? answer(&v, err) : save(&v, dir, meta, is_best, path, size, err);
+	free(v.buf);
+	if (code == GT_OK && s->at.rank == 0) /* else this rank ends, and the others with it */
+		code = call_out(&v, &done, err);
 	return code;
 }
 

@@ -5,7 +5,8 @@
 #include "run/ckpt.h"
 #include "run/session.h"
 
-/* Commits the session's state. meta is complete but for name and config, which come from the session. */
+/* Commits the session's state. meta is complete but for name and config, which come from the session. All ranks call it; rank 0 writes, into
+ * dir, and holds one tensor at a time of what it does not have itself; the others need no dir and get no path. */
 enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size,
                            struct gt_err *err);
 

@@ -198,6 +198,7 @@ static enum gt_code evaluate(struct gt_trainer *t, int64_t epoch, bool *best, st
 		struct gt_eval_numbers r;
 		if (!t->s->eval[i].nfull)
 			continue;
+		gt_rank_phase(t->s->exec.link, "evaluating", 0);
 		GT_TRY(gt_session_eval(t->s, (enum gt_split_id)i, &r, err));
 		struct gt_event ev = {.kind = GT_EV_EVAL, .epoch = epoch, .split = gt_split_names[i], .loss = r.loss, .acc = r.acc};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
@@ -210,32 +211,49 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 {
 	char path[4400];
 	struct gt_ckpt_meta meta = t->at;
-	if (!t->dir || (t->saved_step == t->at.step && !is_best))
+	if (!t->saves || (t->saved_step == t->at.step && !is_best))
 		return GT_OK;
 	meta.seconds += gt_seconds() - t->start;
+	gt_rank_phase(t->s->exec.link, "saving a checkpoint", 0);
 	GT_TRY(gt_state_save(t->s, t->dir, &meta, is_best, path, sizeof path, err));
 	t->saved_step = t->at.step;
 	t->saved_at = gt_seconds();
+	if (!t->dir)
+		return GT_OK;
 	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .epoch = t->at.epoch, .text = path};
 	GT_TRY(gt_trainer_tell(t, &ev, true, err));
 	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
 }
 
-static bool minutes_due(const struct gt_trainer *t)
+#define AGREE_S 0.02 /* ranks agree about so often: a signal and the end of the time wait no longer */
+
+/* What one rank may see and another not: a signal, the time. Ranks ask each other behind the same windows; how many windows lie between two
+ * rounds is rank 0's to say, since the others' clocks tell other times. */
+static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	return c->every_minutes > 0 && gt_seconds() - t->saved_at >= 60 * c->every_minutes;
-}
-
-static bool timed_out(const struct gt_trainer *t)
-{
-	return t->opts->time_limit_s > 0 && gt_seconds() - t->start >= t->opts->time_limit_s;
+	double now = gt_seconds();
+	int64_t v[4] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
+	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1};
+	if (t->s->at.world > 1) {
+		if (t->windows < t->agree_at)
+			return GT_OK;
+		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
+		if (t->s->at.rank == 0 && window_s < AGREE_S)
+			v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
+		GT_TRY(gt_team_max(t->team, v, 4, err));
+		t->agree_at = t->windows + v[3];
+	}
+	t->signal = t->signal ? t->signal : (int)v[0];
+	t->timed_out = v[1];
+	t->minutes_due = v[2];
+	return GT_OK;
 }
 
 static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	return (boundary && every(c->every_epochs, t->at.epoch)) || (advanced && every(c->every_steps, t->at.step)) || minutes_due(t);
+	return (boundary && every(c->every_epochs, t->at.epoch)) || (advanced && every(c->every_steps, t->at.step)) || t->minutes_due;
 }
 
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
@@ -255,14 +273,16 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 	}
 	if (best || last || save_due(t, boundary, t->at.step != step)) {
 		GT_TRY(save(t, best, err));
+		t->minutes_due = false;
 		restart_window(t);
 	}
 	return GT_OK;
 }
 
-static enum gt_code interrupted(struct gt_trainer *t, int sig, struct gt_err *err)
+static enum gt_code interrupted(struct gt_trainer *t, struct gt_err *err)
 {
 	char status[32];
+	int sig = t->signal;
 	if (t->s->conf->checkpoint.on_signal)
 		GT_TRY(save(t, false, err));
 	snprintf(status, sizeof status, "signal %d", sig);
@@ -274,7 +294,6 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_exec *x = &t->s->exec;
 	bool stop = false;
-	int sig = 0;
 	t->start = t->saved_at = gt_seconds();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
 	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
@@ -286,18 +305,20 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		GT_TRY(gt_loader_ahead(t->s->loader, err)); /* while the device works */
 		int64_t epoch = t->at.epoch, step = t->at.step;
 		GT_TRY(collect(t, err));
-		sig = sig ? sig : gt_signals_pending();
+		t->windows++;
+		gt_rank_beat(x->link, t->at.step);
+		GT_TRY(agree(t, err));
 		/* A checkpoint that minutes ask for comes when nothing is queued, as a signal and the end of the time do. */
-		stop = sig || timed_out(t) || minutes_due(t);
+		stop = t->signal || t->timed_out || t->minutes_due;
 		if (x->queued)
 			continue;
 		GT_TRY(between(t, epoch, step, err));
 		t->due = stop = false;
 		if (finished(t))
 			break;
-		if (sig)
-			return interrupted(t, sig, err);
-		if (timed_out(t)) {
+		if (t->signal)
+			return interrupted(t, err);
+		if (t->timed_out) {
 			GT_TRY(save(t, false, err));
 			return end(t, "time limit", err);
 		}

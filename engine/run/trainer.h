@@ -14,9 +14,10 @@ struct gt_point {
 
 struct gt_trainer {
 	struct gt_session *s;
-	const struct gt_run_opts *opts;
+	const struct gt_run_opts *opts;   /* observe is NULL on all ranks but 0 */
 	const struct gt_team *team;
-	struct gt_ckpt_dir *dir;          /* NULL: no checkpoints */
+	bool saves;                       /* there are checkpoints */
+	struct gt_ckpt_dir *dir;          /* where, on rank 0 */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: not asked for */
 	struct gt_json json;
@@ -30,6 +31,10 @@ struct gt_trainer {
 	double window_start;              /* samples_per_s is measured over a window */
 	int64_t window_samples;
 	double samples_per_s;
+	int64_t windows;                  /* collected */
+	int64_t agree_at;                 /* the window behind which ranks tell each other what only one of them has seen */
+	bool timed_out, minutes_due;      /* what they agreed on */
+	int signal;
 };
 
 /* Trains from t->at to the end of the run, to a signal (GT code 128 + n), or to the time limit. */

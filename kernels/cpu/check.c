@@ -12,7 +12,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 {
 	const struct check *k = (const struct check *)kernel;
 	(void)dev, (void)err;
-	gt_check(&k->attr, a->in[0], a->in[1], k->attr.scaling ? a->in[2] : NULL);
+	gt_check(&k->attr, a->in[0], a->in[1], k->attr.scaling ? a->in[2] : NULL, k->attr.ranks > 1 ? a->in[3] : NULL);
 	return GT_OK;
 }
 
@@ -26,6 +26,8 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 		return gt_cpu_refuse(call, err, "it takes the scalars of a step and the scaler, as f64 of their sizes");
 	if (attr->scaling && (call->nin < 3 || !call->in[2]))
 		return gt_cpu_refuse(call, err, "a loss scale needs the numbers of the steps that follow");
+	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || gt_tdesc_count(call->in[3]) != attr->ranks * GT_SCALARS_WORDS))
+		return gt_cpu_refuse(call, err, "several ranks need the scalars of each");
 	GT_KERNEL_NEW(k, launch, "check", err);
 	k->attr = *attr;
 	k->head.small = true;

@@ -214,6 +214,7 @@ struct sumsq {
 	struct gt_kernel head;
 	gt_range_fn *run;
 	int64_t n, chunks;
+	bool add;
 };
 
 static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
@@ -225,7 +226,7 @@ static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, c
 	for (int64_t w = 1; w < k->chunks; w *= 2)
 		for (int64_t i = 0; i + w < k->chunks; i += 2 * w)
 			c.part[i] += c.part[i + w];
-	*(double *)a->out[0] = k->chunks ? c.part[0] : 0;
+	*(double *)a->out[0] = (k->add ? *(double *)a->out[0] : 0) + (k->chunks ? c.part[0] : 0);
 	return GT_OK;
 }
 
@@ -236,6 +237,7 @@ static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel
 	if ((x->dtype != GT_F32 && x->dtype != GT_F64) || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
 		return gt_cpu_refuse(call, err, "it goes from f32 or f64 to one f64");
 	GT_KERNEL_NEW(k, launch_sumsq, "sumsq", err);
+	k->add = call->accumulate & 1;
 	k->n = gt_tdesc_padded(x);
 	k->chunks = (k->n + SUM_CHUNK - 1) / SUM_CHUNK;
 	k->run = x->dtype == GT_F64 ? run_sumsq_f64 : run_sumsq_f32;

@@ -10,7 +10,7 @@ struct check {
 static enum gt_code launch_check(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct check *k = (const struct check *)kernel;
-	GT_CUDA(dev, gt_cu_check_start(&k->attr, a->in[0], a->in[1], k->attr.scaling ? a->in[2] : NULL, s), "check", err);
+	GT_CUDA(dev, gt_cu_check_start(&k->attr, a->in[0], a->in[1], k->attr.scaling ? a->in[2] : NULL, k->attr.ranks > 1 ? a->in[3] : NULL, s), "check", err);
 	return GT_OK;
 }
 
@@ -24,6 +24,8 @@ enum gt_code gt_cuda_check(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cuda_refuse(call, err, "it takes the scalars of a step and the scaler, as f64 of their sizes");
 	if (attr->scaling && (call->nin < 3 || !call->in[2]))
 		return gt_cuda_refuse(call, err, "a loss scale needs the numbers of the steps that follow");
+	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || gt_tdesc_count(call->in[3]) != attr->ranks * GT_SCALARS_WORDS))
+		return gt_cuda_refuse(call, err, "several ranks need the scalars of each");
 	GT_CUDA_NEW(k, launch_check, "check", err);
 	k->attr = *attr;
 	*out = &k->head;

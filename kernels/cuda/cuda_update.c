@@ -141,13 +141,14 @@ static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *c
 struct sumsq {
 	struct gt_kernel head;
 	int64_t n;
+	bool add;
 };
 
 static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                  struct gt_err *err)
 {
 	const struct sumsq *k = (const struct sumsq *)kernel;
-	GT_CUDA(dev, gt_cu_sumsq_start(a->in[0], k->n, a->scratch, a->out[0], kernel->counter, s), "sumsq", err);
+	GT_CUDA(dev, gt_cu_sumsq_start(a->in[0], k->n, a->scratch, a->out[0], k->add, kernel->counter, s), "sumsq", err);
 	return GT_OK;
 }
 
@@ -159,6 +160,7 @@ static enum gt_code prepare_sumsq(struct gt_dev *dev, const struct gt_opcall *ca
 	if (x->dtype != GT_F32 || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
 		return gt_cuda_refuse(call, err, "it goes from f32 to one f64");
 	GT_CUDA_NEW(k, launch_sumsq, "sumsq", err);
+	k->add = call->accumulate & 1;
 	k->n = gt_tdesc_padded(x);
 	k->head.scratch = (size_t)(k->n / GT_CU_CHUNK + 1) * sizeof(double);
 	code = gt_cuda_counters(dev, &k->head, 1, err);

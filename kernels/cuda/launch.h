@@ -111,11 +111,11 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 
 /* Sum of squares: the same chunks, lanes and tree as the CPU backend's, so the same bits. part: one double a chunk of 4096, at least one;
  * counter: one, zero before and behind. */
-cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, uint32_t *counter, cudaStream_t s);
+cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s);
 
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 cudaError_t gt_cu_check_start(const struct gt_attr_check *a, struct gt_scalars *scalars, struct gt_scaler *scaler, struct gt_dyn *numbers,
-                              cudaStream_t s);
+                              struct gt_scalars *parts, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
 /* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. scratch: as many bytes as gt_cu_colsum_scratch says. */

@@ -126,7 +126,7 @@ template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) upd
 
 /* A block a chunk of 4096 elements, which it fetches at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
  * order; then the lanes, upper half to lower. The block that comes last adds the chunks: part[i] += part[i + w] for w = 1, 2, 4 … */
-__global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, uint32_t *counter)
+__global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter)
 {
 	__shared__ double mem[TREE];
 	float *s = (float *)mem;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 		__syncthreads();
 	}
 	if (me == 0)
-		*out = mem[0];
+		*out = (add ? *out : 0) + mem[0];
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -197,10 +197,10 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 	return a->nchunks ? launch(fn, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, at % 16 == 0) : cudaSuccess;
 }
 
-cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, uint32_t *counter, cudaStream_t s)
+cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s)
 {
 	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1; /* without elements the sum is 0 */
 	if (!grid_fits(chunks))
 		return cudaErrorInvalidValue;
-	return launch(sumsq, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, counter);
+	return launch(sumsq, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, add, counter);
 }

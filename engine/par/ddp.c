@@ -1,0 +1,45 @@
+/* Every rank has the whole model and its part of every micro-batch. Gradients are summed over the ranks bucket by bucket, as soon as the
+ * backward pass of the last micro-batch has finished one; earlier micro-batches are added up without a word (torch.nn.parallel.
+ * DistributedDataParallel under no_sync). All ranks then make the same update. With one rank it is "single".
+ *
+ * Running statistics follow rank 0: nobody reads the others', and evaluations and checkpoints take its. */
+#include "par/emit.h"
+#include "par/replicas.h"
+
+static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+{
+	(void)c, (void)err;
+	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = rank, .ndata = world, .npipe = 1};
+	return GT_OK;
+}
+
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+{
+	if (at->ndata > 1)
+		*out = gt_replicas_cut(c);
+}
+
+static void reduce(struct gt_emit *e, int b, const char *what)
+{
+	const struct gt_space *s = e->job->space;
+	struct gt_range r = gt_emit_range(s, GT_A_GRAD, s->bucket[b].begin);
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin), s->master, what}, 1);
+}
+
+static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+{
+	if (job->at.ndata == 1)
+		return gt_strategy_single.schedule(job, out, err);
+	struct gt_emit e;
+	gt_emit_begin(&e, job, err);
+	GT_TRY(gt_replicas_passes(&e, reduce));
+	if (job->update) {
+		gt_emit_join(&e, 1, 0);
+		gt_emit_check(&e);
+		for (int i = 0; i < job->update->nupdates; i++)
+			gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
+	}
+	return gt_emit_end(&e, out);
+}
+
+const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .place = place, .cut = cut, .schedule = schedule};

@@ -1,0 +1,130 @@
+#include "par/emit.h"
+#include <string.h>
+
+#define COMM_STREAM 1
+
+void gt_emit_begin(struct gt_emit *e, const struct gt_job *job, struct gt_err *err)
+{
+	*e = (struct gt_emit){.job = job, .code = GT_OK, .err = err};
+}
+
+void gt_emit_step(struct gt_emit *e, struct gt_step s)
+{
+	if (e->code != GT_OK)
+		return;
+	if (e->n == e->cap) {
+		int cap = e->cap ? 2 * e->cap : 64;
+		struct gt_step *p = gt_arena_alloc(e->job->arena, (size_t)cap, sizeof *p);
+		if (!p) {
+			e->code = gt_fail_memory(e->err, (size_t)cap * sizeof *p);
+			return;
+		}
+		if (e->n)
+			memcpy(p, e->step, (size_t)e->n * sizeof *p);
+		e->step = p;
+		e->cap = cap;
+	}
+	e->step[e->n++] = s;
+}
+
+enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out)
+{
+	*out = (struct gt_prog){.step = e->step, .n = e->n, .nmicro = e->job->nunits, .samples = e->job->samples};
+	return e->code;
+}
+
+void gt_emit_load(struct gt_emit *e, int unit)
+{
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LOAD, .micro = unit, .plan = e->job->unit[unit].plan});
+}
+
+void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c)
+{
+	gt_emit_step(e, (struct gt_step){.kind = c->comm ? GT_STEP_COMM : GT_STEP_LAUNCH, .micro = unit, .plan = e->job->unit[unit].plan, .call = c});
+}
+
+void gt_emit_unit(struct gt_emit *e, int unit)
+{
+	struct gt_plan *p = e->job->unit[unit].plan;
+	gt_emit_load(e, unit);
+	for (int i = 0; i < p->ncalls; i++)
+		if (!p->call[i].early)
+			gt_emit_launch(e, unit, &p->call[i]);
+}
+
+void gt_emit_join(struct gt_emit *e, int from, int to)
+{
+	if (!e->job->queues || from == to)
+		return;
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_RECORD, .stream = from, .event = e->event});
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_WAIT, .stream = to, .event = e->event++});
+}
+
+void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream)
+{
+	struct gt_attr_comm *attr = gt_arena_alloc(e->job->arena, 1, sizeof *attr);
+	struct gt_call *call = gt_arena_alloc(e->job->arena, 1, sizeof *call);
+	if (!attr || !call) {
+		e->code = e->code == GT_OK ? gt_fail_memory(e->err, sizeof *call) : e->code;
+		return;
+	}
+	*attr = (struct gt_attr_comm){.kind = (int)c->kind, .group = (int)c->group, .op = GT_REDUCE_SUM};
+	*call = (struct gt_call){.comm = attr, .count = c->count, .dtype = c->dtype, .from = c->from, .to = c->to, .op = gt_comm_name(attr), .layer = c->what,
+	                         .node = -1, .nin = 1, .nout = 1};
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .stream = e->job->queues ? stream : 0, .micro = e->job->nunits - 1, .call = call});
+}
+
+struct gt_range gt_emit_range(const struct gt_space *s, enum gt_arena_id a, int64_t element)
+{
+	return (struct gt_range){a, (size_t)element * gt_dtype_size(a == GT_A_WORK ? s->work : s->master)};
+}
+
+void gt_emit_carry(struct gt_emit *e, int unit)
+{
+	const struct gt_unit *u = &e->job->unit[unit];
+	for (int i = 1; u->plan && i <= u->carry; i++)
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->merge[u->plan->level - i]});
+}
+
+void gt_emit_check(struct gt_emit *e)
+{
+	const struct gt_job *job = e->job;
+	const struct gt_update *u = job->update;
+	int last = job->nunits - 1;
+	struct gt_plan *p = job->unit[last].plan;
+	for (int i = 0; i < u->nsumsq; i++)
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
+	if (job->at.world > 1)
+		gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_WORLD, gt_space_own(job->space), gt_space_gathered(job->space), GT_SCALARS_WORDS,
+		                                              GT_F64, "scalars"}, 0);
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CHECK, .micro = last, .call = u->check});
+	for (int i = 0; p && i < p->ncalls; i++)
+		if (p->call[i].early)
+			gt_emit_launch(e, last, &p->call[i]);
+}
+
+enum gt_code gt_emit_ready(const struct gt_plan *p, int *ready, struct gt_err *err)
+{
+	const struct gt_space *s = p->space;
+	for (int b = 0; b < s->nbuckets; b++)
+		ready[b] = -1;
+	for (int i = 0; i < p->ncalls; i++) {
+		const struct gt_node *n = &p->graph->nodes[p->call[i].node];
+		for (int k = 0; k < n->nout; k++) {
+			const struct gt_value *v = n->out[k] < 0 ? NULL : &p->graph->values[n->out[k]];
+			if (!v || v->kind != GT_V_GRAD)
+				continue;
+			int64_t at = s->place[v->param].offset;
+			int b = 0;
+			while (b < s->nbuckets && at >= s->bucket[b].end)
+				b++;
+			if (b == s->nbuckets)
+				return gt_fail(err, GT_EINTERNAL, "the gradient of %s is in no bucket", p->graph->params[v->param].name);
+			ready[b] = i;
+		}
+	}
+	for (int b = 1; b < s->nbuckets; b++) /* in the arena's order, which is the same on every rank */
+		if (s->bucket[b].learned && ready[b] < ready[b - 1])
+			ready[b] = ready[b - 1];
+	return GT_OK;
+}

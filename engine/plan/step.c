@@ -1,0 +1,22 @@
+#include "plan/step.h"
+
+const char *gt_step_name(enum gt_step_kind k)
+{
+	static const char *const names[] = {
+#define GT_X(id, name) [id] = name,
+		GT_STEPS(GT_X)
+#undef GT_X
+	};
+	return names[k];
+}
+
+void gt_prog_bind(struct gt_prog *p, const struct gt_space *s)
+{
+	for (int i = 0; i < p->n; i++) {
+		struct gt_call *c = p->step[i].call;
+		if (!c || !c->comm || c->node >= 0)
+			continue;
+		c->in[0] = gt_space_at(s, c->from);
+		c->out[0] = gt_space_at(s, c->to);
+	}
+}

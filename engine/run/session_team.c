@@ -1,0 +1,94 @@
+#include "run/session_team.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gradients and parameters come from memory that the other ranks of the host read as they are. */
+static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err)
+{
+	struct gt_session *s = user;
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	bool moves = id == GT_A_GRAD || (s->space->cut.shards > 1 && (id == GT_A_PARAM || id == GT_A_WORK));
+	*out = NULL;
+	return moves && c ? c->api->buffer(c, bytes, out, err) : GT_OK;
+}
+
+/* What all ranks must have in common: where parameters lie, and the shape of a step. */
+static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	if (!f)
+		return gt_fail_memory(err, 0);
+	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples, (long long)s->space->elements, (long long)s->steps);
+	for (int i = 0; i < g->nparams && s->at.npipe == 1; i++) {
+		const struct gt_place *p = &s->space->place[i];
+		fprintf(f, "%s %lld %lld", g->params[i].name, (long long)p->offset, (long long)p->count);
+		for (int k = 0; k < p->desc.layout.nblk; k++)
+			fprintf(f, " %d:%d", (int)p->desc.layout.blk_dim[k], (int)p->desc.layout.blk[k]);
+		fprintf(f, "\n");
+	}
+	enum gt_code code = fclose(f) ? gt_fail_memory(err, 0) : gt_team_same(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
+	free(text);
+	return code;
+}
+
+enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_comm *world = s->team->comm;
+	if (!s->device.be->host_memory)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: %d ranks and device \"%s\" do not go together: this version joins ranks on CPUs only", s->conf->path, s->at.world,
+		               s->device.info.id);
+	s->exec.link = s->team->link;
+	s->exec.group[GT_GROUP_WORLD] = world;
+	if (s->at.ndata == s->at.world) {
+		s->exec.group[GT_GROUP_DATA] = world;
+	} else {
+		GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &s->split[GT_GROUP_DATA], err));
+		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &s->split[GT_GROUP_PIPE], err));
+		s->exec.group[GT_GROUP_DATA] = s->split[GT_GROUP_DATA];
+		s->exec.group[GT_GROUP_PIPE] = s->split[GT_GROUP_PIPE];
+	}
+	s->space->shared = shared;
+	s->space->user = s;
+	return same_layout(s, err);
+}
+
+void gt_session_leave(struct gt_session *s)
+{
+	for (int i = 0; i < GT_GROUP_COUNT; i++)
+		if (s->split[i])
+			s->split[i]->api->close(s->split[i]);
+}
+
+enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_space *sp = s->space;
+	if (s->at.ndata == 1 || !sp->bytes[GT_A_BUFFER])
+		return GT_OK;
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	struct gt_coll x = {.what = "running statistics", .in = sp->base[GT_A_BUFFER], .out = sp->base[GT_A_BUFFER], .count = sp->bytes[GT_A_BUFFER], .dtype = GT_U8};
+	gt_rank_waits(s->exec.link, true);
+	enum gt_code code = c->api->broadcast(c, &x, err);
+	gt_rank_waits(s->exec.link, false);
+	return code;
+}
+
+enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err)
+{
+	double f[2] = {m->loss, m->weight};
+	int64_t n[3] = {m->correct, m->top5, m->count};
+	if (s->at.world == 1)
+		return GT_OK;
+	struct gt_comm *c = s->exec.group[GT_GROUP_WORLD];
+	struct gt_coll xf = {.what = "metrics", .in = f, .out = f, .count = 2, .dtype = GT_F64}, xn = {.what = "metrics", .in = n, .out = n, .count = 3, .dtype = GT_I64};
+	gt_rank_waits(s->exec.link, true);
+	enum gt_code code = c->api->all_reduce(c, &xf, err);
+	if (code == GT_OK)
+		code = c->api->all_reduce(c, &xn, err);
+	gt_rank_waits(s->exec.link, false);
+	*m = (struct gt_metrics){.loss = f[0], .weight = f[1], .correct = n[0], .top5 = n[1], .count = n[2]};
+	return code;
+}

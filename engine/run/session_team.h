@@ -1,0 +1,18 @@
+/* The parts of a session that concern other ranks. */
+#ifndef GT_RUN_SESSION_TEAM_H
+#define GT_RUN_SESSION_TEAM_H
+
+#include "run/session.h"
+
+/* Before gt_space_alloc: the executor's groups, memory that ranks share, and the proof that all of them are about to execute lists that
+ * fit together. */
+enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err);
+void gt_session_leave(struct gt_session *s); /* after the space is closed */
+
+/* Running statistics are rank 0's from here on, until the next training step. */
+enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err);
+
+/* The sum of an evaluation over the ranks. */
+enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err);
+
+#endif

@@ -1,0 +1,393 @@
+#include "par/prove.h"
+#include <stdio.h>
+#include <string.h>
+
+/* One transfer or collective of one rank. */
+struct event {
+	const struct gt_call *call;
+	int step;    /* of its program */
+	int micro;
+	int channel; /* send, recv; else -1 */
+	int meeting; /* collective: index of its group; else -1 */
+	bool sends;
+};
+
+/* From one rank to another within one group. */
+struct channel {
+	int from, to, group; /* ranks of the world */
+	const struct event **sent; /* every send, in order */
+	int nsends, nrecvs;
+	/* as the simulation goes */
+	int done, taken;
+	size_t unread;
+};
+
+/* A group of ranks and what it does together. */
+struct meeting {
+	int group, color, members;
+	int first;                 /* a member, whose list is the yardstick */
+	const struct event **list; /* its collectives */
+	int n;
+	int arrived, round; /* as the simulation goes */
+};
+
+struct sim {
+	struct gt_arena *a;
+	const struct gt_seat *seat;
+	int world;
+	struct event **event; /* [rank] */
+	int *nevents;
+	struct channel *channel;
+	int nchannels;
+	struct meeting *meeting;
+	int nmeetings;
+	int *at;       /* next event of each rank */
+	bool *posted;  /* its current event is a send that waits for room, or a collective that waits for others */
+	int *joined;   /* collectives a rank has entered */
+	size_t room;   /* what may lie unread in a channel */
+};
+
+struct gt_seat gt_seat_of(int rank, int world, int stages)
+{
+	int copies = world / stages;
+	struct gt_seat s = {{0}, {0}};
+	s.rank[GT_GROUP_WORLD] = rank;
+	s.color[GT_GROUP_DATA] = rank / copies;
+	s.rank[GT_GROUP_DATA] = rank % copies;
+	s.color[GT_GROUP_PIPE] = rank % copies;
+	s.rank[GT_GROUP_PIPE] = rank / copies;
+	return s;
+}
+
+/* ---- reading the programs -------------------------------------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const struct gt_call *c)
+{
+	return c->count * gt_dtype_size(c->dtype);
+}
+
+static size_t room_of(const struct gt_call *c)
+{
+	return (bytes_of(c) + 63) / 64 * 64 + 64;
+}
+
+static bool is_transfer(const struct gt_call *c)
+{
+	return c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV;
+}
+
+/* "rank 1, step 12: send of layer1.0.relu (f32 x 4096, micro-batch 0, pipe)" */
+static const char *tell(const struct event *e, int rank, char buf[256])
+{
+	const struct gt_call *c = e->call;
+	snprintf(buf, 256, "rank %d, step %d: %s of %.80s (%s x %zu, micro-batch %d, %s)", rank, e->step, gt_comm_name(c->comm),
+	         c->layer ? c->layer : "?", gt_dtype_name(c->dtype), c->count, e->micro, gt_group_name(c->comm->group));
+	return buf;
+}
+
+/* The world's number of a group's rank; -1: there is none. */
+static int rank_in(const struct sim *s, int group, int color, int rank)
+{
+	for (int r = 0; r < s->world; r++)
+		if (s->seat[r].color[group] == color && s->seat[r].rank[group] == rank)
+			return r;
+	return -1;
+}
+
+static int channel_of(struct sim *s, int from, int to, int group)
+{
+	for (int i = 0; i < s->nchannels; i++)
+		if (s->channel[i].from == from && s->channel[i].to == to && s->channel[i].group == group)
+			return i;
+	s->channel[s->nchannels] = (struct channel){.from = from, .to = to, .group = group};
+	return s->nchannels++;
+}
+
+static int meeting_of(struct sim *s, int rank, int group)
+{
+	int color = s->seat[rank].color[group], members = 0;
+	for (int i = 0; i < s->nmeetings; i++)
+		if (s->meeting[i].group == group && s->meeting[i].color == color)
+			return i;
+	for (int r = 0; r < s->world; r++)
+		members += s->seat[r].color[group] == color;
+	s->meeting[s->nmeetings] = (struct meeting){.group = group, .color = color, .members = members, .first = -1};
+	return s->nmeetings++;
+}
+
+static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, int step, struct gt_err *err)
+{
+	const struct gt_call *c = p->step[step].call;
+	struct event *e = &s->event[rank][s->nevents[rank]];
+	char text[256];
+	*e = (struct event){.call = c, .step = step, .micro = p->step[step].micro, .channel = -1, .meeting = -1};
+	if (!c || !c->comm)
+		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: it joins ranks and does not say how", rank, step);
+	const struct gt_attr_comm *k = c->comm;
+	if ((unsigned)k->group >= GT_GROUP_COUNT || s->seat[rank].color[k->group] < 0)
+		return gt_fail(err, GT_EINTERNAL, "%s: the rank is in no such group", tell(e, rank, text));
+	if (!is_transfer(c)) {
+		struct meeting *m = &s->meeting[e->meeting = meeting_of(s, rank, k->group)];
+		if (m->first < 0)
+			m->first = rank;
+		m->n += m->first == rank;
+		s->nevents[rank]++;
+		return GT_OK;
+	}
+	int peer = rank_in(s, k->group, s->seat[rank].color[k->group], k->peer);
+	if (peer < 0)
+		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", tell(e, rank, text), k->peer);
+	e->sends = k->kind == GT_COMM_SEND;
+	if (peer == rank) { /* a copy on the spot */
+		if (!e->sends || c->nin != 1 || c->nout != 1)
+			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", tell(e, rank, text));
+		return GT_OK;
+	}
+	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k->group) : channel_of(s, peer, rank, k->group)];
+	if (e->sends)
+		x->nsends++;
+	else
+		x->nrecvs++;
+	s->nevents[rank]++;
+	return GT_OK;
+}
+
+static enum gt_code read_programs(struct sim *s, const struct gt_prog *const *prog, struct gt_err *err)
+{
+	int64_t transfers = 0;
+	int groups = 0;
+	GT_NEW(s->event, s->a, s->world, err);
+	GT_NEW(s->nevents, s->a, s->world, err);
+	GT_NEW(s->at, s->a, s->world, err);
+	GT_NEW(s->posted, s->a, s->world, err);
+	GT_NEW(s->joined, s->a, (int64_t)s->world * GT_GROUP_COUNT, err);
+	for (int r = 0; r < s->world; r++) {
+		int n = 0;
+		for (int i = 0; i < prog[r]->n; i++)
+			n += prog[r]->step[i].kind == GT_STEP_COMM;
+		GT_NEW(s->event[r], s->a, n + 1, err);
+		transfers += n;
+		groups += GT_GROUP_COUNT;
+	}
+	int64_t pairs = (int64_t)s->world * s->world * GT_GROUP_COUNT;
+	GT_NEW(s->channel, s->a, (transfers < pairs ? transfers : pairs) + 1, err);
+	GT_NEW(s->meeting, s->a, groups + 1, err);
+	for (int r = 0; r < s->world; r++)
+		for (int i = 0; i < prog[r]->n; i++)
+			if (prog[r]->step[i].kind == GT_STEP_COMM)
+				GT_TRY(read_step(s, r, prog[r], i, err));
+	for (int i = 0; i < s->nchannels; i++)
+		GT_NEW(s->channel[i].sent, s->a, s->channel[i].nsends + 1, err);
+	for (int i = 0; i < s->nmeetings; i++) {
+		GT_NEW(s->meeting[i].list, s->a, s->meeting[i].n + 1, err);
+		s->meeting[i].n = 0;
+	}
+	for (int r = 0; r < s->world; r++)
+		for (int i = 0; i < s->nevents[r]; i++) {
+			struct event *e = &s->event[r][i];
+			if (e->channel >= 0 && e->sends)
+				s->channel[e->channel].sent[s->channel[e->channel].done++] = e;
+			else if (e->meeting >= 0 && s->meeting[e->meeting].first == r)
+				s->meeting[e->meeting].list[s->meeting[e->meeting].n++] = e;
+		}
+	return GT_OK;
+}
+
+/* ---- do they match? -------------------------------------------------------------------------------------------------------------------------- */
+
+static bool same_operands(const struct gt_call *a, const struct gt_call *b)
+{
+	return a->count == b->count && a->dtype == b->dtype;
+}
+
+/* The k-th recv of a channel against its k-th send, the k-th collective of a rank against that of its group. */
+static enum gt_code match(struct sim *s, struct gt_proof *out, struct gt_err *err)
+{
+	char one[256], two[256];
+	for (int i = 0; i < s->nchannels; i++)
+		s->channel[i].taken = 0;
+	for (int r = 0; r < s->world; r++)
+		for (int i = 0; i < s->nevents[r]; i++) {
+			const struct event *e = &s->event[r][i];
+			if (e->channel >= 0) {
+				struct channel *x = &s->channel[e->channel];
+				if (e->sends) {
+					out->transfers++;
+					out->bytes += (double)bytes_of(e->call);
+					continue;
+				}
+				if (x->taken >= x->nsends)
+					return gt_fail(err, GT_EINTERNAL, "%s: rank %d sends no such thing", tell(e, r, one), x->from);
+				const struct event *send = x->sent[x->taken++];
+				if (!same_operands(e->call, send->call) || e->micro != send->micro || strcmp(e->call->layer, send->call->layer) != 0)
+					return gt_fail(err, GT_EINTERNAL, "%s meets %s", tell(e, r, one), tell(send, x->from, two));
+				continue;
+			}
+			struct meeting *m = &s->meeting[e->meeting];
+			int k = s->joined[r * GT_GROUP_COUNT + m->group]++;
+			if (k >= m->n)
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", tell(e, r, one), m->first);
+			const struct gt_attr_comm *a = e->call->comm, *b = m->list[k]->call->comm;
+			bool rooted = a->kind == GT_COLL_BROADCAST || a->kind == GT_COLL_GATHER || a->kind == GT_COLL_SCATTER;
+			if (!same_operands(e->call, m->list[k]->call) || a->kind != b->kind || a->op != b->op || (rooted && a->peer != b->peer))
+				return gt_fail(err, GT_EINTERNAL, "%s meets %s%s", tell(e, r, one), tell(m->list[k], m->first, two),
+				               a->op != b->op ? ": another reduction" : rooted && a->peer != b->peer ? ": another root" : "");
+		}
+	for (int i = 0; i < s->nchannels; i++)
+		if (s->channel[i].nrecvs < s->channel[i].nsends)
+			return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not receive it", tell(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
+	for (int r = 0; r < s->world; r++)
+		for (int i = 0; i < s->nmeetings; i++) {
+			const struct meeting *m = &s->meeting[i];
+			int k = s->joined[r * GT_GROUP_COUNT + m->group];
+			if (s->seat[r].color[m->group] == m->color && k < m->n)
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", tell(m->list[k], m->first, one), r);
+		}
+	for (int i = 0; i < s->nmeetings; i++)
+		out->collectives += s->meeting[i].n;
+	return GT_OK;
+}
+
+/* ---- do they all get to the end? ---------------------------------------------------------------------------------------------------------------- */
+
+static void restart(struct sim *s, size_t room)
+{
+	for (int i = 0; i < s->nchannels; i++)
+		s->channel[i].done = s->channel[i].taken = 0, s->channel[i].unread = 0;
+	for (int i = 0; i < s->nmeetings; i++)
+		s->meeting[i].arrived = s->meeting[i].round = 0;
+	memset(s->at, 0, (size_t)s->world * sizeof *s->at);
+	memset(s->posted, 0, (size_t)s->world * sizeof *s->posted);
+	memset(s->joined, 0, (size_t)s->world * GT_GROUP_COUNT * sizeof *s->joined);
+	s->room = room;
+}
+
+/* Rank r takes one step of those that join ranks, or begins it; false: it waits. */
+static bool take(struct sim *s, int r)
+{
+	if (s->at[r] >= s->nevents[r])
+		return false;
+	const struct event *e = &s->event[r][s->at[r]];
+	if (e->meeting >= 0) {
+		struct meeting *m = &s->meeting[e->meeting];
+		int *round = &s->joined[r * GT_GROUP_COUNT + m->group];
+		if (!s->posted[r]) {
+			s->posted[r] = true;
+			if (++m->arrived == m->members) {
+				m->arrived = 0;
+				m->round++;
+			}
+			if (m->round <= *round)
+				return true; /* it has come: that may let others go on */
+		}
+		if (m->round <= *round)
+			return false;
+		++*round;
+	} else if (e->sends) {
+		struct channel *x = &s->channel[e->channel];
+		bool news = !s->posted[r];
+		if (news) {
+			s->posted[r] = true;
+			x->unread += room_of(e->call);
+			x->done++;
+		}
+		if (x->unread > s->room)
+			return news;
+	} else {
+		struct channel *x = &s->channel[e->channel];
+		if (x->taken >= x->done)
+			return false;
+		x->unread -= room_of(e->call);
+		x->taken++;
+	}
+	s->posted[r] = false;
+	s->at[r]++;
+	return true;
+}
+
+/* Every rank but `held` goes as far as it can. */
+static void drive(struct sim *s, int held)
+{
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (int r = 0; r < s->world; r++)
+			while (r != held && take(s, r))
+				moved = true;
+	}
+}
+
+static int stuck(const struct sim *s)
+{
+	for (int r = 0; r < s->world; r++)
+		if (s->at[r] < s->nevents[r])
+			return r;
+	return -1;
+}
+
+static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
+{
+	char one[256], two[256] = "has ended";
+	const struct event *e = &s->event[r][s->at[r]];
+	int other = e->channel >= 0 ? s->channel[e->channel].from : -1;
+	for (int k = 0; k < s->world && other < 0; k++)
+		if (s->seat[k].color[s->meeting[e->meeting].group] == s->meeting[e->meeting].color && s->joined[k * GT_GROUP_COUNT + s->meeting[e->meeting].group] <= s->joined[r * GT_GROUP_COUNT + s->meeting[e->meeting].group] &&
+		    !(s->posted[k] && s->event[k][s->at[k]].meeting == e->meeting))
+			other = k;
+	if (other >= 0 && s->at[other] < s->nevents[other])
+		tell(&s->event[other][s->at[other]], other, two);
+	return gt_fail(err, GT_EINTERNAL, "%s waits for ever for rank %d, which is at %s", tell(e, r, one), other, two);
+}
+
+/* The least room with which all get to the end: none at first, and where they stand still, as much as lets one of them go on. */
+static size_t least_room(struct sim *s)
+{
+	restart(s, 0);
+	for (;;) {
+		size_t more = SIZE_MAX;
+		drive(s, -1);
+		if (stuck(s) < 0)
+			return s->room;
+		for (int r = 0; r < s->world; r++) {
+			const struct event *e = s->at[r] < s->nevents[r] ? &s->event[r][s->at[r]] : NULL;
+			if (e && e->channel >= 0 && e->sends && s->channel[e->channel].unread < more)
+				more = s->channel[e->channel].unread;
+		}
+		s->room = more;
+	}
+}
+
+/* The most that can lie unread before rank `held`: the others go as far as they can before each of its steps. */
+static size_t most_unread(struct sim *s, int held)
+{
+	size_t most = 0;
+	restart(s, SIZE_MAX);
+	do {
+		drive(s, held);
+		for (int i = 0; i < s->nchannels; i++)
+			if (s->channel[i].to == held && s->channel[i].unread > most)
+				most = s->channel[i].unread;
+	} while (take(s, held));
+	return most;
+}
+
+enum gt_code gt_prove(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_seat *seat, int world, struct gt_proof *out,
+                      struct gt_err *err)
+{
+	struct sim s = {.a = a, .seat = seat, .world = world};
+	*out = (struct gt_proof){0};
+	GT_TRY(read_programs(&s, prog, err));
+	restart(&s, SIZE_MAX);
+	GT_TRY(match(&s, out, err));
+	restart(&s, SIZE_MAX);
+	drive(&s, -1);
+	if (stuck(&s) >= 0)
+		return deadlock(&s, stuck(&s), err);
+	if (!out->transfers)
+		return GT_OK;
+	out->need = least_room(&s);
+	for (int r = 0; r < world; r++) {
+		size_t n = most_unread(&s, r);
+		out->ahead = n > out->ahead ? n : out->ahead;
+	}
+	return GT_OK;
+}

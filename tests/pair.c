@@ -189,6 +189,25 @@ static bool run(int side, const struct pair_job *j, void **in, void **out)
 	return e.code == GT_OK;
 }
 
+void pair_run_cuda(const struct pair_job *j, void **in)
+{
+	void *out[PAIR_T] = {0};
+	if (open_both())
+		run(CUDA, j, in, out);
+	for (int i = 0; i < PAIR_T; i++)
+		free(out[i]);
+}
+
+const char *pair_refused_cuda(const struct pair_job *j)
+{
+	static struct gt_err e;
+	struct gt_kernel *k = NULL;
+	e = (struct gt_err){0};
+	if (open_both() && be[CUDA]->prepare(dev[CUDA], &j->call, &k, &e) == GT_OK)
+		be[CUDA]->release(dev[CUDA], k);
+	return e.msg;
+}
+
 /* ---- comparing ---------------------------------------------------------------------------------------------------------------- */
 struct seen {
 	const struct pair_job *j;

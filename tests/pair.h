@@ -30,6 +30,11 @@ void pair_compare(const struct pair_job *j, double tol, const char *what);
 /* tol: of f32 tensors; tol16: of 16-bit ones. */
 void pair_compare2(const struct pair_job *j, double tol, double tol16, const char *what);
 
+/* The CUDA side alone: its inputs as they are then, malloc. */
+void pair_run_cuda(const struct pair_job *j, void **in);
+/* Why CUDA refuses the call; "" if it does not. Until the next call. */
+const char *pair_refused_cuda(const struct pair_job *j);
+
 /* Prints `# cudasim: N calls agree …` and the largest differences; fails with fewer than `least`. */
 void pair_report(int least);
 

@@ -38,7 +38,7 @@
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"}, \
     {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
      .help = "weight decay reaches the parameters of normalisations, as in PyTorch"}, \
-    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P, "muon"), .help = "iterations of Newton and Schulz that make the update orthogonal"}, \
+    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P, "muon"), .help = "iterations of Newton and Schulz that make the update orthogonal; on a GPU in bf16 where precision is bf16 or fp16"}, \
     {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P, "muon"), \
      .help = "a, b, c of an iteration X = a X + (b A + c A A) X with A the product of X and its transpose"}, \
     {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none", OPT(P, "muon"), \

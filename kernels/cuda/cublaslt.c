@@ -65,6 +65,21 @@ static cudaDataType_t data_type(enum gt_dtype t)
 	return t == GT_BF16 ? CUDA_R_16BF : t == GT_F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
+static enum gt_code make_layout(struct gt_dev *dev, const struct gt_lt_spec *s, enum gt_dtype t, int64_t rows, int64_t cols,
+                                cublasLtMatrixLayout_t *out, struct gt_err *err)
+{
+	const struct gt_lt *lt = dev->lt;
+	int32_t batch = (int32_t)s->batch;
+	int64_t stride = rows * cols;
+	LT(dev, lt->cublasLtMatrixLayoutCreate(out, data_type(t), (uint64_t)rows, (uint64_t)cols, rows), "cublasLtMatrixLayoutCreate", err);
+	if (batch == 1)
+		return GT_OK;
+	LT(dev, lt->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), "BATCH_COUNT", err);
+	LT(dev, lt->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+	   "STRIDED_BATCH_OFFSET", err);
+	return GT_OK;
+}
+
 static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, struct gt_lt_gemm *g, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
@@ -81,17 +96,11 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias, sizeof bias), "BIAS_DATA_TYPE",
 		   err);
 	}
-	LT(dev,
-	   lt->cublasLtMatrixLayoutCreate(&g->a, data_type(s->in), (uint64_t)(s->ta ? s->k : s->m), (uint64_t)(s->ta ? s->m : s->k),
-	                                  s->ta ? s->k : s->m),
-	   "cublasLtMatrixLayoutCreate", err);
-	LT(dev,
-	   lt->cublasLtMatrixLayoutCreate(&g->b, data_type(s->in), (uint64_t)(s->tb ? s->n : s->k), (uint64_t)(s->tb ? s->k : s->n),
-	                                  s->tb ? s->n : s->k),
-	   "cublasLtMatrixLayoutCreate", err);
-	LT(dev, lt->cublasLtMatrixLayoutCreate(&g->d, data_type(s->out), (uint64_t)s->m, (uint64_t)s->n, s->m), "cublasLtMatrixLayoutCreate",
-	   err);
-	g->beta = s->add ? 1 : 0;
+	GT_TRY(make_layout(dev, s, s->in, s->ta ? s->k : s->m, s->ta ? s->m : s->k, &g->a, err));
+	GT_TRY(make_layout(dev, s, s->in, s->tb ? s->n : s->k, s->tb ? s->k : s->n, &g->b, err));
+	GT_TRY(make_layout(dev, s, s->out, s->m, s->n, &g->d, err));
+	g->alpha = s->alpha;
+	g->beta = s->beta;
 	return GT_OK;
 }
 
@@ -152,12 +161,11 @@ void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g)
 	memset(g, 0, sizeof *g);
 }
 
-enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, void *d, const void *bias,
-                       void *workspace, cudaStream_t s, struct gt_err *err)
+enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, const void *c, void *d,
+                       const void *bias, void *workspace, cudaStream_t s, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
-	const float one = 1;
-	uintptr_t at = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | (uintptr_t)(g->workspace ? workspace : NULL);
+	uintptr_t at = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d | (uintptr_t)(g->workspace ? workspace : NULL);
 	if (at % 256)
 		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a matrix product is not aligned to 256 bytes", dev->id);
 	if (g->has_bias && (uintptr_t)bias % 16) /* the epilogues read it in vectors */
@@ -165,7 +173,7 @@ enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const voi
 	if (g->has_bias)
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "BIAS_POINTER", err);
 	LT(dev,
-	   lt->cublasLtMatmul(lt->handle, g->desc, &one, a, g->a, b, g->b, &g->beta, d, g->d, d, g->d, &g->algo,
+	   lt->cublasLtMatmul(lt->handle, g->desc, &g->alpha, a, g->a, b, g->b, &g->beta, c, g->d, d, g->d, &g->algo,
 	                      g->workspace ? workspace : NULL, g->workspace, s),
 	   "cublasLtMatmul", err);
 	return GT_OK;

@@ -29,6 +29,7 @@
 	X(cublasLtMatmulDescDestroy)                                                                                                           \
 	X(cublasLtMatmulDescSetAttribute)                                                                                                      \
 	X(cublasLtMatrixLayoutCreate)                                                                                                          \
+	X(cublasLtMatrixLayoutSetAttribute)                                                                                                    \
 	X(cublasLtMatrixLayoutDestroy)                                                                                                         \
 	X(cublasLtMatmulPreferenceCreate)                                                                                                      \
 	X(cublasLtMatmulPreferenceDestroy)                                                                                                     \
@@ -47,11 +48,13 @@ struct gt_lt {
 enum gt_code gt_lt_open(const struct gt_dev *dev, struct gt_lt **out, struct gt_err *err);
 void gt_lt_close(struct gt_lt *lt); /* NULL is fine */
 
-/* D[m, n] = op(A) op(B) (+ D where add), column-major as BLAS has it: A is stored [m, k] or, transposed, [k, m] and so on. Leading
- * dimensions are the stored first dimensions. */
+/* D[m, n] = alpha op(A) op(B) + beta C, column-major as BLAS has it: A is stored [m, k] or, transposed, [k, m] and so on. Leading
+ * dimensions are the stored first dimensions. C is D, or another matrix like it. */
 struct gt_lt_spec {
 	int64_t m, n, k;
-	bool ta, tb, add;
+	int64_t batch; /* so many products; the matrices of each operand stand one behind the other */
+	bool ta, tb;
+	float alpha, beta;
 	enum gt_dtype in, out; /* of A and B; of D */
 	cublasLtEpilogue_t epilogue;
 	enum gt_dtype bias; /* of what the epilogue reads or writes */
@@ -62,14 +65,14 @@ struct gt_lt_gemm {
 	cublasLtMatrixLayout_t a, b, d;
 	cublasLtMatmulAlgo_t algo;
 	size_t workspace; /* bytes, aligned to 256 */
-	float beta;
+	float alpha, beta;
 	bool has_bias;
 };
 
 /* Asks the library's heuristic for an algorithm; *found = false if it has none for this. */
 enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struct gt_lt_gemm *out, bool *found, struct gt_err *err);
 void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g); /* zeroes it; a zeroed one is fine */
-enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, void *d, const void *bias,
-                       void *workspace, cudaStream_t s, struct gt_err *err);
+enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, const void *c, void *d,
+                       const void *bias, void *workspace, cudaStream_t s, struct gt_err *err);
 
 #endif

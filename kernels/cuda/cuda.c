@@ -62,6 +62,7 @@ static const struct {
     [GT_OP_SGD] = {gt_cuda_update, 5, 0},
     [GT_OP_ADAM] = {gt_cuda_update, 6, 0},
     [GT_OP_RMSPROP] = {gt_cuda_update, 7, 0},
+    [GT_OP_MUON] = {gt_cuda_muon, 5, 0},
 };
 
 static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)

@@ -251,6 +251,14 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 	return code;
 }
 
+enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err)
+{
+	GT_TRY(gt_cuda_alloc(dev, bytes, out, err));
+	GT_CUDA(dev, cudaMemcpyAsync(*out, src, bytes, cudaMemcpyHostToDevice, dev->stream[0]), "cudaMemcpyAsync", err);
+	GT_CUDA(dev, cudaStreamSynchronize(dev->stream[0]), "cudaStreamSynchronize", err); /* launches may come on any stream */
+	return GT_OK;
+}
+
 enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err)
 {
 	return gt_cuda_alloc(dev, (size_t)n * sizeof(uint32_t), &k->counter, err);

@@ -47,7 +47,8 @@ struct gt_kernel {
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 gt_cuda_prepare gt_cuda_eltwise, gt_cuda_dropout, gt_cuda_shape, gt_cuda_softmax, gt_cuda_loss, gt_cuda_update, gt_cuda_linear,
-    gt_cuda_rowsum, gt_cuda_gather, gt_cuda_check, gt_cuda_batchnorm, gt_cuda_layernorm, gt_cuda_pool, gt_cuda_conv;
+    gt_cuda_rowsum, gt_cuda_gather, gt_cuda_check, gt_cuda_batchnorm, gt_cuda_layernorm, gt_cuda_pool, gt_cuda_conv,
+    gt_cuda_muon;
 
 void gt_cuda_conv_close(struct gt_dev *dev); /* what the convolutions opened */
 
@@ -66,6 +67,9 @@ void gt_cuda_host_free(struct gt_dev *dev, void *p);
 enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err);
 /* Is [p, p + bytes) inside one block of alloc()? */
 bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes);
+
+/* A host table in device memory, for gt_cuda_free. */
+enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err);
 
 /* n zeros of 32 bits that kernels count their blocks with, the kernel's own: another stream may run another call. */
 enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err);

@@ -30,13 +30,13 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, bias, rounded, k->out, s), "linear: bias", err);
 		bias = rounded;
 	}
-	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], bias, a->scratch, s, err);
+	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, a->scratch, s, err);
 }
 
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], NULL, a->scratch, s, err));
+	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], NULL, a->scratch, s, err));
 	if (!k->mask)
 		return GT_OK;
 	struct gt_cu_eltwise c = {{a->out[0], a->in[2]}, a->out[0], k->n * k->in, 2, 0, (uintptr_t)a->in[2] % 16 == 0};
@@ -48,7 +48,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 {
 	const struct linear *k = (const struct linear *)kernel;
 	if (!k->no_dw)
-		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, a->scratch, s, err));
+		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, a->scratch, s, err));
 	if (k->bias && k->own_db)
 		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, (char *)a->scratch + k->colsum, s),
 		        "linear.dw: bias", err);
@@ -65,7 +65,7 @@ static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall 
 {
 	const struct gt_attr_linear *attr = call->attr;
 	enum gt_dtype t = call->in[0]->dtype;
-	struct gt_lt_spec s = {.in = t, .out = t, .bias = t, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
+	struct gt_lt_spec s = {.batch = 1, .alpha = 1, .in = t, .out = t, .bias = t, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
 	if (k->code == GT_OP_LINEAR) {
 		bool relu = attr->act == GT_ACT_RELU;
 		s.m = k->out, s.n = k->n, s.k = k->in, s.ta = true;
@@ -77,7 +77,7 @@ static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall 
 	} else {
 		s.m = k->in, s.n = k->out, s.k = k->n, s.tb = true;
 		s.out = s.bias = GT_F32;
-		s.add = call->accumulate & 1;
+		s.beta = call->accumulate & 1 ? 1 : 0;
 		s.epilogue = k->bias && !k->own_db ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
 	}
 	return s;

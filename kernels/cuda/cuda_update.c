@@ -81,15 +81,6 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct gt_a
 	return GT_OK;
 }
 
-/* Copies a host table into device memory. */
-static enum gt_code upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err)
-{
-	GT_TRY(gt_cuda_alloc(dev, bytes, out, err));
-	GT_CUDA(dev, cudaMemcpyAsync(*out, src, bytes, cudaMemcpyHostToDevice, dev->stream[0]), "cudaMemcpyAsync", err);
-	GT_CUDA(dev, cudaStreamSynchronize(dev->stream[0]), "cudaStreamSynchronize", err); /* launches may come on any stream */
-	return GT_OK;
-}
-
 static enum gt_code make_chunks(struct gt_dev *dev, struct update *k, struct gt_err *err)
 {
 	const struct gt_seg *seg = k->attr.seg;
@@ -106,7 +97,7 @@ static enum gt_code make_chunks(struct gt_dev *dev, struct update *k, struct gt_
 			int64_t left = seg[i].end - at;
 			chunk[k->nchunks++] = (struct gt_cu_chunk){at, (int32_t)(left < GT_CU_CHUNK ? left : GT_CU_CHUNK), i};
 		}
-	enum gt_code code = upload(dev, chunk, (size_t)(n ? n : 1) * sizeof *chunk, &k->chunk, err);
+	enum gt_code code = gt_cuda_upload(dev, chunk, (size_t)(n ? n : 1) * sizeof *chunk, &k->chunk, err);
 	free(chunk);
 	return code;
 }
@@ -125,7 +116,7 @@ static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *c
 	k->nstate = nstate < call->nin - 2 ? nstate : call->nin - 2;
 	k->scalars = input(call, 2 + nstate) ? 2 + nstate : -1;
 	k->work = input(call, 3 + nstate) ? 3 + nstate : -1;
-	code = attr->nseg ? upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
+	code = attr->nseg ? gt_cuda_upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
 	if (code == GT_OK)
 		code = make_chunks(dev, k, err);
 	k->attr.seg = NULL; /* the caller's memory */

@@ -259,6 +259,18 @@ __device__ static inline struct gt_dyn dyn_of(const struct gt_cu_dyn &d)
 	return d.dev ? *d.dev : d.host;
 }
 
+/* One of the rates; those of the host stand in the kernel's arguments, which a variable index would copy to the stack. */
+__device__ static inline double rate_of(const struct gt_cu_dyn &d, int index)
+{
+	double lr = 0;
+	if (d.dev)
+		return d.dev->lr[index];
+#pragma unroll
+	for (int k = 0; k < GT_MAX_LR; k++)
+		lr = k == index ? d.host.lr[k] : lr;
+	return lr;
+}
+
 /* The first thread to find a fault describes it; the host looks when it next waits for the device. */
 __device__ static inline void fault(struct gt_cu_fault *f, int code, int64_t value, int64_t at, int64_t limit)
 {

@@ -113,6 +113,39 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
  * counter: one, zero before and behind. */
 cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s);
 
+/* ---- muon.cu ----------------------------------------------------------------------------------------------------------------- */
+/* A weight [out, …] whose memory has `out` slowest: the others may stand in any order, which the iteration does not see. */
+struct gt_cu_muon_matrix {
+	struct gt_seg hyper;
+	double adjust;
+	int64_t x;           /* where it begins among the operands of the products, in elements: [rows, up to whole blocks][ld] */
+	int32_t rows, cols, ld;
+	int32_t first, chunks; /* of gt_cu_muon.chunk */
+};
+struct gt_cu_muon_factor { /* of a matrix, at one step */
+	float direction, weight, step; /* p = p * weight - step * NS(d * direction) */
+};
+struct gt_cu_muon {
+	float *p, *buf;
+	const float *g;
+	uint16_t *work;
+	const struct gt_scalars *scalars;       /* NULL: as for gt_cu_update */
+	const struct gt_cu_muon_matrix *matrix; /* device memory, as what follows */
+	const struct gt_cu_chunk *chunk, *fill; /* of the arena; of the operands, begin from the matrix's on, multiples of 4. seg: the matrix */
+	int nchunks, nfill;
+	struct gt_attr_update attr; /* without seg */
+	bool normalize;
+	double *part;                     /* scratch, two a chunk */
+	struct gt_cu_muon_factor *factor; /* scratch, one a matrix */
+	uint32_t *counter;                /* one a matrix, zero before and behind */
+	void *x;                          /* the operands: f32 or bf16 */
+	struct gt_cu_dyn dyn;
+};
+/* Momentum, and x = the directions, of norm 1. A skipped step leaves zeros there. */
+cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
+/* The step, by x. */
+cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
+
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 cudaError_t gt_cu_check_start(const struct gt_attr_check *a, struct gt_scalars *scalars, struct gt_scaler *scaler, struct gt_dyn *numbers,
                               struct gt_scalars *parts, cudaStream_t s);

@@ -91,18 +91,6 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 			a.work[i + j] = half ? from_float<f16>(p[j]).bits : from_float<bf16>(p[j]).bits;
 }
 
-/* One of the rates; those of the host stand in the kernel's arguments, which a variable index would copy to the stack. */
-__device__ static inline double rate_of(const struct gt_cu_dyn &d, int index)
-{
-	double lr = 0;
-	if (d.dev)
-		return d.dev->lr[index];
-#pragma unroll
-	for (int k = 0; k < GT_MAX_LR; k++)
-		lr = k == index ? d.host.lr[k] : lr;
-	return lr;
-}
-
 template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
 {
 	__shared__ gt_opt_f32 shared_opt;

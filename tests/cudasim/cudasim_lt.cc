@@ -26,12 +26,19 @@ struct cudasim_lt_desc {
 struct cudasim_lt_layout {
 	cudaDataType type;
 	int64_t rows, cols, ld;
+	int32_t batch;
+	int64_t stride;
 };
 
 struct cudasim_lt_pref {
 	size_t workspace;
 	uint32_t mask;
 };
+
+static int64_t size_of(cudaDataType t)
+{
+	return t == CUDA_R_32F ? 4 : 2;
+}
 
 static float get(const void *p, cudaDataType t, int64_t i)
 {
@@ -72,6 +79,8 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 		return false;
 	if (a->ld < a->rows || b->ld < b->rows || out->ld < out->rows || c->ld < c->rows || d->scale != CUDA_R_32F)
 		return false;
+	if (a->batch != out->batch || b->batch != out->batch || c->batch != out->batch || (out->batch > 1 && (bias || out->stride < out->ld * n)))
+		return false;
 	if (a->type != b->type || (a->type == CUDA_R_32F && out->type != CUDA_R_32F))
 		return false;
 	if (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F)
@@ -80,7 +89,7 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 }
 
 static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, const cudasim_lt_layout &a, const void *B,
-                     const cudasim_lt_layout &b, double beta, void *D, const cudasim_lt_layout &out)
+                     const cudasim_lt_layout &b, double beta, const void *C, void *D, const cudasim_lt_layout &out)
 {
 	int64_t k = d.ta ? a.rows : a.cols;
 	bool with_bias = d.epilogue == CUBLASLT_EPILOGUE_BIAS || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
@@ -90,7 +99,7 @@ static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, cons
 			double sum = 0;
 			for (int64_t l = 0; l < k; l++)
 				sum += (double)get(A, a.type, d.ta ? l + i * a.ld : i + l * a.ld) * get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
-			sum = alpha * sum + (beta != 0 ? beta * get(D, out.type, i + j * out.ld) : 0);
+			sum = alpha * sum + (beta != 0 ? beta * get(C, out.type, i + j * out.ld) : 0);
 			if (with_bias)
 				sum += get(d.bias, out.type, i);
 			put(D, out.type, i + j * out.ld, relu && sum <= 0 ? 0 : sum);
@@ -110,13 +119,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 	cudasim_lt_desc desc = *d;
 	cudasim_lt_layout la = *a, lb = *b, lo = *out;
 	double al = *(const float *)alpha, be = *(const float *)beta;
-	uintptr_t at = (uintptr_t)A | (uintptr_t)B | (uintptr_t)D | (uintptr_t)workspace;
-	if (!valid(d, a, b, c, out) || C != D || at % 256 || algo->data[0] != MAGIC || algo->data[1] != (uint64_t)desc.epilogue ||
+	uintptr_t at = (uintptr_t)A | (uintptr_t)B | (uintptr_t)C | (uintptr_t)D | (uintptr_t)workspace;
+	if (!valid(d, a, b, c, out) || at % 256 || algo->data[0] != MAGIC || algo->data[1] != (uint64_t)desc.epilogue ||
 	    bytes < WORKSPACE || !workspace)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cudaError_t e = cudasim_enqueue(s, [=] {
 		memset(workspace, 0xff, WORKSPACE);
-		multiply(desc, al, A, la, B, lb, be, D, lo);
+		for (int i = 0; i < lo.batch; i++)
+			multiply(desc, al, (const char *)A + i * la.stride * size_of(la.type), la, (const char *)B + i * lb.stride * size_of(lb.type), lb, be,
+			         (const char *)C + i * lo.stride * size_of(lo.type), (char *)D + i * lo.stride * size_of(lo.type), lo);
 	});
 	return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -204,8 +215,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMa
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
 {
-	*l = new cudasim_lt_layout{type, (int64_t)rows, (int64_t)cols, ld};
+	*l = new cudasim_lt_layout{type, (int64_t)rows, (int64_t)cols, ld, 1, 0};
 	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t attr, const void *buf, size_t size)
+{
+	return attr == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? set(&l->batch, buf, size) : set(&l->stride, buf, size);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)

@@ -30,6 +30,8 @@ part calls_last_first 12 "$sim/tests/cudasim/tool_calls"
 part calls_first_first 12 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
 part layers_last_first 8 "$sim/tests/cudasim/tool_layers"
 part layers_first_first 5 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
+part muon_last_first 4 "$sim/tests/cudasim/tool_muon"
+part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
 part device 5 "$sim/tests/cudasim/tool_device"
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"

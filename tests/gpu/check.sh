@@ -336,6 +336,7 @@ if [ -z "$tiny" ]; then
 	[ "$CHECK_SIM" = 1 ] || export PAIR_GPU=1 # exp, tanh and erf of two mathematical libraries
 	section calls 90 12 "$build/tests/cudasim/tool_calls"
 	section layers 90 8 "$build/tests/cudasim/tool_layers"
+	section muon 60 4 "$build/tests/cudasim/tool_muon"
 fi
 section device 60 5 "$build/tests/cudasim/tool_device"
 if [ -x "$build/tests/cudasim/tool_conv" ] && [ -z "$tiny" ]; then section convolutions 60 1 "$build/tests/cudasim/tool_conv"; fi

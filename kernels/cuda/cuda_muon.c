@@ -1,0 +1,291 @@
+/* muon: momentum and directions of all matrices in one kernel, their iterations of Newton and Schulz as products of cuBLASLt, matrices of
+ * one shape batched, and the step of all of them in one kernel. Nothing waits for the host, and nothing in the list of launches depends
+ * on a number of the step: a step that is skipped, or whose rate is 0, multiplies and then leaves the weights alone.
+ *
+ * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and sums f32, as in
+ * the author's code and torch.optim.Muon; else f32, or tf32's products where those are asked for. Momentum and weights are f32 throughout,
+ * sums of squares f64. The CPU backend iterates in f32 in every precision.
+ *
+ * X, [rows, cols] by rows, is column-major Xc of [cols, rows]. With rows <= cols
+ *   A = X X'  is  Xc' Xc       P = c A A + b A       Y = P X + a X  is  Xc P + a Xc
+ * else A = X' X  is  Xc Xc', and Y = X P + a X  is  P Xc + a Xc. The order of the columns (NHWC in memory, NCHW in a checkpoint) makes no
+ * difference: it moves A's rows and columns, or Y's columns, with X's. Sizes are rounded up to 16 bytes, which the fast kernels want, with
+ * zeros that every product keeps. */
+#include "cuda/cublaslt.h"
+#include "ew.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shape {          /* matrices of one shape, one behind the other */
+	int64_t rows, cols; /* rounded up */
+	int n;
+	int64_t x; /* elements from the operands' start to the first */
+	struct gt_lt_gemm gram, poly, next;
+};
+
+struct muon {
+	struct gt_kernel head;
+	struct gt_attr_muon attr;
+	enum gt_dtype type;            /* of the operands */
+	int n, nshapes, scalars, work; /* matrices; index of inputs, -1: absent */
+	struct gt_cu_muon_matrix *matrix;
+	int *of; /* shape of each matrix */
+	struct shape *shape;
+	void *dmatrix, *dchunk, *dfill; /* device memory */
+	int nchunks, nfill;
+	size_t part, factor, x, y, a, p, workspace; /* offsets in the scratch */
+	char text[80];
+};
+
+static int64_t up(int64_t n, int64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* ---- launching ----------------------------------------------------------------------------------------------------------------- */
+static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *scratch, cudaStream_t s, struct gt_err *err)
+{
+	char *a = scratch + k->a, *p = scratch + k->p, *ws = scratch + k->workspace;
+	for (int i = 0; i < k->nshapes; i++) {
+		const struct shape *g = &k->shape[i];
+		size_t at = (size_t)g->x * gt_dtype_size(k->type);
+		char *from = scratch + k->x + at, *to = scratch + k->y + at;
+		for (int64_t step = 0; step < k->attr.ns_steps; step++) {
+			char *swap = from;
+			GT_TRY(gt_lt_run(dev, &g->gram, from, from, a, a, NULL, ws, s, err));
+			GT_TRY(gt_lt_run(dev, &g->poly, a, a, a, p, NULL, ws, s, err));
+			GT_TRY(gt_lt_run(dev, &g->next, g->rows <= g->cols ? from : p, g->rows <= g->cols ? p : from, from, to, NULL, ws, s, err));
+			from = to;
+			to = swap;
+		}
+	}
+	return GT_OK;
+}
+
+static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct muon *k = (const struct muon *)kernel;
+	char *scratch = a->scratch;
+	struct gt_cu_muon c = {
+	    .p = a->in[0],
+	    .g = a->in[1],
+	    .buf = a->in[2],
+	    .scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL,
+	    .work = k->work >= 0 ? a->in[k->work] : NULL,
+	    .matrix = k->dmatrix,
+	    .chunk = k->dchunk,
+	    .fill = k->dfill,
+	    .nchunks = k->nchunks,
+	    .nfill = k->nfill,
+	    .attr = k->attr.update,
+	    .normalize = k->attr.normalize,
+	    .part = (double *)(scratch + k->part),
+	    .factor = (struct gt_cu_muon_factor *)(scratch + k->factor),
+	    .counter = kernel->counter,
+	    .x = scratch + k->x,
+	};
+	if (!k->n)
+		return GT_OK;
+	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_CUDA(dev, gt_cu_muon_begin(k->type == GT_BF16, &c, s), "muon", err);
+	GT_TRY(iterate(dev, k, scratch, s, err));
+	if (k->attr.ns_steps % 2)
+		c.x = scratch + k->y;
+	GT_CUDA(dev, gt_cu_muon_end(k->type == GT_BF16, &c, s), "muon", err);
+	return GT_OK;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------------------------------------------ */
+static void release(struct gt_dev *dev, struct gt_kernel *kernel)
+{
+	struct muon *k = (struct muon *)kernel;
+	for (int i = 0; i < k->nshapes; i++) {
+		gt_lt_drop(dev, &k->shape[i].gram);
+		gt_lt_drop(dev, &k->shape[i].poly);
+		gt_lt_drop(dev, &k->shape[i].next);
+	}
+	gt_cuda_free(dev, k->dmatrix);
+	gt_cuda_free(dev, k->dchunk);
+	gt_cuda_free(dev, k->dfill);
+	free(k->matrix);
+	free(k->of);
+	free(k->shape);
+	free(k);
+}
+
+static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
+{
+	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
+	for (int i = 0; i < 3; i++)
+		if (i >= call->nin || !call->in[i] || call->in[i]->dtype != GT_F32 || gt_tdesc_padded(call->in[i]) != n)
+			return gt_cuda_refuse(call, err, "parameters, gradients and momentum must be f32 and of the same length");
+	const struct gt_tdesc *d = call->nin > 3 ? call->in[3] : NULL;
+	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->update.clip_norm > 0)
+		return gt_cuda_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
+	d = call->nin > 4 ? call->in[4] : NULL;
+	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->update.work_dtype || gt_tdesc_padded(d) != n))
+		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says, and as long as the parameters");
+	for (int i = 0; i < attr->update.nseg; i++) {
+		const struct gt_seg *s = &attr->update.seg[i];
+		d = attr->desc[i];
+		if (s->begin < at || s->end > n || d->rank < 2 || gt_tdesc_padded(d) != s->end - s->begin)
+			return gt_cuda_refuse(call, err, "the segments are not matrices, in order, inside the parameters");
+		if (d->layout.nblk || d->layout.order[0] != 0 || s->end - s->begin > INT32_MAX)
+			return gt_cuda_refuse(call, err, "a matrix lies in memory row by row and has less than 2^31 elements");
+		at = s->end;
+	}
+	return GT_OK;
+}
+
+/* Fills matrix, of and shape. */
+static void sort_shapes(struct muon *k)
+{
+	int64_t unit = 16 / (int64_t)gt_dtype_size(k->type), at = 0;
+	for (int i = 0; i < k->n; i++) {
+		const struct gt_seg *s = &k->attr.update.seg[i];
+		const struct gt_tdesc *d = k->attr.desc[i];
+		int64_t rows = d->dim[0], cols = gt_tdesc_count(d) / rows, r = up(rows, unit), c = up(cols, unit);
+		k->matrix[i] = (struct gt_cu_muon_matrix){.hyper = *s, .rows = (int32_t)rows, .cols = (int32_t)cols, .ld = (int32_t)c};
+		k->matrix[i].adjust = gt_muon_adjust(k->attr.adjust, rows, cols);
+		int j = 0;
+		while (j < k->nshapes && (k->shape[j].rows != r || k->shape[j].cols != c))
+			j++;
+		k->shape[j].rows = r, k->shape[j].cols = c;
+		k->nshapes = j == k->nshapes ? j + 1 : k->nshapes;
+		k->matrix[i].x = k->shape[j].n++ * r * c; /* of its shape's; the shape's own place comes next */
+		k->of[i] = j;
+	}
+	for (int j = 0; j < k->nshapes; j++) {
+		k->shape[j].x = at;
+		at = up(at + k->shape[j].n * k->shape[j].rows * k->shape[j].cols, 256);
+	}
+	for (int i = 0; i < k->n; i++)
+		k->matrix[i].x += k->shape[k->of[i]].x;
+}
+
+static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, size_t *workspace, struct gt_err *err)
+{
+	const double *ns = k->attr.ns; /* X = a X + (b A + c A A) X */
+	for (int j = 0; j < k->nshapes; j++) {
+		struct shape *g = &k->shape[j];
+		bool wide = g->rows <= g->cols;
+		int64_t r = g->rows, c = g->cols, side = wide ? r : c;
+		struct gt_lt_spec s = {.m = side, .n = side, .k = wide ? c : r, .batch = g->n, .ta = wide, .tb = !wide, .alpha = 1};
+		s.in = s.out = k->type;
+		s.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+		struct gt_lt_gemm *gemm[3] = {&g->gram, &g->poly, &g->next};
+		for (int i = 0; i < 3; i++) {
+			bool found;
+			if (i == 1)
+				s.k = side, s.ta = s.tb = false, s.alpha = (float)ns[2], s.beta = (float)ns[1];
+			if (i == 2)
+				s.m = c, s.n = r, s.alpha = 1, s.beta = (float)ns[0];
+			GT_TRY(gt_lt_make(dev, &s, gemm[i], &found, err));
+			if (!found)
+				return gt_cuda_refuse(call, err, "cuBLASLt has no algorithm for a batch of its products");
+			*workspace = gemm[i]->workspace > *workspace ? gemm[i]->workspace : *workspace;
+		}
+	}
+	return GT_OK;
+}
+
+/* Chunks of the arena, or of the operands, all matrices' one behind the other. */
+static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, void **out, int *count, struct gt_err *err)
+{
+	int64_t n = 0, at = 0;
+	for (int i = 0; i < k->n; i++) {
+		const struct shape *g = &k->shape[k->of[i]];
+		n += up(fill ? g->rows * g->cols : k->matrix[i].hyper.end - k->matrix[i].hyper.begin, GT_CU_CHUNK) / GT_CU_CHUNK;
+	}
+	if (n > INT32_MAX)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: more than 2^31 chunks of parameters", dev->id);
+	struct gt_cu_chunk *chunk = calloc((size_t)n + 1, sizeof *chunk);
+	if (!chunk)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)n * sizeof *chunk);
+	for (int i = 0; i < k->n; i++) {
+		struct gt_cu_muon_matrix *m = &k->matrix[i];
+		const struct shape *g = &k->shape[k->of[i]];
+		int64_t begin = fill ? 0 : m->hyper.begin, end = fill ? g->rows * g->cols : m->hyper.end, first = at;
+		for (; begin < end; begin += GT_CU_CHUNK)
+			chunk[at++] = (struct gt_cu_chunk){begin, (int32_t)(end - begin < GT_CU_CHUNK ? end - begin : GT_CU_CHUNK), i};
+		if (!fill)
+			m->first = (int32_t)first, m->chunks = (int32_t)(at - first);
+	}
+	*count = (int)n;
+	enum gt_code code = gt_cuda_upload(dev, chunk, ((size_t)n + 1) * sizeof *chunk, out, err);
+	free(chunk);
+	return code;
+}
+
+static void make_scratch(struct muon *k, size_t workspace)
+{
+	size_t size = gt_dtype_size(k->type), most = 0, all = 0, at = 0;
+	for (int j = 0; j < k->nshapes; j++) {
+		const struct shape *g = &k->shape[j];
+		int64_t side = g->rows < g->cols ? g->rows : g->cols;
+		size_t grams = (size_t)(g->n * side * side) * size;
+		most = grams > most ? grams : most;
+		all = (size_t)(g->x + g->n * g->rows * g->cols) * size;
+	}
+	const struct {
+		size_t *offset, bytes;
+	} parts[] = {{&k->part, (size_t)k->nchunks * 2 * sizeof(double)},
+	             {&k->factor, (size_t)k->n * sizeof(struct gt_cu_muon_factor)},
+	             {&k->x, all},
+	             {&k->y, all},
+	             {&k->a, most},
+	             {&k->p, most},
+	             {&k->workspace, workspace}};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		*parts[i].offset = at;
+		at += (parts[i].bytes + 255) / 256 * 256;
+	}
+	k->head.scratch = at;
+}
+
+static enum gt_code build(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
+{
+	size_t n = (size_t)k->n + 1, workspace = 0;
+	k->matrix = calloc(n, sizeof *k->matrix);
+	k->of = calloc(n, sizeof *k->of);
+	k->shape = calloc(n, sizeof *k->shape);
+	if (!k->matrix || !k->of || !k->shape)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	sort_shapes(k);
+	GT_TRY(make_gemms(dev, call, k, &workspace, err));
+	GT_TRY(make_chunks(dev, k, false, &k->dchunk, &k->nchunks, err));
+	GT_TRY(make_chunks(dev, k, true, &k->dfill, &k->nfill, err));
+	GT_TRY(gt_cuda_upload(dev, k->matrix, n * sizeof *k->matrix, &k->dmatrix, err));
+	make_scratch(k, workspace);
+	return gt_cuda_counters(dev, &k->head, k->n, err);
+}
+
+enum gt_code gt_cuda_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_muon *attr = call->attr;
+	struct muon *k;
+	GT_TRY(check(call, attr, err));
+	GT_CUDA_NEW(k, launch_muon, NULL, err);
+	k->head.release = release;
+	k->attr = *attr;
+	k->n = attr->update.nseg;
+	k->scalars = call->nin > 3 && call->in[3] ? 3 : -1;
+	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
+	k->type = k->work >= 0 ? GT_BF16 : GT_F32;
+	enum gt_code code = build(dev, call, k, err);
+	k->attr.update.seg = NULL; /* the caller's memory */
+	k->attr.desc = NULL;
+	if (code != GT_OK) {
+		release(dev, &k->head);
+		return code;
+	}
+	snprintf(k->text, sizeof k->text, "cublasLt:%s, %d matrices of %d shapes",
+	         k->type == GT_BF16 ? "bf16"
+	         : dev->tf32        ? "tf32"
+	                            : "f32",
+	         k->n, k->nshapes);
+	k->head.describe = k->text;
+	*out = &k->head;
+	return GT_OK;
+}

@@ -1,0 +1,146 @@
+/* muon, but for the matrix products: what changes the momentum and makes the directions, what scales them into the operands of the
+ * products, what takes the step. Every matrix is cut into chunks of the flat arena, a block each, all matrices in one launch. */
+#include "cuda/device.cuh"
+
+#define BLOCK TEAM_BLOCK
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+__device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muon_matrix &m)
+{
+	struct gt_seg seg = m.hyper;
+	struct gt_dyn dyn;
+	dyn.step = a.dyn.dev ? a.dyn.dev->step : a.dyn.host.step;
+	dyn.lr[0] = rate_of(a.dyn, seg.lr);
+	seg.lr = 0;
+	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &dyn, a.scalars);
+}
+
+/* buf = momentum * buf + g, and the sums of squares of the directions and, where they are needed, of the weights. The block that comes
+ * last of a matrix adds those of its chunks, in their order. */
+__global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool aligned)
+{
+	const gt_cu_chunk c = a.chunk[blockIdx.x];
+	const gt_cu_muon_matrix m = a.matrix[c.seg];
+	__shared__ gt_opt_f32 h;
+	double sum = 0, weights = 0;
+	if (a.scalars && a.scalars->skip)
+		return;
+	if (threadIdx.x == 0) {
+		gt_opt_f64 d = options(a, m);
+		h.clip = (float)d.clip;
+		h.momentum = (float)d.momentum;
+	}
+	__syncthreads();
+	bool vector = aligned && c.begin % 4 == 0;
+	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) {
+		int64_t at = c.begin + i, end = c.begin + c.n;
+		float g[4], b[4], p[4] = {};
+		load<float>(g, a.g, at, end, vector, 0);
+		load<float>(b, a.buf, at, end, vector, 0);
+		if (a.normalize)
+			load<float>(p, a.p, at, end, vector, 0);
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+			double d = gt_muon_direction_f32(&h, g[k], &b[k], a.attr.nesterov);
+			sum += d * d;
+			weights += (double)p[k] * (double)p[k];
+		}
+		store<float>(a.buf, b, at, end, vector);
+	}
+	sum = team_sum(sum, BLOCK);
+	weights = team_sum(weights, BLOCK);
+	if (threadIdx.x == 0) {
+		a.part[2 * blockIdx.x] = sum;
+		a.part[2 * blockIdx.x + 1] = weights;
+	}
+	if (!last_of(a.counter + c.seg, (uint32_t)m.chunks))
+		return;
+	sum = weights = 0;
+	for (int64_t i = m.first + threadIdx.x; i < m.first + m.chunks; i += BLOCK) {
+		sum += __ldcg(a.part + 2 * i);
+		weights += __ldcg(a.part + 2 * i + 1);
+	}
+	sum = team_sum(sum, BLOCK);
+	weights = team_sum(weights, BLOCK);
+	if (threadIdx.x == 0) {
+		gt_opt_f64 d = options(a, m);
+		double norm = sqrt(weights), shrink = d.shrink;
+		if (a.normalize)
+			shrink *= norm > 0 ? sqrt((double)m.rows) / norm : 1;
+		a.factor[c.seg] = {(float)(1 / (sqrt(sum) + a.attr.eps)), (float)shrink, (float)(-d.neg_lr * m.adjust)};
+	}
+}
+
+/* The directions, scaled, and zeros beside and below them up to sizes that the products like: zeros stay zeros. */
+template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_cu_muon a, bool aligned)
+{
+	const gt_cu_chunk c = a.fill[blockIdx.x];
+	const gt_cu_muon_matrix m = a.matrix[c.seg];
+	bool skip = a.scalars && a.scalars->skip, vector = aligned && m.cols % 4 == 0 && m.hyper.begin % 4 == 0;
+	float scale = skip ? 0 : a.factor[c.seg].direction;
+	__shared__ gt_opt_f32 h;
+	S *x = (S *)a.x + m.x;
+	if (threadIdx.x == 0) {
+		gt_opt_f64 d = options(a, m);
+		h.clip = (float)d.clip;
+		h.momentum = (float)d.momentum;
+	}
+	__syncthreads();
+	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) { /* ld is a multiple of 4, and so are begin and n */
+		int64_t e = c.begin + i;
+		int row = (int)(e / m.ld), col = (int)(e - (int64_t)row * m.ld);
+		float v[4] = {};
+		if (row < m.rows && col < m.cols && !skip) {
+			int64_t from = m.hyper.begin + (int64_t)row * m.cols, at = from + col, end = from + m.cols;
+			float g[4], b[4];
+			load<float>(g, a.g, at, end, vector, 0);
+			load<float>(b, a.buf, at, end, vector, 0);
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				v[k] = gt_muon_again_f32(&h, g[k], b[k], a.attr.nesterov) * scale;
+		}
+#pragma unroll
+		for (int k = 0; k < 4; k++)
+			x[e + k] = from_float<S>(v[k]);
+	}
+}
+
+template <class S> __global__ void __launch_bounds__(BLOCK) muon_apply(const gt_cu_muon a)
+{
+	const gt_cu_chunk c = a.chunk[blockIdx.x];
+	const gt_cu_muon_matrix m = a.matrix[c.seg];
+	const S *x = (const S *)a.x + m.x;
+	if (a.scalars && a.scalars->skip)
+		return;
+	const gt_cu_muon_factor f = a.factor[c.seg];
+	if (f.step == 0)
+		return;
+	bool half = a.attr.work_dtype == GT_F16;
+	for (int i = (int)threadIdx.x; i < c.n; i += BLOCK) {
+		int64_t at = c.begin + i, e = at - m.hyper.begin;
+		int row = (int)(e / m.cols), col = (int)(e - (int64_t)row * m.cols);
+		float p = a.p[at] * f.weight - f.step * to_float(x[(int64_t)row * m.ld + col]);
+		a.p[at] = p;
+		if (a.work)
+			a.work[at] = half ? from_float<f16>(p).bits : from_float<bf16>(p).bits;
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+static bool aligned(const gt_cu_muon *a)
+{
+	return ((uintptr_t)a->p | (uintptr_t)a->g | (uintptr_t)a->buf) % 16 == 0;
+}
+
+cudaError_t gt_cu_muon_begin(bool bf16s, const struct gt_cu_muon *a, cudaStream_t s)
+{
+	cudaError_t e = launch(muon_momentum, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, aligned(a));
+	if (e != cudaSuccess)
+		return e;
+	return launch(bf16s ? muon_fill<bf16> : muon_fill<float>, dim3((unsigned)a->nfill), dim3(BLOCK), s, *a, aligned(a));
+}
+
+cudaError_t gt_cu_muon_end(bool bf16s, const struct gt_cu_muon *a, cudaStream_t s)
+{
+	return launch(bf16s ? muon_apply<bf16> : muon_apply<float>, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a);
+}

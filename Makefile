@@ -1,5 +1,6 @@
 # gtrain. `make list` prints the targets; README.md tells the rest.
-# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), V=1 (show every command).
+# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), GLOO (the same), V=1 (show
+# every command).
 
 .DEFAULT_GOAL := all
 BUILD   ?= build
@@ -41,6 +42,7 @@ LIBS     := -lconfig -lcjson -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthre
 
 -include kernels/cuda/cuda.mk
 -include tests/cudasim/cudasim.mk
+-include kernels/gloo/gloo.mk
 
 ## all: the program and every backend that this machine can build
 .PHONY: all

@@ -40,6 +40,7 @@ vendor() { # header pattern, folder it may appear in
 vendor 'libconfig' engine/conf
 vendor '(oneapi/)?dnnl' kernels/cpu
 vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
+vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|png|jpeglib|curl' datasets
 vendor 'cjson' engine
 dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)

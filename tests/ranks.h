@@ -1,4 +1,5 @@
-/* Tests with several ranks: forks a process a rank, each of which opens gt_comm_shm and runs a body. */
+/* Tests with several ranks: forks a process a rank, each of which opens a communicator and runs a body. Its transport: what the variable
+ * GTRAIN_TEST_COMM says, shm (without it) or gloo. */
 #ifndef GT_TESTS_RANKS_H
 #define GT_TESTS_RANKS_H
 
@@ -10,31 +11,35 @@
 
 /* What a rank leaves, in memory shared with the test. */
 struct rank_note {
-	char why[640];      /* the first failed RANK_CHECK */
-	struct gt_err err;  /* of the failure that a body expected */
-	double at, took;    /* CLOCK_MONOTONIC seconds, and a duration: as the body likes */
-	int flag;           /* as the body likes */
+	char why[640];     /* the first failed RANK_CHECK */
+	struct gt_err err; /* of the failure that a body expected */
+	double at, took;   /* CLOCK_MONOTONIC seconds, and a duration: as the body likes */
+	int flag;          /* as the body likes */
 	int pid;
-	int status;         /* waitpid's */
+	int status; /* waitpid's */
 };
 
 struct ranks {
 	int world;
-	double timeout_s;    /* of the group; 0: 60 */
+	double timeout_s; /* of the group; 0: 60 */
 	size_t pair_bytes;
-	bool by_path;        /* the descriptor is not inherited */
-	bool open_fails;     /* the body gets c == NULL, note->err has the reason */
-	int absent;          /* a rank that is not started; -1: none */
+	bool by_path;    /* the descriptor is not inherited */
+	bool open_fails; /* the body gets c == NULL, note->err has the reason */
+	int absent;      /* a rank that is not started; -1: none */
 	void (*body)(struct gt_comm *c, int rank, struct rank_note *note, const void *ctx);
 	void (*meanwhile)(struct rank_note *note, const void *ctx); /* in the test's process, while they run */
 	const void *ctx;
-	struct rank_note *note; /* [world], filled */
-	const struct gt_comm_boot *boot; /* NULL: a new one */
+	struct rank_note *note;                                                    /* [world], filled */
+	const struct gt_comm_boot *boot;                                           /* NULL: a new one */
+	const struct gt_comm_boot *boot_of_1;                                      /* rank 1's, if it is another one */
+	const char *addr;                                                          /* gt_comm_spec's */
+	void (*meddle)(int rank, int world, const char *key, void *all, size_t n); /* at the end of each exchange of open() */
 };
 
 const struct gt_comm_api *ranks_api(void);
-void ranks_run(struct ranks *r);   /* returns when all have ended; the caller looks at note[].status, or: */
-void ranks_check(struct ranks *r); /* ranks_run, and every rank must have ended with 0 */
+bool ranks_over(const char *transport); /* "shm" */
+void ranks_run(struct ranks *r);        /* returns when all have ended; the caller looks at note[].status, or: */
+void ranks_check(struct ranks *r);      /* ranks_run, and every rank must have ended with 0 */
 void ranks_free(struct ranks *r);
 double ranks_now(void);
 

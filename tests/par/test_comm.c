@@ -1,4 +1,4 @@
-/* The shared-memory communicator against a serial reference: every collective, type and way of lying in memory, bit for bit. */
+/* A communicator against a serial reference: every collective, type and way of lying in memory, bit for bit. */
 #include "ew.h"
 #include "number.h"
 #include "ranks.h"

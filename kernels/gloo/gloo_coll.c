@@ -1,0 +1,428 @@
+/* The collectives across hosts. All ranks tell each other what they call; small data go with that. For larger ones, two kinds of transfer,
+ * cut into pieces, all under way at once:
+ *   part   of everybody's operand, to the rank that reduces it, or hands it on (broadcast)
+ *   whole  a result, or a block as it is, to the place where it ends */
+#include "cpu/comm_reduce.h"
+#include "gloo/gloo.h"
+#include <stdio.h>
+#include <string.h>
+
+#define GRAIN 64 /* bytes: what all_reduce and broadcast cut at */
+
+struct job {
+	struct gloo_comm *c;
+	const struct gt_coll *x;
+	enum gt_coll_kind kind;
+	uint32_t seq;
+	size_t size, bytes; /* of an element, of `count` of them */
+	bool done;          /* the wait is for the end of the call, not for its begin */
+};
+
+static const struct gloo_call *call_of(const struct job *j, int rank)
+{
+	const struct gloo_comm *c = j->c;
+	return (const struct gloo_call *)(const void *)((rank == c->pub.rank ? c->own : c->peer[rank].calls) + (j->seq & 1) * GT_GLOO_CALL);
+}
+
+static char *data_of(const struct job *j, int rank)
+{
+	return (char *)(uintptr_t)(call_of(j, rank) + 1);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------------------- */
+static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	struct gloo_root *r = c->root;
+	const char *what = call_of(j, c->pub.rank)->what;
+	char text[160], others[32] = "";
+	if (end == GLOO_FAIL)
+		return gt_gloo_broken(r, err);
+	snprintf(text, sizeof text, "has not %s %s #%u%s%s (%s)", j->done ? "finished" : "reached", gt_coll_name(j->kind), j->seq,
+	         *what ? " of " : "", what, c->pub.name);
+	if (end == GLOO_LOST)
+		return gt_gloo_break(r, GLOO_DEAD, err, "rank %d has %s; it %s", c->member[peer],
+		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", text);
+	int more = 0;
+	for (int i = 0; i < c->pub.world && !j->done; i++)
+		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->seq, __ATOMIC_RELAXED) != j->seq;
+	if (more)
+		snprintf(others, sizeof others, ", nor have %d others", more);
+	return gt_gloo_break(r, GLOO_LATE, err, "rank %d %s after %g s%s", c->member[peer], text, r->timeout_s, others);
+}
+
+static enum gt_code wait_in(const struct job *j, int peer, int lane, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	enum gloo_end end = gt_gloo_wait(c->root, c->peer[peer].in[lane], c->member[peer], false);
+	return end == GLOO_END ? GT_OK : fail(j, peer, end, err);
+}
+
+/* Until at most `left` of this rank's messages to that peer are under way. */
+static enum gt_code wait_out(const struct job *j, int peer, int lane, uint32_t left, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	struct gloo_peer *p = &c->peer[peer];
+	for (; p->open[lane] > left; p->open[lane]--) {
+		enum gloo_end end = gt_gloo_wait(c->root, p->out[lane], c->member[peer], false);
+		if (end != GLOO_END)
+			return fail(j, peer, end, err);
+	}
+	return GT_OK;
+}
+
+static enum gt_code post_in(const struct job *j, int peer, int lane, void *mem, size_t n, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	return gl_post(c->peer[peer].in[lane], gt_gloo_slot(c, lane), mem, n) ? GT_OK : fail(j, peer, GLOO_LOST, err);
+}
+
+static enum gt_code post_out(const struct job *j, int peer, int lane, const void *mem, size_t n, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	if (!gl_post(c->peer[peer].out[lane], gt_gloo_slot(c, lane), (void *)(uintptr_t)mem, n))
+		return fail(j, peer, GLOO_LOST, err);
+	c->peer[peer].open[lane]++;
+	return GT_OK;
+}
+
+/* ---- do all ranks call the same? --------------------------------------------------------------------------------------------- */
+static void call_text(const struct gloo_call *d, char *buf, size_t size)
+{
+	char op[16] = "", root[24] = "";
+	if (d->kind == GT_COLL_ALL_REDUCE || d->kind == GT_COLL_REDUCE_SCATTER)
+		snprintf(op, sizeof op, ", %s", gt_reduction_name(d->op));
+	if (d->kind == GT_COLL_BROADCAST || d->kind == GT_COLL_GATHER || d->kind == GT_COLL_SCATTER)
+		snprintf(root, sizeof root, ", root %d", d->root);
+	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name(d->kind), d->seq, *d->what ? " of " : "", GT_GLOO_WHAT - 1, d->what,
+	         (unsigned long long)d->count, gt_dtype_name(d->dtype), op, root);
+}
+
+static enum gt_code compare(const struct job *j, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	const struct gloo_call *first = call_of(j, 0);
+	for (int r = 0; r < c->pub.world; r++) {
+		const struct gloo_call *d = call_of(j, r);
+		if (d->left) {
+			const char *what = call_of(j, c->pub.rank)->what;
+			return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d has closed its communicator; it has not reached %s #%u%s%s (%s)",
+			                     c->member[r], gt_coll_name(j->kind), j->seq, *what ? " of " : "", what, c->pub.name);
+		}
+		if (!memcmp(first, d, sizeof *d))
+			continue;
+		char a[160], b[160];
+		call_text(first, a, sizeof a);
+		call_text(d, b, sizeof b);
+		return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0], a,
+		                     c->pub.name);
+	}
+	return GT_OK;
+}
+
+static bool is_reduction(enum gt_coll_kind k)
+{
+	return k == GT_COLL_ALL_REDUCE || k == GT_COLL_REDUCE_SCATTER;
+}
+
+static bool is_blocked(enum gt_coll_kind k) /* a rank's operand is a block for every rank */
+{
+	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
+}
+
+static bool has_root(enum gt_coll_kind k)
+{
+	return k == GT_COLL_BROADCAST || k == GT_COLL_GATHER || k == GT_COLL_SCATTER;
+}
+
+/* ---- small data, with the descriptions --------------------------------------------------------------------------------------- */
+static size_t small_out(const struct job *j)
+{
+	int rank = j->c->pub.rank;
+	if (((j->kind == GT_COLL_BROADCAST || j->kind == GT_COLL_SCATTER) && rank != j->x->root) || j->kind == GT_COLL_BARRIER)
+		return 0;
+	size_t n = j->bytes * (is_blocked(j->kind) ? (size_t)j->c->pub.world : 1);
+	memcpy(data_of(j, rank), j->x->in, n);
+	return n;
+}
+
+static void small_in(const struct job *j)
+{
+	int rank = j->c->pub.rank, world = j->c->pub.world, root = j->x->root;
+	char *out = j->x->out;
+	const void *in[GT_COMM_RANKS];
+	switch (j->kind) {
+	case GT_COLL_ALL_REDUCE:
+	case GT_COLL_REDUCE_SCATTER:
+		for (int r = 0; r < world; r++)
+			in[r] = data_of(j, r) + (is_blocked(j->kind) ? (size_t)rank * j->bytes : 0);
+		gt_comm_reduce(j->x->op, j->x->dtype)((void *[]){out}, 1, in, world, j->x->count);
+		return;
+	case GT_COLL_GATHER:
+		if (rank != root)
+			return;
+		__attribute__((fallthrough));
+	case GT_COLL_ALL_GATHER:
+		for (int r = 0; r < world; r++)
+			memcpy(out + (size_t)r * j->bytes, data_of(j, r), j->bytes);
+		return;
+	case GT_COLL_BROADCAST:
+		if (rank != root || (out && out != j->x->in))
+			memcpy(out, data_of(j, root), j->bytes);
+		return;
+	case GT_COLL_SCATTER:
+		memcpy(out, data_of(j, root) + (size_t)rank * j->bytes, j->bytes);
+		return;
+	default:
+		return;
+	}
+}
+
+/* ---- large data -------------------------------------------------------------------------------------------------------------- */
+struct span {
+	size_t at, n; /* bytes */
+};
+
+/* Rank r's part of an all_reduce or a broadcast. */
+static struct span part(const struct job *j, int r)
+{
+	size_t grain = GRAIN / j->size, units = (j->x->count + grain - 1) / grain, world = (size_t)j->c->pub.world;
+	size_t begin = units * (size_t)r / world * grain, end = units * ((size_t)r + 1) / world * grain;
+	begin = begin < j->x->count ? begin : j->x->count;
+	end = end < j->x->count ? end : j->x->count;
+	return (struct span){begin * j->size, (end - begin) * j->size};
+}
+
+/* What goes between this rank and rank r; n = 0: nothing. */
+struct flow {
+	const char *part_from;
+	char *part_to; /* NULL: to the stage, to be reduced */
+	size_t part_out, part_in;
+	const char *whole_from;
+	char *whole_to;
+	size_t whole_out, whole_in;
+};
+
+static struct flow flow_of(const struct job *j, int r)
+{
+	const struct gt_coll *x = j->x;
+	int rank = j->c->pub.rank, root = x->root;
+	const char *in = x->in;
+	char *out = x->out;
+	struct span own, his;
+	struct flow f = {0};
+	switch (j->kind) {
+	case GT_COLL_ALL_REDUCE:
+		own = part(j, rank), his = part(j, r);
+		f = (struct flow){.part_from = in + his.at,
+		                  .part_out = his.n,
+		                  .part_in = own.n,
+		                  .whole_from = out + own.at,
+		                  .whole_out = own.n,
+		                  .whole_to = out + his.at,
+		                  .whole_in = his.n};
+		break;
+	case GT_COLL_REDUCE_SCATTER:
+		f = (struct flow){.part_from = in + (size_t)r * j->bytes, .part_out = j->bytes, .part_in = j->bytes};
+		break;
+	case GT_COLL_ALL_GATHER:
+		f = (struct flow){.whole_from = in, .whole_out = j->bytes, .whole_to = out + (size_t)r * j->bytes, .whole_in = j->bytes};
+		break;
+	case GT_COLL_BROADCAST: /* the root keeps its own part and gives it to all */
+		own = part(j, rank), his = part(j, r);
+		if (rank == root)
+			f = (struct flow){.part_from = in + his.at, .part_out = his.n, .whole_from = in + own.at, .whole_out = own.n};
+		else {
+			f = (struct flow){.whole_from = out + own.at, .whole_out = r == root ? 0 : own.n, .whole_to = out + his.at, .whole_in = his.n};
+			if (r == root) {
+				f.part_to = out + own.at;
+				f.part_in = own.n;
+			}
+		}
+		break;
+	case GT_COLL_GATHER:
+		if (r == root)
+			f = (struct flow){.whole_from = in, .whole_out = j->bytes};
+		if (rank == root)
+			f = (struct flow){.whole_to = out + (size_t)r * j->bytes, .whole_in = j->bytes};
+		break;
+	case GT_COLL_SCATTER:
+		if (rank == root)
+			f = (struct flow){.whole_from = in + (size_t)r * j->bytes, .whole_out = j->bytes};
+		if (r == root)
+			f = (struct flow){.whole_to = out, .whole_in = j->bytes};
+		break;
+	default:
+		break;
+	}
+	return f;
+}
+
+static size_t pieces(size_t n)
+{
+	return (n + GT_GLOO_PIECE - 1) / GT_GLOO_PIECE;
+}
+
+static size_t piece(size_t n, size_t k)
+{
+	size_t left = n - k * GT_GLOO_PIECE;
+	return left < GT_GLOO_PIECE ? left : GT_GLOO_PIECE;
+}
+
+static char *stage(const struct job *j, int r, size_t k)
+{
+	return j->c->stage + ((size_t)r * GT_GLOO_AHEAD + k % GT_GLOO_AHEAD) * GT_GLOO_PIECE;
+}
+
+static void copy_own(const struct job *j)
+{
+	const struct gt_coll *x = j->x;
+	int rank = j->c->pub.rank;
+	const char *from = NULL;
+	char *to = NULL;
+	if (j->c->pub.world == 1 && x->out)
+		from = x->in, to = x->out;
+	else if (j->kind == GT_COLL_ALL_GATHER || (j->kind == GT_COLL_GATHER && rank == x->root))
+		from = x->in, to = (char *)x->out + (size_t)rank * j->bytes;
+	if (j->kind == GT_COLL_SCATTER && rank == x->root)
+		from = (const char *)x->in + (size_t)rank * j->bytes, to = x->out;
+	if (j->kind == GT_COLL_BROADCAST && rank == x->root && x->out)
+		from = x->in, to = x->out;
+	if (from != to && to)
+		memcpy(to, from, j->bytes);
+}
+
+/* The k-th piece of what this rank reduces. */
+static void reduce(const struct job *j, size_t k, size_t n)
+{
+	int rank = j->c->pub.rank;
+	size_t at = (j->kind == GT_COLL_ALL_REDUCE ? part(j, rank).at : (size_t)rank * j->bytes) + k * GT_GLOO_PIECE;
+	char *to = (char *)j->x->out + (j->kind == GT_COLL_ALL_REDUCE ? at : k * GT_GLOO_PIECE);
+	const void *in[GT_COMM_RANKS];
+	for (int r = 0; r < j->c->pub.world; r++)
+		in[r] = r == rank ? (const char *)j->x->in + at : stage(j, r, k);
+	gt_comm_reduce(j->x->op, j->x->dtype)((void *[]){to}, 1, in, j->c->pub.world, n / j->size);
+}
+
+/* Everything that can be under way at once. A result may be written where an operand lay that has been sent: it comes back only after
+ * everybody's operand was there. */
+static enum gt_code start(const struct job *j, struct gt_err *err)
+{
+	int rank = j->c->pub.rank, world = j->c->pub.world;
+	for (int i = 1; i < world; i++) {
+		int r = (rank + i) % world; /* not all to rank 0 at once */
+		struct flow f = flow_of(j, r);
+		for (size_t k = 0; k < pieces(f.part_in) && (f.part_to || k < GT_GLOO_AHEAD); k++)
+			GT_TRY(post_in(j, r, GLOO_PART, f.part_to ? f.part_to + k * GT_GLOO_PIECE : stage(j, r, k), piece(f.part_in, k), err));
+		for (size_t k = 0; k < pieces(f.whole_in); k++)
+			GT_TRY(post_in(j, r, GLOO_WHOLE, f.whole_to + k * GT_GLOO_PIECE, piece(f.whole_in, k), err));
+	}
+	for (int i = 1; i < world; i++) {
+		int r = (rank + i) % world;
+		struct flow f = flow_of(j, r);
+		for (size_t k = 0; k < pieces(f.part_out); k++)
+			GT_TRY(post_out(j, r, GLOO_PART, f.part_from + k * GT_GLOO_PIECE, piece(f.part_out, k), err));
+		bool there = j->kind != GT_COLL_ALL_REDUCE && (j->kind != GT_COLL_BROADCAST || rank == j->x->root);
+		for (size_t k = 0; there && k < pieces(f.whole_out); k++)
+			GT_TRY(post_out(j, r, GLOO_WHOLE, f.whole_from + k * GT_GLOO_PIECE, piece(f.whole_out, k), err));
+	}
+	return GT_OK;
+}
+
+static enum gt_code large(struct job *j, struct gt_err *err)
+{
+	int rank = j->c->pub.rank, world = j->c->pub.world;
+	j->done = true;
+	GT_TRY(start(j, err));
+	copy_own(j);
+	/* This rank's part, as it comes in; on to the others, as it is ready. All that bring any bring equally much. */
+	size_t mine = 0;
+	for (int r = 0; r < world; r++)
+		mine = r != rank && flow_of(j, r).part_in > mine ? flow_of(j, r).part_in : mine;
+	for (size_t k = 0; k < pieces(mine); k++) {
+		for (int r = 0; r < world; r++) {
+			if (r != rank && flow_of(j, r).part_in)
+				GT_TRY(wait_in(j, r, GLOO_PART, err));
+		}
+		if (is_reduction(j->kind))
+			reduce(j, k, piece(mine, k));
+		for (int i = 1; i < world; i++) {
+			int r = (rank + i) % world;
+			struct flow f = flow_of(j, r);
+			size_t next = k + GT_GLOO_AHEAD;
+			if (f.part_in && !f.part_to && next < pieces(mine))
+				GT_TRY(post_in(j, r, GLOO_PART, stage(j, r, next), piece(mine, next), err));
+			if (f.whole_out)
+				GT_TRY(post_out(j, r, GLOO_WHOLE, f.whole_from + k * GT_GLOO_PIECE, piece(f.whole_out, k), err));
+		}
+	}
+	for (int r = 0; r < world; r++) {
+		for (size_t k = 0; r != rank && k < pieces(flow_of(j, r).whole_in); k++)
+			GT_TRY(wait_in(j, r, GLOO_WHOLE, err));
+	}
+	for (int r = 0; r < world; r++) {
+		if (r == rank)
+			continue;
+		GT_TRY(wait_out(j, r, GLOO_PART, 0, err));
+		GT_TRY(wait_out(j, r, GLOO_WHOLE, 0, err));
+	}
+	return GT_OK;
+}
+
+/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+static enum gt_code describe(const struct job *j, bool small, struct gt_err *err)
+{
+	struct gloo_comm *c = j->c;
+	const struct gt_coll *x = j->x;
+	/* Its place was the last but one call's: everybody has it, or nobody would be here. */
+	for (int r = 0; r < c->pub.world; r++) {
+		if (r != c->pub.rank)
+			GT_TRY(wait_out(j, r, GLOO_CALL, 1, err));
+	}
+	struct gloo_call *d = (struct gloo_call *)(uintptr_t)call_of(j, c->pub.rank);
+	*d = (struct gloo_call){.count = x->count, .seq = j->seq, .kind = (uint8_t)j->kind, .dtype = (uint8_t)x->dtype};
+	d->op = is_reduction(j->kind) ? (uint8_t)x->op : 0;
+	d->root = has_root(j->kind) ? (uint8_t)x->root : 0;
+	if (x->what)
+		strncpy(d->what, x->what, sizeof d->what - 1);
+	size_t n = small && x->count ? small_out(j) : 0;
+	for (int i = 1; i < c->pub.world; i++)
+		GT_TRY(post_out(j, (c->pub.rank + i) % c->pub.world, GLOO_CALL, d, sizeof *d + n, err));
+	return GT_OK;
+}
+
+/* The descriptions have been read: their places are for the next call but one. */
+static enum gt_code forget(const struct job *j, struct gt_err *err)
+{
+	for (int r = 0; r < j->c->pub.world; r++) {
+		if (r != j->c->pub.rank)
+			GT_TRY(post_in(j, r, GLOO_CALL, (void *)(uintptr_t)call_of(j, r), GT_GLOO_CALL, err));
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
+{
+	if (gt_gloo_is_broken(c->root))
+		return gt_gloo_broken(c->root, err);
+	struct gt_err bad = {0};
+	if (gt_coll_check(&c->pub, kind, x, &bad) != GT_OK) {
+		gt_gloo_break(c->root, GLOO_SAID, NULL, "rank %d: %.900s", c->root->rank, bad.msg);
+		return gt_fail(err, bad.code, "%s", bad.msg);
+	}
+	struct job j = {.c = c, .x = x, .kind = kind, .seq = ++c->seq, .size = gt_dtype_size(x->dtype)};
+	j.bytes = x->count * j.size;
+	bool small = j.bytes * (is_blocked(kind) ? (size_t)c->pub.world : 1) <= GT_GLOO_SMALL;
+	/* Whatever goes wrong in it names this call. */
+	GT_TRY(describe(&j, small, err));
+	for (int r = 0; r < c->pub.world; r++) {
+		if (r != c->pub.rank)
+			GT_TRY(wait_in(&j, r, GLOO_CALL, err));
+	}
+	GT_TRY(compare(&j, err));
+	if (x->count && small)
+		small_in(&j);
+	if (x->count && !small)
+		GT_TRY(large(&j, err));
+	return forget(&j, err);
+}

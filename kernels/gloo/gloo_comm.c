@@ -1,0 +1,468 @@
+/* The communicator across hosts: who is in a group, its memory, and the vtable. gloo.h says how it works. */
+#include "gloo/gloo.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+__attribute__((visibility("default"))) extern const struct gt_comm_api gt_comm_gloo;
+
+/* ---- a group's memory and its ports ------------------------------------------------------------------------------------------ */
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static void free_group(struct gloo_comm *c)
+{
+	for (int i = 0; c->peer && i < c->pub.world; i++) {
+		for (int k = 0; k < GLOO_LANES; k++) {
+			gl_port_free(c->peer[i].in[k]);
+			gl_port_free(c->peer[i].out[k]);
+		}
+	}
+	if (c->mem)
+		munmap(c->mem, c->mem_bytes);
+	free(c->peer);
+	free(c);
+}
+
+/* Memory of all that arrives aside from the operands. It is touched, and so becomes real, where it is used. */
+static enum gt_code place(struct gloo_comm *c, struct gt_err *err)
+{
+	size_t n = (size_t)c->pub.world, ring = round_up(c->root->pair_bytes, 4096), own = round_up(2 * GT_GLOO_CALL, 4096);
+	size_t heads = GT_GLOO_HEADS_IN * GT_GLOO_HEAD, keep = GT_GLOO_HEADS_OUT * GT_GLOO_HEAD;
+	size_t stage = GT_GLOO_AHEAD * GT_GLOO_PIECE, size = round_up(GT_GLOO_HEADS_OUT * sizeof(uint64_t), 4096);
+	c->mem_bytes = own + n * (own + heads + keep + ring + stage + size);
+	c->mem = mmap(NULL, c->mem_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (c->mem == MAP_FAILED) {
+		c->mem = NULL;
+		return gt_fail(err, GT_EFAIL, "%zu bytes for %s: %s", c->mem_bytes, c->pub.name, strerror(errno));
+	}
+	char *at = c->own = c->mem;
+	c->stage = at += own;
+	at += n * stage;
+	for (size_t i = 0; i < n; i++) {
+		struct gloo_peer *p = &c->peer[i];
+		p->calls = at;
+		p->heads = at += own;
+		p->keep = at += heads;
+		p->ring = at += keep;
+		p->size = (uint64_t *)(at += ring);
+		at += size;
+	}
+	return GT_OK;
+}
+
+/* Ports to every peer, and the messages that may come at any time: posted before it can call. */
+static enum gt_code connect_group(struct gloo_comm *c, struct gt_err *err)
+{
+	for (int i = 0; i < c->pub.world; i++) {
+		struct gloo_peer *p = &c->peer[i];
+		if (i == c->pub.rank)
+			continue;
+		for (int k = 0; k < GLOO_LANES; k++) {
+			p->in[k] = gl_port_new(c->root->net, c->member[i], false);
+			p->out[k] = gl_port_new(c->root->net, c->member[i], true);
+			if (!p->in[k] || !p->out[k])
+				return gt_fail(err, GT_EFAIL, "out of memory");
+		}
+		/* A lost connection is seen by whoever waits for it. Calls begin with #1. */
+		for (int k = 1; k <= 2; k++)
+			gl_post(p->in[GLOO_CALL], gt_gloo_slot(c, GLOO_CALL), p->calls + (k & 1) * GT_GLOO_CALL, GT_GLOO_CALL);
+		for (int k = 0; k < GT_GLOO_HEADS_IN; k++)
+			gl_post(p->in[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), p->heads + (size_t)k * GT_GLOO_HEAD, GT_GLOO_HEAD);
+	}
+	return GT_OK;
+}
+
+static struct gloo_comm *new_group(struct gloo_root *r, int rank, int world, const char *name)
+{
+	struct gloo_comm *c = calloc(1, sizeof *c);
+	if (c && !(c->peer = calloc((size_t)world, sizeof *c->peer))) {
+		free(c);
+		return NULL;
+	}
+	if (c) {
+		c->pub = (struct gt_comm){.api = &gt_comm_gloo, .rank = rank, .world = world};
+		snprintf(c->pub.name, sizeof c->pub.name, "%s", name);
+		c->root = r;
+	}
+	return c;
+}
+
+/* ---- create, open ------------------------------------------------------------------------------------------------------------ */
+static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
+{
+	*out = (struct gt_comm_boot){.fd = -1};
+	if (world < 1 || world > GT_COMM_RANKS)
+		return gt_fail(err, GT_EUNAVAILABLE, "gloo joins 1 to %d ranks here, not %d", GT_COMM_RANKS, world);
+	unsigned char token[16];
+	if (getrandom(token, sizeof token, 0) != sizeof token)
+		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
+	int n = snprintf(out->id, sizeof out->id, "gloo %d ", world);
+	for (size_t i = 0; i < sizeof token; i++)
+		n += snprintf(out->id + n, sizeof out->id - (size_t)n, "%02x", token[i]);
+	return GT_OK;
+}
+
+/* What ranks show each other over the rendezvous before they connect. */
+struct card {
+	uint32_t abi, world;
+	uint64_t pair_bytes;
+	char id[160];
+	char address[][GL_ADDRESS]; /* for each rank */
+};
+
+static enum gt_code compare_cards(const struct gloo_comm *c, const char *all, size_t bytes, struct gt_err *err)
+{
+	const struct card *first = (const struct card *)(const void *)all;
+	for (int i = 1; i < c->pub.world; i++) {
+		const struct card *k = (const struct card *)(const void *)(all + (size_t)i * bytes);
+		if (k->abi != first->abi || k->world != first->world)
+			return gt_fail(err, GT_EPEER, "rank %d expects %u ranks and version %u of the communicator, but rank 0 %u and version %u", i,
+			               k->world, k->abi, first->world, first->abi);
+		if (strncmp(k->id, first->id, sizeof k->id) != 0)
+			return gt_fail(err, GT_EPEER, "rank %d has another boot record of %s than rank 0", i, c->pub.name);
+		if (k->pair_bytes != first->pair_bytes)
+			return gt_fail(err, GT_EPEER, "rank %d opens %s with %llu bytes a pair, but rank 0 with %llu", i, c->pub.name,
+			               (unsigned long long)k->pair_bytes, (unsigned long long)first->pair_bytes);
+	}
+	return GT_OK;
+}
+
+/* One connection to every other rank. All ranks learn whether all have managed. */
+static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, const char *all, size_t bytes, struct gt_err *err)
+{
+	struct gloo_root *r = c->root;
+	char why[GL_WHY] = "", (*whys)[GL_WHY] = calloc((size_t)r->world, GL_WHY);
+	if (!whys)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int i = 0; i < r->world && !*why; i++) {
+		char text[GL_WHY] = "";
+		const struct card *k = (const struct card *)(const void *)(all + (size_t)i * bytes);
+		if (i != r->rank && !gl_net_connect(r->net, i, k->address[r->rank], text))
+			snprintf(why, sizeof why, "rank %d has no connection to rank %d (gloo: %.180s)", r->rank, i, text);
+	}
+	enum gt_code code = spec->exchange(spec->user, "gloo connected", why, GL_WHY, whys, err);
+	for (int i = 0; i < r->world && code == GT_OK; i++) {
+		if (*whys[i])
+			code = gt_fail(err, GT_EPEER, "%.*s", GL_WHY - 1, whys[i]);
+	}
+	free(whys);
+	return code;
+}
+
+/* The other end of each connection shows the group's random number and its rank: it is no stranger that was quicker than the rank. */
+static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *err)
+{
+	struct gloo_root *r = c->root;
+	char text[256];
+	for (int i = 0; i < r->world; i++) {
+		struct gloo_peer_root *p = &r->peer[i];
+		if (i == r->rank)
+			continue;
+		if (!(p->out = gl_port_new(r->net, i, true)))
+			return gt_fail(err, GT_EFAIL, "out of memory");
+		for (int k = 0; k < GLOO_NOTES; k++) {
+			if (!(p->in[k] = gl_port_new(r->net, i, false)))
+				return gt_fail(err, GT_EFAIL, "out of memory");
+			gl_post(p->in[k], (uint64_t)k, &p->note[k], sizeof p->note[k]);
+		}
+	}
+	GT_TRY(gt_gloo_watch_start(r, err));
+	snprintf(text, sizeof text, "%.159s %d", id, r->rank);
+	pthread_mutex_lock(&r->lock);
+	gt_gloo_note(r, GLOO_HELLO, 0, text);
+	pthread_mutex_unlock(&r->lock);
+	for (int i = 0; i < r->world; i++) {
+		if (i == r->rank)
+			continue;
+		enum gloo_end end = gt_gloo_wait(r, r->peer[i].in[GLOO_HELLO], i, false);
+		if (end == GLOO_FAIL)
+			return gt_gloo_broken(r, err);
+		if (end == GLOO_TIME)
+			return gt_gloo_break(r, GLOO_LATE, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
+		if (end == GLOO_LOST)
+			return gt_gloo_break(r, GLOO_DEAD, err, "rank %d has died before all had opened %s", i, c->pub.name);
+		snprintf(text, sizeof text, "%.159s %d", id, i);
+		const struct gloo_note *n = &r->peer[i].note[GLOO_HELLO];
+		if (!gt_gloo_note_is_whole(n, GLOO_HELLO) || strncmp(n->text, text, sizeof n->text) != 0)
+			return gt_gloo_break(r, GLOO_SAID, err, "a stranger has taken the connection between rank %d and rank %d", r->rank, i);
+	}
+	return GT_OK;
+}
+
+static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *spec, struct gt_err *err)
+{
+	struct gloo_root *r = c->root;
+	const char *addr = spec->addr && *spec->addr ? spec->addr : "127.0.0.1";
+	char why[GL_WHY] = "";
+	size_t world = (size_t)r->world, bytes = sizeof(struct card) + world * GL_ADDRESS;
+	struct card *mine = calloc(1, bytes);
+	char *all = calloc(world, bytes);
+	enum gt_code code = mine && all ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
+	if (code == GT_OK && !(r->net = gl_net_new(r->rank, r->world, addr, r->timeout_s, why)))
+		code = gt_fail(err, GT_EPEER, "rank %d cannot listen at %s (gloo: %s)", r->rank, addr, why);
+	if (code == GT_OK) {
+		mine->abi = GT_COMM_ABI;
+		mine->world = (uint32_t)r->world;
+		mine->pair_bytes = r->pair_bytes;
+		memcpy(mine->id, spec->boot->id, sizeof mine->id);
+		for (int i = 0; i < r->world && code == GT_OK; i++) {
+			if (i != r->rank && !gl_net_address(r->net, i, mine->address[i], why))
+				code = gt_fail(err, GT_EPEER, "rank %d at %s (gloo: %s)", r->rank, addr, why);
+		}
+	}
+	if (code == GT_OK)
+		code = spec->exchange(spec->user, "gloo", mine, bytes, all, err);
+	if (code == GT_OK)
+		code = compare_cards(c, all, bytes, err);
+	if (code == GT_OK)
+		code = connect_all(c, spec, all, bytes, err);
+	free(mine);
+	free(all);
+	return code == GT_OK ? greet(c, spec->boot->id, err) : code;
+}
+
+static void free_root(struct gloo_root *r)
+{
+	gt_gloo_watch_stop(r);
+	/* First the connections, then what they carry: nothing can arrive for what is gone. Ports keep gloo's parts alive themselves. */
+	while (r->groups) {
+		struct gloo_comm *c = r->groups;
+		r->groups = c->next;
+		free_group(c);
+	}
+	for (int i = 0; r->peer && i < r->world; i++) {
+		gl_port_free(r->peer[i].out);
+		for (int k = 0; k < GLOO_NOTES; k++)
+			gl_port_free(r->peer[i].in[k]);
+	}
+	gl_net_free(r->net);
+	for (int i = 0; i < r->buffers; i++)
+		free(r->buffer[i]);
+	free(r->buffer);
+	free(r->peer);
+	pthread_cond_destroy(&r->turn);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static void shut(struct gt_comm *pub)
+{
+	struct gloo_comm *c = (struct gloo_comm *)pub;
+	if (!c)
+		return;
+	if (c->is_first) {
+		free_root(c->root);
+		return;
+	}
+	/* In the place of its next call and its next message, whoever goes on finds that this rank has left. */
+	struct gloo_root *r = c->root;
+	struct gloo_call *call = (struct gloo_call *)(void *)(c->own + ((c->seq + 1) & 1) * GT_GLOO_CALL);
+	if (gt_gloo_is_broken(r))
+		return;
+	for (int i = 0; i < pub->world; i++) {
+		if (i == pub->rank)
+			continue;
+		while (c->peer[i].open[GLOO_CALL] > 1 && gt_gloo_wait(r, c->peer[i].out[GLOO_CALL], c->member[i], false) == GLOO_END)
+			c->peer[i].open[GLOO_CALL]--;
+	}
+	*call = (struct gloo_call){.left = 1};
+	static const struct gloo_head gone = {.left = 1};
+	for (int i = 0; i < pub->world; i++) {
+		if (i == pub->rank)
+			continue;
+		gl_post(c->peer[i].out[GLOO_CALL], gt_gloo_slot(c, GLOO_CALL), call, sizeof *call);
+		gl_post(c->peer[i].out[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), (void *)(uintptr_t)&gone, sizeof gone);
+	}
+}
+
+static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err)
+{
+	*out = NULL;
+	if (spec->world < 1 || spec->world > GT_COMM_RANKS || spec->rank < 0 || spec->rank >= spec->world || !spec->boot ||
+	    !(spec->timeout_s > 0) || (spec->world > 1 && !spec->exchange))
+		return gt_fail(err, GT_EINTERNAL, "rank %d of %d, timeout %g s: no communicator can be opened so", spec->rank, spec->world,
+		               spec->timeout_s);
+	if (strncmp(spec->boot->id, "gloo ", 5) != 0)
+		return gt_fail(err, GT_EPEER, "\"%.100s\" is no boot record of a group over gloo", spec->boot->id);
+	if (atoi(spec->boot->id + 5) != spec->world)
+		return gt_fail(err, GT_EPEER, "the group was made for %d ranks; this rank expects %d", atoi(spec->boot->id + 5), spec->world);
+	/* gloo writes to sockets with writev(2): the death of a peer must not be ours. */
+	struct sigaction old;
+	if (!sigaction(SIGPIPE, NULL, &old) && old.sa_handler == SIG_DFL)
+		signal(SIGPIPE, SIG_IGN);
+	struct gloo_root *r = calloc(1, sizeof *r);
+	struct gloo_comm *c = r ? new_group(r, spec->rank, spec->world, spec->name ? spec->name : "world") : NULL;
+	if (r)
+		r->peer = calloc((size_t)spec->world, sizeof *r->peer);
+	if (!c || !r->peer) {
+		if (c)
+			free_group(c);
+		free(r ? r->peer : NULL);
+		free(r);
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	}
+	r->rank = spec->rank;
+	r->world = spec->world;
+	r->timeout_s = spec->timeout_s;
+	r->pair_bytes = spec->pair_bytes ? spec->pair_bytes : (size_t)1 << 20;
+	r->next_id = 1;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->turn, NULL);
+	r->groups = c;
+	c->is_first = true;
+	c->id = r->next_id++;
+	for (int i = 0; i < spec->world; i++)
+		c->member[i] = i;
+	enum gt_code code = place(c, err);
+	if (code == GT_OK && r->world > 1)
+		code = open_root(c, spec, err);
+	if (code == GT_OK)
+		code = connect_group(c, err);
+	if (code != GT_OK) {
+		free_root(r);
+		return code;
+	}
+	*out = &c->pub;
+	return GT_OK;
+}
+
+/* ---- split, buffer ----------------------------------------------------------------------------------------------------------- */
+struct wish {
+	int32_t color, key;
+	uint64_t id; /* the next one that is free on this rank */
+};
+
+/* The members of this rank's group in their order. */
+static int choose(const struct wish *w, int rank, int world, int of[GT_COMM_RANKS])
+{
+	int n = 0;
+	for (int r = 0; r < world; r++) {
+		if (w[r].color != w[rank].color)
+			continue;
+		int at = n++;
+		for (; at > 0 && w[of[at - 1]].key > w[r].key; at--)
+			of[at] = of[at - 1];
+		of[at] = r;
+	}
+	return n;
+}
+
+static enum gt_code split(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
+{
+	struct gloo_comm *c = (struct gloo_comm *)pub, *s = NULL;
+	struct gloo_root *r = c->root;
+	struct wish mine = {color < 0 ? -1 : color, key, r->next_id}, wish[GT_COMM_RANKS];
+	*out = NULL;
+	struct gt_coll x = {.what = "split", .in = &mine, .out = wish, .count = sizeof mine, .dtype = GT_U8};
+	GT_TRY(gt_gloo_coll(c, GT_COLL_ALL_GATHER, &x, err));
+	/* Groups of one split have one number and no member in common; two ranks never meet in two groups of one number. */
+	uint64_t id = 0;
+	for (int i = 0; i < pub->world; i++)
+		id = wish[i].id > id ? wish[i].id : id;
+	r->next_id = id + 1;
+	enum gt_code code = GT_OK;
+	if (color >= 0) {
+		int of[GT_COMM_RANKS], n = choose(wish, pub->rank, pub->world, of), rank = 0;
+		for (int i = 0; i < n; i++)
+			rank = of[i] == pub->rank ? i : rank;
+		struct gt_err bad = {0};
+		s = new_group(r, rank, n, name ? name : "split");
+		code = s ? GT_OK : gt_fail(&bad, GT_EFAIL, "out of memory");
+		if (s) {
+			s->id = id;
+			for (int i = 0; i < n; i++)
+				s->member[i] = c->member[of[i]];
+			s->next = r->groups;
+			r->groups = s;
+			code = place(s, &bad);
+		}
+		if (code == GT_OK)
+			code = connect_group(s, &bad);
+		if (code != GT_OK) { /* the others wait */
+			gt_gloo_break(r, GLOO_SAID, NULL, "rank %d: split of %s: %.900s", r->rank, pub->name, bad.msg);
+			return gt_fail(err, code, "%s", bad.msg);
+		}
+	}
+	GT_TRY(gt_gloo_coll(c, GT_COLL_BARRIER, &(struct gt_coll){.what = "split", .dtype = GT_U8}, err));
+	*out = s ? &s->pub : NULL;
+	return GT_OK;
+}
+
+static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
+{
+	struct gloo_root *r = ((struct gloo_comm *)pub)->root;
+	*out = NULL;
+	if (gt_gloo_is_broken(r))
+		return gt_gloo_broken(r, err);
+	void **list = realloc(r->buffer, (size_t)(r->buffers + 1) * sizeof *list);
+	if (list)
+		r->buffer = list;
+	void *p = list ? aligned_alloc(4096, round_up(bytes ? bytes : 1, 4096)) : NULL;
+	if (!p)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+	memset(p, 0, round_up(bytes ? bytes : 1, 4096));
+	r->buffer[r->buffers++] = *out = p;
+	return GT_OK;
+}
+
+/* ---- the vtable -------------------------------------------------------------------------------------------------------------- */
+#define COLLECTIVE(fn, kind)                                                                                                               \
+	static enum gt_code fn(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)                                                 \
+	{                                                                                                                                      \
+		return gt_gloo_coll((struct gloo_comm *)c, kind, x, err);                                                                          \
+	}
+COLLECTIVE(all_reduce, GT_COLL_ALL_REDUCE)
+COLLECTIVE(reduce_scatter, GT_COLL_REDUCE_SCATTER)
+COLLECTIVE(all_gather, GT_COLL_ALL_GATHER)
+COLLECTIVE(broadcast, GT_COLL_BROADCAST)
+COLLECTIVE(gather, GT_COLL_GATHER)
+COLLECTIVE(scatter, GT_COLL_SCATTER)
+
+static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
+{
+	return gt_gloo_coll((struct gloo_comm *)c, GT_COLL_BARRIER, &(struct gt_coll){.stream = stream, .dtype = GT_U8}, err);
+}
+
+static void give_up(struct gt_comm *c, const char *why)
+{
+	struct gloo_root *r = ((struct gloo_comm *)c)->root;
+	char text[1000];
+	snprintf(text, sizeof text, "rank %d gave up: %.900s", r->rank, why ? why : "no reason given");
+	gt_gloo_say_broken(r, text);
+}
+
+static enum gt_code check(struct gt_comm *c, struct gt_err *err)
+{
+	struct gloo_root *r = ((struct gloo_comm *)c)->root;
+	return gt_gloo_is_broken(r) ? gt_gloo_broken(r, err) : GT_OK;
+}
+
+const struct gt_comm_api gt_comm_gloo = {
+    .abi = GT_COMM_ABI,
+    .name = "gloo",
+    .host_memory = true,
+    .fixed_tree = true,
+    .max_world = GT_COMM_RANKS,
+    .create = create,
+    .open = open_comm,
+    .close = shut,
+    .split = split,
+    .buffer = buffer,
+    .all_reduce = all_reduce,
+    .reduce_scatter = reduce_scatter,
+    .all_gather = all_gather,
+    .broadcast = broadcast,
+    .gather = gather,
+    .scatter = scatter,
+    .barrier = barrier,
+    .exchange = gt_gloo_exchange,
+    .abort = give_up,
+    .check = check,
+};

@@ -1,0 +1,167 @@
+/* The only file that sees gloo. Every function catches everything. */
+#include "gloo/gloo_link.h"
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/device.h>
+#include <limits>
+#include <memory>
+#include <new>
+#include <signal.h>
+#include <string>
+#include <vector>
+
+namespace tcp = gloo::transport::tcp;
+
+/* wait_for() adds it to the present time: the largest duration would wrap around. */
+static const std::chrono::milliseconds for_ever = std::chrono::hours(24 * 365 * 10);
+
+struct gl_net {
+	std::shared_ptr<gloo::transport::Device> device;
+	std::shared_ptr<gloo::transport::Context> context;
+};
+
+/* gloo ties a port to memory; this one to all of it: an offset is an address, and no call makes a new one. */
+struct gl_port {
+	std::unique_ptr<gloo::transport::UnboundBuffer> all;
+	int peer;
+	bool sends;
+};
+
+/* gloo's sentences begin with a file and a line in brackets. */
+static void say(char why[GL_WHY], const char *what) noexcept
+{
+	const char *end = *what == '[' ? std::strstr(what, "] ") : nullptr;
+	std::snprintf(why, GL_WHY, "%s", end ? end + 2 : what);
+}
+
+template <typename F> static bool guarded(char why[GL_WHY], F f) noexcept
+{
+	try {
+		f();
+		return true;
+	} catch (const std::exception &e) {
+		if (why)
+			say(why, e.what());
+	} catch (...) {
+		if (why)
+			say(why, "gloo threw something unknown");
+	}
+	return false;
+}
+
+extern "C" struct gl_net *gl_net_new(int rank, int world, const char *addr, double timeout_s, char why[GL_WHY])
+{
+	gl_net *n = new (std::nothrow) gl_net;
+	if (!n) {
+		say(why, "out of memory");
+		return nullptr;
+	}
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* gloo's thread inherits it: signals are the trainer's */
+	bool ok = guarded(why, [&] {
+		tcp::attr attr;
+		attr.hostname = addr;
+		n->device = tcp::CreateDevice(attr);
+		n->context = n->device->createContext(rank, world);
+		n->context->setTimeout(std::chrono::milliseconds((long long)(timeout_s * 1e3) + 1)); /* of connecting only */
+		for (int i = 0; i < world; i++) {
+			if (i != rank)
+				n->context->createPair(i);
+		}
+	});
+	pthread_sigmask(SIG_SETMASK, &old, nullptr);
+	if (!ok) {
+		gl_net_free(n);
+		return nullptr;
+	}
+	return n;
+}
+
+extern "C" void gl_net_free(struct gl_net *n)
+{
+	if (n) {
+		guarded(nullptr, [&] {
+			n->context.reset();
+			n->device.reset();
+		});
+		delete n;
+	}
+}
+
+extern "C" bool gl_net_address(struct gl_net *n, int peer, char out[GL_ADDRESS], char why[GL_WHY])
+{
+	static_assert(gloo::transport::Address::kMaxByteSize == GL_ADDRESS, "");
+	return guarded(why, [&] {
+		std::vector<char> b = n->context->getPair(peer)->address().bytes();
+		b.resize(GL_ADDRESS);
+		std::memcpy(out, b.data(), GL_ADDRESS);
+	});
+}
+
+extern "C" bool gl_net_connect(struct gl_net *n, int peer, const char address[GL_ADDRESS], char why[GL_WHY])
+{
+	return guarded(why, [&] {
+		size_t used = n->context->getPair(peer)->address().bytes().size();
+		n->context->getPair(peer)->connect(std::vector<char>(address, address + used));
+	});
+}
+
+extern "C" struct gl_port *gl_port_new(struct gl_net *n, int peer, bool sends)
+{
+	gl_port *p = new (std::nothrow) gl_port;
+	if (p && !guarded(nullptr, [&] { p->all = n->context->createUnboundBuffer(nullptr, std::numeric_limits<size_t>::max()); })) {
+		delete p;
+		return nullptr;
+	}
+	if (p) {
+		p->peer = peer;
+		p->sends = sends;
+	}
+	return p;
+}
+
+extern "C" void gl_port_free(struct gl_port *p)
+{
+	if (p) {
+		guarded(nullptr, [&] { p->all.reset(); });
+		delete p;
+	}
+}
+
+extern "C" bool gl_post(struct gl_port *p, uint64_t slot, void *mem, size_t bytes)
+{
+	return guarded(nullptr, [&] {
+		if (p->sends)
+			p->all->send(p->peer, slot, (size_t)(uintptr_t)mem, bytes);
+		else
+			p->all->recv(p->peer, slot, (size_t)(uintptr_t)mem, bytes);
+	});
+}
+
+extern "C" enum gl_end gl_wait(struct gl_port *p)
+{
+	bool done = false;
+	if (!guarded(nullptr, [&] { done = p->sends ? p->all->waitSend(nullptr, for_ever) : p->all->waitRecv(nullptr, for_ever); }))
+		return GL_LOST;
+	return done ? GL_DONE : GL_WOKEN;
+}
+
+extern "C" void gl_wake(struct gl_port *p)
+{
+	guarded(nullptr, [&] {
+		if (p->sends)
+			p->all->abortWaitSend();
+		else
+			p->all->abortWaitRecv();
+	});
+}
+
+extern "C" bool gl_is_lost(struct gl_port *p)
+{
+	gl_wake(p); /* so that the wait is over before it begins; gloo looks for a lost connection first */
+	return gl_wait(p) == GL_LOST;
+}

@@ -1,0 +1,290 @@
+/* Sends and receives across hosts. A message is a head, with the data of a small one in it; the body of a larger one follows on a lane of
+ * its own, straight into the receiver's memory, once that has seen the head: gloo needs equal lengths at both ends. What a sender need not
+ * wait for is kept in its own memory until it is gone: GT_GLOO_HEADS_OUT heads, and pair_bytes of bodies. */
+#include "gloo/gloo.h"
+#include <stdio.h>
+#include <string.h>
+
+struct transfer {
+	const struct gt_p2p *x;
+	size_t bytes;
+	uint32_t seq;
+	enum { NEW, BODY, DONE } state;
+	uint32_t body; /* which of the peer's bodies it is */
+};
+
+static void text_of(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s%s#%u (%zu %s)", x->what ? x->what : "", x->what ? " " : "", seq, x->count, gt_dtype_name(x->dtype));
+}
+
+static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum gloo_end end, struct gt_err *err)
+{
+	struct gloo_root *r = c->root;
+	int peer = t->x->peer;
+	char text[96];
+	if (end == GLOO_FAIL)
+		return gt_gloo_broken(r, err);
+	uint32_t next = t->state != NEW ? t->seq : 1 + (t->x->sends ? c->peer[peer].sent : c->peer[peer].got);
+	text_of(t->x, next, text, sizeof text);
+	const char *verb = t->x->sends ? "received" : "sent", *way = t->x->sends ? "from" : "to";
+	if (end == GLOO_LOST)
+		return gt_gloo_break(r, GLOO_DEAD, err, "rank %d has %s; it has not %s %s %s rank %d (%s)", c->member[peer],
+		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", verb, text, way,
+		                     r->rank, c->pub.name);
+	return gt_gloo_break(r, GLOO_LATE, err, "rank %d has not %s %s %s rank %d (%s) after %g s", c->member[peer], verb, text, way, r->rank,
+	                     c->pub.name, r->timeout_s);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------------------- */
+/* One of this rank's messages to the peer has gone; bodies give their part of the ring back. */
+static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless)
+{
+	struct gloo_peer *p = &c->peer[peer];
+	enum gloo_end end = gt_gloo_wait(c->root, p->out[lane], c->member[peer], restless);
+	if (end != GLOO_END)
+		return end;
+	p->open[lane]--;
+	if (lane == GLOO_BODY)
+		p->ring_begin += p->size[p->body_first++ % GT_GLOO_HEADS_OUT];
+	return end;
+}
+
+/* Where n bytes fit in one piece; the ring's end may have to be left out. */
+static bool has_room(const struct gloo_comm *c, const struct gloo_peer *p, size_t n, size_t *skip)
+{
+	size_t cap = c->root->pair_bytes, at = p->ring_end % cap;
+	*skip = n > cap - at ? cap - at : 0;
+	return n + *skip <= cap - (size_t)(p->ring_end - p->ring_begin);
+}
+
+/* A head and its body are posted, or *moved stays false. Many sends in one call wait for room only for a short time each: their peers may
+ * be doing the same, and have to be read. */
+static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool restless, bool *moved, struct gt_err *err)
+{
+	const struct gt_p2p *x = t->x;
+	struct gloo_peer *p = &c->peer[x->peer];
+	bool eager = t->bytes <= GT_GLOO_EAGER;
+	enum gloo_end end = GLOO_END;
+	size_t skip = 0;
+	while (end == GLOO_END && p->open[GLOO_HEADS] >= GT_GLOO_HEADS_OUT)
+		end = reap(c, x->peer, GLOO_HEADS, restless);
+	while (end == GLOO_END && !eager && p->open[GLOO_BODY] >= GT_GLOO_HEADS_OUT)
+		end = reap(c, x->peer, GLOO_BODY, restless);
+	while (end == GLOO_END && !eager && t->bytes <= c->root->pair_bytes && !has_room(c, p, t->bytes, &skip))
+		end = reap(c, x->peer, GLOO_BODY, restless);
+	if (end == GLOO_TURN)
+		return GT_OK;
+	if (end != GLOO_END)
+		return fail(c, t, end, err);
+	t->seq = ++p->sent;
+	t->state = BODY; /* for messages */
+	char *keep = p->keep + (size_t)(t->seq % GT_GLOO_HEADS_OUT) * GT_GLOO_HEAD;
+	struct gloo_head *h = (struct gloo_head *)(void *)keep;
+	*h = (struct gloo_head){.count = x->count, .seq = t->seq, .dtype = x->dtype};
+	if (x->what)
+		strncpy(h->what, x->what, sizeof h->what - 1);
+	if (eager && t->bytes)
+		memcpy(keep + sizeof *h, x->send, t->bytes);
+	if (!gl_post(p->out[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), keep, sizeof *h + (eager ? t->bytes : 0)))
+		return fail(c, t, GLOO_LOST, err);
+	p->open[GLOO_HEADS]++;
+	*moved = true;
+	t->state = DONE;
+	if (eager)
+		return GT_OK;
+	char *from = (char *)(uintptr_t)x->send;
+	uint32_t body = p->body_first + p->open[GLOO_BODY];
+	p->size[body % GT_GLOO_HEADS_OUT] = 0;
+	if (t->bytes <= c->root->pair_bytes) {
+		p->ring_end += skip;
+		from = memcpy(p->ring + p->ring_end % c->root->pair_bytes, x->send, t->bytes);
+		p->ring_end += t->bytes;
+		p->size[body % GT_GLOO_HEADS_OUT] = t->bytes + skip;
+	} else {
+		t->state = BODY; /* from the caller's memory: to be waited for */
+		t->body = body;
+	}
+	if (!gl_post(p->out[GLOO_BODY], gt_gloo_slot(c, GLOO_BODY), from, t->bytes))
+		return fail(c, t, GLOO_LOST, err);
+	p->open[GLOO_BODY]++;
+	return GT_OK;
+}
+
+/* Bodies go in their order. */
+static enum gt_code send_end(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
+{
+	struct gloo_peer *p = &c->peer[t->x->peer];
+	while ((int32_t)(t->body - p->body_first) >= 0) {
+		enum gloo_end end = reap(c, t->x->peer, GLOO_BODY, false);
+		if (end != GLOO_END)
+			return fail(c, t, end, err);
+	}
+	t->state = DONE;
+	return GT_OK;
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------------------------------- */
+static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struct gloo_head *h, struct gt_err *err)
+{
+	const struct gt_p2p *x = t->x;
+	char what[GT_GLOO_WHAT] = "", a[96], b[96];
+	if (x->what)
+		strncpy(what, x->what, sizeof what - 1);
+	text_of(x, t->seq, b, sizeof b);
+	if (h->left)
+		return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d has closed its communicator; it has not sent %s to rank %d (%s)",
+		                     c->member[x->peer], b, c->root->rank, c->pub.name);
+	if (h->count == x->count && h->dtype == x->dtype && h->seq == t->seq && !memcmp(what, h->what, sizeof what))
+		return GT_OK;
+	h->what[sizeof h->what - 1] = '\0';
+	text_of(&(struct gt_p2p){.what = *h->what ? h->what : NULL, .count = h->count, .dtype = h->dtype}, h->seq, a, sizeof a);
+	return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d sends %s, but rank %d receives %s (%s)", c->member[x->peer], a, c->root->rank, b,
+	                     c->pub.name);
+}
+
+/* The head has come. */
+static enum gt_code take_head(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
+{
+	const struct gt_p2p *x = t->x;
+	struct gloo_peer *p = &c->peer[x->peer];
+	char *at = p->heads + (size_t)(p->got++ % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;
+	t->seq = p->got;
+	t->state = BODY;
+	GT_TRY(compare(c, t, (struct gloo_head *)(void *)at, err));
+	if (t->bytes > GT_GLOO_EAGER) {
+		if (!gl_post(p->in[GLOO_BODY], gt_gloo_slot(c, GLOO_BODY), x->recv, t->bytes))
+			return fail(c, t, GLOO_LOST, err);
+	} else {
+		if (t->bytes)
+			memcpy(x->recv, at + sizeof(struct gloo_head), t->bytes);
+		t->state = DONE;
+	}
+	gl_post(p->in[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), at, GT_GLOO_HEAD); /* of a peer that is gone: whoever waits for it sees it */
+	return GT_OK;
+}
+
+/* Something is there to be taken; gloo may not have told yet. */
+static bool head_is_there(const struct gloo_peer *p)
+{
+	const char *at = p->heads + (size_t)(p->got % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;
+	const struct gloo_head *h = (const struct gloo_head *)(const void *)at;
+	return __atomic_load_n(&h->seq, __ATOMIC_ACQUIRE) == p->got + 1 || __atomic_load_n(&h->left, __ATOMIC_RELAXED);
+}
+
+static enum gt_code recv_step(struct gloo_comm *c, struct transfer *t, bool wait, bool restless, bool *moved, struct gt_err *err)
+{
+	struct gloo_peer *p = &c->peer[t->x->peer];
+	if (!wait && !head_is_there(p))
+		return GT_OK;
+	enum gloo_end end = gt_gloo_wait(c->root, p->in[GLOO_HEADS], c->member[t->x->peer], restless);
+	if (end == GLOO_TURN)
+		return GT_OK;
+	if (end != GLOO_END)
+		return fail(c, t, end, err);
+	*moved = true;
+	return take_head(c, t, err);
+}
+
+static enum gt_code recv_end(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
+{
+	enum gloo_end end = gt_gloo_wait(c->root, c->peer[t->x->peer].in[GLOO_BODY], c->member[t->x->peer], false);
+	if (end != GLOO_END)
+		return fail(c, t, end, err);
+	t->state = DONE;
+	return GT_OK;
+}
+
+/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+/* The k-th send of a rank to itself is its k-th receive. */
+static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
+{
+	for (int i = 0, k = 0; i < n; i++) {
+		if (t[i].x->peer != c->pub.rank || !t[i].x->sends)
+			continue;
+		while (k < n && (t[k].x->peer != c->pub.rank || t[k].x->sends))
+			k++;
+		t[i].seq = ++c->peer[c->pub.rank].sent;
+		if (k == n)
+			return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d sends to itself, and does not receive in the same call (%s)",
+			                     c->root->rank, c->pub.name);
+		struct gloo_head h = {.count = t[i].x->count, .seq = t[i].seq, .dtype = t[i].x->dtype};
+		if (t[i].x->what)
+			strncpy(h.what, t[i].x->what, sizeof h.what - 1);
+		t[k].seq = ++c->peer[c->pub.rank].got;
+		GT_TRY(compare(c, &t[k], &h, err));
+		if (t[i].bytes)
+			memmove(t[k].x->recv, t[i].x->send, t[i].bytes);
+		t[i].state = t[k].state = DONE;
+		k++;
+	}
+	for (int i = 0; i < n; i++) {
+		if (t[i].x->peer == c->pub.rank && t[i].state != DONE)
+			return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d receives from itself, and does not send in the same call (%s)",
+			                     c->root->rank, c->pub.name);
+	}
+	return GT_OK;
+}
+
+/* All that can begin has begun when it returns; transfers of one direction between two ranks keep their order. Each turn tries all, and
+ * waits for the first only. */
+static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
+{
+	double last = gt_gloo_now();
+	for (int left = n; left;) {
+		uint64_t busy[2] = {0};
+		bool moved = false, waited = false;
+		int news = 0;
+		left = 0;
+		for (int i = 0; i < n; i++)
+			news += t[i].state == NEW;
+		for (int i = 0; i < n; i++) {
+			uint64_t bit = 1ull << t[i].x->peer;
+			if (t[i].state != NEW)
+				continue;
+			if (!(busy[t[i].x->sends] & bit)) {
+				bool wait = !t[i].x->sends && !waited && !moved;
+				waited = waited || wait;
+				GT_TRY(t[i].x->sends ? send_step(c, &t[i], news > 1, &moved, err) : recv_step(c, &t[i], wait, news > 1, &moved, err));
+			}
+			if (t[i].state == NEW) {
+				busy[t[i].x->sends] |= bit;
+				left++;
+			}
+		}
+		if (moved)
+			last = gt_gloo_now();
+		for (int i = 0; i < n && !moved && left && gt_gloo_now() - last > c->root->timeout_s; i++) {
+			if (t[i].state == NEW)
+				return fail(c, &t[i], GLOO_TIME, err);
+		}
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_gloo_exchange(struct gt_comm *pub, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
+{
+	(void)stream;
+	struct gloo_comm *c = (struct gloo_comm *)pub;
+	if (gt_gloo_is_broken(c->root))
+		return gt_gloo_broken(c->root, err);
+	struct gt_err bad = {0};
+	if (gt_p2p_check(pub, list, n, &bad) != GT_OK) {
+		gt_gloo_break(c->root, GLOO_SAID, NULL, "rank %d: %.900s", c->root->rank, bad.msg);
+		return gt_fail(err, bad.code, "%s", bad.msg);
+	}
+	struct transfer t[GT_COMM_BATCH];
+	for (int i = 0; i < n; i++)
+		t[i] = (struct transfer){.x = &list[i], .bytes = list[i].count * gt_dtype_size(list[i].dtype)};
+	GT_TRY(to_itself(c, t, n, err));
+	GT_TRY(begin_all(c, t, n, err));
+	for (int i = 0; i < n; i++) {
+		if (t[i].state == BODY && !t[i].x->sends)
+			GT_TRY(recv_end(c, &t[i], err));
+	}
+	for (int i = 0; i < n; i++) {
+		if (t[i].state == BODY && t[i].x->sends)
+			GT_TRY(send_end(c, &t[i], err));
+	}
+	return GT_OK;
+}

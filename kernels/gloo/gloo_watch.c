@@ -1,0 +1,252 @@
+/* The watch: notes of other ranks, lost connections, deadlines; and how a group comes to one sentence about its failure. */
+#include "gloo/gloo.h"
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define WATCH_MS 10
+#define SETTLE_S 0.05 /* several turns of everybody's watch */
+#define GRACE_S 0.05  /* past a deadline: a process that was stopped itself finds what has come meanwhile */
+#define GOODBYE_S 1.0
+
+double gt_gloo_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- notes ------------------------------------------------------------------------------------------------------------------- */
+static uint64_t sum_of(const struct gloo_note *n)
+{
+	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a, in words */
+	const char *p = (const char *)&n->kind;
+	for (size_t i = 0; i < sizeof *n - sizeof n->check; i += 8) {
+		uint64_t w;
+		memcpy(&w, p + i, 8);
+		h = (h ^ w) * 0x100000001b3ull;
+	}
+	return h ? h : 1;
+}
+
+bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k)
+{
+	uint64_t check = __atomic_load_n(&n->check, __ATOMIC_ACQUIRE);
+	return check && n->kind == k && check == sum_of(n);
+}
+
+static void post_note(struct gloo_root *r, enum gloo_note_kind k, int peer)
+{
+	if (!r->peer[peer].lost)
+		gl_post(r->peer[peer].out, (uint64_t)k, &r->own[k], sizeof r->own[k]); /* to a lost peer there is nothing to say */
+}
+
+void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, const char *text)
+{
+	struct gloo_note *n = &r->own[k];
+	memset(n, 0, sizeof *n);
+	n->kind = k;
+	n->grade = (uint32_t)grade;
+	snprintf(n->text, sizeof n->text, "%s", text);
+	n->check = sum_of(n);
+	for (int i = 0; i < r->world && k != GLOO_ACK; i++) { /* an ACK goes to one only, when it is time */
+		if (i != r->rank)
+			post_note(r, k, i);
+	}
+}
+
+static void look(struct gloo_root *r)
+{
+	for (int i = 0; i < r->world; i++) {
+		struct gloo_peer_root *p = &r->peer[i];
+		if (i == r->rank)
+			continue;
+		/* What was sent before a connection was lost is there before that is seen. The note that comes last, if ever, is the one to ask by. */
+		bool lost = p->lost || (!gt_gloo_note_is_whole(&p->note[GLOO_ACK], GLOO_ACK) && gl_is_lost(p->in[GLOO_ACK]));
+		for (int k = GLOO_BROKEN; k < GLOO_NOTES; k++) {
+			if (p->seen[k] || !gt_gloo_note_is_whole(&p->note[k], k))
+				continue;
+			p->seen[k] = true;
+			if (k == GLOO_BYE)
+				post_note(r, GLOO_ACK, i);
+			if (k == GLOO_BROKEN && r->first_s == 0)
+				r->first_s = gt_gloo_now();
+		}
+		p->lost = lost;
+	}
+}
+
+/* ---- failure ----------------------------------------------------------------------------------------------------------------- */
+bool gt_gloo_is_broken(const struct gloo_root *r)
+{
+	return __atomic_load_n(&r->broken, __ATOMIC_ACQUIRE);
+}
+
+static void decide(struct gloo_root *r)
+{
+	const struct gloo_note *best = NULL;
+	for (int i = 0; i < r->world; i++) {
+		const struct gloo_note *n = i == r->rank                   ? (r->told ? &r->own[GLOO_BROKEN] : NULL)
+		                            : r->peer[i].seen[GLOO_BROKEN] ? &r->peer[i].note[GLOO_BROKEN]
+		                                                           : NULL;
+		if (n && (!best || n->grade < best->grade))
+			best = n;
+	}
+	if (!best || r->broken)
+		return;
+	snprintf(r->why, sizeof r->why, "%.*s", (int)sizeof best->text - 1, best->text);
+	__atomic_store_n(&r->broken, 1, __ATOMIC_RELEASE);
+}
+
+enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err)
+{
+	return gt_fail(err, GT_EPEER, "%s", r->why);
+}
+
+enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, struct gt_err *err, const char *fmt, ...)
+{
+	char text[sizeof r->own[0].text];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&r->lock);
+	look(r);
+	/* Who has heard of a failure takes that for the cause of what it sees itself. */
+	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID)) {
+		r->told = true;
+		gt_gloo_note(r, GLOO_BROKEN, grade, text);
+		r->first_s = r->first_s > 0 ? r->first_s : gt_gloo_now();
+	}
+	while (!r->broken && r->watched)
+		pthread_cond_wait(&r->turn, &r->lock);
+	if (!r->broken)
+		decide(r);
+	pthread_mutex_unlock(&r->lock);
+	return gt_gloo_broken(r, err);
+}
+
+void gt_gloo_say_broken(struct gloo_root *r, const char *text)
+{
+	pthread_mutex_lock(&r->lock);
+	if (!r->broken && !r->told) {
+		r->told = true;
+		gt_gloo_note(r, GLOO_BROKEN, GLOO_SAID, text);
+		r->first_s = r->first_s > 0 ? r->first_s : gt_gloo_now();
+		decide(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, bool restless)
+{
+	bool late = false, lost = false;
+	enum gloo_end end = GLOO_END;
+	pthread_mutex_lock(&r->lock);
+	r->waiting = p;
+	r->waiting_peer = member;
+	r->deadline = gt_gloo_now() + r->timeout_s;
+	r->restless = restless;
+	for (bool again = true; again;) {
+		pthread_mutex_unlock(&r->lock);
+		enum gl_end how = gl_wait(p);
+		pthread_mutex_lock(&r->lock);
+		again = false;
+		if (how == GL_DONE)
+			break;
+		look(r);
+		if (r->broken || r->first_s > 0)
+			end = GLOO_FAIL;
+		else if (how == GL_LOST || lost)
+			end = GLOO_LOST;
+		else if (r->peer[member].lost)
+			lost = again = true; /* once more, without a waking: what has come before the end counts */
+		else if (restless)
+			end = GLOO_TURN;
+		else if (gt_gloo_now() < r->deadline)
+			again = true;
+		else if (!late) {
+			r->deadline = gt_gloo_now() + GRACE_S;
+			late = again = true;
+		} else
+			end = GLOO_TIME;
+	}
+	r->waiting = NULL;
+	while (end == GLOO_FAIL && !r->broken)
+		pthread_cond_wait(&r->turn, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	return end;
+}
+
+bool gt_gloo_has_left(struct gloo_root *r, int member)
+{
+	pthread_mutex_lock(&r->lock);
+	look(r);
+	bool left = r->peer[member].seen[GLOO_BYE];
+	pthread_mutex_unlock(&r->lock);
+	return left;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------------------- */
+static void *watch(void *arg)
+{
+	struct gloo_root *r = arg;
+	pthread_mutex_lock(&r->lock);
+	while (!r->stop) {
+		look(r);
+		double now = gt_gloo_now();
+		if (r->first_s > 0 && now - r->first_s >= SETTLE_S)
+			decide(r);
+		if (r->waiting && (r->broken || r->restless || now >= r->deadline || r->peer[r->waiting_peer].lost))
+			gl_wake(r->waiting);
+		pthread_cond_broadcast(&r->turn);
+		pthread_mutex_unlock(&r->lock);
+		nanosleep(&(struct timespec){.tv_nsec = WATCH_MS * 1000000L}, NULL);
+		pthread_mutex_lock(&r->lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	gt_gloo_note(r, GLOO_ACK, 0, "");
+	int rc = pthread_create(&r->watch, NULL, watch, r);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return gt_fail(err, GT_EFAIL, "a thread for the connections between ranks: %s", strerror(rc));
+	r->watched = true;
+	return GT_OK;
+}
+
+/* All that this rank has sent has arrived where its goodbye is answered. Closing a connection at once could take data back from a peer
+ * that has not read them yet. */
+static bool all_answered(const struct gloo_root *r)
+{
+	for (int i = 0; i < r->world; i++) {
+		if (i != r->rank && !r->peer[i].seen[GLOO_ACK] && !r->peer[i].lost)
+			return false;
+	}
+	return true;
+}
+
+void gt_gloo_watch_stop(struct gloo_root *r)
+{
+	if (!r->watched)
+		return;
+	pthread_mutex_lock(&r->lock);
+	gt_gloo_note(r, GLOO_BYE, 0, "");
+	double deadline = gt_gloo_now() + GOODBYE_S;
+	while (!all_answered(r) && gt_gloo_now() < deadline)
+		pthread_cond_wait(&r->turn, &r->lock);
+	r->stop = true;
+	pthread_mutex_unlock(&r->lock);
+	pthread_join(r->watch, NULL);
+	r->watched = false;
+}

@@ -19,10 +19,12 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, stru
 		*out = gt_replicas_cut(c);
 }
 
-static void reduce(struct gt_emit *e, int b, const char *what)
+static void reduce(struct gt_emit *e, int b, int unit, const char *what)
 {
 	const struct gt_space *s = e->job->space;
-	struct gt_range r = gt_emit_range(s, GT_A_GRAD, s->bucket[b].begin);
+	struct gt_range r = gt_space_bucket(s, GT_A_GRAD, b, 0);
+	(void)unit;
+	gt_emit_join(e, 0, 1);
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin), s->master, what}, 1);
 }
 
@@ -32,7 +34,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		return gt_strategy_single.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, reduce));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = reduce}));
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);

@@ -74,11 +74,6 @@ void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int st
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .stream = e->job->queues ? stream : 0, .micro = e->job->nunits - 1, .call = call});
 }
 
-struct gt_range gt_emit_range(const struct gt_space *s, enum gt_arena_id a, int64_t element)
-{
-	return (struct gt_range){a, (size_t)element * gt_dtype_size(a == GT_A_WORK ? s->work : s->master)};
-}
-
 void gt_emit_carry(struct gt_emit *e, int unit)
 {
 	const struct gt_unit *u = &e->job->unit[unit];
@@ -103,7 +98,7 @@ void gt_emit_check(struct gt_emit *e)
 			gt_emit_launch(e, last, &p->call[i]);
 }
 
-enum gt_code gt_emit_ready(const struct gt_plan *p, int *ready, struct gt_err *err)
+void gt_emit_ready(const struct gt_plan *p, int *ready)
 {
 	const struct gt_space *s = p->space;
 	for (int b = 0; b < s->nbuckets; b++)
@@ -114,17 +109,10 @@ enum gt_code gt_emit_ready(const struct gt_plan *p, int *ready, struct gt_err *e
 			const struct gt_value *v = n->out[k] < 0 ? NULL : &p->graph->values[n->out[k]];
 			if (!v || v->kind != GT_V_GRAD)
 				continue;
-			int64_t at = s->place[v->param].offset;
-			int b = 0;
-			while (b < s->nbuckets && at >= s->bucket[b].end)
-				b++;
-			if (b == s->nbuckets)
-				return gt_fail(err, GT_EINTERNAL, "the gradient of %s is in no bucket", p->graph->params[v->param].name);
-			ready[b] = i;
+			ready[gt_space_bucket_of(s, s->place[v->param].offset)] = i;
 		}
 	}
 	for (int b = 1; b < s->nbuckets; b++) /* in the arena's order, which is the same on every rank */
 		if (s->bucket[b].learned && ready[b] < ready[b - 1])
 			ready[b] = ready[b - 1];
-	return GT_OK;
 }

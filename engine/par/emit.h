@@ -38,8 +38,6 @@ void gt_emit_join(struct gt_emit *e, int from, int to); /* what comes on stream 
 void gt_emit_check(struct gt_emit *e);
 
 /* For each learned bucket the index of the call of p that finishes its last gradient; -1: none in p. */
-enum gt_code gt_emit_ready(const struct gt_plan *p, int *ready, struct gt_err *err);
-/* The range of elements of an arena of the masters' type. */
-struct gt_range gt_emit_range(const struct gt_space *s, enum gt_arena_id a, int64_t element);
+void gt_emit_ready(const struct gt_plan *p, int *ready);
 
 #endif

@@ -17,55 +17,74 @@ static int learned(const struct gt_space *s)
 	return n;
 }
 
-/* The last unit: its calls, and between them the buckets that they have finished. */
-static enum gt_code last_unit(struct gt_emit *e, int unit, void (*reduce)(struct gt_emit *e, int bucket, const char *name))
+static void reduce(struct gt_emit *e, const struct gt_passes *how, int b, int unit)
+{
+	how->reduce(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", b + 1, learned(e->job->space)));
+}
+
+/* What a rank without samples sends where the others send results of theirs. */
+static void join_absent(struct gt_emit *e, int unit, const struct gt_plan *p, struct gt_call *c)
+{
+	const struct gt_node *n = &p->graph->nodes[c->node];
+	if (n->nin && n->in[0] >= 0) {
+		const struct gt_value *v = &p->graph->values[n->in[0]];
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = {GT_A_ACT, p->slot[p->slot[n->in[0]].root].offset}, .bytes = gt_tdesc_bytes(&v->desc)});
+	}
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .micro = unit, .call = c});
+}
+
+/* Zero gradients, for a rank that has none. */
+static void clear(struct gt_emit *e, int b)
+{
+	const struct gt_space *s = e->job->space;
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = gt_space_bucket(s, GT_A_GRAD, b, 0),
+	                                 .bytes = gt_space_element(s, GT_A_GRAD, s->bucket[b].end - s->bucket[b].begin).offset});
+}
+
+/* A unit's calls, and between them what joins ranks. Without samples (there = false) only the latter, in the order of job->like's calls,
+ * which is that of every plan. cleared: gradients are zeroed first. */
+static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int unit, bool reduces, bool cleared)
 {
 	const struct gt_job *job = e->job;
-	struct gt_plan *p = job->unit[unit].plan;
-	int n = learned(job->space), b = 0, *ready;
-	bool sums = job->unit[unit].carry > 0;
-	GT_NEW(ready, job->arena, job->space->nbuckets, e->err);
-	GT_TRY(gt_emit_ready(p, ready, e->err));
-	gt_emit_load(e, unit);
+	bool there = job->unit[unit].plan != NULL, sums = job->unit[unit].carry > 0;
+	struct gt_plan *p = there ? job->unit[unit].plan : job->like;
+	int n = reduces ? learned(job->space) : 0, b = 0, stay = 0, *ready;
+	GT_NEW(ready, job->arena, job->space->nbuckets + 1, e->err);
+	if (n)
+		gt_emit_ready(p, ready);
+	if (there)
+		gt_emit_load(e, unit);
 	for (int i = 0; i < p->ncalls; i++) {
-		gt_emit_launch(e, unit, &p->call[i]);
+		for (; how->fetch && stay < p->nstays && p->stay[stay].first == i; stay++)
+			how->fetch(e, &p->stay[stay]);
+		if (there)
+			gt_emit_launch(e, unit, &p->call[i]);
+		else if (p->call[i].comm)
+			join_absent(e, unit, p, &p->call[i]);
 		for (; !sums && b < n && ready[b] <= i; b++) {
-			gt_emit_join(e, 0, 1);
-			reduce(e, b, gt_arena_printf(job->arena, "gradients %d/%d", b + 1, n));
+			if (cleared)
+				clear(e, b);
+			reduce(e, how, b, unit);
 		}
 	}
 	gt_emit_carry(e, unit);
-	for (; b < n; b++) {
-		gt_emit_join(e, 0, 1);
-		reduce(e, b, gt_arena_printf(job->arena, "gradients %d/%d", b + 1, n));
-	}
+	for (; b < n; b++)
+		reduce(e, how, b, unit);
 	return GT_OK;
 }
 
-enum gt_code gt_replicas_passes(struct gt_emit *e, void (*reduce)(struct gt_emit *e, int bucket, const char *name))
+enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how)
 {
 	const struct gt_job *job = e->job;
-	const struct gt_space *s = job->space;
-	int last = -1;
+	bool none = true;
+	int last = job->nunits - 1;
 	if (job->update)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
-	for (int i = 0; i < job->nunits; i++)
-		if (job->unit[i].plan)
-			last = i;
-	for (int i = 0; i < last + !job->update; i++) {
-		if (!job->unit[i].plan)
-			continue;
-		gt_emit_unit(e, i);
-		gt_emit_carry(e, i);
+	for (int i = 0; i < job->nunits; i++) {
+		bool there = job->unit[i].plan != NULL;
+		none &= !there;
+		/* gradients that were made in an earlier unit are still there */
+		GT_TRY(pass(e, how, i, job->update && (how->every || i == last), !there && (how->every || none)));
 	}
-	if (!job->update)
-		return GT_OK;
-	if (last >= 0)
-		return last_unit(e, last, reduce);
-	int n = learned(s);
-	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = {GT_A_GRAD, 0}, .bytes = s->bytes[GT_A_GRAD]});
-	gt_emit_join(e, 0, 1);
-	for (int b = 0; b < n; b++)
-		reduce(e, b, gt_arena_printf(job->arena, "gradients %d/%d", b + 1, n));
 	return GT_OK;
 }

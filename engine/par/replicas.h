@@ -7,8 +7,15 @@
 /* Buckets as parallel.bucket_mb has them, the first one 1 MiB as torch's. */
 struct gt_cutting gt_replicas_cut(const struct gt_conf *c);
 
-/* Forward and backward of every unit. For a training program, reduce(e, bucket, name) appends what joins a bucket's gradients of all ranks, as
- * soon as they are finished, in the order of the buckets; and where a rank has no samples at all, after it has cleared its gradients. */
-enum gt_code gt_replicas_passes(struct gt_emit *e, void (*reduce)(struct gt_emit *e, int bucket, const char *name));
+/* What happens between the calls of the forward and backward passes. */
+struct gt_passes {
+	/* Joins a bucket's gradients of all ranks, as soon as unit `unit` has finished them, in the order of the buckets. name: for messages. */
+	void (*reduce)(struct gt_emit *e, int bucket, int unit, const char *name);
+	bool every;    /* behind each unit; else behind the last one only, and the units before it are added up by the kernels */
+	void (*fetch)(struct gt_emit *e, const struct gt_stay *stay); /* before its first call; NULL: parameters are whole */
+};
+
+/* Zeroes the scalars, then forward and backward of every unit. A rank without samples in a unit takes part with gradients of zero. */
+enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);
 
 #endif

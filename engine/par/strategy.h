@@ -25,6 +25,7 @@ struct gt_job {
 	struct gt_space *space;
 	struct gt_unit *unit; /* of this rank, in the loader's order; index: the step's micro */
 	int nunits;
+	struct gt_plan *like; /* the plan of part 0, which every rank has: what a rank without samples goes by */
 	int64_t samples;      /* of all ranks */
 	const struct gt_update *update; /* NULL: an evaluation */
 	struct gt_place_of_rank at;

@@ -1,12 +1,25 @@
-/* As ddp, but of the optimizer's state every rank has its part only: rank r the r-th of equal parts of every bucket (ZeRO stage 1;
- * torch.distributed.optim.ZeroRedundancyOptimizer). Gradients are reduced to the rank that owns them, which updates its part of the parameters;
- * then everybody gathers the parameters. The same numbers as ddp's. */
+/* As ddp, but ranks share out what they would all have the same of: rank r has the r-th of equal parts of every bucket of (stage 1) the
+ * optimizer's state, (2) the gradients too, (3) the parameters too (Rajbhandari et al. 2020, "ZeRO"; stage 1 is torch's
+ * ZeroRedundancyOptimizer). The same numbers as ddp's.
+ *   1: gradients are reduced to the rank that owns them, which updates its part of the parameters; then all gather the parameters.
+ *   2: behind every micro-batch a bucket's gradients, as soon as they are finished, are reduced into the owners' parts, and their memory is
+ *      the next bucket's.
+ *   3: a bucket's parameters are gathered when they are needed, in the forward and in the backward pass; nothing is gathered after the update. */
 #include "par/replicas.h"
+
+static bool has_muon(const struct gt_conf *c)
+{
+	bool muon = c->train.optimizer.type == GT_OPT_MUON;
+	for (int i = 0; i < c->train.ngroups; i++)
+		muon |= c->train.group[i].optimizer.type == GT_OPT_MUON;
+	return muon;
+}
 
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
 {
-	if (c->parallel.stage > 1)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.stage = %d: this version shards the optimizer's state only (1)", c->path, (int)c->parallel.stage);
+	if (world > 1 && has_muon(c))
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which each rank would have a part",
+		               c->path);
 	return gt_strategy_ddp.place(c, rank, world, out, err);
 }
 
@@ -18,30 +31,48 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, stru
 	out->shards = at->ndata;
 	out->shard = at->data;
 	out->state = true;
+	out->grads = c->parallel.stage >= 2;
+	out->params = c->parallel.stage >= 3;
 }
 
-static size_t shard_of(const struct gt_space *s, int b)
+static size_t shard(const struct gt_space *s, int b)
 {
-	return (size_t)(s->bucket[b].end - s->bucket[b].begin) / (size_t)s->cut.shards;
+	return (size_t)gt_space_shard(s, b);
 }
 
-static int64_t own(const struct gt_space *s, int b)
-{
-	return s->bucket[b].begin + s->cut.shard * (int64_t)shard_of(s, b);
-}
-
-static void reduce(struct gt_emit *e, int b, const char *what)
+/* Stage 1: the gradients stay where they are, and beside the kernels. */
+static void reduce(struct gt_emit *e, int b, int unit, const char *what)
 {
 	const struct gt_space *s = e->job->space;
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_emit_range(s, GT_A_GRAD, s->bucket[b].begin),
-	                                              gt_emit_range(s, GT_A_GRAD, own(s, b)), shard_of(s, b), s->master, what}, 1);
+	(void)unit;
+	gt_emit_join(e, 0, 1);
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, b, 0), gt_space_own_shard(s, GT_A_GRAD, b),
+	                                              shard(s, b), s->master, what}, 1);
 }
 
-static void gather(struct gt_emit *e, int b, enum gt_arena_id a, enum gt_dtype type, const char *what)
+/* Stages 2 and 3: in the order of the kernels, since the next bucket is written where this one lies. */
+static void reduce_away(struct gt_emit *e, int b, int unit, const char *what)
 {
 	const struct gt_space *s = e->job->space;
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_emit_range(s, a, own(s, b)), gt_emit_range(s, a, s->bucket[b].begin),
-	                                              shard_of(s, b), type, what}, 1);
+	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
+	part.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard(s, b), s->master, what}, 0);
+	if (unit)
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
+}
+
+static void gather(struct gt_emit *e, int b, enum gt_arena_id a, int slot, int stream)
+{
+	const struct gt_space *s = e->job->space;
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_space_own_shard(s, a, b), gt_space_bucket(s, a, b, slot), shard(s, b),
+	                                              a == GT_A_WORK ? s->work : s->master, a == GT_A_WORK ? "16-bit weights" : "parameters"}, stream);
+}
+
+static void fetch(struct gt_emit *e, const struct gt_stay *y)
+{
+	gather(e, y->bucket, GT_A_PARAM, y->slot, 0);
+	if (e->job->space->work != e->job->space->master)
+		gather(e, y->bucket, GT_A_WORK, y->slot, 0);
 }
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
@@ -52,7 +83,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		return gt_strategy_single.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, reduce));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_away : reduce, .every = s->cut.grads, .fetch = s->cut.params ? fetch : NULL}));
 	if (u) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);
@@ -60,10 +91,12 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 			for (int i = 0; i < u->nupdates; i++)
 				if (u->bucket[i] == b)
 					gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = u->update[i]});
+			if (s->cut.params)
+				continue;
 			gt_emit_join(&e, 0, 1);
-			gather(&e, b, GT_A_PARAM, s->master, "parameters");
+			gather(&e, b, GT_A_PARAM, 0, 1);
 			if (s->work != s->master)
-				gather(&e, b, GT_A_WORK, s->work, "16-bit weights");
+				gather(&e, b, GT_A_WORK, 0, 1);
 		}
 		gt_emit_join(&e, 1, 0);
 	}

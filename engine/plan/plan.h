@@ -50,6 +50,13 @@ struct gt_cutting {
 	int64_t bucket_bytes, first_bytes; /* a bucket is closed when it has so many, the first one earlier (torch's DDP: 25 MiB and 1 MiB) */
 	int shards, shard;  /* of every bucket, each as long as the others; which one is this rank's. 0: whole */
 	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
+	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
+	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
+};
+
+/* Bucket `bucket` is whole, in place `slot`, from call `first` to call `last` of a plan. */
+struct gt_stay {
+	int bucket, slot, first, last;
 };
 
 struct gt_space {
@@ -64,7 +71,9 @@ struct gt_space {
 	struct gt_cutting cut;
 	struct gt_bucket *bucket;
 	int nbuckets;
-	int64_t elements;        /* of each flat arena, padding included */
+	int64_t elements;        /* of each flat arena, padding included; with shards, of all ranks */
+	int64_t widest;          /* bucket */
+	int places;              /* with cut.params: buckets that are whole at once, at most */
 	int64_t checked;         /* [0, checked): gradients that are stored before anything is updated; what sumsq covers */
 	size_t bytes[GT_A_COUNT];
 	void *base[GT_A_COUNT];
@@ -117,6 +126,8 @@ struct gt_plan {
 	struct gt_slot *slot; /* one a value */
 	struct gt_call *call; /* one a lowered node, in order */
 	int ncalls;
+	struct gt_stay *stay; /* with cut.params, in the order of first */
+	int nstays;
 	size_t act_bytes;     /* activations and scratch */
 	bool accumulate;      /* parameter gradients are added to */
 	struct gt_plan *of;   /* an instance: whose kernels these are; NULL: its own */
@@ -173,6 +184,18 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL 
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
 
 void *gt_space_at(const struct gt_space *s, struct gt_range r); /* NULL before gt_space_alloc */
+/* Element e of PARAM, GRAD, WORK or a slot of STATE, where this rank has the arena whole. */
+struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e);
+/* This rank's shard of bucket b, wherever the arena has it; gt_space_shard: its elements. */
+struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
+int64_t gt_space_shard(const struct gt_space *s, int b);
+/* Where bucket b is whole: in its arena, or in a place behind the shards. */
+struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int place);
+int gt_space_bucket_of(const struct gt_space *s, int64_t element);
+bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
+
+/* stays.c: which buckets the calls of p need, and where they are put. */
+enum gt_code gt_plan_stays(struct gt_plan *p, struct gt_err *err);
 
 /* memory.c: slots for the activations of p's graph and places for the scratch memory of its calls: aliases, in-place reuse, then
  * offsets by lifetime. Sets p->act_bytes. */

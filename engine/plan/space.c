@@ -126,11 +126,70 @@ struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot)
 	return end ? (struct gt_dyn *)(void *)end + (int64_t)slot * s->micros : NULL;
 }
 
+/* ---- shards ---------------------------------------------------------------------------------------------------------------------- */
+bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a)
+{
+	switch (a) {
+	case GT_A_STATE: return s->cut.state;
+	case GT_A_GRAD: return s->cut.grads;
+	case GT_A_PARAM:
+	case GT_A_WORK: return s->cut.params;
+	default: return false;
+	}
+}
+
+static size_t element_size(const struct gt_space *s, enum gt_arena_id a)
+{
+	return gt_dtype_size(a == GT_A_WORK ? s->work : s->master);
+}
+
+struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e)
+{
+	return (struct gt_range){a, (size_t)e * element_size(s, a)};
+}
+
+int64_t gt_space_shard(const struct gt_space *s, int b)
+{
+	return (s->bucket[b].end - s->bucket[b].begin) / at_least_one(s->cut.shards);
+}
+
+struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b)
+{
+	if (gt_space_sharded(s, a)) /* those of the buckets before it are as long together as these are, divided */
+		return gt_space_element(s, a, s->bucket[b].begin / s->cut.shards);
+	return gt_space_element(s, a, s->bucket[b].begin + s->cut.shard * gt_space_shard(s, b));
+}
+
+struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int place)
+{
+	if (!gt_space_sharded(s, a))
+		return gt_space_element(s, a, s->bucket[b].begin);
+	return gt_space_element(s, a, s->elements / s->cut.shards + place * s->widest);
+}
+
+int gt_space_bucket_of(const struct gt_space *s, int64_t element)
+{
+	int b = 0;
+	while (b + 1 < s->nbuckets && s->bucket[b].end <= element)
+		b++;
+	return b;
+}
+
+/* Of a parameter whose bucket is whole in a place. */
+static void *in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place)
+{
+	int64_t offset = s->place[param].offset;
+	int b = gt_space_bucket_of(s, offset);
+	char *at = gt_space_at(s, gt_space_bucket(s, a, b, place));
+	return at && offset >= 0 ? at + (size_t)(offset - s->bucket[b].begin) * element_size(s, a) : NULL;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------------------------- */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state)
 {
 	const struct gt_place *p = &s->place[i];
 	char *base = s->base[id];
-	if (!base || p->offset < 0)
+	if (!base || p->offset < 0 || gt_space_sharded(s, id))
 		return NULL;
 	switch (id) {
 	case GT_A_BUFFER:
@@ -138,7 +197,7 @@ void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int s
 	case GT_A_WORK:
 		return base + p->offset * (int64_t)gt_dtype_size(s->work);
 	case GT_A_STATE:
-		return s->cut.state ? NULL : base + (p->offset + state * s->elements) * (int64_t)gt_dtype_size(s->master);
+		return base + (p->offset + state * s->elements) * (int64_t)gt_dtype_size(s->master);
 	default:
 		return base + p->offset * (int64_t)gt_dtype_size(s->master);
 	}
@@ -180,11 +239,32 @@ static bool bucket_full(const struct gt_space *s)
 	return limit > 0 && (s->elements - begin) * (int64_t)gt_dtype_size(s->master) >= limit;
 }
 
+/* An arena of this rank: its shards and `places` whole buckets behind them, or everything. */
+static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int places)
+{
+	int64_t n = gt_space_sharded(s, a) ? s->elements / s->cut.shards + places * s->widest : s->elements;
+	return (size_t)n * element_size(s, a);
+}
+
+static void flat_bytes(struct gt_space *s)
+{
+	for (int b = 0; b < s->nbuckets; b++)
+		if (s->bucket[b].end - s->bucket[b].begin > s->widest)
+			s->widest = s->bucket[b].end - s->bucket[b].begin;
+	s->bytes[GT_A_PARAM] = arena_bytes(s, GT_A_PARAM, s->places);
+	if (s->work != s->master)
+		s->bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->places);
+	if (s->first->train) {
+		s->bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)at_least_one(s->levels);
+		s->bytes[GT_A_STATE] = arena_bytes(s, GT_A_STATE, 0) * (size_t)s->nstates;
+	}
+}
+
 /* Settles where what g uses lies, once its kernels have chosen their layouts. The first graph uses everything, unless it is a stage of a
  * pipeline: then the next one adds what it uses, and what none of them does gets no memory. */
 static enum gt_code lay_out(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
 {
-	size_t buffers = s->bytes[GT_A_BUFFER] / (size_t)at_least_one(s->copies), size = gt_dtype_size(s->master);
+	size_t buffers = s->bytes[GT_A_BUFFER] / (size_t)at_least_one(s->copies);
 	if (!s->bucket)
 		GT_NEW(s->bucket, s->arena, 2 * g->nparams + 1, err);
 	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
@@ -192,12 +272,11 @@ static enum gt_code lay_out(struct gt_space *s, const struct gt_graph *g, struct
 			s->checked = s->elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];
-			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0) {
+			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
 				place_flat(s, g->values[v].param);
-				if (bucket_full(s))
-					close_bucket(s, true);
-			}
 		}
+		if (bucket_full(s)) /* behind a node, so that what it writes is one bucket's */
+			close_bucket(s, true);
 	}
 	close_bucket(s, true);
 	if (s->checked < 0 || g->stages)
@@ -216,14 +295,8 @@ static enum gt_code lay_out(struct gt_space *s, const struct gt_graph *g, struct
 		}
 	}
 	close_bucket(s, false);
-	s->bytes[GT_A_PARAM] = (size_t)s->elements * size;
 	s->bytes[GT_A_BUFFER] = buffers * (size_t)at_least_one(s->copies);
-	if (s->work != s->master)
-		s->bytes[GT_A_WORK] = (size_t)s->elements * gt_dtype_size(s->work);
-	if (s->first->train) {
-		s->bytes[GT_A_GRAD] = (size_t)s->elements * size * (size_t)at_least_one(s->levels);
-		s->bytes[GT_A_STATE] = (size_t)s->elements * size * (size_t)s->nstates / (size_t)(s->cut.state ? at_least_one(s->cut.shards) : 1);
-	}
+	flat_bytes(s);
 	return GT_OK;
 }
 
@@ -359,6 +432,10 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		}
 	}
 	enum gt_code code = first || g->stages ? lay_out(s, g, err) : GT_OK;
+	if (code == GT_OK && s->cut.params)
+		code = gt_plan_stays(p, err);
+	if (code == GT_OK)
+		flat_bytes(s);
 	if (code == GT_OK)
 		code = gt_memory_plan(p, err);
 	if (code != GT_OK) {
@@ -402,6 +479,28 @@ static void *part(void *at, size_t bytes, int n, int i)
 	return at ? (char *)at + bytes / (size_t)at_least_one(n) * (size_t)i : NULL;
 }
 
+/* With cut.params: the place of param's bucket while call i runs. */
+static int place_at(const struct gt_plan *p, int i, int param)
+{
+	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
+	for (int k = 0; k < p->nstays; k++)
+		if (p->stay[k].bucket == b && p->stay[k].first <= i && i <= p->stay[k].last)
+			return p->stay[k].slot;
+	return 0;
+}
+
+/* The same for an operand of call i. */
+static void *operand(const struct gt_plan *p, int i, gt_vid v)
+{
+	const struct gt_space *s = p->space;
+	const struct gt_value *val = v < 0 ? NULL : &p->graph->values[v];
+	if (val && val->kind == GT_V_GRAD && s->cut.grads)
+		return in_place(s, val->param, GT_A_GRAD, 0);
+	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && s->cut.params)
+		return in_place(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, place_at(p, i, val->param));
+	return gt_plan_value(p, v);
+}
+
 void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 {
 	const struct gt_space *s = p->space;
@@ -438,14 +537,14 @@ void gt_plan_bind(struct gt_plan *p)
 		struct gt_call *c = &p->call[i];
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
-			c->in[k] = gt_plan_value(p, n->in[k]);
+			c->in[k] = operand(p, i, n->in[k]);
 		if (c->early) { /* lower_node: scalars, then the states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
 				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);
 		}
 		for (int k = 0; k < n->nout; k++)
-			c->out[k] = gt_plan_value(p, n->out[k]);
+			c->out[k] = operand(p, i, n->out[k]);
 		c->work = c->scratch ? (char *)part(p->space->base[GT_A_ACT], p->space->bytes[GT_A_ACT], p->space->seats, p->seat) + c->scratch_offset : NULL;
 	}
 }

@@ -51,6 +51,7 @@ struct gt_update {
 	const int *bucket;       /* of each update; -1: all of them */
 	int nupdates;
 	struct gt_call *merge;   /* [levels - 1]: adds level i + 1 of GRAD to level i */
+	struct gt_call *add;     /* with cut.grads, one a bucket: adds this rank's shard of what is whole to what it has */
 };
 
 /* Fills in where the operands of what joins ranks outside of graphs are (after gt_space_alloc). */

@@ -238,14 +238,14 @@ static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool d
 	GT_NEW(bucket, s->arena, ranges * o->ncalls, err);
 	for (int b = 0; b < ranges; b++) {
 		const struct gt_bucket *range = &s->bucket[b];
-		int64_t shard = sharded ? (range->end - range->begin) / s->cut.shards : 0;
+		int64_t shard = gt_space_shard(s, b);
 		if (sharded && !range->learned)
 			continue;
 		for (int k = 0; k < o->ncalls; k++) {
 			struct gt_optim_part *p = &o->part[o->nparts];
-			*p = (struct gt_optim_part){.of = k, .n = s->elements};
+			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->elements};
 			if (sharded)
-				*p = (struct gt_optim_part){.of = k, .begin = range->begin + s->cut.shard * shard, .state = range->begin / s->cut.shards, .n = shard};
+				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->cut.shard * shard, .n = shard};
 			GT_TRY(segments(o, p, s, err));
 			if (!p->attr.update.nseg)
 				continue;
@@ -266,14 +266,16 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
 	struct gt_call **list;
-	int n = s->cut.state ? s->nbuckets : 1;
+	int n = s->cut.state && !s->cut.grads ? s->nbuckets : 1;
 	GT_NEW(o->sumsq, s->arena, n, err);
 	GT_NEW(list, s->arena, n, err);
 	for (int b = 0; b < n && s->checked; b++) {
+		if (s->cut.grads) /* one behind the other */
+			flat.dim[0] = s->checked / s->cut.shards;
+		else if (s->cut.state)
+			flat.dim[0] = gt_space_shard(s, b);
 		if (s->cut.state && !s->bucket[b].learned)
 			continue;
-		if (s->cut.state)
-			flat.dim[0] = (s->bucket[b].end - s->bucket[b].begin) / s->cut.shards;
 		norm.accumulate = b > 0;
 		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[b], err));
 		list[o->nsumsq++] = &o->sumsq[b];
@@ -317,24 +319,45 @@ static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struc
 	return GT_OK;
 }
 
+/* A shard of a bucket's gradients is added to what this rank has of it. */
+static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
+{
+	if (!s->cut.grads)
+		return GT_OK;
+	GT_NEW(o->add, s->arena, s->nbuckets, err);
+	for (int b = 0; b < s->nbuckets; b++, o->nadd++) {
+		int64_t n = gt_space_shard(s, b);
+		struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &n, false);
+		struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
+		GT_TRY(gt_call_prepare(s, &add, &o->add[b], err));
+	}
+	o->steps.add = o->add;
+	return GT_OK;
+}
+
 enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	GT_TRY(check_groups(o, path, s->first, err));
 	GT_TRY(prepare_norms(o, s, deterministic, err));
 	GT_TRY(prepare_merges(o, s, err));
+	GT_TRY(prepare_adds(o, s, err));
 	GT_TRY(prepare_check(o, s, err));
 	return prepare_parts(o, s, deterministic, err);
 }
 
-static void *element(struct gt_space *s, enum gt_arena_id a, int64_t i)
+/* Where a part's elements are in an arena, in a slot of it. */
+static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slot)
 {
-	return gt_space_at(s, (struct gt_range){a, (size_t)i * gt_dtype_size(a == GT_A_WORK ? s->work : s->master)});
+	if (bucket < 0)
+		return gt_space_at(s, gt_space_element(s, a, slot * s->elements));
+	struct gt_range r = gt_space_own_shard(s, a, bucket);
+	r.offset += gt_space_element(s, a, slot * (s->elements / s->cut.shards)).offset;
+	return gt_space_at(s, r);
 }
 
 static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, struct gt_space *s)
 {
 	int kind[GT_MAX_IO], n = operands(c, s, kind);
-	int64_t slot = s->cut.state ? s->elements / s->cut.shards : s->elements;
 	p->call.work = s->base[GT_A_SCRATCH];
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
@@ -342,19 +365,19 @@ static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, 
 			p->call.in[i] = NULL;
 			break;
 		case P:
-			p->call.in[i] = element(s, GT_A_PARAM, p->begin);
+			p->call.in[i] = part_of(s, GT_A_PARAM, p->bucket, 0);
 			break;
 		case G:
-			p->call.in[i] = element(s, GT_A_GRAD, p->begin);
+			p->call.in[i] = part_of(s, GT_A_GRAD, p->bucket, 0);
 			break;
 		case SCALARS:
 			p->call.in[i] = gt_space_scalars(s, 0);
 			break;
 		case WORK:
-			p->call.in[i] = element(s, GT_A_WORK, p->begin);
+			p->call.in[i] = part_of(s, GT_A_WORK, p->bucket, 0);
 			break;
 		default:
-			p->call.in[i] = element(s, GT_A_STATE, (kind[i] - 2) * slot + p->state);
+			p->call.in[i] = part_of(s, GT_A_STATE, p->bucket, kind[i] - 2);
 		}
 	}
 }
@@ -364,14 +387,19 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	struct gt_scalars *scalars = gt_space_scalars(s, 0);
 	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
 	for (int b = 0; b < o->nsumsq; b++) {
-		int64_t shard = s->cut.state ? (s->bucket[b].end - s->bucket[b].begin) / s->cut.shards : 0;
 		o->sumsq[b].work = s->base[GT_A_SCRATCH];
-		o->sumsq[b].in[0] = element(s, GT_A_GRAD, s->cut.state ? s->bucket[b].begin + s->cut.shard * shard : 0);
+		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->cut.state ? b : -1, 0);
 		o->sumsq[b].out[0] = &scalars->sumsq;
 	}
 	for (int i = 0; i < o->nmerge; i++) {
 		o->merge[i].out[0] = o->merge[i].in[0] = (char *)s->base[GT_A_GRAD] + (size_t)i * level;
 		o->merge[i].in[1] = (char *)s->base[GT_A_GRAD] + (size_t)(i + 1) * level;
+	}
+	for (int b = 0; b < o->nadd; b++) {
+		struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0);
+		whole.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
+		o->add[b].out[0] = o->add[b].in[0] = part_of(s, GT_A_GRAD, b, 0);
+		o->add[b].in[1] = gt_space_at(s, whole);
 	}
 	o->check.work = s->base[GT_A_SCRATCH];
 	o->check.in[0] = scalars;
@@ -395,6 +423,8 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 		release(s, &o->sumsq[i]);
 	for (int i = 0; i < o->nmerge; i++)
 		release(s, &o->merge[i]);
+	for (int i = 0; i < o->nadd; i++)
+		release(s, &o->add[i]);
 	for (int i = 0; i < o->nparts; i++)
 		release(s, &o->part[i].call);
 }

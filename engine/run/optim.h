@@ -19,9 +19,8 @@ struct gt_optim_call {
 /* One kernel: an optimizer over all of its parameters, or, where the state is sharded, over this rank's shard of one bucket. */
 struct gt_optim_part {
 	int of;              /* gt_optim.call */
-	int64_t begin;       /* first element, in the flat arenas */
-	int64_t state;       /* the same in a slot of the state */
-	int64_t n;           /* elements */
+	int bucket;          /* -1: all */
+	int64_t begin, n;    /* elements, as if the arenas were whole */
 	struct gt_attr_muon attr;
 	struct gt_call call;
 };
@@ -34,8 +33,8 @@ struct gt_optim {
 	int nstates;       /* of the call that has the most */
 	struct gt_optim_part *part;
 	int nparts;
-	struct gt_call *sumsq, check, *merge;
-	int nsumsq, nmerge;
+	struct gt_call *sumsq, check, *merge, *add;
+	int nsumsq, nmerge, nadd;
 	struct gt_update steps; /* points at the calls */
 };
 

@@ -98,15 +98,17 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	struct gt_plan *plan;
 	bool add = false;
 	GT_NEW(job.unit, s->arena, job.nunits, err);
-	if (s->at.ndata > 1)
+	if (s->at.ndata > 1) {
 		GT_TRY(plan_for(s, gt_part(s->micro < n ? s->micro : n, s->cut.parts, 0, NULL), true, true, false, &plan, err));
+		job.like = plan;
+	}
 	for (int i = 0; i < job.nunits; i++) {
 		int64_t left = n - i / s->cut.nparts * s->micro, all = left < s->micro ? left : s->micro;
 		int64_t own = gt_part(all, s->cut.parts, s->cut.part0 + i % s->cut.nparts, NULL);
 		if (!own)
 			continue;
 		GT_TRY(plan_for(s, own, true, true, add, &job.unit[i].plan, err));
-		add = true;
+		add = !s->space->cut.grads; /* sharded ones are added after they have been reduced */
 	}
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
@@ -157,6 +159,11 @@ static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *o
 	struct gt_job job = {.arena = s->arena, .space = s->space, .unit = &unit, .nunits = 1, .samples = n, .at = s->at};
 	struct gt_cut cut = eval_cut(s);
 	int64_t own = gt_part(n, cut.parts, cut.part0, NULL);
+	struct gt_plan *like;
+	if (s->at.ndata > 1) {
+		GT_TRY(plan_for(s, gt_part(n, cut.parts, 0, NULL), false, true, false, &like, err));
+		job.like = like;
+	}
 	if (own)
 		GT_TRY(plan_for(s, own, false, true, false, &unit.plan, err));
 	return s->strategy->schedule(&job, out, err);
@@ -262,8 +269,12 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_space_alloc(s->space, err));
 	for (int i = 0; i < s->nplans; i++)
 		gt_plan_bind(s->plan[i]);
-	for (int i = 0; i < 2; i++)
-		gt_prog_bind(i ? &s->tail : &s->full, s->space);
+	gt_prog_bind(&s->full, s->space);
+	gt_prog_bind(&s->tail, s->space);
+	for (int i = 0; i < GT_SPLITS; i++) {
+		gt_prog_bind(&s->eval[i].full, s->space);
+		gt_prog_bind(&s->eval[i].tail, s->space);
+	}
 	if (spec->train) {
 		gt_optim_bind(&s->optim, s->space);
 		GT_TRY(loader_for(s, GT_TRAIN, s->batch, s->micro, true, &s->loader, err));

@@ -18,33 +18,37 @@ struct piece {
 	int64_t begin, end;   /* elements of the physical tensor */
 };
 
-/* The piece that shard `shard` has of element range of parameter i in a slot of the sharded state. at: of this rank's own. */
-static struct piece state_piece(const struct gt_session *s, int i, int slot, int shard)
+static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
+{
+	return s->space->first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
+}
+
+/* What shard `shard` has of parameter i in a sharded arena (of the state: in slot `state`). at: where this rank's own shard is. */
+static struct piece piece_of(const struct gt_session *s, int i, int state, int shard)
 {
 	const struct gt_space *sp = s->space;
 	const struct gt_place *p = &sp->place[i];
-	int b = 0;
-	while (sp->bucket[b].end <= p->offset)
-		b++;
-	int64_t each = (sp->bucket[b].end - sp->bucket[b].begin) / sp->cut.shards, lo = sp->bucket[b].begin + shard * each, hi = lo + each;
+	enum gt_arena_id a = arena_of(s, i, state);
+	int b = gt_space_bucket_of(sp, p->offset);
+	int64_t lo = sp->bucket[b].begin + shard * gt_space_shard(sp, b), hi = lo + gt_space_shard(sp, b);
 	int64_t begin = p->offset > lo ? p->offset : lo, end = p->offset + p->count < hi ? p->offset + p->count : hi;
 	if (begin >= end)
 		return (struct piece){0};
-	int64_t at = slot * (sp->elements / sp->cut.shards) + sp->bucket[b].begin / sp->cut.shards + (begin - lo);
-	return (struct piece){gt_space_at(sp, (struct gt_range){GT_A_STATE, (size_t)at * gt_dtype_size(sp->master)}), begin - p->offset, end - p->offset};
+	struct gt_range own = gt_space_own_shard(sp, a, b);
+	own.offset += gt_space_element(sp, a, (state > 0 ? state : 0) * (sp->elements / sp->cut.shards) + begin - lo).offset;
+	return (struct piece){gt_space_at(sp, own), begin - p->offset, end - p->offset};
 }
 
 static bool in_pieces(const struct gt_session *s, int i, int state)
 {
-	return state >= 0 && s->space->cut.state && s->space->first->params[i].cls != GT_PARAM_BUFFER;
+	return gt_space_sharded(s->space, arena_of(s, i, state));
 }
 
 static struct piece own_piece(const struct gt_session *s, int i, int state)
 {
 	if (in_pieces(s, i, state))
-		return state_piece(s, i, state, s->space->cut.shard);
-	enum gt_arena_id a = s->space->first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
-	return (struct piece){gt_space_param(s->space, i, a, state < 0 ? 0 : state), 0, s->space->place[i].count};
+		return piece_of(s, i, state, s->space->cut.shard);
+	return (struct piece){gt_space_param(s->space, i, arena_of(s, i, state), state < 0 ? 0 : state), 0, s->space->place[i].count};
 }
 
 static enum gt_code copy_piece(struct gt_session *s, struct piece p, size_t size, char *physical, bool get, struct gt_err *err)
@@ -70,7 +74,7 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 	if (!in_pieces(s, i, state) || !c)
 		return GT_OK;
 	for (int r = 1; r < c->world; r++) {
-		struct piece p = state_piece(s, i, state, r);
+		struct piece p = piece_of(s, i, state, r);
 		if (p.begin == p.end || (c->rank != 0 && c->rank != r))
 			continue;
 		char *at = physical + (size_t)p.begin * size;
@@ -144,7 +148,8 @@ enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 	struct gt_call cast;
 	if (!sp->base[GT_A_WORK])
 		return GT_OK;
-	struct gt_tdesc from = gt_tdesc_make(sp->master, 1, &sp->elements, false), to = from;
+	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->elements / sp->cut.shards : sp->elements;
+	struct gt_tdesc from = gt_tdesc_make(sp->master, 1, &n, false), to = from;
 	to.dtype = sp->work;
 	struct gt_opcall oc = {.code = GT_OP_CAST, .name = "weights", .nin = 1, .nout = 1, .in = {&from}, .out = {&to}};
 	struct gt_dyn dyn = {0};

@@ -27,10 +27,10 @@ static inline void fix_make(struct fixture *f, int64_t step)
 	for (int i = 0; i < 3; i++)
 		f->b[i] = (float)(step * 3 + i);
 	f->seen = step * 1000003;
-	f->model[0] = (struct gt_ckpt_tensor){"fc.weight", gt_tdesc_make(GT_F32, 2, dw, false), f->w};
-	f->model[1] = (struct gt_ckpt_tensor){"fc.bias", gt_tdesc_make(GT_F32, 1, db, false), f->b};
-	f->model[2] = (struct gt_ckpt_tensor){"bn.num_batches_tracked", gt_tdesc_make(GT_I64, 0, NULL, false), &f->seen};
-	f->optim[0] = (struct gt_ckpt_tensor){"momentum.fc.weight", gt_tdesc_make(GT_F32, 2, dw, false), f->m};
+	f->model[0] = (struct gt_ckpt_tensor){.name = "fc.weight", .desc = gt_tdesc_make(GT_F32, 2, dw, false), .data = f->w};
+	f->model[1] = (struct gt_ckpt_tensor){.name = "fc.bias", .desc = gt_tdesc_make(GT_F32, 1, db, false), .data = f->b};
+	f->model[2] = (struct gt_ckpt_tensor){.name = "bn.num_batches_tracked", .desc = gt_tdesc_make(GT_I64, 0, NULL, false), .data = &f->seen};
+	f->optim[0] = (struct gt_ckpt_tensor){.name = "momentum.fc.weight", .desc = gt_tdesc_make(GT_F32, 2, dw, false), .data = f->m};
 	f->meta = (struct gt_ckpt_meta){.step = step,
 	                                .epoch = step / 10,
 	                                .cursor = step * 32,

@@ -121,6 +121,7 @@ struct gt_conf_parallel {
 	int schedule;  /* pipe */
 	bool sync_bn;
 	double bucket_mb;
+	int64_t shards; /* reproducible = "world" */
 	double timeout; /* seconds */
 };
 

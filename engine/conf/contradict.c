@@ -134,6 +134,12 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
 		return FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,
 		            c->checkpoint.best_mode ? "min" : "max");
+	if (c->reproducible == GT_REPRO_WORLD && (p->shards & (p->shards - 1)))
+		return FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
+	if (c->reproducible == GT_REPRO_WORLD && c->data.sampler == GT_SAMPLER_TORCH)
+		return FAIL(rd, "data.sampler", "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
+	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
+		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
 	if (p->mode == GT_MODE_PIPE && p->nproc % p->replicas)
 		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
 	return GT_OK;

@@ -13,6 +13,7 @@
 #define SCHED(P, types) .when = P "type", .is = types
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
+#define WORLD .when = "reproducible", .is = "world"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
 
 /* The keys of an optimizer and of a schedule, below the path P (a literal); A says where a member stands. Used twice: for train.optimizer
@@ -175,6 +176,8 @@ const struct gt_row gt_rows[] = {
     {"parallel.replicas", GT_T_INT, AT(parallel.replicas), "1", 1, 65536, MODE("pipe"), .help = "data-parallel copies of the pipeline"},
     {"parallel.schedule", GT_T_ENUM, AT(parallel.schedule), "\"1f1b\"", .values = "gpipe|1f1b|interleaved|zero-bubble", MODE("pipe"),
      .help = "order of forward and backward on a stage"},
+    {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,
+     .help = "pieces of a batch whose gradients are made alone and summed in a fixed order: a power of two, and a multiple of every number of ranks"},
     {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"), .help = "batch statistics over all ranks"},
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"),
      .help = "MiB of gradients that are reduced at once"},

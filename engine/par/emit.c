@@ -46,8 +46,10 @@ void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c)
 void gt_emit_unit(struct gt_emit *e, int unit)
 {
 	struct gt_plan *p = e->job->unit[unit].plan;
-	gt_emit_load(e, unit);
-	for (int i = 0; i < p->ncalls; i++)
+	gt_emit_clear(e, unit);
+	if (p)
+		gt_emit_load(e, unit);
+	for (int i = 0; p && i < p->ncalls; i++)
 		if (!p->call[i].early)
 			gt_emit_launch(e, unit, &p->call[i]);
 }
@@ -77,8 +79,16 @@ void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int st
 void gt_emit_carry(struct gt_emit *e, int unit)
 {
 	const struct gt_unit *u = &e->job->unit[unit];
-	for (int i = 1; u->plan && i <= u->carry; i++)
-		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->merge[u->plan->level - i]});
+	for (int i = 1; i <= u->carry; i++)
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->merge[u->level - i]});
+}
+
+void gt_emit_clear(struct gt_emit *e, int unit)
+{
+	const struct gt_space *s = e->job->space;
+	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
+	if (e->job->unit[unit].clears)
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .micro = unit, .range = {GT_A_GRAD, (size_t)e->job->unit[unit].level * level}, .bytes = level});
 }
 
 void gt_emit_check(struct gt_emit *e)

@@ -19,8 +19,9 @@ enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out);
 void gt_emit_step(struct gt_emit *e, struct gt_step s);
 void gt_emit_load(struct gt_emit *e, int unit);
 void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c); /* a kernel, or what joins ranks */
-void gt_emit_unit(struct gt_emit *e, int unit); /* load, and every call that changes no weights */
-void gt_emit_carry(struct gt_emit *e, int unit); /* the sums behind it */
+void gt_emit_unit(struct gt_emit *e, int unit); /* clear, load, and every call that changes no weights */
+void gt_emit_clear(struct gt_emit *e, int unit); /* what stands before a unit … */
+void gt_emit_carry(struct gt_emit *e, int unit); /* … and the sums behind it */
 
 /* A collective on ranges of arenas, beside the kernels where the device queues. */
 struct gt_collective {

@@ -33,7 +33,7 @@ static void join_absent(struct gt_emit *e, int unit, const struct gt_plan *p, st
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .micro = unit, .call = c});
 }
 
-/* Zero gradients, for a rank that has none. */
+/* Zero gradients, of a rank that has none, where they are written before they are reduced away. */
 static void clear(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
@@ -42,8 +42,8 @@ static void clear(struct gt_emit *e, int b)
 }
 
 /* A unit's calls, and between them what joins ranks. Without samples (there = false) only the latter, in the order of job->like's calls,
- * which is that of every plan. cleared: gradients are zeroed first. */
-static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int unit, bool reduces, bool cleared)
+ * which is that of every plan. */
+static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int unit, bool reduces)
 {
 	const struct gt_job *job = e->job;
 	bool there = job->unit[unit].plan != NULL, sums = job->unit[unit].carry > 0;
@@ -52,6 +52,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	GT_NEW(ready, job->arena, job->space->nbuckets + 1, e->err);
 	if (n)
 		gt_emit_ready(p, ready);
+	gt_emit_clear(e, unit);
 	if (there)
 		gt_emit_load(e, unit);
 	for (int i = 0; i < p->ncalls; i++) {
@@ -62,7 +63,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 		else if (p->call[i].comm)
 			join_absent(e, unit, p, &p->call[i]);
 		for (; !sums && b < n && ready[b] <= i; b++) {
-			if (cleared)
+			if (!there && job->space->cut.grads)
 				clear(e, b);
 			reduce(e, how, b, unit);
 		}
@@ -76,15 +77,9 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how)
 {
 	const struct gt_job *job = e->job;
-	bool none = true;
-	int last = job->nunits - 1;
 	if (job->update)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
-	for (int i = 0; i < job->nunits; i++) {
-		bool there = job->unit[i].plan != NULL;
-		none &= !there;
-		/* gradients that were made in an earlier unit are still there */
-		GT_TRY(pass(e, how, i, job->update && (how->every || i == last), !there && (how->every || none)));
-	}
+	for (int i = 0; i < job->nunits; i++)
+		GT_TRY(pass(e, how, i, job->update && (how->every || i == job->nunits - 1)));
 	return GT_OK;
 }

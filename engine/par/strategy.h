@@ -13,10 +13,13 @@ struct gt_place_of_rank {
 	int pipe, npipe; /* its number among the stages of its copy of the model */
 };
 
-/* One part of a micro-batch of this rank. */
+/* One part of a micro-batch of this rank. With reproducible = "world" a part belongs to a virtual shard, whose gradients are made alone, in the
+ * level of GRAD that is free, and then summed in comm.h's tree: with as many levels below as are complete. */
 struct gt_unit {
 	struct gt_plan *plan; /* NULL: the part is empty */
-	int carry;            /* reproducible = "world": after it, so many sums of two levels: see gt_job */
+	int level;            /* of GRAD */
+	int carry;            /* behind it: level is added to level - 1, that to level - 2, … so many times */
+	bool clears;          /* before it: level becomes 0, since no part that adds to it has samples */
 };
 
 /* What there is to do: one optimizer step, or one batch of an evaluation. */

@@ -31,7 +31,7 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, stru
 	out->shards = at->ndata;
 	out->shard = at->data;
 	out->state = true;
-	out->grads = c->parallel.stage >= 2;
+	out->grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD; /* whole ones are summed in the tree, before other ranks' */
 	out->params = c->parallel.stage >= 3;
 }
 

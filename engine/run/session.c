@@ -1,6 +1,7 @@
 #include "run/session.h"
 #include "run/session_data.h"
 #include "run/session_team.h"
+#include "run/shares.h"
 #include "gtrain.h"
 #include "ir/op.h"
 #include "plan/fuse.h"
@@ -45,80 +46,84 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, ddp and zero", c->path, mode);
 	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.nproc = %lld and parallel.mode = \"single\" do not go together", c->path, (long long)c->parallel.nproc);
-	if (c->reproducible == GT_REPRO_WORLD)
-		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.mode = \"%s\" do not go together; use \"run\"", c->path, mode);
 	return s->strategy->place(c, rank, world, &s->at, err);
 }
 
-/* The plan for n samples; made once per (n, purpose, accumulation). */
-static enum gt_code plan_for(struct gt_session *s, int64_t n, bool train, bool loss, bool accumulate, struct gt_plan **out, struct gt_err *err)
+static bool fits(const struct gt_plan *p, const struct gt_want *w, int views)
 {
-	int views = train ? 1 : gt_session_views(s->conf);
-	struct gt_conf *c = s->conf;
+	const struct gt_graph *g = p->graph;
+	return g->batch == w->n * views && g->views == views && g->train == w->train && (g->metrics >= 0) == w->loss && p->accumulate == w->accumulate;
+}
+
+static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int views, struct gt_graph **out, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
 	struct gt_graph *g;
-	for (int i = 0; i < s->nplans; i++) {
-		const struct gt_graph *have = s->plan[i]->graph;
-		if (have->batch == n * views && have->views == views && have->train == train && (have->metrics >= 0) == loss && s->plan[i]->accumulate == accumulate) {
-			*out = s->plan[i];
-			return GT_OK;
-		}
-	}
-	if (s->nplans == (int)(sizeof s->plan / sizeof *s->plan))
-		return gt_fail(err, GT_EINTERNAL, "too many plans");
 	GT_TRY(compute_dtype(c, s->device.be->name, &compute, err));
-	GT_TRY(gt_graph_build(s->arena, &c->model, n * views, compute, train, &g, err));
+	GT_TRY(gt_graph_build(s->arena, &c->model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
-	if (loss)
+	if (w->loss)
 		GT_TRY(gt_graph_loss(g, &s->loss, err));
-	if (train)
+	if (w->train)
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
-	if (train)
+	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	if (train && s->units == 1 && s->at.world == 1 && gt_optim_early(&s->optim)) {
-		struct gt_apply apply;
-		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
-		GT_TRY(gt_plan_early(s->space, g, &apply, err));
-	}
-	GT_TRY(gt_plan_make(s->space, g, accumulate, c->reproducible != GT_REPRO_NONE, out, err));
-	s->plan[s->nplans++] = *out;
+	*out = g;
+	if (!w->train || s->units > 1 || s->at.world > 1 || !gt_optim_early(&s->optim))
+		return GT_OK;
+	struct gt_apply apply;
+	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+	return gt_plan_early(s->space, g, &apply, err);
+}
+
+static enum gt_code keep(struct gt_session *s, struct gt_plan *p, struct gt_err *err)
+{
+	if (s->nplans == (int)(sizeof s->plan / sizeof *s->plan))
+		return gt_fail(err, GT_EINTERNAL, "too many plans");
+	s->plan[s->nplans++] = p;
 	return GT_OK;
 }
 
-/* The program of one optimizer step over n samples of all ranks: this rank's parts of full micro-batches, then of what is left. The first
- * plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same everywhere. */
+enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err)
+{
+	int views = w->train ? 1 : gt_session_views(s->conf);
+	struct gt_plan *base = NULL;
+	for (int i = 0; i < s->nplans; i++) {
+		struct gt_plan *p = s->plan[i];
+		if (!fits(p, w, views))
+			continue;
+		if (p->level == w->level && p->copy == w->copy) {
+			*out = p;
+			return GT_OK;
+		}
+		base = p->of ? p->of : p;
+	}
+	if (!base) {
+		struct gt_graph *g;
+		GT_TRY(graph_for(s, w, views, &g, err));
+		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
+		GT_TRY(keep(s, base, err));
+	}
+	*out = base;
+	if (!w->level && !w->copy)
+		return GT_OK;
+	GT_TRY(gt_plan_instance(base, 0, w->level, w->copy, out, err));
+	return keep(s, *out, err);
+}
+
+/* The program of one optimizer step over n samples of all ranks. */
 static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
-	int64_t micros = (n + s->micro - 1) / s->micro;
-	struct gt_job job = {.arena = s->arena, .space = s->space, .nunits = (int)(micros * s->cut.nparts), .samples = n, .update = &s->optim.steps, .at = s->at,
+	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
 	                     .queues = !s->device.be->host_memory && s->device.be->host_alloc};
-	struct gt_plan *plan;
-	bool add = false;
-	GT_NEW(job.unit, s->arena, job.nunits, err);
-	if (s->at.ndata > 1) {
-		GT_TRY(plan_for(s, gt_part(s->micro < n ? s->micro : n, s->cut.parts, 0, NULL), true, true, false, &plan, err));
-		job.like = plan;
-	}
-	for (int i = 0; i < job.nunits; i++) {
-		int64_t left = n - i / s->cut.nparts * s->micro, all = left < s->micro ? left : s->micro;
-		int64_t own = gt_part(all, s->cut.parts, s->cut.part0 + i % s->cut.nparts, NULL);
-		if (!own)
-			continue;
-		GT_TRY(plan_for(s, own, true, true, add, &job.unit[i].plan, err));
-		add = !s->space->cut.grads; /* sharded ones are added after they have been reduced */
-	}
+	GT_TRY(gt_shares_train(s, n, &job, err));
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	return s->strategy->schedule(&job, out, err);
-}
-
-/* Evaluations count every sample once, whatever the sampler. */
-static struct gt_cut eval_cut(const struct gt_session *s)
-{
-	return (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
 static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
@@ -139,7 +144,7 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 	                              .x = s->space->first->values[s->space->first->input].desc,
 	                              .batch = batch,
 	                              .micro = micro,
-	                              .cut = train ? s->cut : eval_cut(s),
+	                              .cut = train ? s->cut : gt_shares_eval_cut(s),
 	                              .shuffle = train && c->data.shuffle,
 	                              .drop_last = train && c->data.drop_last,
 	                              .pad = train && s->cut.strided,
@@ -155,17 +160,8 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 /* A batch of an evaluation, of n samples of all ranks. */
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
-	struct gt_unit unit = {0};
-	struct gt_job job = {.arena = s->arena, .space = s->space, .unit = &unit, .nunits = 1, .samples = n, .at = s->at};
-	struct gt_cut cut = eval_cut(s);
-	int64_t own = gt_part(n, cut.parts, cut.part0, NULL);
-	struct gt_plan *like;
-	if (s->at.ndata > 1) {
-		GT_TRY(plan_for(s, gt_part(n, cut.parts, 0, NULL), false, true, false, &like, err));
-		job.like = like;
-	}
-	if (own)
-		GT_TRY(plan_for(s, own, false, true, false, &unit.plan, err));
+	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at};
+	GT_TRY(gt_shares_eval(s, n, &job, err));
 	return s->strategy->schedule(&job, out, err);
 }
 
@@ -182,32 +178,6 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, str
 	e->ntail = n % batch;
 	GT_TRY(eval_prog(s, batch, &e->full, err));
 	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
-}
-
-static enum gt_code batch_sizes(struct gt_session *s, bool train, struct gt_err *err)
-{
-	const struct gt_conf *c = s->conf;
-	int64_t n = s->view[GT_TRAIN].n, accumulate = c->train.accumulate;
-	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
-	if (s->batch % accumulate)
-		return gt_fail(err, GT_ECONFIG, "%s: train.accumulate: expected a divisor of data.batch = %lld, got %lld", c->path, (long long)s->batch,
-		               (long long)accumulate);
-	s->micro = s->batch / accumulate;
-	s->cut = (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1, .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
-	s->units = accumulate * s->cut.nparts;
-	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
-		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected %s %lld (train.accumulate) times %d ranks%s, got %lld", c->path,
-		               s->cut.strided ? "a multiple of" : "at least", (long long)accumulate, s->cut.parts,
-		               s->cut.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "", (long long)s->batch);
-	if (train && n >= 0) { /* an evaluation may read no training data */
-		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
-		if (s->samples <= 0)
-			return gt_fail(err, GT_ECONFIG, "%s: data.drop_last: expected at least data.batch = %lld training samples, got %lld", c->path,
-			               (long long)s->batch, (long long)n);
-		s->steps_per_epoch = (s->samples + s->batch - 1) / s->batch;
-	}
-	s->steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->steps_per_epoch;
-	return GT_OK;
 }
 
 /* Every label that counts must be one of the model's outputs: told now, not by the kernel that meets the first one that is not. The
@@ -234,12 +204,15 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	s->team = spec->team;
 	GT_TRY(check_features(c, s, there ? spec->team->world.rank : spec->rank, there ? spec->team->world.world : spec->world ? spec->world : 1, err));
 	GT_TRY(gt_conf_loss(c, &s->loss, err));
-	struct gt_dev_opts opts = {.threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads), .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
+	int threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads);
+	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* sums are cut over threads, so these must be as many whatever the number of ranks */
+		threads = 1;
+	struct gt_dev_opts opts = {.threads = threads, .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
 	GT_TRY(gt_device_open(spec->device ? spec->device : c->device, &opts, &s->device, err));
 	GT_TRY(gt_session_data(s, spec, err));
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
-	GT_TRY(batch_sizes(s, spec->train, err));
+	GT_TRY(gt_shares_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
 	if (s->strategy->cut)
 		s->strategy->cut(c, &s->at, &s->space->cut);
@@ -255,7 +228,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		if (spec->eval[i])
 			GT_TRY(eval_progs(s, (enum gt_split_id)i, err));
 	if (spec->predict)
-		GT_TRY(plan_for(s, spec->predict, false, false, false, &s->predict, err));
+		GT_TRY(gt_session_plan(s, &(struct gt_want){.n = spec->predict}, &s->predict, err));
 	if (!s->nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", c->path);
 	GT_TRY(check_classes(s, err));

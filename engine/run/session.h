@@ -48,7 +48,7 @@ struct gt_session {
 	struct gt_view view[GT_SPLITS];
 	const char *data_note;         /* dry: why the data is not here; NULL: it is */
 	struct gt_space *space;
-	struct gt_plan *plan[16];
+	struct gt_plan *plan[128];      /* and instances of them */
 	int nplans;
 	struct gt_optim optim;
 	struct gt_exec exec;
@@ -67,6 +67,14 @@ struct gt_session {
 
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);
 void gt_session_close(struct gt_session *s);
+
+/* A plan by what it is for; made once. n: samples; level, copy: of GRAD and BUFFER. */
+struct gt_want {
+	int64_t n;
+	bool train, loss, accumulate;
+	int level, copy;
+};
+enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err);
 
 /* Initial weights by the config's method and seed, buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);

@@ -41,6 +41,9 @@ enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
 	if (!s->device.be->host_memory)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: %d ranks and device \"%s\" do not go together: this version joins ranks on CPUs only", s->conf->path, s->at.world,
 		               s->device.info.id);
+	if (s->conf->reproducible == GT_REPRO_WORLD && !world->api->fixed_tree)
+		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own", s->conf->path,
+		               world->api->name);
 	s->exec.link = s->team->link;
 	s->exec.group[GT_GROUP_WORLD] = world;
 	if (s->at.ndata == s->at.world) {

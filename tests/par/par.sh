@@ -1,0 +1,54 @@
+# Shared by the tests of the parallel modes; sourced. $GTRAIN, $GTRAIN_SRC, $GTRAIN_BUILD as tests/run sets them.
+# shellcheck shell=bash disable=SC2034 # what the tests that source this read
+set -u
+src=${GTRAIN_SRC:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+gtrain=${GTRAIN:-$src/build/bin/gtrain}
+same=${GTRAIN_BUILD:-$src/build}/tests/par/tool_same
+nets=$src/tests/par/nets
+base=/dev/shm # a checkpoint's fsync costs nothing there
+[ -w $base ] || base=${TMPDIR:-/tmp}
+tmp=$(mktemp -d "$base/gtrain-par-XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+export LC_ALL=C
+
+# mode_args WORD RANKS: the options of a mode, in the array mode. WORD: single, dp, ddp, zero1-3, a schedule of pipe, or such a schedule
+# and how many copies of the pipeline, as 1f1b*2. Sets chunks to what the schedule cuts a batch into (1: nothing).
+chunks=1
+mode_args() {
+	mode=()
+	chunks=1
+	case $1 in
+	single) ;;
+	dp | ddp) mode=(-s "parallel.mode=$1" --nproc "$2") ;;
+	zero?) mode=(-s parallel.mode=zero -s "parallel.stage=${1#zero}" --nproc "$2") ;;
+	*)
+		chunks=${chunks_of_pipe:-4}
+		mode=(-s parallel.mode=pipe -s "parallel.schedule=${1%\**}" -s "parallel.chunks=$chunks" --nproc "$2")
+		case $1 in *\**) mode+=(-s "parallel.replicas=${1#*\*}") ;; esac
+		;;
+	esac
+}
+
+# refusal WORD NET: what gtrain is known to refuse, as a regular expression that its sentence matches and that names both sides; empty:
+# nothing. A combination that is refused counts as that, never as passed; one that is refused and not listed here has failed.
+refusal() {
+	case $1 in
+	dp) echo 'parallel.mode = "dp": gtrain .* has ' ;;
+	gpipe* | 1f1b* | interleaved* | zero-bubble*) echo 'parallel.mode = "pipe": gtrain .* has ' ;;
+	esac
+}
+
+# train NAME CFG OPTIONS...: into $tmp/NAME. Sets rc; 0 trained, 1 refused as expected (see expect), 2 anything else, told in why.
+expect='' why=''
+train() {
+	local name=$1 cfg=$2
+	shift 2
+	rm -rf "${tmp:?}/$name"
+	"$gtrain" run -q --no-progress "$cfg" -o "$tmp/$name" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	rc=$?
+	why=$(tail -n 1 "$tmp/err")
+	[ $rc = 0 ] && return 0
+	[ $rc = 78 ] && [ -n "$expect" ] && grep -q "$expect" "$tmp/err" && return 1
+	why="status $rc: $why"
+	return 2
+}

@@ -1,0 +1,164 @@
+#!/bin/bash
+# Equivalence: the loss curve and the final weights of every parallel mode are those of one rank. 50 steps of small nets (tests/par/nets),
+# {mode} x {ranks} x {SGD with momentum, AdamW} x {accumulate 1, 4} x {even and uneven last batch, of which a rank may get nothing}.
+# A part in `make check`; MODES=full runs all; MODES_ONLY: a word in the names of the cases to run.
+#
+# Against what. A net without batch normalisation, or with sync_bn: mode "single" with the same accumulation. Where batches are normalised
+# by parts (dp: a replica's, pipe: a chunk's): mode "single" with as many micro-batches as there are parts, which is the same computation if
+# every batch is full; else dp is compared with ddp without sync_bn, whose ranks have the same parts. Running statistics are then left out:
+# they follow rank 0, or the whole batch (pipe), and not all of the parts one after the other.
+#
+# How near. Goal: 1e-5 of the loss, at every step. Weights and moments, relative to the largest element of their tensor: 1e-4, for AdamW
+# divides by the root of second moments, which makes more of a last bit than a loss does. Figures say what was found.
+# shellcheck source=tests/par/par.sh
+. "$(dirname "$0")/par.sh"
+loss_limit=1e-5 weight_limit=1e-4
+has_sync_bn=''
+cases=0 refused=0 failed=0
+: >"$tmp/figures"
+: >"$tmp/refused"
+
+# options NET OPT ACC DATA: the array opts
+options() {
+	opts=(-s "train.accumulate=$3")
+	case $2 in adamw) opts+=(-s train.optimizer.type=adamw -s train.optimizer.lr=0.002 -s train.optimizer.weight_decay=0.01) ;; esac
+	# momentum and AdamW's other keys: nets/*.cfg has SGD's
+	case $4 in uneven) opts+=(-s data.samples=459) ;; esac # 19 batches of 24 and one of 3
+}
+
+# reference NET OPT ACC DATA: trains it as one rank, once; the folder's name in ref
+reference() {
+	ref=single-$1-$2-$3-$4
+	[ -e "$tmp/$ref/latest" ] && return 0
+	options "$@"
+	expect=''
+	train "$ref" "$tmp/$1.$2.cfg" "${opts[@]}"
+}
+
+# one WORD RANKS NET OPT ACC DATA
+one() {
+	local word=$1 ranks=$2 net=$3 opt=$4 acc=$5 data=$6 parts=$5 bn='' skip=() name=$3_$1_$2_$4_a$5_$6 got
+	case $name in *"${MODES_ONLY:-}"*) ;; *) return ;; esac
+	case $net in cnn | resnet20) bn=1 ;; esac
+	mode_args "$word" "$ranks"
+	if [ -n "$bn" ]; then
+		case $word in
+		ddp | zero?)
+			[ -n "$has_sync_bn" ] || return 0
+			mode+=(-s parallel.sync_bn=true) ;;
+		local) # ddp, every rank by its own statistics
+			mode=(-s parallel.mode=ddp --nproc "$ranks")
+			parts=$((acc * ranks)) skip=(-b) ;;
+		dp) parts=$((acc * ranks)) skip=(-b) ;;
+		*) parts=$((acc * chunks)) skip=(-b) ;;
+		esac
+		if [ ${#skip[@]} != 0 ] && { [ $((24 % parts)) != 0 ] || [ "$data" = uneven ]; }; then
+			[ "$word" = dp ] || return 0 # no run of one rank has the same parts
+			parts=ddp
+		fi
+	fi
+	if [ "$parts" = ddp ]; then
+		ref=local-$net-$ranks-$opt-$acc-$data
+		options "$net" "$opt" "$acc" "$data"
+		expect=''
+		[ -e "$tmp/$ref/latest" ] || train "$ref" "$tmp/$net.$opt.cfg" "${opts[@]}" -s parallel.mode=ddp --nproc "$ranks"
+	else
+		reference "$net" "$opt" "$parts" "$data"
+	fi
+	if [ ! -e "$tmp/$ref/latest" ]; then
+		echo "not ok modes $name: its reference: $why"
+		failed=$((failed + 1))
+		return
+	fi
+	options "$net" "$opt" "$acc" "$data"
+	expect=$(refusal "$word" "$net")
+	train run "$tmp/$net.$opt.cfg" "${opts[@]}" "${mode[@]}"
+	case $? in
+	1)
+		refused=$((refused + 1))
+		echo "$word: ${why#*.cfg: }" >>"$tmp/refused"
+		;;
+	0)
+		cases=$((cases + 1))
+		if got=$("$same" ${skip[0]+"${skip[@]}"} -l $loss_limit -w $weight_limit "$tmp/$ref" "$tmp/run"); then
+			echo "ok modes $name"
+		else
+			failed=$((failed + 1))
+			echo "not ok modes $name: $got"
+		fi
+		echo "$word $name $got" >>"$tmp/figures"
+		;;
+	*)
+		failed=$((failed + 1))
+		echo "not ok modes $name: $why"
+		;;
+	esac
+}
+
+for f in "$nets"/*.cfg; do # AdamW has no momentum, and its key may not stand there
+	n=$(basename "$f" .cfg)
+	cp "$f" "$tmp/$n.sgd.cfg"
+	sed 's/ momentum = 0.9;//' "$f" >"$tmp/$n.adamw.cfg"
+done
+if [ "${MODES:-}" = full ]; then
+	for net in mlp skip cnn resnet20; do
+		for opt in sgd adamw; do
+			for acc in 1 4; do
+				for data in even uneven; do
+					for ranks in 1 2 3 4; do
+						words='ddp zero1 zero2 zero3 dp'
+						[ $ranks = 1 ] || words+=' gpipe 1f1b interleaved zero-bubble'
+						[ $ranks != 4 ] || words+=' 1f1b*2 zero-bubble*2'
+						case $net in cnn | resnet20) [ $ranks = 1 ] || words+=' local' ;; esac
+						for word in $words; do one "$word" $ranks $net $opt $acc $data; done
+					done
+					rm -rf "$tmp"/single-* "$tmp"/local-*
+				done
+			done
+		done
+	done
+else
+	while read -r word ranks net opt acc data; do
+		one "$word" "$ranks" "$net" "$opt" "$acc" "$data"
+	done <<-'END'
+		ddp 1 mlp sgd 4 uneven
+		ddp 2 mlp adamw 1 even
+		ddp 3 skip sgd 1 uneven
+		ddp 4 mlp sgd 4 uneven
+		ddp 2 cnn sgd 1 even
+		ddp 3 resnet20 sgd 4 uneven
+		ddp 4 cnn adamw 1 uneven
+		local 2 cnn sgd 1 even
+		local 4 resnet20 sgd 1 even
+		zero1 2 skip adamw 1 uneven
+		zero1 3 mlp sgd 4 even
+		zero1 4 resnet20 adamw 1 even
+		zero2 2 mlp adamw 4 uneven
+		zero2 3 cnn sgd 4 uneven
+		zero2 4 skip sgd 1 even
+		zero3 2 resnet20 sgd 1 uneven
+		zero3 3 mlp adamw 4 uneven
+		zero3 4 skip sgd 1 even
+		dp 2 mlp sgd 1 uneven
+		dp 3 cnn adamw 1 uneven
+		dp 4 cnn sgd 1 even
+		gpipe 2 mlp sgd 1 uneven
+		gpipe 3 skip adamw 4 uneven
+		1f1b 2 cnn sgd 1 even
+		1f1b 4 resnet20 sgd 1 even
+		1f1b 3 skip sgd 1 uneven
+		interleaved 2 skip adamw 1 uneven
+		zero-bubble 4 mlp sgd 1 uneven
+		zero-bubble 3 skip adamw 4 even
+		1f1b*2 4 skip sgd 4 uneven
+	END
+fi
+cut -d' ' -f1 "$tmp/figures" | sort -u | while read -r w; do
+	awk -v w="$w" '$1 == w { n++; for (i = 3; i <= 6; i++) { split($i, k, "="); split(k[2], v, /[@:]/)
+		if (k[1] == "loss" && v[1] + 0 >= l + 0) { l = v[1]; at = $2 } if (k[1] == "weights" && v[1] + 0 >= m + 0) m = v[1]; if (k[1] == "moments" && v[1] + 0 >= o + 0) o = v[1] } }
+		END { printf "# modes %s: %d cases, worst relative difference of a loss %s (%s), of weights %s, of moments %s\n", w, n, l, at, m, o }' "$tmp/figures"
+done
+if [ $refused != 0 ]; then
+	sort "$tmp/refused" | uniq -c | sed 's/^ *\([0-9]*\) \([^:]*\): /# modes \2: refused \1 times: /'
+fi
+echo "# modes: $cases cases compared, $failed failed, $refused refused"

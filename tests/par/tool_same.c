@@ -1,0 +1,147 @@
+/* How far two runs are from each other: their loss curves, and the tensors of their last checkpoints.
+ *   tool_same [-b] [-l LIMIT] [-w LIMIT] [-f STEP] DIR DIR
+ * prints one line: loss=WORST@STEP steps=N weights=WORST:NAME moments=WORST:NAME tensors=N. Worst: of the losses the relative difference, of a
+ * tensor the largest absolute one over its largest element. Two runs must have the same steps, and the same tensors with the same types and
+ * shapes in the same order: a checkpoint does not tell who wrote it.
+ *   -b        leave running statistics out: modes that normalise by parts of the batch keep others
+ *   -l, -w    status 1 if the losses, the weights or moments part by more
+ *   -f        losses from this step on (a run that was resumed has two lines for none) */
+#include "run/safetensors.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS 100000
+
+struct worst {
+	double d;
+	char at[200];
+};
+
+static void die(const char *what, const char *why)
+{
+	printf("%s: %s\n", what, why);
+	exit(2);
+}
+
+/* NaN where there is no line; an infinite loss is written as null, which no number equals. */
+static int read_losses(const char *dir, double *loss)
+{
+	char path[4200], line[4096];
+	int last = 0;
+	for (int i = 0; i < STEPS; i++)
+		loss[i] = NAN;
+	snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+	FILE *f = fopen(path, "r");
+	if (!f)
+		die(path, "cannot be read");
+	while (fgets(line, sizeof line, f)) {
+		const char *s = strstr(line, "\"step\":"), *l = strstr(line, "\"loss\":");
+		if (!strstr(line, "\"event\":\"train\"") || !s || !l)
+			continue;
+		int step = atoi(s + 7);
+		if (step < 1 || step >= STEPS)
+			die(path, "a step out of range");
+		loss[step] = strncmp(l + 7, "null", 4) ? atof(l + 7) : INFINITY;
+		last = step > last ? step : last;
+	}
+	fclose(f);
+	return last;
+}
+
+static double element(const struct gt_st_tensor *t, size_t i)
+{
+	switch (t->desc.dtype) {
+	case GT_F32:
+		return ((const float *)t->data)[i];
+	case GT_F64:
+		return ((const double *)t->data)[i];
+	case GT_I64:
+		return (double)((const int64_t *)t->data)[i];
+	default:
+		die(t->name, "has a type that is not read here");
+		return 0;
+	}
+}
+
+static bool is_buffer(const char *name)
+{
+	return strstr(name, "running_") || strstr(name, "num_batches_tracked");
+}
+
+static void compare(const char *file, const char *a, const char *b, bool skip_buffers, struct worst *w, int *n)
+{
+	char path[2][4300];
+	struct gt_st_file *f[2];
+	struct gt_err err = {0};
+	snprintf(path[0], sizeof path[0], "%s/latest/%s", a, file);
+	snprintf(path[1], sizeof path[1], "%s/latest/%s", b, file);
+	if (access(path[0], F_OK) && access(path[1], F_OK)) /* an optimizer without states */
+		return;
+	for (int i = 0; i < 2; i++)
+		if (gt_st_open(path[i], &f[i], &err) != GT_OK)
+			die(path[i], err.msg);
+	if (gt_st_count(f[0]) != gt_st_count(f[1]))
+		die(path[1], "another number of tensors");
+	for (int i = 0; i < gt_st_count(f[0]); i++) {
+		const struct gt_st_tensor *x = gt_st_at(f[0], i), *y = gt_st_at(f[1], i);
+		double scale = 0, d = 0;
+		if (strcmp(x->name, y->name) || x->desc.dtype != y->desc.dtype || !gt_tdesc_same_shape(&x->desc, &y->desc))
+			die(y->name, "another name, type or shape");
+		if (skip_buffers && is_buffer(x->name))
+			continue;
+		for (int64_t k = 0; k < gt_tdesc_count(&x->desc); k++) {
+			double u = element(x, (size_t)k), v = element(y, (size_t)k);
+			scale = fabs(u) > scale ? fabs(u) : scale;
+			d = fabs(u - v) <= d ? d : isnan(u - v) ? INFINITY : fabs(u - v);
+		}
+		d = d > 0 ? d / (scale > 0 ? scale : 1) : 0;
+		if (d > w->d || !*w->at) {
+			w->d = d;
+			snprintf(w->at, sizeof w->at, "%s", x->name);
+		}
+		++*n;
+	}
+	for (int i = 0; i < 2; i++)
+		gt_st_close(f[i]);
+}
+
+int main(int argc, char **argv)
+{
+	static double loss[2][STEPS];
+	struct worst weights = {0}, moments = {0};
+	double limit[2] = {INFINITY, INFINITY}, worst = 0;
+	int n = 0, at = 0, from = 1;
+	bool skip_buffers = false;
+	for (int o; (o = getopt(argc, argv, "bl:w:f:")) != -1;) {
+		if (o == 'b')
+			skip_buffers = true;
+		else if (o == 'f')
+			from = atoi(optarg);
+		else if (o == 'l' || o == 'w')
+			limit[o == 'w'] = atof(optarg);
+		else
+			die(argv[0], "see tool_same.c");
+	}
+	if (argc - optind != 2)
+		die(argv[0], "expected two folders");
+	const char *a = argv[optind], *b = argv[optind + 1];
+	int steps = read_losses(a, loss[0]);
+	if (read_losses(b, loss[1]) != steps || !steps)
+		die(b, "another number of steps, or none");
+	for (int i = from; i <= steps; i++) {
+		double d = fabs(loss[0][i] - loss[1][i]) / fabs(loss[0][i]);
+		if (!(d <= worst)) {
+			worst = isnan(d) ? INFINITY : d;
+			at = i;
+		}
+	}
+	compare("model.safetensors", a, b, skip_buffers, &weights, &n);
+	compare("optimizer.safetensors", a, b, false, &moments, &n);
+	if (!n)
+		die(b, "no tensor was compared");
+	printf("loss=%.2e@%d steps=%d weights=%.2e:%s moments=%.2e:%s tensors=%d\n", worst, at, steps, weights.d, weights.at, moments.d, moments.at, n);
+	return worst > limit[0] || weights.d > limit[1] || moments.d > limit[1];
+}

@@ -118,7 +118,10 @@ struct gt_conf_parallel {
 	int64_t nproc; /* 0: auto */
 	int64_t stage; /* zero */
 	int64_t chunks, replicas; /* pipe */
-	int schedule;  /* pipe */
+	int schedule;  /* pipe: enum gt_pipe_schedule */
+	int64_t virtual_stages; /* interleaved */
+	struct gt_strings cuts; /* pipe; as indices of layers, ascending: */
+	int cut[GT_MAX_LIST];
 	bool sync_bn;
 	double bucket_mb;
 	int64_t shards; /* reproducible = "world" */

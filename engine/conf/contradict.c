@@ -122,6 +122,31 @@ static bool device_fits(const char *d)
 	}
 }
 
+/* The layers that begin a stage. */
+static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_model_spec *m = &rd->conf->model;
+	struct gt_conf_parallel *p = &rd->conf->parallel;
+	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
+	for (int k = 0; k < p->cuts.n; k++) {
+		struct gt_guess g = gt_guess_open(p->cuts.v[k]);
+		int i = 0;
+		for (; i < m->nlayers && strcmp(m->layers[i].name, p->cuts.v[k]) != 0; i++)
+			gt_guess_try(&g, m->layers[i].name);
+		if (i == m->nlayers)
+			return g.best ? FAIL(rd, "parallel.cuts", "expected names of layers, got \"%.60s\"; did you mean \"%s\"?", p->cuts.v[k], g.best)
+			              : FAIL(rd, "parallel.cuts", "expected names of layers, got \"%.60s\"", p->cuts.v[k]);
+		if (i == 0)
+			return FAIL(rd, "parallel.cuts", "expected layers that begin another stage, got \"%.60s\", the first one of all", p->cuts.v[k]);
+		if (k && i <= p->cut[k - 1])
+			return FAIL(rd, "parallel.cuts", "expected layers in the order of the model, got \"%.60s\" after \"%.60s\"", p->cuts.v[k], p->cuts.v[k - 1]);
+		p->cut[k] = i;
+	}
+	if (p->cuts.n && p->nproc && p->cuts.n != p->nproc / p->replicas * each - 1)
+		return FAIL(rd, "parallel.cuts", "expected %" PRId64 " names, one less than stages, got %d", p->nproc / p->replicas * each - 1, p->cuts.n);
+	return GT_OK;
+}
+
 static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
@@ -142,7 +167,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
 	if (p->mode == GT_MODE_PIPE && p->nproc % p->replicas)
 		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
-	return GT_OK;
+	return p->mode == GT_MODE_PIPE ? check_cuts(rd, err) : GT_OK;
 }
 
 enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err)

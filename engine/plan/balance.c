@@ -148,25 +148,3 @@ enum gt_code gt_cut_balance(const struct gt_graph *g, const double *cost, int st
 	GT_TRY(fill(g, cost, &t, err));
 	return solve(g, &t, stages, stage_of, err);
 }
-
-enum gt_code gt_cut_named(const struct gt_model_spec *m, const char *const *name, int n, int stages, int *stage_of, struct gt_err *err)
-{
-	int at = 0;
-	if (n != stages - 1)
-		return gt_fail(err, GT_ECONFIG, "expected %d name%s, one less than stages, got %d", stages - 1, stages == 2 ? "" : "s", n);
-	for (int k = 0; k < n; k++) {
-		int i = 0;
-		while (i < m->nlayers && strcmp(m->layers[i].name, name[k]))
-			i++;
-		if (i == m->nlayers)
-			return gt_fail(err, GT_ECONFIG, "expected names of layers, got \"%s\", which none has", name[k]);
-		if (i <= at)
-			return k ? gt_fail(err, GT_ECONFIG, "expected names in the order of the model, got \"%s\" after \"%s\"", name[k], name[k - 1])
-			         : gt_fail(err, GT_ECONFIG, "expected the names of layers that begin a stage, got \"%s\", the first layer of all", name[k]);
-		for (; at < i; at++)
-			stage_of[at] = k;
-	}
-	for (; at < m->nlayers; at++)
-		stage_of[at] = n;
-	return GT_OK;
-}

@@ -5,7 +5,7 @@
 /* ---- what crosses ------------------------------------------------------------------------------------------------------------------ */
 
 /* What a node on stage t reads when it reads v: past aliases, and instead of a value made again elsewhere, the one it repeats. */
-static gt_vid resolve(const struct gt_cut *c, gt_vid v, int t)
+static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
 {
 	const struct gt_graph *g = c->full;
 	for (;;) {
@@ -40,7 +40,7 @@ static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const 
 }
 
 /* From the last node to the first: who is needed, and in which phase. */
-static enum gt_code find_phases(struct gt_cut *c, struct gt_err *err)
+static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
 	bool *used, *wanted; /* values: by anybody on their stage; by phase B */
@@ -70,7 +70,7 @@ static bool of_param(enum gt_vkind k)
 }
 
 /* Each parameter is one stage's: its layer's nodes are. */
-static enum gt_code one_home(const struct gt_cut *c, int *home, gt_vid v, int i, struct gt_err *err)
+static enum gt_code one_home(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
 {
 	const struct gt_value *val = &c->full->values[v];
 	if (!of_param(val->kind))
@@ -82,7 +82,7 @@ static enum gt_code one_home(const struct gt_cut *c, int *home, gt_vid v, int i,
 }
 
 /* Notes that stage t reads v in a phase. use: stages of each value, 1 + the phase in which it arrives. */
-static enum gt_code note(struct gt_cut *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
+static enum gt_code note(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
 	gt_vid r = resolve(c, v, t);
@@ -98,7 +98,7 @@ static enum gt_code note(struct gt_cut *c, uint8_t *use, gt_vid v, int t, enum g
 	return GT_OK;
 }
 
-static enum gt_code find_crossings(struct gt_cut *c, struct gt_err *err)
+static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
 	uint8_t *use;
@@ -134,12 +134,12 @@ static enum gt_code find_crossings(struct gt_cut *c, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_cut **out, struct gt_err *err)
+enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err)
 {
-	struct gt_cut *c;
+	struct gt_partition *c;
 	*out = NULL;
 	GT_NEW(c, full->arena, 1, err);
-	*c = (struct gt_cut){.full = full, .stages = stages, .ranks = ranks, .split = split};
+	*c = (struct gt_partition){.full = full, .stages = stages, .ranks = ranks, .split = split};
 	GT_NEW(c->stage, full->arena, full->nnodes + 1, err);
 	GT_NEW(c->phase, full->arena, full->nnodes + 1, err);
 	GT_NEW(c->live, full->arena, full->nnodes + 1, err);
@@ -158,7 +158,7 @@ enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int s
 /* ---- the graph of a stage ------------------------------------------------------------------------------------------------------------ */
 
 struct build {
-	const struct gt_cut *c;
+	const struct gt_partition *c;
 	struct gt_graph *g; /* of the stage */
 	int stage;
 	gt_vid *map;        /* a value of the whole graph: the stage's; -1 */
@@ -244,7 +244,7 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 
 static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sends, struct gt_err *err)
 {
-	const struct gt_cut *c = b->c;
+	const struct gt_partition *c = b->c;
 	const struct gt_value *val = &c->full->values[x->v];
 	struct gt_attr_comm *attr;
 	struct gt_node *n;
@@ -271,7 +271,7 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 /* Everything of one phase. */
 static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *err)
 {
-	const struct gt_cut *c = b->c;
+	const struct gt_partition *c = b->c;
 	const struct gt_cross *end = c->cross + c->ncross, *x = c->cross;
 	for (x = c->cross; x < end; x++) /* what the forward pass of a later stage made and the backward pass of an earlier one reads */
 		if (x->from == b->stage && x->phase == phase && phase == GT_PHASE_B && c->phase[c->full->values[x->v].producer] == GT_PHASE_F)
@@ -293,7 +293,7 @@ static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *er
 	return GT_OK;
 }
 
-enum gt_code gt_cut_stage(const struct gt_cut *c, int stage, struct gt_graph **out, struct gt_err *err)
+enum gt_code gt_cut_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err)
 {
 	const struct gt_graph *full = c->full;
 	struct build b = {.c = c, .stage = stage};

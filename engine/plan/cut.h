@@ -9,7 +9,7 @@
  * - Images and labels never cross: a stage that reads them loads them. Metrics stay on the last stage.
  * - A value that shares another one's memory (gt_node_alias) does not cross; what lies behind it does, and the alias is made again there.
  * - A value that is made again for the backward pass (recompute.h) is so on its own stage only; another stage keeps what it received.
- * - Transfers are in one order on both ends: that of gt_cut.cross within a phase of a micro-batch. A stage receives what a phase needs at
+ * - Transfers are in one order on both ends: that of gt_partition.cross within a phase of a micro-batch. A stage receives what a phase needs at
  *   the phase's start (where its memory is not used for anything else, so that it may also arrive before), and sends each value right behind
  *   the node that makes it.
  * - The nodes of a stage stand in the order of the phases: forward, backward, and, with split, those that make gradients of parameters only
@@ -26,7 +26,7 @@ struct gt_cross {
 	enum gt_phase phase; /* F or B */
 };
 
-struct gt_cut {
+struct gt_partition {
 	const struct gt_graph *full;
 	int stages, ranks;
 	bool split;
@@ -39,10 +39,10 @@ struct gt_cut {
 
 /* Finds what crosses. stage_of: one a layer, ascending from 0 to stages - 1 (what the engine added behind the layers is the last stage's).
  * In full's arena. GT_EINTERNAL: a value would have to go against the direction of its phase. */
-enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_cut **out, struct gt_err *err);
+enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err);
 
 /* The graph of one stage, verified, in full's arena. */
-enum gt_code gt_cut_stage(const struct gt_cut *c, int stage, struct gt_graph **out, struct gt_err *err);
+enum gt_code gt_cut_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
 bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* some node reads v, or what shares its memory */
 
@@ -60,8 +60,5 @@ void gt_cut_costs(const struct gt_graph *g, double flops_per_byte, double *cost)
  * of activations crossing (gradients take the same ways back). cost: one a node, from gt_cut_costs or measured, forward and backward.
  * Exact, in O(stages * layers^2). GT_ECONFIG: fewer layers than stages. */
 enum gt_code gt_cut_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
-
-/* The cut before the named layers, in their order in the model: one name less than stages. GT_ECONFIG names what is wrong. */
-enum gt_code gt_cut_named(const struct gt_model_spec *m, const char *const *name, int n, int stages, int *stage_of, struct gt_err *err);
 
 #endif

@@ -234,7 +234,7 @@ static int count_node(const struct gt_graph *g, const struct gt_node *n)
 }
 
 /* Each node that computes stands on the stages as often as in the whole graph. */
-static void check_union(const struct gt_cut *c, struct gt_graph *const *stage, const char *what)
+static void check_union(const struct gt_partition *c, struct gt_graph *const *stage, const char *what)
 {
 	const struct gt_graph *full = c->full;
 	int total = 0, live = 0;
@@ -276,7 +276,7 @@ static struct gt_graph *whole(struct net *t, int64_t batch, const struct how *ho
 	return g;
 }
 
-static void compare(struct gt_cut *c, struct gt_dev *dev, const struct gt_backend *be, int classes, bool train, const char *what)
+static void compare(struct gt_partition *c, struct gt_dev *dev, const struct gt_backend *be, int classes, bool train, const char *what)
 {
 	struct side full, part[MAX_STAGES];
 	struct gt_graph *g[MAX_STAGES];
@@ -336,7 +336,7 @@ static void cut_everywhere(void (*model)(struct net *), int classes, const struc
 	for (int stages = 1; stages <= 4; stages++)
 		for (int train = 0; train < 2; train++) {
 			struct net t;
-			struct gt_cut *c;
+			struct gt_partition *c;
 			char name[128];
 			int stage_of[NET_MAX];
 			double *cost;
@@ -397,7 +397,7 @@ TEST(cut_before_every_layer)
 	for (int k = 0; k < 2; k++)
 		for (int at = 1, layers = 2; at + 1 < layers; at++) {
 			struct net t;
-			struct gt_cut *c;
+			struct gt_partition *c;
 			char name[64];
 			int stage_of[NET_MAX];
 			model[k](&t);
@@ -488,21 +488,6 @@ TEST(balance_prefers_fewer_bytes)
 	CHECK_OK(gt_cut_balance(g, cost, 2, got, &e), e);
 	CHECK(!got[0] && !got[1] && got[2] == 1 && got[3] == 1); /* 2 features cross, not 64 */
 	free(cost);
-	net_close(&t);
-}
-
-TEST(cut_by_name)
-{
-	struct net t;
-	struct gt_err e;
-	int got[NET_MAX];
-	mlp(&t);
-	CHECK_OK(gt_cut_named(&t.m, (const char *const[]){"r1", "fc3"}, 2, 3, got, &e), e);
-	CHECK(got[0] == 0 && got[1] == 0 && got[2] == 1 && got[5] == 1 && got[6] == 2);
-	CHECK(gt_cut_named(&t.m, (const char *const[]){"r1"}, 1, 3, got, &e) == GT_ECONFIG && strstr(e.msg, "expected 2 names, one less than stages, got 1"));
-	CHECK(gt_cut_named(&t.m, (const char *const[]){"fc3", "r1"}, 2, 3, got, &e) == GT_ECONFIG && strstr(e.msg, "got \"r1\" after \"fc3\""));
-	CHECK(gt_cut_named(&t.m, (const char *const[]){"fc9"}, 1, 2, got, &e) == GT_ECONFIG && strstr(e.msg, "\"fc9\", which none has"));
-	CHECK(gt_cut_named(&t.m, (const char *const[]){"flat"}, 1, 2, got, &e) == GT_ECONFIG && strstr(e.msg, "the first layer of all"));
 	net_close(&t);
 }
 

@@ -165,6 +165,9 @@ struct gt_comm_api {
 	void (*abort)(struct gt_comm *c, const char *why);
 	/* Does not wait. GT_OK, or GT_EPEER with the sentence of the failure that broke the group (async: also of queued work). */
 	enum gt_code (*check)(struct gt_comm *c, struct gt_err *err);
+	/* The deadline of this rank's exchanges from now on, in c and all groups that have a root with it; returns what it was. For when the others
+	 * know that one of them does something that takes its time. */
+	double (*patience)(struct gt_comm *c, double timeout_s);
 };
 
 /* One blocking send or recv. */

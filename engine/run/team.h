@@ -48,6 +48,9 @@ enum gt_code gt_team_same(const struct gt_team *t, const char *what, const char 
 /* v[i] becomes the largest of all ranks' v[i]: how they agree on what only one of them has seen. */
 enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err);
 
+/* Where one rank does what takes its time (a checkpoint): how long the others wait for it. Returns what it was, which they go back to. */
+double gt_team_patience(const struct gt_team *t, double timeout_s);
+
 /* Rank `root`'s bytes for everybody. */
 enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err);
 

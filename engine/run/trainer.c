@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#define SAVE_S 600.0 /* that ranks wait for the one that writes to a slow disk */
+
 double gt_seconds(void)
 {
 	struct timespec t;
@@ -214,8 +216,11 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	if (!t->saves || (t->saved_step == t->at.step && !is_best))
 		return GT_OK;
 	meta.seconds += gt_seconds() - t->start;
-	gt_rank_phase(t->s->exec.link, "saving a checkpoint", 0);
+	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
+	double patience = gt_team_patience(t->team, SAVE_S);
 	GT_TRY(gt_state_save(t->s, t->dir, &meta, is_best, path, sizeof path, err));
+	gt_team_patience(t->team, patience);
+	gt_rank_phase(t->s->exec.link, "", 0);
 	t->saved_step = t->at.step;
 	t->saved_at = gt_seconds();
 	if (!t->dir)

@@ -358,6 +358,13 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_shm_is_broken((struct shm_comm *)c) ? gt_shm_broken((struct shm_comm *)c, err) : GT_OK;
 }
 
+static double patience(struct gt_comm *c, double timeout_s)
+{
+	double *now = &((struct shm_comm *)c)->root->timeout_s, was = *now;
+	*now = timeout_s;
+	return was;
+}
+
 const struct gt_comm_api gt_comm_shm = {
     .abi = GT_COMM_ABI,
     .name = "shm",
@@ -379,4 +386,5 @@ const struct gt_comm_api gt_comm_shm = {
     .exchange = gt_shm_exchange,
     .abort = give_up,
     .check = check,
+    .patience = patience,
 };

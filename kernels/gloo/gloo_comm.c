@@ -444,6 +444,13 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_gloo_is_broken(r) ? gt_gloo_broken(r, err) : GT_OK;
 }
 
+static double patience(struct gt_comm *c, double timeout_s)
+{
+	double *now = &((struct gloo_comm *)c)->root->timeout_s, was = *now;
+	*now = timeout_s;
+	return was;
+}
+
 const struct gt_comm_api gt_comm_gloo = {
     .abi = GT_COMM_ABI,
     .name = "gloo",
@@ -465,4 +472,5 @@ const struct gt_comm_api gt_comm_gloo = {
     .exchange = gt_gloo_exchange,
     .abort = give_up,
     .check = check,
+    .patience = patience,
 };

@@ -2,6 +2,9 @@
  * backward pass of the last micro-batch has finished one; earlier micro-batches are added up without a word (torch.nn.parallel.
  * DistributedDataParallel under no_sync). All ranks then make the same update. With one rank it is "single".
  *
+ * Ranks that have memory in common (CPU ranks of a host) have the parameters there once: then each makes its part of the update, for all,
+ * as with zero's stage 1, and nothing needs to be gathered. The same bits.
+ *
  * Running statistics follow rank 0: nobody reads the others', and evaluations and checkpoints take its. */
 #include "par/emit.h"
 #include "par/replicas.h"
@@ -13,10 +16,15 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
 {
-	if (at->ndata > 1)
+	if (at->ndata == 1)
+		return;
+	if (common && !gt_replicas_whole(c))
+		gt_replicas_shard(c, at, out);
+	else
 		*out = gt_replicas_cut(c);
+	out->common = common && out->state;
 }
 
 static void reduce(struct gt_emit *e, int b, int unit, const char *what)
@@ -32,6 +40,8 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
+	if (job->space->cut.state)
+		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = reduce}));

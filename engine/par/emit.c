@@ -76,6 +76,11 @@ void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int st
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .stream = e->job->queues ? stream : 0, .micro = e->job->nunits - 1, .call = call});
 }
 
+void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what)
+{
+	gt_emit_collective(e, &(struct gt_collective){.kind = GT_COLL_BARRIER, .group = group, .from = gt_space_own(e->job->space), .to = gt_space_own(e->job->space), .what = what}, 0);
+}
+
 void gt_emit_carry(struct gt_emit *e, int unit)
 {
 	const struct gt_unit *u = &e->job->unit[unit];

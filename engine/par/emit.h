@@ -33,6 +33,7 @@ struct gt_collective {
 	const char *what; /* in the job's arena, or static */
 };
 void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream);
+void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what);
 void gt_emit_join(struct gt_emit *e, int from, int to); /* what comes on stream `to` waits for what is on `from` */
 
 /* Sums of squares, scalars of all ranks, CHECK, and what comes after it: the early calls of the last unit. */

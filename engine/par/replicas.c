@@ -8,6 +8,27 @@ struct gt_cutting gt_replicas_cut(const struct gt_conf *c)
 	return (struct gt_cutting){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
 }
 
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+{
+	*out = gt_replicas_cut(c);
+	out->shards = at->ndata;
+	out->shard = at->data;
+	out->state = true;
+}
+
+bool gt_replicas_muon(const struct gt_conf *c)
+{
+	bool muon = c->train.optimizer.type == GT_OPT_MUON;
+	for (int i = 0; i < c->train.ngroups; i++)
+		muon |= c->train.group[i].optimizer.type == GT_OPT_MUON;
+	return muon;
+}
+
+bool gt_replicas_whole(const struct gt_conf *c)
+{
+	return gt_replicas_muon(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+}
+
 /* How many buckets have gradients: they stand first. */
 static int learned(const struct gt_space *s)
 {

@@ -7,6 +7,13 @@
 /* Buckets as parallel.bucket_mb has them, the first one 1 MiB as torch's. */
 struct gt_cutting gt_replicas_cut(const struct gt_conf *c);
 
+/* The same, and every rank of at's has its shard of each for the optimizer's state. */
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out);
+/* Whether an optimizer needs whole matrices (muon), of which a rank would have a part; or the norm of all gradients, whose last bits shall not
+ * depend on how they are cut. */
+bool gt_replicas_whole(const struct gt_conf *c);
+bool gt_replicas_muon(const struct gt_conf *c);
+
 /* What happens between the calls of the forward and backward passes. */
 struct gt_passes {
 	/* Joins a bucket's gradients of all ranks, as soon as unit `unit` has finished them, in the order of the buckets. name: for messages. */

@@ -1,38 +1,29 @@
 /* As ddp, but ranks share out what they would all have the same of: rank r has the r-th of equal parts of every bucket of (stage 1) the
  * optimizer's state, (2) the gradients too, (3) the parameters too (Rajbhandari et al. 2020, "ZeRO"; stage 1 is torch's
  * ZeroRedundancyOptimizer). The same numbers as ddp's.
- *   1: gradients are reduced to the rank that owns them, which updates its part of the parameters; then all gather the parameters.
+ *   1: gradients are reduced to the rank that owns them, which updates its part of the parameters; then all gather the parameters, unless
+ *      they have them in common.
  *   2: behind every micro-batch a bucket's gradients, as soon as they are finished, are reduced into the owners' parts, and their memory is
  *      the next bucket's.
  *   3: a bucket's parameters are gathered when they are needed, in the forward and in the backward pass; nothing is gathered after the update. */
 #include "par/replicas.h"
 
-static bool has_muon(const struct gt_conf *c)
-{
-	bool muon = c->train.optimizer.type == GT_OPT_MUON;
-	for (int i = 0; i < c->train.ngroups; i++)
-		muon |= c->train.group[i].optimizer.type == GT_OPT_MUON;
-	return muon;
-}
-
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
 {
-	if (world > 1 && has_muon(c))
+	if (world > 1 && gt_replicas_muon(c))
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which each rank would have a part",
 		               c->path);
 	return gt_strategy_ddp.place(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
 {
 	if (at->ndata == 1)
 		return;
-	*out = gt_replicas_cut(c);
-	out->shards = at->ndata;
-	out->shard = at->data;
-	out->state = true;
+	gt_replicas_shard(c, at, out);
 	out->grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD; /* whole ones are summed in the tree, before other ranks' */
 	out->params = c->parallel.stage >= 3;
+	out->common = common && !out->params;
 }
 
 static size_t shard(const struct gt_space *s, int b)
@@ -91,13 +82,15 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 			for (int i = 0; i < u->nupdates; i++)
 				if (u->bucket[i] == b)
 					gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = u->update[i]});
-			if (s->cut.params)
+			if (s->cut.params || s->cut.common)
 				continue;
 			gt_emit_join(&e, 0, 1);
 			gather(&e, b, GT_A_PARAM, 0, 1);
 			if (s->work != s->master)
 				gather(&e, b, GT_A_WORK, 0, 1);
 		}
+		if (s->cut.common)
+			gt_emit_barrier(&e, GT_GROUP_DATA, "parameters");
 		gt_emit_join(&e, 1, 0);
 	}
 	return gt_emit_end(&e, out);

@@ -51,6 +51,7 @@ struct gt_cutting {
 	int shards, shard;  /* of every bucket, each as long as the others; which one is this rank's. 0: whole */
 	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
 	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
+	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
 	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
 };
 

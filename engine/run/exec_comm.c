@@ -56,6 +56,8 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	gt_rank_waits(x->link, true);
 	if (transfers(s)) {
 		code = exchange(p, i, c, err);
+	} else if (a->kind == GT_COLL_BARRIER) {
+		code = c->api->barrier(c, s->stream, err);
 	} else {
 		struct gt_coll coll = {.what = s->call->layer,
 		                       .in = gt_exec_move(x, s->call->in[0], slot),

@@ -215,7 +215,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_shares_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
 	if (s->strategy->cut)
-		s->strategy->cut(c, &s->at, &s->space->cut);
+		s->strategy->cut(c, &s->at, gt_session_common(spec, c), &s->space->cut);
 
 	if (spec->train) {
 		int64_t known = s->samples > 0 ? s->samples : s->batch;

@@ -2,6 +2,7 @@
 #include "run/session.h"
 #include "comm.h"
 #include "ir/init.h"
+#include "run/session_team.h"
 #include "run/whiten.h"
 #include <stdlib.h>
 #include <string.h>
@@ -117,8 +118,16 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 	return transfer(s, i, state, plain, NULL, err);
 }
 
+/* What all ranks have in common one of them writes. */
+static bool anothers(const struct gt_session *s)
+{
+	return s->space->cut.common && s->space->cut.shard != 0;
+}
+
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
+	if (state < 0 && s->space->first->params[i].cls != GT_PARAM_BUFFER && anothers(s))
+		return GT_OK;
 	return transfer(s, i, state, NULL, plain, err);
 }
 
@@ -142,12 +151,11 @@ enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t go
 	return s->device.be->copy(s->device.dev, gt_space_scaler(s->space), &c, sizeof c, GT_COPY_H2D, 0, err);
 }
 
-enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
+/* The 16-bit copies of all weights that this rank has to write. */
+static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
 	struct gt_call cast;
-	if (!sp->base[GT_A_WORK])
-		return GT_OK;
 	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->elements / sp->cut.shards : sp->elements;
 	struct gt_tdesc from = gt_tdesc_make(sp->master, 1, &n, false), to = from;
 	to.dtype = sp->work;
@@ -162,6 +170,13 @@ enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 		code = sp->be->sync(sp->dev, 0, err);
 	sp->be->release(sp->dev, cast.kernel);
 	return code;
+}
+
+enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
+{
+	if (s->space->base[GT_A_WORK] && !anothers(s))
+		GT_TRY(cast_weights(s, err));
+	return s->space->cut.common ? gt_session_meet(s, err) : GT_OK;
 }
 
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err)

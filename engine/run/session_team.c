@@ -8,9 +8,13 @@ static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void *
 {
 	struct gt_session *s = user;
 	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
-	bool moves = id == GT_A_GRAD || (s->space->cut.shards > 1 && (id == GT_A_PARAM || id == GT_A_WORK));
+	bool params = id == GT_A_PARAM || id == GT_A_WORK;
 	*out = NULL;
-	return moves && c ? c->api->buffer(c, bytes, out, err) : GT_OK;
+	if (!c || c->world == 1)
+		return GT_OK;
+	if (params && s->space->cut.common)
+		return c->api->common(c, bytes, out, err);
+	return id == GT_A_GRAD || (params && s->space->cut.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }
 
 /* What all ranks must have in common: where parameters lie, and the shape of a step. */
@@ -57,6 +61,25 @@ enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
 	s->space->shared = shared;
 	s->space->user = s;
 	return same_layout(s, err);
+}
+
+enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	if (!c || c->world == 1)
+		return GT_OK;
+	gt_rank_waits(s->exec.link, true);
+	enum gt_code code = c->api->barrier(c, 0, err);
+	gt_rank_waits(s->exec.link, false);
+	return code;
+}
+
+bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c)
+{
+	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
+	if (spec->team && spec->team->comm)
+		return spec->team->comm->api->common != NULL;
+	return strncmp(device, "cuda", 4) != 0; /* a look ahead: ranks of one host */
 }
 
 void gt_session_leave(struct gt_session *s)

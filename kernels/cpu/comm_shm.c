@@ -358,6 +358,20 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_shm_is_broken((struct shm_comm *)c) ? gt_shm_broken((struct shm_comm *)c, err) : GT_OK;
 }
 
+static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
+{
+	struct shm_comm *c = (struct shm_comm *)pub;
+	uint64_t off = 0; /* never a buffer's: the head is there */
+	struct gt_coll x = {.what = "a buffer in common", .in = &off, .out = &off, .count = sizeof off, .dtype = GT_U8};
+	enum gt_code code = pub->rank == 0 ? gt_shm_alloc(c->root, bytes ? bytes : 1, &off, err) : GT_OK;
+	*out = NULL;
+	GT_TRY(broadcast(pub, &x, code == GT_OK ? err : NULL));
+	if (!off)
+		return code != GT_OK ? code : gt_fail(err, GT_EFAIL, "rank 0 has no memory for %zu bytes in common", bytes);
+	*out = gt_shm_at(c->root, off);
+	return GT_OK;
+}
+
 static double patience(struct gt_comm *c, double timeout_s)
 {
 	double *now = &((struct shm_comm *)c)->root->timeout_s, was = *now;
@@ -387,4 +401,5 @@ const struct gt_comm_api gt_comm_shm = {
     .abort = give_up,
     .check = check,
     .patience = patience,
+    .common = common,
 };

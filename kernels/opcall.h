@@ -6,7 +6,8 @@
  *   w of linear and conv2d has the compute dtype; b and all parameters of normalisations are f32 (f64 in an f64 graph), and so is
  *   every parameter gradient. Saved statistics are f32 (f64).
  * - Targets are i32 [N], class indices.
- * - An output in gt_opcall.accumulate is added to, not overwritten. Only parameter gradients are ever accumulated, and sums of squares.
+ * - An output in gt_opcall.accumulate is added to, not overwritten. Only parameter gradients are ever accumulated, sums of squares, and the
+ *   part of batchnorm and batchnorm.merge, which is joined to what stands there.
  * - Element-wise operations (GT_OPF_INPLACE in their row) must work with out[0] == in[0]. */
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
@@ -31,9 +32,12 @@
 	X(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptive_avgpool2d")       /* x -> y */                        \
 	X(GT_OP_ADAPTIVE_AVGPOOL2D_DX, "adaptive_avgpool2d.dx") /* dy -> dx */                      \
 	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d")       /* x -> y idx; its gradient is maxpool2d.dx */ \
-	X(GT_OP_BATCHNORM, "batchnorm")          /* x gamma beta rmean rvar nbt(i64) [res] -> y mean rstd; updates rmean, rvar, nbt in place when training; y = act(bn(x) + res) */ \
+	X(GT_OP_BATCHNORM, "batchnorm")          /* x gamma beta rmean rvar nbt(i64) [res] -> y mean rstd [part]; updates rmean, rvar, nbt in place when training; y = act(bn(x) + res); part: as batchnorm.stats has it */ \
 	X(GT_OP_BATCHNORM_Y, "batchnorm.y")      /* x gamma beta mean rstd [res] -> y as batchnorm gave it */ \
-	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")    /* dy x gamma mean rstd [beta] [y] -> dx dgamma dbeta [g]; with a 6th operand a relu stood behind: dy counts where y > 0, or without y where bn(x) > 0; g: dy so masked */ \
+	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")    /* dy x gamma mean rstd [beta] [y] [sums] -> dx dgamma dbeta [g]; with a 6th operand a relu stood behind: dy counts where y > 0, or without y where bn(x) > 0; g: dy so masked. With an 8th, the sums of the whole batch, dx is made of them and nothing else is: the 6th and 7th are absent and mean nothing, dy is masked already */ \
+	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats") /* x -> part(f64 [3, C], moments.h): of these samples, for batchnorm.merge */ \
+	X(GT_OP_BATCHNORM_MERGE, "batchnorm.merge") /* parts(f64 [k, 3, C], or [3, C]) [rmean] [rvar] [nbt] -> [mean] [rstd] [part]: of all parts in comm.h's tree; updates rmean, rvar, nbt in place where they are, unless the parts have no values */ \
+	X(GT_OP_BATCHNORM_SUMS, "batchnorm.sums") /* dy x gamma mean rstd [beta] [y] -> sums(f64 [3, C]) dgamma dbeta [g]: of dy, of dy * (x - mean), and the count of values; the rest as batchnorm.dx has it, of these samples. Added up over the ranks, batchnorm.dx takes them */ \
 	X(GT_OP_LAYERNORM, "layernorm")          /* x gamma beta -> y mean rstd (one a row) */      \
 	X(GT_OP_LAYERNORM_DX, "layernorm.dx")    /* dy x gamma mean rstd -> dx dgamma dbeta */      \
 	X(GT_OP_RELU, "relu")                    /* x -> y */                                       \
@@ -121,6 +125,9 @@ struct gt_attr_norm {
 	bool track;       /* batchnorm: running statistics exist; false: batch statistics in evaluation too */
 	bool train;       /* set by the graph: batch statistics (true) or running ones */
 	int act;          /* batchnorm: enum gt_act, set by fusion */
+	bool empty;       /* batchnorm.stats: of no samples; x is not read, and may be any tensor */
+	bool deferred;    /* batchnorm.merge, as PyTorch's DeferredBatchNorm: the running variance too is the biased one; and the parts become
+	                     those of no values */
 };
 
 struct gt_attr_leaky {

@@ -143,6 +143,7 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	g->groups = m->groups;
 	g->ngroups = m->ngroups;
 	g->views = 1;
+	g->sync_bn = m->sync_bn;
 	g->target = g->output = g->metrics = -1;
 	bool flat = m->input[1] == 1 && m->input[2] == 1;
 	struct gt_tdesc d = gt_tdesc_make(compute, flat ? 2 : 4, (int64_t[]){batch, m->input[0], m->input[1], m->input[2]}, true);

@@ -24,7 +24,8 @@ enum gt_vkind {
 	GT_V_ACT,     /* everything between */
 	GT_V_METRICS, /* struct gt_metrics */
 	GT_V_SCALE,   /* f64: what the loss multiplies its gradient by, in a training graph of f16 */
-	GT_V_BOUND    /* f64: an upper bound of gradients that are applied as they are made (plan/early.c) */
+	GT_V_BOUND,   /* f64: an upper bound of gradients that are applied as they are made (plan/early.c) */
+	GT_V_PART     /* f64 [3, C] (moments.h): of the micro-batches so far, where running statistics wait for the whole batch (plan/syncbn.h) */
 };
 
 enum gt_init_method { GT_INIT_TORCH_DEFAULT, GT_INIT_TORCH, GT_INIT_KAIMING_NORMAL, GT_INIT_KAIMING_UNIFORM, GT_INIT_XAVIER_NORMAL,
@@ -49,7 +50,7 @@ struct gt_value {
 	enum gt_vkind kind;
 	struct gt_tdesc desc;
 	int producer; /* node, -1 for inputs and parameters */
-	int param;    /* index into params for PARAM, WORK, BUFFER, GRAD; else -1 */
+	int param;    /* index into params for PARAM, WORK, BUFFER, GRAD, and PART: the running mean's; else -1 */
 	gt_vid again; /* the value that this one repeats in the backward pass (plan/recompute.h); -1: none */
 };
 
@@ -97,6 +98,7 @@ struct gt_graph {
 	bool train;             /* batch statistics, dropout, saved tensors */
 	int64_t batch;          /* rows of the input: samples of one execution, times views */
 	int views;              /* of each sample, averaged before the loss; 1: the sample itself */
+	bool sync_bn;           /* batch statistics are of more ranks than this: one value a channel is enough here (plan/syncbn.h) */
 	enum gt_dtype compute;  /* f32, bf16, f16, f64 */
 	struct gt_value *values;
 	struct gt_node *nodes;
@@ -149,6 +151,7 @@ struct gt_model_spec {
 	const struct gt_param_group *groups;
 	int ngroups;
 	enum gt_init_method init;
+	bool sync_bn; /* as in gt_graph */
 	const struct gt_layer_spec *layers;
 	int nlayers;
 };

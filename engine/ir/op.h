@@ -10,7 +10,8 @@ enum gt_opflag {
 	GT_OPF_LOSS = 1 << 1,    /* may be train.loss */
 	GT_OPF_INPLACE = 1 << 2, /* out[0] may share memory with in[0] if in[0] dies here */
 	GT_OPF_ALIAS = 1 << 3,   /* out[0] is in[0] under another description, when alias() says so: never lowered */
-	GT_OPF_CHEAP = 1 << 4    /* making out[0] again costs about as much as reading its operands (plan/recompute.h) */
+	GT_OPF_CHEAP = 1 << 4,   /* making out[0] again costs about as much as reading its operands (plan/recompute.h) */
+	GT_OPF_ONCE = 1 << 5     /* never made again: it changes state, or other ranks take part in it */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };

@@ -30,7 +30,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
 	int64_t channels = x.dim[1];
 	a->train = g->train || !a->track;
-	if (g->train && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
+	if (g->train && !g->sync_bn && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
 		return gt_fail(err, GT_ECONFIG, "expected more than one value a channel in training, got a batch of 1: choose another batch size");
 	GT_TRY(affine_params(g, n, a->affine, 1, &channels, err));
 	if (a->track) {
@@ -129,6 +129,16 @@ static double norm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 8.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
+static double batchnorm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return norm_dx_flops(g, n) / (n->nin > 7 ? 2 : 1);
+}
+
+static double batchnorm_sums_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return norm_dx_flops(g, n) / 2;
+}
+
 #define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "added to the variance")
 #define AFFINE GT_KEY(gt_attr_norm, "affine", affine, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "learned scale and shift")
 static const struct gt_attr_def batchnorm_attrs[] = {
@@ -170,6 +180,16 @@ static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *
 	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-const struct gt_op gt_row_batchnorm_y = {.code = GT_OP_BATCHNORM_Y, .attr_size = sizeof(struct gt_attr_norm), .flops = batchnorm_y_flops};
-const struct gt_op gt_row_batchnorm_dx = {.code = GT_OP_BATCHNORM_DX, .flags = GT_OPF_INPLACE, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};
+static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return ((const struct gt_attr_norm *)n->attr)->empty ? 0 : batchnorm_y_flops(g, n);
+}
+
+#define INTERNAL(row, opcode, bits, flops_fn)                                                                                              \
+	const struct gt_op row = {.code = opcode, .flags = bits, .attr_size = sizeof(struct gt_attr_norm), .flops = flops_fn}
+INTERNAL(gt_row_batchnorm_y, GT_OP_BATCHNORM_Y, GT_OPF_CHEAP, batchnorm_y_flops);
+INTERNAL(gt_row_batchnorm_dx, GT_OP_BATCHNORM_DX, GT_OPF_INPLACE, batchnorm_dx_flops);
+INTERNAL(gt_row_batchnorm_stats, GT_OP_BATCHNORM_STATS, GT_OPF_ONCE, batchnorm_stats_flops);
+INTERNAL(gt_row_batchnorm_merge, GT_OP_BATCHNORM_MERGE, GT_OPF_ONCE, gt_flops_none);
+INTERNAL(gt_row_batchnorm_sums, GT_OP_BATCHNORM_SUMS, 0, batchnorm_sums_flops);
 const struct gt_op gt_row_layernorm_dx = {.code = GT_OP_LAYERNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};

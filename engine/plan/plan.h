@@ -36,6 +36,7 @@ struct gt_place {
 	struct gt_tdesc desc; /* of the master, with the layout that the first kernel chose */
 	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
 	int64_t count;        /* padded elements */
+	int64_t part;         /* of a running mean that waits for a whole batch: where its GT_V_PART lies, bytes in BUFFER; -1: it does not */
 	bool early;           /* its update is part of the kernel that makes its gradient (early.c) */
 };
 
@@ -183,6 +184,7 @@ struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot);
 void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for the batch before it is bound */
 /* Address of parameter i in PARAM, GRAD, WORK, STATE (slot `state`) or, for buffers, BUFFER. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
+void *gt_space_part(const struct gt_space *s, int i); /* of running mean i, in BUFFER; NULL: there is none */
 
 void *gt_space_at(const struct gt_space *s, struct gt_range r); /* NULL before gt_space_alloc */
 /* Element e of PARAM, GRAD, WORK or a slot of STATE, where this rank has the arena whole. */

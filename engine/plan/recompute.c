@@ -68,7 +68,7 @@ static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, b
 	for (int i = 0; i < nforward - 1; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		gt_vid y = n->out[0];
-		if (gt_node_alias(g, n) || y < 0 || g->values[y].kind != GT_V_ACT || y == p->root[g->output])
+		if (gt_node_alias(g, n) || n->op->flags & GT_OPF_ONCE || y < 0 || g->values[y].kind != GT_V_ACT || y == p->root[g->output])
 			continue;
 		p->drop[y] = (said_so(layers, n) && !kept[y]) || (cheap && saved[y] && (n->op->flags & GT_OPF_CHEAP) && operands_kept(p, n, saved));
 	}

@@ -203,6 +203,11 @@ void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int s
 	}
 }
 
+void *gt_space_part(const struct gt_space *s, int i)
+{
+	return s->base[GT_A_BUFFER] && s->place[i].part >= 0 ? (char *)s->base[GT_A_BUFFER] + s->place[i].part : NULL;
+}
+
 static int64_t round_up(int64_t n, int64_t to)
 {
 	return (n + to - 1) / to * to;
@@ -294,6 +299,11 @@ static enum gt_code lay_out(struct gt_space *s, const struct gt_graph *g, struct
 			place_flat(s, i);
 		}
 	}
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		if (g->values[v].kind == GT_V_PART && s->place[g->values[v].param].part < 0) {
+			s->place[g->values[v].param].part = (int64_t)buffers;
+			buffers = (buffers + gt_tdesc_bytes(&g->values[v].desc) + ALIGN - 1) / ALIGN * ALIGN;
+		}
 	close_bucket(s, false);
 	s->bytes[GT_A_BUFFER] = buffers * (size_t)at_least_one(s->copies);
 	flat_bytes(s);
@@ -311,7 +321,7 @@ static enum gt_code start(struct gt_space *s, struct gt_graph *g, struct gt_err 
 		const struct gt_param *p = &g->params[i];
 		s->place[i].desc = p->desc;
 		s->place[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
-		s->place[i].offset = -1;
+		s->place[i].offset = s->place[i].part = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
@@ -383,7 +393,8 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 		if (n->out[k] >= 0) {
 			out[k] = desc_of(s, &g->values[n->out[k]]);
 			oc.out[k] = &out[k];
-			if (p->accumulate && g->values[n->out[k]].kind == GT_V_GRAD)
+			enum gt_vkind kind = g->values[n->out[k]].kind;
+			if ((p->accumulate && kind == GT_V_GRAD) || kind == GT_V_PART)
 				oc.accumulate |= 1u << k;
 		}
 	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
@@ -516,6 +527,8 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->bytes[GT_A_GRAD], s->levels, p->level);
 	case GT_V_BUFFER:
 		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->bytes[GT_A_BUFFER], s->copies, p->copy);
+	case GT_V_PART:
+		return part(gt_space_part(s, val->param), s->bytes[GT_A_BUFFER], s->copies, p->copy);
 	case GT_V_METRICS:
 		return gt_space_scalars(s, 0); /* they stand first */
 	case GT_V_SCALE:

@@ -4,9 +4,12 @@
  * pieces are put together in double (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
  * variances", 1979). So the tensor is read from memory once, the accuracy is that of two passes, and nothing depends on the number
  * of threads. Few channels would make short loops: then `fold` rows are looked at as one row of fold * c channels, which are put
- * together at the end. PyTorch's formulas: y = x * (gamma * rstd) + (beta - mean * gamma * rstd). */
+ * together at the end. PyTorch's formulas: y = x * (gamma * rstd) + (beta - mean * gamma * rstd).
+ *
+ * Over several ranks (sync_bn) either direction comes in two halves, with an exchange between them: batchnorm.stats … batchnorm.y, and
+ * batchnorm.sums … batchnorm.dx. The halves are those of the whole kernels here, so that one rank gets the same bits either way. */
 #include "cpu/loops.h"
-#include "ew.h"
+#include "moments.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +24,7 @@ struct bn {
 	int64_t piece, npieces; /* rows a piece */
 	int mask;         /* of dy in the gradient: 0 none, 1 where bn(x) > 0, 2 where y > 0 */
 	bool relu, res, keep;
+	bool part, given; /* part: batchnorm writes its moments; given: batchnorm.dx has the sums as an operand */
 	bool bf16, batch; /* batch: statistics of the batch, not the running ones */
 	uint32_t accumulate;
 };
@@ -169,7 +173,7 @@ GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* The folded channels into the first ones: sum1 becomes the biased variance. */
+/* The folded channels into the first ones. */
 static void unfold_stats(const struct parts *p)
 {
 	const struct bn *k = p->k;
@@ -184,7 +188,24 @@ static void unfold_stats(const struct parts *p)
 			m2 += p->sum1[j] + (double)k->rows * d * d;
 		}
 		p->sum0[i] = mean;
-		p->sum1[i] = m2 / (double)k->count;
+		p->sum1[i] = m2;
+	}
+}
+
+/* Means into sum0 and squared deviations into sum1, of p->x. */
+static void moments(struct gt_dev *dev, const struct parts *p)
+{
+	gt_cpu_for(dev, p->k->npieces, 2, 1, stats, p);
+	gt_cpu_for(dev, p->k->c, 1 + PIECE / p->k->npieces, 16, merge_stats, p);
+	unfold_stats(p);
+}
+
+static void put_part(const struct parts *p, double *part, bool join)
+{
+	int64_t c = p->k->c / p->k->fold;
+	for (int64_t i = 0; i < c; i++) {
+		struct gt_moments m = {p->sum0[i], p->sum1[i], (double)p->k->count};
+		gt_moments_put(part, c, i, join ? gt_moments_join(gt_moments_get(part, c, i), m) : m);
 	}
 }
 
@@ -232,15 +253,14 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	p.x = a->in[0];
 	p.res = k->res ? a->in[6] : NULL;
 	p.y = a->out[0];
-	if (k->batch) {
-		gt_cpu_for(dev, k->npieces, 2, 1, stats, &p);
-		gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_stats, &p);
-		unfold_stats(&p);
-	}
+	if (k->batch)
+		moments(dev, &p);
+	if (k->part)
+		put_part(&p, a->out[3], k->accumulate & 8);
 	bool update = k->attr.train && k->attr.track && rmean;
 	double m = k->attr.momentum, unbias = (double)k->count / (double)(k->count - 1);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
-		double mu = k->batch ? p.sum0[i] : rmean[i], var = k->batch ? p.sum1[i] : rvar[i], rs = 1 / sqrt(var + k->attr.eps);
+		double mu = k->batch ? p.sum0[i] : rmean[i], var = k->batch ? p.sum1[i] / (double)k->count : rvar[i], rs = 1 / sqrt(var + k->attr.eps);
 		float scale = (float)rs * (gamma ? gamma[i] : 1);
 		p.a[i] = scale;
 		p.d[i] = (beta ? beta[i] : 0) - (float)mu * scale;
@@ -281,18 +301,31 @@ static enum gt_code bn_again(struct gt_dev *dev, struct gt_kernel *head, const s
 	return GT_OK;
 }
 
-/* With batch statistics: dx = gamma * rstd * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean))); without: gamma * rstd * dy. */
-static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code bn_stats(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct bn *k = (const struct bn *)head;
 	struct parts p = parts_of(k, a->scratch);
-	const float *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4], *beta = k->mask ? a->in[5] : NULL;
-	float *dgamma = a->out[1], *dbeta = a->out[2];
-	double inv = 1.0 / (double)k->count;
 	(void)err;
+	p.x = a->in[0];
+	moments(dev, &p);
+	put_part(&p, a->out[0], false);
+	return GT_OK;
+}
+
+static enum gt_code bn_stats_empty(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	(void)dev, (void)err;
+	memset(a->out[0], 0, (size_t)((const struct bn *)head)->c * 3 * sizeof(double));
+	return GT_OK;
+}
+
+/* What the loops of the gradient read. */
+static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
+{
+	struct parts p = parts_of(k, a->scratch);
+	const float *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4], *beta = k->mask ? a->in[5] : NULL;
 	p.dy = a->in[0];
 	p.x = a->in[1];
-	p.y = a->out[0];
 	memcpy(p.mu, mean, sizeof *p.mu * (size_t)(k->c / k->fold));
 	repeat(k, p.mu);
 	p.mean = p.mu;
@@ -307,18 +340,60 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 		repeat(k, p.m);
 		repeat(k, p.shift);
 	}
-	gt_cpu_for(dev, k->npieces, 2, 1, sums, &p);
-	gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_sums, &p);
-	unfold_sums(&p);
+	return p;
+}
+
+/* Sums of dy into sum0 and of dy * (x - mean) into sum1, and the gradients of the parameters. */
+static void local_sums(struct gt_dev *dev, const struct parts *p, const struct gt_launch *a)
+{
+	const struct bn *k = p->k;
+	const float *rstd = a->in[4];
+	float *dgamma = a->out[1], *dbeta = a->out[2];
+	gt_cpu_for(dev, k->npieces, 2, 1, sums, p);
+	gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_sums, p);
+	unfold_sums(p);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
-		double sum = p.sum0[i], dot = p.sum1[i], rs = rstd[i];
+		double rs = rstd[i];
+		if (dgamma)
+			dgamma[i] = (float)(p->sum1[i] * rs) + (k->accumulate & 2 ? dgamma[i] : 0);
+		if (dbeta)
+			dbeta[i] = (float)p->sum0[i] + (k->accumulate & 4 ? dbeta[i] : 0);
+	}
+}
+
+static enum gt_code bn_sums(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct bn *k = (const struct bn *)head;
+	struct parts p = parts_dx(k, a);
+	double *out = a->out[0];
+	int64_t c = k->c / k->fold;
+	(void)err;
+	local_sums(dev, &p, a);
+	memcpy(out, p.sum0, (size_t)c * sizeof *out);
+	memcpy(out + c, p.sum1, (size_t)c * sizeof *out);
+	for (int64_t i = 0; i < c; i++)
+		out[2 * c + i] = (double)k->count;
+	return GT_OK;
+}
+
+/* With batch statistics: dx = gamma * rstd * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean))); without: gamma * rstd * dy. */
+static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct bn *k = (const struct bn *)head;
+	struct parts p = parts_dx(k, a);
+	const float *gamma = a->in[2], *rstd = a->in[4];
+	const double *given = k->given ? a->in[7] : NULL;
+	int64_t c = k->c / k->fold;
+	(void)err;
+	p.y = a->out[0];
+	if (!given)
+		local_sums(dev, &p, a);
+	double inv = 1.0 / (given ? given[2 * c] : (double)k->count);
+	for (int64_t i = 0; i < c; i++) {
+		double sum = given ? given[i] : p.sum0[i], dot = given ? given[c + i] : p.sum1[i], rs = rstd[i];
 		p.a[i] = (float)(rs * (gamma ? gamma[i] : 1));
 		p.b[i] = k->batch ? (float)(rs * rs * dot * inv) : 0;
 		p.d[i] = k->batch ? (float)(sum * inv) : 0;
-		if (dgamma)
-			dgamma[i] = (float)(dot * rs) + (k->accumulate & 2 ? dgamma[i] : 0);
-		if (dbeta)
-			dbeta[i] = (float)sum + (k->accumulate & 4 ? dbeta[i] : 0);
 	}
 	repeat(k, p.a);
 	repeat(k, p.b);
@@ -341,17 +416,42 @@ static int64_t fold_of(int64_t c, int64_t rows)
 	return 1;
 }
 
+/* Operands that some of the operations have, by their place. */
+static bool has(struct gt_tdesc *const *d, int n, int i)
+{
+	return i < n && d[i];
+}
+
 enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	bool forward = call->code == GT_OP_BATCHNORM, again = call->code == GT_OP_BATCHNORM_Y, backward = call->code == GT_OP_BATCHNORM_DX;
+	static const struct {
+		enum gt_opcode code;
+		enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
+		const char *describe;
+	} ops[] = {{GT_OP_BATCHNORM, bn_forward, "loops:batchnorm"},
+	           {GT_OP_BATCHNORM_Y, bn_again, "loops:batchnorm.y"},
+	           {GT_OP_BATCHNORM_STATS, bn_stats, "loops:batchnorm.stats"},
+	           {GT_OP_BATCHNORM_SUMS, bn_sums, "loops:batchnorm.sums"},
+	           {GT_OP_BATCHNORM_DX, bn_backward, "loops:batchnorm.dx"}};
+	bool backward = call->code == GT_OP_BATCHNORM_DX || call->code == GT_OP_BATCHNORM_SUMS;
+	bool forward = call->code == GT_OP_BATCHNORM, again = call->code == GT_OP_BATCHNORM_Y;
 	const struct gt_tdesc *x = call->in[backward ? 1 : 0];
+	const struct gt_attr_norm *attr = call->attr;
 	struct bn *k;
+	int i = 0;
 	(void)dev;
+	while (ops[i].code != call->code)
+		i++;
+	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
+		GT_KERNEL_NEW(k, bn_stats_empty, ops[i].describe, err);
+		k->c = call->out[0]->dim[1];
+		*out = &k->head;
+		return GT_OK;
+	}
 	if (x->dtype != GT_F32 && x->dtype != GT_BF16)
 		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
-	GT_KERNEL_NEW(k, forward ? bn_forward : again ? bn_again : bn_backward,
-	              forward ? "loops:batchnorm" : again ? "loops:batchnorm.y" : "loops:batchnorm.dx", err);
-	k->attr = *(const struct gt_attr_norm *)call->attr;
+	GT_KERNEL_NEW(k, ops[i].launch, ops[i].describe, err);
+	k->attr = *attr;
 	k->count = gt_tdesc_count(x) / x->dim[1];
 	k->fold = fold_of(x->dim[1], k->count);
 	k->c = x->dim[1] * k->fold;
@@ -362,14 +462,19 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->batch = k->attr.train || !k->attr.track;
 	k->accumulate = call->accumulate;
 	k->relu = k->attr.act == GT_ACT_RELU;
-	k->res = (forward && call->nin > 6 && call->in[6]) || (again && call->nin > 5 && call->in[5]);
-	if (backward && call->nin > 5)
-		k->mask = call->nin > 6 && call->in[6] ? 2 : 1;
-	k->keep = k->mask && call->nout > 3 && call->out[3];
+	k->res = (forward && has(call->in, call->nin, 6)) || (again && has(call->in, call->nin, 5));
+	k->part = forward && has(call->out, call->nout, 3);
+	k->given = backward && has(call->in, call->nin, 7);
+	if (backward && call->nin > 5 && !k->given)
+		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
+	k->keep = k->mask && has(call->out, call->nout, 3);
 	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
-	if (k->attr.train && k->count == 1) {
+	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value a channel"
+	                  : k->part && !k->batch                    ? "a part is of the batch, whose statistics are not used here"
+	                                                            : NULL;
+	if (why) {
 		free(k);
-		return gt_cpu_refuse(call, err, "batch statistics need more than one value a channel");
+		return gt_cpu_refuse(call, err, why);
 	}
 	*out = &k->head;
 	return GT_OK;

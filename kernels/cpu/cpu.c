@@ -60,6 +60,9 @@ static const struct {
 	[GT_OP_BATCHNORM] = {gt_cpu_batchnorm, gt_ref_batchnorm},
 	[GT_OP_BATCHNORM_Y] = {gt_cpu_batchnorm, gt_ref_batchnorm},
 	[GT_OP_BATCHNORM_DX] = {gt_cpu_batchnorm, gt_ref_batchnorm},
+	[GT_OP_BATCHNORM_STATS] = {gt_cpu_batchnorm, gt_ref_batchnorm},
+	[GT_OP_BATCHNORM_MERGE] = {NULL, gt_cpu_moments}, /* parts are f64 in every graph */
+	[GT_OP_BATCHNORM_SUMS] = {gt_cpu_batchnorm, gt_ref_batchnorm},
 	[GT_OP_LAYERNORM] = {gt_cpu_layernorm, gt_cpu_layernorm},
 	[GT_OP_LAYERNORM_DX] = {gt_cpu_layernorm, gt_cpu_layernorm},
 	[GT_OP_RELU] = {gt_cpu_eltwise, gt_cpu_eltwise},

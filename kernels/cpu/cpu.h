@@ -36,6 +36,7 @@ typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *
 /* f32, bf16 */
 gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* linear.c, dnnl_conv.c, pool.c, batchnorm.c */
 gt_cpu_prepare gt_cpu_linear_dw_update, gt_cpu_bound, gt_cpu_check;
+gt_cpu_prepare gt_cpu_moments;                                            /* moments.c; also of f64 graphs */
 gt_cpu_prepare gt_dnnl_wino;                                              /* dnnl_wino.c, behind gt_cpu_conv; *out = NULL: not for this call */
 gt_cpu_prepare gt_dnnl_linear;                                            /* dnnl_conv.c, behind gt_cpu_linear */
 gt_cpu_prepare gt_dnnl_muon;                                              /* dnnl_muon.c; also f64 */

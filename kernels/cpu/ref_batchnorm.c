@@ -1,6 +1,7 @@
 /* f64 reference: batch normalisation of [N,C] or NHWC, both of which are `rows` rows of C. PARITY.md: biased variance to
  * normalise, unbiased for the running one. */
 #include "cpu/cpu.h"
+#include "moments.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,9 +11,20 @@ struct batchnorm {
 	struct gt_attr_norm attr;
 	int64_t rows, c;
 	bool batch; /* statistics of the batch, not the running ones */
-	bool affine, stats, track, nbt, dgamma, dbeta;
+	bool affine, stats, track, nbt, dgamma, dbeta, part, given;
 	uint32_t accumulate;
 };
+
+static struct gt_moments moments(const struct batchnorm *k, const double *x, int64_t c)
+{
+	struct gt_moments m = {.n = (double)k->rows};
+	for (int64_t r = 0; r < k->rows; r++)
+		m.mean += x[r * k->c + c];
+	m.mean /= m.n;
+	for (int64_t r = 0; r < k->rows; r++)
+		m.m2 += (x[r * k->c + c] - m.mean) * (x[r * k->c + c] - m.mean);
+	return m;
+}
 
 static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
@@ -21,21 +33,20 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 	double *rmean = k->track ? a->in[3] : NULL, *rvar = k->track ? a->in[4] : NULL;
 	double *y = a->out[0], *save_mean = k->stats ? a->out[1] : NULL, *save_rstd = k->stats ? a->out[2] : NULL;
 	int64_t rows = k->rows, C = k->c;
-	double mom = k->attr.momentum;
+	double mom = k->attr.momentum, *part = k->part ? a->out[3] : NULL;
 	(void)dev, (void)err;
 	for (int64_t c = 0; c < C; c++) {
 		double mean = 0, var = 0;
 		if (k->batch) {
-			for (int64_t r = 0; r < rows; r++)
-				mean += x[r * C + c];
-			mean /= (double)rows;
-			for (int64_t r = 0; r < rows; r++)
-				var += (x[r * C + c] - mean) * (x[r * C + c] - mean);
+			struct gt_moments m = moments(k, x, c);
+			mean = m.mean;
 			if (rmean && k->attr.train) {
 				rmean[c] = (1 - mom) * rmean[c] + mom * mean;
-				rvar[c] = (1 - mom) * rvar[c] + mom * var / (double)(rows - 1);
+				rvar[c] = (1 - mom) * rvar[c] + mom * m.m2 / (double)(rows - 1);
 			}
-			var /= (double)rows;
+			var = m.m2 / (double)rows;
+			if (part)
+				gt_moments_put(part, C, c, k->accumulate & 8 ? gt_moments_join(gt_moments_get(part, C, c), m) : m);
 		} else {
 			mean = rmean[c];
 			var = rvar[c];
@@ -66,63 +77,87 @@ static enum gt_code launch_again(struct gt_dev *dev, struct gt_kernel *kernel, c
 	return GT_OK;
 }
 
+static enum gt_code launch_stats(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct batchnorm *k = (const struct batchnorm *)kernel;
+	(void)dev, (void)err;
+	for (int64_t c = 0; c < k->c; c++)
+		gt_moments_put(a->out[0], k->c, c, k->attr.empty ? (struct gt_moments){0} : moments(k, a->in[0], c));
+	return GT_OK;
+}
+
+/* batchnorm.sums, and batchnorm.dx with sums of its own or given ones */
 static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct batchnorm *k = (const struct batchnorm *)kernel;
 	const double *dy = a->in[0], *x = a->in[1], *gamma = k->affine ? a->in[2] : NULL, *mean = a->in[3], *rstd = a->in[4];
-	double *dx = a->out[0], *dgamma = k->dgamma ? a->out[1] : NULL, *dbeta = k->dbeta ? a->out[2] : NULL;
+	const double *given = k->given ? a->in[7] : NULL;
+	bool sums = k->code == GT_OP_BATCHNORM_SUMS;
+	double *dx = sums ? NULL : a->out[0], *dgamma = k->dgamma ? a->out[1] : NULL, *dbeta = k->dbeta ? a->out[2] : NULL;
 	int64_t rows = k->rows, C = k->c;
 	(void)dev, (void)err;
 	for (int64_t c = 0; c < C; c++) {
-		double sum = 0, dot = 0;
-		for (int64_t r = 0; r < rows; r++) {
+		double sum = 0, dot = 0, count = given ? given[2 * C] : (double)rows;
+		for (int64_t r = 0; r < rows && !given; r++) {
 			sum += dy[r * C + c];
-			dot += dy[r * C + c] * (x[r * C + c] - mean[c]) * rstd[c];
+			dot += dy[r * C + c] * (x[r * C + c] - mean[c]);
 		}
+		if (sums)
+			gt_moments_put(a->out[0], C, c, (struct gt_moments){sum, dot, count});
+		if (given)
+			sum = given[c], dot = given[C + c];
 		for (int64_t r = 0; dx && r < rows; r++) {
 			double d = dy[r * C + c];
 			if (k->batch)
-				d -= sum / (double)rows + (x[r * C + c] - mean[c]) * rstd[c] * dot / (double)rows;
+				d -= sum / count + (x[r * C + c] - mean[c]) * rstd[c] * rstd[c] * dot / count;
 			dx[r * C + c] = d * rstd[c] * (gamma ? gamma[c] : 1);
 		}
 		if (dgamma)
-			dgamma[c] = dot + (k->accumulate & 2 ? dgamma[c] : 0);
+			dgamma[c] = dot * rstd[c] + (k->accumulate & 2 ? dgamma[c] : 0);
 		if (dbeta)
 			dbeta[c] = sum + (k->accumulate & 4 ? dbeta[c] : 0);
 	}
 	return GT_OK;
 }
 
+static bool has(struct gt_tdesc *const *d, int n, int i)
+{
+	return i < n && d[i];
+}
+
 enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	bool back = call->code == GT_OP_BATCHNORM_DX, again = call->code == GT_OP_BATCHNORM_Y;
+	bool back = call->code == GT_OP_BATCHNORM_DX || call->code == GT_OP_BATCHNORM_SUMS, again = call->code == GT_OP_BATCHNORM_Y;
+	bool forward = call->code == GT_OP_BATCHNORM, stats = call->code == GT_OP_BATCHNORM_STATS;
 	const struct gt_attr_norm *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0];
 	struct batchnorm *k;
 	(void)dev;
-	bool running = !back && !again && call->nin > 4 && call->in[3] && call->in[4];
+	bool running = forward && has(call->in, call->nin, 3) && has(call->in, call->nin, 4);
 	bool batch = attr->train || !attr->track;
-	if (attr->act != GT_ACT_NONE || (again && call->nin > 5 && call->in[5]) || (!back && !again && call->nin > 6 && call->in[6]))
+	if ((attr->act != GT_ACT_NONE && !stats) || (again && has(call->in, call->nin, 5)) || (forward && has(call->in, call->nin, 6)))
 		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
-	if (!back && !again && !batch && !running)
+	if (forward && !batch && !running)
 		return gt_cpu_refuse(call, err, "evaluation needs the running statistics");
-	if (!back && !again && attr->train && gt_tdesc_count(x) == x->dim[1])
+	if (forward && attr->train && gt_tdesc_count(x) == x->dim[1])
 		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = back ? launch_backward : again ? launch_again : launch_forward;
+	k->head.launch = back ? launch_backward : again ? launch_again : stats ? launch_stats : launch_forward;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
 	k->attr = *attr;
-	k->c = x->dim[1];
-	k->rows = gt_tdesc_count(x) / k->c;
+	k->c = stats ? call->out[0]->dim[1] : x->dim[1];
+	k->rows = gt_tdesc_count(x) / x->dim[1];
 	k->batch = batch;
-	k->affine = back ? call->in[2] != NULL : call->nin > 2 && call->in[1] && call->in[2];
-	k->stats = !back && !again && call->nout > 2 && call->out[1] && call->out[2];
+	k->affine = back ? call->in[2] != NULL : has(call->in, call->nin, 1) && has(call->in, call->nin, 2);
+	k->stats = forward && has(call->out, call->nout, 1) && has(call->out, call->nout, 2);
 	k->track = running;
-	k->nbt = running && attr->train && call->nin > 5 && call->in[5];
-	k->dgamma = back && call->nout > 1 && call->out[1];
-	k->dbeta = back && call->nout > 2 && call->out[2];
+	k->nbt = running && attr->train && has(call->in, call->nin, 5);
+	k->part = forward && batch && has(call->out, call->nout, 3);
+	k->given = back && has(call->in, call->nin, 7);
+	k->dgamma = back && has(call->out, call->nout, 1);
+	k->dbeta = back && has(call->out, call->nout, 2);
 	k->accumulate = call->accumulate;
 	*out = &k->head;
 	return GT_OK;

@@ -5,6 +5,7 @@
  * then pieces together (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979): a
  * single pass that has the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/columns.cuh"
+#include "moments.h"
 
 #define AHEAD_DX 2 /* rows at once where up to three tensors are read */
 
@@ -101,8 +102,38 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 	}
 	int64_t c;
 	double mu, sq;
-	if (last_of_tile(a.counter, t) && tile_totals<V, true>(part, t, c, mu, sq))
-		channel(a, coef, c, mu, sq / (double)t.rows);
+	if (last_of_tile(a.counter, t) && tile_totals<V, true>(part, t, c, mu, sq)) {
+		if (a.part) {
+			const gt_moments m = {mu, sq, (double)t.rows};
+			gt_moments_put(a.part, t.cols, c, a.join ? gt_moments_join(gt_moments_get(a.part, t.cols, c), m) : m);
+		}
+		if (a.y)
+			channel(a, coef, c, mu, sq / (double)t.rows);
+	}
+}
+
+/* Statistics of all parts; one thread a channel. */
+__global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
+{
+	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
+	if (c >= a.c)
+		return;
+	const gt_moments all = gt_moments_tree(a.parts, a.n, a.c, c);
+	double var = all.n > 0 ? all.m2 / all.n : 0, unbias = a.deferred ? 1 : all.n / (all.n - 1);
+	if (a.mean)
+		a.mean[c] = (float)all.mean;
+	if (a.rstd)
+		a.rstd[c] = (float)(1 / sqrt(var + a.eps));
+	if (a.part)
+		gt_moments_put(a.part, a.c, c, a.join ? gt_moments_join(gt_moments_get(a.part, a.c, c), all) : all);
+	if (a.rmean && all.n > 0) {
+		a.rmean[c] = (float)((1 - a.momentum) * (double)a.rmean[c] + a.momentum * all.mean);
+		a.rvar[c] = (float)((1 - a.momentum) * (double)a.rvar[c] + a.momentum * var * unbias);
+	}
+	if (a.nbt && c == 0 && all.n > 0)
+		++*a.nbt;
+	for (int k = 0; k < a.n && a.deferred; k++)
+		gt_moments_put(a.parts + (int64_t)k * 3 * a.c, a.c, c, gt_moments{0, 0, 0});
 }
 
 /* Evaluation: the running statistics. */
@@ -216,19 +247,37 @@ template <int V, int MASK> __device__ static inline void load_channels(channels<
 	}
 }
 
-/* What dx needs, and the gradients of gamma and beta. */
-__device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot)
+/* What dx needs. inv: one by the count of values */
+__device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot, double inv)
 {
-	double rstd = a.rstd[c], inv = 1.0 / (double)a.rows;
+	double rstd = a.rstd[c];
 	float scale = (float)(rstd * (double)(a.gamma ? a.gamma[c] : 1));
 	coef[C_SCALE * a.c + c] = scale;
 	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
 	coef[C_DOT * a.c + c] = a.batch ? (float)(rstd * rstd * dot * inv) : 0;
 	coef[C_SUM * a.c + c] = a.batch ? (float)(sum * inv) : 0;
+}
+
+/* The gradients of gamma and beta, and the sums for the other ranks or for dx. */
+__device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot)
+{
+	double rstd = a.rstd[c];
 	if (a.dgamma)
 		a.dgamma[c] = (float)(dot * rstd) + (a.add_gamma ? a.dgamma[c] : 0);
 	if (a.dbeta)
 		a.dbeta[c] = (float)sum + (a.add_beta ? a.dbeta[c] : 0);
+	if (a.sums)
+		gt_moments_put(a.sums, a.c, c, gt_moments{sum, dot, (double)a.rows});
+	else
+		channel_dx(a, coef, c, sum, dot, 1.0 / (double)a.rows);
+}
+
+/* From given sums. */
+__global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a, float *coef)
+{
+	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
+	if (c < a.c)
+		channel_dx(a, coef, c, a.given[c], a.given[a.c + c], 1.0 / a.given[2 * a.c + c]);
 }
 
 /* Sums of dy and of dy * (x - mean); dy masked is kept in g. */
@@ -277,7 +326,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 	int64_t c;
 	double s0, s1;
 	if (last_of_tile(a.counter, t) && tile_totals<V, false>(part, t, c, s0, s1))
-		channel_dx(a, coef, c, s0, s1);
+		channel_sums(a, coef, c, s0, s1);
 }
 
 /* dx = scale * (dy - sum - (x - mean) * dot) */
@@ -346,7 +395,7 @@ template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnor
 	cudaError_t e = a->again   ? launch(bn_again, grid, dim3(COL_BLOCK), s, *a, a->scratch)
 	                : a->batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t)
 	                           : launch(bn_running, grid, dim3(COL_BLOCK), s, *a, a->scratch);
-	if (e != cudaSuccess)
+	if (e != cudaSuccess || !a->y)
 		return e;
 	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,
 	              (const float *)a->scratch, a->relu, t);
@@ -367,7 +416,8 @@ template <class S, int V, int MASK> static cudaError_t backward(const struct gt_
 {
 	struct tiling t = tile_columns(a->rows, a->c, V);
 	float *part = partials(a->scratch, a->c);
-	cudaError_t e = launch(bn_sums<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t);
+	cudaError_t e = a->given ? launch(bn_given, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, *a, a->scratch)
+	                         : launch(bn_sums<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t);
 	if (e != cudaSuccess || !a->dx)
 		return e;
 	if (!MASK || !a->g)
@@ -393,4 +443,9 @@ template <class S> static cudaError_t backward_any(const struct gt_cu_batchnorm_
 cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
 {
 	return a->rows && a->c ? OF_TYPE(type, backward_any)(a, s) : cudaSuccess;
+}
+
+cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s)
+{
+	return launch(bn_merge, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, *a);
 }

@@ -21,9 +21,12 @@ static const struct {
     [GT_OP_ADAPTIVE_AVGPOOL2D] = {gt_cuda_pool, 1, 1},
     [GT_OP_ADAPTIVE_AVGPOOL2D_DX] = {gt_cuda_pool, 1, 1},
     [GT_OP_ADAPTIVE_MAXPOOL2D] = {gt_cuda_pool, 1, 2},
-    [GT_OP_BATCHNORM] = {gt_cuda_batchnorm, 7, 3},
+    [GT_OP_BATCHNORM] = {gt_cuda_batchnorm, 7, 4},
     [GT_OP_BATCHNORM_Y] = {gt_cuda_batchnorm, 6, 1},
-    [GT_OP_BATCHNORM_DX] = {gt_cuda_batchnorm, 7, 4},
+    [GT_OP_BATCHNORM_DX] = {gt_cuda_batchnorm, 8, 4},
+    [GT_OP_BATCHNORM_STATS] = {gt_cuda_batchnorm, 1, 1},
+    [GT_OP_BATCHNORM_MERGE] = {gt_cuda_moments, 4, 3},
+    [GT_OP_BATCHNORM_SUMS] = {gt_cuda_batchnorm, 7, 4},
     [GT_OP_LAYERNORM] = {gt_cuda_layernorm, 3, 3},
     [GT_OP_LAYERNORM_DX] = {gt_cuda_layernorm, 5, 3},
     [GT_OP_RELU] = {gt_cuda_eltwise, 1, 1},
@@ -74,7 +77,7 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 		return gt_cuda_refuse(call, err, "the cuda backend of this version does not do it (--device cpu does)");
 	if (call->nin > table[call->code].nin || call->nout > table[call->code].nout)
 		return gt_cuda_refuse(call, err, "it has more operands than the cuda backend of this version knows");
-	if (call->in[0] && call->in[0]->dtype == GT_F64 && call->code != GT_OP_CHECK)
+	if (call->in[0] && call->in[0]->dtype == GT_F64 && call->code != GT_OP_CHECK && call->code != GT_OP_BATCHNORM_MERGE)
 		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(table[call->code].prepare(dev, call, out, err));

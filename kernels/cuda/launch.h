@@ -158,7 +158,8 @@ size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 /* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
 /* x and y are [rows, c]. gamma, beta NULL: 1 and 0. batch: statistics of the batch, else the running ones. update: the running ones are
  * updated, and nbt where it is not NULL. res: summand before the relu, or NULL. mean, rstd: where the statistics go, or NULL. again:
- * where they come from; eps, momentum and what is running are not looked at. */
+ * where they come from; eps, momentum and what is running are not looked at. part: [3, c] (moments.h) of the batch, or NULL; join: to
+ * what stands there. y NULL: nothing but part is made. */
 struct gt_cu_batchnorm {
 	const void *x, *res;
 	void *y;
@@ -168,12 +169,15 @@ struct gt_cu_batchnorm {
 	int64_t rows, c;
 	double eps, momentum;
 	bool batch, update, relu, again;
+	double *part;
+	bool join;
 	float *scratch;
 	uint32_t *counter; /* as many as gt_cu_batchnorm_counters says, zero before and behind; of one call at a time */
 };
 cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
 
-/* mask: dy counts everywhere (0), where bn(x) > 0 (1), where y > 0 (2). g: dy so masked, or NULL. dx, dgamma, dbeta may be NULL. */
+/* mask: dy counts everywhere (0), where bn(x) > 0 (1), where y > 0 (2). g: dy so masked, or NULL. dx, dgamma, dbeta may be NULL.
+ * sums: [3, c], where the sums of dy and of dy * (x - mean) and the count go, or NULL; given: where they come from, with mask 0, or NULL. */
 struct gt_cu_batchnorm_dx {
 	const void *dy, *x, *y;
 	void *dx, *g;
@@ -182,12 +186,26 @@ struct gt_cu_batchnorm_dx {
 	int64_t rows, c;
 	int mask;
 	bool batch, add_gamma, add_beta;
+	double *sums;
+	const double *given;
 	float *scratch;
 	uint32_t *counter; /* as above */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s);
 size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes, of either */
 int64_t gt_cu_batchnorm_counters(int64_t c);
+
+/* parts: n of [3, c], n < GT_MOMENTS_PARTS. What is not wanted is NULL; rmean and rvar both or neither. */
+struct gt_cu_moments {
+	double *parts, *part;
+	float *rmean, *rvar, *mean, *rstd;
+	int64_t *nbt;
+	int64_t c;
+	double eps, momentum;
+	int n;
+	bool deferred, join; /* as in gt_attr_norm; as above */
+};
+cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 
 /* ---- layernorm.cu ------------------------------------------------------------------------------------------------------------ */
 /* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels: 0, parameters stand in the order of a row; else they are plain

@@ -28,15 +28,15 @@ part() {
 }
 part calls_last_first 12 "$sim/tests/cudasim/tool_calls"
 part calls_first_first 12 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
-part layers_last_first 8 "$sim/tests/cudasim/tool_layers"
-part layers_first_first 5 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
+part layers_last_first 11 "$sim/tests/cudasim/tool_layers"
+part layers_first_first 9 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part muon_last_first 4 "$sim/tests/cudasim/tool_muon"
 part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
 part device 5 "$sim/tests/cudasim/tool_device"
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"
-part operations 314 "$sim/tests/ops/test_ops" -b cuda
-part operations_first_first 314 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
+part operations 338 "$sim/tests/ops/test_ops" -b cuda
+part operations_first_first 338 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda
 part linear_without_bgradb 36 env CUDASIM_NO_BGRADB=1 "$sim/tests/ops/test_ops" -b cuda linear
 

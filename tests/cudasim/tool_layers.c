@@ -201,6 +201,160 @@ TEST(batchnorm_dx)
 				}
 }
 
+/* ---- batchnorm in pieces --------------------------------------------------------------------------------------------------------- */
+/* n parts [3, c] of a few values each; the second one and every fifth is of none. */
+static double *some_parts(int n, int64_t c)
+{
+	double *p = calloc((size_t)(n * 3 * c) + 1, 8);
+	float *u = pair_filled(GT_F32, n * 3 * c, 21);
+	for (int k = 0; k < n; k++)
+		for (int64_t i = 0; i < c && (n == 1 || k % 5 != 1); i++) {
+			p[k * 3 * c + i] = u[k * 3 * c + i];
+			p[k * 3 * c + c + i] = fabsf(u[k * 3 * c + c + i]) * (float)(k + 2);
+			p[k * 3 * c + 2 * c + i] = k + 2;
+		}
+	free(u);
+	return p;
+}
+
+static void part(struct pair_job *j, bool out, int64_t c)
+{
+	pair_tensor(j, out, GT_F64, 2, (int64_t[]){3, c}, some_parts(1, c));
+}
+
+/* deferred: 0 no, 1 with the third output, 2 as the end of a mini-batch */
+static void batchnorm_merge(int n, int64_t c, int deferred, bool track, bool join)
+{
+	struct gt_attr_norm attr = {.eps = 1e-5, .momentum = 0.1, .track = track, .train = true, .deferred = deferred == 2};
+	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM_MERGE, .attr = &attr, .accumulate = join ? 4 : 0}};
+	int64_t *nbt = calloc(1, 8);
+	*nbt = 41;
+	if (n == 1)
+		pair_tensor(&j, false, GT_F64, 2, (int64_t[]){3, c}, some_parts(n, c));
+	else
+		pair_tensor(&j, false, GT_F64, 3, (int64_t[]){n, 3, c}, some_parts(n, c));
+	for (int i = 1; i < 3; i++)
+		pair_tensor(&j, false, GT_F32, 1, &c, i == 2 ? positive(c, 8) : NULL);
+	pair_tensor(&j, false, GT_I64, 0, NULL, nbt);
+	for (int i = 1; i < 4 && !track; i++)
+		j.call.in[i] = NULL;
+	for (int i = 0; i < 2 && deferred != 2; i++)
+		pair_tensor(&j, true, GT_F32, 1, &c, NULL);
+	if (deferred == 1)
+		part(&j, true, c);
+	pair_compare(&j, 0, "merge"); /* both sides run the same lines in double, without fused multiply-adds */
+	pair_free(&j);
+}
+
+TEST(batchnorm_merge)
+{
+	static const int parts[] = {1, 2, 3, 4, 5, 7, 8, 13, 64, 100};
+	static const int64_t channels[] = {1, 7, 256, 300};
+	for (int p = 0; p < 10; p++)
+		for (int c = 0; c < 4; c++)
+			for (int d = 0; d < 3; d++)
+				batchnorm_merge(parts[p], channels[c], d, d == 2 || (p + c) % 3, c % 2);
+}
+
+static void batchnorm_stats(int shape, enum gt_dtype t, bool empty, size_t shift)
+{
+	struct gt_attr_norm attr = {.eps = 1e-5, .train = true, .empty = empty};
+	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM_STATS, .attr = &attr}, .shift = shift * gt_dtype_size(t)};
+	pair_tensor(&j, false, t, bn_shapes[shape].rank, bn_shapes[shape].dim, NULL);
+	part(&j, true, bn_shapes[shape].dim[1]);
+	pair_compare(&j, empty ? 0 : 0x1p-20 * 8, empty ? "of none" : ""); /* as for batchnorm, relative to the squares' sum */
+	pair_free(&j);
+}
+
+/* The part beside batchnorm's own results, joined to one that is there or not. */
+static void batchnorm_part(int shape, enum gt_dtype t, bool join)
+{
+	int64_t c = bn_shapes[shape].dim[1];
+	struct gt_attr_norm attr = {.eps = 1e-5, .momentum = 0.1, .track = true, .train = true};
+	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM, .attr = &attr, .accumulate = join ? 8 : 0}};
+	pair_tensor(&j, false, t, bn_shapes[shape].rank, bn_shapes[shape].dim, NULL);
+	for (int i = 1; i < 6; i++)
+		pair_absent(&j, false);
+	pair_tensor(&j, true, t, bn_shapes[shape].rank, bn_shapes[shape].dim, NULL);
+	for (int i = 0; i < 2; i++)
+		pair_tensor(&j, true, GT_F32, 1, &c, NULL);
+	part(&j, true, c);
+	pair_compare2(&j, 0x1p-20 * 8, 2 * step_of(t), join ? "part, joined" : "part");
+	pair_free(&j);
+}
+
+TEST(batchnorm_parts)
+{
+	for (int s = 0; s < NBN; s++)
+		for (int t = 0; t < 3; t++)
+			for (int k = 0; k < 4; k++) {
+				if (big(s) && t != (s + k) % 3)
+					continue;
+				if (k < 2)
+					batchnorm_part(s, pair_types[t], k);
+				else
+					batchnorm_stats(s, pair_types[t], k == 3, (size_t)(s % 2));
+			}
+}
+
+/* As batchnorm_dx has it, in two halves. given: the second one, with the sums of twice as many values. */
+static void batchnorm_half(int shape, enum gt_dtype t, int mask, bool given, bool affine, uint32_t accumulate)
+{
+	int rank = bn_shapes[shape].rank;
+	const int64_t *dim = bn_shapes[shape].dim;
+	int64_t c = dim[1], n = dim[0] * c * (rank == 4 ? dim[2] * dim[3] : 1);
+	struct gt_attr_norm attr = {.eps = 1e-5, .momentum = 0.1, .affine = affine, .track = true, .train = true};
+	struct pair_job j = {.call = {.code = given ? GT_OP_BATCHNORM_DX : GT_OP_BATCHNORM_SUMS, .attr = &attr, .accumulate = accumulate},
+	                     .in_place = given && shape % 2};
+	char what[64];
+	for (int i = 0; i < 2; i++)
+		pair_tensor(&j, false, t, rank, dim, NULL);
+	for (int i = 2; i < 5; i++)
+		pair_tensor(&j, false, GT_F32, 1, &c, i == 4 ? positive(c, 8) : NULL);
+	if (!affine)
+		j.call.in[2] = NULL;
+	if (given) {
+		double *sums = calloc((size_t)(3 * c), 8);
+		float *u = pair_filled(GT_F32, 2 * c, 13);
+		for (int64_t i = 0; i < 3 * c; i++)
+			sums[i] = i < 2 * c ? u[i] * sqrt((double)(n / c)) : (double)(2 * n / c);
+		free(u);
+		for (int i = 0; i < 2; i++)
+			pair_absent(&j, false);
+		pair_tensor(&j, false, GT_F64, 2, (int64_t[]){3, c}, sums);
+		pair_tensor(&j, true, t, rank, dim, NULL);
+	} else {
+		if (mask % 4)
+			pair_tensor(&j, false, GT_F32, 1, &c, NULL);
+		if (mask % 4 == 2)
+			pair_tensor(&j, false, t, rank, dim, NULL);
+		part(&j, true, c);
+		for (int i = 0; i < 2; i++) {
+			pair_tensor(&j, true, GT_F32, 1, &c, NULL);
+			if (!affine)
+				j.call.out[1 + i] = NULL;
+		}
+		if (mask & 4)
+			pair_tensor(&j, true, t, rank, dim, NULL);
+	}
+	snprintf(what, sizeof what, "mask %d", mask);
+	pair_compare2(&j, 3e-4, 8 * step_of(t), what); /* as for batchnorm_dx */
+	pair_free(&j);
+}
+
+TEST(batchnorm_halves)
+{
+	static const int masks[] = {0, 1, 5, 2, 6};
+	for (int s = 0; s < NBN; s++)
+		for (int t = 0; t < 3; t++)
+			for (int m = 0; m < 6; m++) {
+				if (big(s) && t != (s + m) % 3)
+					continue;
+				bool affine = (s + m) % 3;
+				batchnorm_half(s, pair_types[t], m < 5 ? masks[m] : 0, m == 5, affine, affine && m < 5 ? (uint32_t)(s % 4) * 2 : 0);
+			}
+}
+
 /* ---- layernorm ------------------------------------------------------------------------------------------------------------------- */
 static const struct {
 	int rank;

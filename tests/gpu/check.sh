@@ -335,7 +335,7 @@ section updates 60 "$(pick 4 40)" "$build/tests/ops/test_updates" -b cuda
 if [ -z "$tiny" ]; then
 	[ "$CHECK_SIM" = 1 ] || export PAIR_GPU=1 # exp, tanh and erf of two mathematical libraries
 	section calls 90 12 "$build/tests/cudasim/tool_calls"
-	section layers 90 8 "$build/tests/cudasim/tool_layers"
+	section layers 90 11 "$build/tests/cudasim/tool_layers"
 	section muon 60 4 "$build/tests/cudasim/tool_muon"
 fi
 section device 60 5 "$build/tests/cudasim/tool_device"

@@ -30,7 +30,7 @@ void harness_close(struct harness *h);
 enum gt_code harness_graph(struct harness *h, struct gt_graph *g, struct gt_err *err);
 void harness_drop(struct harness *h);
 
-/* Launches nodes [first, last) and waits. */
+/* Launches nodes [first, last) and waits. A collective is that of one rank: what goes in comes out, in the first block. */
 enum gt_code harness_run(struct harness *h, int first, int last, struct gt_err *err);
 
 /* Writes or reads a whole value as doubles in plain (PyTorch's) element order, rounded to the value's dtype. */

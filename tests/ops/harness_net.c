@@ -1,11 +1,12 @@
 #include "harness_net.h"
 #include "ir/rows.h"
+#include "plan/syncbn.h"
 #include <stdlib.h>
 #include <string.h>
 
 static bool table_key(const char *key)
 {
-	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act");
+	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync");
 }
 
 static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char *value, struct gt_err *err)
@@ -74,7 +75,7 @@ static enum gt_code make_attr(struct net *n, const struct gt_op *op, void **out,
 /* A graph of one `identity` on the first input: what the operation is then added to. */
 static enum gt_code open_graph(struct net *n, const struct gt_layer_spec *layer, enum gt_dtype t, struct gt_err *err)
 {
-	struct gt_model_spec m = {.input = {1, 1, 1}, .layers = layer, .nlayers = 1};
+	struct gt_model_spec m = {.input = {1, 1, 1}, .layers = layer, .nlayers = 1, .sync_bn = opcase_key(n->c, "sync")};
 	for (int i = 1; i < n->c->in[0].rank; i++)
 		m.input[i - 1] = n->c->in[0].dim[i];
 	const char *mode = opcase_key(n->c, "mode");
@@ -161,5 +162,13 @@ enum gt_code net_build(struct net *n, const struct opcase *c, enum gt_dtype t, s
 	}
 	GT_TRY(build_layer(n, t, err));
 	n->forward = n->g->nnodes;
-	return n->g->train ? differentiate(n, err) : GT_OK;
+	if (n->g->train)
+		GT_TRY(differentiate(n, err));
+	int world = (int)opcase_number(c, "sync", 0);
+	if (!world)
+		return GT_OK;
+	GT_TRY(gt_graph_sync_bn(n->g, GT_GROUP_WORLD, world, c->in[0].dim[0] * world, err));
+	for (n->forward = 0; n->forward < n->g->nnodes && !n->g->nodes[n->forward].backward; n->forward++)
+		;
+	return GT_OK;
 }

@@ -1,8 +1,10 @@
-/* Fusion (plan/fuse.c) changes no bit: networks are run node by node as built, then fused, and every gradient, statistic and metric
- * is compared. */
+/* Fusion (plan/fuse.c) changes no bit, and neither does batch normalisation in pieces, on one rank, behind it (plan/syncbn.c), nor
+ * recomputation of those: networks are run node by node as built, then rewritten, and every gradient, statistic and metric is compared. */
 #include "../unit/ir_net.h"
 #include "harness.h"
 #include "plan/fuse.h"
+#include "plan/recompute.h"
+#include "plan/syncbn.h"
 #include "test.h"
 
 #define MAX_VALUES 100000
@@ -69,20 +71,55 @@ static int lowered(const struct gt_graph *g)
 	return n;
 }
 
+enum way { FUSED, SYNCED, SYNCED_CHEAP, SYNCED_AGAIN, WAYS };
+
+static int count(const struct gt_graph *g, enum gt_opcode code, bool backward)
+{
+	int n = 0;
+	for (int i = 0; i < g->nnodes; i++)
+		n += g->nodes[i].op->code == code && g->nodes[i].backward == backward;
+	return n;
+}
+
 /* absorbed: nodes that fusion must make disappear in training; a pattern that stops matching is a failure too */
+static void rewrite(struct net *t, struct gt_graph *g, enum way way, int absorbed, const char *name)
+{
+	struct gt_err e = {0};
+	int before = lowered(g);
+	CHECK_OK(gt_graph_fuse(g, &e), e);
+	CHECK_MSG(!g->train || before - lowered(g) == absorbed, "%s: %d nodes absorbed, expected %d", name, before - lowered(g), absorbed);
+	if (way == FUSED)
+		return;
+	int norms = count(g, GT_OP_BATCHNORM, false);
+	CHECK_OK(gt_graph_sync_bn(g, GT_GROUP_WORLD, 1, g->batch, &e), e);
+	CHECK_OK(gt_graph_verify(g, &e), e);
+	CHECK_MSG(norms > 0 && !count(g, GT_OP_BATCHNORM, false) && count(g, GT_OP_COMM, false) == norms && count(g, GT_OP_COMM, true) == norms,
+	          "%s: %d normalisations, %d and %d exchanges", name, norms, count(g, GT_OP_COMM, false), count(g, GT_OP_COMM, true));
+	if (way == SYNCED)
+		return;
+	for (int i = 0; i < t->m.nlayers; i++)
+		t->layer[i].recompute = way == SYNCED_AGAIN;
+	CHECK_OK(gt_graph_recompute(g, t->layer, way == SYNCED_CHEAP, &e), e);
+	CHECK_OK(gt_graph_verify(g, &e), e);
+	CHECK_MSG(!absorbed || count(g, GT_OP_BATCHNORM_Y, true) > 0, "%s: nothing is made again", name);
+	CHECK_MSG(count(g, GT_OP_COMM, true) == norms && !count(g, GT_OP_BATCHNORM_MERGE, true) && !count(g, GT_OP_BATCHNORM_STATS, true),
+	          "%s: statistics are made again", name);
+}
+
 static void both_ways(struct net *t, int64_t classes, int absorbed, const char *what)
 {
 	static const enum gt_dtype dtypes[] = {GT_F32, GT_BF16};
+	static const char *const ways[WAYS] = {"fused", "in pieces", "in pieces, cheap ones twice", "in pieces, all twice"};
 	for (int d = 0; d < 2; d++)
-		for (int train = 0; train < 2; train++) {
+		for (int i = 0; i <= WAYS; i++) { /* evaluation is fused only */
+			bool train = i < WAYS;
+			enum way way = train ? (enum way)i : FUSED;
 			struct harness a, b;
 			struct gt_err e = {0};
 			struct gt_graph *ga = graph(t, 6, dtypes[d], train), *gb = graph(t, 6, dtypes[d], train);
-			char name[64];
-			snprintf(name, sizeof name, "%s %s %s", what, gt_dtype_name(dtypes[d]), train ? "training" : "evaluation");
-			int before = lowered(gb);
-			CHECK_OK(gt_graph_fuse(gb, &e), e);
-			CHECK_MSG(!train || before - lowered(gb) == absorbed, "%s: %d nodes absorbed, expected %d", name, before - lowered(gb), absorbed);
+			char name[96];
+			snprintf(name, sizeof name, "%s %s %s, %s", what, gt_dtype_name(dtypes[d]), train ? "training" : "evaluation", ways[way]);
+			rewrite(t, gb, way, absorbed, name);
 			CHECK_OK(harness_open(&a, "cpu", &e), e);
 			CHECK_OK(harness_open(&b, "cpu", &e), e);
 			a.dyn = b.dyn = (struct gt_dyn){.step = 1, .stride = 1, .inv_weight = 1.0 / 6};

@@ -74,7 +74,7 @@
 	X(GT_OP_GATHER, "gather")                /* images(u8 [M,C,H,W], NHWC) labels(i32 [M]) index(i64 [N], or [R,L]: sample n is index[epoch % R][sample0 + n * stride]) -> x target; with views x is [views*N, C, H, W], view after view */ \
 	X(GT_OP_SUMSQ, "sumsq")                  /* flat f32 -> f64 scalar: sum of squares; NaN or infinity shows in the result */ \
 	X(GT_OP_BOUND, "bound")                  /* dy x -> f64 scalar, raised to N * max|dy| * max(1, max|x|), which bounds dw and db; NaN sticks */ \
-	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers] [parts]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h) */ \
+	X(GT_OP_CHECK, "check")                  /* scalars scaler [numbers] [parts] [g]: decides, in place, whether the step is applied, and by what its gradients are divided (ew.h); with g, flat f32, on one rank: first sumsq, whose result is scalars.sumsq */ \
 	X(GT_OP_SGD, "sgd")                      /* p g [buf] [scalars] [work] , all flat; p, buf, work updated in place, unless scalars.skip */ \
 	X(GT_OP_ADAM, "adam")                    /* p g m v [scalars] [work]; Adam, and AdamW by its attribute */ \
 	X(GT_OP_RMSPROP, "rmsprop")              /* p g sq [buf] [gavg] [scalars] [work] */          \

@@ -191,9 +191,16 @@ static bool run(int side, const struct pair_job *j, void **in, void **out)
 
 void pair_run_cuda(const struct pair_job *j, void **in)
 {
+	pair_run_cuda_out(j, in, NULL, 0);
+}
+
+void pair_run_cuda_out(const struct pair_job *j, void **in, void *out0, size_t bytes)
+{
 	void *out[PAIR_T] = {0};
 	if (open_both())
 		run(CUDA, j, in, out);
+	if (out[0] && bytes)
+		memcpy(out0, out[0], bytes);
 	for (int i = 0; i < PAIR_T; i++)
 		free(out[i]);
 }

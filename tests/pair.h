@@ -32,6 +32,7 @@ void pair_compare2(const struct pair_job *j, double tol, double tol16, const cha
 
 /* The CUDA side alone: its inputs as they are then, malloc. */
 void pair_run_cuda(const struct pair_job *j, void **in);
+void pair_run_cuda_out(const struct pair_job *j, void **in, void *out0, size_t bytes); /* and its first output */
 /* Why CUDA refuses the call; "" if it does not. Until the next call. */
 const char *pair_refused_cuda(const struct pair_job *j);
 

@@ -45,7 +45,7 @@ struct gt_prog {
 /* The optimizer's part of a program. */
 struct gt_update {
 	struct gt_call *const *sumsq; /* of the stored gradients: clipping and the finite check read it; one, or with sharded gradients one a bucket */
-	int nsumsq;              /* 0: no gradients are stored */
+	int nsumsq;              /* 0: no gradients are stored, or check does it */
 	struct gt_call *check;
 	struct gt_call *const *update; /* one an optimizer, or with sharded state one an optimizer and bucket; none: every gradient is applied as it is made */
 	const int *bucket;       /* of each update; -1: all of them */

@@ -303,6 +303,16 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
 	o->steps.check = &o->check;
+	if (o->nsumsq == 1 && !several) { /* a device may do both at once */
+		struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false);
+		struct gt_opcall joined = check;
+		joined.nin = 5;
+		joined.in[4] = &flat;
+		if (gt_call_prepare(s, &joined, &o->check, NULL) == GT_OK) {
+			o->steps.nsumsq = 0;
+			return GT_OK;
+		}
+	}
 	return gt_call_prepare(s, &check, &o->check, err);
 }
 
@@ -405,6 +415,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	o->check.in[0] = scalars;
 	o->check.in[1] = gt_space_scaler(s);
 	o->check.in[3] = gt_space_at(s, gt_space_gathered(s));
+	o->check.in[4] = s->base[GT_A_GRAD];
 	for (int i = 0; i < o->nparts; i++)
 		bind_update(&o->call[o->part[i].of], &o->part[i], s);
 }

@@ -28,6 +28,8 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 		return gt_cpu_refuse(call, err, "a loss scale needs the numbers of the steps that follow");
 	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || gt_tdesc_count(call->in[3]) != attr->ranks * GT_SCALARS_WORDS))
 		return gt_cpu_refuse(call, err, "several ranks need the scalars of each");
+	if (call->nin > 4)
+		return gt_cpu_refuse(call, err, "sumsq is a call of its own here");
 	GT_KERNEL_NEW(k, launch, "check", err);
 	k->attr = *attr;
 	k->head.small = true;

@@ -2,16 +2,14 @@
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-__global__ void __launch_bounds__(32) check(const gt_attr_check a, gt_scalars *scalars, gt_scaler *scaler, gt_dyn *numbers,
-                                             gt_scalars *parts)
+__global__ void __launch_bounds__(32) check(const gt_cu_check a)
 {
 	if (threadIdx.x == 0)
-		gt_check(&a, scalars, scaler, numbers, parts);
+		gt_check(&a.attr, a.scalars, a.scaler, a.numbers, a.parts);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-cudaError_t gt_cu_check_start(const struct gt_attr_check *a, struct gt_scalars *scalars, struct gt_scaler *scaler, struct gt_dyn *numbers,
-                              struct gt_scalars *parts, cudaStream_t s)
+cudaError_t gt_cu_check_start(const struct gt_cu_check *a, cudaStream_t s)
 {
-	return launch(check, dim3(1), dim3(32), s, *a, scalars, scaler, numbers, parts);
+	return launch(check, dim3(1), dim3(32), s, *a);
 }

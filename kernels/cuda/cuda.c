@@ -61,7 +61,7 @@ static const struct {
     [GT_OP_VIEWS_MEAN] = {gt_cuda_rowsum, 1, 1},
     [GT_OP_GATHER] = {gt_cuda_gather, 3, 2},
     [GT_OP_SUMSQ] = {gt_cuda_update, 1, 1},
-    [GT_OP_CHECK] = {gt_cuda_check, 4, 0},
+    [GT_OP_CHECK] = {gt_cuda_check, 5, 0},
     [GT_OP_SGD] = {gt_cuda_update, 5, 0},
     [GT_OP_ADAM] = {gt_cuda_update, 6, 0},
     [GT_OP_RMSPROP] = {gt_cuda_update, 7, 0},

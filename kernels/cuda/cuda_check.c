@@ -1,33 +1,47 @@
-/* check: whether the step is applied. */
+/* check: whether the step is applied. With the gradients it is the end of their sum of squares, one kernel less in every step. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
 struct check {
 	struct gt_kernel head;
 	struct gt_attr_check attr;
+	int64_t n; /* gradients; -1: none */
 };
 
 static enum gt_code launch_check(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct check *k = (const struct check *)kernel;
-	GT_CUDA(dev, gt_cu_check_start(&k->attr, a->in[0], a->in[1], k->attr.scaling ? a->in[2] : NULL, k->attr.ranks > 1 ? a->in[3] : NULL, s), "check", err);
+	struct gt_cu_check c = {.attr = k->attr, .scalars = a->in[0], .scaler = a->in[1]};
+	c.numbers = k->attr.scaling ? a->in[2] : NULL;
+	c.parts = k->attr.ranks > 1 ? a->in[3] : NULL;
+	GT_CUDA(dev, k->n < 0 ? gt_cu_check_start(&c, s) : gt_cu_sumsq_check_start(a->in[4], k->n, a->scratch, kernel->counter, &c, s), "check", err);
 	return GT_OK;
 }
 
 enum gt_code gt_cuda_check(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_check *attr = call->attr;
-	const struct gt_tdesc *s = call->in[0], *c = call->in[1];
+	const struct gt_tdesc *s = call->in[0], *c = call->in[1], *g = call->nin > 4 ? call->in[4] : NULL;
 	struct check *k;
-	(void)dev;
 	if (s->dtype != GT_F64 || gt_tdesc_count(s) != GT_SCALARS_WORDS || c->dtype != GT_F64 || gt_tdesc_count(c) != GT_SCALER_WORDS)
 		return gt_cuda_refuse(call, err, "it takes the scalars of a step and the scaler, as f64 of their sizes");
 	if (attr->scaling && (call->nin < 3 || !call->in[2]))
 		return gt_cuda_refuse(call, err, "a loss scale needs the numbers of the steps that follow");
 	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || gt_tdesc_count(call->in[3]) != attr->ranks * GT_SCALARS_WORDS))
 		return gt_cuda_refuse(call, err, "several ranks need the scalars of each");
-	GT_CUDA_NEW(k, launch_check, "check", err);
+	if (g && (attr->ranks > 1 || g->dtype != GT_F32))
+		return gt_cuda_refuse(call, err, "its gradients are f32, and of one rank");
+	GT_CUDA_NEW(k, launch_check, g ? "sumsq + check" : "check", err);
 	k->attr = *attr;
+	k->n = g ? gt_tdesc_padded(g) : -1;
 	*out = &k->head;
-	return GT_OK;
+	if (!g)
+		return GT_OK;
+	k->head.scratch = (size_t)(k->n / GT_CU_CHUNK + 1) * sizeof(double);
+	enum gt_code code = gt_cuda_counters(dev, &k->head, 1, err);
+	if (code != GT_OK) {
+		free(k);
+		*out = NULL;
+	}
+	return code;
 }

@@ -64,6 +64,7 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 	    .dx = k->gradient ? a->out[1] : NULL,
 	    .metrics = a->out[0],
 	    .loss = a->scratch,
+	    .counter = kernel->counter,
 	    .rank = (int32_t *)((double *)a->scratch + k->rows),
 	    .rows = k->rows,
 	    .cols = k->cols,
@@ -84,7 +85,6 @@ enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct gt_tdesc *dx = call->nout > 1 ? call->out[1] : NULL;
 	bool may_ignore = attr && call->code != GT_OP_MSE;
 	struct loss *k;
-	(void)dev;
 	if (gt_cuda_type(x->dtype) < 0 || x->rank != 2 || !gt_tdesc_plain(x) || x->dim[1] < 1)
 		return gt_cuda_refuse(call, err, "the model's output must be plain [N, classes]");
 	if (t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != x->dim[0])
@@ -105,6 +105,10 @@ enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->ignore = may_ignore ? attr->ignore_index : INT64_MIN;
 	k->gradient = dx != NULL;
 	k->scaled = scale != NULL;
-	*out = &k->head;
-	return GT_OK;
+	enum gt_code code = gt_cuda_counters(dev, &k->head, 1, err);
+	if (code == GT_OK)
+		*out = &k->head;
+	else
+		free(k);
+	return code;
 }

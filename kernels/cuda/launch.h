@@ -83,12 +83,23 @@ struct gt_cu_loss {
 	struct gt_metrics *metrics;
 	double *loss;  /* scratch, one a row */
 	int32_t *rank; /* scratch, one a row; -1: the row does not count */
+	uint32_t *counter; /* one, zero before and behind */
 	int64_t rows, cols, ignore;
 	double smoothing;
 	struct gt_cu_fault *fault;
 	struct gt_cu_dyn dyn;
 };
 cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
+
+/* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
+struct gt_cu_check {
+	struct gt_attr_check attr;
+	struct gt_scalars *scalars;
+	struct gt_scaler *scaler;
+	struct gt_dyn *numbers;   /* with a loss scale */
+	struct gt_scalars *parts; /* of several ranks */
+};
+cudaError_t gt_cu_check_start(const struct gt_cu_check *a, cudaStream_t s);
 
 /* ---- update.cu --------------------------------------------------------------------------------------------------------------- */
 #define GT_CU_CHUNK 4096 /* elements of the flat arena that one block updates, all of one segment */
@@ -112,6 +123,8 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 /* Sum of squares: the same chunks, lanes and tree as the CPU backend's, so the same bits. part: one double a chunk of 4096, at least one;
  * counter: one, zero before and behind. */
 cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s);
+/* The same into check's scalars, and then the check, by the block that comes last. */
+cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check, cudaStream_t s);
 
 /* ---- muon.cu ----------------------------------------------------------------------------------------------------------------- */
 /* A weight [out, …] whose memory has `out` slowest: the others may stand in any order, which the iteration does not see. */
@@ -145,10 +158,6 @@ struct gt_cu_muon {
 cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
 /* The step, by x. */
 cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
-
-/* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
-cudaError_t gt_cu_check_start(const struct gt_attr_check *a, struct gt_scalars *scalars, struct gt_scaler *scaler, struct gt_dyn *numbers,
-                              struct gt_scalars *parts, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
 /* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. scratch: as many bytes as gt_cu_colsum_scratch says. */

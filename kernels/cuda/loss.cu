@@ -1,5 +1,5 @@
-/* cross_entropy, nll, mse: a kernel over rows leaves loss and rank of each in the scratch, a second one of a single block adds them
- * up in a fixed order. */
+/* cross_entropy, nll, mse: a team of threads a row leaves its loss and rank in the scratch; the block that comes last adds them up in a
+ * fixed order. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -25,12 +25,9 @@ template <class S> __device__ static inline double row_mse(const S *x, int64_t n
 	return team_sum(sum, team) / (double)n;
 }
 
-template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) loss_rows(const gt_cu_loss a, int team)
+template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_loss &a, int64_t r, int lane, int team)
 {
-	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team, n = a.cols;
-	int lane = (int)threadIdx.x % team;
-	if (r >= a.rows)
-		return;
+	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
 	S *dx = a.dx ? (S *)a.dx + r * n : NULL;
 	int64_t t = a.target[r];
@@ -89,16 +86,16 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) loss_
 	}
 }
 
-/* One block: each thread a strided share of the rows in order, then a tree. */
-__global__ void __launch_bounds__(TEAM_BLOCK) loss_total(const double *loss, const int32_t *rank, int64_t rows, struct gt_metrics *m)
+/* By one block: each thread a strided share of the rows in order, then a tree. */
+__device__ static inline void loss_total(const double *loss, const int32_t *rank, int64_t rows, struct gt_metrics *m)
 {
 	double sum = 0;
 	int64_t count = 0, correct = 0, top5 = 0;
 	for (int64_t r = threadIdx.x; r < rows; r += TEAM_BLOCK) {
-		int32_t k = rank[r];
+		int32_t k = __ldcg(rank + r);
 		if (k < 0)
 			continue;
-		sum += loss[r];
+		sum += __ldcg(loss + r);
 		count++;
 		correct += k == 0;
 		top5 += k < 5;
@@ -114,6 +111,15 @@ __global__ void __launch_bounds__(TEAM_BLOCK) loss_total(const double *loss, con
 		m->correct += correct;
 		m->top5 += top5;
 	}
+}
+
+template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) loss_rows(const gt_cu_loss a, int team)
+{
+	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
+	if (r < a.rows)
+		loss_row<S, CODE>(a, r, (int)threadIdx.x % team, team);
+	if (last_of(a.counter, gridDim.x))
+		loss_total(a.loss, a.rank, a.rows, a.metrics);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -141,6 +147,5 @@ cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cud
 		return cudaErrorInvalidValue;
 	if (!blocks)
 		return cudaSuccess;
-	cudaError_t e = launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team);
-	return e != cudaSuccess ? e : launch(loss_total, dim3(1), dim3(TEAM_BLOCK), s, a->loss, a->rank, a->rows, a->metrics);
+	return launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team);
 }

@@ -114,7 +114,9 @@ template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) upd
 
 /* A block a chunk of 4096 elements, which it fetches at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
  * order; then the lanes, upper half to lower. The block that comes last adds the chunks: part[i] += part[i + w] for w = 1, 2, 4 … */
-__global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter)
+template <bool CHECK>
+__global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter,
+                                               const gt_cu_check check)
 {
 	__shared__ double mem[TREE];
 	float *s = (float *)mem;
@@ -151,8 +153,11 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 			mem[i] += mem[i + h];
 		__syncthreads();
 	}
-	if (me == 0)
-		*out = (add ? *out : 0) + mem[0];
+	if (me)
+		return;
+	*out = (add ? *out : 0) + mem[0];
+	if (CHECK)
+		gt_check(&check.attr, check.scalars, check.scaler, check.numbers, check.parts);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -190,5 +195,13 @@ cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *o
 	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1; /* without elements the sum is 0 */
 	if (!grid_fits(chunks))
 		return cudaErrorInvalidValue;
-	return launch(sumsq, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, add, counter);
+	return launch(sumsq<false>, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, add, counter, gt_cu_check());
+}
+
+cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check, cudaStream_t s)
+{
+	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1;
+	if (!grid_fits(chunks))
+		return cudaErrorInvalidValue;
+	return launch(sumsq<true>, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, &check->scalars->sumsq, false, counter, *check);
 }

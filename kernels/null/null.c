@@ -1,5 +1,5 @@
 /* The backend that plans and runs nothing: for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests.
- * Memory is counted, not held: alloc returns addresses that nobody may touch. Every operation is accepted; open layouts become the
+ * Memory is counted, not held: alloc returns addresses that nobody may touch. Every operation is accepted, joined where the CPU joins them; open layouts become the
  * plain one. */
 #include "backend.h"
 #include <stdio.h>
@@ -67,6 +67,8 @@ static enum gt_code null_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 static enum gt_code null_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev;
+	if (call->code == GT_OP_CHECK && call->nin > 4)
+		return gt_fail(err, GT_EUNAVAILABLE, "check: sumsq is a call of its own here, as on the CPU");
 	for (int i = 0; i < call->nin; i++)
 		if (call->in[i])
 			call->in[i]->any = false;

@@ -313,6 +313,50 @@ TEST(check)
 	}
 }
 
+/* With the gradients it is the same as sumsq and then check, bit for bit: sizes around a chunk and the tree, sums that overflow, a NaN. */
+TEST(check_with_the_gradients)
+{
+	static const int64_t lengths[] = {0, 1, 4095, 4097, 70001, 4096 * 2049 + 5};
+	for (int s = 0; s < 48; s++) {
+		int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = 6 * sizeof(struct gt_dyn), n = lengths[s % 6];
+		if (n > 1000000 && s > 6)
+			continue;
+		struct gt_attr_check attr = {.scaling = s / 6 & 1, .dynamic = s / 6 & 2, .growth = 2, .backoff = 0.5, .interval = 3};
+		struct gt_scalars *scalars = calloc(2, sizeof *scalars);
+		struct gt_scaler *scaler = calloc(2, sizeof *scaler);
+		struct gt_dyn *numbers = calloc(12, sizeof *numbers);
+		void *two[PAIR_T] = {0}, *one[PAIR_T] = {0}, *sum[PAIR_T] = {0};
+		scalars->metrics.loss = 3;
+		*scaler = (struct gt_scaler){.scale = 4096, .good = s & 8 ? 2 : 0, .halted = s / 6 == 6};
+		for (int i = 0; i < 6; i++)
+			numbers[i] = (struct gt_dyn){.step = 4 + i / 2, .lr = {0.5 / (1 + i / 2), 3 - i}, .left = 5 - i};
+		float *g = pair_filled(GT_F32, n, 3);
+		if (n && s / 6 > 3)
+			g[n / 2] = s & 1 ? NAN : INFINITY;
+		struct pair_job norm = {.call = {.code = GT_OP_SUMSQ}}, j = {.call = {.code = GT_OP_CHECK, .attr = &attr}};
+		pair_tensor(&norm, false, GT_F32, 1, &n, g);
+		pair_tensor(&norm, true, GT_F64, 0, NULL, NULL);
+		pair_tensor(&j, false, GT_F64, 1, &words[0], scalars);
+		pair_tensor(&j, false, GT_F64, 1, &words[1], scaler);
+		pair_tensor(&j, false, GT_U8, 1, &bytes, numbers);
+		struct pair_job both = j;
+		pair_absent(&both, false);
+		pair_tensor(&both, false, GT_F32, 1, &n, memcpy(malloc((size_t)n * 4 + 4), g, (size_t)n * 4));
+		both.call.in[0] = &both.d[0], both.call.in[1] = &both.d[1], both.call.in[2] = &both.d[2];
+		pair_run_cuda(&both, one);
+		pair_run_cuda_out(&norm, sum, &scalars->sumsq, sizeof scalars->sumsq);
+		pair_run_cuda(&j, two);
+		for (int i = 0; i < 3 && one[i] && two[i]; i++)
+			CHECK_MSG(!memcmp(one[i], two[i], i == 2 ? (size_t)bytes : 8 * (size_t)words[i]), "%lld gradients, variant %d: operand %d differs", (long long)n, s / 6, i);
+		CHECK(one[0] && two[0] && (n == 0 || ((struct gt_scalars *)one[0])->sumsq != 0));
+		for (int i = 0; i < PAIR_T; i++)
+			free(one[i]), free(two[i]), free(sum[i]);
+		free(both.in[4]);
+		pair_free(&norm);
+		pair_free(&j);
+	}
+}
+
 TEST(gather)
 {
 	static const int64_t shapes[][4] = {{5, 1, 28, 28}, {4, 3, 8, 9}, {70000, 1, 1, 1}, {3, 16, 4, 4}};

@@ -215,7 +215,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_shares_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
 	if (s->strategy->cut)
-		s->strategy->cut(c, &s->at, gt_session_common(spec, c), &s->space->cut);
+		s->strategy->cut(c, &s->at, gt_session_common(spec, c, s->device.be), &s->space->cut);
 
 	if (spec->train) {
 		int64_t known = s->samples > 0 ? s->samples : s->batch;
@@ -259,7 +259,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	s->exec.be = s->device.be;
 	s->exec.dev = s->device.dev;
 	s->exec.space = s->space;
-	s->exec.graphs = c->cuda_graphs;
+	s->exec.graphs = c->cuda_graphs && s->at.world == 1; /* what goes through the host cannot be recorded */
 	s->exec.most = (int)c->window;
 	s->exec.lockstep = gt_session_scales(s);
 	GT_TRY(gt_exec_open(&s->exec, err));

@@ -40,7 +40,8 @@ struct gt_session {
 	const struct gt_team *team;
 	const struct gt_strategy *strategy;
 	struct gt_place_of_rank at;
-	struct gt_comm *split[GT_GROUP_COUNT]; /* groups that were split off */
+	struct gt_comm *split[GT_GROUP_COUNT];  /* groups that were split off */
+	struct gt_comm *staged[GT_GROUP_COUNT]; /* for the device, over those of the hosts */
 	struct gt_loss_spec loss;
 	struct gt_dataset data[2];
 	void *resident[2][2];          /* images and labels as the device sees them */

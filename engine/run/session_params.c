@@ -69,7 +69,7 @@ static enum gt_code copy_piece(struct gt_session *s, struct piece p, size_t size
 /* Rank 0 receives what the others have. All ranks call it. */
 static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t size, char *physical, struct gt_err *err)
 {
-	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	struct gt_comm *c = gt_session_host_group(s);
 	struct gt_p2p list[GT_COMM_BATCH];
 	int n = 0;
 	if (!in_pieces(s, i, state) || !c)

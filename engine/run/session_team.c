@@ -1,4 +1,5 @@
 #include "run/session_team.h"
+#include "run/comm_staged.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,28 +40,45 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
+/* The groups of a step, on host memory; then, where the device has its own, what goes through the host. */
+static enum gt_code groups(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_comm *world = s->team->comm, **g = s->exec.group;
+	g[GT_GROUP_WORLD] = world;
+	if (s->at.ndata == s->at.world) {
+		g[GT_GROUP_DATA] = world;
+	} else {
+		GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &s->split[GT_GROUP_DATA], err));
+		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &s->split[GT_GROUP_PIPE], err));
+		g[GT_GROUP_DATA] = s->split[GT_GROUP_DATA];
+		g[GT_GROUP_PIPE] = s->split[GT_GROUP_PIPE];
+	}
+	for (int i = 0; i < GT_GROUP_COUNT && !s->device.be->host_memory; i++)
+		if (g[i]) {
+			GT_TRY(gt_comm_staged_open(g[i], s->device.be, s->device.dev, &s->staged[i], err));
+			g[i] = s->staged[i];
+		}
+	return GT_OK;
+}
+
 enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_comm *world = s->team->comm;
-	if (!s->device.be->host_memory)
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: %d ranks and device \"%s\" do not go together: this version joins ranks on CPUs only", s->conf->path, s->at.world,
-		               s->device.info.id);
 	if (s->conf->reproducible == GT_REPRO_WORLD && !world->api->fixed_tree)
 		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own", s->conf->path,
 		               world->api->name);
 	s->exec.link = s->team->link;
-	s->exec.group[GT_GROUP_WORLD] = world;
-	if (s->at.ndata == s->at.world) {
-		s->exec.group[GT_GROUP_DATA] = world;
-	} else {
-		GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &s->split[GT_GROUP_DATA], err));
-		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &s->split[GT_GROUP_PIPE], err));
-		s->exec.group[GT_GROUP_DATA] = s->split[GT_GROUP_DATA];
-		s->exec.group[GT_GROUP_PIPE] = s->split[GT_GROUP_PIPE];
+	GT_TRY(groups(s, err));
+	if (s->device.be->host_memory) {
+		s->space->shared = shared;
+		s->space->user = s;
 	}
-	s->space->shared = shared;
-	s->space->user = s;
 	return same_layout(s, err);
+}
+
+struct gt_comm *gt_session_host_group(const struct gt_session *s)
+{
+	return s->split[GT_GROUP_DATA] ? s->split[GT_GROUP_DATA] : s->team ? s->team->comm : NULL;
 }
 
 enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
@@ -74,19 +92,22 @@ enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c)
+bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be)
 {
 	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
 	if (spec->team && spec->team->comm)
-		return spec->team->comm->api->common != NULL;
+		return be->host_memory && spec->team->comm->api->common;
 	return strncmp(device, "cuda", 4) != 0; /* a look ahead: ranks of one host */
 }
 
 void gt_session_leave(struct gt_session *s)
 {
-	for (int i = 0; i < GT_GROUP_COUNT; i++)
+	for (int i = 0; i < GT_GROUP_COUNT; i++) {
+		if (s->staged[i])
+			s->staged[i]->api->close(s->staged[i]);
 		if (s->split[i])
 			s->split[i]->api->close(s->split[i]);
+	}
 }
 
 enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err)
@@ -108,7 +129,7 @@ enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct g
 	int64_t n[3] = {m->correct, m->top5, m->count};
 	if (s->at.world == 1)
 		return GT_OK;
-	struct gt_comm *c = s->exec.group[GT_GROUP_WORLD];
+	struct gt_comm *c = s->team->comm;
 	struct gt_coll xf = {.what = "metrics", .in = f, .out = f, .count = 2, .dtype = GT_F64}, xn = {.what = "metrics", .in = n, .out = n, .count = 3, .dtype = GT_I64};
 	gt_rank_waits(s->exec.link, true);
 	enum gt_code code = c->api->all_reduce(c, &xf, err);

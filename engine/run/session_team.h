@@ -8,7 +8,9 @@
  * fit together. */
 enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err);
 /* Whether the ranks have memory in common; of a world that is not there: whether they would have. */
-bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c);
+bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be);
+/* Those that have the same parameters, joined on host memory; NULL: there is one. */
+struct gt_comm *gt_session_host_group(const struct gt_session *s);
 /* The ranks that have the same parameters wait for each other. */
 enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err);
 void gt_session_leave(struct gt_session *s); /* after the space is closed */

@@ -163,6 +163,8 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		return FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
 	if (c->reproducible == GT_REPRO_WORLD && c->data.sampler == GT_SAMPLER_TORCH)
 		return FAIL(rd, "data.sampler", "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
+	if (c->reproducible == GT_REPRO_WORLD && p->sync_bn)
+		return FAIL(rd, "parallel.sync_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
 	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
 		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
 	if (p->mode == GT_MODE_PIPE && p->nproc % p->replicas)

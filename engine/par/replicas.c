@@ -43,15 +43,15 @@ static void reduce(struct gt_emit *e, const struct gt_passes *how, int b, int un
 	how->reduce(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", b + 1, learned(e->job->space)));
 }
 
-/* What a rank without samples sends where the others send results of theirs. */
-static void join_absent(struct gt_emit *e, int unit, const struct gt_plan *p, struct gt_call *c)
+/* The calls of a rank without samples, from *at on, up to the next one that joins ranks. */
+static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
 {
-	const struct gt_node *n = &p->graph->nodes[c->node];
-	if (n->nin && n->in[0] >= 0) {
-		const struct gt_value *v = &p->graph->values[n->in[0]];
-		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = {GT_A_ACT, p->slot[p->slot[n->in[0]].root].offset}, .bytes = gt_tdesc_bytes(&v->desc)});
+	while (p && *at < p->ncalls) {
+		struct gt_call *c = &p->call[(*at)++];
+		gt_emit_launch(e, unit, c);
+		if (c->comm && !all)
+			return;
 	}
-	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .micro = unit, .call = c});
 }
 
 /* Zero gradients, of a rank that has none, where they are written before they are reduced away. */
@@ -67,9 +67,10 @@ static void clear(struct gt_emit *e, int b)
 static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int unit, bool reduces)
 {
 	const struct gt_job *job = e->job;
-	bool there = job->unit[unit].plan != NULL, sums = job->unit[unit].carry > 0;
-	struct gt_plan *p = there ? job->unit[unit].plan : job->like;
-	int n = reduces ? learned(job->space) : 0, b = 0, stay = 0, *ready;
+	struct gt_plan *own = job->unit[unit].plan;
+	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
+	struct gt_plan *p = there ? own : job->like;
+	int n = reduces ? learned(job->space) : 0, b = 0, stay = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->nbuckets + 1, e->err);
 	if (n)
 		gt_emit_ready(p, ready);
@@ -82,13 +83,15 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 		if (there)
 			gt_emit_launch(e, unit, &p->call[i]);
 		else if (p->call[i].comm)
-			join_absent(e, unit, p, &p->call[i]);
+			idle_calls(e, unit, own, &idle, false);
 		for (; !sums && b < n && ready[b] <= i; b++) {
 			if (!there && job->space->cut.grads)
 				clear(e, b);
 			reduce(e, how, b, unit);
 		}
 	}
+	if (!there)
+		idle_calls(e, unit, own, &idle, true);
 	gt_emit_carry(e, unit);
 	for (; b < n; b++)
 		reduce(e, how, b, unit);

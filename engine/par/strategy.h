@@ -16,7 +16,7 @@ struct gt_place_of_rank {
 /* One part of a micro-batch of this rank. With reproducible = "world" a part belongs to a virtual shard, whose gradients are made alone, in the
  * level of GRAD that is free, and then summed in comm.h's tree: with as many levels below as are complete. */
 struct gt_unit {
-	struct gt_plan *plan; /* NULL: the part is empty */
+	struct gt_plan *plan; /* NULL: the part is empty; a graph of batch 0: and yet there is something to do (plan/syncbn.h) */
 	int level;            /* of GRAD */
 	int carry;            /* behind it: level is added to level - 1, that to level - 2, … so many times */
 	bool clears;          /* before it: level becomes 0, since no part that adds to it has samples */

@@ -6,6 +6,7 @@
 #include "ir/op.h"
 #include "plan/fuse.h"
 #include "plan/recompute.h"
+#include "plan/syncbn.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,8 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 static bool fits(const struct gt_plan *p, const struct gt_want *w, int views)
 {
 	const struct gt_graph *g = p->graph;
+	if (w->idle)
+		return g->train && g->batch == 0;
 	return g->batch == w->n * views && g->views == views && g->train == w->train && (g->metrics >= 0) == w->loss && p->accumulate == w->accumulate;
 }
 
@@ -70,6 +73,12 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
+	if (w->train && c->model.sync_bn)
+		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, s->micro, err));
+	if (w->idle) {
+		*out = g;
+		return gt_graph_sync_bn_idle(g, err);
+	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
 	*out = g;
@@ -214,6 +223,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
 	GT_TRY(gt_shares_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
+	c->model.sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
 	if (s->strategy->cut)
 		s->strategy->cut(c, &s->at, gt_session_common(spec, c, s->device.be), &s->space->cut);
 

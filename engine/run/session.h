@@ -69,10 +69,11 @@ struct gt_session {
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);
 void gt_session_close(struct gt_session *s);
 
-/* A plan by what it is for; made once. n: samples; level, copy: of GRAD and BUFFER. */
+/* A plan by what it is for; made once. n: samples; level, copy: of GRAD and BUFFER. idle: of a rank that has none of the samples, for what it
+ * must do all the same (plan/syncbn.h); n is another rank's. */
 struct gt_want {
 	int64_t n;
-	bool train, loss, accumulate;
+	bool train, loss, accumulate, idle;
 	int level, copy;
 };
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err);

@@ -111,7 +111,9 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 			continue;
 		}
 		struct gt_want want = {.n = own, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
-		if (own)
+		if (!own && s->conf->model.sync_bn)
+			want = (struct gt_want){.n = like.n, .train = true, .loss = true, .idle = true};
+		if (own || want.idle)
 			GT_TRY(gt_session_plan(s, &want, &job->unit[i].plan, err));
 		some |= own > 0;
 	}

@@ -38,6 +38,12 @@ refusal() {
 	esac
 }
 
+# refused TEST WORD: counts what train() left in why; tell_refused TEST prints the counts
+refused() { echo "# $1 $2: refused: ${why#*.cfg: }" >>"$tmp/refused"; }
+tell_refused() {
+	[ ! -e "$tmp/refused" ] || sort "$tmp/refused" | uniq -c | sed 's/^ *\([0-9]*\) \(.*\): refused: /\2: refused, \1 times: /'
+}
+
 # train NAME CFG OPTIONS...: into $tmp/NAME. Sets rc; 0 trained, 1 refused as expected (see expect), 2 anything else, told in why.
 expect='' why=''
 train() {

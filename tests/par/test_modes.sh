@@ -16,7 +16,6 @@ loss_limit=1e-5 weight_limit=1e-4
 has_sync_bn=''
 cases=0 refused=0 failed=0
 : >"$tmp/figures"
-: >"$tmp/refused"
 
 # options NET OPT ACC DATA: the array opts
 options() {
@@ -76,7 +75,7 @@ one() {
 	case $? in
 	1)
 		refused=$((refused + 1))
-		echo "$word: ${why#*.cfg: }" >>"$tmp/refused"
+		refused modes "$word"
 		;;
 	0)
 		cases=$((cases + 1))
@@ -158,7 +157,5 @@ cut -d' ' -f1 "$tmp/figures" | sort -u | while read -r w; do
 		if (k[1] == "loss" && v[1] + 0 >= l + 0) { l = v[1]; at = $2 } if (k[1] == "weights" && v[1] + 0 >= m + 0) m = v[1]; if (k[1] == "moments" && v[1] + 0 >= o + 0) o = v[1] } }
 		END { printf "# modes %s: %d cases, worst relative difference of a loss %s (%s), of weights %s, of moments %s\n", w, n, l, at, m, o }' "$tmp/figures"
 done
-if [ $refused != 0 ]; then
-	sort "$tmp/refused" | uniq -c | sed 's/^ *\([0-9]*\) \([^:]*\): /# modes \2: refused \1 times: /'
-fi
+tell_refused
 echo "# modes: $cases cases compared, $failed failed, $refused refused"

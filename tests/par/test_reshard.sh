@@ -37,7 +37,7 @@ for s in $sources; do
 	train "$s" "$cfg" ${mode[0]+"${mode[@]}"}
 	case $? in
 	1)
-		echo "# reshard $s: refused: ${why#*.cfg: }"
+		refused reshard "${s%:*}"
 		continue
 		;;
 	2)
@@ -53,6 +53,7 @@ for s in $sources; do
 	fi
 	made+=" $s"
 done
+tell_refused
 [ $bad != 0 ] || echo "ok reshard write"
 pairs=0
 : >"$tmp/figures"
@@ -73,16 +74,15 @@ resume() {
 	fi
 	echo "$got" >>"$tmp/figures"
 }
-first='' last=''
-for s in $made; do
-	first=${first:-$s}
+read -ra all <<<"$made"
+n=${#all[@]} far=7 # the ring goes in strides, so that neighbours are of different modes
+while [ $((n % far)) = 0 ]; do far=$((far + 2)); done
+for ((i = 0; i < n; i++)); do
 	if [ "${RESHARD:-}" = full ]; then
-		for t in $made; do resume "$s" "$t"; done
+		for t in "${all[@]}"; do resume "${all[i]}" "$t"; done
 	else
-		[ -z "$last" ] || resume "$last" "$s"
-		last=$s
+		resume "${all[i]}" "${all[(i + far) % n]}"
 	fi
 done
-[ "${RESHARD:-}" = full ] || resume "$last" "$first"
 awk -v n="$wrote" -v p="$pairs" '{ split($1, k, /[=@]/); split($3, w, /[=:]/); if (k[2] + 0 > l + 0) l = k[2]; if (w[2] + 0 > m + 0) m = w[2] }
 	END { printf "# reshard: %d (mode, ranks), %d resumed as another, worst relative difference of a loss %s, of weights %s\n", n, p, l, m }' "$tmp/figures"

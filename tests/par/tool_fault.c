@@ -1,0 +1,273 @@
+/* One fault in one rank of a real run, and what comes of it.
+ *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] FAULT COMMAND…
+ * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for messages,
+ * or a part of them; "start": before the first words; "training": after its first step, and none) and has done STEP steps, waits up to
+ * MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(9) in its name), or to the launcher: launcher (SIGKILL),
+ * int, int2 (SIGINT, once or twice), term (SIGTERM). Prints one line
+ *   fault=… rank=… phase="…" step=… status=… seconds=… again=… left=…
+ * phase and step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the
+ * moment at which all ranks of the next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their
+ * environment (and then killed). Status 3: the moment never came. */
+#include "run/launcher_parts.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct opts {
+	const char *phase, *fault;
+	int rank;
+	long step, delay_us;
+	double limit_s;
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "tool_fault: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+/* The value of a variable in a process' environment, as it was at its start; false: not there, or not yet. */
+static bool variable(int pid, const char *name, char *out, size_t size)
+{
+	char path[64], env[65536];
+	snprintf(path, sizeof path, "/proc/%d/environ", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, env, sizeof env - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	size_t len = strlen(name);
+	for (char *p = env; n > 0 && p < env + n; p += strlen(p) + 1) {
+		env[n] = 0;
+		if (!strncmp(p, name, len) && p[len] == '=') {
+			snprintf(out, size, "%s", p + len + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Processes that carry our mark, but for `but`; kills them if asked to. */
+static int marked(const char *mark, pid_t but, bool end_them)
+{
+	int n = 0;
+	char value[64];
+	DIR *d = opendir("/proc");
+	for (struct dirent *e; d && (e = readdir(d));) {
+		int pid = atoi(e->d_name);
+		if (pid <= 0 || pid == but || !variable(pid, "GTRAIN_TEST_MARK", value, sizeof value) || strcmp(value, mark))
+			continue;
+		n++;
+		if (end_them)
+			kill(pid, SIGKILL);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Ranks of attempt `restart` among the children of the launcher; *pid: that of rank `rank`, 0: not there yet. */
+static int ranks(pid_t launcher, int restart, int rank, int *pid)
+{
+	char path[96], value[32];
+	int n = 0, child;
+	*pid = 0;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)launcher, (int)launcher);
+	FILE *f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &child) == 1) {
+		if (!variable(child, "GTRAIN_RESTART", value, sizeof value) || atoi(value) != restart)
+			continue;
+		n++;
+		if (variable(child, "GTRAIN_RANK", value, sizeof value) && atoi(value) == rank)
+			*pid = child;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static const struct gt_board *board_of(pid_t launcher)
+{
+	char path[64], link[400], name[256];
+	struct stat st;
+	const struct gt_board *b = NULL;
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)launcher);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && !b && (e = readdir(d));) {
+		snprintf(link, sizeof link, "%s/%s", path, e->d_name);
+		ssize_t n = readlink(link, name, sizeof name - 1);
+		if (n < 0)
+			continue;
+		name[n] = 0;
+		if (!strstr(name, "memfd:gtrain-board"))
+			continue;
+		int fd = open(link, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!fstat(fd, &st) && st.st_size > 0) {
+			b = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+			b = b == MAP_FAILED ? NULL : b;
+		}
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+	return b && b->magic == GT_BOARD_MAGIC ? b : NULL;
+}
+
+static bool there(const struct opts *o, const struct gt_board *b)
+{
+	char phase[GT_PHASE_SIZE];
+	memcpy(phase, b->slot[o->rank].phase, sizeof phase);
+	phase[sizeof phase - 1] = 0;
+	if (!strcmp(o->phase, "start"))
+		return !*phase;
+	if (b->slot[o->rank].step < o->step)
+		return false;
+	return strcmp(o->phase, "training") ? strstr(phase, o->phase) != NULL : !*phase && b->slot[o->rank].step >= 1;
+}
+
+/* exit_group(9) in the name of another process: its registers are made those of the system call. */
+static bool make_exit(pid_t pid)
+{
+#ifdef __x86_64__
+	struct user_regs_struct r;
+	int st;
+	if (ptrace(PTRACE_ATTACH, pid, 0, 0) || waitpid(pid, &st, __WALL) != pid || !WIFSTOPPED(st) || ptrace(PTRACE_GETREGS, pid, 0, &r))
+		return false;
+	long word = ptrace(PTRACE_PEEKTEXT, pid, (void *)r.rip, 0);
+	if (ptrace(PTRACE_POKETEXT, pid, (void *)r.rip, (word & ~0xffffL) | 0x050f)) /* syscall */
+		return false;
+	r.rax = 231;
+	r.rdi = 9;
+	r.orig_rax = (unsigned long long)-1; /* no restart of the call that it was in */
+	return !ptrace(PTRACE_SETREGS, pid, 0, &r) && !ptrace(PTRACE_DETACH, pid, 0, 0);
+#else
+	(void)pid;
+	return false;
+#endif
+}
+
+static void do_fault(const struct opts *o, pid_t launcher, pid_t rank)
+{
+	if (!strcmp(o->fault, "exit")) {
+		if (!make_exit(rank))
+			die("ptrace");
+	} else if (!strcmp(o->fault, "int2")) {
+		kill(launcher, SIGINT);
+		usleep(50000);
+		kill(launcher, SIGINT);
+	} else {
+		static const struct {
+			const char *word;
+			int sig;
+			bool launcher;
+		} faults[] = {{"kill", SIGKILL, false}, {"segv", SIGSEGV, false}, {"stop", SIGSTOP, false}, {"launcher", SIGKILL, true}, {"int", SIGINT, true}, {"term", SIGTERM, true}};
+		for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+			if (!strcmp(faults[i].word, o->fault)) {
+				kill(faults[i].launcher ? launcher : rank, faults[i].sig);
+				return;
+			}
+		errno = EINVAL;
+		die(o->fault);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct opts o = {.phase = "training", .limit_s = 120};
+	char mark[64];
+	int st = 0, victim = 0, pid, n = 0;
+	for (int c; (c = getopt(argc, argv, "+p:k:d:r:l:")) != -1;)
+		switch (c) {
+		case 'p':
+			o.phase = optarg;
+			break;
+		case 'k':
+			o.step = atol(optarg);
+			break;
+		case 'd':
+			o.delay_us = atol(optarg);
+			break;
+		case 'r':
+			o.rank = atoi(optarg);
+			break;
+		case 'l':
+			o.limit_s = atof(optarg);
+			break;
+		default:
+			exit(2);
+		}
+	if (argc - optind < 2)
+		exit(2);
+	o.fault = argv[optind++];
+	snprintf(mark, sizeof mark, "%d.%ld", (int)getpid(), (long)time(NULL));
+	setenv("GTRAIN_TEST_MARK", mark, 1);
+	pid_t launcher = fork();
+	if (launcher < 0)
+		die("fork");
+	if (!launcher) {
+		execv(argv[optind], argv + optind);
+		_exit(127);
+	}
+	unsetenv("GTRAIN_TEST_MARK");
+	double until = gt_clock() + o.limit_s;
+	const struct gt_board *b = NULL;
+	while (gt_clock() < until) {
+		if (waitpid(launcher, &st, WNOHANG) == launcher) {
+			printf("fault=none status=%d the run was over before\n", WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st));
+			return 3;
+		}
+		if (!b)
+			b = board_of(launcher);
+		if (b && !victim)
+			ranks(launcher, 0, o.rank, &victim);
+		if (b && victim && there(&o, b))
+			break;
+		if (!b || !victim || b->slot[o.rank].step < o.step - 20) /* then it may be near: no sleep */
+			usleep(200);
+		else
+			sched_yield();
+	}
+	if (!b || !victim) {
+		marked(mark, 0, true);
+		fprintf(stderr, "tool_fault: no board, or no rank %d\n", o.rank);
+		return 2;
+	}
+	for (double go = gt_clock() + o.delay_us * 1e-6; gt_clock() < go;)
+		;
+	double at = gt_clock(), again = -1, seconds = -1;
+	do_fault(&o, launcher, victim);
+	char phase[GT_PHASE_SIZE];
+	memcpy(phase, b->slot[o.rank].phase, sizeof phase);
+	phase[sizeof phase - 1] = 0;
+	long step = (long)b->slot[o.rank].step;
+	int world = b->local_world;
+	while (gt_clock() < until) {
+		if (waitpid(launcher, &st, WNOHANG) == launcher) {
+			seconds = gt_clock() - at;
+			break;
+		}
+		if (again < 0 && ranks(launcher, 1, o.rank, &pid) == world)
+			again = gt_clock() - at;
+		usleep(1000);
+	}
+	if (!strcmp(o.fault, "launcher")) { /* the kernel tells the ranks */
+		while ((n = marked(mark, 0, false)) && gt_clock() < at + 10)
+			usleep(1000);
+		seconds = gt_clock() - at;
+	}
+	n = marked(mark, 0, true);
+	printf("fault=%s rank=%d phase=\"%s\" step=%ld status=%d seconds=%.3f again=%.3f left=%d\n", o.fault, o.rank, phase, step,
+	       seconds < 0 ? -1 : WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st), seconds, again, n);
+	return 0;
+}

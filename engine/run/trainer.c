@@ -274,10 +274,12 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 	bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
 	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) || (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
 		GT_TRY(evaluate(t, t->epoch, &best, err));
+		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);
 	}
 	if (best || last || save_due(t, boundary, t->at.step != step)) {
 		GT_TRY(save(t, best, err));
+		gt_rank_phase(t->s->exec.link, "", 0);
 		t->minutes_due = false;
 		restart_window(t);
 	}

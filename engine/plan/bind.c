@@ -1,0 +1,97 @@
+/* Where the operands of a plan's calls are, once there is memory. */
+#include "plan/plan_parts.h"
+
+/* at, in part i of an arena of n equal ones. */
+static void *part(void *at, size_t bytes, int n, int i)
+{
+	return at ? (char *)at + bytes / (size_t)gt_at_least_one(n) * (size_t)i : NULL;
+}
+
+/* With cut.params: the place of param's bucket while call i runs. */
+static int place_at(const struct gt_plan *p, int i, int param)
+{
+	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
+	for (int k = 0; k < p->nstays; k++)
+		if (p->stay[k].bucket == b && p->stay[k].first <= i && i <= p->stay[k].last)
+			return p->stay[k].slot;
+	return 0;
+}
+
+/* The same for an operand of call i. */
+static void *operand(const struct gt_plan *p, int i, gt_vid v)
+{
+	const struct gt_space *s = p->space;
+	const struct gt_value *val = v < 0 ? NULL : &p->graph->values[v];
+	if (val && val->kind == GT_V_GRAD && s->cut.grads)
+		return gt_space_in_place(s, val->param, GT_A_GRAD, 0);
+	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && s->cut.params)
+		return gt_space_in_place(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, place_at(p, i, val->param));
+	return gt_plan_value(p, v);
+}
+
+void *gt_plan_value(const struct gt_plan *p, gt_vid v)
+{
+	const struct gt_space *s = p->space;
+	if (v < 0)
+		return NULL;
+	const struct gt_value *val = &p->graph->values[v];
+	switch (val->kind) {
+	case GT_V_PARAM:
+		return gt_space_param(s, val->param, GT_A_PARAM, 0);
+	case GT_V_WORK:
+		return gt_space_param(s, val->param, GT_A_WORK, 0);
+	case GT_V_GRAD:
+		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->bytes[GT_A_GRAD], s->levels, p->level);
+	case GT_V_BUFFER:
+		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->bytes[GT_A_BUFFER], s->copies, p->copy);
+	case GT_V_PART:
+		return part(gt_space_part(s, val->param), s->bytes[GT_A_BUFFER], s->copies, p->copy);
+	case GT_V_METRICS:
+		return gt_space_scalars(s, 0); /* they stand first */
+	case GT_V_SCALE:
+		return s->base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
+	case GT_V_BOUND:
+		return s->base[GT_A_METRICS] ? &gt_space_scalars(s, 0)->bound : NULL;
+	default:
+		break;
+	}
+	gt_vid root = p->slot[v].root;
+	if (p->graph->values[root].kind != GT_V_ACT)
+		return NULL;
+	return (char *)part(s->base[GT_A_ACT], s->bytes[GT_A_ACT], s->seats, p->seat) + p->slot[root].offset;
+}
+
+void gt_plan_bind(struct gt_plan *p)
+{
+	for (int i = 0; i < p->ncalls; i++) {
+		struct gt_call *c = &p->call[i];
+		const struct gt_node *n = &p->graph->nodes[c->node];
+		for (int k = 0; k < n->nin; k++)
+			c->in[k] = operand(p, i, n->in[k]);
+		if (c->early) { /* lower_node: scalars, then the states */
+			c->in[n->nin] = gt_space_scalars(p->space, 0);
+			for (int k = n->nin + 1; k < c->nin; k++)
+				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);
+		}
+		for (int k = 0; k < n->nout; k++)
+			c->out[k] = operand(p, i, n->out[k]);
+		c->work = c->scratch ? (char *)part(p->space->base[GT_A_ACT], p->space->bytes[GT_A_ACT], p->space->seats, p->seat) + c->scratch_offset : NULL;
+	}
+}
+
+void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target)
+{
+	for (int i = 0; i < p->ncalls; i++) {
+		struct gt_call *c = &p->call[i];
+		const struct gt_node *n = &p->graph->nodes[c->node];
+		for (int k = 0; k < n->nin; k++) {
+			if (n->in[k] < 0)
+				continue;
+			gt_vid root = p->slot[n->in[k]].root;
+			if (root == p->graph->input)
+				c->in[k] = x;
+			else if (root == p->graph->target)
+				c->in[k] = target;
+		}
+	}
+}

@@ -1,0 +1,124 @@
+/* Where parameters, gradients and buffers lie: settled by the first graph, in the order in which its backward pass finishes gradients. */
+#include "plan/plan_parts.h"
+#include "ir/op.h"
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Elements at which a parameter may begin: of the smallest type that the arenas have. */
+static int64_t grain(const struct gt_space *s)
+{
+	return GT_ALIGN / (int64_t)gt_dtype_size(s->work);
+}
+
+/* Gives parameter i the next offset of the flat arenas, in the bucket that is open. */
+static void place_flat(struct gt_space *s, int i)
+{
+	struct gt_place *p = &s->place[i];
+	p->count = gt_tdesc_padded(&p->desc);
+	p->offset = s->elements;
+	s->elements = round_up(s->elements + p->count, grain(s));
+}
+
+/* Ends the bucket that began where the last one ended, if there is something in it. */
+static void close_bucket(struct gt_space *s, bool learned)
+{
+	int64_t begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
+	if (s->elements == begin)
+		return;
+	s->elements = round_up(s->elements, grain(s) * gt_at_least_one(s->cut.shards));
+	s->bucket[s->nbuckets++] = (struct gt_bucket){begin, s->elements, learned};
+}
+
+static bool bucket_full(const struct gt_space *s)
+{
+	int64_t limit = s->nbuckets ? s->cut.bucket_bytes : s->cut.first_bytes, begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
+	return limit > 0 && (s->elements - begin) * (int64_t)gt_dtype_size(s->master) >= limit;
+}
+
+/* An arena of this rank: its shards and `places` whole buckets behind them, or everything. */
+static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int places)
+{
+	int64_t n = gt_space_sharded(s, a) ? s->elements / s->cut.shards + places * s->widest : s->elements;
+	return (size_t)n * gt_element_size(s, a);
+}
+
+void gt_layout_bytes(struct gt_space *s)
+{
+	for (int b = 0; b < s->nbuckets; b++)
+		if (s->bucket[b].end - s->bucket[b].begin > s->widest)
+			s->widest = s->bucket[b].end - s->bucket[b].begin;
+	s->bytes[GT_A_PARAM] = arena_bytes(s, GT_A_PARAM, s->places);
+	if (s->work != s->master)
+		s->bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->places);
+	if (s->first->train) {
+		s->bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->levels);
+		s->bytes[GT_A_STATE] = arena_bytes(s, GT_A_STATE, 0) * (size_t)s->nstates;
+	}
+}
+
+/* Settles where what g uses lies, once its kernels have chosen their layouts. The first graph uses everything, unless it is a stage of a
+ * pipeline: then the next one adds what it uses, and what none of them does gets no memory. */
+enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
+{
+	size_t buffers = s->bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->copies);
+	if (!s->bucket)
+		GT_NEW(s->bucket, s->arena, 2 * g->nparams + 1, err);
+	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
+		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0)
+			s->checked = s->elements;
+		for (int o = 0; o < g->nodes[n].nout; o++) {
+			gt_vid v = g->nodes[n].out[o];
+			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
+				place_flat(s, g->values[v].param);
+		}
+		if (bucket_full(s)) /* behind a node, so that what it writes is one bucket's */
+			close_bucket(s, true);
+	}
+	close_bucket(s, true);
+	if (s->checked < 0 || g->stages)
+		s->checked = s->elements;
+	for (int i = 0; i < g->nparams; i++) {
+		struct gt_place *p = &s->place[i];
+		if (g->params[i].value < 0)
+			continue;
+		p->desc.any = false; /* nobody asked for another layout */
+		if (g->params[i].cls == GT_PARAM_BUFFER && p->offset < 0) {
+			p->count = gt_tdesc_padded(&p->desc);
+			p->offset = (int64_t)buffers;
+			buffers = (buffers + gt_tdesc_bytes(&p->desc) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
+		} else if (p->offset < 0) {
+			place_flat(s, i);
+		}
+	}
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		if (g->values[v].kind == GT_V_PART && s->place[g->values[v].param].part < 0) {
+			s->place[g->values[v].param].part = (int64_t)buffers;
+			buffers = (buffers + gt_tdesc_bytes(&g->values[v].desc) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
+		}
+	close_bucket(s, false);
+	s->bytes[GT_A_BUFFER] = buffers * (size_t)gt_at_least_one(s->copies);
+	gt_layout_bytes(s);
+	return GT_OK;
+}
+
+enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err)
+{
+	s->first = g;
+	s->master = gt_graph_stat_dtype(g);
+	s->work = gt_dtype_size(g->compute) == 2 ? g->compute : s->master;
+	s->checked = -1;
+	GT_NEW(s->place, s->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		s->place[i].desc = p->desc;
+		s->place[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
+		s->place[i].offset = s->place[i].part = -1;
+	}
+	for (int i = 0; i < g->nnodes; i++)
+		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
+			s->place[g->values[g->nodes[i].in[2]].param].early = true;
+	return GT_OK;
+}

@@ -1,0 +1,159 @@
+/* A graph on a device: a kernel for every node, in order, and what it shares with other graphs. */
+#include "plan/plan_parts.h"
+#include "ir/op.h"
+#include <string.h>
+
+static bool in_space(enum gt_vkind k)
+{
+	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_GRAD || k == GT_V_BUFFER;
+}
+
+/* The description a kernel sees: of a parameter, the one that the space has settled on, in the value's dtype. */
+static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *v)
+{
+	if (!in_space(v->kind))
+		return v->desc;
+	struct gt_tdesc d = s->place[v->param].desc;
+	d.dtype = v->desc.dtype;
+	return d;
+}
+
+static void settle(struct gt_space *s, const struct gt_value *v, const struct gt_tdesc *d)
+{
+	struct gt_tdesc *p = &s->place[v->param].desc;
+	if (!in_space(v->kind) || !p->any || d->any)
+		return;
+	p->layout = d->layout;
+	p->any = false;
+}
+
+/* A collective's count is that of one rank's block: the smaller of its two operands. */
+static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
+{
+	const struct gt_node *n = &g->nodes[i];
+	*c = (struct gt_call){.comm = n->attr, .op = gt_comm_name(n->attr), .layer = n->name, .node = i, .phase = gt_node_phase(n), .nin = n->nin, .nout = n->nout};
+	for (int k = 0; k < n->nin + n->nout; k++) {
+		gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+		size_t count = v < 0 ? 0 : (size_t)gt_tdesc_padded(&g->values[v].desc);
+		if (v < 0)
+			continue;
+		c->dtype = g->values[v].desc.dtype;
+		if (!c->count || count < c->count)
+			c->count = count;
+	}
+}
+
+static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, struct gt_err *err)
+{
+	struct gt_space *s = p->space;
+	const struct gt_graph *g = p->graph;
+	const struct gt_node *n = &g->nodes[i];
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO], scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = deterministic};
+	struct gt_call *c = &p->call[p->ncalls];
+
+	if (oc.code == GT_OP_COMM) {
+		lower_comm(g, i, c);
+		p->ncalls++;
+		return GT_OK;
+	}
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] >= 0) {
+			in[k] = desc_of(s, &g->values[n->in[k]]);
+			oc.in[k] = &in[k];
+		}
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] >= 0) {
+			out[k] = desc_of(s, &g->values[n->out[k]]);
+			oc.out[k] = &out[k];
+			enum gt_vkind kind = g->values[n->out[k]].kind;
+			if ((p->accumulate && kind == GT_V_GRAD) || kind == GT_V_PART)
+				oc.accumulate |= 1u << k;
+		}
+	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
+		oc.in[oc.nin++] = &scalars;
+		for (int k = 0; k < s->nstates; k++) /* the states lie as the weights do */
+			oc.in[oc.nin++] = &in[2];
+	}
+	GT_TRY(gt_kernel_prepare(s, &oc, c, err));
+	p->ncalls++;
+	c->node = i;
+	c->phase = gt_node_phase(n);
+	c->early = oc.code == GT_OP_LINEAR_DW_UPDATE;
+	c->flops = gt_node_flops(g, n);
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] >= 0)
+			settle(s, &g->values[n->in[k]], &in[k]);
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] >= 0)
+			settle(s, &g->values[n->out[k]], &out[k]);
+	return GT_OK;
+}
+
+enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err)
+{
+	struct gt_plan *p;
+	bool first = !s->first;
+	*out = NULL;
+	if (first)
+		GT_TRY(gt_layout_start(s, g, err));
+	if (g->nparams != s->first->nparams)
+		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters in a space of %d", g->nparams, s->first->nparams);
+	GT_NEW(p, s->arena, 1, err);
+	p->space = s;
+	p->graph = g;
+	p->accumulate = accumulate;
+	GT_NEW(p->slot, s->arena, g->nvalues, err);
+	GT_NEW(p->call, s->arena, g->nnodes ? g->nnodes : 1, err);
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		if (gt_node_alias(g, n))
+			continue;
+		enum gt_code code = lower_node(p, i, deterministic, err);
+		if (code != GT_OK) {
+			gt_plan_close(p);
+			return code;
+		}
+	}
+	enum gt_code code = first || g->stages ? gt_layout_settle(s, g, err) : GT_OK;
+	if (code == GT_OK && s->cut.params)
+		code = gt_plan_stays(p, err);
+	if (code == GT_OK)
+		gt_layout_bytes(s);
+	if (code == GT_OK)
+		code = gt_memory_plan(p, err);
+	if (code != GT_OK) {
+		gt_plan_close(p);
+		return code;
+	}
+	if (p->act_bytes * (size_t)gt_at_least_one(s->seats) > s->bytes[GT_A_ACT])
+		s->bytes[GT_A_ACT] = p->act_bytes * (size_t)gt_at_least_one(s->seats);
+	*out = p;
+	return GT_OK;
+}
+
+enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, struct gt_plan **out, struct gt_err *err)
+{
+	struct gt_plan *q;
+	GT_NEW(q, p->space->arena, 1, err);
+	*q = *p;
+	GT_NEW(q->call, p->space->arena, p->ncalls ? p->ncalls : 1, err);
+	memcpy(q->call, p->call, (size_t)p->ncalls * sizeof *q->call);
+	q->of = p->of ? p->of : p;
+	q->seat = seat;
+	q->level = level;
+	q->copy = copy;
+	*out = q;
+	return GT_OK;
+}
+
+void gt_plan_close(struct gt_plan *p)
+{
+	if (!p || p->of)
+		return;
+	for (int i = 0; i < p->ncalls; i++)
+		if (p->call[i].kernel)
+			p->space->be->release(p->space->dev, p->call[i].kernel);
+	p->ncalls = 0;
+}

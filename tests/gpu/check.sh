@@ -329,7 +329,7 @@ own() { section "$1" "$2" "$3" bash "$here/check.sh" --part "$1"; }
 
 # Calls, in their own binaries: the op table against PyTorch and against the CPU, every own kernel around its boundaries, the device.
 read -ra word <<<"$(pick linear_ '')"
-section operations 90 "$(pick 8 314)" "$build/tests/ops/test_ops" -b cuda "${word[@]}"
+section operations 90 "$(pick 8 338)" "$build/tests/ops/test_ops" -b cuda "${word[@]}"
 section table 120 "$(pick 8 400)" "$build/tests/gpu/tool_table" -b cuda "${word[@]}"
 section updates 60 "$(pick 4 40)" "$build/tests/ops/test_updates" -b cuda
 if [ -z "$tiny" ]; then

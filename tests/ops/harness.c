@@ -131,7 +131,8 @@ static enum gt_code prepare(struct harness *h, int i, size_t *scratch, struct gt
 		return GT_OK;
 	for (int j = 0; j < n->nout; j++) {
 		call.out[j] = desc_of(g, n->out[j]);
-		if (h->accumulate && n->out[j] >= 0 && g->values[n->out[j]].kind == GT_V_GRAD)
+		enum gt_vkind kind = n->out[j] < 0 ? GT_V_ACT : g->values[n->out[j]].kind;
+		if ((h->accumulate && kind == GT_V_GRAD) || kind == GT_V_PART)
 			call.accumulate |= 1u << j;
 	}
 	GT_TRY(h->be->prepare(h->dev, &call, &h->kernel[i], err));

@@ -92,7 +92,7 @@ const struct gt_row gt_rows[] = {
     {"window", GT_T_INT, AT(window), "0", 0, 64,
      .help = "most optimizer steps that a GPU is given at once; 0: as many as take 0.1 s; losses are told of, and signals obeyed, a window at a time"},
     {"device", GT_T_STRING, AT(device), "\"auto\"", .help = "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\""},
-    {"threads", GT_T_INT, AT(threads), "0", 0, 4096, .help = "CPU threads of one rank; 0: its share of the cores, or OMP_NUM_THREADS"},
+    {"threads", GT_T_INT, AT(threads), "0", 0, 4096, .help = "CPU threads of one rank; 0: its share of the cores, or OMP_NUM_THREADS; with reproducible world 1"},
 
     {"data.name", GT_T_STRING, AT(data.name), "\"\"",
      .help = "\"fashion-mnist\", \"mnist\", \"cifar10\", \"cifar100\", \"synthetic\", or a name of your own"},

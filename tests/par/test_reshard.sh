@@ -67,7 +67,7 @@ resume() {
 	pairs=$((pairs + 1))
 	if ! "$gtrain" resume -q --no-progress --from 7 "${mode[@]}" "$d" >/dev/null 2>"$tmp/err" </dev/null; then
 		echo "not ok reshard $1 to $2: $(tail -n 1 "$tmp/err")"
-	elif got=$("$same" -l 1e-5 -w 1e-4 "$tmp/want" "$d"); then
+	elif got=$("$same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/want" "$d"); then
 		echo "ok reshard $1 to $2"
 	else
 		echo "not ok reshard $1 to $2: $got"

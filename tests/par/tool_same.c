@@ -1,10 +1,10 @@
 /* How far two runs are from each other: their loss curves, and the tensors of their last checkpoints.
- *   tool_same [-b] [-l LIMIT] [-w LIMIT] [-f STEP] DIR DIR
+ *   tool_same [-b] [-l LIMIT] [-w LIMIT] [-m LIMIT] [-f STEP] DIR DIR
  * prints one line: loss=WORST@STEP steps=N weights=WORST:NAME moments=WORST:NAME tensors=N. Worst: of the losses the relative difference, of a
  * tensor the largest absolute one over its largest element. Two runs must have the same steps, and the same tensors with the same types and
  * shapes in the same order: a checkpoint does not tell who wrote it.
  *   -b        leave running statistics out: modes that normalise by parts of the batch keep others
- *   -l, -w    status 1 if the losses, the weights or moments part by more
+ *   -l, -w, -m    status 1 if the losses, the weights, the optimizer's moments part by more
  *   -f        losses from this step on (a run that was resumed has two lines for none) */
 #include "run/safetensors.h"
 #include <math.h>
@@ -112,16 +112,16 @@ int main(int argc, char **argv)
 {
 	static double loss[2][STEPS];
 	struct worst weights = {0}, moments = {0};
-	double limit[2] = {INFINITY, INFINITY}, worst = 0;
+	double limit[3] = {INFINITY, INFINITY, INFINITY}, worst = 0;
 	int n = 0, at = 0, from = 1;
 	bool skip_buffers = false;
-	for (int o; (o = getopt(argc, argv, "bl:w:f:")) != -1;) {
+	for (int o; (o = getopt(argc, argv, "bl:w:m:f:")) != -1;) {
 		if (o == 'b')
 			skip_buffers = true;
 		else if (o == 'f')
 			from = atoi(optarg);
-		else if (o == 'l' || o == 'w')
-			limit[o == 'w'] = atof(optarg);
+		else if (o == 'l' || o == 'w' || o == 'm')
+			limit[o == 'l' ? 0 : o == 'w' ? 1 : 2] = atof(optarg);
 		else
 			die(argv[0], "see tool_same.c");
 	}
@@ -143,5 +143,5 @@ int main(int argc, char **argv)
 	if (!n)
 		die(b, "no tensor was compared");
 	printf("loss=%.2e@%d steps=%d weights=%.2e:%s moments=%.2e:%s tensors=%d\n", worst, at, steps, weights.d, weights.at, moments.d, moments.at, n);
-	return worst > limit[0] || weights.d > limit[1] || moments.d > limit[1];
+	return worst > limit[0] || weights.d > limit[1] || moments.d > limit[2];
 }

@@ -129,8 +129,11 @@ static enum gt_code run_rank(struct gt_conf *c, const char *dir, const struct gt
                              const struct gt_run_opts *given, struct gt_err *err)
 {
 	struct gt_run_opts o = *given;
-	struct gt_team_spec spec = {.world = &r->world, .link = o.link, .token_file = r->token_file, .timeout_s = c->parallel.timeout, .config = c->text};
+	char start[64] = "from the beginning";
+	struct gt_team_spec spec = {.world = &r->world, .link = o.link, .token_file = r->token_file, .timeout_s = c->parallel.timeout, .config = c->text, .start = start};
 	struct gt_team *team;
+	if (from) /* on several hosts, each looks for the latest by itself */
+		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(from)->step);
 	if (r->world.rank) /* rank 0 tells */
 		o.observe = NULL;
 	GT_TRY(gt_team_open(&spec, &team, err));

@@ -202,6 +202,8 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	if (code == GT_OK)
 		code = gt_rendezvous_agree(r, "config", digest, err);
 	if (code == GT_OK)
+		code = gt_rendezvous_agree(r, "start", s->start, err);
+	if (code == GT_OK)
 		code = connect_ranks(t, r, s, all, err);
 	free(all);
 	gt_rendezvous_close(r);

@@ -1,7 +1,8 @@
 /* Ranks that become a team and work together, however they were started: by this program's own launcher (-n), torchrun, mpirun, srun.
- *   tool_team [-n RANKS] [-t TIMEOUT] [-f TOKENFILE] [-c CONFIG] [-s STEPS] [RANK|*:WHAT]...
+ *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-s STEPS] [RANK|*:WHAT]...
  * Every rank adds its number to a sum at each of STEPS steps, and at step 3 does what it was told to. Rank 0 closes with
  * "team how=… world=… sum=… comm=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
+#include "run/rendezvous.h"
 #include "run/team.h"
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static enum gt_code act(struct gt_team *t, const char *what, struct gt_err *err)
 		gt_rank_phase(t->link, "evaluating", 0);
 		for (;;)
 			pause();
-	} else if (!strcmp(what, "config")) {
+	} else if (!strcmp(what, "program")) {
 		return gt_team_same(t, "program", t->world.rank ? "two" : "one", err);
 	} else if (!strcmp(what, "deaf")) { /* as a rank is, whose handler only sets a flag */
 		signal(SIGTERM, SIG_IGN);
@@ -62,11 +63,13 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 {
 	struct gt_launch_spec launch = {.argv = argv, .timeout_s = 30, .pin = true, .say = say};
 	struct gt_world world;
-	struct gt_team_spec spec = {.world = &world, .link = link, .timeout_s = 30, .config = "one"};
+	struct gt_team_spec spec = {.world = &world, .link = link, .timeout_s = 30, .config = "one", .start = "from the beginning"};
 	struct gt_team *team;
 	struct gt_launch_end end;
+	unsigned char token[GT_TOKEN_SIZE];
 	long steps = 10;
-	for (int o; (o = getopt(argc, argv, "n:t:f:c:s:")) != -1;)
+	int odd_config = -1, odd_start = -1;
+	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:s:N:R:p:")) != -1;)
 		switch (o) {
 		case 'n':
 			launch.nproc = atoi(optarg);
@@ -77,9 +80,21 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 		case 'f':
 			spec.token_file = optarg;
 			break;
-		case 'c': /* "1:two": rank 1 has another config */
-			if (getenv("GTRAIN_RANK") && atoi(getenv("GTRAIN_RANK")) == atoi(optarg))
-				spec.config = strchr(optarg, ':');
+		case 'c': /* has another config */
+			odd_config = atoi(optarg);
+			break;
+		case 'd': /* starts from elsewhere */
+			odd_start = atoi(optarg);
+			break;
+		case 'N':
+			launch.nnodes = atoi(optarg);
+			break;
+		case 'R':
+			launch.node = atoi(optarg);
+			break;
+		case 'p':
+			launch.port = atoi(optarg);
+			launch.addr = "127.0.0.1";
 			break;
 		case 's':
 			steps = atol(optarg);
@@ -88,7 +103,14 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 			return gt_fail(err, GT_EUSAGE, "see tool_team.c");
 		}
 	GT_TRY(gt_team_world(link, &world, err));
+	if (world.rank == odd_config)
+		spec.config = "two";
+	if (world.rank == odd_start)
+		spec.start = "from the checkpoint of step 5";
 	if (!link && launch.nproc) {
+		if (launch.nnodes > 1)
+			GT_TRY(gt_token_read(spec.token_file, token, err));
+		launch.token = launch.nnodes > 1 ? token : NULL;
 		enum gt_code code = gt_launch_run(&launch, &end, err);
 		printf("end code=%d rank=%d end_s=%.3f\n", (int)code, end.rank, end.end_s);
 		return code;

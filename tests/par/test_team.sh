@@ -1,0 +1,148 @@
+#!/bin/bash
+# Ranks become a team, by every way of starting them, and none of them waits for one that will not come.
+# shellcheck source=tests/par/start.sh
+. "$(dirname "$0")/start.sh"
+cd "$tmp" || exit 1
+
+# launched NAME CODE TEXT ARGS...: tool_team's own launcher ends with CODE and prints TEXT, and nothing is left.
+launched() {
+	local name=$1 code=$2 text=$3 rc rest
+	shift 3
+	start "$tool" "$@" >"$name.out" 2>&1
+	rc=$?
+	rest=$(left)
+	if [ $rc != "$code" ]; then
+		fail "$name" "ended with $rc, not $code: $(cat "$name.out")"
+	elif ! grep -qE -- "$text" "$name.out"; then
+		fail "$name" "no '$text': $(cat "$name.out")"
+	elif [ -n "$rest" ]; then
+		fail "$name" "left behind: $rest"
+	else
+		pass "$name"
+	fi
+}
+
+for n in 1 2 3 5; do
+	launched "launch_$n" 0 "^team how=gtrain world=$n sum=$((10 * n * (n + 1) / 2)) comm=$([ $n = 1 ] && echo none || echo shm)" -n $n
+done
+# A rank deaf to SIGTERM waits in a collective: the launcher's word reaches it there, before the grace is over and SIGKILL comes.
+launched killed 137 "^why rank 1 was killed by signal 9 \(Killed\) at step 3" -n 3 '*:deaf' 1:kill
+launched crashed 139 "^why rank 2 was killed by signal 11 \(Segmentation fault\) at step 3" -n 3 2:segv
+launched left_early 74 "^why rank 1: its disk is full" -n 3 '*:deaf' 1:leave
+launched stopped 75 "^why rank 1 is stopped .*made no progress for [0-9.]+ s at step 3" -n 3 -t 1 -s 1000000 '*:deaf' 1:stop
+launched hangs 75 "^why rank 2 made no progress for [0-9.]+ s at step 3 \(evaluating\)" -n 3 -t 1 -s 1000000 '*:deaf' 2:hang
+slow=$(sed -n 's/.*end_s=//p' killed.out left_early.out stopped.out hangs.out | awk '$1 > m { m = $1 } END { print m }')
+echo "# from the failure to the last rank's end: at most $slow s"
+# SIGKILL comes after 1.5 s; a rank that only that ended would show as more. The rest is for a loaded machine.
+if awk "BEGIN { exit !($slow < 1.4) }"; then pass nobody_waits_in_vain; else fail nobody_waits_in_vain "$slow s"; fi
+launched other_config 78 "rank 2 runs another config: [0-9a-f]{32} instead of [0-9a-f]{32}" -n 3 -c 2
+launched other_start 78 "rank 1 runs another start: from the checkpoint of step 5 instead of from the beginning" -n 3 -d 1
+launched other_program 78 "rank 1 has another program than rank 0" -n 3 '*:program'
+
+GTRAIN_TEST_MARK=$mark "$tool" -n 3 -s 100000000 >out 2>&1 &
+pid=$!
+sleep 0.5
+kill -KILL $pid
+wait $pid 2>/dev/null
+rest=$(left)
+if [ -z "$rest" ]; then pass launcher_killed; else fail launcher_killed "left behind: $rest"; fi
+
+# ---- ranks that something else started ----
+for how in torchrun openmpi mpich slurm; do
+	for n in 2 3; do
+		join $how $n
+		case $how in openmpi) word='Open MPI' ;; mpich) word=MPICH ;; slurm) word=Slurm ;; *) word=torchrun ;; esac
+		want="team how=$word world=$n sum=$((5 * n * (n + 1))) comm=shm"
+		rest=$(left)
+		if ! grep -q "^$want" rank.0 || [ -n "$rest" ] || [[ $codes == *[!0\ ]* ]]; then
+			fail "${how}_$n" "statuses $codes, $(cat rank.*), left: $rest"
+		else
+			pass "${how}_$n"
+		fi
+	done
+done
+join slurm 2
+threads=$(sed -n 's/.*threads=//p' rank.0)
+cores=$(($(nproc) / 2))
+if [ "$threads" -ge 1 ] && [ "$threads" -le "$((cores > 1 ? cores : 1))" ]; then pass cores_are_shared_out; else fail cores_are_shared_out "threads=$threads of $(nproc)"; fi
+OMP_NUM_THREADS=3 join slurm 2
+if grep -q 'threads=0$' rank.0; then pass omp_num_threads_wins; else fail omp_num_threads_wins "$(cat rank.0)"; fi
+
+# Two starts at the same time, alike but for the process that made them, do not mix.
+for job in 1 2 3; do
+	(
+		mkdir -p job$job && tmp=$tmp/job$job && join mpich 2 -s $((10 * job))
+		echo "$codes" >"$tmp/codes"
+	) &
+done
+wait
+if grep -q "sum=30 " job1/rank.0 && grep -q "sum=60 " job2/rank.0 && grep -q "sum=90 " job3/rank.0; then
+	pass jobs_side_by_side
+else
+	fail jobs_side_by_side "$(cat job?/rank.* job?/codes)"
+fi
+
+join mpich 3 1:kill
+if grep -q "rank 1 has died" rank.0 && grep -q "rank 1 has died" rank.2 && [ "$codes" = "75 137 75 " ]; then
+	pass joined_rank_dies
+else
+	fail joined_rank_dies "statuses $codes: $(cat rank.0 rank.2)"
+fi
+ABSENT=2 join slurm 3 -t 1
+if grep -q "rank 2 of the 3 that Slurm started did not come in time" rank.0 && [ "$codes" = "75 75 " ]; then
+	pass joined_rank_absent
+else
+	fail joined_rank_absent "statuses $codes: $(cat rank.0 rank.1)"
+fi
+ABSENT=0 join slurm 3 -t 1
+if grep -q "rank 1 did not reach rank 0 of the 3 that Slurm started: it is not there" rank.1 && [ "$codes" = "75 75 " ]; then
+	pass rank_0_absent
+else
+	fail rank_0_absent "statuses $codes: $(cat rank.1)"
+fi
+
+# ---- several hosts ----
+(umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >token && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >other && cp token open)
+chmod 644 open
+# alone HOST TOKEN ARGS...: what a rank of its own on one of two hosts says
+alone() {
+	local rank=$1
+	shift
+	RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29541 start "$tool" "$@"
+}
+out=$(alone 0)
+if [ $? = 64 ] && [[ $out == *"torchrun started 2 ranks, 1 of them on this host: ranks of several hosts know each other by a token: --token-file"* ]]; then
+	pass no_token
+else
+	fail no_token "$out"
+fi
+out=$(alone 0 -f open)
+if [ $? = 64 ] && [[ $out == *"readable by nobody else"* ]]; then pass open_token; else fail open_token "$out"; fi
+alone 1 -f token >host1 2>&1 &
+alone 0 -f token >host0 2>&1
+wait $!
+if grep -q "^team how=torchrun world=2 sum=30" host0; then pass token_by_file; else fail token_by_file "$(cat host0 host1)"; fi
+
+# hosts NAME ARGS...: two launchers with two ranks each, as on two hosts. Output in host0, host1, statuses in $codes.
+hosts() {
+	start "$tool" -n 2 -N 2 -R 1 -p 29547 -f "${OTHER:-token}" "$@" >host1 2>&1 &
+	start "$tool" -n 2 -N 2 -R 0 -p 29547 -f token "$@" >host0 2>&1
+	codes=$?
+	wait $!
+	codes="$codes $?"
+}
+hosts
+rest=$(left)
+if grep -q "^team how=gtrain world=4 sum=100 comm=shm" host0 && [ "$codes" = "0 0" ] && [ -z "$rest" ]; then
+	pass two_launchers
+else
+	fail two_launchers "statuses $codes, $(cat host0 host1), left: $rest"
+fi
+hosts 3:kill
+rest=$(left)
+if grep -q "^why rank 3 was killed by signal 9" host1 && grep -q "^why rank [01]: rank 3 has died" host0 && [ "$codes" = "75 137" ] && [ -z "$rest" ]; then
+	pass other_host_fails
+else
+	fail other_host_fails "statuses $codes, $(cat host0 host1), left: $rest"
+fi
+if listening | grep -q "$(printf ':%04X' 29547)"; then fail port_is_free "29547 is held"; else pass port_is_free; fi

@@ -23,7 +23,7 @@ left() {
 		sleep 0.1
 	done
 	[ -z "$what" ] || echo "processes $what"
-	find /dev/shm -name '*gtrain*' -printf 'shared memory %p\n'
+	find /dev/shm -maxdepth 1 -type f -name '*gtrain*' -printf 'shared memory %p\n'
 }
 
 # join HOW N ARGS...: tool_team on N ranks, started by hand in the way of HOW, rank $ABSENT left out. Their output in $tmp/rank.R, their statuses in $codes.

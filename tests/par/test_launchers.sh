@@ -1,0 +1,169 @@
+#!/bin/bash
+# Real runs on several ranks: by gtrain's own launcher, torchrun, mpirun of Open MPI and of MPICH, a step of Slurm (its variables), two
+# launchers as on two hosts. All of them give the same weights, and nothing is left behind; a lost rank costs a restart, and no bit.
+# $TORCHRUN: torchrun, where it is not in $PATH.
+# shellcheck source=tests/par/start.sh
+. "$(dirname "$0")/start.sh"
+cd "$tmp" || exit 1
+# threads: the starters give ranks different numbers of them, and sums follow it
+cat >ddp.cfg <<'E2'
+schema = 1;
+name = "ddp";
+threads = 1;
+data = { name = "synthetic"; batch = 30; classes = 10; samples = 320; samples_test = 64; };
+model = { input = [1, 12, 12]; layers = ( { type = "flatten"; }, { name = "a"; type = "linear"; out = 40; }, { type = "relu"; },
+	{ name = "b"; type = "linear"; out = 10; } ); };
+train = { epochs = 3; optimizer = { type = "adam"; lr = 0.001; }; };
+parallel = { mode = "ddp"; };
+checkpoint = { dir = "unused"; };
+E2
+weights() { sha256sum <"$1/latest/model.safetensors" 2>/dev/null | cut -d ' ' -f 1; }
+
+# same NAME DIR RANKS STATUS: the run in DIR ended well, and has the weights of the launcher's own run
+same() {
+	local rest
+	rest=$(left)
+	if [ "$4" != 0 ]; then
+		fail "$1" "status $4: $(cat "$1.out")"
+	elif [ "$(weights "$2")" != "$(weights "own$3")" ] || [ -z "$(weights "$2")" ]; then
+		fail "$1" "weights $(weights "$2"), not $(weights "own$3")"
+	elif [ "$(grep -c 'test accuracy' "$1.out")" != 1 ]; then
+		fail "$1" "not one result: $(cat "$1.out")"
+	elif [ "$(grep -c '"event":"end"' "$2/metrics.jsonl")" != 1 ]; then
+		fail "$1" "metrics.jsonl: $(grep -c '"event":"end"' "$2/metrics.jsonl") ends"
+	elif [ -n "$rest" ]; then
+		fail "$1" "left behind: $rest"
+	else
+		pass "$1"
+	fi
+}
+
+for n in 2 3; do
+	start "$gtrain" run ddp.cfg --nproc $n -o own$n >own_$n.out 2>&1
+	same own_$n own$n $n $?
+done
+torchrun=${TORCHRUN:-$(command -v torchrun)}
+openmpi=$(command -v mpirun.openmpi) mpich=$(command -v mpirun.mpich)
+root=
+[ "$(id -u)" = 0 ] && root=--allow-run-as-root
+for n in 2 3; do
+	if [ -n "$torchrun" ]; then
+		start "$torchrun" --standalone --no-python --nproc-per-node $n "$gtrain" run ddp.cfg -o torchrun$n >torchrun_$n.out 2>&1
+		same torchrun_$n torchrun$n $n $?
+	else
+		skip torchrun_$n "no torchrun (TORCHRUN=… names one)"
+	fi
+	if [ -n "$openmpi" ]; then
+		# shellcheck disable=SC2086
+		start "$openmpi" $root --oversubscribe -n $n "$gtrain" run ddp.cfg -o openmpi$n >openmpi_$n.out 2>&1
+		same openmpi_$n openmpi$n $n $?
+	else
+		skip openmpi_$n "no mpirun of Open MPI (openmpi-bin)"
+	fi
+	if [ -n "$mpich" ]; then
+		start "$mpich" -n $n "$gtrain" run ddp.cfg -o mpich$n >mpich_$n.out 2>&1
+		same mpich_$n mpich$n $n $?
+	else
+		skip mpich_$n "no mpirun of MPICH (mpich)"
+	fi
+	PROGRAM=$gtrain join slurm $n run ddp.cfg -o slurm$n
+	cat rank.* >slurm_$n.out
+	rc=0
+	[[ $codes == *[!0\ ]* ]] && rc="$codes"
+	same slurm_$n slurm$n $n "$rc"
+done
+
+# As on two hosts of one and of two ranks… each host has as many: 2 x 1.
+(umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >token)
+hosts="--nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port 29557 --token-file token"
+# shellcheck disable=SC2086
+start "$gtrain" run ddp.cfg -o hosts2 $hosts --node-rank 1 >hosts_1.out 2>&1 &
+# shellcheck disable=SC2086
+start "$gtrain" run ddp.cfg -o hosts2 $hosts --node-rank 0 >hosts_0.out 2>&1
+rc=$?
+wait $! || rc=$?
+cat hosts_[01].out >hosts.out
+same hosts hosts2 2 $rc
+
+# ---- a rank is lost, and the run goes on ----
+# lost NAME DIR RANK ARGS...: SIGKILL to a rank after the first checkpoint, and a restart
+lost() {
+	local name=$1 dir=$2 rank=$3 pid _ victim rc rest restarts
+	shift 3
+	GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o "$dir" --max-restarts 2 "$@" >"$name.out" 2>&1 &
+	pid=$!
+	for _ in $(seq 600); do
+		[ -e "$dir/latest" ] && break
+		sleep 0.05
+	done
+	victim=$(grep -lzs "^GTRAIN_RANK=$rank$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+	[ -n "$victim" ] && kill -KILL "$victim"
+	wait $pid
+	rc=$?
+	rest=$(left)
+	restarts=$(grep -c "^rank $rank was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" "$name.out")
+	if [ -z "$victim" ]; then
+		fail "$name" "no rank $rank to kill: $(cat "$name.out")"
+	elif [ $rc != 0 ] || [ "$restarts" != 1 ] || ! grep -q "^resuming from $dir/step-" "$name.out"; then
+		fail "$name" "status $rc: $(cat "$name.out")"
+	elif [ -n "$rest" ]; then
+		fail "$name" "left behind: $rest"
+	else
+		pass "$name"
+	fi
+}
+long="-s train.epochs=200 -s train.eval_every_epochs=200 -s checkpoint.every_epochs=0 -s checkpoint.every_steps=200 -s checkpoint.keep=2"
+# shellcheck disable=SC2086
+start "$gtrain" run ddp.cfg --nproc 2 -o long2 $long >long2.out 2>&1
+# shellcheck disable=SC2086
+lost rank_lost lost2 1 --nproc 2 $long
+if [ "$(weights lost2)" = "$(weights long2)" ]; then pass rank_lost_same_weights; else fail rank_lost_same_weights "$(weights lost2), not $(weights long2)"; fi
+# shellcheck disable=SC2086
+lost rank_0_lost lost0 0 --nproc 2 $long
+if [ "$(weights lost0)" = "$(weights long2)" ]; then pass rank_0_lost_same_weights; else fail rank_0_lost_same_weights "$(weights lost0), not $(weights long2)"; fi
+sed -i 's/mode = "ddp"/mode = "single"/' ddp.cfg
+# shellcheck disable=SC2086
+start "$gtrain" run ddp.cfg -o long1 $long >long1.out 2>&1
+# shellcheck disable=SC2086
+lost single_lost lost1 0 $long
+if [ "$(weights lost1)" = "$(weights long1)" ]; then pass single_lost_same_weights; else fail single_lost_same_weights "$(weights lost1), not $(weights long1)"; fi
+sed -i 's/mode = "single"/mode = "ddp"/' ddp.cfg
+
+# ---- errors are said once, by the exit status of the rank at fault ----
+start "$gtrain" run ddp.cfg --nproc 3 -o /dev/null/x >cannot.out 2>&1
+rc=$?
+if [ $rc = 73 ] && [ "$(grep -c . cannot.out)" = 1 ] && grep -q "^gtrain: rank 0: /dev/null: cannot create folder" cannot.out; then
+	pass said_once
+else
+	fail said_once "status $rc: $(cat cannot.out)"
+fi
+gives no_token 64 err "expected --token-file" run ddp.cfg --nproc 2 --nnodes 2 --master-addr 192.0.2.1 -o x
+gives no_address 64 err "expected --master-addr" run ddp.cfg --nproc 2 --nnodes 2 -o x
+gives one_host 64 err "--node-rank without --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
+gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 --master-addr 192.0.2.1 -o x
+gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" do not go together" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives single_joins 78 err \
+	"torchrun started 2 ranks: that and parallel.mode = \"single\" do not go together" run ddp.cfg -s parallel.mode=single -o x
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_nproc 64 err \
+	"torchrun started 2 ranks, 2 of them on this host, and --nproc asks for others" run ddp.cfg --nproc 3 -o x
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_restarts 64 err \
+	"torchrun started the ranks, and only it can start them again" run ddp.cfg --max-restarts 3 -o x
+
+# ---- SIGTERM to the launcher: one checkpoint, 143, and the sentence of one rank ----
+# shellcheck disable=SC2086
+GTRAIN_TEST_MARK=$mark "$gtrain" run ddp.cfg --nproc 3 -o term $long -s train.epochs=1000000 >term.out 2>&1 &
+pid=$!
+for _ in $(seq 600); do
+	[ -e term/latest ] && break
+	sleep 0.05
+done
+kill -TERM $pid
+wait $pid
+rc=$?
+rest=$(left)
+if [ $rc = 143 ] && [ "$(grep -c "^gtrain: ended by signal 15 (Terminated) after step [0-9]*$" term.out)" = 1 ] && [ -z "$rest" ] &&
+	"$gtrain" inspect term --verify >/dev/null 2>&1 && [ "$(grep -c '^gtrain:' term.out)" = 1 ]; then
+	pass sigterm
+else
+	fail sigterm "status $rc, left: $rest: $(cat term.out)"
+fi

@@ -7,7 +7,7 @@ if [ -x /usr/local/cuda/bin/nvcc ]; then
 	pkgs="$pkgs g++" # nvcc's host compiler
 fi
 if [ "${1:-run}" = test ]; then
-	pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck"
+	pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich"
 fi
 missing=
 for p in $pkgs; do

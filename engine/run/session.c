@@ -247,6 +247,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 
 	s->space->slots = s->device.be->host_memory ? 1 : GT_WINDOW;
 	s->space->micros = (int)s->units;
+	s->exec.link = s->team ? s->team->link : NULL;
 	if (there)
 		GT_TRY(gt_session_join(s, err));
 	GT_TRY(gt_space_alloc(s->space, err));

@@ -67,7 +67,6 @@ enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
 	if (s->conf->reproducible == GT_REPRO_WORLD && !world->api->fixed_tree)
 		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own", s->conf->path,
 		               world->api->name);
-	s->exec.link = s->team->link;
 	GT_TRY(groups(s, err));
 	if (s->device.be->host_memory) {
 		s->space->shared = shared;

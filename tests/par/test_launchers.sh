@@ -96,6 +96,7 @@ lost() {
 		[ -e "$dir/latest" ] && break
 		sleep 0.05
 	done
+	# shellcheck disable=SC2046
 	victim=$(grep -lzs "^GTRAIN_RANK=$rank$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
 	[ -n "$victim" ] && kill -KILL "$victim"
 	wait $pid

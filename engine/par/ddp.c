@@ -27,15 +27,6 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool
 	out->common = common && out->state;
 }
 
-static void reduce(struct gt_emit *e, int b, int unit, const char *what)
-{
-	const struct gt_space *s = e->job->space;
-	struct gt_range r = gt_space_bucket(s, GT_A_GRAD, b, 0);
-	(void)unit;
-	gt_emit_join(e, 0, 1);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin), s->master, what}, 1);
-}
-
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	if (job->at.ndata == 1)
@@ -44,7 +35,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = reduce}));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_replicas_sum}));
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);

@@ -29,6 +29,16 @@ bool gt_replicas_whole(const struct gt_conf *c)
 	return gt_replicas_muon(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
 }
 
+void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)
+{
+	const struct gt_space *s = e->job->space;
+	struct gt_range r = gt_space_bucket(s, GT_A_GRAD, bucket, 0);
+	size_t count = (size_t)(s->bucket[bucket].end - s->bucket[bucket].begin);
+	(void)unit;
+	gt_emit_join(e, 0, 1);
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, count, s->master, name}, 1);
+}
+
 /* How many buckets have gradients: they stand first. */
 static int learned(const struct gt_space *s)
 {

@@ -1,4 +1,4 @@
-/* Inside the room: what ddp and zero share, whose ranks have the whole model each and other samples. */
+/* Inside the room: what dp, ddp and zero share, whose ranks have the whole model each and other samples. */
 #ifndef GT_PAR_REPLICAS_H
 #define GT_PAR_REPLICAS_H
 
@@ -21,6 +21,9 @@ struct gt_passes {
 	bool every;    /* behind each unit; else behind the last one only, and the units before it are added up by the kernels */
 	void (*fetch)(struct gt_emit *e, const struct gt_stay *stay); /* before its first call; NULL: parameters are whole */
 };
+
+/* A reduce: gives every rank the sum, beside the kernels. */
+void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name);
 
 /* Zeroes the scalars, then forward and backward of every unit. A rank without samples in a unit takes part with gradients of zero. */
 enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);

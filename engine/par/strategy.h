@@ -44,7 +44,7 @@ struct gt_strategy {
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };
 
-extern const struct gt_strategy gt_strategy_single, gt_strategy_ddp, gt_strategy_zero;
+extern const struct gt_strategy gt_strategy_single, gt_strategy_dp, gt_strategy_ddp, gt_strategy_zero;
 
 /* NULL: this build has no such mode. */
 const struct gt_strategy *gt_strategy_find(const char *name);

@@ -55,7 +55,7 @@ void gt_layout_bytes(struct gt_space *s)
 		s->bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->places);
 	if (s->first->train) {
 		s->bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->levels);
-		s->bytes[GT_A_STATE] = arena_bytes(s, GT_A_STATE, 0) * (size_t)s->nstates;
+		s->bytes[GT_A_STATE] = s->cut.follows ? 0 : arena_bytes(s, GT_A_STATE, 0) * (size_t)s->nstates;
 	}
 }
 

@@ -54,6 +54,7 @@ struct gt_cutting {
 	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
 	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
 	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
+	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
 };
 
 /* Bucket `bucket` is whole, in place `slot`, from call `first` to call `last` of a plan. */

@@ -1,6 +1,7 @@
 /* gt_run and gt_resume: what stands before and after the training loop. */
 #include "ir/op.h"
 #include "run/run_ranks.h"
+#include "run/session_data.h"
 #include "run/signals.h"
 #include "run/state.h"
 #include "run/trainer.h"
@@ -75,12 +76,31 @@ static enum gt_code refuse_used(const char *dir, struct gt_err *err)
 	return gt_fail(err, GT_ECANTCREAT, "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
 }
 
-static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, struct gt_trainer *t, struct gt_err *err)
+struct job {
+	struct gt_conf *c;
+	const char *dir;
+	const struct gt_ckpt *from;
+	const struct gt_run_opts *opts;
+	const struct gt_dataset *data; /* of ranks that are threads; NULL: each reads for itself */
+};
+
+static struct gt_session_spec session_spec(struct gt_conf *c)
 {
+	return (struct gt_session_spec){.conf = c, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
+}
+
+static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_err *err)
+{
+	struct gt_conf *c = j->c;
+	const char *dir = j->dir;
+	const struct gt_ckpt *from = j->from;
 	const struct gt_run_opts *o = t->opts;
 	const struct gt_world *w = &t->team->world;
 	char device[32];
-	struct gt_session_spec spec = {.conf = c, .device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device), .team = t->team, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
+	struct gt_session_spec spec = session_spec(c);
+	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
+	spec.team = t->team;
+	spec.data = j->data;
 	if (!*dir && c->log.tensorboard)
 		return gt_fail(err, GT_ECONFIG, "%s: log.tensorboard = true and checkpoint.dir = \"\" do not go together: there is no folder to write to", c->path);
 	if (*dir && !w->rank)
@@ -124,28 +144,52 @@ static enum gt_code train(struct gt_conf *c, const char *dir, const struct gt_ck
 	return gt_trainer_run(t, err);
 }
 
-/* One rank of a run, which may be the only one. */
-static enum gt_code run_rank(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_ranks *r,
-                             const struct gt_run_opts *given, struct gt_err *err)
+/* gt_rank_body: one rank of a run, which may be the only one. */
+static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
 {
-	struct gt_run_opts o = *given;
-	char start[64] = "from the beginning";
-	struct gt_team_spec spec = {.world = &r->world, .link = o.link, .token_file = r->token_file, .timeout_s = c->parallel.timeout, .config = c->text, .start = start};
-	struct gt_team *team;
-	if (from) /* on several hosts, each looks for the latest by itself */
-		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(from)->step);
-	if (r->world.rank) /* rank 0 tells */
+	const struct job *j = user;
+	struct gt_run_opts o = *j->opts;
+	if (team->world.rank) /* rank 0 tells */
 		o.observe = NULL;
-	GT_TRY(gt_team_open(&spec, &team, err));
 	struct gt_trainer t = {.opts = &o, .team = team};
-	gt_signals_install();
-	enum gt_code code = train(c, dir, from, &t, err);
+	enum gt_code code = train(j, &t, err);
 	gt_metrics_close(t.metrics);
 	gt_tensorboard_close(t.tensorboard);
 	gt_json_free(&t.json);
 	gt_session_close(t.s);
 	gt_ckpt_dir_close(t.dir);
+	return code;
+}
+
+static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	char start[64] = "from the beginning";
+	struct gt_team_spec spec = {.world = &r->world, .link = j->opts->link, .token_file = r->token_file, .timeout_s = j->c->parallel.timeout, .config = j->c->text, .start = start};
+	struct gt_team *team;
+	if (j->from) /* on several hosts, each looks for the latest by itself */
+		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);
+	GT_TRY(gt_team_open(&spec, &team, err));
+	gt_signals_install();
+	enum gt_code code = be_rank(j, team, err);
 	gt_team_close(team);
+	gt_signals_restore();
+	return code;
+}
+
+/* Ranks that are threads: data is read once, for all of them. */
+static enum gt_code threads(struct job *j, int n, struct gt_err *err)
+{
+	struct gt_session_spec spec = session_spec(j->c);
+	struct gt_dataset data[2];
+	gt_rank_phase(j->opts->link, "reading data", PATIENCE * j->c->parallel.timeout);
+	gt_signals_install();
+	enum gt_code code = gt_session_read(&spec, data, err);
+	if (code == GT_OK) {
+		j->data = data;
+		code = gt_team_threads(n, j->opts->link, be_rank, j, err);
+		gt_dataset_free(&data[0]);
+		gt_dataset_free(&data[1]);
+	}
 	gt_signals_restore();
 	return code;
 }
@@ -154,10 +198,13 @@ static enum gt_code run_rank(struct gt_conf *c, const char *dir, const struct gt
 static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_ranks r;
+	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch)
 		return gt_ranks_launch(&r, c, dir, o, err);
-	enum gt_code code = run_rank(c, dir, from, &r, o, err);
+	if (r.threads > 1)
+		return threads(&j, r.threads, err);
+	enum gt_code code = one_process(&j, &r, err);
 	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* nobody else says which one it was */
 		gt_fail_prefix(err, "rank %d", r.world.rank);
 	return code;

@@ -76,21 +76,27 @@ static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, 
 	return GT_OK;
 }
 
+/* Ranks that a run has on this host where nothing else has started them. */
+static int ranks_here(const struct gt_conf *c, const struct gt_run_opts *o)
+{
+	int n = o->nproc ? o->nproc : (int)c->parallel.nproc;
+	if (!n)
+		n = gt_device_choice(device_of(c, o));
+	return n ? n : numa_nodes();
+}
+
 enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_ranks *out, struct gt_err *err)
 {
 	const char *env = getenv("GTRAIN_TOKEN_FILE");
-	*out = (struct gt_ranks){.nproc = 1, .token_file = o->token_file ? o->token_file : env && *env ? env : NULL};
+	*out = (struct gt_ranks){.nproc = 1, .threads = 1, .token_file = o->token_file ? o->token_file : env && *env ? env : NULL};
 	GT_TRY(gt_team_world(o->link, &out->world, err));
 	GT_TRY(check(c, o, &out->world, err));
+	if (c->parallel.mode == GT_MODE_DP)
+		out->threads = ranks_here(c, o);
 	if (o->link || out->world.world > 1 || !o->argv || !gt_strategy_find(modes[c->parallel.mode]))
 		return GT_OK; /* a mode that this build does not have is refused by the session, in words of its own */
-	if (has_processes(c->parallel.mode)) {
-		out->nproc = o->nproc ? o->nproc : (int)c->parallel.nproc;
-		if (!out->nproc)
-			out->nproc = gt_device_choice(device_of(c, o));
-		if (!out->nproc)
-			out->nproc = numa_nodes();
-	}
+	if (has_processes(c->parallel.mode))
+		out->nproc = ranks_here(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
 	if (out->launch && o->nnodes > 1 && !out->token_file)
 		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --token-file, a file of 64 hexadecimal digits that every host has and no other user can read", o->nnodes);

@@ -44,7 +44,7 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 	const char *mode = modes[c->parallel.mode];
 	s->strategy = gt_strategy_find(mode);
 	if (!s->strategy)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, ddp and zero", c->path, mode);
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, dp, ddp and zero", c->path, mode);
 	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.nproc = %lld and parallel.mode = \"single\" do not go together", c->path, (long long)c->parallel.nproc);
 	return s->strategy->place(c, rank, world, &s->at, err);

@@ -23,6 +23,7 @@ struct gt_session_spec {
 	bool train;              /* programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
 	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
+	const struct gt_dataset *data; /* [2]: what gt_session_read has read for the same spec; not owned. NULL: the session reads it for itself */
 	bool dry;                /* plan only: data is probed, not read; nothing is allocated */
 };
 
@@ -44,6 +45,7 @@ struct gt_session {
 	struct gt_comm *staged[GT_GROUP_COUNT]; /* for the device, over those of the hosts */
 	struct gt_loss_spec loss;
 	struct gt_dataset data[2];
+	bool borrows;                  /* data is somebody else's */
 	void *resident[2][2];          /* images and labels as the device sees them */
 	int64_t *index[GT_SPLITS];
 	struct gt_view view[GT_SPLITS];

@@ -58,29 +58,56 @@ static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+static bool wanted(const struct gt_session_spec *spec, int which)
 {
-	struct gt_dataset_spec ds = dataset_spec(s->conf);
-	bool want[2] = {spec->train || spec->eval[GT_TRAIN] || spec->eval[GT_VALID], spec->eval[GT_TEST]};
-	struct job job[2];
+	return which ? spec->eval[GT_TEST] : spec->train || spec->eval[GT_TRAIN] || spec->eval[GT_VALID];
+}
+
+static void read_both(const struct gt_session_spec *spec, struct gt_dataset *out, struct job *job)
+{
+	struct gt_dataset_spec ds = dataset_spec(spec->conf);
 	pthread_t thread;
 	bool threaded = false;
-
-	for (int i = 0; i < GT_SPLITS; i++)
-		s->view[i].n = spec->dry ? -1 : 0;
 	for (int i = 0; i < 2; i++)
-		job[i] = (struct job){.spec = &ds, .split = i ? GT_SPLIT_TEST : GT_SPLIT_TRAIN, .out = &s->data[i], .dry = spec->dry};
-	if (want[0] && want[1])
+		job[i] = (struct job){.spec = &ds, .split = i ? GT_SPLIT_TEST : GT_SPLIT_TRAIN, .out = &out[i], .dry = spec->dry};
+	if (wanted(spec, 0) && wanted(spec, 1))
 		threaded = !pthread_create(&thread, NULL, read_one, &job[1]);
-	if (want[0])
+	if (wanted(spec, 0))
 		read_one(&job[0]);
 	if (threaded)
 		pthread_join(thread, NULL);
-	else if (want[1])
+	else if (wanted(spec, 1))
 		read_one(&job[1]);
+}
 
+enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err)
+{
+	struct job job[2];
+	out[0] = out[1] = (struct gt_dataset){0};
+	read_both(spec, out, job);
 	for (int i = 0; i < 2; i++) {
-		if (!want[i])
+		if (job[i].code == GT_OK)
+			continue;
+		gt_dataset_free(&out[!i]);
+		if (err)
+			*err = job[i].err;
+		return job[i].code;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	struct job job[2] = {0};
+	s->borrows = spec->data != NULL;
+	for (int i = 0; i < GT_SPLITS; i++)
+		s->view[i].n = spec->dry ? -1 : 0;
+	if (!s->borrows)
+		read_both(spec, s->data, job);
+	for (int i = 0; i < 2 && s->borrows; i++)
+		s->data[i] = spec->data[i];
+	for (int i = 0; i < 2; i++) {
+		if (!wanted(spec, i))
 			continue;
 		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works where the data is not */
 			GT_NEW_STR(s->data_note, gt_arena_strdup(s->arena, job[i].err.msg), err);
@@ -106,7 +133,8 @@ void gt_session_data_close(struct gt_session *s)
 	for (int i = 0; i < 2; i++) {
 		if (s->device.be)
 			gt_resident_drop(&s->device, s->resident[i]);
-		gt_dataset_free(&s->data[i]);
+		if (!s->borrows)
+			gt_dataset_free(&s->data[i]);
 	}
 }
 

@@ -4,6 +4,9 @@
 
 #include "run/session.h"
 
+/* The data of several sessions of one process, read once: out is theirs as spec->data until the caller frees it with gt_dataset_free. */
+enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err);
+
 /* Reads (dry: probes) what the spec's splits need and fills view[]; both files of splits at once on two threads. */
 enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);

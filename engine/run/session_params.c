@@ -121,7 +121,7 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 /* What all ranks have in common one of them writes. */
 static bool anothers(const struct gt_session *s)
 {
-	return s->space->cut.common && s->space->cut.shard != 0;
+	return s->space->cut.common && (s->space->cut.shard != 0 || s->space->cut.follows);
 }
 
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)

@@ -43,6 +43,13 @@ enum gt_code gt_team_world(const struct gt_rank_link *link, struct gt_world *out
 enum gt_code gt_team_open(const struct gt_team_spec *spec, struct gt_team **out, struct gt_err *err);
 void gt_team_close(struct gt_team *t); /* NULL is fine */
 
+/* The ranks as threads of this process: calls body once per rank, of rank 0 on the calling thread, and returns when all of them have returned.
+ * Each has cores of its own, where there are as many, and no time limits; other threads than the caller's see no signals. The first that
+ * fails breaks the communicator, so that nobody waits for it, and its error is the result: in rank 0's words where that failed
+ * with the same code, else behind "rank 2: ". link: rank 0's; NULL: no launcher watches. */
+typedef enum gt_code gt_rank_body(void *user, const struct gt_team *team, struct gt_err *err);
+enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *body, void *user, struct gt_err *err);
+
 /* All ranks must have the same text (a config, a list of steps). GT_ECONFIG: "rank 3 has another config than rank 0", on every rank. */
 enum gt_code gt_team_same(const struct gt_team *t, const char *what, const char *text, struct gt_err *err);
 

@@ -33,7 +33,6 @@ mode_args() {
 # nothing. A combination that is refused counts as that, never as passed; one that is refused and not listed here has failed.
 refusal() {
 	case $1 in
-	dp) echo 'parallel.mode = "dp": gtrain .* has ' ;;
 	gpipe* | 1f1b* | interleaved* | zero-bubble*) echo 'parallel.mode = "pipe": gtrain .* has ' ;;
 	esac
 }

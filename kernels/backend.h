@@ -8,7 +8,7 @@
 
 #include "opcall.h"
 
-#define GT_BACKEND_ABI 2
+#define GT_BACKEND_ABI 3
 #define GT_EVENTS 1024 /* that record() and wait() know: 0 … GT_EVENTS - 1; the last GT_EVENTS_ENGINE belong to executor and loaders */
 #define GT_EVENTS_ENGINE 16
 
@@ -20,6 +20,7 @@ struct gt_devinfo {
 	char name[128];    /* "AMD EPYC (2 threads, avx512_core_bf16)" */
 	char detail[256];  /* versions of the libraries, features */
 	uint64_t bytes;    /* memory */
+	char place[32];    /* a GPU's PCI address: the same for two ranks of a host that share it; empty: not a device of its own */
 };
 
 struct gt_dev_opts {

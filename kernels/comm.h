@@ -106,7 +106,7 @@ struct gt_comm {
 /* What create() makes and open() takes. The creator closes fd (if >= 0) when every rank has opened it or has failed to. */
 struct gt_comm_boot {
 	int fd;        /* shm: the segment, close-on-exec; -1: none, or not inherited */
-	char id[160];  /* text without a newline: shm: where a process of the same user and host finds the segment without inheriting it; gloo: a
+	char id[264];  /* text without a newline: shm: where a process of the same user and host finds the segment without inheriting it; gloo: a
 	                * random number, which peers show each other on each connection. Hand it over the rendezvous, not in a command line */
 };
 

@@ -124,6 +124,7 @@ struct gt_conf_parallel {
 	int cut[GT_MAX_LIST];
 	bool sync_bn;
 	double bucket_mb;
+	bool host_staged;
 	int64_t shards; /* reproducible = "world" */
 	double timeout; /* seconds */
 };

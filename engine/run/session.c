@@ -270,7 +270,8 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	s->exec.be = s->device.be;
 	s->exec.dev = s->device.dev;
 	s->exec.space = s->space;
-	s->exec.graphs = c->cuda_graphs && s->at.world == 1; /* what goes through the host cannot be recorded */
+	const struct gt_comm *joins = s->exec.group[GT_GROUP_WORLD];
+	s->exec.graphs = c->cuda_graphs && (!joins || joins->api->async); /* what goes through the host cannot be recorded */
 	s->exec.most = (int)c->window;
 	s->exec.lockstep = gt_session_scales(s);
 	GT_TRY(gt_exec_open(&s->exec, err));

@@ -41,8 +41,8 @@ struct gt_session {
 	const struct gt_team *team;
 	const struct gt_strategy *strategy;
 	struct gt_place_of_rank at;
-	struct gt_comm *split[GT_GROUP_COUNT];  /* groups that were split off */
-	struct gt_comm *staged[GT_GROUP_COUNT]; /* for the device, over those of the hosts */
+	struct gt_comm *split[GT_GROUP_COUNT];  /* groups of the hosts that were split off the team's */
+	struct gt_comm *device_world, *device_group[GT_GROUP_COUNT]; /* those of devices with memory of their own */
 	struct gt_loss_spec loss;
 	struct gt_dataset data[2];
 	bool borrows;                  /* data is somebody else's */

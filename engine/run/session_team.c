@@ -40,35 +40,87 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-/* The groups of a step, on host memory; then, where the device has its own, what goes through the host. */
-static enum gt_code groups(struct gt_session *s, struct gt_err *err)
+/* Splits world into the groups of a step; those that are all of it are world itself. split[]: what the caller closes. */
+static enum gt_code split_groups(const struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **group, struct gt_err *err)
 {
-	struct gt_comm *world = s->team->comm, **g = s->exec.group;
-	g[GT_GROUP_WORLD] = world;
-	if (s->at.ndata == s->at.world) {
-		g[GT_GROUP_DATA] = world;
-	} else {
-		GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &s->split[GT_GROUP_DATA], err));
-		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &s->split[GT_GROUP_PIPE], err));
-		g[GT_GROUP_DATA] = s->split[GT_GROUP_DATA];
-		g[GT_GROUP_PIPE] = s->split[GT_GROUP_PIPE];
+	group[GT_GROUP_WORLD] = group[GT_GROUP_DATA] = world;
+	if (s->at.ndata == s->at.world)
+		return GT_OK;
+	GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &split[GT_GROUP_DATA], err));
+	GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &split[GT_GROUP_PIPE], err));
+	group[GT_GROUP_DATA] = split[GT_GROUP_DATA];
+	group[GT_GROUP_PIPE] = split[GT_GROUP_PIPE];
+	return GT_OK;
+}
+
+/* Whether every rank has a GPU of its own. */
+static enum gt_code apart(struct gt_session *s, bool *out, struct gt_err *err)
+{
+	struct gt_comm *world = s->team->comm;
+	struct { char host[64], place[64]; } own = {{0}}, *all;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (f) {
+		if (!fgets(own.host, sizeof own.host, f))
+			own.host[0] = 0;
+		fclose(f);
 	}
-	for (int i = 0; i < GT_GROUP_COUNT && !s->device.be->host_memory; i++)
-		if (g[i]) {
-			GT_TRY(gt_comm_staged_open(g[i], s->device.be, s->device.dev, &s->staged[i], err));
-			g[i] = s->staged[i];
+	snprintf(own.place, sizeof own.place, "%s", s->device.info.place);
+	GT_NEW(all, s->arena, world->world, err);
+	struct gt_coll x = {.what = "addresses of devices", .in = &own, .out = all, .count = sizeof own, .dtype = GT_U8};
+	GT_TRY(world->api->all_gather(world, &x, err));
+	*out = true;
+	for (int i = 0; i < world->world; i++)
+		for (int k = 0; k < i; k++)
+			*out &= memcmp(&all[i], &all[k], sizeof own) != 0;
+	return GT_OK;
+}
+
+/* GPUs of their own are joined by NCCL; its id goes over the hosts' group. */
+static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_comm_api *api;
+	struct gt_comm_boot boot = {.fd = -1};
+	void *p;
+	GT_TRY(gt_device_plugin("cuda", "gt_comm_nccl", &p, err));
+	api = p;
+	enum gt_code code = s->at.rank == 0 ? api->create(s->at.world, &boot, err) : GT_OK;
+	GT_TRY(code);
+	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
+	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev};
+	GT_TRY(api->open(&spec, &s->device_world, err));
+	return split_groups(s, s->device_world, s->device_group, s->exec.group, err);
+}
+
+/* Those that share one are joined through their hosts. */
+static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
+{
+	for (int i = 0; i < GT_GROUP_COUNT; i++)
+		if (s->exec.group[i]) {
+			GT_TRY(gt_comm_staged_open(s->exec.group[i], s->device.be, s->device.dev, &s->device_group[i], err));
+			s->exec.group[i] = s->device_group[i];
 		}
 	return GT_OK;
 }
 
+static enum gt_code groups(struct gt_session *s, struct gt_err *err)
+{
+	bool own = false;
+	GT_TRY(split_groups(s, s->team->comm, s->split, s->exec.group, err));
+	if (s->device.be->host_memory)
+		return GT_OK;
+	if (!s->conf->parallel.host_staged)
+		GT_TRY(apart(s, &own, err));
+	return own ? join_gpus(s, err) : join_hosts(s, err);
+}
+
 enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
 {
-	struct gt_comm *world = s->team->comm;
-	if (s->conf->reproducible == GT_REPRO_WORLD && !world->api->fixed_tree)
-		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own", s->conf->path,
-		               world->api->name);
 	GT_TRY(groups(s, err));
-	if (s->device.be->host_memory) {
+	const struct gt_comm_api *api = s->exec.group[GT_GROUP_DATA]->api;
+	if (s->conf->reproducible == GT_REPRO_WORLD && !api->fixed_tree)
+		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own%s", s->conf->path,
+		               api->name, s->device.be->host_memory ? "" : "; parallel.host_staged = true joins GPUs in a fixed one");
+	if (api->buffer) {
 		s->space->shared = shared;
 		s->space->user = s;
 	}
@@ -102,11 +154,13 @@ bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf 
 void gt_session_leave(struct gt_session *s)
 {
 	for (int i = 0; i < GT_GROUP_COUNT; i++) {
-		if (s->staged[i])
-			s->staged[i]->api->close(s->staged[i]);
+		if (s->device_group[i])
+			s->device_group[i]->api->close(s->device_group[i]);
 		if (s->split[i])
 			s->split[i]->api->close(s->split[i]);
 	}
+	if (s->device_world)
+		s->device_world->api->close(s->device_world);
 }
 
 enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err)

@@ -8,10 +8,10 @@ SIM_OBJ  := $(patsubst %,$(SIM)/obj/%.o,$(SIM_SRC))
 SIM_CXX   = $(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers -fPIC -ffp-contract=off -pthread \
             -D_GNU_SOURCE -Itests/cudasim/include $(INC) $(CFLAGS)
 SIM_RPATH := -Wl,-rpath,'$$ORIGIN'
-CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/libcudnn.so.0 $(SIM_LIB)/cpu.so $(SIM)/bin/gtrain \
+CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/libcudnn.so.0 $(SIM_LIB)/libnccl.so.0 $(SIM_LIB)/cpu.so $(SIM)/bin/gtrain \
             $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
             $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_layers $(SIM)/tests/cudasim/tool_device \
-            $(SIM)/tests/cudasim/tool_conv $(SIM)/tests/cudasim/tool_dnn $(SIM)/tests/cudasim/tool_muon $(SIM)/tests/gpu/tool_table
+            $(SIM)/tests/cudasim/tool_conv $(SIM)/tests/cudasim/tool_dnn $(SIM)/tests/cudasim/tool_muon $(SIM)/tests/cudasim/tool_nccl $(SIM)/tests/gpu/tool_table
 
 $(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk
 	@mkdir -p $(@D)
@@ -34,6 +34,9 @@ $(SIM_LIB)/libcublasLt.so.0: $(SIM)/obj/tests/cudasim/cudasim_lt.cc.o $(SIM_LIB)
 
 $(SIM_LIB)/libcudnn.so.0: $(SIM)/obj/tests/cudasim/cudasim_dnn.cc.o $(SIM)/obj/tests/cudasim/cudasim_conv.cc.o $(SIM_LIB)/libcudasim.so
 	$(CXX) $(CFLAGS) -shared $(filter %.o,$^) -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)
+
+$(SIM_LIB)/libnccl.so.0: $(SIM)/obj/tests/cudasim/cudasim_nccl.cc.o $(SIM_LIB)/libcudasim.so
+	$(CXX) $(CFLAGS) -shared $< -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)
 
 $(SIM_LIB)/cuda.so: $(SIM_OBJ) $(BASE_OBJ) $(SIM_LIB)/libcudasim.so
 	$(CXX) $(CFLAGS) -shared $(SIM_OBJ) $(BASE_OBJ) -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH) -ldl -lm

@@ -394,6 +394,12 @@ cudaError_t cudaGetDeviceCount(int *n)
 	return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
+{
+	snprintf(id, (size_t)size, "0000:%02x:00.0", device);
+	return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
 	if (device != 0)

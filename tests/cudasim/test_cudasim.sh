@@ -33,6 +33,7 @@ part layers_first_first 9 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" n
 part muon_last_first 4 "$sim/tests/cudasim/tool_muon"
 part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
 part device 5 "$sim/tests/cudasim/tool_device"
+part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"
 part operations 338 "$sim/tests/ops/test_ops" -b cuda

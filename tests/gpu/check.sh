@@ -339,6 +339,7 @@ if [ -z "$tiny" ]; then
 	section muon 60 4 "$build/tests/cudasim/tool_muon"
 fi
 section device 60 5 "$build/tests/cudasim/tool_device"
+if [ -x "$build/tests/cudasim/tool_nccl" ]; then section nccl 60 5 "$build/tests/cudasim/tool_nccl"; fi
 if [ -x "$build/tests/cudasim/tool_conv" ] && [ -z "$tiny" ]; then section convolutions 60 1 "$build/tests/cudasim/tool_conv"; fi
 if [ -x "$build/tests/cuda/dnn_plans" ] && [ "$CHECK_SIM" = 0 ]; then section plans 60 7 "$build/tests/cuda/dnn_plans"; fi
 # Whole trainings: windows and graphs against single steps, bit for bit; PyTorch's curves; repeating, resuming, recomputing.

@@ -23,7 +23,7 @@ mkdir -p "$dest"/{bin,libexec,lib/gtrain,lib/dep,lib/libc,configs,data}
 dest=$(cd "$dest" && pwd)
 
 programs=(bin/gtrain tests/ops/test_ops tests/ops/test_updates)
-for t in "$build"/tests/cudasim/tool_{calls,conv,layers,device,muon} "$build"/tests/gpu/tool_*; do
+for t in "$build"/tests/cudasim/tool_{calls,conv,layers,device,muon,nccl} "$build"/tests/gpu/tool_*; do
 	case $t in *.d | *'*'*) continue ;; esac
 	programs+=("${t#"$build"/}")
 done

@@ -1,0 +1,495 @@
+/* The communicator between GPUs: NCCL (docs.nvidia.com/deeplearning/nccl, 2.28), one GPU a rank. Work is queued on the device's streams, and may
+ * be captured in a graph. The sum of more than two ranks is formed in NCCL's own order (fixed_tree = false); of a NaN and a number, the
+ * maximum may be either.
+ *
+ * The library is opened when the first group is; its communicators do not block (ncclConfig_t.blocking = 0), so that every call has its
+ * deadline. What fails later, on the device, is told by check(). */
+#include "comm.h"
+#include "cuda/cuda_internal.h"
+#include <nccl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#define LIBRARY "libnccl.so." TEXT(NCCL_MAJOR)
+
+#define FUNCTIONS(X)                                                                                                          \
+	X(ncclGetUniqueId) X(ncclCommInitRankConfig) X(ncclCommFinalize) X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommSplit)     \
+	X(ncclCommGetAsyncError) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce)     \
+	X(ncclReduceScatter) X(ncclAllGather) X(ncclBroadcast) X(ncclSend) X(ncclRecv) X(ncclMemAlloc) X(ncclMemFree)             \
+	X(ncclCommRegister)
+
+struct library {
+	void *so;
+#define GT_X(name) __typeof__(name) *name;
+	FUNCTIONS(GT_X)
+#undef GT_X
+};
+
+struct block { /* of buffer() */
+	struct block *next;
+	void *p;
+};
+
+/* What a group and those split from it share. */
+struct root {
+	struct library nccl;
+	struct gt_dev *dev;
+	double timeout_s;
+	void *token;        /* four bytes of the device, for barriers */
+	struct block *blocks;
+	_Atomic int broken; /* 1: somebody writes why; 2: it is written */
+	char why[640];
+};
+
+struct group {
+	struct gt_comm pub;
+	struct root *root;
+	ncclComm_t comm;
+	bool split;
+};
+
+static struct group *of(struct gt_comm *c)
+{
+	return (struct group *)c;
+}
+
+extern const struct gt_comm_api gt_comm_nccl;
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- failures -------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code told(struct root *r, struct gt_err *err)
+{
+	while (atomic_load(&r->broken) == 1)
+		;
+	return gt_fail(err, GT_EPEER, "%s", r->why);
+}
+
+/* The first failure is that of all later calls. */
+static enum gt_code fall(struct group *g, struct gt_err *err, const char *what, const char *why)
+{
+	int whole = 0;
+	if (atomic_compare_exchange_strong(&g->root->broken, &whole, 1)) {
+		snprintf(g->root->why, sizeof g->root->why, "rank %d: %s (%s): %s", g->pub.rank, what, g->pub.name, why);
+		atomic_store(&g->root->broken, 2);
+		if (g->comm)
+			g->root->nccl.ncclCommAbort(g->comm);
+		g->comm = NULL;
+	}
+	return told(g->root, err);
+}
+
+static enum gt_code failed(struct group *g, ncclResult_t status, const char *what, struct gt_err *err)
+{
+	char why[400];
+	const char *more = g->root->nccl.ncclGetLastError(g->comm);
+	snprintf(why, sizeof why, "%s%s%.300s", g->root->nccl.ncclGetErrorString(status), more && *more ? ": " : "", more ? more : "");
+	for (char *p = why; *p; p++)
+		if ((unsigned char)*p < ' ')
+			*p = ' ';
+	return fall(g, err, what, why);
+}
+
+/* Until NCCL's own threads have done what a call that does not block has begun. */
+static enum gt_code settle(struct group *g, ncclResult_t status, const char *what, struct gt_err *err)
+{
+	double deadline = now() + g->root->timeout_s;
+	while (status == ncclInProgress) {
+		ncclResult_t asked = g->root->nccl.ncclCommGetAsyncError(g->comm, &status);
+		if (asked != ncclSuccess)
+			status = asked;
+		if (status == ncclInProgress)
+			nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+		if (status == ncclInProgress && now() > deadline) {
+			char why[64];
+			snprintf(why, sizeof why, "not done after %g s", g->root->timeout_s);
+			return fall(g, err, what, why);
+		}
+	}
+	return status == ncclSuccess ? GT_OK : failed(g, status, what, err);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code load(struct library *l, struct gt_err *err)
+{
+	static const char *const names[] = {
+#define GT_X(name) #name,
+	    FUNCTIONS(GT_X)
+#undef GT_X
+	};
+	void **const slots[] = {
+#define GT_X(name) (void **)&l->name,
+	    FUNCTIONS(GT_X)
+#undef GT_X
+	};
+	return gt_cuda_library(LIBRARY, "NCCL", names, slots, (int)(sizeof names / sizeof *names), &l->so, err);
+}
+
+static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
+{
+	static const char digits[] = "0123456789abcdef";
+	struct library l;
+	ncclUniqueId id;
+	*out = (struct gt_comm_boot){.fd = -1};
+	if (world < 1)
+		return gt_fail(err, GT_EINTERNAL, "a group of %d ranks", world);
+	GT_TRY(load(&l, err));
+	ncclResult_t status = l.ncclGetUniqueId(&id);
+	if (status != ncclSuccess)
+		return gt_fail(err, GT_EUNAVAILABLE, "NCCL gives no id for a group: %s", l.ncclGetErrorString(status));
+	_Static_assert(sizeof out->id > 2 * sizeof id, "an id fits");
+	for (size_t i = 0; i < sizeof id; i++) {
+		unsigned char b = (unsigned char)id.internal[i];
+		out->id[2 * i] = digits[b >> 4];
+		out->id[2 * i + 1] = digits[b & 15];
+	}
+	return GT_OK;
+}
+
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static enum gt_code parse(const struct gt_comm_boot *boot, ncclUniqueId *id, struct gt_err *err)
+{
+	for (size_t i = 0; i < sizeof *id; i++) {
+		int hi = digit(boot->id[2 * i]), lo = hi < 0 ? -1 : digit(boot->id[2 * i + 1]);
+		if (lo < 0)
+			return gt_fail(err, GT_EINTERNAL, "not an id of an NCCL group");
+		id->internal[i] = (char)(hi << 4 | lo);
+	}
+	return GT_OK;
+}
+
+static void shut(struct gt_comm *c)
+{
+	struct group *g = of(c);
+	if (!g)
+		return;
+	struct root *r = g->root;
+	if (g->comm && r->nccl.ncclCommFinalize(g->comm) == ncclInProgress)
+		settle(g, ncclInProgress, "the end", NULL);
+	if (g->comm)
+		r->nccl.ncclCommDestroy(g->comm);
+	if (!g->split) {
+		for (struct block *b = r->blocks, *next; b; b = next) {
+			next = b->next;
+			r->nccl.ncclMemFree(b->p);
+			free(b);
+		}
+		if (r->token)
+			gt_cuda_free(r->dev, r->token);
+		free(r);
+	}
+	free(g);
+}
+
+static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	struct root *r = calloc(1, sizeof *r);
+	struct group *g = calloc(1, sizeof *g);
+	ncclUniqueId id;
+	*out = NULL;
+	if (!r || !g || !spec->dev || !spec->boot || !(spec->timeout_s > 0)) {
+		bool memory = !r || !g;
+		free(r);
+		free(g);
+		return memory ? gt_fail(err, GT_EFAIL, "out of memory") : gt_fail(err, GT_EINTERNAL, "an NCCL group needs a device, an id and a deadline");
+	}
+	r->dev = spec->dev;
+	r->timeout_s = spec->timeout_s;
+	g->root = r;
+	g->pub = (struct gt_comm){.api = &gt_comm_nccl, .rank = spec->rank, .world = spec->world};
+	snprintf(g->pub.name, sizeof g->pub.name, "%s", spec->name ? spec->name : "world");
+	config.blocking = 0;
+	enum gt_code code = parse(spec->boot, &id, err);
+	if (code == GT_OK)
+		code = load(&r->nccl, err);
+	if (code == GT_OK)
+		code = gt_cuda_use(r->dev, err);
+	if (code == GT_OK)
+		code = gt_cuda_alloc(r->dev, sizeof(uint32_t), &r->token, err);
+	if (code == GT_OK)
+		code = settle(g, r->nccl.ncclCommInitRankConfig(&g->comm, spec->world, id, spec->rank, &config), "opening a group of GPUs", err);
+	if (code != GT_OK) {
+		shut(&g->pub);
+		return code;
+	}
+	*out = &g->pub;
+	return GT_OK;
+}
+
+/* Before each call: whole, and the calling thread's device. */
+static enum gt_code ready(struct group *g, struct gt_err *err)
+{
+	if (atomic_load(&g->root->broken))
+		return told(g->root, err);
+	return gt_cuda_use(g->root->dev, err);
+}
+
+static enum gt_code split(struct gt_comm *c, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
+{
+	struct group *g = of(c), *n = calloc(1, sizeof *n);
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	*out = NULL;
+	if (!n)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	config.blocking = 0;
+	n->root = g->root;
+	n->split = true;
+	n->pub.api = c->api;
+	snprintf(n->pub.name, sizeof n->pub.name, "%s", name);
+	/* colors and keys of all, for the numbers of the new group */
+	int64_t own[2] = {color, key}, *all = NULL;
+	void *dev = NULL;
+	enum gt_code code = ready(g, err);
+	if (code == GT_OK)
+		code = gt_cuda_alloc(g->root->dev, (size_t)(c->world + 1) * sizeof own, &dev, err);
+	if (code == GT_OK && !(all = malloc((size_t)c->world * sizeof own)))
+		code = gt_fail(err, GT_EFAIL, "out of memory");
+	cudaStream_t s;
+	if (code == GT_OK)
+		code = gt_cuda_stream(g->root->dev, 0, &s, err);
+	if (code == GT_OK) {
+		char *mine = (char *)dev + (size_t)c->world * sizeof own;
+		if (cudaMemcpyAsync(mine, own, sizeof own, cudaMemcpyHostToDevice, s) != cudaSuccess)
+			code = fall(g, err, "split", "a copy failed");
+		if (code == GT_OK)
+			code = settle(g, g->root->nccl.ncclAllGather(mine, dev, 2, ncclInt64, g->comm, s), "split", err);
+		if (code == GT_OK && (cudaMemcpyAsync(all, dev, (size_t)c->world * sizeof own, cudaMemcpyDeviceToHost, s) != cudaSuccess || cudaStreamSynchronize(s) != cudaSuccess))
+			code = fall(g, err, "split", "a copy failed");
+	}
+	for (int i = 0; code == GT_OK && i < c->world; i++) {
+		if (all[2 * i] != color)
+			continue;
+		n->pub.world++;
+		n->pub.rank += all[2 * i + 1] < key || (all[2 * i + 1] == key && i < c->rank);
+	}
+	if (code == GT_OK)
+		code = settle(g, g->root->nccl.ncclCommSplit(g->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &n->comm, &config), "split", err);
+	if (code == GT_OK && color >= 0)
+		code = settle(n, ncclInProgress, "split", err);
+	free(all);
+	if (dev)
+		gt_cuda_free(g->root->dev, dev);
+	if (code != GT_OK || color < 0)
+		free(n);
+	else
+		*out = &n->pub;
+	return code;
+}
+
+static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err)
+{
+	struct group *g = of(c);
+	struct block *b = calloc(1, sizeof *b);
+	void *handle;
+	*out = NULL;
+	if (!b)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	enum gt_code code = ready(g, err);
+	if (code == GT_OK && g->root->nccl.ncclMemAlloc(&b->p, bytes ? bytes : 1) != ncclSuccess)
+		code = gt_fail(err, GT_EFAIL, "%s: out of memory: %zu bytes", g->root->dev->id, bytes);
+	if (code != GT_OK) {
+		free(b);
+		return code;
+	}
+	b->next = g->root->blocks;
+	g->root->blocks = b;
+	cudaStream_t s;
+	GT_TRY(gt_cuda_stream(g->root->dev, 0, &s, err));
+	if (cudaMemsetAsync(b->p, 0, bytes, s) != cudaSuccess || cudaStreamSynchronize(s) != cudaSuccess)
+		return gt_fail(err, GT_EFAIL, "%s: cannot clear %zu bytes", g->root->dev->id, bytes);
+	GT_TRY(settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &handle), "registering a buffer", err)); /* until the group ends */
+	*out = b->p;
+	return GT_OK;
+}
+
+/* ---- collectives ----------------------------------------------------------------------------------------------------------------- */
+static ncclDataType_t type_of(enum gt_dtype t)
+{
+	switch (t) {
+	case GT_F32: return ncclFloat32;
+	case GT_F64: return ncclFloat64;
+	case GT_F16: return ncclFloat16;
+	case GT_BF16: return ncclBfloat16;
+	case GT_I32: return ncclInt32;
+	case GT_I64: return ncclInt64;
+	default: return ncclUint8;
+	}
+}
+
+static ncclRedOp_t op_of(enum gt_reduction r)
+{
+	return r == GT_REDUCE_MAX ? ncclMax : ncclSum;
+}
+
+static enum gt_code begin(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, cudaStream_t *s, struct gt_err *err)
+{
+	enum gt_code code = gt_coll_check(c, kind, x, err);
+	if (code != GT_OK)
+		return fall(of(c), err, gt_coll_name(kind), err ? err->msg : "wrong operands");
+	GT_TRY(ready(of(c), err));
+	return gt_cuda_stream(of(c)->root->dev, x->stream, s, err);
+}
+
+static enum gt_code all_reduce(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	struct group *g = of(c);
+	cudaStream_t s;
+	GT_TRY(begin(c, GT_COLL_ALL_REDUCE, x, &s, err));
+	return settle(g, g->root->nccl.ncclAllReduce(x->in, x->out, x->count, type_of(x->dtype), op_of(x->op), g->comm, s), "all_reduce", err);
+}
+
+static enum gt_code reduce_scatter(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	struct group *g = of(c);
+	cudaStream_t s;
+	GT_TRY(begin(c, GT_COLL_REDUCE_SCATTER, x, &s, err));
+	return settle(g, g->root->nccl.ncclReduceScatter(x->in, x->out, x->count, type_of(x->dtype), op_of(x->op), g->comm, s), "reduce_scatter", err);
+}
+
+static enum gt_code all_gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	struct group *g = of(c);
+	cudaStream_t s;
+	GT_TRY(begin(c, GT_COLL_ALL_GATHER, x, &s, err));
+	return settle(g, g->root->nccl.ncclAllGather(x->in, x->out, x->count, type_of(x->dtype), g->comm, s), "all_gather", err);
+}
+
+static enum gt_code broadcast(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	struct group *g = of(c);
+	bool root = c->rank == x->root;
+	cudaStream_t s;
+	GT_TRY(begin(c, GT_COLL_BROADCAST, x, &s, err));
+	void *out = root && !x->out ? (void *)(uintptr_t)x->in : x->out;
+	return settle(g, g->root->nccl.ncclBroadcast(root ? x->in : out, out, x->count, type_of(x->dtype), x->root, g->comm, s), "broadcast", err);
+}
+
+/* Blocks between the root and every rank, the root included: one group of sends and receives. */
+static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
+{
+	struct group *g = of(c);
+	const struct library *l = &g->root->nccl;
+	bool gathers = kind == GT_COLL_GATHER, root = c->rank == x->root;
+	size_t bytes = x->count * gt_dtype_size(x->dtype);
+	ncclResult_t status = ncclSuccess;
+	cudaStream_t s;
+	GT_TRY(begin(c, kind, x, &s, err));
+	const char *many_in = x->in;
+	char *many_out = x->out;
+	l->ncclGroupStart();
+	for (int i = 0; root && i < c->world && (status == ncclSuccess || status == ncclInProgress); i++) {
+		if (i == c->rank)
+			continue;
+		status = gathers ? l->ncclRecv(many_out + (size_t)i * bytes, bytes, ncclUint8, i, g->comm, s) : l->ncclSend(many_in + (size_t)i * bytes, bytes, ncclUint8, i, g->comm, s);
+	}
+	if (!root)
+		status = gathers ? l->ncclSend(x->in, bytes, ncclUint8, x->root, g->comm, s) : l->ncclRecv(x->out, bytes, ncclUint8, x->root, g->comm, s);
+	ncclResult_t ended = l->ncclGroupEnd();
+	GT_TRY(settle(g, status == ncclSuccess || status == ncclInProgress ? ended : status, gt_coll_name(kind), err));
+	const char *from = gathers ? many_in : many_in ? many_in + (size_t)c->rank * bytes : NULL;
+	char *to = gathers ? many_out ? many_out + (size_t)c->rank * bytes : NULL : many_out;
+	if (root && from != to && bytes && cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, s) != cudaSuccess)
+		return fall(g, err, gt_coll_name(kind), "a copy failed");
+	return GT_OK;
+}
+
+static enum gt_code gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	return rooted(c, GT_COLL_GATHER, x, err);
+}
+
+static enum gt_code scatter(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	return rooted(c, GT_COLL_SCATTER, x, err);
+}
+
+static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
+{
+	struct group *g = of(c);
+	cudaStream_t s;
+	GT_TRY(ready(g, err));
+	GT_TRY(gt_cuda_stream(g->root->dev, stream, &s, err));
+	return settle(g, g->root->nccl.ncclAllReduce(g->root->token, g->root->token, 1, ncclInt32, ncclMax, g->comm, s), "barrier", err);
+}
+
+static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
+{
+	struct group *g = of(c);
+	const struct library *l = &g->root->nccl;
+	ncclResult_t status = ncclSuccess;
+	cudaStream_t s;
+	enum gt_code code = gt_p2p_check(c, list, n, err);
+	if (code != GT_OK)
+		return fall(g, err, "exchange", err ? err->msg : "wrong operands");
+	GT_TRY(ready(g, err));
+	GT_TRY(gt_cuda_stream(g->root->dev, stream, &s, err));
+	l->ncclGroupStart();
+	for (int i = 0; i < n && (status == ncclSuccess || status == ncclInProgress); i++) {
+		const struct gt_p2p *t = &list[i];
+		status = t->sends ? l->ncclSend(t->send, t->count, type_of(t->dtype), t->peer, g->comm, s) : l->ncclRecv(t->recv, t->count, type_of(t->dtype), t->peer, g->comm, s);
+	}
+	ncclResult_t ended = l->ncclGroupEnd();
+	return settle(g, status == ncclSuccess || status == ncclInProgress ? ended : status, "exchange", err);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------------------- */
+static void give_up(struct gt_comm *c, const char *why)
+{
+	fall(of(c), NULL, "gave up", why);
+}
+
+static enum gt_code check(struct gt_comm *c, struct gt_err *err)
+{
+	struct group *g = of(c);
+	ncclResult_t status = ncclSuccess;
+	if (atomic_load(&g->root->broken))
+		return told(g->root, err);
+	ncclResult_t asked = g->root->nccl.ncclCommGetAsyncError(g->comm, &status);
+	if (asked == ncclSuccess && (status == ncclSuccess || status == ncclInProgress))
+		return GT_OK;
+	return failed(g, asked != ncclSuccess ? asked : status, "queued work", err);
+}
+
+static double patience(struct gt_comm *c, double timeout_s)
+{
+	double was = of(c)->root->timeout_s;
+	of(c)->root->timeout_s = timeout_s;
+	return was;
+}
+
+__attribute__((visibility("default"))) const struct gt_comm_api gt_comm_nccl = {
+    .abi = GT_COMM_ABI,
+    .name = "nccl",
+    .async = true,
+    .create = create,
+    .open = open_group,
+    .close = shut,
+    .split = split,
+    .buffer = buffer,
+    .all_reduce = all_reduce,
+    .reduce_scatter = reduce_scatter,
+    .all_gather = all_gather,
+    .broadcast = broadcast,
+    .gather = gather,
+    .scatter = scatter,
+    .barrier = barrier,
+    .exchange = exchange,
+    .abort = give_up,
+    .check = check,
+    .patience = patience,
+};

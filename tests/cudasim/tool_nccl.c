@@ -1,0 +1,147 @@
+/* The NCCL communicator with one rank: every collective in place and not, split, buffers, a captured graph, refusals. Run by
+ * test_cudasim.sh on the host's NCCL, and by check-gpu on the real one. */
+#include "backend.h"
+#include "base/plugin.h"
+#include "comm.h"
+#include "test.h"
+#include <string.h>
+
+#define N 1000
+
+static const struct gt_backend *be;
+static const struct gt_comm_api *api;
+static struct gt_dev *dev;
+static struct gt_comm *comm;
+static char *mem; /* of the device: two blocks */
+
+static bool open_all(void)
+{
+	struct gt_err e = {0};
+	struct gt_comm_boot boot;
+	void *p;
+	if (comm)
+		return true;
+	CHECK_OK(gt_plugin_open("cuda", "gt_backend_cuda", &p, &e), e);
+	be = p;
+	CHECK_OK(gt_plugin_open("cuda", "gt_comm_nccl", &p, &e), e);
+	api = p;
+	if (e.code)
+		return false;
+	CHECK_OK(be->open(&(struct gt_dev_opts){0}, &dev, &e), e);
+	CHECK_OK(api->create(1, &boot, &e), e);
+	struct gt_comm_spec spec = {.rank = 0, .world = 1, .timeout_s = 60, .boot = &boot, .dev = dev};
+	CHECK_OK(api->open(&spec, &comm, &e), e);
+	CHECK_OK(be->alloc(dev, 2 * N * 8, (void **)&mem, &e), e);
+	return comm && mem;
+}
+
+static void fill(unsigned char *host, void *at, size_t n)
+{
+	struct gt_err e = {0};
+	for (size_t i = 0; i < n; i++)
+		host[i] = (unsigned char)(i * 7 + 3);
+	CHECK_OK(be->copy(dev, at, host, n, GT_COPY_H2D, 0, &e), e);
+}
+
+static void same(const unsigned char *want, const void *at, size_t n)
+{
+	struct gt_err e = {0};
+	unsigned char got[N * 8];
+	CHECK_OK(be->copy(dev, got, at, n, GT_COPY_D2H, 0, &e), e);
+	CHECK(!memcmp(got, want, n));
+}
+
+typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
+
+TEST(collectives_of_one_rank_move_what_they_are_given)
+{
+	static const enum gt_dtype types[] = {GT_F32, GT_F64, GT_BF16, GT_F16, GT_I32, GT_I64, GT_U8};
+	struct gt_err e = {0};
+	unsigned char host[N * 8];
+	if (!open_all())
+		return;
+	collective *const fn[] = {api->all_reduce, api->reduce_scatter, api->all_gather, api->broadcast, api->gather, api->scatter};
+	for (size_t f = 0; f < sizeof fn / sizeof *fn; f++)
+		for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+			for (int place = 0; place < 2; place++) {
+				size_t bytes = N * gt_dtype_size(types[t]);
+				fill(host, mem, bytes);
+				struct gt_coll x = {.what = "numbers", .in = mem, .out = place ? mem : mem + N * 8, .count = N, .dtype = types[t]};
+				CHECK_OK(fn[f](comm, &x, &e), e);
+				same(host, x.out, bytes);
+			}
+	CHECK_OK(api->barrier(comm, 0, &e), e);
+	CHECK_OK(api->check(comm, &e), e);
+}
+
+TEST(a_rank_sends_to_itself)
+{
+	struct gt_err e = {0};
+	unsigned char host[N];
+	if (!open_all())
+		return;
+	fill(host, mem, N);
+	struct gt_p2p list[2] = {{.what = "x", .sends = true, .send = mem, .count = N, .dtype = GT_U8}, {.what = "x", .recv = mem + N * 8, .count = N, .dtype = GT_U8}};
+	CHECK_OK(api->exchange(comm, list, 2, 0, &e), e);
+	same(host, mem + N * 8, N);
+}
+
+TEST(a_split_group_and_a_buffer)
+{
+	struct gt_err e = {0};
+	unsigned char host[N];
+	struct gt_comm *part, *none;
+	void *p = NULL;
+	if (!open_all())
+		return;
+	CHECK_OK(api->split(comm, "half", 3, 5, &part, &e), e);
+	CHECK(part && part->rank == 0 && part->world == 1 && !strcmp(part->name, "half"));
+	CHECK_OK(api->split(comm, "none", -1, 0, &none, &e), e);
+	CHECK(!none);
+	CHECK_OK(api->buffer(comm, N, &p, &e), e);
+	memset(host, 0, sizeof host);
+	if (!p || !part)
+		return;
+	same(host, p, N); /* zeroed */
+	fill(host, p, N);
+	struct gt_coll x = {.in = p, .out = mem, .count = N, .dtype = GT_U8};
+	CHECK_OK(api->all_gather(part, &x, &e), e);
+	same(host, mem, N);
+	api->close(part);
+}
+
+TEST(a_captured_collective_reads_what_is_there_when_it_is_replayed)
+{
+	struct gt_err e = {0};
+	unsigned char host[N * 4];
+	void *graph = NULL;
+	if (!open_all())
+		return;
+	struct gt_coll x = {.in = mem, .out = mem + N * 8, .count = N, .dtype = GT_F32};
+	CHECK_OK(be->capture_begin(dev, &e), e);
+	CHECK_OK(api->all_reduce(comm, &x, &e), e);
+	CHECK_OK(be->capture_end(dev, &graph, &e), e);
+	fill(host, mem, sizeof host);
+	if (!graph)
+		return;
+	CHECK_OK(be->replay(dev, graph, &e), e);
+	same(host, mem + N * 8, sizeof host);
+	be->graph_free(dev, graph);
+}
+
+TEST(wrong_operands_break_the_group_with_one_sentence)
+{
+	struct gt_err e = {0}, again = {0};
+	if (!open_all())
+		return;
+	struct gt_coll x = {.what = "overlapping", .in = mem, .out = mem + 4, .count = N, .dtype = GT_F32};
+	CHECK(api->all_reduce(comm, &x, &e) != GT_OK);
+	CHECK(strstr(e.msg, "overlapping"));
+	CHECK(api->check(comm, &again) == GT_EPEER);
+	CHECK(!strcmp(e.msg, again.msg));
+	api->close(comm);
+	be->free(dev, mem);
+	be->close(dev);
+}
+
+RUN_TESTS()

@@ -59,6 +59,20 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	for (int i = 0; i < 5; i++)
 		gt_json_double(j, NULL, r->lr[i], 9);
 	gt_json_end(j);
+	if (r->ngroups)
+		gt_json_array(j, "groups");
+	for (int i = 0; i < r->ngroups; i++) {
+		gt_json_object(j, NULL);
+		gt_json_string(j, "match", r->groups[i].match);
+		gt_json_bool(j, "frozen", r->groups[i].frozen);
+		gt_json_array(j, "lr");
+		for (int k = 0; k < 5; k++)
+			gt_json_double(j, NULL, r->groups[i].lr[k], 9);
+		gt_json_end(j);
+		gt_json_end(j);
+	}
+	if (r->ngroups)
+		gt_json_end(j);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
 }
@@ -114,6 +128,18 @@ static void describe_samples(const struct gt_report *r, char *buf, size_t size)
 	}
 }
 
+/* "0.1 at 0%, 0.05 at 25%, …" */
+static void describe_rates(const struct gt_report *r, const double *lr, char *buf, size_t size)
+{
+	int n = 0;
+	if (r->steps <= 0)
+		snprintf(buf, size, "unknown without the data");
+	for (int i = 0; i < 5 && r->steps > 0; i++) {
+		char a[GT_UNITS];
+		n += snprintf(buf + n, size - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, lr[i]), i * 25);
+	}
+}
+
 static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512];
@@ -139,12 +165,16 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	gt_table_add(&t, (const char *[]){"steps", text});
 	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"), gt_units_si(b, r->flops_train, "FLOP"));
 	gt_table_add(&t, (const char *[]){"a sample", text});
-	int n = 0;
-	if (r->steps <= 0)
-		snprintf(text, sizeof text, "unknown without the data");
-	for (int i = 0; i < 5 && r->steps > 0; i++)
-		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, r->lr[i]), i * 25);
+	describe_rates(r, r->lr, text, sizeof text);
 	gt_table_add(&t, (const char *[]){"lr", text});
+	for (int i = 0; i < r->ngroups; i++) {
+		const struct gt_check_group *g = &r->groups[i];
+		char rates[256];
+		describe_rates(r, g->lr, rates, sizeof rates);
+		snprintf(text, sizeof text, "%s  (%s)", g->frozen ? "frozen" : rates, g->match);
+		snprintf(data, sizeof data, "  groups[%d]", i);
+		gt_table_add(&t, (const char *[]){data, text});
+	}
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);
 }

@@ -34,6 +34,8 @@ struct gt_event {
 	int64_t step, steps;   /* optimizer steps done, of the whole run */
 	int64_t epoch, epochs; /* epoch: the one this step belongs to, from 0 */
 	double loss, acc, lr;  /* acc: NAN where there is none */
+	const double *lr_groups; /* TRAIN: the rates of train.groups, in their order; frozen: 0 */
+	int ngroups;
 	double samples_per_s, eta_s;
 	double loss_scale;     /* TRAIN, SKIP: of fp16, behind the step; 0: none */
 	const char *split;     /* EVAL */
@@ -86,6 +88,11 @@ struct gt_check_memory {
 	const char *arena;       /* "parameters", "gradients", "optimizer", "activations", … */
 	uint64_t bytes;
 };
+struct gt_check_group {      /* an entry of train.groups */
+	const char *match;       /* its patterns, "*.norm1.bias, *.norm2.bias" */
+	bool frozen;
+	double lr[5];            /* as gt_report.lr */
+};
 struct gt_report {
 	const char *name, *device, *mode, *precision;
 	struct gt_check_layer *layers;
@@ -97,6 +104,8 @@ struct gt_report {
 	int64_t train_samples, valid_samples, test_samples; /* -1: the data is not here */
 	int64_t batch, micro_batch, steps_per_epoch, steps, world;
 	double lr[5];                        /* at 0, 25, 50, 75, 100 % of the run; NAN: its length is unknown */
+	struct gt_check_group *groups;
+	int ngroups;
 	const char *data;                    /* where the data was found, or why not */
 	struct gt_arena *arena;              /* owns it all */
 };

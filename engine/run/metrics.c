@@ -94,6 +94,12 @@ static void format(struct gt_json *j, const struct gt_event *e)
 		gt_json_int(j, "epoch", e->epoch);
 		gt_json_double(j, "loss", e->loss, 9);
 		gt_json_double(j, "lr", e->lr, 17);
+		if (e->ngroups) {
+			gt_json_array(j, "lr_groups");
+			for (int i = 0; i < e->ngroups; i++)
+				gt_json_double(j, NULL, e->lr_groups[i], 17);
+			gt_json_end(j);
+		}
 		gt_json_double(j, "samples_per_s", e->samples_per_s, 6);
 		if (e->loss_scale > 0)
 			gt_json_double(j, "loss_scale", e->loss_scale, 9);

@@ -82,6 +82,12 @@ void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64
 	}
 }
 
+void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], double out[GT_MAX_LR])
+{
+	for (int i = 0; i < o->conf->ngroups; i++)
+		out[i] = o->conf->group[i].frozen ? 0 : lr[1 + i] * o->conf->group[i].lr_mul;
+}
+
 /* Of a parameter: its rate's factor, its weight decay, its group. */
 static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p)
 {

@@ -53,6 +53,9 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s);
 /* The rates of optimizer step `step` (0, 1, …) of total. */
 void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR]);
 
+/* The rates of train.groups as people see them, from those: each entry's, times its factor; 0 where it is frozen. */
+void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], double out[GT_MAX_LR]);
+
 /* The call that updates a learned parameter. */
 static inline const struct gt_optim_call *gt_optim_of(const struct gt_optim *o, const struct gt_param *p)
 {

@@ -54,6 +54,33 @@ static enum gt_code memory_rows(struct gt_report *r, const struct gt_session *s,
 	return GT_OK;
 }
 
+static enum gt_code groups(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_conf_train *t = &s->conf->train;
+	GT_NEW(r->groups, r->arena, t->ngroups + 1, err);
+	for (int i = 0; i < t->ngroups; i++) {
+		struct gt_check_group *g = &r->groups[r->ngroups++];
+		const struct gt_strings *m = &t->group[i].match;
+		size_t size = 1, n = 0;
+		for (int k = 0; k < m->n; k++)
+			size += strlen(m->v[k]) + 2;
+		char *text;
+		GT_NEW(text, r->arena, size, err);
+		for (int k = 0; k < m->n; k++)
+			n += (size_t)snprintf(text + n, size - n, "%s%s", k ? ", " : "", m->v[k]);
+		g->match = text;
+		g->frozen = t->group[i].frozen;
+	}
+	for (int k = 0; k < 5; k++) {
+		double lr[GT_MAX_LR], shown[GT_MAX_LR];
+		gt_optim_rates(&s->optim, s->steps > 0 ? (s->steps - 1) * k / 4 : 0, s->steps, s->steps_per_epoch, lr);
+		gt_optim_group_rates(&s->optim, lr, shown);
+		for (int i = 0; i < t->ngroups; i++)
+			r->groups[i].lr[k] = s->steps > 0 ? shown[i] : NAN;
+	}
+	return GT_OK;
+}
+
 static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -86,7 +113,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct
 	for (int i = 0; i < 5; i++) {
 		r->lr[i] = s->steps > 0 ? gt_schedule_lr(&c->train, (s->steps - 1) * i / 4, s->steps, s->steps_per_epoch) : NAN;
 	}
-	return GT_OK;
+	return groups(r, s, err);
 }
 
 static struct gt_session_spec dry_spec(struct gt_conf *c, const char *device)

@@ -120,12 +120,16 @@ static void restart_window(struct gt_trainer *t)
 	t->window_samples = 0;
 }
 
-/* One step as the device has done it. loss: the mean over the effective batch. */
-static enum gt_code told_step(struct gt_trainer *t, double loss, double lr, struct gt_err *err)
+/* One step as the device has done it. loss: the mean over the effective batch. lr: as in gt_dyn. */
+static enum gt_code told_step(struct gt_trainer *t, double loss, const double *lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = t->epoch, .loss = loss, .acc = NAN, .lr = lr, .samples_per_s = t->samples_per_s, .loss_scale = t->at.loss_scale};
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = t->epoch, .loss = loss, .acc = NAN, .lr = lr[0], .samples_per_s = t->samples_per_s, .loss_scale = t->at.loss_scale};
+	double groups[GT_MAX_LR];
+	gt_optim_group_rates(&s->optim, lr, groups);
+	ev.lr_groups = groups;
+	ev.ngroups = s->conf->train.ngroups;
 	if (t->samples_per_s > 0)
 		ev.eta_s = (double)(s->steps - t->at.step) * (double)s->batch / t->samples_per_s;
 	return gt_trainer_tell(t, &ev, line, err);
@@ -167,7 +171,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 			continue;
 		}
 		t->at.step++;
-		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[applied++ * p->nmicro].lr[0], err));
+		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[applied++ * p->nmicro].lr, err));
 	}
 	if (scales) {
 		t->at.good_steps = w->scaler->good;

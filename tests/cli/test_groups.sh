@@ -46,6 +46,21 @@ refused() { # NAME STATUS PATTERN ARGS...
 run "$tmp/a" || { echo "not ok groups_run: $(cat "$tmp/log")"; exit 1; }
 echo "ok groups_run"
 ls -d "$tmp"/a/step-* | sort >"$tmp/steps"
+# The rates of the groups: frozen, frozen after an epoch of 3 steps, along a line to 0 after 9.
+python3 - "$tmp/a/metrics.jsonl" <<'PY'
+import json, sys
+got = [l["lr_groups"] for l in map(json.loads, open(sys.argv[1])) if l["event"] == "train"]
+want = [[0, 0.1 if i < 3 else 0, 0.02 * (1 - i / 9)] for i in range(9)]
+near = len(got) == 9 and all(len(g) == 3 and all(abs(a - b) < 1e-12 for a, b in zip(g, w)) for g, w in zip(got, want))
+print("ok groups_in_metrics" if near else f"not ok groups_in_metrics: {got}")
+PY
+"$GTRAIN" check "$tmp/net.cfg" >"$tmp/out" 2>"$tmp/log"
+if grep -q 'groups\[0\]  frozen  (whiten.weight, bn.weight)$' "$tmp/out" && grep -q 'groups\[2\]  0.02 at 0%, .*(conv.weight)$' "$tmp/out"; then echo 'ok groups_in_check'
+else echo "not ok groups_in_check: $(grep groups "$tmp/out" "$tmp/log" | head -n 3)"; fi
+if "$GTRAIN" check "$tmp/net.cfg" --json | python3 -c 'import json, sys; g = json.load(sys.stdin)["groups"]; sys.exit(not (len(g) == 3 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0))'
+then echo 'ok groups_in_check_json'; else echo 'not ok groups_in_check_json'; fi
+if "$GTRAIN" run "$tmp/net.cfg" -o "$tmp/plain" -q --no-progress -s 'train.groups=()' -s train.steps=1 >"$tmp/out" 2>"$tmp/log" && ! grep -q lr_groups "$tmp/plain/metrics.jsonl"; then
+	echo 'ok no_groups_in_metrics'; else echo "not ok no_groups_in_metrics: $(tail -n 1 "$tmp/log")"; fi
 cat >"$tmp/tensors.py" <<'PY'
 import array, json, math, struct, sys
 def read(path):

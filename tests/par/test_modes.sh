@@ -94,7 +94,7 @@ one() {
 	esac
 }
 
-for f in "$nets"/*.cfg; do # AdamW has no momentum, and its key may not stand there
+for f in "$nets"/{mlp,skip,cnn,resnet20}.cfg; do # AdamW has no momentum, and its key may not stand there
 	n=$(basename "$f" .cfg)
 	cp "$f" "$tmp/$n.sgd.cfg"
 	sed 's/ momentum = 0.9;//' "$f" >"$tmp/$n.adamw.cfg"

@@ -1,9 +1,10 @@
 /* One fault in one rank of a real run, and what comes of it.
- *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] FAULT COMMAND…
+ *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] [-t] FAULT COMMAND…
  * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for messages,
  * or a part of them; "start": before the first words; "training": after its first step, and none) and has done STEP steps, waits up to
  * MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(9) in its name), or to the launcher: launcher (SIGKILL),
- * int, int2 (SIGINT, once or twice), term (SIGTERM). Prints one line
+ * int, int2 (SIGINT, once or twice), term, term2 (SIGTERM). -t follows the rank from one system call
+ * to the next, for phases that are shorter than a look at the board. Prints one line
  *   fault=… rank=… phase="…" step=… status=… seconds=… again=… left=…
  * phase and step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the
  * moment at which all ranks of the next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their
@@ -28,6 +29,7 @@ struct opts {
 	int rank;
 	long step, delay_us;
 	double limit_s;
+	bool follow;
 };
 
 static void die(const char *what)
@@ -157,15 +159,29 @@ static bool make_exit(pid_t pid)
 #endif
 }
 
+/* Lets the process go from system call to system call until it is there; false: it ended before. */
+static bool follow(const struct opts *o, const struct gt_board *b, pid_t pid)
+{
+	int st, sig = 0;
+	if (ptrace(PTRACE_ATTACH, pid, 0, 0) || waitpid(pid, &st, __WALL) != pid || !WIFSTOPPED(st))
+		return false;
+	while (!there(o, b)) {
+		if (ptrace(PTRACE_SYSCALL, pid, 0, sig) || waitpid(pid, &st, __WALL) != pid || !WIFSTOPPED(st))
+			return false;
+		sig = WSTOPSIG(st) == SIGTRAP || WSTOPSIG(st) == SIGSTOP ? 0 : WSTOPSIG(st);
+	}
+	return !ptrace(PTRACE_DETACH, pid, 0, 0);
+}
+
 static void do_fault(const struct opts *o, pid_t launcher, pid_t rank)
 {
 	if (!strcmp(o->fault, "exit")) {
 		if (!make_exit(rank))
 			die("ptrace");
-	} else if (!strcmp(o->fault, "int2")) {
-		kill(launcher, SIGINT);
-		usleep(50000);
-		kill(launcher, SIGINT);
+	} else if (!strcmp(o->fault, "int2") || !strcmp(o->fault, "term2")) {
+		kill(launcher, *o->fault == 'i' ? SIGINT : SIGTERM);
+		usleep(3000);
+		kill(launcher, *o->fault == 'i' ? SIGINT : SIGTERM);
 	} else {
 		static const struct {
 			const char *word;
@@ -184,10 +200,10 @@ static void do_fault(const struct opts *o, pid_t launcher, pid_t rank)
 
 int main(int argc, char **argv)
 {
-	struct opts o = {.phase = "training", .limit_s = 120};
+	struct opts o = {.phase = "training", .limit_s = 120, .step = -1};
 	char mark[64];
 	int st = 0, victim = 0, pid, n = 0;
-	for (int c; (c = getopt(argc, argv, "+p:k:d:r:l:")) != -1;)
+	for (int c; (c = getopt(argc, argv, "+p:k:d:r:l:t")) != -1;)
 		switch (c) {
 		case 'p':
 			o.phase = optarg;
@@ -203,6 +219,9 @@ int main(int argc, char **argv)
 			break;
 		case 'l':
 			o.limit_s = atof(optarg);
+			break;
+		case 't':
+			o.follow = true;
 			break;
 		default:
 			exit(2);
@@ -231,7 +250,7 @@ int main(int argc, char **argv)
 			b = board_of(launcher);
 		if (b && !victim)
 			ranks(launcher, 0, o.rank, &victim);
-		if (b && victim && there(&o, b))
+		if (b && victim && (there(&o, b) || (o.follow && follow(&o, b, victim))))
 			break;
 		if (!b || !victim || b->slot[o.rank].step < o.step - 20) /* then it may be near: no sleep */
 			usleep(200);

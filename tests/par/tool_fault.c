@@ -2,7 +2,7 @@
  *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] [-t] FAULT COMMAND…
  * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for messages,
  * or a part of them; "start": before the first words; "training": after its first step, and none) and has done STEP steps, waits up to
- * MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(9) in its name), or to the launcher: launcher (SIGKILL),
+ * MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(74) in its name), or to the launcher: launcher (SIGKILL),
  * int, int2 (SIGINT, once or twice), term, term2 (SIGTERM). -t follows the rank from one system call
  * to the next, for phases that are shorter than a look at the board. Prints one line
  *   fault=… rank=… phase="…" step=… status=… seconds=… again=… left=…
@@ -138,7 +138,7 @@ static bool there(const struct opts *o, const struct gt_board *b)
 	return strcmp(o->phase, "training") ? strstr(phase, o->phase) != NULL : !*phase && b->slot[o->rank].step >= 1;
 }
 
-/* exit_group(9) in the name of another process: its registers are made those of the system call. */
+/* exit_group(74) in the name of another process: its registers are made those of the system call. */
 static bool make_exit(pid_t pid)
 {
 #ifdef __x86_64__
@@ -150,7 +150,7 @@ static bool make_exit(pid_t pid)
 	if (ptrace(PTRACE_POKETEXT, pid, (void *)r.rip, (word & ~0xffffL) | 0x050f)) /* syscall */
 		return false;
 	r.rax = 231;
-	r.rdi = 9;
+	r.rdi = 74; /* as after a failed write: what may succeed when it is tried again */
 	r.orig_rax = (unsigned long long)-1; /* no restart of the call that it was in */
 	return !ptrace(PTRACE_SETREGS, pid, 0, &r) && !ptrace(PTRACE_DETACH, pid, 0, 0);
 #else

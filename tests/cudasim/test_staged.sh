@@ -1,5 +1,6 @@
 #!/bin/bash
-# Ranks that share a GPU, on the host's CUDA runtime: what joins them goes through host memory. The curve is that of one rank on the GPU.
+# Ranks that share a GPU, processes or threads (dp), on the host's CUDA runtime: what joins them goes through host memory. The curve is that
+# of one rank on the GPU.
 set -u
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
 sim_needed staged
@@ -26,10 +27,11 @@ run() { # name, options
 # f32, another order of sums: a few 1e-8 after ten steps of a smooth network
 near() { paste <(losses "$1") <(losses one) | awk 'BEGIN { w = 0 } { d = $1 - $2; if (d < 0) d = -d; if (d / $2 > w) w = d / $2; n++ } END { print w; exit !(n == 10 && w < 1e-6) }'; }
 run one || exit 1
-for mode in ddp:1 zero:1 zero:2 zero:3; do
+for mode in dp: ddp:1 zero:1 zero:2 zero:3; do
 	for ranks in 2 3; do
 		name=${mode%:*}${mode#*:}_$ranks
-		opts=(-s "parallel.mode=${mode%:*}" -s parallel.bucket_mb=0.002 --nproc "$ranks")
+		opts=(-s "parallel.mode=${mode%:*}" --nproc "$ranks")
+		[ "${mode%:*}" = dp ] || opts+=(-s parallel.bucket_mb=0.002)
 		[ "${mode%:*}" = zero ] && opts+=(-s "parallel.stage=${mode#*:}")
 		run "$name" "${opts[@]}" || continue
 		if worst=$(near "$name") && grep -q 'host-staged' "$tmp/log"; then echo "ok staged_$name"; else echo "not ok staged_$name: loss differs by $worst: $(head -n 1 "$tmp/log")"; fi

@@ -160,6 +160,11 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err); /* what `check` prints */
 
+/* check_ranks.c: memory, buckets, stages, traffic of the ranks; as text, one line of it, and as members of a JSON object. */
+enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
+void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);
+void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
+
 #define GT_OFFSET(member) offsetof(struct gt_args, member)
 #define GT_OPT_SET                                                                                                \
 	{"set", 's', GT_OPTION_LIST, GT_OFFSET(sets), "KEY=VALUE", GT_COMPLETE_KEY, NULL, 0, 0,                        \
@@ -188,6 +193,10 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	{"time-limit", 0, GT_OPTION_DURATION, GT_OFFSET(time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,         \
 	 "write a checkpoint and end after so long, as 90s, 15m or 1h30m"}
 #define GT_OPT_WORLD                                                                                              \
-	{"world", 0, GT_OPTION_INT, GT_OFFSET(world), "N", GT_COMPLETE_NONE, NULL, 1, 65536, "plan for so many ranks"}
+	{"world", 0, GT_OPTION_INT, GT_OFFSET(world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                     \
+	 "plan for so many ranks, instead of parallel.nproc"}
+#define GT_OPT_MODE                                                                                               \
+	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, "single|dp|ddp|zero|pipe", 0, 0,    \
+	 "plan for this parallel.mode, instead of the config's: single, dp, ddp, zero or pipe"}
 
 #endif

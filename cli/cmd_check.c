@@ -7,8 +7,7 @@ static const struct gt_option options[] = {
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
-	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, "single|dp|ddp|zero|pipe", 0, 0,
-	 "plan for this parallel.mode: single, dp, ddp, zero or pipe"},
+	GT_OPT_MODE,
 	{0},
 };
 
@@ -32,10 +31,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 		gt_json_end(j);
 	}
 	gt_json_end(j);
-	gt_json_object(j, "memory");
-	for (int i = 0; i < r->nmemory; i++)
-		gt_json_uint(j, r->memory[i].arena, r->memory[i].bytes);
-	gt_json_end(j);
+	gt_cli_ranks_json(j, r);
 	gt_json_int(j, "params", r->params);
 	gt_json_int(j, "buffers", r->buffers);
 	gt_json_double(j, "flops_forward", r->flops_forward, 15);
@@ -79,11 +75,12 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 
 static enum gt_code print_layers(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
-	char params[GT_UNITS], flops[GT_UNITS];
+	char params[GT_UNITS], flops[GT_UNITS], output[64];
 	struct gt_table t;
 	double total = 0;
 	gt_table_init(&t, cli->arena, "lllrr");
-	gt_table_head(&t, (const char *[]){"layer", "type", "output", "parameters", "FLOP"});
+	snprintf(output, sizeof output, r->part == r->batch ? "output" : "output, of %" PRId64 " samples", r->part);
+	gt_table_head(&t, (const char *[]){"layer", "type", output, "parameters", "FLOP"});
 	for (int i = 0; i < r->nlayers; i++) {
 		const struct gt_check_layer *l = &r->layers[i];
 		total += l->flops;
@@ -92,25 +89,6 @@ static enum gt_code print_layers(struct gt_cli *cli, const struct gt_report *r, 
 	}
 	gt_table_rule(&t);
 	gt_table_add(&t, (const char *[]){"total", "", "", gt_units_count(params, r->params), gt_units_si(flops, total, "")});
-	return gt_table_print(cli, &t, err);
-}
-
-static enum gt_code print_memory(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
-{
-	char bytes[GT_UNITS];
-	struct gt_table t;
-	uint64_t total = 0;
-	if (!r->nmemory)
-		return GT_OK;
-	gt_table_init(&t, cli->arena, "lr");
-	gt_table_head(&t, (const char *[]){r->world > 1 ? "memory of a rank" : "memory", ""});
-	for (int i = 0; i < r->nmemory; i++) {
-		total += r->memory[i].bytes;
-		gt_table_add(&t, (const char *[]){r->memory[i].arena, gt_units_bytes(bytes, r->memory[i].bytes)});
-	}
-	gt_table_rule(&t);
-	gt_table_add(&t, (const char *[]){"total", gt_units_bytes(bytes, total)});
-	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);
 }
 
@@ -149,15 +127,19 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	snprintf(data, sizeof data, "%s", r->data ? r->data : "");
 	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
 	gt_table_add(&t, (const char *[]){"data", text});
-	if (r->micro_batch > 0 && r->micro_batch * r->world < r->batch)
+	if (r->micro_batch > 0 && r->micro_batch < r->batch)
 		snprintf(text, sizeof text, "%" PRId64 " samples a step, in pieces of %" PRId64, r->batch, r->micro_batch);
 	else
 		snprintf(text, sizeof text, "%" PRId64 " samples a step", r->batch);
-	if (r->world > 1) {
+	if (r->copies > 1) {
 		size_t len = strlen(text);
-		snprintf(text + len, sizeof text - len, ", on %" PRId64 " ranks", r->world);
+		snprintf(text + len, sizeof text - len, r->world > r->copies ? ", over %d copies of the model" : ", over %d ranks", r->copies);
 	}
 	gt_table_add(&t, (const char *[]){"batch", text});
+	if (r->world > 1) {
+		gt_cli_ranks_line(r, text, sizeof text);
+		gt_table_add(&t, (const char *[]){"ranks", text});
+	}
 	if (r->steps_per_epoch > 0)
 		snprintf(text, sizeof text, "%s (%s an epoch)", gt_units_count(a, r->steps), gt_units_count(b, r->steps_per_epoch));
 	else
@@ -183,7 +165,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 {
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
-	GT_TRY(gt_check(c, cli->args.device, world, cli->args.mode, &r, err));
+	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
 	enum gt_code code = GT_OK;
 	if (cli->args.json) {
 		code = print_json(cli, r, err);
@@ -197,7 +179,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		       gt_style(cli->color_out, GT_STYLE_NONE));
 		code = print_layers(cli, r, err);
 		if (code == GT_OK)
-			code = print_memory(cli, r, err);
+			code = gt_cli_ranks_text(cli, r, err);
 		if (code == GT_OK)
 			code = print_facts(cli, r, err);
 	}
@@ -219,8 +201,9 @@ const struct gt_command gt_cmd_check = {
 	.operands = "CFG",
 	.summary = "show shapes, parameters, memory, steps and learning rates of a config",
 	.about = "Does everything that gtrain run does before the first step, and shows it: shapes,\n"
-	         "parameters, FLOPs, exact bytes, steps, learning rates. It needs no GPU.",
-	.example = "gtrain check configs/resnet18_cifar.cfg -s data.batch=512",
+	         "parameters, FLOPs, exact bytes, steps, learning rates; of several ranks, what each\n"
+	         "has and sends, and that their steps fit together. It needs no GPU.",
+	.example = "gtrain check configs/resnet18_cifar.cfg --mode ddp --world 8",
 	.min_operands = 1,
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,

@@ -6,6 +6,7 @@ static const struct gt_option options[] = {
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
+	GT_OPT_MODE,
 	{"rank", 0, GT_OPTION_INT, GT_OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "the list of this rank; 0 unless given"},
 	{0},
 };
@@ -15,8 +16,6 @@ static enum gt_code plan(struct gt_cli *cli, struct gt_err *err)
 	const struct gt_args *a = &cli->args;
 	struct gt_conf *conf;
 	char *text = NULL;
-	if (a->world && a->rank >= a->world)
-		return gt_fail(err, GT_EUSAGE, "--rank %d: there are ranks 0 to %d", (int)a->rank, (int)a->world - 1);
 	GT_TRY(gt_cli_conf(cli, &conf, err));
 	enum gt_code code = gt_plan_text(conf, a->device, (int)a->world, (int)a->rank, a->json, &text, err);
 	if (code == GT_OK) {
@@ -34,7 +33,7 @@ const struct gt_command gt_cmd_plan = {
 	.summary = "print the step list of a rank",
 	.about = "Prints what a rank will execute in every step: kernels, the memory they read and\n"
 	         "write, and transfers, in order.",
-	.example = "gtrain plan configs/fmnist_mlp.cfg",
+	.example = "gtrain plan configs/fmnist_mlp.cfg --mode zero --world 8 --rank 3",
 	.min_operands = 1,
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,

@@ -22,12 +22,14 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 	const struct gt_args *a = &cli->args;
 	const char **sets = NULL;
 	int n = a->sets.n;
-	GT_NEW(sets, cli->arena, n + 1, err);
+	GT_NEW(sets, cli->arena, n + 2, err);
 	if (n)
 		memcpy(sets, a->sets.v, (size_t)n * sizeof *sets);
 	/* "auto" has no number in gt_run_opts: it is the config's word for it. */
 	if (a->nproc == GT_NPROC_AUTO)
 		sets[n++] = "parallel.nproc=auto";
+	if (a->mode)
+		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "parallel.mode=%s", a->mode), err);
 	return gt_conf_load(a->operands.v[0], sets, n, out, err);
 }
 
@@ -36,7 +38,8 @@ static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_
 	const struct gt_args *a = &cli->args;
 	if (a->init && access(a->init, R_OK) != 0)
 		return gt_fail(err, GT_ENOINPUT, "%s: %s", a->init, strerror(errno));
-	return gt_cli_report(cli, conf, a->nproc > 0 ? (int)a->nproc : 0, err);
+	int nproc = a->nproc > 0 ? (int)a->nproc : a->nnodes > 1 ? gt_conf_world(conf) : 0;
+	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, err);
 }
 
 static enum gt_code run(struct gt_cli *cli, struct gt_err *err)

@@ -36,6 +36,7 @@ _gtrain_argument()
 	plan:--set | plan:-s) kind='key' choices='' ;;
 	plan:--device) kind='device' choices='' ;;
 	plan:--world) kind='none' choices='' ;;
+	plan:--mode) kind='choice' choices='single dp ddp zero pipe' ;;
 	plan:--rank) kind='none' choices='' ;;
 	eval:--split) kind='choice' choices='train valid test' ;;
 	eval:--set | eval:-s) kind='key' choices='' ;;
@@ -112,7 +113,7 @@ _gtrain()
 		((operand)) || kind='config' choices=''
 		;;
 	plan)
-		options=' --set -s --device --world --rank'
+		options=' --set -s --device --world --mode --rank'
 		((operand)) || kind='config' choices=''
 		;;
 	eval)

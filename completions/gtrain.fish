@@ -90,14 +90,15 @@ complete -c gtrain -n '__gtrain_is resume eq 0' -a '(__fish_complete_directories
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a check -d 'show shapes, parameters, memory, steps and learning rates of a config'
 complete -c gtrain -n '__gtrain_is check' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
 complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
-complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for so many ranks'
-complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode: single, dp, ddp, zero or pipe'
+complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for so many ranks, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
 complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a plan -d 'print the step list of a rank'
 complete -c gtrain -n '__gtrain_is plan' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
 complete -c gtrain -n '__gtrain_is plan' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
-complete -c gtrain -n '__gtrain_is plan' -l world -x -d 'plan for so many ranks'
+complete -c gtrain -n '__gtrain_is plan' -l world -x -d 'plan for so many ranks, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is plan' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
 complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'the list of this rank; 0 unless given'
 complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg)'
 

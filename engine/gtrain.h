@@ -13,6 +13,8 @@
 struct gt_conf; /* a loaded, checked config (conf/conf.h) */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
+/* The ranks that it asks for on a host; 1 where that is the machine's choice. */
+int gt_conf_world(const struct gt_conf *c);
 
 /* ---- schema, for --set completion and the manual ------------------------------------------------------------------------- */
 struct gt_schema_key {
@@ -85,8 +87,47 @@ struct gt_check_layer {
 	double flops;            /* forward, a batch */
 };
 struct gt_check_memory {
-	const char *arena;       /* "parameters", "gradients", "optimizer", "activations", … */
-	uint64_t bytes;
+	const char *arena;       /* "parameters", "gradients", "optimizer state", "activations", … */
+	uint64_t bytes, least;   /* of the rank that needs the most of all arenas together, and of the one that needs the least */
+	bool common;             /* all ranks of a host have it once, together */
+};
+/* What a rank does with others in an optimizer step, of one kind and in one group. */
+struct gt_check_traffic {
+	const char *kind, *group; /* "all_reduce", "send"; "world", "data" (ranks that have the same part of the model), "pipe" */
+	int64_t calls;
+	uint64_t bytes;           /* that it sends, where the fewest bytes are sent: of n bytes on W ranks, an all_reduce 2 n (W - 1) / W, a
+	                             reduce_scatter or all_gather n (W - 1) / W, a broadcast n */
+};
+struct gt_check_rank {
+	int copy, place;          /* which copy of the model, and which of its ranks: 0 but in a pipeline */
+	uint64_t *memory, total;  /* [nmemory] */
+	int steps;                /* of the list of an optimizer step */
+	int64_t samples;          /* of a step, that it reads */
+	double flops;             /* of a step */
+	struct gt_check_traffic *traffic;
+	int ntraffic;
+	uint64_t sent;            /* in a step */
+};
+/* A run of parameters whose gradients are joined at once, in the order in which the backward pass finishes them. */
+struct gt_check_bucket {
+	int place;                /* of the rank of each copy that has it */
+	bool learned;             /* false: frozen parameters, which have no gradients */
+	const char *first, *last;
+	int nparams;
+	uint64_t bytes, shard;    /* of one value of each parameter; of these a rank's, where they are shared out: else 0 */
+};
+/* Ranks first to last (of those that share) have parts of a parameter. */
+struct gt_check_owner {
+	const char *name;
+	int bucket, first, last;
+};
+struct gt_check_stage {
+	int place;                /* of the rank of each copy that has it */
+	const char *first, *last; /* layers */
+	int nlayers;
+	int64_t params;
+	double share;             /* of all FLOPs of a step */
+	int slots;                /* micro-batches whose activations it keeps at once */
 };
 struct gt_check_group {      /* an entry of train.groups */
 	const char *match;       /* its patterns, "*.norm1.bias, *.norm2.bias" */
@@ -103,16 +144,32 @@ struct gt_report {
 	double flops_forward, flops_train;   /* a sample */
 	int64_t train_samples, valid_samples, test_samples; /* -1: the data is not here */
 	int64_t batch, micro_batch, steps_per_epoch, steps, world;
+	int64_t part;                        /* samples of a micro-batch that the layers' shapes are of: the first rank's */
+	/* the ranks */
+	int copies;                          /* of the model */
+	struct gt_check_rank *ranks;         /* [world] */
+	int largest, smallest;               /* of them, by memory */
+	struct gt_check_bucket *buckets;     /* of the ranks of the first copy */
+	int nbuckets;
+	const char *sharded;                 /* "optimizer state, gradients": what of the buckets is shared out; "": nothing */
+	struct gt_check_owner *owners;       /* where something is */
+	int nowners;
+	struct gt_check_stage *stages;       /* of a pipeline */
+	int nstages;
+	const char *grid;                    /* of a pipeline: its schedule as text, a line a rank; NULL */
+	double bubble, even;                 /* share of the time that ranks of a pipeline are idle, by FLOPs, and if all stages took as long */
+	int64_t collectives, transfers;      /* of all ranks in a step; every one has its partners */
 	double lr[5];                        /* at 0, 25, 50, 75, 100 % of the run; NAN: its length is unknown */
 	struct gt_check_group *groups;
 	int ngroups;
 	const char *data;                    /* where the data was found, or why not */
 	struct gt_arena *arena;              /* owns it all */
 };
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, const char *mode, struct gt_report **out, struct gt_err *err);
+/* device: plan with its kernels; NULL: on paper. world: ranks; 0: as many as the config asks for, 1 where that is the machine's choice. */
+enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err);
 void gt_report_free(struct gt_report *r);
 
-/* The step list of one rank as text (malloc'ed, caller frees). */
+/* The step list of one rank as text (malloc'ed, caller frees). device, world: as gt_check's. */
 enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err);
 
 /* ---- use a checkpoint ----------------------------------------------------------------------------------------------------- */

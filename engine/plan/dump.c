@@ -20,6 +20,10 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 /* "f32 x 1024 of world, gradients+4096 -> …" of what joins ranks */
 static void joins(FILE *f, const struct gt_call *c)
 {
+	if (c->comm->kind == GT_COLL_BARRIER) {
+		fprintf(f, " %s", gt_group_name(c->comm->group));
+		return;
+	}
 	fprintf(f, " %s x %zu, %s", gt_dtype_name(c->dtype), c->count, gt_group_name(c->comm->group));
 	if (c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV)
 		fprintf(f, " %s %d", c->comm->kind == GT_COMM_SEND ? "to" : "from", c->comm->peer);

@@ -165,6 +165,8 @@ enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, 
 /* Prepares one call outside a graph, e.g. the optimizer's. Release it with the backend before the device closes. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 
+/* Settles the last size that is open, that of METRICS, after all plans are made. */
+void gt_space_size(struct gt_space *s);
 /* Allocates every arena, once, after all plans are made. The error names the arena and what to change. */
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 

@@ -69,11 +69,16 @@ static enum gt_code alloc_arena(struct gt_space *s, enum gt_arena_id id, size_t 
 	return s->base[id] ? GT_OK : s->be->alloc(s->dev, bytes, &s->base[id], err);
 }
 
-enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
+void gt_space_size(struct gt_space *s)
 {
 	s->slots = gt_at_least_one(s->slots);
 	s->micros = gt_at_least_one(s->micros);
 	s->bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES + (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
+}
+
+enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
+{
+	gt_space_size(s);
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (!s->bytes[i] || s->base[i])
 			continue;

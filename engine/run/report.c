@@ -1,56 +1,53 @@
 /* gt_check and gt_plan_text: what a run would do, without doing it. */
 #include "gtrain.h"
 #include "ir/op.h"
+#include "run/report_ranks.h"
 #include "run/schedule.h"
-#include "run/session.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One row a layer of the config: its output is that of its last forward node. */
-static enum gt_code layer_rows(struct gt_report *r, const struct gt_conf *c, const struct gt_graph *g, struct gt_err *err)
+static bool adds(const struct gt_graph *g, gt_vid v)
 {
+	int param = v < 0 ? -1 : g->values[v].param; /* fusion adds activations here: the residual of a batchnorm */
+	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
+}
+
+/* One row a layer of the config: its output is that of its last forward node. */
+static void graph_rows(struct gt_report *r, const struct gt_graph *g)
+{
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		double flops = gt_node_flops(g, n);
+		r->flops_train += flops / (double)g->batch;
+		if (!n->backward)
+			r->flops_forward += flops / (double)g->batch;
+		if (n->backward || n->layer < 0 || n->layer >= r->nlayers || n->op->code == GT_OP_COMM)
+			continue;
+		struct gt_check_layer *l = &r->layers[n->layer];
+		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
+		l->flops += flops;
+		for (int k = n->ndata; k < n->nin; k++)
+			if (adds(g, n->in[k]))
+				l->params += gt_tdesc_count(&g->params[g->values[n->in[k]].param].desc);
+	}
+}
+
+static enum gt_code layer_rows(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+{
+	const struct gt_conf *c = crew->rank[0]->conf;
 	r->nlayers = c->model.nlayers;
 	GT_NEW(r->layers, r->arena, r->nlayers ? r->nlayers : 1, err);
 	for (int i = 0; i < r->nlayers; i++) {
 		r->layers[i].name = c->model.layers[i].name;
 		r->layers[i].type = gt_op_name(c->model.layers[i].op);
 	}
-	for (int i = 0; i < g->nnodes; i++) {
-		const struct gt_node *n = &g->nodes[i];
-		if (n->backward || n->layer < 0 || n->layer >= r->nlayers)
-			continue;
-		struct gt_check_layer *l = &r->layers[n->layer];
-		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
-		l->flops += gt_node_flops(g, n);
-		for (int k = n->ndata; k < n->nin; k++) {
-			int param = n->in[k] < 0 ? -1 : g->values[n->in[k]].param; /* fusion adds activations here: the residual of a batchnorm */
-			if (param < 0)
-				continue;
-			const struct gt_param *p = &g->params[param];
-			if (p->cls != GT_PARAM_BUFFER)
-				l->params += gt_tdesc_count(&p->desc);
-		}
+	for (int i = 0; i < crew->stages; i++) {
+		const struct gt_graph *g = gt_crew_graph(crew, i);
+		if (g)
+			graph_rows(r, g);
 	}
-	return GT_OK;
-}
-
-static enum gt_code memory_rows(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
-{
-	int64_t batch = s->micro * s->conf->model.input[0] * s->conf->model.input[1] * s->conf->model.input[2];
-	GT_NEW(r->memory, r->arena, GT_A_COUNT + 2, err);
-	for (int i = 0; i < GT_A_COUNT; i++) {
-		size_t bytes = s->space->bytes[i];
-		if (bytes)
-			r->memory[r->nmemory++] = (struct gt_check_memory){gt_arena_name((enum gt_arena_id)i), bytes};
-	}
-	r->memory[r->nmemory++] = (struct gt_check_memory){"one batch", (uint64_t)(batch * 4 + s->micro * 4)};
-	uint64_t data = 0;
-	for (int i = 0; i < 2; i++)
-		data += (uint64_t)(s->data[i].n * (s->data[i].c * s->data[i].h * s->data[i].w + 4));
-	if (data)
-		r->memory[r->nmemory++] = (struct gt_check_memory){"datasets", data};
 	return GT_OK;
 }
 
@@ -81,8 +78,9 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 	return GT_OK;
 }
 
-static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static enum gt_code fill(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
 {
+	const struct gt_session *s = crew->rank[0];
 	const struct gt_conf *c = s->conf;
 	const struct gt_graph *g = s->space->first;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
@@ -90,18 +88,14 @@ static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data_note ? s->data_note : s->data[0].source), err);
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
-	GT_TRY(layer_rows(r, c, g, err));
-	GT_TRY(memory_rows(r, s, err));
+	r->world = crew->world;
+	GT_TRY(layer_rows(r, crew, err));
+	GT_TRY(gt_report_ranks(r, crew, err));
 	r->params = gt_graph_learned(g);
 	for (int i = 0; i < g->nparams; i++)
 		if (g->params[i].cls == GT_PARAM_BUFFER)
 			r->buffers += gt_tdesc_count(&g->params[i].desc);
-	for (int i = 0; i < g->nnodes; i++) {
-		double f = gt_node_flops(g, &g->nodes[i]) / (double)g->batch;
-		r->flops_train += f;
-		if (!g->nodes[i].backward)
-			r->flops_forward += f;
-	}
+	r->part = g->batch / g->views;
 	r->train_samples = s->view[GT_TRAIN].n;
 	r->valid_samples = s->view[GT_VALID].n;
 	r->test_samples = s->view[GT_TEST].n;
@@ -109,48 +103,35 @@ static enum gt_code fill(struct gt_report *r, const struct gt_session *s, struct
 	r->micro_batch = s->micro;
 	r->steps_per_epoch = s->steps_per_epoch;
 	r->steps = s->steps;
-	r->world = 1;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 5; i++)
 		r->lr[i] = s->steps > 0 ? gt_schedule_lr(&c->train, (s->steps - 1) * i / 4, s->steps, s->steps_per_epoch) : NAN;
-	}
-	return groups(r, s, err);
+	GT_TRY(groups(r, s, err));
+	return s->data_note ? GT_OK : gt_session_check_best(s, err);
 }
 
-static struct gt_session_spec dry_spec(struct gt_conf *c, const char *device)
+int gt_conf_world(const struct gt_conf *c)
 {
-	return (struct gt_session_spec){.conf = c, .device = device ? device : "null", .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}, .dry = true};
+	return c->parallel.mode != GT_MODE_SINGLE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
 }
 
-static enum gt_code check_world(const struct gt_conf *c, int world, const char *mode, struct gt_err *err)
+enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
 {
-	const char *m = mode ? mode : "single";
-	if (mode && !gt_strategy_find(mode))
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " runs \"single\" only", c->path, mode);
-	if (world > 1)
-		return gt_fail(err, GT_ECONFIG, "%s: --world %d and parallel.mode = \"%s\" do not go together", c->path, world, m);
-	return GT_OK;
-}
-
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, const char *mode, struct gt_report **out, struct gt_err *err)
-{
-	struct gt_session_spec spec = dry_spec(c, device);
-	struct gt_session *s;
+	struct gt_crew *crew;
 	struct gt_arena *a;
 	*out = NULL;
-	GT_TRY(check_world(c, world, mode, err));
-	GT_TRY(gt_session_open(&spec, &s, err));
+	GT_TRY(gt_crew_open(c, device, !device, world ? world : gt_conf_world(c), &crew, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
 		if (r)
 			r->arena = a;
-		code = r ? fill(r, s, err) : gt_fail_memory(err, sizeof *r);
+		code = r ? fill(r, crew, err) : gt_fail_memory(err, sizeof *r);
 		if (code == GT_OK)
 			*out = r;
 		else
 			gt_arena_close(a);
 	}
-	gt_session_close(s);
+	gt_crew_close(crew);
 	return code;
 }
 
@@ -160,37 +141,70 @@ void gt_report_free(struct gt_report *r)
 		gt_arena_close(r->arena);
 }
 
-enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err)
+/* ---- plan ------------------------------------------------------------------------------------------------------------------------ */
+
+/* "# rank 3 of 8, ddp", and the schedule of a pipeline. */
+static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err *err)
 {
-	struct gt_session_spec spec = dry_spec(c, device);
-	struct gt_session *s;
-	char *part[4] = {NULL};
-	size_t len[4] = {0}, total = 0, at = 0;
-	*out = NULL;
-	GT_TRY(check_world(c, world, NULL, err));
-	if (rank != 0)
-		return gt_fail(err, GT_EUSAGE, "--rank: expected 0 in a world of 1, got %d", rank);
-	GT_TRY(gt_session_open(&spec, &s, err));
+	struct gt_grid *grid;
+	char *text = NULL;
+	size_t len;
+	if (s->at.world == 1)
+		return GT_OK;
+	fprintf(f, "# rank %d of %d, %s", s->at.rank, s->at.world, s->strategy->name);
+	if (s->at.npipe > 1)
+		fprintf(f, ", place %d of %d in a pipeline", s->at.pipe, s->at.npipe);
+	if (s->at.npipe > 1 && s->at.ndata > 1)
+		fprintf(f, ", copy %d of %d", s->at.data, s->at.ndata);
+	fprintf(f, "\n");
+	GT_TRY(gt_session_grid(s, s->arena, &grid, err));
+	if (!grid)
+		return GT_OK;
+	GT_TRY(gt_grid_text(s->arena, grid, 138, &text, &len, err));
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		fprintf(f, "# %s\n", line);
+	free(text);
+	return GT_OK;
+}
+
+static enum gt_code plan_text(const struct gt_session *s, bool json, FILE *f, struct gt_err *err)
+{
 	const struct {
 		const struct gt_prog *p;
 		const char *title;
 	} progs[] = {{&s->full, "step"}, {&s->tail, "last step of an epoch"}, {&s->eval[GT_TEST].full, "evaluation"}, {&s->eval[GT_TEST].tail, "last evaluation"}};
-	enum gt_code code = GT_OK;
-	for (int i = 0; i < 4 && code == GT_OK; i++) {
-		if (progs[i].p->n)
-			code = gt_prog_text(progs[i].p, progs[i].title, json, &part[i], &len[i], err);
-		total += len[i];
-	}
-	if (code == GT_OK && !(*out = malloc(total + 1)))
-		code = gt_fail_memory(err, total + 1);
+	if (!json)
+		GT_TRY(plan_head(s, f, err));
 	for (int i = 0; i < 4; i++) {
-		if (*out && len[i])
-			memcpy(*out + at, part[i], len[i]);
-		at += len[i];
-		free(part[i]);
+		char *text = NULL;
+		size_t len = 0;
+		if (!progs[i].p->n)
+			continue;
+		GT_TRY(gt_prog_text(progs[i].p, progs[i].title, json, &text, &len, err));
+		fwrite(text, 1, len, f);
+		free(text);
 	}
-	if (*out)
-		(*out)[total] = 0;
+	return GT_OK;
+}
+
+enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err)
+{
+	world = world ? world : gt_conf_world(c);
+	struct gt_session_spec spec = gt_crew_spec(c, device, !device, rank, world);
+	struct gt_session *s;
+	size_t len;
+	*out = NULL;
+	if (rank < 0 || rank >= world)
+		return gt_fail(err, GT_EUSAGE, world == 1 ? "--rank %d: there is 1 rank, 0" : "--rank %d: there are ranks 0 to %d", rank, world - 1);
+	GT_TRY(gt_session_open(&spec, &s, err));
+	FILE *f = open_memstream(out, &len);
+	enum gt_code code = f ? plan_text(s, json, f, err) : gt_fail_memory(err, 0);
+	if (f && fclose(f) && code == GT_OK)
+		code = gt_fail_memory(err, 0);
 	gt_session_close(s);
+	if (code != GT_OK) {
+		free(*out);
+		*out = NULL;
+	}
 	return code;
 }

@@ -1,5 +1,6 @@
 /* gt_run and gt_resume: what stands before and after the training loop. */
 #include "ir/op.h"
+#include "run/crew.h"
 #include "run/run_ranks.h"
 #include "run/session_data.h"
 #include "run/signals.h"
@@ -40,20 +41,6 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed);
 	struct gt_event ev = {.kind = GT_EV_START, .epoch = t->at.epoch, .text = text};
 	return gt_trainer_tell(t, &ev, true, err);
-}
-
-/* A metric that nothing measures would never be best. */
-static enum gt_code check_best(const struct gt_session *s, struct gt_err *err)
-{
-	const char *m = s->conf->checkpoint.best_metric, *slash = strchr(m, '/');
-	if (!*m)
-		return GT_OK;
-	for (int i = GT_VALID; i < GT_SPLITS && slash; i++)
-		if (s->eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) && !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
-		    (!strcmp(slash, "/acc") || !strcmp(slash, "/loss") || !strcmp(slash, "/top5")))
-			return GT_OK;
-	return gt_fail(err, GT_ECONFIG, "%s: checkpoint.best.metric: expected SPLIT/acc, SPLIT/loss or SPLIT/top5 of an evaluated split (valid, test), got \"%s\"",
-	               s->conf->path, m);
 }
 
 static void on_warning(void *user, const char *text)
@@ -111,7 +98,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	gt_rank_phase(t->team->link, "reading data and planning", PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &t->s, err));
 	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", PATIENCE * c->parallel.timeout);
-	GT_TRY(check_best(t->s, err));
+	GT_TRY(gt_session_check_best(t->s, err));
 	t->at.seed = (uint64_t)c->seed;
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
@@ -194,14 +181,24 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	return code;
 }
 
+/* Before ranks are started: what each of them would refuse is told once. What only they can find out, as that a GPU is missing, is left to them. */
+static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	const struct gt_run_opts *o = j->opts;
+	GT_TRY(gt_crew_preflight(j->c, o->device, r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1), err));
+	return *j->dir && !j->from && !o->node_rank ? refuse_used(j->dir, err) : GT_OK;
+}
+
 /* What both commands share: `from` NULL starts anew. */
 static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_ranks r;
 	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
 	GT_TRY(gt_ranks_of(c, o, &r, err));
-	if (r.launch)
+	if (r.launch) {
+		GT_TRY(preflight(&j, &r, err));
 		return gt_ranks_launch(&r, c, dir, o, err);
+	}
 	if (r.threads > 1)
 		return threads(&j, r.threads, err);
 	enum gt_code code = one_process(&j, &r, err);

@@ -63,7 +63,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
 	struct gt_graph *g;
-	GT_TRY(compute_dtype(c, s->device.be->name, &compute, err));
+	GT_TRY(compute_dtype(c, s->family, &compute, err));
 	GT_TRY(gt_graph_build(s->arena, &c->model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
@@ -128,7 +128,7 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, stru
 static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
-	                     .queues = !s->device.be->host_memory && s->device.be->host_alloc};
+	                     .queues = s->queues};
 	GT_TRY(gt_shares_train(s, n, &job, err));
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
@@ -217,7 +217,11 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* sums are cut over threads, so these must be as many whatever the number of ranks */
 		threads = 1;
 	struct gt_dev_opts opts = {.threads = threads, .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
-	GT_TRY(gt_device_open(spec->device ? spec->device : c->device, &opts, &s->device, err));
+	const char *word = spec->device ? spec->device : c->device;
+	GT_TRY(gt_device_open(spec->paper ? "null" : word, &opts, &s->device, err));
+	s->queues = !s->device.be->host_memory && s->device.be->host_alloc;
+	s->family = !spec->paper ? s->device.be->name : !strncmp(word, "cuda", 4) ? "cuda" : !strcmp(word, "cpu") ? "cpu" : "null";
+	s->queues |= spec->paper && !strcmp(s->family, "cuda");
 	GT_TRY(gt_session_data(s, spec, err));
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
@@ -242,11 +246,12 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	if (!s->nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", c->path);
 	GT_TRY(check_classes(s, err));
+	s->space->slots = s->queues ? GT_WINDOW : 1;
+	s->space->micros = (int)s->units;
+	gt_space_size(s->space);
 	if (spec->dry)
 		return GT_OK;
 
-	s->space->slots = s->device.be->host_memory ? 1 : GT_WINDOW;
-	s->space->micros = (int)s->units;
 	s->exec.link = s->team ? s->team->link : NULL;
 	if (there)
 		GT_TRY(gt_session_join(s, err));

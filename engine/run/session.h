@@ -20,6 +20,7 @@ struct gt_session_spec {
 	const struct gt_team *team; /* the ranks; not owned. NULL: there is one */
 	int rank, world;         /* dry: of a world that is not there; 0, 0: one rank */
 	const char *device;      /* instead of the config's; NULL */
+	bool paper;              /* dry: no device is opened; the word says only which one the plan stands for */
 	bool train;              /* programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
 	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
@@ -38,6 +39,8 @@ struct gt_session {
 	struct gt_conf *conf;
 	struct gt_arena *arena;
 	struct gt_device device;
+	const char *family;            /* "cpu", "cuda"; "null": a plan on paper, for either */
+	bool queues;                   /* steps wait in streams of the device */
 	const struct gt_team *team;
 	const struct gt_strategy *strategy;
 	struct gt_place_of_rank at;
@@ -79,6 +82,9 @@ struct gt_want {
 	int level, copy;
 };
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err);
+
+/* Refuses a checkpoint.best.metric that nothing measures: it would never be best. */
+enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err);
 
 /* Initial weights by the config's method and seed, buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);

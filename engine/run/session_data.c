@@ -2,6 +2,7 @@
 #include "run/permute.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct job {
 	const struct gt_dataset_spec *spec;
@@ -178,4 +179,17 @@ enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_
 		}
 	}
 	return GT_OK;
+}
+
+enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
+{
+	const char *m = s->conf->checkpoint.best_metric, *slash = strchr(m, '/');
+	if (!*m)
+		return GT_OK;
+	for (int i = GT_VALID; i < GT_SPLITS && slash; i++)
+		if (s->eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) && !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
+		    (!strcmp(slash, "/acc") || !strcmp(slash, "/loss") || !strcmp(slash, "/top5")))
+			return GT_OK;
+	return gt_fail(err, GT_ECONFIG, "%s: checkpoint.best.metric: expected SPLIT/acc, SPLIT/loss or SPLIT/top5 of an evaluated split (valid, test), got \"%s\"",
+	               s->conf->path, m);
 }

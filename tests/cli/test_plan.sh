@@ -1,6 +1,7 @@
 #!/bin/bash
 # Golden plans on the null backend: the steps that a config comes to, with every operand's shape and place. After a change that is
-# meant, GTRAIN_UPDATE=1 writes them again: read the difference.
+# meant, GTRAIN_UPDATE=1 writes them again: read the difference. Of eight ranks, in every mode: the lists of the first one and of another, and
+# what `gtrain check` says of all of them.
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -21,3 +22,30 @@ plan mlp_bf16_adam "$mlp" -s precision=bf16 -s train.optimizer.type=adam
 plan mlp_fp16 "$mlp" -s precision=fp16
 plan cnn_accumulate "$resume"
 plan resnet20 "$GTRAIN_SRC/configs/resnet20_cifar.cfg" -s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=300 -s data.samples_test=150 -s data.batch=128
+
+# ranks NAME RANK CONFIG OPTIONS...: ranks 0 and RANK of 8
+ranks() {
+	local name=8_$1 rank=$2 cfg=$3
+	shift 3
+	for r in 0 "$rank"; do
+		plan "${name}_rank$r" "$cfg" --world 8 --rank "$r" "$@"
+	done
+	if ! "$GTRAIN" check "$cfg" --device null --world 8 --json "$@" >"$tmp/check" 2>"$tmp/log"; then
+		echo "not ok check_$name: $(cat "$tmp/log")"
+		return
+	fi
+	sed 's/},{/},\n{/g; s/\],"/],\n"/g; s/,"traffic"/,\n"traffic"/g' "$tmp/check" >"$tmp/$name.json" # lines that diff can tell apart
+	[ -z "${GTRAIN_UPDATE:-}" ] || cp "$tmp/$name.json" "$golden/$name.json"
+	if cmp -s "$tmp/$name.json" "$golden/$name.json"; then echo "ok check_$name"; else
+		echo "not ok check_$name: $(diff "$golden/$name.json" "$tmp/$name.json" | head -n 3 | cut -c 1-300 | tr '\n' ' ')"; fi
+}
+# Of 50 samples, ranks have 6 or 7; of the 3 in the last step of an epoch, some have none. Small buckets, so that there are several.
+uneven=(-s data.batch=50 -s data.samples=203 -s train.optimizer.momentum=0.9)
+small=(-s parallel.bucket_mb=0.008)
+ranks ddp 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp
+ranks dp 3 "$mlp" "${uneven[@]}" --mode dp
+ranks ddp_cuda 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s device=cuda
+ranks zero1_cuda 7 "$mlp" "${uneven[@]}" "${small[@]}" --mode zero -s device=cuda
+ranks zero2 7 "$mlp" "${uneven[@]}" "${small[@]}" -s train.accumulate=2 -s parallel.mode=zero -s parallel.stage=2
+ranks zero3 3 "$mlp" -s data.samples=203 "${small[@]}" -s parallel.mode=zero -s parallel.stage=3 -s precision=bf16 -s train.optimizer.type=adam
+ranks ddp_world 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s reproducible=world -s parallel.shards=16

@@ -1,0 +1,274 @@
+#include "run/report_ranks.h"
+#include "comm.h"
+#include "ir/op.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+
+enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROWS };
+
+/* The largest part of a batch that this rank loads at once: an image and a label a sample. */
+static uint64_t batch_bytes(const struct gt_session *s)
+{
+	const int64_t *in = s->conf->model.input;
+	int64_t most = 0;
+	for (int i = 0; i < s->full.n; i++) {
+		const struct gt_step *t = &s->full.step[i];
+		if (t->kind == GT_STEP_LOAD && t->plan->graph->batch > most)
+			most = t->plan->graph->batch;
+	}
+	return (uint64_t)(most * (in[0] * in[1] * in[2] * 4 + 4));
+}
+
+static uint64_t data_bytes(const struct gt_session *s)
+{
+	uint64_t n = 0;
+	for (int i = 0; i < 2; i++)
+		n += (uint64_t)(s->data[i].n * (s->data[i].c * s->data[i].h * s->data[i].w + 4));
+	return n;
+}
+
+static uint64_t row_bytes(const struct gt_session *s, int row)
+{
+	return row == ROW_BATCH ? batch_bytes(s) : row == ROW_DATA ? data_bytes(s) : s->space->bytes[row];
+}
+
+static bool common(const struct gt_session *s, int row)
+{
+	if (row == ROW_DATA) /* dp: threads of one process */
+		return s->conf->parallel.mode == GT_MODE_DP && s->at.world > 1;
+	return s->space->cut.common && (row == GT_A_PARAM || row == GT_A_WORK);
+}
+
+static enum gt_code memory_rows(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+{
+	GT_NEW(r->memory, r->arena, ROWS, err);
+	for (int i = 0; i < crew->world; i++)
+		GT_NEW(r->ranks[i].memory, r->arena, ROWS, err);
+	for (int row = 0; row < ROWS; row++) {
+		bool some = row == ROW_BATCH;
+		for (int i = 0; i < crew->world; i++) {
+			uint64_t n = row_bytes(crew->rank[i], row);
+			some |= n > 0;
+			r->ranks[i].memory[r->nmemory] = n;
+			r->ranks[i].total += n;
+		}
+		if (some)
+			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row == ROW_BATCH ? "one batch" : row == ROW_DATA ? "datasets" : gt_arena_name((enum gt_arena_id)row),
+			                                                   .common = common(crew->rank[0], row)};
+	}
+	for (int i = 0; i < crew->world; i++) {
+		r->largest = r->ranks[i].total > r->ranks[r->largest].total ? i : r->largest;
+		r->smallest = r->ranks[i].total < r->ranks[r->smallest].total ? i : r->smallest;
+	}
+	for (int k = 0; k < r->nmemory; k++) {
+		r->memory[k].bytes = r->ranks[r->largest].memory[k];
+		r->memory[k].least = r->ranks[r->smallest].memory[k];
+	}
+	return GT_OK;
+}
+
+/* ---- what a rank sends and does -------------------------------------------------------------------------------------------------- */
+
+static int members(const struct gt_session *s, int group)
+{
+	return group == GT_GROUP_DATA ? s->at.ndata : group == GT_GROUP_PIPE ? s->at.npipe : s->at.world;
+}
+
+/* count is that of a rank's block where each has one. */
+static uint64_t sent(const struct gt_session *s, const struct gt_call *c)
+{
+	uint64_t n = c->count * gt_dtype_size(c->dtype), w = (uint64_t)members(s, c->comm->group);
+	int rank = c->comm->group == GT_GROUP_DATA ? s->at.data : c->comm->group == GT_GROUP_PIPE ? s->at.pipe : s->at.rank;
+	switch (c->comm->kind) {
+	case GT_COLL_ALL_REDUCE:
+		return 2 * (w - 1) * n / w;
+	case GT_COLL_REDUCE_SCATTER:
+	case GT_COLL_ALL_GATHER:
+		return (w - 1) * n;
+	case GT_COLL_GATHER:
+		return rank == c->comm->peer ? 0 : n;
+	case GT_COLL_SCATTER:
+		return rank == c->comm->peer ? (w - 1) * n : 0;
+	case GT_COLL_BROADCAST:
+		return w > 1 ? n : 0;
+	case GT_COMM_SEND:
+		return rank == c->comm->peer ? 0 : n;
+	default: /* barrier, recv */
+		return 0;
+	}
+}
+
+static enum gt_code add_traffic(struct gt_check_rank *k, const struct gt_session *s, const struct gt_call *c)
+{
+	const char *kind = gt_comm_name(c->comm), *group = gt_group_name(c->comm->group);
+	int i = 0;
+	while (i < k->ntraffic && (strcmp(k->traffic[i].kind, kind) || strcmp(k->traffic[i].group, group)))
+		i++;
+	if (i == k->ntraffic)
+		k->traffic[k->ntraffic++] = (struct gt_check_traffic){.kind = kind, .group = group};
+	k->traffic[i].calls++;
+	k->traffic[i].bytes += sent(s, c);
+	k->sent += sent(s, c);
+	return GT_OK;
+}
+
+static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, struct gt_check_rank *k, struct gt_err *err)
+{
+	const struct gt_prog *p = &s->full;
+	bool *seen;
+	k->copy = s->at.data;
+	k->place = s->at.pipe;
+	k->steps = p->n;
+	GT_NEW(k->traffic, r->arena, (GT_COMM_RECV + 1) * GT_GROUP_COUNT, err);
+	GT_NEW(seen, r->arena, p->nmicro + 1, err);
+	for (int i = 0; i < p->n; i++) {
+		const struct gt_step *t = &p->step[i];
+		if (t->kind == GT_STEP_LOAD && !seen[t->micro]) { /* stages of one rank load the same */
+			seen[t->micro] = true;
+			k->samples += t->plan->graph->batch / t->plan->graph->views;
+		}
+		if (t->kind == GT_STEP_LAUNCH)
+			k->flops += t->call->flops;
+		if (t->kind == GT_STEP_COMM)
+			GT_TRY(add_traffic(k, s, t->call));
+	}
+	return GT_OK;
+}
+
+/* ---- buckets and owners -------------------------------------------------------------------------------------------------------------- */
+
+static bool lies(const struct gt_space *s, int param, int bucket)
+{
+	const struct gt_place *p = &s->place[param];
+	return s->first->params[param].cls != GT_PARAM_BUFFER && p->offset >= 0 && gt_space_bucket_of(s, p->offset) == bucket;
+}
+
+static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, int b, struct gt_err *err)
+{
+	const struct gt_space *sp = s->space;
+	struct gt_check_bucket *k = &r->buckets[r->nbuckets++];
+	int first = -1, last = -1;
+	*k = (struct gt_check_bucket){.place = s->at.pipe, .learned = sp->bucket[b].learned};
+	for (int i = 0; i < sp->first->nparams; i++) {
+		if (!lies(sp, i, b))
+			continue;
+		k->nparams++;
+		first = first < 0 || sp->place[i].offset < sp->place[first].offset ? i : first;
+		last = last < 0 || sp->place[i].offset > sp->place[last].offset ? i : last;
+	}
+	k->bytes = gt_space_element(sp, GT_A_GRAD, sp->bucket[b].end - sp->bucket[b].begin).offset;
+	k->shard = sp->cut.state ? k->bytes / (uint64_t)sp->cut.shards : 0;
+	if (first < 0)
+		return GT_OK;
+	GT_NEW_STR(k->first, gt_arena_strdup(r->arena, sp->first->params[first].name), err);
+	GT_NEW_STR(k->last, gt_arena_strdup(r->arena, sp->first->params[last].name), err);
+	return GT_OK;
+}
+
+static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_space *sp = s->space;
+	for (int i = 0; i < sp->first->nparams && sp->cut.state; i++) {
+		const struct gt_place *p = &sp->place[i];
+		if (sp->first->params[i].cls == GT_PARAM_BUFFER || p->offset < 0)
+			continue;
+		int b = gt_space_bucket_of(sp, p->offset);
+		int64_t at = p->offset - sp->bucket[b].begin, shard = gt_space_shard(sp, b);
+		struct gt_check_owner *o = &r->owners[r->nowners++];
+		*o = (struct gt_check_owner){.bucket = r->nbuckets + b, .first = (int)(at / shard), .last = (int)((at + p->count - 1) / shard)};
+		GT_NEW_STR(o->name, gt_arena_strdup(r->arena, sp->first->params[i].name), err);
+	}
+	return GT_OK;
+}
+
+static enum gt_code buckets(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+{
+	const struct gt_cutting *cut = &crew->rank[0]->space->cut;
+	int n = 0;
+	for (int i = 0; i < crew->world; i++)
+		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->nbuckets;
+	GT_NEW(r->buckets, r->arena, n + 1, err);
+	GT_NEW(r->owners, r->arena, crew->rank[0]->space->first->nparams * crew->ranks + 1, err);
+	for (int i = 0; i < crew->world; i++) {
+		const struct gt_session *s = crew->rank[i];
+		if (s->at.data)
+			continue;
+		GT_TRY(owner_rows(r, s, err));
+		for (int b = 0; b < s->space->nbuckets; b++)
+			GT_TRY(bucket_row(r, s, b, err));
+	}
+	r->sharded = !cut->state ? "" : !cut->grads && !cut->params ? "optimizer state" : !cut->params ? "optimizer state, gradients" :
+	             !cut->grads ? "optimizer state, parameters" : "optimizer state, gradients, parameters";
+	return GT_OK;
+}
+
+/* ---- a pipeline ---------------------------------------------------------------------------------------------------------------------- */
+
+static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const struct gt_model_spec *m)
+{
+	int first = m->nlayers, last = -1;
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		k->share += gt_node_flops(g, n) / (double)g->batch;
+		if (n->backward || n->layer < 0 || n->layer >= m->nlayers || n->op->code == GT_OP_COMM)
+			continue;
+		first = n->layer < first ? n->layer : first;
+		last = n->layer > last ? n->layer : last;
+	}
+	for (int i = 0; i < g->nparams; i++)
+		if (g->params[i].cls != GT_PARAM_BUFFER && g->params[i].value >= 0)
+			k->params += gt_tdesc_count(&g->params[i].desc);
+	if (last < 0)
+		return;
+	k->first = m->layers[first].name;
+	k->last = m->layers[last].name;
+	k->nlayers = last - first + 1;
+}
+
+static enum gt_code stages(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+{
+	struct gt_crew_grid grid;
+	char *text;
+	size_t len;
+	double all = 0;
+	GT_TRY(gt_crew_grid(crew, &grid, err));
+	if (!grid.grid)
+		return GT_OK;
+	r->bubble = grid.bubble;
+	r->even = grid.even;
+	GT_TRY(gt_grid_text(crew->arena, grid.grid, 138, &text, &len, err));
+	r->grid = gt_arena_strdup(r->arena, text);
+	free(text);
+	if (!r->grid)
+		return gt_fail_memory(err, len);
+	GT_NEW(r->stages, r->arena, crew->stages, err);
+	r->nstages = crew->stages;
+	for (int i = 0; i < r->nstages; i++) {
+		const struct gt_graph *g = gt_crew_graph(crew, i);
+		r->stages[i] = (struct gt_check_stage){.place = i % crew->ranks, .slots = grid.grid->slots[i]};
+		if (g)
+			stage_row(&r->stages[i], g, &crew->rank[0]->conf->model);
+		all += r->stages[i].share;
+	}
+	for (int i = 0; i < r->nstages; i++)
+		r->stages[i].share = all > 0 ? r->stages[i].share / all : 0;
+	return GT_OK;
+}
+
+enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+{
+	struct gt_crew_proof proof;
+	r->copies = crew->copies;
+	GT_NEW(r->ranks, r->arena, crew->world, err);
+	for (int i = 0; i < crew->world; i++)
+		GT_TRY(rank_row(r, crew->rank[i], &r->ranks[i], err));
+	GT_TRY(memory_rows(r, crew, err));
+	GT_TRY(buckets(r, crew, err));
+	GT_TRY(stages(r, crew, err));
+	GT_TRY(gt_crew_prove(crew, &proof, err));
+	r->collectives = proof.collectives;
+	r->transfers = proof.transfers;
+	return GT_OK;
+}

@@ -262,7 +262,7 @@ GT_HD void gt_scalars_merge(struct gt_scalars *parts, int64_t n, bool sharded, s
 			a->metrics.top5 += b->metrics.top5;
 			a->metrics.count += b->metrics.count;
 			a->sumsq += b->sumsq;
-			a->bound = b->bound > a->bound || b->bound != b->bound ? b->bound : a->bound;
+			a->bound += b->bound;
 		}
 	s->metrics = parts[0].metrics;
 	s->bound = parts[0].bound;

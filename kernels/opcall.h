@@ -278,6 +278,7 @@ const char *gt_group_name(int group);                   /* "world" */
 
 /* linear.dw+update: one segment, [0, elements of w). States as the optimizer's own call has them, clip_norm 0, no work copy. */
 struct gt_attr_dw_update {
+	int part, parts;         /* this call makes and applies one of so many equal parts of dw, without db, and others the rest; 0, 0: all */
 	enum gt_opcode optimizer; /* sgd, adam, rmsprop */
 	struct gt_attr_update update;
 };

@@ -31,6 +31,12 @@ static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 	                                              work ? s->work : s->master, work ? "16-bit weights" : "parameters"}, 1);
 }
 
+/* Whether this rank makes the update of what gt_plan_share's calls, if there are any, leave to it. */
+static bool updates(const struct gt_job *job)
+{
+	return !job->space->cut.follows && (!job->space->cut.shares || job->at.data == 0);
+}
+
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	const struct gt_space *s = job->space;
@@ -42,7 +48,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e); /* on every rank, which must all go the same way */
-		for (int i = 0; i < job->update->nupdates && !s->cut.follows; i++)
+		for (int i = 0; i < job->update->nupdates && updates(job); i++)
 			gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
 		gt_emit_join(&e, 0, 1);
 		for (int b = 0; b < s->nbuckets && s->bucket[b].learned && !s->cut.common; b++) {

@@ -90,8 +90,10 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	for (int i = 0; i < p->ncalls; i++) {
 		for (; how->fetch && stay < p->nstays && p->stay[stay].first == i; stay++)
 			how->fetch(e, &p->stay[stay]);
-		if (there)
+		if (there && !p->call[i].early)
 			gt_emit_launch(e, unit, &p->call[i]);
+		else if (there)
+			continue;
 		else if (p->call[i].comm)
 			idle_calls(e, unit, own, &idle, false);
 		for (; !sums && b < n && ready[b] <= i; b++) {

@@ -54,6 +54,7 @@ struct gt_cutting {
 	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
 	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
 	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
+	bool shares;        /* STATE is one memory for all ranks too, and weight gradients are applied by gt_plan_share's calls */
 	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
 };
 
@@ -153,6 +154,13 @@ void gt_space_close(struct gt_space *s); /* after its plans */
  * updated; a bound of each gradient, which a BOUND node finds from its two factors, stands in for its values. Only for programs of
  * one micro-batch on one rank, without clipping. */
 enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
+
+/* The same for ranks that have parameters and state in common: instead of adding up weight gradients they gather the two factors of each,
+ * which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014, Petuum).
+ * The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings whose dy is 0.
+ * shareable: whether g is a graph for it, and less is moved. */
+enum gt_code gt_plan_shareable(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err);
+enum gt_code gt_plan_share(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err);
 
 /* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
  * plan of a space settles where the parameters lie, so it must be the training graph where there is one. The graphs of several stages

@@ -69,6 +69,7 @@ static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 	const struct gt_cut *c = &l->spec.cut;
 	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
 	int64_t n = micro_at(l, p->cursor), first;
+	b.micro = p->cursor;
 	b.n = gt_part(n, c->parts, p->part, &first);
 	b.cursor = p->cursor + (c->strided ? p->part : first);
 	return b;
@@ -91,7 +92,7 @@ static void advance(const struct gt_loader *l, struct place *p)
 static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
 {
 	struct gt_batch b = part_at(l, p);
-	for (; b.n == 0; b = part_at(l, p))
+	for (; b.n == 0 && !l->spec.fill; b = part_at(l, p))
 		advance(l, p);
 	return b;
 }
@@ -145,14 +146,27 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *
 	return l->be->launch(l->dev, k, &a, err);
 }
 
+static void fill(const struct gt_loader *l, struct gt_batch *b)
+{
+	struct place at = {b->epoch, b->micro, 0};
+	int64_t rows = part_at(l, &at).n;
+	size_t row = gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
+	memset((char *)b->x + (size_t)b->n * row, 0, (size_t)(rows - b->n) * row);
+	for (; b->n < rows; b->n++)
+		((int32_t *)b->target)[b->n] = l->spec.fill_target;
+}
+
 /* b: epoch, cursor, n and stride are filled. */
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
 	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
 	GT_TRY(make_order(l, b->epoch, err));
-	GT_TRY(launch(l, b->n, &dyn, slot, stream, err));
+	if (b->n)
+		GT_TRY(launch(l, b->n, &dyn, slot, stream, err));
 	b->x = l->x[slot];
 	b->target = l->target[slot];
+	if (l->spec.fill)
+		fill(l, b);
 	return GT_OK;
 }
 

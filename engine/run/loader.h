@@ -57,6 +57,8 @@ struct gt_loader_spec {
 	struct gt_cut cut;
 	bool shuffle, drop_last;
 	bool pad;                /* see gt_epoch_places */
+	bool fill;               /* every part has as many rows as part 0: x is 0 and the target fill_target where it has no sample. Host memory only */
+	int32_t fill_target;
 	int sampler;             /* enum gt_sampler */
 	uint64_t seed;
 	int64_t ignore_index;    /* targets that weigh nothing */
@@ -66,8 +68,9 @@ struct gt_loader_spec {
 
 struct gt_batch {
 	void *x, *target;
-	int64_t n;               /* samples; x has as many rows for each view of them */
+	int64_t n;               /* samples, and what fills up; x has as many rows for each view of them */
 	int64_t epoch, cursor;   /* of its first sample */
+	int64_t micro;           /* where its micro-batch begins */
 	int64_t stride;          /* from one sample's place to the next one's */
 };
 
@@ -82,7 +85,7 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 /* Ends the thread until the next start. */
 void gt_loader_stop(struct gt_loader *l);
 
-/* The next part of a micro-batch that is not empty; it stays valid until the next call. At the end of an epoch the next one begins. */
+/* The next part of a micro-batch that is not empty (with fill: of every one); it stays valid until the next call. At the end of an epoch the next one begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
 /* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro parts, empty ones too,

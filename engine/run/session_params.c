@@ -121,12 +121,13 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 /* What all ranks have in common one of them writes. */
 static bool anothers(const struct gt_session *s)
 {
-	return s->space->cut.common && (s->space->cut.shard != 0 || s->space->cut.follows);
+	return s->space->cut.common && s->at.data != 0;
 }
 
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
-	if (state < 0 && s->space->first->params[i].cls != GT_PARAM_BUFFER && anothers(s))
+	bool common = state < 0 ? s->space->first->params[i].cls != GT_PARAM_BUFFER : s->space->cut.shares;
+	if (common && anothers(s))
 		return GT_OK;
 	return transfer(s, i, state, NULL, plain, err);
 }

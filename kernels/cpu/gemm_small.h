@@ -29,7 +29,8 @@ struct gt_gemm {
 	 * GT_GEMM_APPLY_M then. */
 	void (*apply)(const void *ctx, const float *dw, int64_t at, int64_t n);
 	const void *ctx;
-	float *scratch;          /* gt_gemm_scratch() bytes */
+	float *scratch;          /* gt_gemm_scratch() bytes, of the threads from first on */
+	int first;
 };
 
 struct gt_gemm_isa {

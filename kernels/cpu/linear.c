@@ -20,6 +20,7 @@ struct linear {
 	struct gt_attr_update update;
 	struct gt_seg seg;
 	char text[40];
+	int part, parts; /* linear.dw+update */
 };
 
 static const struct gt_layout tiles = {.order = {1, 0}, .nblk = 2, .blk_dim = {1, 0}, .blk = {16, 16}};
@@ -69,7 +70,8 @@ static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const str
 		return;
 	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->dyn, scalars, a->in[2], a->in + 4);
 	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
-	k->isa->dw(&g, thread, threads);
+	g.first = k->part * threads; /* the other parts' threads are those of other ranks */
+	k->isa->dw(&g, g.first + thread, threads * k->parts);
 }
 
 static enum gt_code launch_parts(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
@@ -102,6 +104,8 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	k->optimizer = attr->optimizer;
 	k->update = attr->update;
 	k->seg = attr->update.seg[0];
+	k->part = attr->part;
+	k->parts = attr->parts ? attr->parts : 1;
 	k->update.seg = &k->seg;
 	k->head.launch = launch_parts;
 	k->head.part = part_dw_update;

@@ -74,7 +74,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
 	if (w->train && c->model.sync_bn)
-		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, s->micro, err));
+		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, w->all, err));
 	if (w->idle) {
 		*out = g;
 		return gt_graph_sync_bn_idle(g, err);

@@ -75,9 +75,9 @@ enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_sessi
 void gt_session_close(struct gt_session *s);
 
 /* A plan by what it is for; made once. n: samples; level, copy: of GRAD and BUFFER. idle: of a rank that has none of the samples, for what it
- * must do all the same (plan/syncbn.h); n is another rank's. */
+ * must do all the same (plan/syncbn.h); n is another rank's. all: samples of all ranks, where these normalise together. */
 struct gt_want {
-	int64_t n;
+	int64_t n, all;
 	bool train, loss, accumulate, idle;
 	int level, copy;
 };

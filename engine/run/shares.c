@@ -97,8 +97,9 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->micro - 1) / s->micro;
-	struct gt_want like = {.n = gt_part(s->micro < n ? s->micro : n, s->cut.parts, 0, NULL), .train = true, .loss = true};
+	struct gt_want like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
 	bool add = false, some = false;
+	like.n = gt_part(like.all, s->cut.parts, 0, NULL);
 	job->nunits = (int)(count * s->cut.nparts);
 	GT_NEW(job->unit, s->arena, job->nunits, err);
 	if (s->at.ndata > 1 || by_shards(s))
@@ -112,9 +113,9 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 		}
 		if (s->space->cut.shares) /* the loader fills up */
 			own = gt_part(all, s->cut.parts, 0, NULL);
-		struct gt_want want = {.n = own, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
+		struct gt_want want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
 		if (!own && s->conf->model.sync_bn)
-			want = (struct gt_want){.n = like.n, .train = true, .loss = true, .idle = true};
+			want = (struct gt_want){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
 			GT_TRY(gt_session_plan(s, &want, &job->unit[i].plan, err));
 		some |= own > 0;

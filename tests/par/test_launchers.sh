@@ -42,16 +42,19 @@ for n in 2 3; do
 	start "$gtrain" run ddp.cfg --nproc $n -o own$n >own_$n.out 2>&1
 	same own_$n own$n $n $?
 done
-torchrun=${TORCHRUN:-$(command -v torchrun)}
+torchrun=${TORCHRUN:-$(command -v torchrun)} no_torchrun='no torchrun (TORCHRUN=… names one)'
+if [ -n "$torchrun" ] && ! "$torchrun" --standalone --no_python --nproc_per_node 1 true >/dev/null 2>&1; then
+	torchrun='' no_torchrun='this torchrun starts nothing (that of PyTorch 1.13 does not work with Python 3.11)'
+fi
 openmpi=$(command -v mpirun.openmpi) mpich=$(command -v mpirun.mpich)
 root=
 [ "$(id -u)" = 0 ] && root=--allow-run-as-root
 for n in 2 3; do
 	if [ -n "$torchrun" ]; then
-		start "$torchrun" --standalone --no-python --nproc-per-node $n "$gtrain" run ddp.cfg -o torchrun$n >torchrun_$n.out 2>&1
+		start "$torchrun" --standalone --no_python --nproc_per_node $n "$gtrain" run ddp.cfg -o torchrun$n >torchrun_$n.out 2>&1
 		same torchrun_$n torchrun$n $n $?
 	else
-		skip torchrun_$n "no torchrun (TORCHRUN=… names one)"
+		skip torchrun_$n "$no_torchrun"
 	fi
 	if [ -n "$openmpi" ]; then
 		# shellcheck disable=SC2086

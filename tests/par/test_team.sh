@@ -143,6 +143,6 @@ rest=$(left)
 if grep -q "^why rank 3 was killed by signal 9" host1 && grep -q "^why rank [01]: rank 3 has died" host0 && [ "$codes" = "75 137" ] && [ -z "$rest" ]; then
 	pass other_host_fails
 else
-	fail other_host_fails "statuses $codes, $(cat host0 host1), left: $rest"
+	fail other_host_fails "statuses $codes, $(tr "\n" "|" <host0) / $(tr "\n" "|" <host1), left: $rest"
 fi
 if listening | grep -q "$(printf ':%04X' 29547)"; then fail port_is_free "29547 is held"; else pass port_is_free; fi

@@ -25,6 +25,7 @@ struct gt_loader {
 	int64_t samples; /* of an epoch */
 	int64_t row;     /* length of an order */
 	struct order order[2];
+	struct order counted; /* of gt_loader_weight, where a thread makes the other two */
 	int64_t *orders, *orders_dev; /* both rows; the same where memory is shared */
 	struct {
 		int64_t n;
@@ -51,6 +52,12 @@ struct gt_loader {
 static int64_t views(const struct gt_loader *l)
 {
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
+}
+
+/* Whether there may be samples that count nothing. */
+static bool ignores(const struct gt_loader *l)
+{
+	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
 }
 
 /* Samples of the micro-batch that begins at cursor. */
@@ -104,25 +111,32 @@ int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t 
 	return drop_last ? n - n % batch : n;
 }
 
-static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
+/* The samples of an epoch in their order. */
+static enum gt_code fill(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
 {
 	const struct gt_view *v = l->spec.view;
+	if (l->spec.shuffle)
+		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, row, err));
+	else
+		for (int64_t i = 0; i < v->n; i++)
+			row[i] = i;
+	if (v->index)
+		for (int64_t i = 0; i < v->n; i++)
+			row[i] = v->index[row[i]];
+	for (int64_t i = v->n; i < l->row; i++)
+		row[i] = row[i - v->n];
+	return GT_OK;
+}
+
+static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
+{
 	struct order *o = &l->order[epoch & 1];
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
 	if (o->sent) /* long done, as a rule: the row was sent two epochs ago */
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
-	if (l->spec.shuffle)
-		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, o->host, err));
-	else
-		for (int64_t i = 0; i < v->n; i++)
-			o->host[i] = i;
-	if (v->index)
-		for (int64_t i = 0; i < v->n; i++)
-			o->host[i] = v->index[o->host[i]];
-	for (int64_t i = v->n; i < l->row; i++)
-		o->host[i] = o->host[i - v->n];
+	GT_TRY(fill(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {
 		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, o->host, (size_t)l->row * sizeof *o->host, GT_COPY_H2D, 0, err));
 		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
@@ -284,16 +298,22 @@ enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)
 	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : make_order(l, l->next.epoch + 1, err);
 }
 
-double gt_loader_weight(struct gt_loader *l, int64_t n)
+enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err)
 {
 	const struct gt_dataset *d = l->spec.view->data;
+	const struct order *o = l->counted.host ? &l->counted : &l->order[epoch & 1];
 	int64_t counted = n;
-	if (l->spec.ignore_index < 0 || l->spec.ignore_index >= d->classes || make_order(l, l->next.epoch, NULL) != GT_OK)
-		return (double)n;
-	const int64_t *perm = l->order[l->next.epoch & 1].host + l->next.cursor;
-	for (int64_t i = 0; i < n; i++)
-		counted -= d->labels[perm[i]] == l->spec.ignore_index;
-	return (double)counted;
+	if (ignores(l)) {
+		if (!l->counted.host)
+			GT_TRY(make_order(l, epoch, err));
+		else if (l->counted.epoch != epoch)
+			GT_TRY(fill(l, epoch, l->counted.host, err));
+		l->counted.epoch = epoch;
+		for (int64_t i = 0; i < n; i++)
+			counted -= d->labels[o->host[cursor + i]] == l->spec.ignore_index;
+	}
+	*out = (double)counted;
+	return GT_OK;
 }
 
 int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
@@ -355,6 +375,9 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		GT_TRY(l->be->alloc(l->dev, 2 * order, &p, err));
 		l->orders_dev = p;
 	}
+	l->counted.epoch = -1;
+	if (l->spec.depth > 0 && ignores(l) && !(l->counted.host = malloc(order)))
+		return gt_fail_memory(err, order);
 	for (int i = 0; i < 2; i++) {
 		l->order[i].epoch = -1;
 		l->order[i].host = l->orders + i * l->row;
@@ -405,6 +428,7 @@ void gt_loader_close(struct gt_loader *l)
 	gt_loader_stop(l);
 	for (int i = 0; i < l->nsizes; i++)
 		l->be->release(l->dev, l->gather[i].kernel);
+	free(l->counted.host);
 	if (l->be->host_memory) {
 		free(l->orders);
 	} else {

@@ -96,8 +96,8 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dy
 /* Makes the order of the epoch behind the current one, and queues its way to the device, unless that has been done. */
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);
 
-/* Sum of target weights of the `n` samples, of all parts, from where gt_loader_next continues: what divides the loss of an effective batch. */
-double gt_loader_weight(struct gt_loader *l, int64_t n);
+/* Sum of target weights of `n` samples, of all parts, from `cursor` of an epoch on: what divides the loss of an effective batch. */
+enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
 
 /* Dataset index of a sample of the current epoch, for messages. */
 int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor);

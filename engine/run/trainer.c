@@ -76,8 +76,8 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	struct gt_dyn *dyn;
 	GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 	for (int i = 0; i < n; i++) {
-		double weight = gt_loader_weight(s->loader, p->samples);
-		double lr[GT_MAX_LR];
+		double weight, lr[GT_MAX_LR];
+		GT_TRY(gt_loader_weight(s->loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));
 		gt_optim_rates(&s->optim, t->ahead.step++, s->steps, s->steps_per_epoch, lr);
 		for (int m = 0; m < p->nmicro; m++) {
 			struct gt_dyn *d = &dyn[i * p->nmicro + m];

@@ -41,12 +41,35 @@ static void reduce(struct gt_emit *e, int b, int unit, const char *what)
 	                                              shard(s, b), s->master, what}, 1);
 }
 
+/* Between the gradients of a bucket, and behind the last, lies what the buckets before it left in this memory. Nobody reads it but the sum of
+ * squares. */
+static void clear_gaps(struct gt_emit *e, int b)
+{
+	const struct gt_space *s = e->job->space;
+	const struct gt_bucket *k = &s->bucket[b];
+	for (int64_t at = k->begin, next, after; at < k->end; at = after) {
+		next = after = k->end;
+		for (int i = 0; i < s->first->nparams; i++) {
+			const struct gt_place *p = &s->place[i];
+			if (s->first->params[i].cls != GT_PARAM_BUFFER && p->offset >= at && p->offset < next) {
+				next = p->offset;
+				after = p->offset + p->count;
+			}
+		}
+		struct gt_range gap = gt_space_bucket(s, GT_A_GRAD, b, 0);
+		gap.offset += gt_space_element(s, GT_A_GRAD, at - k->begin).offset;
+		if (next > at)
+			gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = gap, .bytes = gt_space_element(s, GT_A_GRAD, next - at).offset});
+	}
+}
+
 /* Stages 2 and 3: in the order of the kernels, since the next bucket is written where this one lies. */
 static void reduce_away(struct gt_emit *e, int b, int unit, const char *what)
 {
 	const struct gt_space *s = e->job->space;
 	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
 	part.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
+	clear_gaps(e, b);
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard(s, b), s->master, what}, 0);
 	if (unit)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});

@@ -35,6 +35,56 @@ reference() {
 	train "$ref" "$tmp/$1.$2.cfg" "${opts[@]}"
 }
 
+# feature NAME NET LIMIT MODES OPTIONS...: what else a config can ask for, in MODES (word:ranks, with a comma between) against one rank, both
+# with accumulate 2 and an uneven last batch. LIMIT: of losses.
+mode_extra=()
+feature() {
+	local feature=$1 net=$2 limit=$3 modes=$4 m got name
+	shift 4
+	case feature_$feature in *"${MODES_ONLY:-}"*) ;; *) return ;; esac
+	expect=''
+	if ! train one "$tmp/$net.sgd.cfg" -s train.accumulate=2 -s data.samples=459 "$@"; then
+		echo "not ok modes feature_$feature: one rank: $why"
+		failed=$((failed + 1))
+		return
+	fi
+	for m in ${modes//,/ }; do
+		name=feature_${feature}_$m
+		mode_args "${m%:*}" "${m#*:}"
+		expect=$(refusal "${m%:*}" "$net" "$feature")
+		case $net-${m%:*} in cnn-dp) continue ;; cnn-*) mode+=(-s parallel.sync_bn=true) ;; esac
+		train run "$tmp/$net.sgd.cfg" -s train.accumulate=2 -s data.samples=459 "$@" "${mode[@]}" ${mode_extra[0]+"${mode_extra[@]}"}
+		case $? in
+		0)
+			cases=$((cases + 1))
+			if got=$("$same" -l "$limit" -w "$(awk "BEGIN { print 100 * $limit }")" "$tmp/one" "$tmp/run") && same_evals; then echo "ok modes $name"; else
+				failed=$((failed + 1))
+				echo "not ok modes $name: $got"
+			fi
+			echo "feature $name $got" >>"$tmp/figures"
+			;;
+		1)
+			refused=$((refused + 1))
+			refused modes "${m%:*} with $feature"
+			;;
+		*)
+			failed=$((failed + 1))
+			echo "not ok modes $name: $why"
+			;;
+		esac
+	done
+}
+
+# The same evaluations at the same steps: as many lines, losses to 4 digits (a difference of the weights shows in them), the same number of hits.
+same_evals() {
+	local d
+	for d in one run; do
+		sed -n 's/.*"event":"eval",\("step":[0-9]*\).*\("split":"[a-z]*"\),"loss":\([0-9.]*\),\("acc":[0-9.]*\).*/\1 \2 \3 \4/p' "$tmp/$d/metrics.jsonl" |
+			awk '{ printf "%s %s %.4f %s\n", $1, $2, $3, $4 }' >"$tmp/$d.evals"
+	done
+	[ -s "$tmp/one.evals" ] && cmp -s "$tmp/one.evals" "$tmp/run.evals"
+}
+
 # one WORD RANKS NET OPT ACC DATA
 one() {
 	local word=$1 ranks=$2 net=$3 opt=$4 acc=$5 data=$6 parts=$5 bn='' skip=() name=$3_$1_$2_$4_a$5_$6 got limit=$weight_limit
@@ -42,6 +92,7 @@ one() {
 	case $net in cnn | resnet20) bn=1 ;; esac
 	case $net-$opt in resnet20-adamw) limit=1e-3 ;; esac
 	mode_args "$word" "$ranks"
+	case $word-$opt in ddp-adamw | zero?-adamw) mode+=(-s "parallel.bucket_mb=$([ "$net" = resnet20 ] && echo 0.1 || echo 0.006)") ;; esac # several
 	if [ -n "$bn" ]; then
 		case $word in
 		ddp | zero?) mode+=(-s parallel.sync_bn=true) ;;
@@ -152,6 +203,23 @@ else
 		1f1b*2 4 skip sgd 4 uneven
 	END
 fi
+some=ddp:3,zero1:2,zero3:3,dp:2,1f1b:2
+feature clip mlp 1e-5 $some -s train.clip_norm=0.1
+mode_extra=(-s parallel.bucket_mb=0.005)
+feature clip_buckets cnn 1e-5 ddp:3,zero2:2,zero3:4 -s train.clip_norm=0.5 -s train.optimizer.nesterov=true
+feature rates_buckets mlp 1e-5 ddp:2,zero1:4,zero2:3,zero3:2 -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
+mode_extra=()
+feature valid_split mlp 1e-5 $some -s data.valid=0.25 -s data.eval_batch=17 -s train.eval_every_steps=10
+feature smoothing mlp 1e-5 ddp:4,zero1:3 -s train.label_smoothing=0.1
+feature ignore_index mlp 1e-5 ddp:4,zero3:2,dp:3 -s train.ignore_index=3
+feature frozen mlp 1e-5 $some -s 'model.layers[3].frozen=true'
+feature rates mlp 1e-5 $some -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s train.optimizer.decay_bias=false
+feature schedule mlp 1e-5 ddp:2,zero2:3 -s train.schedule.type=cosine -s train.schedule.unit=step -s train.schedule.warmup=7
+feature drop_last mlp 1e-5 ddp:3,zero3:2 -s data.drop_last=true
+feature prefetch cnn 1e-5 ddp:2,zero3:2 -s data.prefetch=3
+feature recompute cnn 1e-5 ddp:3,zero3:2 -s train.recompute=cheap
+feature prefetch_ignore mlp 1e-5 ddp:4 -s train.ignore_index=3 -s data.prefetch=3
+
 cut -d' ' -f1 "$tmp/figures" | sort -u | while read -r w; do
 	awk -v w="$w" '$1 == w { n++; for (i = 3; i <= 6; i++) { split($i, k, "="); split(k[2], v, /[@:]/)
 		if (k[1] == "loss" && v[1] + 0 >= l + 0) { l = v[1]; at = $2 } if (k[1] == "weights" && v[1] + 0 >= m + 0) m = v[1]; if (k[1] == "moments" && v[1] + 0 >= o + 0) o = v[1] } }

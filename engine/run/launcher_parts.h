@@ -40,6 +40,7 @@ struct gt_child {
 	int out;        /* what it writes; -1: it has our own stdout and stderr */
 	bool gone;      /* reaped */
 	bool stopped;
+	double stopped_at;
 	int status;     /* its exit code, or the signal that ended it (by_signal) */
 	bool by_signal;
 	bool has_words;

@@ -276,7 +276,8 @@ static void judge_progress(struct watch *w, double now)
 		struct gt_board_slot *s = &a->board->slot[i];
 		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
 		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
-		double limit = allow ? allow * 1e-3 : a->spec->timeout_s;
+		/* Who is stopped is not slow, whatever it said that it would take. */
+		double limit = allow && !c->stopped ? allow * 1e-3 : a->spec->timeout_s;
 		if (!alive(c))
 			continue;
 		left++;
@@ -284,7 +285,7 @@ static void judge_progress(struct watch *w, double now)
 			c->beats = beats;
 			c->beat_at = now;
 		}
-		if (now - c->beat_at <= limit)
+		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
 			continue;
 		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_relaxed);
 		int *slot = waits ? &waiting : &worst;
@@ -332,6 +333,7 @@ static void reap(struct watch *w, int local)
 	while (alive(c) && !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) && si.si_pid) {
 		if (si.si_code == CLD_STOPPED || si.si_code == CLD_CONTINUED) {
 			c->stopped = si.si_code == CLD_STOPPED;
+			c->stopped_at = gt_clock();
 			waitid(P_PID, (id_t)c->pid, &si, WSTOPPED | WCONTINUED | WNOHANG);
 			if (c->stopped && w->failed_at >= 0)
 				kill(-c->pid, SIGKILL);

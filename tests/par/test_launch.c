@@ -223,6 +223,9 @@ TEST(no_progress)
 	CHECK_MSG(r.code == 75 && strstr(r.why, "made no progress"), "%s", r.text);
 	run("-n 2 -t 0.5 1:phase=1.2"); /* it said that this takes longer */
 	EXPECT(0, -1, "");
+	run("-n 2 -t 1 -s 100000 1:phase=0 1:stop"); /* which is no excuse for one that is stopped */
+	EXPECT(75, 1, "is stopped (a SIGSTOP, or a debugger) and made no progress for 1");
+	CHECK(strstr(r.why, "at step 3 (saving a checkpoint)"));
 }
 
 TEST(deaf_to_sigterm)

@@ -2,7 +2,7 @@
 # Faults in a real run of four ranks (tests/par/tool_fault.c hits them): a rank is killed, crashes, exits or is stopped; in every phase and
 # mode. What must come of it: the run ends with the status of that fault and the rank is named, or it starts again and ends well; no process is
 # left; what is resumed ends with the bits of the run that nobody disturbed; no temporary folder is left behind then. And the launcher is
-# killed, interrupted, terminated. FAULTS=full: every phase x fault x mode, ended and restarted; else a part of them. FAULTS_SEED: another
+# killed, interrupted, terminated. FAULTS=full: every phase x fault x mode, ended and restarted (FAULTS_MODES: only these modes); else a part of them. FAULTS_SEED: another
 # choice of ranks, steps and moments.
 #
 # Goals: half of the ends within 2 s of the fault; of a stopped rank within parallel.timeout + 1 s. The figures have the slowest.
@@ -145,7 +145,7 @@ launcher_fault() {
 
 : >"$tmp/shm"
 if [ "${FAULTS:-}" = full ]; then
-	for word in ddp zero1 zero2 zero3 1f1b zero-bubble '1f1b*2'; do
+	for word in ${FAULTS_MODES:-ddp zero1 zero2 zero3 1f1b zero-bubble 1f1b*2}; do
 		for phase in start training accumulation evaluating saving loading; do
 			for fault in kill segv exit stop; do
 				for restarts in 0 1; do rank_fault "$word" $phase $fault $restarts; done

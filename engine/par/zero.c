@@ -47,6 +47,8 @@ static void clear_gaps(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
 	const struct gt_bucket *k = &s->bucket[b];
+	if (s->nbuckets == 1 || !s->bucket[1].learned)
+		return;
 	for (int64_t at = k->begin, next, after; at < k->end; at = after) {
 		next = after = k->end;
 		for (int i = 0; i < s->first->nparams; i++) {

@@ -45,7 +45,7 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 	for (int i = 0, k = 0; i < r->nbuckets; i++) {
 		const struct gt_check_bucket *b = &r->buckets[i];
 		k = i && r->buckets[i - 1].place == b->place ? k + 1 : 1;
-		snprintf(number, sizeof number, "%d%s", k, b->learned ? "" : ", frozen");
+		snprintf(number, sizeof number, "%d%s", k, b->learned ? "" : ", not reduced");
 		snprintf(rank, sizeof rank, "%d", b->place);
 		if (b->nparams > 1)
 			snprintf(range, sizeof range, "%s … %s", b->first, b->last);

@@ -13,7 +13,9 @@ static double in0_half_flops(const struct gt_graph *g, const struct gt_node *n)
 
 static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0])) * (double)gt_graph_desc(g, n->in[1])->dim[1];
+	const struct gt_attr_dw_update *a = n->attr;
+	double all = 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0])) * (double)gt_graph_desc(g, n->in[1])->dim[1];
+	return a && a->parts ? all / a->parts : all;
 }
 
 const struct gt_op gt_row_cast = {.code = GT_OP_CAST, .flops = gt_flops_none};

@@ -160,7 +160,7 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *
 	return l->be->launch(l->dev, k, &a, err);
 }
 
-static void fill(const struct gt_loader *l, struct gt_batch *b)
+static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 {
 	struct place at = {b->epoch, b->micro, 0};
 	int64_t rows = part_at(l, &at).n;
@@ -180,7 +180,7 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 	b->x = l->x[slot];
 	b->target = l->target[slot];
 	if (l->spec.fill)
-		fill(l, b);
+		fill_up(l, b);
 	return GT_OK;
 }
 

@@ -31,6 +31,7 @@
 #define GT_COMM_ABI 1
 #define GT_COMM_RANKS 64  /* the most in one group of gt_comm_shm */
 #define GT_COMM_BATCH 128 /* the most transfers of one exchange() */
+#define GT_PAIR_BYTES (1 << 20) /* what gt_comm_spec.pair_bytes = 0 means */
 
 /* X(id, text) */
 #define GT_REDUCTIONS(X)    \
@@ -114,7 +115,7 @@ struct gt_comm_spec {
 	const char *name;   /* for messages; NULL: "world" */
 	int rank, world;
 	double timeout_s;   /* of each exchange between ranks, opening included; > 0 */
-	size_t pair_bytes;  /* what a send may run ahead of its recv, for each pair that is used; 0: 1 MiB. Equal on all ranks */
+	size_t pair_bytes;  /* what a send may run ahead of its recv, for each pair that is used; 0: GT_PAIR_BYTES. Equal on all ranks */
 	const struct gt_comm_boot *boot;
 	struct gt_dev *dev; /* whose memory and streams; NULL: host memory */
 	/* For transports across hosts (gloo), NULL for the others. exchange: every rank gives n bytes and gets everybody's, all[world * n], over a

@@ -10,6 +10,8 @@ struct event {
 	int channel; /* send, recv; else -1 */
 	int meeting; /* collective: index of its group; else -1 */
 	bool sends;
+	bool beside; /* it goes on side by side with the event before it: gt_step.apart */
+	bool got;    /* as the simulation goes: recv: it has been received */
 };
 
 /* From one rank to another within one group. */
@@ -42,7 +44,7 @@ struct sim {
 	struct meeting *meeting;
 	int nmeetings;
 	int *at;       /* next event of each rank */
-	bool *posted;  /* its current event is a send that waits for room, or a collective that waits for others */
+	bool *posted;  /* its current event, or run of them, has begun and waits for others */
 	int *joined;   /* collectives a rank has entered */
 	size_t room;   /* what may lie unread in a channel */
 };
@@ -138,8 +140,12 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	if (peer < 0)
 		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", tell(e, rank, text), k->peer);
 	e->sends = k->kind == GT_COMM_SEND;
+	if (s->nevents[rank] && !p->step[step].apart) {
+		const struct event *last = e - 1;
+		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group;
+	}
 	if (peer == rank) { /* a copy on the spot */
-		if (!e->sends || c->nin != 1 || c->nout != 1)
+		if (!c->end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", tell(e, rank, text));
 		return GT_OK;
 	}
@@ -259,7 +265,46 @@ static void restart(struct sim *s, size_t room)
 	memset(s->at, 0, (size_t)s->world * sizeof *s->at);
 	memset(s->posted, 0, (size_t)s->world * sizeof *s->posted);
 	memset(s->joined, 0, (size_t)s->world * GT_GROUP_COUNT * sizeof *s->joined);
+	for (int r = 0; r < s->world; r++)
+		for (int i = 0; i < s->nevents[r]; i++)
+			s->event[r][i].got = false;
 	s->room = room;
+}
+
+/* Behind the run of transfers that begins at event i of rank r. */
+static int run_end(const struct sim *s, int r, int i)
+{
+	for (i++; i < s->nevents[r] && s->event[r][i].beside; i++)
+		;
+	return i;
+}
+
+/* The run of transfers at which rank r stands: all sends begin at once, and whatever has come is received. */
+static bool take_run(struct sim *s, int r)
+{
+	int end = run_end(s, r, s->at[r]);
+	bool moved = !s->posted[r], done = true;
+	for (int i = s->at[r]; i < end; i++) {
+		struct event *e = &s->event[r][i];
+		struct channel *x = &s->channel[e->channel];
+		if (e->sends && !s->posted[r]) {
+			x->unread += room_of(e->call);
+			x->done++;
+		}
+		if (!e->sends && !e->got && x->taken < x->done) {
+			x->unread -= room_of(e->call);
+			x->taken++;
+			e->got = moved = true;
+		}
+	}
+	s->posted[r] = true;
+	for (int i = s->at[r]; i < end && done; i++)
+		done = s->event[r][i].sends ? s->channel[s->event[r][i].channel].unread <= s->room : s->event[r][i].got;
+	if (done) {
+		s->posted[r] = false;
+		s->at[r] = end;
+	}
+	return moved || done;
 }
 
 /* Rank r takes one step of those that join ranks, or begins it; false: it waits. */
@@ -268,38 +313,21 @@ static bool take(struct sim *s, int r)
 	if (s->at[r] >= s->nevents[r])
 		return false;
 	const struct event *e = &s->event[r][s->at[r]];
-	if (e->meeting >= 0) {
-		struct meeting *m = &s->meeting[e->meeting];
-		int *round = &s->joined[r * GT_GROUP_COUNT + m->group];
-		if (!s->posted[r]) {
-			s->posted[r] = true;
-			if (++m->arrived == m->members) {
-				m->arrived = 0;
-				m->round++;
-			}
-			if (m->round <= *round)
-				return true; /* it has come: that may let others go on */
+	if (e->channel >= 0)
+		return take_run(s, r);
+	struct meeting *m = &s->meeting[e->meeting];
+	int *round = &s->joined[r * GT_GROUP_COUNT + m->group];
+	bool news = !s->posted[r];
+	if (news) {
+		s->posted[r] = true;
+		if (++m->arrived == m->members) {
+			m->arrived = 0;
+			m->round++;
 		}
-		if (m->round <= *round)
-			return false;
-		++*round;
-	} else if (e->sends) {
-		struct channel *x = &s->channel[e->channel];
-		bool news = !s->posted[r];
-		if (news) {
-			s->posted[r] = true;
-			x->unread += room_of(e->call);
-			x->done++;
-		}
-		if (x->unread > s->room)
-			return news;
-	} else {
-		struct channel *x = &s->channel[e->channel];
-		if (x->taken >= x->done)
-			return false;
-		x->unread -= room_of(e->call);
-		x->taken++;
 	}
+	if (m->round <= *round)
+		return news; /* it has come: that may let others go on */
+	++*round;
 	s->posted[r] = false;
 	s->at[r]++;
 	return true;
@@ -328,6 +356,11 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 {
 	char one[256], two[256] = "has ended";
 	const struct event *e = &s->event[r][s->at[r]];
+	for (int i = s->at[r], end = run_end(s, r, i); i < end && e->channel >= 0; i++)
+		if (!s->event[r][i].sends && !s->event[r][i].got) {
+			e = &s->event[r][i];
+			break;
+		}
 	int other = e->channel >= 0 ? s->channel[e->channel].from : -1;
 	for (int k = 0; k < s->world && other < 0; k++)
 		if (s->seat[k].color[s->meeting[e->meeting].group] == s->meeting[e->meeting].color && s->joined[k * GT_GROUP_COUNT + s->meeting[e->meeting].group] <= s->joined[r * GT_GROUP_COUNT + s->meeting[e->meeting].group] &&
@@ -347,11 +380,12 @@ static size_t least_room(struct sim *s)
 		drive(s, -1);
 		if (stuck(s) < 0)
 			return s->room;
-		for (int r = 0; r < s->world; r++) {
-			const struct event *e = s->at[r] < s->nevents[r] ? &s->event[r][s->at[r]] : NULL;
-			if (e && e->channel >= 0 && e->sends && s->channel[e->channel].unread < more)
-				more = s->channel[e->channel].unread;
-		}
+		for (int r = 0; r < s->world; r++)
+			for (int i = s->at[r], end = i < s->nevents[r] ? run_end(s, r, i) : i; i < end; i++) {
+				const struct event *e = &s->event[r][i];
+				if (e->channel >= 0 && e->sends && s->channel[e->channel].unread > s->room && s->channel[e->channel].unread < more)
+					more = s->channel[e->channel].unread;
+			}
 		s->room = more;
 	}
 }

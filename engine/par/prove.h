@@ -3,7 +3,8 @@
  * rank makes the lists of all ranks anyway (a strategy is a pure function), so every rank can prove it, on any machine.
  *
  * What is taken for granted is comm.h: the collectives of a group are in one order, transfers between two ranks of a group in one direction
- * match in their order, sends may run ahead of their recvs, and a rank executes its steps in the order of its list. */
+ * match in their order, sends may run ahead of their recvs, and a rank executes its steps in the order of its list, transfers that follow each
+ * other side by side (gt_step.apart). */
 #ifndef GT_PAR_PROVE_H
 #define GT_PAR_PROVE_H
 

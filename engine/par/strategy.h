@@ -20,6 +20,7 @@ struct gt_unit {
 	int level;            /* of GRAD */
 	int carry;            /* behind it: level is added to level - 1, that to level - 2, … so many times */
 	bool clears;          /* before it: level becomes 0, since no part that adds to it has samples */
+	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, ascending; plan is the first */
 };
 
 /* What there is to do: one optimizer step, or one batch of an evaluation. */
@@ -32,6 +33,8 @@ struct gt_job {
 	int64_t samples;      /* of all ranks */
 	const struct gt_update *update; /* NULL: an evaluation */
 	struct gt_place_of_rank at;
+	enum gt_pipe_schedule schedule; /* mode pipe */
+	int nstages;          /* mode pipe: stages of this rank */
 	bool queues;          /* steps wait in streams, so that what joins ranks can go on beside kernels; else they run in the order of the list */
 };
 
@@ -44,7 +47,7 @@ struct gt_strategy {
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };
 
-extern const struct gt_strategy gt_strategy_single, gt_strategy_dp, gt_strategy_ddp, gt_strategy_zero;
+extern const struct gt_strategy gt_strategy_single, gt_strategy_dp, gt_strategy_ddp, gt_strategy_zero, gt_strategy_pipe;
 
 /* NULL: this build has no such mode. */
 const struct gt_strategy *gt_strategy_find(const char *name);

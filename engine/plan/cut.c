@@ -242,6 +242,12 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 	return GT_OK;
 }
 
+/* A value of the forward pass that is not sent there and then: one that goes back, with the backward pass, and one that stays on the rank. */
+static bool late(const struct gt_partition *c, const struct gt_cross *x)
+{
+	return c->phase[c->full->values[x->v].producer] == GT_PHASE_F && (x->phase == GT_PHASE_B || x->from % c->ranks == x->to % c->ranks);
+}
+
 static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sends, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
@@ -257,7 +263,7 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 		GT_TRY(copy_value(b, x->v, &v, err));
 	GT_TRY(gt_graph_node(b->g, GT_OP_COMM, val->name, attr, &n, err));
 	n->layer = c->full->nodes[val->producer].layer;
-	n->backward = x->phase != GT_PHASE_F;
+	n->backward = x->phase != GT_PHASE_F || (sends && late(c, x) && c->full->nodes[c->full->nnodes - 1].backward);
 	if (sends) {
 		gt_node_input(n, v);
 		n->ndata = 1;
@@ -268,14 +274,21 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 	return GT_OK;
 }
 
+static enum gt_code emit_late(struct build *b, struct gt_err *err)
+{
+	for (const struct gt_cross *x = b->c->cross; x < b->c->cross + b->c->ncross; x++)
+		if (x->from == b->stage && late(b->c, x))
+			GT_TRY(transfer(b, x, true, err));
+	return GT_OK;
+}
+
 /* Everything of one phase. */
 static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
 	const struct gt_cross *end = c->cross + c->ncross, *x = c->cross;
-	for (x = c->cross; x < end; x++) /* what the forward pass of a later stage made and the backward pass of an earlier one reads */
-		if (x->from == b->stage && x->phase == phase && phase == GT_PHASE_B && c->phase[c->full->values[x->v].producer] == GT_PHASE_F)
-			GT_TRY(transfer(b, x, true, err));
+	if (phase == GT_PHASE_B)
+		GT_TRY(emit_late(b, err));
 	for (x = c->cross; x < end; x++)
 		if (x->to == b->stage && x->phase == phase)
 			GT_TRY(transfer(b, x, false, err));
@@ -287,9 +300,12 @@ static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *er
 			continue;
 		GT_TRY(copy_node(b, i, err));
 		for (; x < end && c->full->values[x->v].producer == i; x++)
-			if (x->phase == phase)
+			if (x->phase == phase && phase == GT_PHASE_B && !late(c, x))
 				GT_TRY(transfer(b, x, true, err));
 	}
+	for (x = c->cross; x < end && phase == GT_PHASE_F; x++)
+		if (x->from == b->stage && x->phase == phase && !late(c, x))
+			GT_TRY(transfer(b, x, true, err));
 	return GT_OK;
 }
 

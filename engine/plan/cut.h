@@ -3,15 +3,18 @@
  * need of it leaves through SEND nodes (GT_OP_COMM, GT_GROUP_PIPE), whichever stages these are: a skip connection goes from where it is made
  * straight to where it is used. No node is changed, so that the numbers are those of the whole graph, bit for bit.
  *
- * - Stage s runs on rank s % ranks of the pipe. A transfer between two stages of one rank has that rank itself as its peer.
+ * - Stage s runs on rank s % ranks of the pipe. A transfer between two stages of one rank has that rank itself as its peer, and is one copy:
+ *   of the forward pass when the receiving stage begins, until when (and longer) the value stays as it is, its SEND standing only at the start
+ *   of the sending stage's backward pass; of the backward pass when it is made, since the receiving end has its place from its own forward
+ *   pass on.
  * - Parameters keep their numbers: parameter i is the same tensor in the whole graph and in every stage's; it has values only on the stage
  *   that uses it, and a space gives it memory only there.
  * - Images and labels never cross: a stage that reads them loads them. Metrics stay on the last stage.
  * - A value that shares another one's memory (gt_node_alias) does not cross; what lies behind it does, and the alias is made again there.
  * - A value that is made again for the backward pass (recompute.h) is so on its own stage only; another stage keeps what it received.
  * - Transfers are in one order on both ends: that of gt_partition.cross within a phase of a micro-batch. A stage receives what a phase needs at
- *   the phase's start (where its memory is not used for anything else, so that it may also arrive before), and sends each value right behind
- *   the node that makes it.
+ *   the phase's start (where its memory is not used for anything else, so that it may also arrive before). It sends at the end of the forward
+ *   pass, together with what it receives next, and in the backward pass right behind the node that makes the value.
  * - The nodes of a stage stand in the order of the phases: forward, backward, and, with split, those that make gradients of parameters only
  *   (gt_node_phase: W), whose operands live until then. What is computed does not depend on it. */
 #ifndef GT_PLAN_CUT_H

@@ -25,7 +25,9 @@ static void joins(FILE *f, const struct gt_call *c)
 		return;
 	}
 	fprintf(f, " %s x %zu, %s", gt_dtype_name(c->dtype), c->count, gt_group_name(c->comm->group));
-	if (c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV)
+	if (c->end)
+		fprintf(f, " within the rank");
+	else if (c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV)
 		fprintf(f, " %s %d", c->comm->kind == GT_COMM_SEND ? "to" : "from", c->comm->peer);
 	if (c->node < 0)
 		fprintf(f, ", %s+%zu -> %s+%zu", gt_arena_name(c->from.arena), c->from.offset, gt_arena_name(c->to.arena), c->to.offset);
@@ -53,6 +55,8 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 			continue;
 		}
 		fprintf(f, "%4d %-6s", i, gt_step_name(s->kind));
+		if (s->kind == GT_STEP_BIND || s->kind == GT_STEP_PASS)
+			fprintf(f, " micro-batch %d", s->micro);
 		if (s->kind == GT_STEP_LOAD)
 			fprintf(f, " micro-batch %d, %lld samples", s->micro, (long long)(s->plan->graph->batch / s->plan->graph->views));
 		if (s->call)

@@ -53,6 +53,7 @@ struct gt_cutting {
 	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
 	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
 	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
+	bool stages;        /* other ranks have other parameters: sums over the gradients of all ranks are added up */
 	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
 	bool shares;        /* STATE is one memory for all ranks too, and weight gradients are applied by gt_plan_share's calls */
 	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
@@ -104,6 +105,7 @@ struct gt_call {
 	struct gt_kernel *kernel;        /* NULL: of comm */
 	const struct gt_attr_comm *comm; /* NULL: of a kernel */
 	size_t count;                    /* of comm: elements, as gt_coll.count */
+	struct gt_call *end;             /* of a send or recv within this rank: the other end, which has no step of its own */
 	enum gt_dtype dtype;
 	struct gt_range from, to;        /* of comm outside a graph: what in[0] and out[0] are bound to */
 	bool early;      /* changes weights: must come after the CHECK */

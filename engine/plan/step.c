@@ -12,8 +12,14 @@ const char *gt_step_name(enum gt_step_kind k)
 
 void gt_prog_bind(struct gt_prog *p, const struct gt_space *s)
 {
+	const struct gt_plan *bound = NULL;
 	for (int i = 0; i < p->n; i++) {
 		struct gt_call *c = p->step[i].call;
+		struct gt_plan *q = p->step[i].plan;
+		if (q && q->of && q != bound) { /* instances are the strategies' */
+			gt_plan_bind(q);
+			bound = q;
+		}
 		if (!c || !c->comm || c->node >= 0)
 			continue;
 		c->in[0] = gt_space_at(s, c->from);

@@ -8,6 +8,8 @@
 /* X(id, name in dumps) */
 #define GT_STEPS(X)                                                                            \
 	X(GT_STEP_LOAD, "load")     /* the next micro-batch becomes the plan's input and target */ \
+	X(GT_STEP_BIND, "bind")     /* the micro-batch that was loaded becomes another plan's too */ \
+	X(GT_STEP_PASS, "pass")     /* the next micro-batch: other ranks read it */                \
 	X(GT_STEP_LAUNCH, "launch") /* one kernel */                                               \
 	X(GT_STEP_COMM, "comm")     /* a collective or a transfer: the call's comm */              \
 	X(GT_STEP_ZERO, "zero")     /* the scalars */                                              \
@@ -28,9 +30,10 @@ struct gt_step {
 	enum gt_step_kind kind;
 	int stream;
 	int micro;            /* micro-batch: index into the executor's gt_dyn array */
-	struct gt_plan *plan; /* LOAD, LAUNCH and COMM of a node */
+	struct gt_plan *plan; /* LOAD, BIND, LAUNCH and COMM of a node */
 	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE */
 	int event;            /* RECORD, WAIT */
+	bool apart;           /* COMM of a transfer: it does not go on side by side with those right before it */
 	struct gt_range range; /* CLEAR */
 	size_t bytes;
 };
@@ -54,7 +57,7 @@ struct gt_update {
 	struct gt_call *add;     /* with cut.grads, one a bucket: adds this rank's shard of what is whole to what it has */
 };
 
-/* Fills in where the operands of what joins ranks outside of graphs are (after gt_space_alloc). */
+/* Fills in where the operands of what joins ranks outside of graphs are, and those of instances of plans (after gt_space_alloc). */
 void gt_prog_bind(struct gt_prog *p, const struct gt_space *s);
 
 /* Appends the program as text to *text (malloc'ed, grown), one line a step; json: one object a step. */

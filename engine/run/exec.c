@@ -30,6 +30,8 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 	bool host = x->be->host_memory;
 	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_dyn);
 	x->depth = host || x->lockstep ? 1 : 2;
+	if (!(x->held = calloc((size_t)s->micros, sizeof *x->held)))
+		return gt_fail_memory(err, (size_t)s->micros * sizeof *x->held);
 	if (!x->be->capture_begin)
 		x->graphs = false;
 	if (!host && !x->be->copy_async)
@@ -58,6 +60,7 @@ void gt_exec_close(struct gt_exec *x)
 	for (int i = 0; i < x->depth; i++)
 		if (!x->be->host_memory && x->ring[i].scaler)
 			x->be->host_free(x->dev, (void *)(uintptr_t)x->ring[i].scaler);
+	free(x->held);
 	*x = (struct gt_exec){0};
 }
 
@@ -110,6 +113,14 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
 {
 	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
+	if (s->kind == GT_STEP_PASS) {
+		struct gt_batch others;
+		GT_TRY(gt_loader_pass(l, &others, err));
+		dyn->epoch = (uint64_t)others.epoch;
+		dyn->sample0 = (uint64_t)others.cursor;
+		dyn->stride = (uint64_t)others.stride;
+		return GT_OK;
+	}
 	int64_t n = s->plan->graph->batch / s->plan->graph->views;
 	struct gt_batch b;
 	if (!x->be->host_memory) {
@@ -123,6 +134,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 		dyn->stride = (uint64_t)b.stride;
 	}
 	gt_plan_bind_batch(s->plan, b.x, b.target);
+	x->held[s->micro] = b;
 	return GT_OK;
 }
 
@@ -135,7 +147,11 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 	case GT_STEP_UPDATE:
 		return launch(x, p, s, slot, err);
 	case GT_STEP_LOAD:
+	case GT_STEP_PASS:
 		return load(x, p, s, slot, l, err);
+	case GT_STEP_BIND:
+		gt_plan_bind_batch(s->plan, x->held[s->micro].x, x->held[s->micro].target);
+		return GT_OK;
 	case GT_STEP_COMM:
 		return gt_exec_comm(x, p, i, slot, err);
 	case GT_STEP_CLEAR:

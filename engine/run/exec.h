@@ -44,6 +44,7 @@ struct gt_exec {
 	struct gt_dev *dev;
 	struct gt_space *space;
 	struct gt_comm *group[GT_GROUP_COUNT]; /* of the programs' COMM steps; NULL: there is one rank */
+	struct gt_batch *held; /* of each micro-batch of the program that runs: what was loaded */
 	struct gt_rank_link *link; /* of the launcher that watches; NULL: none */
 	double *times;     /* bench: seconds added per step of the program, which then runs without graphs; NULL: not timed */
 	bool graphs;       /* capture and replay, where the backend can */

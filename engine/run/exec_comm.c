@@ -19,7 +19,7 @@ static collective *function(const struct gt_comm_api *a, int kind)
 
 static bool transfers(const struct gt_step *s)
 {
-	return s->kind == GT_STEP_COMM && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
+	return s->kind == GT_STEP_COMM && !s->call->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
 /* The transfers from step i on. Those behind the first of a run have been done with it. */
@@ -28,9 +28,9 @@ static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, 
 	struct gt_p2p list[GT_COMM_BATCH];
 	const struct gt_step *first = &p->step[i];
 	int n = 0;
-	if (i && transfers(first - 1) && first[-1].stream == first->stream && first[-1].call->comm->group == first->call->comm->group)
+	if (i && !first->apart && transfers(first - 1) && first[-1].stream == first->stream && first[-1].call->comm->group == first->call->comm->group)
 		return GT_OK;
-	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && s->stream == first->stream && s->call->comm->group == first->call->comm->group; s++) {
+	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && (s == first || !s->apart) && s->stream == first->stream && s->call->comm->group == first->call->comm->group; s++) {
 		const struct gt_attr_comm *a = s->call->comm;
 		if (n == GT_COMM_BATCH)
 			return gt_fail(err, GT_EINTERNAL, "more than %d transfers at once", GT_COMM_BATCH);
@@ -51,6 +51,10 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	const struct gt_attr_comm *a = s->call->comm;
 	struct gt_comm *c = x->group[a->group];
 	enum gt_code code;
+	if (s->call->end) { /* between two stages of this rank */
+		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->call->end, *to = a->kind == GT_COMM_SEND ? s->call->end : s->call;
+		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
+	}
 	if (!c)
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is no communicator", s->call->op, s->call->layer);
 	gt_rank_waits(x->link, true);

@@ -33,7 +33,8 @@ struct gt_loader {
 	} gather[MAX_SIZES];
 	int nsizes;
 	int nbuf;
-	void *x[MAX_DEPTH + 1], *target[MAX_DEPTH + 1];
+	void **x, **target; /* nbuf */
+	int slot;           /* without a thread: the buffer that comes next */
 	struct place next; /* what the consumer gets next */
 
 	/* the producer's side, guarded by lock when there is a thread */
@@ -42,9 +43,9 @@ struct gt_loader {
 	pthread_mutex_t lock;
 	pthread_cond_t filled, freed;
 	struct place ahead;              /* what the producer gathers next */
-	struct gt_batch ring[MAX_DEPTH + 1];
+	struct gt_batch *ring;           /* nbuf */
 	int head, count;                 /* ready batches */
-	bool lent;                       /* ring[head - 1] is with the consumer */
+	int lent;                        /* so many before head are with the consumer */
 	struct gt_err failure;
 };
 
@@ -230,8 +231,8 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 {
 	gt_loader_stop(l);
 	l->next = l->ahead = (struct place){epoch, cursor, l->spec.cut.part0};
-	l->head = l->count = 0;
-	l->lent = l->stop = false;
+	l->head = l->count = l->lent = l->slot = 0;
+	l->stop = false;
 	l->failure = (struct gt_err){0};
 	GT_TRY(make_order(l, epoch, err));
 	if (l->spec.depth > 0) {
@@ -246,12 +247,14 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 {
 	if (!l->threaded) {
 		*out = next_part(l, &l->next);
-		GT_TRY(gather(l, out, 0, 0, err));
+		GT_TRY(gather(l, out, l->slot, 0, err));
+		l->slot = (l->slot + 1) % l->nbuf;
 		advance(l, &l->next);
 		return GT_OK;
 	}
 	pthread_mutex_lock(&l->lock);
-	l->lent = false;
+	if (l->lent == l->spec.keep)
+		l->lent--;
 	pthread_cond_signal(&l->freed);
 	while (!l->count && !l->stop)
 		pthread_cond_wait(&l->filled, &l->lock);
@@ -264,11 +267,21 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 	*out = l->ring[l->head];
 	l->head = (l->head + 1) % l->nbuf;
 	l->count--;
-	l->lent = true;
+	l->lent++;
 	next_part(l, &l->next);
 	advance(l, &l->next);
 	pthread_cond_signal(&l->freed);
 	pthread_mutex_unlock(&l->lock);
+	return GT_OK;
+}
+
+enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
+{
+	if (l->threaded)
+		return gt_fail(err, GT_EINTERNAL, "loader: a thread gathers what nobody reads");
+	*out = next_part(l, &l->next);
+	GT_TRY(make_order(l, out->epoch, err));
+	advance(l, &l->next);
 	return GT_OK;
 }
 
@@ -382,6 +395,11 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		l->order[i].epoch = -1;
 		l->order[i].host = l->orders + i * l->row;
 	}
+	l->x = calloc((size_t)l->nbuf, sizeof *l->x);
+	l->target = calloc((size_t)l->nbuf, sizeof *l->target);
+	l->ring = calloc((size_t)l->nbuf, sizeof *l->ring);
+	if (!l->x || !l->target || !l->ring)
+		return gt_fail_memory(err, 0);
 	for (int i = 0; i < l->nbuf; i++) {
 		GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
 		GT_TRY(l->be->alloc(l->dev, (size_t)most * sizeof(int32_t), &l->target[i], err));
@@ -402,7 +420,9 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 		l->spec.depth = MAX_DEPTH;
 	if (!l->be->host_memory)
 		l->spec.depth = 0;
-	l->nbuf = l->spec.depth + 1;
+	if (l->spec.keep < 1)
+		l->spec.keep = 1;
+	l->nbuf = l->spec.depth + l->spec.keep;
 	if (!l->spec.cut.parts)
 		l->spec.cut = (struct gt_cut){.parts = 1, .nparts = 1};
 	l->row = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, false, spec->batch);
@@ -439,11 +459,14 @@ void gt_loader_close(struct gt_loader *l)
 			l->be->host_free(l->dev, l->orders);
 	}
 	for (int i = 0; i < l->nbuf; i++) {
-		if (l->x[i])
+		if (l->x && l->x[i])
 			l->be->free(l->dev, l->x[i]);
-		if (l->target[i])
+		if (l->target && l->target[i])
 			l->be->free(l->dev, l->target[i]);
 	}
+	free(l->x);
+	free(l->target);
+	free(l->ring);
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->filled);
 	pthread_cond_destroy(&l->freed);

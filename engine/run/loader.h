@@ -63,6 +63,7 @@ struct gt_loader_spec {
 	uint64_t seed;
 	int64_t ignore_index;    /* targets that weigh nothing */
 	int depth;
+	int keep;                /* batches that stay valid, the newest included; 0: 1 */
 	int event;               /* this one and the next are the loader's, in devices that copy by themselves */
 };
 
@@ -85,8 +86,11 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 /* Ends the thread until the next start. */
 void gt_loader_stop(struct gt_loader *l);
 
-/* The next part of a micro-batch that is not empty (with fill: of every one); it stays valid until the next call. At the end of an epoch the next one begins. */
+/* The next part of a micro-batch that is not empty (with fill: of every one); it stays valid until the keep-th call from then. At the end of
+ * an epoch the next one begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
+/* The same without its bytes (x and target are NULL): others read it. Only with depth 0. */
+enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
 /* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro parts, empty ones too,
  * fills epoch, sample0 and stride of their numbers, and has the epoch's order on the device before what is queued from now on. */

@@ -154,7 +154,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *w = &g->params[i];
-		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].early || o->of[1 + w->group] != p->of)
+		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].offset < 0 || s->place[i].early || o->of[1 + w->group] != p->of)
 			continue;
 		struct gt_seg x = hyper_of(o, w);
 		x.begin = s->place[i].offset - p->begin;
@@ -304,7 +304,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	                             .interval = ls->interval,
 	                             .patience = GT_SKIPS,
 	                             .ranks = s->ranks,
-	                             .sharded = s->cut.state};
+	                             .sharded = s->cut.state || s->cut.stages};
 	bool several = s->ranks > 1;
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};

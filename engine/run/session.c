@@ -1,9 +1,11 @@
 #include "run/session.h"
 #include "run/session_data.h"
+#include "run/session_pipe.h"
 #include "run/session_team.h"
 #include "run/shares.h"
 #include "gtrain.h"
 #include "ir/op.h"
+#include "par/pipe.h"
 #include "plan/fuse.h"
 #include "plan/recompute.h"
 #include "plan/syncbn.h"
@@ -44,18 +46,18 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 	const char *mode = modes[c->parallel.mode];
 	s->strategy = gt_strategy_find(mode);
 	if (!s->strategy)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, dp, ddp and zero", c->path, mode);
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, dp, ddp, zero and pipe", c->path, mode);
 	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.nproc = %lld and parallel.mode = \"single\" do not go together", c->path, (long long)c->parallel.nproc);
 	return s->strategy->place(c, rank, world, &s->at, err);
 }
 
-static bool fits(const struct gt_plan *p, const struct gt_want *w, int views)
+/* The same kernels; part of the memory may be another. */
+static bool fits(const struct gt_want *a, const struct gt_want *b)
 {
-	const struct gt_graph *g = p->graph;
-	if (w->idle)
-		return g->train && g->batch == 0;
-	return g->batch == w->n * views && g->views == views && g->train == w->train && (g->metrics >= 0) == w->loss && p->accumulate == w->accumulate;
+	if (a->idle || b->idle)
+		return a->idle && b->idle;
+	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage;
 }
 
 static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int views, struct gt_graph **out, struct gt_err *err)
@@ -81,6 +83,8 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
+	if (gt_session_piped(s))
+		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
 	if (w->train && s->space->cut.shares) {
 		struct gt_apply apply;
@@ -112,10 +116,11 @@ static enum gt_code share_updates(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code keep(struct gt_session *s, struct gt_plan *p, struct gt_err *err)
+static enum gt_code keep(struct gt_session *s, const struct gt_want *w, struct gt_plan *p, struct gt_err *err)
 {
-	if (s->nplans == (int)(sizeof s->plan / sizeof *s->plan))
+	if (s->nplans == GT_PLANS)
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
+	s->want[s->nplans] = *w;
 	s->plan[s->nplans++] = p;
 	return GT_OK;
 }
@@ -126,7 +131,7 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, stru
 	struct gt_plan *base = NULL;
 	for (int i = 0; i < s->nplans; i++) {
 		struct gt_plan *p = s->plan[i];
-		if (!fits(p, w, views))
+		if (!fits(&s->want[i], w))
 			continue;
 		if (p->level == w->level && p->copy == w->copy) {
 			*out = p;
@@ -138,19 +143,20 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, stru
 		struct gt_graph *g;
 		GT_TRY(graph_for(s, w, views, &g, err));
 		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
-		GT_TRY(keep(s, base, err));
+		GT_TRY(keep(s, w, base, err));
 	}
 	*out = base;
 	if (!w->level && !w->copy)
 		return GT_OK;
 	GT_TRY(gt_plan_instance(base, 0, w->level, w->copy, out, err));
-	return keep(s, *out, err);
+	return keep(s, w, *out, err);
 }
 
 /* The program of one optimizer step over n samples of all ranks. */
 static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
+	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
 	GT_TRY(gt_shares_train(s, n, &job, err));
 	if (!s->optim.check.kernel)
@@ -186,7 +192,9 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 	                              .seed = (uint64_t)c->seed,
 	                              .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
 	GT_TRY(gt_session_gather(c, train, &spec.attr, err));
-	spec.depth = loader_depth(c, micro / spec.cut.parts, spec.attr.augment);
+	spec.keep = train ? s->keep : 0;
+	if (!gt_session_piped(s) || s->reads)
+		spec.depth = loader_depth(c, micro / spec.cut.parts, spec.attr.augment);
 	spec.event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
 	return gt_loader_open(&spec, out, err);
 }
@@ -194,7 +202,7 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 /* A batch of an evaluation, of n samples of all ranks. */
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
-	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at};
+	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
 	GT_TRY(gt_shares_eval(s, n, &job, err));
 	return s->strategy->schedule(&job, out, err);
 }
@@ -219,6 +227,8 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, str
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->first;
+	if (g->output < 0) /* another stage has it */
+		return GT_OK;
 	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
 	for (int i = 0; i < 2; i++) {
 		int64_t classes = s->data[i].classes;

@@ -35,6 +35,16 @@ struct gt_eval_prog {
 	int64_t nfull, ntail; /* executions of full; samples of tail (0: none) */
 };
 
+/* What a plan is for. n: samples; level, copy: of GRAD and BUFFER. idle: of a rank that has none of the samples, for what it must do all
+ * the same (plan/syncbn.h); n is another rank's. all: samples of all ranks, where these normalise together. */
+struct gt_want {
+	int64_t n, all;
+	bool train, loss, accumulate, idle;
+	int level, copy;
+	int stage; /* mode pipe */
+};
+
+#define GT_PLANS 128
 struct gt_session {
 	struct gt_conf *conf;
 	struct gt_arena *arena;
@@ -54,7 +64,8 @@ struct gt_session {
 	struct gt_view view[GT_SPLITS];
 	const char *data_note;         /* dry: why the data is not here; NULL: it is */
 	struct gt_space *space;
-	struct gt_plan *plan[128];      /* and instances of them */
+	struct gt_plan *plan[GT_PLANS]; /* and instances of them */
+	struct gt_want want[GT_PLANS];  /* what each is for */
 	int nplans;
 	struct gt_optim optim;
 	struct gt_exec exec;
@@ -62,6 +73,10 @@ struct gt_session {
 	int64_t batch, micro;          /* of all ranks: samples of a step, of a micro-batch */
 	struct gt_cut cut;             /* of a micro-batch: this rank's parts */
 	int64_t units;                 /* parts of a step that this rank has */
+	int keep;                      /* parts that it reads at once; 0: 1 */
+	bool reads;                    /* mode pipe: it reads them at all */
+	int *stage_of;                 /* mode pipe: of each layer; NULL before the first plan */
+	int *home;                     /* mode pipe: the stage of each parameter */
 	int64_t samples;               /* of an epoch */
 	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
 	struct gt_loader *loader;
@@ -74,13 +89,7 @@ struct gt_session {
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);
 void gt_session_close(struct gt_session *s);
 
-/* A plan by what it is for; made once. n: samples; level, copy: of GRAD and BUFFER. idle: of a rank that has none of the samples, for what it
- * must do all the same (plan/syncbn.h); n is another rank's. all: samples of all ranks, where these normalise together. */
-struct gt_want {
-	int64_t n, all;
-	bool train, loss, accumulate, idle;
-	int level, copy;
-};
+/* The plan for something; made once. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err);
 
 /* Refuses a checkpoint.best.metric that nothing measures: it would never be best. */

@@ -1,5 +1,6 @@
 /* The tensors of a session seen from the host: plain layout, PyTorch's element order. */
 #include "run/session.h"
+#include "run/session_pipe.h"
 #include "comm.h"
 #include "ir/init.h"
 #include "run/session_team.h"
@@ -113,9 +114,23 @@ static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, 
 	return code;
 }
 
+/* Mode pipe: rank 0 receives what another stage has. */
+static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
+{
+	int home = gt_session_pipe_home(s, i);
+	struct gt_comm *c = s->exec.group[GT_GROUP_WORLD];
+	struct gt_tdesc d = gt_session_desc(s, i);
+	size_t bytes = gt_tdesc_bytes(&d);
+	if (s->at.rank == home)
+		GT_TRY(transfer(s, i, state, plain, NULL, err));
+	if (!home || !c || (s->at.rank && s->at.rank != home))
+		return GT_OK;
+	return s->at.rank ? gt_comm_send(c, 0, plain, bytes, GT_U8, "a checkpoint", 0, err) : gt_comm_recv(c, home, plain, bytes, GT_U8, "a checkpoint", 0, err);
+}
+
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
-	return transfer(s, i, state, plain, NULL, err);
+	return gt_session_piped(s) ? get_from_home(s, i, state, plain, err) : transfer(s, i, state, plain, NULL, err);
 }
 
 /* What all ranks have in common one of them writes. */
@@ -134,7 +149,7 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 
 bool gt_session_whole(const struct gt_session *s, int i, int state)
 {
-	return !in_pieces(s, i, state);
+	return !in_pieces(s, i, state) && !(gt_session_piped(s) && gt_session_pipe_home(s, i));
 }
 
 bool gt_session_scales(const struct gt_session *s)

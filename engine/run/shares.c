@@ -1,4 +1,5 @@
 #include "run/shares.h"
+#include "run/session_pipe.h"
 
 static bool by_shards(const struct gt_session *s)
 {
@@ -40,7 +41,12 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 		return gt_fail(err, GT_ECONFIG, "%s: train.accumulate: expected a divisor of data.batch = %lld, got %lld", c->path, (long long)s->batch,
 		               (long long)accumulate);
 	s->micro = s->batch / accumulate;
-	s->cut = (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1, .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
+	int pieces = 1;
+	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
+		pieces = (int)(s->micro / s->at.ndata < c->parallel.chunks ? s->micro / s->at.ndata : c->parallel.chunks);
+	pieces = pieces ? pieces : 1;
+	s->cut = (struct gt_cut){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
+	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
 	s->units = accumulate * s->cut.nparts;
 	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
 		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected %s %lld (train.accumulate) times %d ranks%s, got %lld", c->path,
@@ -55,6 +61,8 @@ enum gt_code gt_shares_sizes(struct gt_session *s, bool train, struct gt_err *er
 	int64_t n = s->view[GT_TRAIN].n;
 	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
 	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
+	if (train && gt_session_piped(s))
+		GT_TRY(gt_session_pipe_room(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
 		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
 		if (s->samples <= 0)
@@ -64,6 +72,12 @@ enum gt_code gt_shares_sizes(struct gt_session *s, bool train, struct gt_err *er
 	}
 	s->steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->steps_per_epoch;
 	return GT_OK;
+}
+
+/* Of a unit that has samples. */
+static enum gt_code unit_plan(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+{
+	return gt_session_piped(s) ? gt_session_pipe_unit(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
 }
 
 static int ones(int64_t n)
@@ -83,7 +97,7 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 	want.copy = s->at.data == 0 && shard == 0 ? 0 : s->space->copies - 1;
 	want.accumulate = *add;
 	if (own)
-		GT_TRY(gt_session_plan(s, &want, &u->plan, err));
+		GT_TRY(unit_plan(s, &want, u, err));
 	*add |= own > 0;
 	if (piece == pieces - 1) {
 		u->carry = __builtin_ctz((unsigned)shard + 1);
@@ -102,8 +116,11 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 	like.n = gt_part(like.all, s->cut.parts, 0, NULL);
 	job->nunits = (int)(count * s->cut.nparts);
 	GT_NEW(job->unit, s->arena, job->nunits, err);
-	if (s->at.ndata > 1 || by_shards(s))
-		GT_TRY(gt_session_plan(s, &like, &job->like, err));
+	if (s->at.ndata > 1 || by_shards(s)) {
+		struct gt_unit first = {0};
+		GT_TRY(unit_plan(s, &like, &first, err));
+		job->like = first.plan;
+	}
 	for (int i = 0; i < job->nunits; i++) {
 		int64_t left = n - i / s->cut.nparts * s->micro, all = left < s->micro ? left : s->micro;
 		int64_t own = gt_part(all, s->cut.parts, s->cut.part0 + i % s->cut.nparts, NULL);
@@ -117,7 +134,7 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 		if (!own && s->conf->model.sync_bn)
 			want = (struct gt_want){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
-			GT_TRY(gt_session_plan(s, &want, &job->unit[i].plan, err));
+			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
 	}
 	if (!some && !by_shards(s) && !s->space->cut.grads)
@@ -131,7 +148,10 @@ enum gt_code gt_shares_eval(struct gt_session *s, int64_t n, struct gt_job *job,
 	struct gt_want like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
-	if (s->at.ndata > 1)
-		GT_TRY(gt_session_plan(s, &like, &job->like, err));
-	return want.n ? gt_session_plan(s, &want, &job->unit[0].plan, err) : GT_OK;
+	if (s->at.ndata > 1) {
+		struct gt_unit first = {0};
+		GT_TRY(unit_plan(s, &like, &first, err));
+		job->like = first.plan;
+	}
+	return want.n ? unit_plan(s, &want, &job->unit[0], err) : GT_OK;
 }

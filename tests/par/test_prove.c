@@ -40,7 +40,7 @@ static struct gt_step *add(struct world *w, int rank, int kind, int group, int p
 	*k = (struct gt_attr_comm){.kind = kind, .group = group, .peer = peer};
 	*c = (struct gt_call){.comm = k, .count = count, .dtype = GT_F32, .op = gt_comm_name(k), .layer = gt_arena_strdup(w->a, name), .node = -1, .nin = 1};
 	struct gt_prog *p = &w->prog[rank];
-	p->step[p->n] = (struct gt_step){.kind = GT_STEP_COMM, .micro = micro, .call = c};
+	p->step[p->n] = (struct gt_step){.kind = GT_STEP_COMM, .micro = micro, .call = c, .apart = true}; /* as if there were kernels between */
 	return &p->step[p->n++];
 }
 
@@ -256,13 +256,34 @@ TEST(room_for_sends)
 	CHECK_MSG(p.need == 512 + 320 && p.ahead == 512 + 320, "%zu %zu", p.need, p.ahead);
 	gt_arena_close(w.a);
 	open_world(&w, 2, 2); /* a copy to itself is none of the others' business, but has both ends in one step */
-	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 0, 100, 0, "a")->call->nout = 1;
+	struct gt_step *self = add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 0, 100, 0, "a");
+	self->call->end = self->call;
 	CHECK_OK(prove(&w, &p, &e), e);
 	CHECK(p.transfers == 0);
 	gt_arena_close(w.a);
 	open_world(&w, 2, 2);
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 0, 100, 0, "a");
 	says(&w, "both ends in one step");
+}
+
+/* Transfers side by side need no room, and receive in any order. */
+TEST(side_by_side)
+{
+	struct world w;
+	struct gt_proof p;
+	struct gt_err e;
+	open_world(&w, 2, 2);
+	for (int r = 0; r < 2; r++) {
+		add(&w, r, GT_COMM_RECV, GT_GROUP_PIPE, 1 - r, 100, 0, "a%d", 1 - r);
+		add(&w, r, GT_COMM_SEND, GT_GROUP_PIPE, 1 - r, 100, 0, "a%d", r)->apart = false;
+	}
+	CHECK_OK(prove(&w, &p, &e), e);
+	CHECK_MSG(p.need == 0 && p.ahead == 512, "%zu %zu", p.need, p.ahead);
+	w.prog[0].step[1].apart = true; /* one of them waits first: the other one still does both */
+	CHECK_OK(prove(&w, &p, &e), e);
+	CHECK(p.need == 0);
+	w.prog[1].step[1].apart = true;
+	says(&w, "waits for ever");
 }
 
 /* Every schedule's transfers between neighbours. What is sent ahead is bounded by the micro-batches in flight. */

@@ -1,0 +1,348 @@
+/* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipe_grid.h), and
+ * gradients add up over all of them before one update, as with train.accumulate. `replicas` copies of the pipeline have other samples each:
+ * at the end of a step, what every stage has added up is summed over them.
+ *
+ * Ranks are numbered stage by stage: the copies of one stage, which have the most to tell each other, are neighbours (gt_seat_of).
+ * A rank that reads neither images nor labels passes over the samples, since what is random depends on their places in the epoch. */
+#include "par/pipe.h"
+#include "par/emit.h"
+#include "par/replicas.h"
+#include <string.h>
+
+int gt_pipe_stages(const struct gt_conf *c, int npipe)
+{
+	return c->parallel.schedule == GT_PIPE_INTERLEAVED && npipe > 1 ? (int)c->parallel.virtual_stages : 1;
+}
+
+static enum gt_code refuse(const struct gt_conf *c, const char *what, struct gt_err *err)
+{
+	return gt_fail(err, GT_ECONFIG, "%s: %s and parallel.mode = \"pipe\" do not go together", c->path, what);
+}
+
+static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+{
+	int copies = (int)c->parallel.replicas;
+	if (world % copies)
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.replicas: expected a divisor of the number of ranks, %d, got %d", c->path, world, copies);
+	if (c->parallel.sync_bn)
+		return refuse(c, "parallel.sync_bn = true", err);
+	if (c->reproducible == GT_REPRO_WORLD && (c->parallel.schedule == GT_PIPE_INTERLEAVED || c->parallel.schedule == GT_PIPE_ZERO_BUBBLE))
+		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: it works on the gradients of several micro-batches at once; use \"1f1b\"",
+		               c->path, c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
+	struct gt_seat s = gt_seat_of(rank, world, world / copies);
+	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = s.rank[GT_GROUP_DATA], .ndata = copies, .pipe = s.rank[GT_GROUP_PIPE], .npipe = world / copies};
+	return GT_OK;
+}
+
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+{
+	if (at->ndata > 1)
+		*out = gt_replicas_cut(c);
+	out->stages = at->npipe > 1;
+}
+
+enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats, int *batches,
+                          struct gt_err *err)
+{
+	*seats = *batches = 0;
+	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* the last batch of an epoch has fewer */
+		struct gt_grid *g;
+		int n = 0;
+		GT_TRY(gt_grid_make(a, schedule, ranks, stages, m, &g, err));
+		for (int s = rank; s < g->stages; s += ranks)
+			n += g->slots[s];
+		*seats = n > *seats ? n : *seats;
+		*batches = g->slots[rank] > *batches ? g->slots[rank] : *batches;
+	}
+	return GT_OK;
+}
+
+/* ---- the list of one rank ------------------------------------------------------------------------------------------------------------ */
+
+struct pipe {
+	struct gt_emit e;
+	const struct gt_job *job;
+	const struct gt_grid *g;
+	int *unit;               /* of a micro-batch of the grid: those that have samples */
+	int *seat;               /* of a stage of this rank: its first one */
+	struct gt_plan **plan;   /* [micro * nstages + k]: the instance; NULL: not yet */
+	int before;              /* units whose gradients have been dealt with */
+};
+
+/* The plan of a cell, on the seat that its slot gives it. */
+static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
+{
+	const struct gt_job *job = p->job;
+	int k = c->stage / job->at.npipe;
+	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
+	int seat = p->seat[k] + c->slot;
+	for (int m = 0; !*at && m < c->micro; m++) { /* the same memory and kernels as an earlier one's */
+		struct gt_plan *q = p->plan[m * job->nstages + k];
+		if (q && q->seat == seat && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
+			*at = q;
+	}
+	if (!*at && p->e.code == GT_OK)
+		p->e.code = seat < (job->space->seats ? job->space->seats : 1) ? gt_plan_instance(base, seat, base->level, base->copy, at, p->e.err)
+		                                                              : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs seat %d", p->g->micros, seat);
+	return *at;
+}
+
+static bool reads(const struct gt_plan *p)
+{
+	return gt_graph_reads(p->graph, p->graph->input) || gt_graph_reads(p->graph, p->graph->target);
+}
+
+/* Images and labels of a micro-batch, when its first cell on this rank begins; for stages behind the first, when theirs do. */
+static void load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
+{
+	const struct gt_unit *u = &p->job->unit[p->unit[c->micro]];
+	bool any = false;
+	for (int k = 0; k < p->job->nstages; k++)
+		any |= reads(u->stage[k]);
+	if (c->stage == p->job->at.pipe)
+		gt_emit_step(&p->e, (struct gt_step){.kind = any ? GT_STEP_LOAD : GT_STEP_PASS, .micro = p->unit[c->micro], .plan = any ? q : NULL});
+	else if (reads(q))
+		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_BIND, .micro = p->unit[c->micro], .plan = q});
+}
+
+/* The other end of a transfer within the rank: in the same micro-batch's plan of another stage. NULL: that has none. */
+static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan *q, const struct gt_call *c)
+{
+	for (int k = 0; k < p->job->nstages; k++) {
+		struct gt_plan *o = p->plan[micro * p->job->nstages + k];
+		for (int i = 0; o && o != q && i < o->ncalls; i++)
+			if (o->call[i].comm && o->call[i].comm->kind != c->comm->kind && o->call[i].comm->peer == p->job->at.pipe && !strcmp(o->call[i].layer, c->layer))
+				return &o->call[i];
+	}
+	return NULL;
+}
+
+/* A transfer: the forward pass's within the rank is made by its receiver, the backward pass's by its sender. */
+static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
+{
+	if (c->comm->group == GT_GROUP_PIPE && c->comm->peer == p->job->at.pipe) {
+		if ((c->comm->kind == GT_COMM_RECV) != (cell->kind == GT_CELL_F))
+			return;
+		if (!(c->end = other_end(p, cell->micro, q, c))) {
+			if (p->e.code == GT_OK)
+				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within the rank has one end", c->op, c->layer);
+			return;
+		}
+	}
+	gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_COMM, .micro = p->unit[cell->micro], .plan = q, .call = c});
+}
+
+static bool has(const struct gt_cell *c, enum gt_phase phase)
+{
+	switch (c->kind) {
+	case GT_CELL_F:
+		return phase == GT_PHASE_F;
+	case GT_CELL_B:
+		return phase == GT_PHASE_B;
+	case GT_CELL_W:
+		return phase == GT_PHASE_W;
+	case GT_CELL_BW:
+		break;
+	}
+	return phase != GT_PHASE_F;
+}
+
+/* What stands before and behind the units up to `end`, whose gradients are there; those without samples too. */
+static void settle(struct pipe *p, int end)
+{
+	for (; p->before < end; p->before++) {
+		gt_emit_clear(&p->e, p->before);
+		gt_emit_carry(&p->e, p->before);
+	}
+}
+
+static void cell(struct pipe *p, const struct gt_cell *c)
+{
+	struct gt_plan *q = instance(p, c);
+	int unit = p->unit[c->micro];
+	if (!q)
+		return;
+	if (c->kind == GT_CELL_BW)
+		settle(p, unit);
+	bool loads = c->kind == GT_CELL_F;
+	for (int i = 0; i < q->ncalls; i++) {
+		struct gt_call *k = &q->call[i];
+		if (!has(c, k->phase))
+			continue;
+		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) { /* behind what arrives, which may go on beside what was just sent */
+			load(p, c, q);
+			loads = false;
+		}
+		if (k->comm)
+			transfer(p, c, q, k);
+		else
+			gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .plan = q, .call = k});
+	}
+	if (loads)
+		load(p, c, q);
+	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
+		settle(p, unit + 1);
+}
+
+/* ---- transfers side by side ------------------------------------------------------------------------------------------------------------ */
+
+/* The memory of a transfer within a rank's activations. */
+static void range_of(const struct gt_step *s, size_t *begin, size_t *end, int *seat)
+{
+	const struct gt_node *n = &s->plan->graph->nodes[s->call->node];
+	gt_vid v = s->call->comm->kind == GT_COMM_SEND ? n->in[0] : n->out[0];
+	*begin = s->plan->slot[s->plan->slot[v].root].offset;
+	*end = *begin + s->call->count * gt_dtype_size(s->call->dtype);
+	*seat = s->plan->seat;
+}
+
+static bool is_transfer(const struct gt_step *s)
+{
+	return s->kind == GT_STEP_COMM && s->call->node >= 0 && !s->call->end && s->call->comm->group == GT_GROUP_PIPE;
+}
+
+/* Transfers that follow each other go on side by side, unless one writes where another one reads. */
+static void part(struct gt_step *step, int n)
+{
+	for (int i = 1, first = 0; i < n; i++) {
+		size_t b, e, bb, ee;
+		int seat, other;
+		if (!is_transfer(&step[i]))
+			continue;
+		if (!is_transfer(&step[i - 1])) {
+			first = i;
+			continue;
+		}
+		if (!is_transfer(&step[first]))
+			first = i - 1;
+		range_of(&step[i], &b, &e, &seat);
+		for (int k = first; k < i && !step[i].apart; k++) {
+			bool both_send = step[k].call->comm->kind == GT_COMM_SEND && step[i].call->comm->kind == GT_COMM_SEND;
+			range_of(&step[k], &bb, &ee, &other);
+			step[i].apart = !both_send && seat == other && b < ee && bb < e;
+		}
+		step[i].apart |= i - first == GT_COMM_BATCH;
+		if (step[i].apart)
+			first = i;
+	}
+}
+
+/* ---- the program --------------------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
+{
+	const struct gt_job *job = p->job;
+	GT_NEW(p->unit, job->arena, job->nunits + 1, err);
+	GT_NEW(p->plan, job->arena, job->nunits * job->nstages + 1, err);
+	GT_NEW(p->seat, job->arena, job->nstages + 1, err);
+	*m = 0;
+	for (int i = 0; i < job->nunits; i++)
+		if (job->unit[i].plan)
+			p->unit[(*m)++] = i;
+	return GT_OK;
+}
+
+/* An evaluation: forward only, one batch behind the other. */
+static enum gt_code forward(struct pipe *p, int m)
+{
+	for (int i = 0; i < m; i++)
+		for (int k = 0; k < p->job->nstages; k++) {
+			struct gt_cell c = {.kind = GT_CELL_F, .stage = k * p->job->at.npipe + p->job->at.pipe, .micro = i};
+			p->seat[k] = k;
+			cell(p, &c);
+		}
+	return p->e.code;
+}
+
+static void reduce(struct pipe *p)
+{
+	const struct gt_space *s = p->job->space;
+	for (int b = 0; p->job->at.ndata > 1 && b < s->nbuckets; b++) {
+		if (!s->bucket[b].learned)
+			continue;
+		struct gt_range r = gt_space_element(s, GT_A_GRAD, s->bucket[b].begin);
+		gt_emit_collective(&p->e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin), s->master,
+		                                                  gt_arena_printf(p->job->arena, "gradients %d/%d", b + 1, s->nbuckets)}, 0);
+	}
+}
+
+static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+{
+	struct pipe p = {.job = job};
+	struct gt_grid *g = NULL;
+	int m = 0;
+	gt_emit_begin(&p.e, job, err);
+	GT_TRY(units_of(&p, &m, err));
+	if (!job->update) {
+		GT_TRY(forward(&p, m));
+		return gt_emit_end(&p.e, out);
+	}
+	gt_emit_step(&p.e, (struct gt_step){.kind = GT_STEP_ZERO});
+	if (m) {
+		GT_TRY(gt_grid_make(job->arena, job->schedule, job->at.npipe, job->nstages, m, &g, err));
+		p.g = g;
+		for (int k = 1; k < job->nstages; k++)
+			p.seat[k] = p.seat[k - 1] + g->slots[(k - 1) * job->at.npipe + job->at.pipe];
+		for (int i = 0; i < g->ncells[job->at.pipe]; i++)
+			cell(&p, &g->cell[job->at.pipe][i]);
+		part(p.e.step, p.e.n);
+	}
+	settle(&p, job->nunits);
+	reduce(&p);
+	gt_emit_check(&p.e);
+	for (int i = 0; i < job->update->nupdates; i++)
+		gt_emit_step(&p.e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
+	return gt_emit_end(&p.e, out);
+}
+
+const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .place = place, .cut = cut, .schedule = schedule};
+
+/* ---- the proof ------------------------------------------------------------------------------------------------------------------------------ */
+
+static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut, const struct gt_grid *g, int rank, struct gt_prog *out, struct gt_err *err)
+{
+	int64_t cap = 1;
+	*out = (struct gt_prog){0};
+	for (int i = 0; i < g->ncells[rank]; i++)
+		cap += cut->ncross;
+	GT_NEW(out->step, a, cap, err);
+	for (int i = 0; i < g->ncells[rank]; i++) {
+		const struct gt_cell *c = &g->cell[rank][i];
+		bool behind_kernels = i && g->cell[rank][i - 1].kind != GT_CELL_F;
+		for (int sends = 0; sends < 2; sends++, behind_kernels = true)
+			for (const struct gt_cross *x = cut->cross; x < cut->cross + cut->ncross; x++) {
+				const struct gt_value *v = &cut->full->values[x->v];
+				struct gt_attr_comm *k;
+				struct gt_call *call;
+				if (!has(c, x->phase) || c->stage != (sends ? x->from : x->to) || x->from % cut->ranks == x->to % cut->ranks)
+					continue;
+				GT_NEW(k, a, 1, err);
+				GT_NEW(call, a, 1, err);
+				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % cut->ranks};
+				*call = (struct gt_call){.comm = k, .count = (size_t)gt_tdesc_padded(&v->desc), .dtype = v->desc.dtype, .op = gt_comm_name(k), .layer = v->name, .node = -1};
+				out->step[out->n++] = (struct gt_step){.kind = GT_STEP_COMM, .micro = c->micro, .call = call, .apart = behind_kernels};
+				behind_kernels = sends && x->phase == GT_PHASE_B;
+			}
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_proof *out,
+                           struct gt_err *err)
+{
+	struct gt_grid *g;
+	struct gt_prog *prog;
+	const struct gt_prog **list;
+	struct gt_seat *seat;
+	int n = cut->ranks;
+	GT_TRY(gt_grid_make(a, schedule, n, cut->stages / n, units, &g, err));
+	GT_NEW(prog, a, n, err);
+	GT_NEW(list, a, n, err);
+	GT_NEW(seat, a, n, err);
+	for (int r = 0; r < n; r++) {
+		GT_TRY(skeleton(a, cut, g, r, &prog[r], err));
+		list[r] = &prog[r];
+		seat[r] = gt_seat_of(r, n, n);
+	}
+	return gt_prove(a, list, seat, n, out, err);
+}

@@ -1,0 +1,21 @@
+/* What a session must know of mode "pipe" before it has plans. */
+#ifndef GT_PAR_PIPE_H
+#define GT_PAR_PIPE_H
+
+#include "par/pipe_grid.h"
+#include "par/prove.h"
+#include "par/strategy.h"
+#include "plan/cut.h"
+
+/* Stages of each rank, with npipe ranks. */
+int gt_pipe_stages(const struct gt_conf *c, int npipe);
+
+/* Sets of activations that a rank needs for at most `units` micro-batches, and batches that it reads at once. */
+enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats, int *batches,
+                          struct gt_err *err);
+
+/* Proves the transfers of a pipeline over `units` micro-batches of as many samples as the graph has that is cut. */
+enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_proof *out,
+                           struct gt_err *err);
+
+#endif

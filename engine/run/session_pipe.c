@@ -1,0 +1,100 @@
+#include "run/session_pipe.h"
+#include "par/pipe.h"
+#include <string.h>
+
+enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_conf_parallel *p = &s->conf->parallel;
+	int own = gt_pipe_stages(s->conf, s->at.npipe);
+	GT_TRY(gt_pipe_room(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units, &s->space->seats, &s->keep, err));
+	if (s->space->seats < own) /* in an evaluation, a micro-batch passes all of them */
+		s->space->seats = own;
+	return GT_OK;
+}
+
+/* stage_of, by hand or by cost. */
+static enum gt_code choose(struct gt_session *s, const struct gt_graph *g, int stages, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	const struct gt_conf_parallel *p = &c->parallel;
+	int layers = gt_graph_layers(g);
+	double *cost;
+	GT_NEW(s->stage_of, s->arena, layers + 1, err);
+	if (p->cuts.n && p->cuts.n != stages - 1)
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.cuts: expected %d name%s, one less than stages, got %d", c->path, stages - 1, stages == 2 ? "" : "s", p->cuts.n);
+	if (p->cuts.n) {
+		for (int i = 0, k = 0; i < layers; i++) {
+			k += k < p->cuts.n && p->cut[k] == i;
+			s->stage_of[i] = k;
+		}
+		return GT_OK;
+	}
+	GT_NEW(cost, s->arena, g->nnodes + 1, err);
+	gt_cut_costs(g, s->device.be->host_memory ? GT_CUT_CPU : GT_CUT_GPU, cost);
+	if (gt_cut_balance(g, cost, stages, s->stage_of, err) != GT_OK)
+		return gt_fail_prefix(err, "%s: parallel", c->path);
+	return GT_OK;
+}
+
+/* The stage of each parameter. */
+static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+{
+	const struct gt_graph *g = cut->full;
+	GT_NEW(s->home, s->arena, g->nparams + 1, err);
+	for (int i = 0; i < g->nnodes; i++)
+		for (int k = 0; k < g->nodes[i].nin; k++) {
+			gt_vid v = g->nodes[i].in[k];
+			if (v >= 0 && g->values[v].param >= 0)
+				s->home[g->values[v].param] = cut->stage[i];
+		}
+	return GT_OK;
+}
+
+/* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
+static enum gt_code prove(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+{
+	struct gt_proof p;
+	struct gt_arena *a;
+	GT_TRY(gt_arena_open(&a, err));
+	enum gt_code code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, (int)s->units, &p, err);
+	gt_arena_close(a);
+	if (code == GT_OK && p.need > GT_PAIR_BYTES)
+		code = gt_fail(err, GT_ECONFIG, "%s: parallel: a send of up to %zu bytes would have to wait between two stages, where there is room for %d; more parallel.chunks, or other parallel.cuts, make it smaller",
+		               s->conf->path, p.need, GT_PAIR_BYTES);
+	return code;
+}
+
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err)
+{
+	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
+	struct gt_partition *cut;
+	bool first = !s->stage_of;
+	if (first)
+		GT_TRY(choose(s, *g, stages, err));
+	GT_TRY(gt_cut_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
+	if (first) {
+		GT_TRY(find_homes(s, cut, err));
+		if (w->train && stages > 1)
+			GT_TRY(prove(s, cut, err));
+	}
+	GT_TRY(gt_cut_stage(cut, w->stage, g, err));
+	s->reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
+	return GT_OK;
+}
+
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+{
+	int own = gt_pipe_stages(s->conf, s->at.npipe);
+	GT_NEW(u->stage, s->arena, own, err);
+	for (int k = own - 1; k >= 0; k--) { /* the last one finishes its gradients first */
+		want->stage = k * s->at.npipe + s->at.pipe;
+		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
+	}
+	u->plan = u->stage[0];
+	return GT_OK;
+}
+
+int gt_session_pipe_home(const struct gt_session *s, int i)
+{
+	return s->home[i] % s->at.npipe * s->at.ndata;
+}

@@ -1,0 +1,24 @@
+/* Mode "pipe": which part of the model this rank has. */
+#ifndef GT_RUN_SESSION_PIPE_H
+#define GT_RUN_SESSION_PIPE_H
+
+#include "run/session.h"
+
+static inline bool gt_session_piped(const struct gt_session *s)
+{
+	return s->conf->parallel.mode == GT_MODE_PIPE;
+}
+
+/* How many micro-batches and sets of activations a step has, after its samples are cut (shares.c). */
+enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err);
+
+/* *g, a whole graph, becomes that of stage w->stage. The first one decides where the model is cut. */
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err);
+
+/* The plans of a unit: one a stage of this rank; want: what each is for. */
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err);
+
+/* The rank of the world that has parameter i, the first of its copies. */
+int gt_session_pipe_home(const struct gt_session *s, int i);
+
+#endif

@@ -272,6 +272,7 @@ struct gt_attr_comm {
 	int group; /* enum gt_group */
 	int peer;  /* send, recv: the other end; broadcast, gather, scatter: the root */
 	int op;    /* enum gt_reduction */
+	int lane;  /* send, recv: transfers of different lanes of a group have no order among each other */
 };
 const char *gt_comm_name(const struct gt_attr_comm *c); /* "all_reduce", "send" */
 const char *gt_group_name(int group);                   /* "world" */

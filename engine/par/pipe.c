@@ -34,8 +34,9 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
 {
+	(void)common;
 	if (at->ndata > 1)
 		*out = gt_replicas_cut(c);
 	out->stages = at->npipe > 1;
@@ -318,7 +319,7 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut,
 					continue;
 				GT_NEW(k, a, 1, err);
 				GT_NEW(call, a, 1, err);
-				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % cut->ranks};
+				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % cut->ranks, .lane = x->lane};
 				*call = (struct gt_call){.comm = k, .count = (size_t)gt_tdesc_padded(&v->desc), .dtype = v->desc.dtype, .op = gt_comm_name(k), .layer = v->name, .node = -1};
 				out->step[out->n++] = (struct gt_step){.kind = GT_STEP_COMM, .micro = c->micro, .call = call, .apart = behind_kernels};
 				behind_kernels = sends && x->phase == GT_PHASE_B;

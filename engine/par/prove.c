@@ -16,7 +16,7 @@ struct event {
 
 /* From one rank to another within one group. */
 struct channel {
-	int from, to, group; /* ranks of the world */
+	int from, to, group, lane; /* ranks of the world */
 	const struct event **sent; /* every send, in order */
 	int nsends, nrecvs;
 	/* as the simulation goes */
@@ -96,12 +96,12 @@ static int rank_in(const struct sim *s, int group, int color, int rank)
 	return -1;
 }
 
-static int channel_of(struct sim *s, int from, int to, int group)
+static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm *k)
 {
 	for (int i = 0; i < s->nchannels; i++)
-		if (s->channel[i].from == from && s->channel[i].to == to && s->channel[i].group == group)
+		if (s->channel[i].from == from && s->channel[i].to == to && s->channel[i].group == k->group && s->channel[i].lane == k->lane)
 			return i;
-	s->channel[s->nchannels] = (struct channel){.from = from, .to = to, .group = group};
+	s->channel[s->nchannels] = (struct channel){.from = from, .to = to, .group = k->group, .lane = k->lane};
 	return s->nchannels++;
 }
 
@@ -142,14 +142,14 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	e->sends = k->kind == GT_COMM_SEND;
 	if (s->nevents[rank] && !p->step[step].apart) {
 		const struct event *last = e - 1;
-		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group;
+		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group && last->call->comm->lane == k->lane;
 	}
 	if (peer == rank) { /* a copy on the spot */
 		if (!c->end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", tell(e, rank, text));
 		return GT_OK;
 	}
-	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k->group) : channel_of(s, peer, rank, k->group)];
+	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k) : channel_of(s, peer, rank, k)];
 	if (e->sends)
 		x->nsends++;
 	else
@@ -175,8 +175,7 @@ static enum gt_code read_programs(struct sim *s, const struct gt_prog *const *pr
 		transfers += n;
 		groups += GT_GROUP_COUNT;
 	}
-	int64_t pairs = (int64_t)s->world * s->world * GT_GROUP_COUNT;
-	GT_NEW(s->channel, s->a, (transfers < pairs ? transfers : pairs) + 1, err);
+	GT_NEW(s->channel, s->a, transfers + 1, err);
 	GT_NEW(s->meeting, s->a, groups + 1, err);
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < prog[r]->n; i++)

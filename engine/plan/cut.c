@@ -155,6 +155,27 @@ enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int s
 	return GT_OK;
 }
 
+int gt_cut_lanes(struct gt_partition *c)
+{
+	int lanes = 1;
+	for (int i = 0; i < c->ncross; i++) {
+		struct gt_cross *x = &c->cross[i];
+		x->lane = -1;
+		int next = 0;
+		for (int k = 0; k < i; k++) {
+			const struct gt_cross *y = &c->cross[k];
+			if (y->from == x->from && y->to == x->to)
+				x->lane = y->lane;
+			else if (y->from % c->ranks == x->from % c->ranks && y->to % c->ranks == x->to % c->ranks && y->lane >= next)
+				next = y->lane + 1;
+		}
+		if (x->lane < 0)
+			x->lane = next;
+		lanes = x->lane >= lanes ? x->lane + 1 : lanes;
+	}
+	return lanes;
+}
+
 /* ---- the graph of a stage ------------------------------------------------------------------------------------------------------------ */
 
 struct build {
@@ -256,7 +277,7 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 	struct gt_node *n;
 	gt_vid v;
 	GT_NEW(attr, b->g->arena, 1, err);
-	*attr = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % c->ranks};
+	*attr = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % c->ranks, .lane = x->lane};
 	if (sends)
 		GT_TRY(get(b, x->v, &v, err));
 	else

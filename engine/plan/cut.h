@@ -27,6 +27,7 @@ struct gt_cross {
 	gt_vid v;            /* of the whole graph */
 	int from, to;        /* stages */
 	enum gt_phase phase; /* F or B */
+	int lane;            /* 0, unless gt_cut_lanes gives each pair of stages its own */
 };
 
 struct gt_partition {
@@ -43,6 +44,11 @@ struct gt_partition {
 /* Finds what crosses. stage_of: one a layer, ascending from 0 to stages - 1 (what the engine added behind the layers is the last stage's).
  * In full's arena. GT_EINTERNAL: a value would have to go against the direction of its phase. */
 enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err);
+
+/* With several stages on a rank, transfers between two ranks may be wanted in another order than they are sent, if they are of different
+ * pairs of stages (a skip connection, and what comes right behind it). Then each pair of stages gets a lane of its own between its two
+ * ranks. Returns the number of lanes; the graphs of stages that are made from now on have them. */
+int gt_cut_lanes(struct gt_partition *c);
 
 /* The graph of one stage, verified, in full's arena. */
 enum gt_code gt_cut_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);

@@ -16,6 +16,7 @@
 #include "run/loader.h"
 
 #define GT_WINDOW 64
+#define GT_LANES 32 /* gt_attr_comm.lane is below it */
 #define GT_EXEC_PROGS 16 /* programs that one executor may see */
 #define GT_EXEC_SIZES 3  /* a window holds 64, 8 or 1 steps: one graph each */
 
@@ -43,6 +44,7 @@ struct gt_exec {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_space *space;
+	struct gt_comm *lane[GT_LANES];        /* of GT_GROUP_PIPE; the first is group[GT_GROUP_PIPE] */
 	struct gt_comm *group[GT_GROUP_COUNT]; /* of the programs' COMM steps; NULL: there is one rank */
 	struct gt_batch *held; /* of each micro-batch of the program that runs: what was loaded */
 	struct gt_rank_link *link; /* of the launcher that watches; NULL: none */

@@ -17,6 +17,12 @@ static collective *function(const struct gt_comm_api *a, int kind)
 	return NULL;
 }
 
+/* Do two transfers go over one communicator? */
+static bool together(const struct gt_step *a, const struct gt_step *b)
+{
+	return a->stream == b->stream && a->call->comm->group == b->call->comm->group && a->call->comm->lane == b->call->comm->lane;
+}
+
 static bool transfers(const struct gt_step *s)
 {
 	return s->kind == GT_STEP_COMM && !s->call->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
@@ -28,9 +34,9 @@ static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, 
 	struct gt_p2p list[GT_COMM_BATCH];
 	const struct gt_step *first = &p->step[i];
 	int n = 0;
-	if (i && !first->apart && transfers(first - 1) && first[-1].stream == first->stream && first[-1].call->comm->group == first->call->comm->group)
+	if (i && !first->apart && transfers(first - 1) && together(first - 1, first))
 		return GT_OK;
-	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && (s == first || !s->apart) && s->stream == first->stream && s->call->comm->group == first->call->comm->group; s++) {
+	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && (s == first || !s->apart) && together(s, first); s++) {
 		const struct gt_attr_comm *a = s->call->comm;
 		if (n == GT_COMM_BATCH)
 			return gt_fail(err, GT_EINTERNAL, "more than %d transfers at once", GT_COMM_BATCH);
@@ -49,7 +55,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 {
 	const struct gt_step *s = &p->step[i];
 	const struct gt_attr_comm *a = s->call->comm;
-	struct gt_comm *c = x->group[a->group];
+	struct gt_comm *c = a->lane ? x->lane[a->lane] : x->group[a->group];
 	enum gt_code code;
 	if (s->call->end) { /* between two stages of this rank */
 		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->call->end, *to = a->kind == GT_COMM_SEND ? s->call->end : s->call;

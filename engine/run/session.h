@@ -54,6 +54,7 @@ struct gt_session {
 	const struct gt_team *team;
 	const struct gt_strategy *strategy;
 	struct gt_place_of_rank at;
+	struct gt_comm *lane[GT_LANES], *device_lane[GT_LANES]; /* of GT_GROUP_PIPE, from the second on */
 	struct gt_comm *split[GT_GROUP_COUNT];  /* groups of the hosts that were split off the team's */
 	struct gt_comm *device_world, *device_group[GT_GROUP_COUNT]; /* those of devices with memory of their own */
 	struct gt_loss_spec loss;
@@ -75,6 +76,7 @@ struct gt_session {
 	int64_t units;                 /* parts of a step that this rank has */
 	int keep;                      /* parts that it reads at once; 0: 1 */
 	bool reads;                    /* mode pipe: it reads them at all */
+	int lanes;                     /* mode pipe: gt_attr_comm.lane is below it */
 	int *stage_of;                 /* mode pipe: of each layer; NULL before the first plan */
 	int *home;                     /* mode pipe: the stage of each parameter */
 	int64_t samples;               /* of an epoch */

@@ -118,7 +118,7 @@ static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, 
 static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
 	int home = gt_session_pipe_home(s, i);
-	struct gt_comm *c = s->exec.group[GT_GROUP_WORLD];
+	struct gt_comm *c = s->team ? s->team->comm : NULL; /* on host memory */
 	struct gt_tdesc d = gt_session_desc(s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
 	if (s->at.rank == home)

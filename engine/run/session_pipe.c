@@ -51,17 +51,31 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 }
 
 /* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
-static enum gt_code prove(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
 {
-	struct gt_proof p;
-	struct gt_arena *a;
-	GT_TRY(gt_arena_open(&a, err));
-	enum gt_code code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, (int)s->units, &p, err);
-	gt_arena_close(a);
-	if (code == GT_OK && p.need > GT_PAIR_BYTES)
+	size_t need = 0;
+	enum gt_code code = GT_OK;
+	for (int m = (int)s->units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
+		struct gt_proof p;
+		struct gt_arena *a;
+		GT_TRY(gt_arena_open(&a, err));
+		code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
+		gt_arena_close(a);
+		need = p.need > need ? p.need : need;
+	}
+	if (code == GT_OK && need > GT_PAIR_BYTES)
 		code = gt_fail(err, GT_ECONFIG, "%s: parallel: a send of up to %zu bytes would have to wait between two stages, where there is room for %d; more parallel.chunks, or other parallel.cuts, make it smaller",
-		               s->conf->path, p.need, GT_PAIR_BYTES);
+		               s->conf->path, need, GT_PAIR_BYTES);
 	return code;
+}
+
+static enum gt_code prove(struct gt_session *s, struct gt_partition *cut, struct gt_err *err)
+{
+	enum gt_code code = prove_all(s, cut, err);
+	if (code != GT_EINTERNAL)
+		return code;
+	s->lanes = gt_cut_lanes(cut);
+	return s->lanes <= GT_LANES ? prove_all(s, cut, err) : code;
 }
 
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err)
@@ -72,6 +86,8 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w
 	if (first)
 		GT_TRY(choose(s, *g, stages, err));
 	GT_TRY(gt_cut_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
+	if (s->lanes > 1)
+		gt_cut_lanes(cut);
 	if (first) {
 		GT_TRY(find_homes(s, cut, err));
 		if (w->train && stages > 1)

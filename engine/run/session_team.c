@@ -41,8 +41,9 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 }
 
 /* Splits world into the groups of a step; those that are all of it are world itself. split[]: what the caller closes. */
-static enum gt_code split_groups(const struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **group, struct gt_err *err)
+static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **lane, struct gt_err *err)
 {
+	struct gt_comm **group = s->exec.group;
 	group[GT_GROUP_WORLD] = group[GT_GROUP_DATA] = world;
 	if (s->at.ndata == s->at.world)
 		return GT_OK;
@@ -50,6 +51,10 @@ static enum gt_code split_groups(const struct gt_session *s, struct gt_comm *wor
 	GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &split[GT_GROUP_PIPE], err));
 	group[GT_GROUP_DATA] = split[GT_GROUP_DATA];
 	group[GT_GROUP_PIPE] = split[GT_GROUP_PIPE];
+	for (int i = 1; i < s->lanes; i++) {
+		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &lane[i], err));
+		s->exec.lane[i] = lane[i];
+	}
 	return GT_OK;
 }
 
@@ -88,7 +93,7 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
 	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev};
 	GT_TRY(api->open(&spec, &s->device_world, err));
-	return split_groups(s, s->device_world, s->device_group, s->exec.group, err);
+	return split_groups(s, s->device_world, s->device_group, s->device_lane, err);
 }
 
 /* Those that share one are joined through their hosts. */
@@ -99,13 +104,17 @@ static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
 			GT_TRY(gt_comm_staged_open(s->exec.group[i], s->device.be, s->device.dev, &s->device_group[i], err));
 			s->exec.group[i] = s->device_group[i];
 		}
+	for (int i = 1; i < s->lanes; i++) {
+		GT_TRY(gt_comm_staged_open(s->lane[i], s->device.be, s->device.dev, &s->device_lane[i], err));
+		s->exec.lane[i] = s->device_lane[i];
+	}
 	return GT_OK;
 }
 
 static enum gt_code groups(struct gt_session *s, struct gt_err *err)
 {
 	bool own = false;
-	GT_TRY(split_groups(s, s->team->comm, s->split, s->exec.group, err));
+	GT_TRY(split_groups(s, s->team->comm, s->split, s->lane, err));
 	if (s->device.be->host_memory)
 		return GT_OK;
 	if (!s->conf->parallel.host_staged)
@@ -153,6 +162,12 @@ bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf 
 
 void gt_session_leave(struct gt_session *s)
 {
+	for (int i = 1; i < s->lanes; i++) {
+		if (s->device_lane[i])
+			s->device_lane[i]->api->close(s->device_lane[i]);
+		if (s->lane[i])
+			s->lane[i]->api->close(s->lane[i]);
+	}
 	for (int i = 0; i < GT_GROUP_COUNT; i++) {
 		if (s->device_group[i])
 			s->device_group[i]->api->close(s->device_group[i]);

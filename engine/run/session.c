@@ -102,7 +102,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 static enum gt_code share_updates(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_cutting *cut = &s->space->cut;
-	struct gt_want like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .train = true, .loss = true};
+	struct gt_want like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool shares;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Real runs on several ranks: by gtrain's own launcher, torchrun, mpirun of Open MPI and of MPICH, a step of Slurm (its variables), two
 # launchers as on two hosts. All of them give the same weights, and nothing is left behind; a lost rank costs a restart, and no bit.
-# $TORCHRUN: torchrun, where it is not in $PATH.
+# $TORCHRUN: torchrun, where it is not in $PATH. Old ones know its options with underscores only, new ones in both ways.
 # shellcheck source=tests/par/start.sh
 . "$(dirname "$0")/start.sh"
 cd "$tmp" || exit 1

@@ -169,6 +169,8 @@ struct gt_comm_api {
 	/* The deadline of this rank's exchanges from now on, in c and all groups that have a root with it; returns what it was. For when the others
 	 * know that one of them does something that takes its time. */
 	double (*patience)(struct gt_comm *c, double timeout_s);
+	/* Optional (NULL: sends need no room). gt_comm_spec.pair_bytes of the groups that are split from here on; the same on all ranks. */
+	void (*room)(struct gt_comm *c, size_t pair_bytes);
 	/* Optional (NULL: the ranks have no memory in common). Called by all ranks: as buffer(), but one and the same memory for all of c. */
 	enum gt_code (*common)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
 };

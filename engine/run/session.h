@@ -55,6 +55,7 @@ struct gt_session {
 	const struct gt_strategy *strategy;
 	struct gt_place_of_rank at;
 	struct gt_comm *lane[GT_LANES], *device_lane[GT_LANES]; /* of GT_GROUP_PIPE, from the second on */
+	size_t pair_bytes;             /* of a pipeline: what waits from one stage to another; 0: none */
 	struct gt_comm *split[GT_GROUP_COUNT];  /* groups of the hosts that were split off the team's */
 	struct gt_comm *device_world, *device_group[GT_GROUP_COUNT]; /* those of devices with memory of their own */
 	struct gt_loss_spec loss;

@@ -50,6 +50,8 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 	return GT_OK;
 }
 
+#define ROOM ((size_t)1 << 30) /* bytes that may wait from one stage to another */
+
 /* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
 static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
 {
@@ -63,9 +65,10 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 		gt_arena_close(a);
 		need = p.need > need ? p.need : need;
 	}
-	if (code == GT_OK && need > GT_PAIR_BYTES)
-		code = gt_fail(err, GT_ECONFIG, "%s: parallel: a send of up to %zu bytes would have to wait between two stages, where there is room for %d; more parallel.chunks, or other parallel.cuts, make it smaller",
-		               s->conf->path, need, GT_PAIR_BYTES);
+	s->pair_bytes = need > GT_PAIR_BYTES ? need : GT_PAIR_BYTES;
+	if (code == GT_OK && need > ROOM)
+		code = gt_fail(err, GT_ECONFIG, "%s: parallel: sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more parallel.chunks, or other parallel.cuts, make them smaller",
+		               s->conf->path, need, ROOM);
 	return code;
 }
 

@@ -51,7 +51,7 @@ static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *move
 {
 	const struct gt_p2p *x = t->x;
 	struct shm_pair *p = &c->pair[c->pub.rank * c->pub.world + x->peer];
-	size_t cap = c->root->pair_bytes;
+	size_t cap = c->pair_bytes;
 	if (!p->ring) {
 		uint64_t off;
 		struct gt_err bad = {0};
@@ -96,7 +96,7 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 {
 	const struct gt_p2p *x = t->x;
 	struct shm_pair *p = &c->pair[x->peer * c->pub.world + c->pub.rank];
-	size_t cap = c->root->pair_bytes;
+	size_t cap = c->pair_bytes;
 	uint64_t tail = p->tail;
 	size_t there = (size_t)(__atomic_load_n(&p->head, __ATOMIC_ACQUIRE) - tail);
 	if (!there)

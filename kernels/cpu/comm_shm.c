@@ -44,6 +44,7 @@ static void use_group(struct shm_comm *c, uint64_t off)
 	c->slot = (struct shm_slot *)gt_shm_at(c->root, off);
 	c->pair = (struct shm_pair *)gt_shm_at(c->root, off + p.pair);
 	c->stage = gt_shm_at(c->root, off + p.stage);
+	c->pair_bytes = c->root->pair_bytes;
 }
 
 static int allocate(int fd, size_t at, size_t bytes)
@@ -358,6 +359,11 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_shm_is_broken((struct shm_comm *)c) ? gt_shm_broken((struct shm_comm *)c, err) : GT_OK;
 }
 
+static void room(struct gt_comm *c, size_t pair_bytes)
+{
+	((struct shm_comm *)c)->root->pair_bytes = round_up(pair_bytes, PAGE);
+}
+
 static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
@@ -401,5 +407,6 @@ const struct gt_comm_api gt_comm_shm = {
     .abort = give_up,
     .check = check,
     .patience = patience,
+    .room = room,
     .common = common,
 };

@@ -80,6 +80,7 @@ struct shm_comm {
 	struct shm_slot *slot;
 	struct shm_pair *pair;  /* [from * world + to] */
 	char *stage;            /* [rank][half] */
+	size_t pair_bytes;      /* of a ring, once it is used */
 	uint32_t phase, seq;
 	int spin;               /* adapted */
 	bool owns_root;

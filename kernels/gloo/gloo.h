@@ -128,6 +128,7 @@ struct gloo_comm {
 	struct gloo_peer *peer;
 	char *own;   /* two descriptions */
 	char *stage; /* [rank][GT_GLOO_AHEAD] pieces */
+	size_t pair_bytes; /* of each peer's ring */
 	char *mem;
 	size_t mem_bytes;
 };

@@ -34,6 +34,7 @@ static void free_group(struct gloo_comm *c)
 static enum gt_code place(struct gloo_comm *c, struct gt_err *err)
 {
 	size_t n = (size_t)c->pub.world, ring = round_up(c->root->pair_bytes, 4096), own = round_up(2 * GT_GLOO_CALL, 4096);
+	c->pair_bytes = c->root->pair_bytes;
 	size_t heads = GT_GLOO_HEADS_IN * GT_GLOO_HEAD, keep = GT_GLOO_HEADS_OUT * GT_GLOO_HEAD;
 	size_t stage = GT_GLOO_AHEAD * GT_GLOO_PIECE, size = round_up(GT_GLOO_HEADS_OUT * sizeof(uint64_t), 4096);
 	c->mem_bytes = own + n * (own + heads + keep + ring + stage + size);
@@ -444,6 +445,11 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_gloo_is_broken(r) ? gt_gloo_broken(r, err) : GT_OK;
 }
 
+static void room(struct gt_comm *c, size_t pair_bytes)
+{
+	((struct gloo_comm *)c)->root->pair_bytes = pair_bytes;
+}
+
 static double patience(struct gt_comm *c, double timeout_s)
 {
 	double *now = &((struct gloo_comm *)c)->root->timeout_s, was = *now;
@@ -473,4 +479,5 @@ const struct gt_comm_api gt_comm_gloo = {
     .abort = give_up,
     .check = check,
     .patience = patience,
+    .room = room,
 };

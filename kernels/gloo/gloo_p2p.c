@@ -53,7 +53,7 @@ static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless
 /* Where n bytes fit in one piece; the ring's end may have to be left out. */
 static bool has_room(const struct gloo_comm *c, const struct gloo_peer *p, size_t n, size_t *skip)
 {
-	size_t cap = c->root->pair_bytes, at = p->ring_end % cap;
+	size_t cap = c->pair_bytes, at = p->ring_end % cap;
 	*skip = n > cap - at ? cap - at : 0;
 	return n + *skip <= cap - (size_t)(p->ring_end - p->ring_begin);
 }
@@ -71,7 +71,7 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 		end = reap(c, x->peer, GLOO_HEADS, restless);
 	while (end == GLOO_END && !eager && p->open[GLOO_BODY] >= GT_GLOO_HEADS_OUT)
 		end = reap(c, x->peer, GLOO_BODY, restless);
-	while (end == GLOO_END && !eager && t->bytes <= c->root->pair_bytes && !has_room(c, p, t->bytes, &skip))
+	while (end == GLOO_END && !eager && t->bytes <= c->pair_bytes && !has_room(c, p, t->bytes, &skip))
 		end = reap(c, x->peer, GLOO_BODY, restless);
 	if (end == GLOO_TURN)
 		return GT_OK;
@@ -96,9 +96,9 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 	char *from = (char *)(uintptr_t)x->send;
 	uint32_t body = p->body_first + p->open[GLOO_BODY];
 	p->size[body % GT_GLOO_HEADS_OUT] = 0;
-	if (t->bytes <= c->root->pair_bytes) {
+	if (t->bytes <= c->pair_bytes) {
 		p->ring_end += skip;
-		from = memcpy(p->ring + p->ring_end % c->root->pair_bytes, x->send, t->bytes);
+		from = memcpy(p->ring + p->ring_end % c->pair_bytes, x->send, t->bytes);
 		p->ring_end += t->bytes;
 		p->size[body % GT_GLOO_HEADS_OUT] = t->bytes + skip;
 	} else {

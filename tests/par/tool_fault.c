@@ -235,6 +235,7 @@ int main(int argc, char **argv)
 	if (launcher < 0)
 		die("fork");
 	if (!launcher) {
+		signal(SIGINT, SIG_DFL); /* a shell ignores it for what it runs in the background */
 		execv(argv[optind], argv + optind);
 		_exit(127);
 	}

@@ -209,6 +209,11 @@ int64_t gt_space_shard(const struct gt_space *s, int b);
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int place);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
+/* The arena is one memory for all ranks of the data group. */
+static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
+{
+	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.shares && a == GT_A_STATE);
+}
 
 /* stays.c: which buckets the calls of p need, and where they are put. */
 enum gt_code gt_plan_stays(struct gt_plan *p, struct gt_err *err);

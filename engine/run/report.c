@@ -17,6 +17,10 @@ static bool adds(const struct gt_graph *g, gt_vid v)
 /* One row a layer of the config: its output is that of its last forward node. */
 static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 {
+	r->params += gt_graph_learned(g);
+	for (int i = 0; i < g->nparams; i++)
+		if (g->params[i].cls == GT_PARAM_BUFFER && g->params[i].value >= 0)
+			r->buffers += gt_tdesc_count(&g->params[i].desc);
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		double flops = gt_node_flops(g, n);
@@ -91,10 +95,6 @@ static enum gt_code fill(struct gt_report *r, const struct gt_crew *crew, struct
 	r->world = crew->world;
 	GT_TRY(layer_rows(r, crew, err));
 	GT_TRY(gt_report_ranks(r, crew, err));
-	r->params = gt_graph_learned(g);
-	for (int i = 0; i < g->nparams; i++)
-		if (g->params[i].cls == GT_PARAM_BUFFER)
-			r->buffers += gt_tdesc_count(&g->params[i].desc);
 	r->part = g->batch / g->views;
 	r->train_samples = s->view[GT_TRAIN].n;
 	r->valid_samples = s->view[GT_VALID].n;

@@ -30,7 +30,7 @@ static enum gt_code choose(struct gt_session *s, const struct gt_graph *g, int s
 		return GT_OK;
 	}
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
-	gt_cut_costs(g, s->device.be->host_memory ? GT_CUT_CPU : GT_CUT_GPU, cost);
+	gt_cut_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
 	if (gt_cut_balance(g, cost, stages, s->stage_of, err) != GT_OK)
 		return gt_fail_prefix(err, "%s: parallel", c->path);
 	return GT_OK;

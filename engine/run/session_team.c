@@ -13,7 +13,7 @@ static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void *
 	*out = NULL;
 	if (!c || c->world == 1)
 		return GT_OK;
-	if ((params && s->space->cut.common) || (id == GT_A_STATE && s->space->cut.shares))
+	if (gt_space_common(s->space, id))
 		return c->api->common(c, bytes, out, err);
 	return id == GT_A_GRAD || (params && s->space->cut.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }

@@ -49,3 +49,7 @@ ranks zero1_cuda 7 "$mlp" "${uneven[@]}" "${small[@]}" --mode zero -s device=cud
 ranks zero2 7 "$mlp" "${uneven[@]}" "${small[@]}" -s train.accumulate=2 -s parallel.mode=zero -s parallel.stage=2
 ranks zero3 3 "$mlp" -s data.samples=203 "${small[@]}" -s parallel.mode=zero -s parallel.stage=3 -s precision=bf16 -s train.optimizer.type=adam
 ranks ddp_world 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s reproducible=world -s parallel.shards=16
+# A net with skips, in four stages: two copies, or two stages a rank.
+skip=$GTRAIN_SRC/tests/par/nets/skip.cfg
+ranks pipe 3 "$skip" --mode pipe -s parallel.chunks=3
+ranks pipe_zb 5 "$skip" -s parallel.mode=pipe -s parallel.schedule=zero-bubble -s parallel.replicas=2 -s parallel.chunks=3 -s data.samples=50

@@ -295,22 +295,37 @@ static const char *users(const char *is, char *buf, size_t size)
 	return buf;
 }
 
+static bool row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base, char value[48])
+{
+	if (!r->when)
+		return true;
+	const struct gt_row *sel = gt_row_find(rows, r->when);
+	gt_values_word(sel->values, *(const int *)(const void *)((const char *)base + sel->offset), value, 48);
+	return gt_values_index(r->is, value) >= 0;
+}
+
+/* Whether --set moved the run away from a key of the file: it set the key that decides, or the one that decides whether that one counts. */
+static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
+{
+	char value[48];
+	for (; r->when && !row_applies(rows, r, base, value); r = gt_row_find(rows, r->when)) {
+		const struct gt_cnode *by = gt_conf_given(group, r->when);
+		if (by && by->set)
+			return true;
+	}
+	return false;
+}
+
 /* Keys that the value of another key rules out, and keys that are missing. */
 static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
                               const char *shown, void *base, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_conf_given(group, r->path);
 	char at[2 * PATH], text[512], value[48] = "";
-	bool applies = true;
+	bool applies = row_applies(rows, r, base, value);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
-	if (r->when) {
-		const struct gt_row *sel = gt_row_find(rows, r->when);
-		gt_values_word(sel->values, *(const int *)(const void *)((char *)base + sel->offset), value, sizeof value);
-		applies = gt_values_index(r->is, value) >= 0;
-	}
 	if (n && !applies) {
-		const struct gt_cnode *by = gt_conf_given(group, r->when);
-		if (!by || !by->set || n->set)
+		if (n->set || !ruled_out_by_set(rows, r, group, base))
 			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use it; %s", r->when, value, users(r->is, text, sizeof text));
 		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
 		return gt_row_default(a, r, base, err);

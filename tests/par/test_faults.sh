@@ -47,7 +47,7 @@ undisturbed() {
 # resumed NAME WORD ACC: goes on with $tmp/run, or begins it where nothing was committed
 resumed() {
 	mode_args "$2" 4
-	rm -rf "$tmp/run/killed-before"
+	mode+=(-s parallel.timeout=60) # the checkpoint's config has that of the fault
 	if ls -d "$tmp"/run/step-???????? >/dev/null 2>&1; then
 		"$gtrain" inspect --verify "$tmp/run" >/dev/null 2>"$tmp/err" || wrong "$1" "what is left does not verify: $(tail -n 1 "$tmp/err")"
 		"$gtrain" resume -q --no-progress "$tmp/run" "${mode[@]}" >/dev/null 2>"$tmp/err" </dev/null

@@ -59,7 +59,7 @@ pairs=0
 : >"$tmp/figures"
 # resume FROM TO
 resume() {
-	local got d=$tmp/again
+	local got='' d=$tmp/again
 	rm -rf "$d"
 	cp -r "$tmp/$1" "$d"
 	mode_args "${2%:*}" "${2#*:}"
@@ -67,6 +67,7 @@ resume() {
 	pairs=$((pairs + 1))
 	if ! "$gtrain" resume -q --no-progress --from 7 "${mode[@]}" "$d" >/dev/null 2>"$tmp/err" </dev/null; then
 		echo "not ok reshard $1 to $2: $(tail -n 1 "$tmp/err")"
+		return
 	elif got=$("$same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/want" "$d"); then
 		echo "ok reshard $1 to $2"
 	else

@@ -25,7 +25,7 @@ room_of() { # the room an include names
 	esac
 }
 while IFS=: read -r dir allowed; do
-	[ -n "$dir" ] && [ -d "$dir" ] || continue
+	if [ -z "$dir" ] || [ ! -d "$dir" ]; then continue; fi
 	while IFS=: read -r file inc; do
 		room=$(room_of "$inc")
 		[ "$room" = local ] && continue

@@ -44,7 +44,7 @@ equal world_dry_run '6 6' "$(number 'd["world"], len(d["ranks"])' dry.json | tr 
 for stage in 1 2 3; do
 	"$gtrain" check net.cfg --json --world 4 -s device=cuda --device null -s parallel.bucket_mb=0.001 -s parallel.mode=zero -s parallel.stage=$stage >zero$stage.json
 done
-python3 - >why 2>&1 <<'PY'
+if python3 - >why 2>&1 <<'PY'
 import json
 def arenas(f):
     m = json.load(open(f))["memory"]
@@ -68,7 +68,7 @@ for f, kinds in (("ddp.json", {"all_reduce"}), ("zero1.json", {"reduce_scatter",
     assert {t["kind"] for t in r["ranks"][3]["traffic"] if t["group"] == "data"} == kinds
 assert [r["samples"] for r in w["ranks"]] == [6, 6, 6, 6]
 PY
-if [ $? = 0 ]; then pass zero_stages_smaller; else fail zero_stages_smaller "$(tr '\n' ' ' <why)"; fi
+then pass zero_stages_smaller; else fail zero_stages_smaller "$(tr '\n' ' ' <why)"; fi
 
 # ---- refusals: the same sentence, once, and no rank's name ---------------------------------------------------------------------------
 # same NAME SENTENCE STATUS OPTIONS...: of check --world 2 and of run --nproc 2

@@ -45,7 +45,7 @@ refused() { # NAME STATUS PATTERN ARGS...
 }
 run "$tmp/a" || { echo "not ok groups_run: $(cat "$tmp/log")"; exit 1; }
 echo "ok groups_run"
-ls -d "$tmp"/a/step-* | sort >"$tmp/steps"
+printf '%s\n' "$tmp"/a/step-* | sort >"$tmp/steps"
 # The rates of the groups: frozen, frozen after an epoch of 3 steps, along a line to 0 after 9.
 python3 - "$tmp/a/metrics.jsonl" <<'PY'
 import json, sys

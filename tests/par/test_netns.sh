@@ -1,0 +1,116 @@
+#!/bin/bash
+# Two network namespaces as two hosts (tool_wire): ranks meet, lose packets, and lose each other; a training on two hosts is the one on one.
+# The mails between hosts are gloo's; the wire is a program's, so a wire that loses 30% needs nothing of the kernel but TUN devices.
+set -u
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+here=$GTRAIN_BUILD/tests/par
+umask 077
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$dir/token"
+
+check() { # name, condition, what went on
+	if eval "$2"; then echo "ok netns_$1"; else echo "not ok netns_$1: $3"; fi
+}
+skip() {
+	echo "skip netns: $1"
+	exit 0
+}
+[ -e "$GTRAIN_BUILD/lib/gtrain/gloo.so" ] || skip "built without gloo (libgloo-dev)"
+"$here/tool_wire" true true >"$dir/out" 2>"$dir/err" || skip "$(tail -n 1 "$dir/err")"
+
+# The ranks of a host as torchrun starts them: host, ranks a host, arguments of tool_team.
+team() {
+	local host=$1 per=$2 i
+	shift 2
+	for ((i = 0; i < per; i++)); do
+		echo -n "RANK=$((host * per + i)) LOCAL_RANK=$i WORLD_SIZE=$((2 * per)) LOCAL_WORLD_SIZE=$per GROUP_RANK=$host GROUP_WORLD_SIZE=2" \
+			"MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 $here/tool_team -f $dir/token $* >>$dir/host$host 2>&1 & p$i=\$!; "
+	done
+	for ((i = 0; i < per; i++)); do echo -n "wait \$p$i || s=\$?; "; done
+	echo 'exit ${s:-0}'
+}
+two() { # ranks a host, options of tool_wire --, arguments of tool_team
+	local per=$1 opts=()
+	shift
+	while [ "$1" != -- ]; do opts+=("$1") && shift; done
+	shift
+	rm -f "$dir"/host?
+	timeout 150 "$here/tool_wire" "${opts[@]}" "$(team 0 "$per" "$@")" "$(team 1 "$per" "$@")" >"$dir/out" 2>"$dir/err"
+	cat "$dir"/host? "$dir/err" >>"$dir/out"
+}
+seconds() { # the larger of the two, in milliseconds
+	sed -n 's/.*seconds=\([0-9.]*\),\([0-9.]*\).*/\1 \2/p' "$dir/out" | awk '{ printf "%d", 1000 * ($1 > $2 ? $1 : $2) }'
+}
+
+# Four ranks, two a host: 1 + 2 + 3 + 4 a step.
+two 2 -- -s 200
+check meet 'grep -q "how=torchrun world=4 sum=2000 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"' "$(cat "$dir/out")"
+
+# 30% of the packets are lost: slower, and the same.
+two 1 -l 30 -- -s 5 -t 100
+check loss 'grep -q "world=2 sum=15 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"' "$(cat "$dir/out")"
+echo "# netns: 5 steps over a wire that loses 30%: $(grep -o 'packets.*dropped=[0-9]*' "$dir/out"), $(seconds) ms"
+
+# The cable is pulled: each host names the other, within its timeout of 2 s. 1 s more, for a busy machine.
+(sleep 2; touch "$dir/cut") &
+two 2 -c "$dir/cut" -- -s 1000000000 -t 2
+wait
+took=$(seconds)
+check cut 'grep -q "status=75,75" "$dir/out" && [ "$took" -le 3000 ]' "$(cat "$dir/out")"
+check cut_host0 'grep -Eq "^why rank [23] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host0"' "$(cat "$dir/host0")"
+check cut_host1 'grep -Eq "^why rank [01] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host1"' "$(cat "$dir/host1")"
+check cut_agree '[ "$(sort -u "$dir/host0" | wc -l) $(sort -u "$dir/host1" | wc -l)" = "1 1" ]' "$(cat "$dir"/host?)"
+echo "# netns: the cable pulled, timeout 2000 ms: both hosts have ended after $took ms"
+
+# ---- a training ----------------------------------------------------------------------------------------------------------------
+cat >"$dir/net.cfg" <<'CFG'
+schema = 1;
+name = "netns";
+seed = 3;
+data = { name = "synthetic"; samples = 2048; samples_test = 64; batch = 32; classes = 10; };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 256; }, { type = "relu"; }, { type = "linear"; out = 10; } ); };
+train = { epochs = 4; loss = "cross_entropy"; optimizer = { type = "sgd"; lr = 0.05; momentum = 0.9; }; };
+parallel = { mode = "ddp"; timeout = 2.0; };
+checkpoint = { dir = "unused"; every_steps = 20; keep = 2; };
+threads = 1;
+CFG
+export OMP_NUM_THREADS=1
+digests() { # of the last checkpoint's tensors
+	"$GTRAIN" inspect --verify "$1" >/dev/null 2>>"$dir/err" && sha256sum <"$1/latest/model.safetensors"
+}
+host() { # its number, where it writes, what follows
+	echo "exec $GTRAIN run --nproc 1 --nnodes 2 --node-rank $1 --master-addr 10.77.0.1 --token-file $dir/token -o $2 --no-progress" \
+		"${*:3} $dir/net.cfg >>$dir/host$1 2>&1"
+}
+train() { # options of tool_wire --, what follows run
+	local opts=()
+	while [ "$1" != -- ]; do opts+=("$1") && shift; done
+	shift
+	rm -rf "$dir"/host? "$dir/a" "$dir/b"
+	timeout 150 "$here/tool_wire" "${opts[@]}" "$(host 0 "$dir/a" "$@")" "$(host 1 "$dir/b" "$@")" >"$dir/out" 2>"$dir/err"
+	cat "$dir"/host? "$dir/err" >>"$dir/out"
+}
+if ! "$GTRAIN" run --nproc 2 -o "$dir/one" --no-progress "$dir/net.cfg" >"$dir/log" 2>&1; then
+	echo "not ok netns_one_host: $(cat "$dir/log")"
+	exit 1
+fi
+whole=$(digests "$dir/one")
+for mode in ddp zero; do
+	train -- -s "parallel.mode=$mode"
+	check "train_$mode" 'grep -q "status=0,0" "$dir/out" && [ -n "$whole" ] && [ "$(digests "$dir/a")" = "$whole" ]' "$(cat "$dir/out")"
+	check "train_${mode}_one_writes" '[ ! -e "$dir/b" ]' "$(ls "$dir/b" 2>&1)"
+done
+
+# The cable is pulled while it trains. Who still commits? Rank 0's host alone, whole checkpoints only; and what it has goes on to the same
+# end, on one host.
+(until [ -e "$dir/a/latest" ]; do sleep 0.02; done; touch "$dir/cut2") &
+train -c "$dir/cut2" -- -s train.epochs=400
+wait
+took=$(seconds)
+check train_cut 'grep -q "status=75,75" "$dir/out" && [ "$took" -le 4000 ]' "$(cat "$dir/out")"
+check train_cut_names 'grep -q "rank 1 has not" "$dir/host0" && grep -q "rank 0 has not" "$dir/host1"' "$(cat "$dir"/host?)"
+check train_cut_no_split '[ ! -e "$dir/b" ] && "$GTRAIN" inspect --verify "$dir/a" >/dev/null 2>&1' "$(ls "$dir/a" "$dir/b" 2>&1)"
+check train_cut_nothing_half '[ -z "$(find "$dir/a" -name "*.tmp*")" ]' "$(ls -R "$dir/a" 2>&1)"
+"$GTRAIN" resume --nproc 2 -s train.epochs=4 --no-progress "$dir/a" >"$dir/log" 2>&1
+check train_cut_resumed '[ "$(digests "$dir/a")" = "$whole" ]' "$(tail -n 3 "$dir/log")"
+echo "# netns: the cable pulled in a training, timeout 2000 ms: both hosts have ended after $took ms"

@@ -138,8 +138,8 @@ struct gt_comm_api {
 	enum gt_code (*create)(int world, struct gt_comm_boot *out, struct gt_err *err);
 	/* Returns when all ranks are there. Takes its own hold of the boot's descriptor. */
 	enum gt_code (*open)(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err);
-	/* Local, waits for nobody (gloo: up to a second, until what it has sent has arrived); NULL is fine. Communicators split from it are closed before it. A rank that closes while another still
-	 * calls breaks the group for that one. */
+	/* Local, waits for nobody (gloo: until what it has sent has arrived, at most timeout_s); NULL is fine. Communicators split from it are
+	 * closed before it. A rank that closes while another still calls breaks the group for that one. */
 	void (*close)(struct gt_comm *c);
 	/* Called by all ranks. A group for each color (>= 0; negative: *out = NULL), its ranks in the order of key, then of rank. Breaks
 	 * together with the group it comes from. */

@@ -172,8 +172,11 @@ void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s)
 
 void gt_rank_waits(struct gt_rank_link *l, bool waits)
 {
-	if (l)
-		atomic_store_explicit(&l->slot->waits, waits, memory_order_relaxed);
+	if (!l)
+		return;
+	if (!waits) /* whatever it waited for has come, or its communicator has told why not: what follows has its own time */
+		atomic_fetch_add_explicit(&l->slot->beats, 1, memory_order_release);
+	atomic_store_explicit(&l->slot->waits, waits, memory_order_release);
 }
 
 void gt_rank_last_words(struct gt_rank_link *l, enum gt_code code, const char *sentence)

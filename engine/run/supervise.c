@@ -274,6 +274,7 @@ static void judge_progress(struct watch *w, double now)
 	for (int i = 0; i < a->spec->nproc; i++) {
 		struct gt_child *c = &a->child[i];
 		struct gt_board_slot *s = &a->board->slot[i];
+		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire); /* before the beats: see gt_rank_waits */
 		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
 		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
 		/* Who is stopped is not slow, whatever it said that it would take. */
@@ -287,7 +288,8 @@ static void judge_progress(struct watch *w, double now)
 		}
 		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
 			continue;
-		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_relaxed);
+		if (waits && now - c->beat_at <= 2 * limit + 1) /* its communicator has a deadline of its own, and knows for whom it waits */
+			continue;
 		int *slot = waits ? &waiting : &worst;
 		stuck_waiting += waits;
 		if (*slot < 0 || (c->stopped && !a->child[*slot].stopped) ||

@@ -141,7 +141,7 @@ static inline uint64_t gt_gloo_slot(const struct gloo_comm *c, int lane)
 /* gloo_watch.c */
 double gt_gloo_now(void);
 enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err);
-void gt_gloo_watch_stop(struct gloo_root *r); /* says goodbye first, and waits up to a second until all have heard it */
+void gt_gloo_watch_stop(struct gloo_root *r); /* says goodbye first, and waits until all have heard it; at most timeout_s */
 void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade,
                   const char *text); /* to every peer; the lock is held, or nobody else is there */
 bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k);

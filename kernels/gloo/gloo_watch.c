@@ -9,7 +9,7 @@
 #define WATCH_MS 10
 #define SETTLE_S 0.05 /* several turns of everybody's watch */
 #define GRACE_S 0.05  /* past a deadline: a process that was stopped itself finds what has come meanwhile */
-#define GOODBYE_S 1.0
+#define ALARM_S 0.2   /* how long a goodbye may take in a broken group, of which some may be out of reach for good */
 
 double gt_gloo_now(void)
 {
@@ -225,6 +225,23 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 	return GT_OK;
 }
 
+/* gloo sends what its receiver has made room for, each kind of message for itself: a goodbye could overtake data. */
+static void flush(struct gloo_root *r, double deadline)
+{
+	for (struct gloo_comm *c = r->groups; c; c = c->next) {
+		for (int i = 0; i < c->pub.world * GLOO_LANES; i++) {
+			int peer = i / GLOO_LANES, lane = i % GLOO_LANES;
+			enum gloo_end end = GLOO_END;
+			while (c->peer[peer].open[lane] && (end == GLOO_END || end == GLOO_TURN) && gt_gloo_now() < deadline) {
+				end = gt_gloo_wait(r, c->peer[peer].out[lane], c->member[peer], true);
+				c->peer[peer].open[lane] -= end == GLOO_END;
+				if (end == GLOO_TURN && gt_gloo_has_left(r, c->member[peer]))
+					break; /* it wants no more */
+			}
+		}
+	}
+}
+
 /* All that this rank has sent has arrived where its goodbye is answered. Closing a connection at once could take data back from a peer
  * that has not read them yet. */
 static bool all_answered(const struct gloo_root *r)
@@ -240,10 +257,13 @@ void gt_gloo_watch_stop(struct gloo_root *r)
 {
 	if (!r->watched)
 		return;
+	bool broken = gt_gloo_is_broken(r);
+	double deadline = gt_gloo_now() + (broken ? ALARM_S : r->timeout_s);
+	if (!broken)
+		flush(r, deadline);
 	pthread_mutex_lock(&r->lock);
 	gt_gloo_note(r, GLOO_BYE, 0, "");
-	double deadline = gt_gloo_now() + GOODBYE_S;
-	while (!all_answered(r) && gt_gloo_now() < deadline)
+	while (!all_answered(r) && gt_gloo_now() < (r->broken ? r->first_s + 2 * ALARM_S : deadline))
 		pthread_cond_wait(&r->turn, &r->lock);
 	r->stop = true;
 	pthread_mutex_unlock(&r->lock);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Two network namespaces as two hosts (tool_wire): ranks meet, lose packets, and lose each other; a training on two hosts is the one on one.
-# The mails between hosts are gloo's; the wire is a program's, so a wire that loses 30% needs nothing of the kernel but TUN devices.
+# What passes between hosts is gloo's; the wire is a program's, so a wire that loses 30% needs nothing of the kernel but TUN devices.
 set -u
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -8,8 +8,8 @@ here=$GTRAIN_BUILD/tests/par
 umask 077
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$dir/token"
 
-check() { # name, condition, what went on
-	if eval "$2"; then echo "ok netns_$1"; else echo "not ok netns_$1: $3"; fi
+check() { # name, exit status of the condition, what went on
+	if [ "$2" = 0 ]; then echo "ok netns_$1"; else echo "not ok netns_$1: $3"; fi
 }
 skip() {
 	echo "skip netns: $1"
@@ -27,7 +27,7 @@ team() {
 			"MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 $here/tool_team -f $dir/token $* >>$dir/host$host 2>&1 & p$i=\$!; "
 	done
 	for ((i = 0; i < per; i++)); do echo -n "wait \$p$i || s=\$?; "; done
-	echo 'exit ${s:-0}'
+	echo "exit \${s:-0}"
 }
 two() { # ranks a host, options of tool_wire --, arguments of tool_team
 	local per=$1 opts=()
@@ -44,11 +44,13 @@ seconds() { # the larger of the two, in milliseconds
 
 # Four ranks, two a host: 1 + 2 + 3 + 4 a step.
 two 2 -- -s 200
-check meet 'grep -q "how=torchrun world=4 sum=2000 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"' "$(cat "$dir/out")"
+grep -q "how=torchrun world=4 sum=2000 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
+check meet $? "$(cat "$dir/out")"
 
 # 30% of the packets are lost: slower, and the same.
 two 1 -l 30 -- -s 5 -t 100
-check loss 'grep -q "world=2 sum=15 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"' "$(cat "$dir/out")"
+grep -q "world=2 sum=15 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
+check loss $? "$(cat "$dir/out")"
 echo "# netns: 5 steps over a wire that loses 30%: $(grep -o 'packets.*dropped=[0-9]*' "$dir/out"), $(seconds) ms"
 
 # The cable is pulled: each host names the other, within its timeout of 2 s. 1 s more, for a busy machine.
@@ -56,10 +58,14 @@ echo "# netns: 5 steps over a wire that loses 30%: $(grep -o 'packets.*dropped=[
 two 2 -c "$dir/cut" -- -s 1000000000 -t 2
 wait
 took=$(seconds)
-check cut 'grep -q "status=75,75" "$dir/out" && [ "$took" -le 3000 ]' "$(cat "$dir/out")"
-check cut_host0 'grep -Eq "^why rank [23] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host0"' "$(cat "$dir/host0")"
-check cut_host1 'grep -Eq "^why rank [01] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host1"' "$(cat "$dir/host1")"
-check cut_agree '[ "$(sort -u "$dir/host0" | wc -l) $(sort -u "$dir/host1" | wc -l)" = "1 1" ]' "$(cat "$dir"/host?)"
+grep -q "status=75,75" "$dir/out" && [ "$took" -le 3000 ]
+check cut $? "$(cat "$dir/out")"
+grep -Eq "^why rank [23] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host0"
+check cut_host0 $? "$(cat "$dir/host0")"
+grep -Eq "^why rank [01] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host1"
+check cut_host1 $? "$(cat "$dir/host1")"
+[ "$(sort -u "$dir/host0" | wc -l) $(sort -u "$dir/host1" | wc -l)" = "1 1" ]
+check cut_agree $? "$(cat "$dir"/host?)"
 echo "# netns: the cable pulled, timeout 2000 ms: both hosts have ended after $took ms"
 
 # ---- a training ----------------------------------------------------------------------------------------------------------------
@@ -97,20 +103,28 @@ fi
 whole=$(digests "$dir/one")
 for mode in ddp zero; do
 	train -- -s "parallel.mode=$mode"
-	check "train_$mode" 'grep -q "status=0,0" "$dir/out" && [ -n "$whole" ] && [ "$(digests "$dir/a")" = "$whole" ]' "$(cat "$dir/out")"
-	check "train_${mode}_one_writes" '[ ! -e "$dir/b" ]' "$(ls "$dir/b" 2>&1)"
+	grep -q "status=0,0" "$dir/out" && [ -n "$whole" ] && [ "$(digests "$dir/a")" = "$whole" ]
+	check "train_$mode" $? "$(cat "$dir/out")"
+	[ ! -e "$dir/b" ]
+	check "train_${mode}_one_writes" $? "$(ls "$dir/b" 2>&1)"
 done
 
 # The cable is pulled while it trains. Who still commits? Rank 0's host alone, whole checkpoints only; and what it has goes on to the same
 # end, on one host.
+rm -rf "$dir/a"
 (until [ -e "$dir/a/latest" ]; do sleep 0.02; done; touch "$dir/cut2") &
 train -c "$dir/cut2" -- -s train.epochs=400
 wait
 took=$(seconds)
-check train_cut 'grep -q "status=75,75" "$dir/out" && [ "$took" -le 4000 ]' "$(cat "$dir/out")"
-check train_cut_names 'grep -q "rank 1 has not" "$dir/host0" && grep -q "rank 0 has not" "$dir/host1"' "$(cat "$dir"/host?)"
-check train_cut_no_split '[ ! -e "$dir/b" ] && "$GTRAIN" inspect --verify "$dir/a" >/dev/null 2>&1' "$(ls "$dir/a" "$dir/b" 2>&1)"
-check train_cut_nothing_half '[ -z "$(find "$dir/a" -name "*.tmp*")" ]' "$(ls -R "$dir/a" 2>&1)"
+grep -q "status=75,75" "$dir/out" && [ "$took" -le 4000 ]
+check train_cut $? "$(cat "$dir/out")"
+grep -q "rank 1 has not" "$dir/host0" && grep -q "rank 0 has not" "$dir/host1"
+check train_cut_names $? "$(cat "$dir"/host?)"
+[ ! -e "$dir/b" ] && "$GTRAIN" inspect --verify "$dir/a" >/dev/null 2>&1
+check train_cut_no_split $? "$(ls "$dir/a" "$dir/b" 2>&1)"
+[ -z "$(find "$dir/a" -name "*.tmp*")" ]
+check train_cut_nothing_half $? "$(ls -R "$dir/a" 2>&1)"
 "$GTRAIN" resume --nproc 2 -s train.epochs=4 --no-progress "$dir/a" >"$dir/log" 2>&1
-check train_cut_resumed '[ "$(digests "$dir/a")" = "$whole" ]' "$(tail -n 3 "$dir/log")"
+[ "$(digests "$dir/a")" = "$whole" ]
+check train_cut_resumed $? "$(tail -n 3 "$dir/log")"
 echo "# netns: the cable pulled in a training, timeout 2000 ms: both hosts have ended after $took ms"

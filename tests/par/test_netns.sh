@@ -47,18 +47,19 @@ two 2 -- -s 200
 grep -q "how=torchrun world=4 sum=2000 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
 check meet $? "$(cat "$dir/out")"
 
-# 30% of the packets are lost: slower, and the same.
-two 1 -l 30 -- -s 5 -t 100
-grep -q "world=2 sum=15 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
+# 10% of the packets are lost: slower, and the same. (Of 30%, half of all segments have to be sent again, and TCP doubles its patience
+# each time: right as well, but in 7 s or in 140.)
+two 1 -l 10 -- -s 20 -t 60
+grep -q "world=2 sum=60 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
 check loss $? "$(cat "$dir/out")"
-echo "# netns: 5 steps over a wire that loses 30%: $(grep -o 'packets.*dropped=[0-9]*' "$dir/out"), $(seconds) ms"
+echo "# netns: 20 steps over a wire that loses 10%: $(grep -o 'packets.*dropped=[0-9]*' "$dir/out"), $(seconds) ms"
 
-# The cable is pulled: each host names the other, within its timeout of 2 s. 1 s more, for a busy machine.
+# The cable is pulled: each host names the other, within its timeout of 2 s. 3 s more, for a busy machine: TCP alone would take minutes.
 (sleep 2; touch "$dir/cut") &
 two 2 -c "$dir/cut" -- -s 1000000000 -t 2
 wait
 took=$(seconds)
-grep -q "status=75,75" "$dir/out" && [ "$took" -le 3000 ]
+grep -q "status=75,75" "$dir/out" && [ "$took" -le 5000 ]
 check cut $? "$(cat "$dir/out")"
 grep -Eq "^why rank [23] has not reached all_reduce #[0-9]+ of ranks \(world\) after 2 s" "$dir/host0"
 check cut_host0 $? "$(cat "$dir/host0")"
@@ -116,7 +117,7 @@ rm -rf "$dir/a"
 train -c "$dir/cut2" -- -s train.epochs=400
 wait
 took=$(seconds)
-grep -q "status=75,75" "$dir/out" && [ "$took" -le 4000 ]
+grep -q "status=75,75" "$dir/out" && [ "$took" -le 6000 ]
 check train_cut $? "$(cat "$dir/out")"
 grep -q "rank 1 has not" "$dir/host0" && grep -q "rank 0 has not" "$dir/host1"
 check train_cut_names $? "$(cat "$dir"/host?)"

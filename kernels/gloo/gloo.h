@@ -10,7 +10,8 @@
  * as a ring, in two steps instead of 2 (n - 1).
  *
  * A failure. Who sees one tells all others in a note; everybody listens for SETTLE_S to what others saw, and takes the same: a rank's own
- * word before a death, a death before a deadline, then the lowest rank's. Hosts that a cut cable has parted cannot agree, and each names
+ * word before a death, a death before a deadline, then the lowest rank's. A rank that is said to be late, and waits itself, says for
+ * whom: who says nothing is the one that is named. Hosts that a cut cable has parted cannot agree, and each names
  * the other.
  *
  * Security. gloo's connections are neither authenticated nor encrypted. Addresses come over the rendezvous, where ranks prove that they
@@ -60,7 +61,8 @@ _Static_assert(sizeof(struct gloo_head) == GT_GLOO_ALIGN, "data follow it");
 enum gloo_note_kind { GLOO_HELLO, GLOO_BROKEN, GLOO_BYE, GLOO_ACK, GLOO_NOTES };
 struct gloo_note {
 	uint64_t check; /* over what follows, never 0: the watch reads it from memory that gloo may just be writing */
-	uint32_t kind, grade;
+	uint32_t kind;
+	uint16_t grade, blames; /* the rank that it names */
 	char text[1008];
 };
 enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* which failure explains the others */
@@ -142,14 +144,13 @@ static inline uint64_t gt_gloo_slot(const struct gloo_comm *c, int lane)
 double gt_gloo_now(void);
 enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err);
 void gt_gloo_watch_stop(struct gloo_root *r); /* says goodbye first, and waits until all have heard it; at most timeout_s */
-void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade,
-                  const char *text); /* to every peer; the lock is held, or nobody else is there */
+void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text); /* to all; needs the lock */
 bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k);
 bool gt_gloo_is_broken(const struct gloo_root *r);
 enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err); /* GT_EPEER with the group's sentence */
-/* Tells of a failure and waits until all have agreed; err gets what was agreed. Returns GT_EPEER. */
-enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, struct gt_err *err, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+/* Tells of a failure, by the rank `blames`, and waits until all have agreed; err gets what was agreed. Returns GT_EPEER. */
+enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blames, struct gt_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 void gt_gloo_say_broken(struct gloo_root *r, const char *text); /* waits for nothing: the own word counts at once */
 
 /* Waits until one more message of the port is done. restless: GLOO_TURN comes back after WATCH_MS at most. */

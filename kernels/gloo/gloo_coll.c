@@ -41,14 +41,14 @@ static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struc
 	snprintf(text, sizeof text, "has not %s %s #%u%s%s (%s)", j->done ? "finished" : "reached", gt_coll_name(j->kind), j->seq,
 	         *what ? " of " : "", what, c->pub.name);
 	if (end == GLOO_LOST)
-		return gt_gloo_break(r, GLOO_DEAD, err, "rank %d has %s; it %s", c->member[peer],
+		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s; it %s", c->member[peer],
 		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", text);
 	int more = 0;
 	for (int i = 0; i < c->pub.world && !j->done; i++)
 		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->seq, __ATOMIC_RELAXED) != j->seq;
 	if (more)
 		snprintf(others, sizeof others, ", nor have %d others", more);
-	return gt_gloo_break(r, GLOO_LATE, err, "rank %d %s after %g s%s", c->member[peer], text, r->timeout_s, others);
+	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->timeout_s, others);
 }
 
 static enum gt_code wait_in(const struct job *j, int peer, int lane, struct gt_err *err)
@@ -106,16 +106,17 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 		const struct gloo_call *d = call_of(j, r);
 		if (d->left) {
 			const char *what = call_of(j, c->pub.rank)->what;
-			return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d has closed its communicator; it has not reached %s #%u%s%s (%s)",
-			                     c->member[r], gt_coll_name(j->kind), j->seq, *what ? " of " : "", what, c->pub.name);
+			return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err,
+			                     "rank %d has closed its communicator; it has not reached %s #%u%s%s (%s)", c->member[r],
+			                     gt_coll_name(j->kind), j->seq, *what ? " of " : "", what, c->pub.name);
 		}
 		if (!memcmp(first, d, sizeof *d))
 			continue;
 		char a[160], b[160];
 		call_text(first, a, sizeof a);
 		call_text(d, b, sizeof b);
-		return gt_gloo_break(c->root, GLOO_SAID, err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0], a,
-		                     c->pub.name);
+		return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0],
+		                     a, c->pub.name);
 	}
 	return GT_OK;
 }
@@ -407,7 +408,7 @@ enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const str
 		return gt_gloo_broken(c->root, err);
 	struct gt_err bad = {0};
 	if (gt_coll_check(&c->pub, kind, x, &bad) != GT_OK) {
-		gt_gloo_break(c->root, GLOO_SAID, NULL, "rank %d: %.900s", c->root->rank, bad.msg);
+		gt_gloo_break(c->root, GLOO_SAID, c->root->rank, NULL, "rank %d: %.900s", c->root->rank, bad.msg);
 		return gt_fail(err, bad.code, "%s", bad.msg);
 	}
 	struct job j = {.c = c, .x = x, .kind = kind, .seq = ++c->seq, .size = gt_dtype_size(x->dtype)};

@@ -177,7 +177,7 @@ static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *er
 	GT_TRY(gt_gloo_watch_start(r, err));
 	snprintf(text, sizeof text, "%.159s %d", id, r->rank);
 	pthread_mutex_lock(&r->lock);
-	gt_gloo_note(r, GLOO_HELLO, 0, text);
+	gt_gloo_note(r, GLOO_HELLO, 0, 0, text);
 	pthread_mutex_unlock(&r->lock);
 	for (int i = 0; i < r->world; i++) {
 		if (i == r->rank)
@@ -186,13 +186,13 @@ static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *er
 		if (end == GLOO_FAIL)
 			return gt_gloo_broken(r, err);
 		if (end == GLOO_TIME)
-			return gt_gloo_break(r, GLOO_LATE, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
+			return gt_gloo_break(r, GLOO_LATE, i, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
 		if (end == GLOO_LOST)
-			return gt_gloo_break(r, GLOO_DEAD, err, "rank %d has died before all had opened %s", i, c->pub.name);
+			return gt_gloo_break(r, GLOO_DEAD, i, err, "rank %d has died before all had opened %s", i, c->pub.name);
 		snprintf(text, sizeof text, "%.159s %d", id, i);
 		const struct gloo_note *n = &r->peer[i].note[GLOO_HELLO];
 		if (!gt_gloo_note_is_whole(n, GLOO_HELLO) || strncmp(n->text, text, sizeof n->text) != 0)
-			return gt_gloo_break(r, GLOO_SAID, err, "a stranger has taken the connection between rank %d and rank %d", r->rank, i);
+			return gt_gloo_break(r, GLOO_SAID, i, err, "a stranger has taken the connection between rank %d and rank %d", r->rank, i);
 	}
 	return GT_OK;
 }
@@ -387,7 +387,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 		if (code == GT_OK)
 			code = connect_group(s, &bad);
 		if (code != GT_OK) { /* the others wait */
-			gt_gloo_break(r, GLOO_SAID, NULL, "rank %d: split of %s: %.900s", r->rank, pub->name, bad.msg);
+			gt_gloo_break(r, GLOO_SAID, r->rank, NULL, "rank %d: split of %s: %.900s", r->rank, pub->name, bad.msg);
 			return gt_fail(err, code, "%s", bad.msg);
 		}
 	}

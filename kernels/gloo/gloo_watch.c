@@ -43,12 +43,13 @@ static void post_note(struct gloo_root *r, enum gloo_note_kind k, int peer)
 		gl_post(r->peer[peer].out, (uint64_t)k, &r->own[k], sizeof r->own[k]); /* to a lost peer there is nothing to say */
 }
 
-void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, const char *text)
+void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text)
 {
 	struct gloo_note *n = &r->own[k];
 	memset(n, 0, sizeof *n);
 	n->kind = k;
-	n->grade = (uint32_t)grade;
+	n->grade = (uint16_t)grade;
+	n->blames = (uint16_t)blames;
 	snprintf(n->text, sizeof n->text, "%s", text);
 	n->check = sum_of(n);
 	for (int i = 0; i < r->world && k != GLOO_ACK; i++) { /* an ACK goes to one only, when it is time */
@@ -84,15 +85,34 @@ bool gt_gloo_is_broken(const struct gloo_root *r)
 	return __atomic_load_n(&r->broken, __ATOMIC_ACQUIRE);
 }
 
+static const struct gloo_note *told_by(const struct gloo_root *r, int rank)
+{
+	if (rank == r->rank)
+		return r->told ? &r->own[GLOO_BROKEN] : NULL;
+	return rank < r->world && r->peer[rank].seen[GLOO_BROKEN] ? &r->peer[rank].note[GLOO_BROKEN] : NULL;
+}
+
+/* Nobody has heard of anything but deadlines. */
+static bool only_late(const struct gloo_root *r)
+{
+	for (int i = 0; i < r->world; i++) {
+		if (told_by(r, i) && told_by(r, i)->grade != GLOO_LATE)
+			return false;
+	}
+	return true;
+}
+
 static void decide(struct gloo_root *r)
 {
 	const struct gloo_note *best = NULL;
+	bool best_silent = false;
 	for (int i = 0; i < r->world; i++) {
-		const struct gloo_note *n = i == r->rank                   ? (r->told ? &r->own[GLOO_BROKEN] : NULL)
-		                            : r->peer[i].seen[GLOO_BROKEN] ? &r->peer[i].note[GLOO_BROKEN]
-		                                                           : NULL;
-		if (n && (!best || n->grade < best->grade))
+		const struct gloo_note *n = told_by(r, i);
+		bool silent = n && !told_by(r, n->blames);
+		if (n && (!best || n->grade < best->grade || (n->grade == best->grade && silent && !best_silent))) {
 			best = n;
+			best_silent = silent;
+		}
 	}
 	if (!best || r->broken)
 		return;
@@ -105,7 +125,7 @@ enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err)
 	return gt_fail(err, GT_EPEER, "%s", r->why);
 }
 
-enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, struct gt_err *err, const char *fmt, ...)
+enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blames, struct gt_err *err, const char *fmt, ...)
 {
 	char text[sizeof r->own[0].text];
 	va_list ap;
@@ -114,10 +134,10 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, struct gt
 	va_end(ap);
 	pthread_mutex_lock(&r->lock);
 	look(r);
-	/* Who has heard of a failure takes that for the cause of what it sees itself. */
-	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID)) {
+	/* Who has heard of a failure takes that for the cause of what it sees itself; but who is late because of another says so. */
+	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
 		r->told = true;
-		gt_gloo_note(r, GLOO_BROKEN, grade, text);
+		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);
 		r->first_s = r->first_s > 0 ? r->first_s : gt_gloo_now();
 	}
 	while (!r->broken && r->watched)
@@ -133,7 +153,7 @@ void gt_gloo_say_broken(struct gloo_root *r, const char *text)
 	pthread_mutex_lock(&r->lock);
 	if (!r->broken && !r->told) {
 		r->told = true;
-		gt_gloo_note(r, GLOO_BROKEN, GLOO_SAID, text);
+		gt_gloo_note(r, GLOO_BROKEN, GLOO_SAID, r->rank, text);
 		r->first_s = r->first_s > 0 ? r->first_s : gt_gloo_now();
 		decide(r);
 	}
@@ -158,7 +178,9 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 		if (how == GL_DONE)
 			break;
 		look(r);
-		if (r->broken || r->first_s > 0)
+		if (!r->broken && r->first_s > 0 && !r->told && only_late(r))
+			end = GLOO_TIME;
+		else if (r->broken || r->first_s > 0)
 			end = GLOO_FAIL;
 		else if (how == GL_LOST || lost)
 			end = GLOO_LOST;
@@ -200,7 +222,7 @@ static void *watch(void *arg)
 		double now = gt_gloo_now();
 		if (r->first_s > 0 && now - r->first_s >= SETTLE_S)
 			decide(r);
-		if (r->waiting && (r->broken || r->restless || now >= r->deadline || r->peer[r->waiting_peer].lost))
+		if (r->waiting && (r->broken || r->first_s > 0 || r->restless || now >= r->deadline || r->peer[r->waiting_peer].lost))
 			gl_wake(r->waiting);
 		pthread_cond_broadcast(&r->turn);
 		pthread_mutex_unlock(&r->lock);
@@ -216,7 +238,7 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	gt_gloo_note(r, GLOO_ACK, 0, "");
+	gt_gloo_note(r, GLOO_ACK, 0, 0, "");
 	int rc = pthread_create(&r->watch, NULL, watch, r);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
@@ -262,7 +284,7 @@ void gt_gloo_watch_stop(struct gloo_root *r)
 	if (!broken)
 		flush(r, deadline);
 	pthread_mutex_lock(&r->lock);
-	gt_gloo_note(r, GLOO_BYE, 0, "");
+	gt_gloo_note(r, GLOO_BYE, 0, 0, "");
 	while (!all_answered(r) && gt_gloo_now() < (r->broken ? r->first_s + 2 * ALARM_S : deadline))
 		pthread_cond_wait(&r->turn, &r->lock);
 	r->stop = true;

@@ -2,7 +2,8 @@
  *
  * Between every two ranks of the group that open() made there is one connection, which groups split from it share: the number of a group
  * is in the slots of its messages. gloo's thread moves data. A second thread, the watch, looks every WATCH_MS for notes of other ranks
- * (struct gloo_note), for lost connections, and at the deadline of whoever waits; it works while the trainer computes.
+ * (struct gloo_note), for lost connections, and at the deadline of whoever waits; it works while the trainer computes. The watches of two
+ * ranks send each other beats: who waits with patience waits for a rank that lives and can be reached.
  *
  * Collectives go from every rank to every other one directly. gloo's own are not used: they add in the order of a ring, and they take it
  * for granted that all ranks call the same. First each rank tells every other what it calls, and small data go with that; larger ones
@@ -58,7 +59,7 @@ _Static_assert(sizeof(struct gloo_head) == GT_GLOO_ALIGN, "data follow it");
 #define GT_GLOO_EAGER (GT_GLOO_HEAD - sizeof(struct gloo_head))
 
 /* A word between two ranks, aside from calls; one of a kind in a group's life. */
-enum gloo_note_kind { GLOO_HELLO, GLOO_BROKEN, GLOO_BYE, GLOO_ACK, GLOO_NOTES };
+enum gloo_note_kind { GLOO_HELLO, GLOO_BROKEN, GLOO_BYE, GLOO_ACK, GLOO_NOTES, GLOO_BEAT = GLOO_NOTES };
 struct gloo_note {
 	uint64_t check; /* over what follows, never 0: the watch reads it from memory that gloo may just be writing */
 	uint32_t kind;
@@ -71,7 +72,8 @@ enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* which failure explains t
 struct gloo_root {
 	struct gl_net *net;
 	int rank, world;
-	double timeout_s;
+	double timeout_s; /* now: see patience() */
+	double base_s;    /* at first: nobody is silent for longer */
 	size_t pair_bytes;
 	uint64_t next_id;
 	struct gloo_comm *groups; /* all of them live until this is closed: something may arrive for them */
@@ -85,7 +87,8 @@ struct gloo_root {
 	bool stop;
 	struct gl_port *waiting; /* by the thread that calls */
 	int waiting_peer;
-	double deadline;
+	double since, deadline, not_before;
+	double limit_s;  /* that the last wait came to the end of */
 	bool restless;   /* it wants to be woken at every turn */
 	double first_s;  /* when the first failure was told; 0: none */
 	bool told;       /* by this rank too */
@@ -95,6 +98,11 @@ struct gloo_root {
 		struct gl_port *in[GLOO_NOTES], *out;
 		struct gloo_note note[GLOO_NOTES];
 		bool seen[GLOO_NOTES], lost;
+		/* A beat goes out when the peer's last one has come and BEAT_S have passed. The last byte is its number. */
+		struct gl_port *beat_in, *beat_out;
+		unsigned char heard[8], beat[2][8];
+		uint32_t beats_in, beats_out;
+		double heard_s, sent_s;
 	} * peer;
 	struct gloo_note own[GLOO_NOTES];
 };
@@ -128,8 +136,8 @@ struct gloo_comm {
 	bool is_first;             /* owns the root */
 	int member[GT_COMM_RANKS]; /* ranks in the group that open() made */
 	struct gloo_peer *peer;
-	char *own;   /* two descriptions */
-	char *stage; /* [rank][GT_GLOO_AHEAD] pieces */
+	char *own;         /* two descriptions */
+	char *stage;       /* [rank][GT_GLOO_AHEAD] pieces */
 	size_t pair_bytes; /* of each peer's ring */
 	char *mem;
 	size_t mem_bytes;

@@ -48,7 +48,7 @@ static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struc
 		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->seq, __ATOMIC_RELAXED) != j->seq;
 	if (more)
 		snprintf(others, sizeof others, ", nor have %d others", more);
-	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->timeout_s, others);
+	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->limit_s, others);
 }
 
 static enum gt_code wait_in(const struct job *j, int peer, int lane, struct gt_err *err)

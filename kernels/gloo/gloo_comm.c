@@ -166,8 +166,12 @@ static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *er
 		struct gloo_peer_root *p = &r->peer[i];
 		if (i == r->rank)
 			continue;
-		if (!(p->out = gl_port_new(r->net, i, true)))
+		p->out = gl_port_new(r->net, i, true);
+		p->beat_in = gl_port_new(r->net, i, false);
+		p->beat_out = gl_port_new(r->net, i, true);
+		if (!p->out || !p->beat_in || !p->beat_out)
 			return gt_fail(err, GT_EFAIL, "out of memory");
+		gl_post(p->beat_in, GLOO_BEAT, p->heard, sizeof p->heard);
 		for (int k = 0; k < GLOO_NOTES; k++) {
 			if (!(p->in[k] = gl_port_new(r->net, i, false)))
 				return gt_fail(err, GT_EFAIL, "out of memory");
@@ -240,6 +244,8 @@ static void free_root(struct gloo_root *r)
 	}
 	for (int i = 0; r->peer && i < r->world; i++) {
 		gl_port_free(r->peer[i].out);
+		gl_port_free(r->peer[i].beat_in);
+		gl_port_free(r->peer[i].beat_out);
 		for (int k = 0; k < GLOO_NOTES; k++)
 			gl_port_free(r->peer[i].in[k]);
 	}
@@ -311,7 +317,7 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	}
 	r->rank = spec->rank;
 	r->world = spec->world;
-	r->timeout_s = spec->timeout_s;
+	r->timeout_s = r->base_s = r->limit_s = spec->timeout_s;
 	r->pair_bytes = spec->pair_bytes ? spec->pair_bytes : (size_t)1 << 20;
 	r->next_id = 1;
 	pthread_mutex_init(&r->lock, NULL);

@@ -33,7 +33,7 @@ static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum glo
 		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", verb, text, way,
 		                     r->rank, c->pub.name);
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d has not %s %s %s rank %d (%s) after %g s", c->member[peer], verb,
-	                     text, way, r->rank, c->pub.name, r->timeout_s);
+	                     text, way, r->rank, c->pub.name, r->limit_s);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------------------- */
@@ -51,8 +51,10 @@ static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless
 }
 
 /* Where n bytes fit in one piece; the ring's end may have to be left out. */
-static bool has_room(const struct gloo_comm *c, const struct gloo_peer *p, size_t n, size_t *skip)
+static bool has_room(const struct gloo_comm *c, struct gloo_peer *p, size_t n, size_t *skip)
 {
+	if (p->ring_begin == p->ring_end)
+		p->ring_begin = p->ring_end = 0;
 	size_t cap = c->pair_bytes, at = p->ring_end % cap;
 	*skip = n > cap - at ? cap - at : 0;
 	return n + *skip <= cap - (size_t)(p->ring_end - p->ring_begin);

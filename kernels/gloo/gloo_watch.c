@@ -8,8 +8,9 @@
 
 #define WATCH_MS 10
 #define SETTLE_S 0.05 /* several turns of everybody's watch */
-#define GRACE_S 0.05  /* past a deadline: a process that was stopped itself finds what has come meanwhile */
-#define ALARM_S 0.2   /* how long a goodbye may take in a broken group, of which some may be out of reach for good */
+#define BEAT_S 0.5
+#define GRACE_S 0.05 /* past a deadline: a process that was stopped itself finds what has come meanwhile */
+#define ALARM_S 0.2  /* how long a goodbye may take in a broken group, of which some may be out of reach for good */
 
 double gt_gloo_now(void)
 {
@@ -77,6 +78,41 @@ static void look(struct gloo_root *r)
 		}
 		p->lost = lost;
 	}
+}
+
+/* Nothing in it waits: what a peer's beat says has arrived has been sent. */
+static void beat(struct gloo_root *r, double now)
+{
+	double every = r->base_s / 8 < BEAT_S ? r->base_s / 8 : BEAT_S;
+	for (int i = 0; i < r->world; i++) {
+		struct gloo_peer_root *p = &r->peer[i];
+		if (i == r->rank || p->lost)
+			continue;
+		if (__atomic_load_n(&p->heard[7], __ATOMIC_ACQUIRE) == (unsigned char)(p->beats_in + 1)) {
+			if (gl_wait(p->beat_in) != GL_DONE)
+				continue;
+			p->beats_in++;
+			p->heard_s = now;
+			gl_post(p->beat_in, GLOO_BEAT, p->heard, sizeof p->heard);
+		}
+		if (p->beats_in < p->beats_out || now - p->sent_s < every)
+			continue;
+		if (p->beats_out > 1 && gl_wait(p->beat_out) != GL_DONE)
+			continue;
+		unsigned char *b = p->beat[++p->beats_out & 1];
+		b[7] = (unsigned char)p->beats_out;
+		p->sent_s = now;
+		gl_post(p->beat_out, GLOO_BEAT, b, sizeof p->beat[0]);
+	}
+}
+
+/* Has whoever waits waited long enough? With more patience than at first, only for a peer whose beats come. */
+static bool is_due(struct gloo_root *r, double now)
+{
+	double heard = r->peer[r->waiting_peer].heard_s;
+	bool silent = r->timeout_s > r->base_s && now - (heard > r->since ? heard : r->since) > r->base_s;
+	r->limit_s = silent ? r->base_s : r->timeout_s;
+	return now >= r->not_before && (silent || now >= r->deadline);
 }
 
 /* ---- failure ----------------------------------------------------------------------------------------------------------------- */
@@ -168,7 +204,9 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 	pthread_mutex_lock(&r->lock);
 	r->waiting = p;
 	r->waiting_peer = member;
-	r->deadline = gt_gloo_now() + r->timeout_s;
+	r->since = gt_gloo_now();
+	r->deadline = r->since + r->timeout_s;
+	r->not_before = 0;
 	r->restless = restless;
 	for (bool again = true; again;) {
 		pthread_mutex_unlock(&r->lock);
@@ -188,10 +226,10 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 			lost = again = true; /* once more, without a waking: what has come before the end counts */
 		else if (restless)
 			end = GLOO_TURN;
-		else if (gt_gloo_now() < r->deadline)
+		else if (!is_due(r, gt_gloo_now()))
 			again = true;
 		else if (!late) {
-			r->deadline = gt_gloo_now() + GRACE_S;
+			r->not_before = gt_gloo_now() + GRACE_S;
 			late = again = true;
 		} else
 			end = GLOO_TIME;
@@ -218,11 +256,12 @@ static void *watch(void *arg)
 	struct gloo_root *r = arg;
 	pthread_mutex_lock(&r->lock);
 	while (!r->stop) {
-		look(r);
 		double now = gt_gloo_now();
+		look(r);
+		beat(r, now);
 		if (r->first_s > 0 && now - r->first_s >= SETTLE_S)
 			decide(r);
-		if (r->waiting && (r->broken || r->first_s > 0 || r->restless || now >= r->deadline || r->peer[r->waiting_peer].lost))
+		if (r->waiting && (r->broken || r->first_s > 0 || r->restless || is_due(r, now) || r->peer[r->waiting_peer].lost))
 			gl_wake(r->waiting);
 		pthread_cond_broadcast(&r->turn);
 		pthread_mutex_unlock(&r->lock);

@@ -323,7 +323,8 @@ static void fill(float *p, size_t n, int from, int to, int k)
 static void swap_body(struct gt_comm *c, int rank, struct rank_note *note, const void *ctx)
 {
 	(void)ctx;
-	static const size_t sizes[] = {0, 1, 31, 33, 5000, 300000, 3}; /* 300,000 floats: larger than a ring of 64 KiB, both ways at once */
+	/* 300,000 floats: larger than a ring of 64 KiB, both ways at once. 16,000: nearly as large, after some that end in its middle. */
+	static const size_t sizes[] = {0, 1, 31, 33, 5000, 300000, 3, 2000, 16000, 9000, 16384};
 	enum { N = sizeof sizes / sizeof sizes[0] };
 	int world = c->world, right = (rank + 1) % world, left = (rank + world - 1) % world;
 	float *mem = malloc(4 * 300000 * sizeof *mem), *want = mem + 900000;

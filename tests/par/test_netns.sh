@@ -111,21 +111,24 @@ for mode in ddp zero; do
 done
 
 # The cable is pulled while it trains. Who still commits? Rank 0's host alone, whole checkpoints only; and what it has goes on to the same
-# end, on one host. Not while it saves: ranks wait longer for the one that writes (SAVE_S in trainer.c).
-rm -rf "$dir/a"
-(until [ -e "$dir/a/latest" ]; do sleep 0.01; done; sleep 0.01; touch "$dir/cut2") &
-train -c "$dir/cut2" -- -s train.epochs=400 -s checkpoint.every_steps=180 -s checkpoint.every_epochs=0
-wait
-took=$(seconds)
-grep -q "status=75,75" "$dir/out" && [ "$took" -le 6000 ]
-check train_cut $? "$(cat "$dir/out")"
-grep -q "rank 1 has not" "$dir/host0" && grep -q "rank 0 has not" "$dir/host1"
-check train_cut_names $? "$(cat "$dir"/host?)"
-[ ! -e "$dir/b" ] && "$GTRAIN" inspect --verify "$dir/a" >/dev/null 2>&1
-check train_cut_no_split $? "$(ls "$dir/a" "$dir/b" 2>&1)"
-[ -z "$(find "$dir/a" -name "*.tmp*")" ]
-check train_cut_nothing_half $? "$(ls -R "$dir/a" 2>&1)"
-"$GTRAIN" resume --nproc 2 -s train.epochs=4 --no-progress "$dir/a" >"$dir/log" 2>&1
-[ "$(digests "$dir/a")" = "$whole" ]
-check train_cut_resumed $? "$(tail -n 3 "$dir/log")"
-echo "# netns: the cable pulled in a training, timeout 2000 ms: both hosts have ended after $took ms"
+# end, on one host. First while it trains, then where it is saving most of the time: ranks wait longer for the one that writes.
+for steps in 180 5; do
+	name=train_cut_$steps
+	rm -rf "$dir/a" "$dir/cut2"
+	(until [ -e "$dir/a/latest" ]; do sleep 0.01; done; sleep 0.01; touch "$dir/cut2") &
+	train -c "$dir/cut2" -- -s train.epochs=400 -s "checkpoint.every_steps=$steps" -s checkpoint.every_epochs=0
+	wait
+	took=$(seconds)
+	grep -q "status=75,75" "$dir/out" && [ "$took" -le 6000 ]
+	check "$name" $? "$(cat "$dir/out")"
+	grep -q "rank 1 has not" "$dir/host0" && grep -q "rank 0 has not" "$dir/host1"
+	check "${name}_names" $? "$(cat "$dir"/host?)"
+	[ ! -e "$dir/b" ] && "$GTRAIN" inspect --verify "$dir/a" >/dev/null 2>&1
+	check "${name}_no_split" $? "$(ls "$dir/a" "$dir/b" 2>&1)"
+	[ -z "$(find "$dir/a" -name "*.tmp*")" ]
+	check "${name}_nothing_half" $? "$(ls -R "$dir/a" 2>&1)"
+	"$GTRAIN" resume --nproc 2 -s train.epochs=4 --no-progress "$dir/a" >"$dir/log" 2>&1
+	[ "$(digests "$dir/a")" = "$whole" ]
+	check "${name}_resumed" $? "$(tail -n 3 "$dir/log")"
+	echo "# netns: the cable pulled in a training that saves every $steps steps, timeout 2000 ms: both hosts have ended after $took ms"
+done

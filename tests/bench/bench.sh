@@ -29,6 +29,11 @@ ours() { # ours FILE CONFIG --set VALUES…
 		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s threads="$threads" "$@"
 	rm -rf "$tmp/run"
 }
+ranks() { # ranks FILE MODE: the MLP on $threads ranks of one thread
+	try "$1" "$gtrain" run "$root/configs/tutorial_mlp_sgd.cfg" --json --no-progress --device cpu -o "$tmp/run" -s train.eval_every_epochs=0 \
+		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.epochs=3 -s log.every_steps=1875 -s threads=1 -s parallel.mode="$2" --nproc "$threads"
+	rm -rf "$tmp/run"
+}
 row() { # row NAME SPAN_UNIT IMAGES_A_SPAN FILE_A [FILE_B]
 	local a b='' ra rb=''
 	[ -s "$4" ] || return 0
@@ -46,6 +51,9 @@ resnet=(-s 'data.name=synthetic' -s data.classes=10 -s data.samples=1280 -s data
 for _ in $(seq "$rounds"); do
 	ours "$tmp/mlp" tutorial_mlp_sgd -s train.epochs=3 -s log.every_steps=1875
 	[ -n "$torch" ] && try "$tmp/mlp.t" "$python" "$here/torch_mlp.py" tuned --epochs 3 --threads "$threads"
+	threads=1 ours "$tmp/one" tutorial_mlp_sgd -s train.epochs=3 -s log.every_steps=1875
+	for mode in ddp zero dp; do ranks "$tmp/$mode" $mode; done
+	[ -n "$torch" ] && OMP_NUM_THREADS=1 try "$tmp/ddp.t" "$python" "$here/torch_ddp.py" tuned --ranks "$threads" --epochs 3
 	ours "$tmp/first" tutorial_mlp_sgd -s train.steps=1 -s log.every_steps=1
 	[ -n "$torch" ] && try "$tmp/first.t" "$python" "$here/torch_mlp.py" tuned --steps 1 --threads "$threads"
 	ours "$tmp/cnn" fmnist_cnn -s train.steps=60 -s log.every_steps=1
@@ -58,6 +66,7 @@ for _ in $(seq "$rounds"); do
 	[ -n "$torch" ] && try "$tmp/rnb.t" "$python" "$here/torch_conv.py" resnet18 --precision bf16 --threads "$threads"
 done
 [ -n "$torch" ] && try "$tmp/tut.t" "$python" "$here/torch_mlp.py" tutorial --epochs 3 --threads "$threads"
+[ -n "$torch" ] && OMP_NUM_THREADS=1 try "$tmp/ddptut.t" "$python" "$here/torch_ddp.py" tutorial --ranks "$threads" --epochs 3
 check=$(for _ in $(seq 11); do
 	s=$(date +%s%N)
 	"$gtrain" check "$root/configs/tutorial_mlp_sgd.cfg" --device cpu >/dev/null && echo $((($(date +%s%N) - s) / 1000))
@@ -73,6 +82,11 @@ done | median)
 	echo "|---|---|---|---|---|---|---|---|---|"
 	row "MLP 784-512-512-10, batch 32, f32; PyTorch with tensors in memory" epoch 60000 "$tmp/mlp" "$tmp/mlp.t"
 	row "the same; PyTorch as its tutorial writes it (DataLoader)" epoch 60000 "$tmp/mlp" "$tmp/tut.t"
+	row "the same on one thread" epoch 60000 "$tmp/one"
+	row "the same on $threads ranks of one thread, ddp; PyTorch DDP on gloo, tensors in memory" epoch 60000 "$tmp/ddp" "$tmp/ddp.t"
+	row "the same; PyTorch DDP as its tutorial writes it (DataLoader, DistributedSampler)" epoch 60000 "$tmp/ddp" "$tmp/ddptut.t"
+	row "the same, zero stage 1" epoch 60000 "$tmp/zero"
+	row "the same, dp" epoch 60000 "$tmp/dp"
 	row "small CNN with BN (configs/fmnist_cnn.cfg), batch 128, f32" step 128 "$tmp/cnn" "$tmp/cnn.t"
 	row "ResNet-18, batch 128, f32; PyTorch channels_last" step 128 "$tmp/rn" "$tmp/rn.t"
 	row "ResNet-18, batch 128, bf16; PyTorch autocast" step 128 "$tmp/rnb" "$tmp/rnb.t"

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <set>
 
 struct cudasim_dnn {
@@ -26,6 +27,7 @@ struct plan_desc : dnn_desc {
 	const dnn_desc *graph;
 };
 
+static std::mutex live_lock; /* as the library, for several threads, each with descriptors of its own */
 static std::set<const void *> live;
 static thread_local std::string last;
 
@@ -47,6 +49,7 @@ static void log_line(const char *text)
 
 static dnn_desc *alive(const void *d)
 {
+	std::lock_guard<std::mutex> hold(live_lock);
 	if (!live.count(d)) {
 		fprintf(stderr, "cudasim: a cuDNN descriptor is used that was destroyed or never made\n");
 		abort();
@@ -141,6 +144,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cu
 	dnn_desc *d = kind == KIND(EXECUTION_PLAN) ? new plan_desc() : new dnn_desc();
 	d->kind = kind;
 	d->final = false;
+	std::lock_guard<std::mutex> hold(live_lock);
 	live.insert(d);
 	*out = d;
 	return CUDNN_STATUS_SUCCESS;
@@ -149,6 +153,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cu
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t p)
 {
 	dnn_desc *d = alive(p);
+	std::lock_guard<std::mutex> hold(live_lock);
 	live.erase(d);
 	if (d->kind == KIND(EXECUTION_PLAN))
 		delete (plan_desc *)d;

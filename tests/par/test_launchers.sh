@@ -93,17 +93,21 @@ same hosts hosts2 2 $rc
 lost() {
 	local name=$1 dir=$2 rank=$3 pid _ victim rc rest restarts
 	shift 3
-	GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o "$dir" --max-restarts 2 "$@" >"$name.out" 2>&1 &
-	pid=$!
-	for _ in $(seq 600); do
-		[ -e "$dir/latest" ] && break
-		sleep 0.05
+	for _ in 1 2 3 4 5; do # on a busy machine a short run may be over before it is found: then once more
+		GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o "$dir" --max-restarts 2 "$@" >"$name.out" 2>&1 &
+		pid=$!
+		for _ in $(seq 600); do
+			[ -e "$dir/latest" ] && break
+			sleep 0.05
+		done
+		# shellcheck disable=SC2046
+		victim=$(grep -lzs "^GTRAIN_RANK=$rank$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+		[ -n "$victim" ] && kill -KILL "$victim"
+		wait $pid
+		rc=$?
+		[ -n "$victim" ] && break
+		rm -rf "$dir"
 	done
-	# shellcheck disable=SC2046
-	victim=$(grep -lzs "^GTRAIN_RANK=$rank$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
-	[ -n "$victim" ] && kill -KILL "$victim"
-	wait $pid
-	rc=$?
 	rest=$(left)
 	restarts=$(grep -c "^rank $rank was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" "$name.out")
 	if [ -z "$victim" ]; then

@@ -119,3 +119,42 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how)
 		GT_TRY(pass(e, how, i, job->update && (how->every || i == job->nunits - 1)));
 	return GT_OK;
 }
+
+static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
+{
+	const struct gt_space *s = e->job->space;
+	struct gt_range r = gt_space_bucket(s, a, b, 0);
+	bool work = a == GT_A_WORK;
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_BROADCAST, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin),
+	                                              work ? s->work : s->master, work ? "16-bit weights" : "parameters"}, 1);
+}
+
+/* Whether this rank makes the update of what gt_plan_factors's calls, if there are any, leave to it. */
+static bool updates(const struct gt_job *job)
+{
+	return !job->space->cut.follows && (!job->space->cut.factors || job->at.data == 0);
+}
+
+enum gt_code gt_replicas_led(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+{
+	const struct gt_space *s = job->space;
+	struct gt_emit e;
+	gt_emit_begin(&e, job, err);
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_replicas_sum}));
+	if (job->update) {
+		gt_emit_join(&e, 1, 0);
+		gt_emit_check(&e); /* on every rank, which must all go the same way */
+		for (int i = 0; i < job->update->nupdates && updates(job); i++)
+			gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
+		gt_emit_join(&e, 0, 1);
+		for (int b = 0; b < s->nbuckets && s->bucket[b].learned && !s->cut.common; b++) {
+			replicate(&e, b, GT_A_PARAM);
+			if (s->work != s->master)
+				replicate(&e, b, GT_A_WORK);
+		}
+		gt_emit_join(&e, 1, 0);
+		if (s->cut.common)
+			gt_emit_barrier(&e, GT_GROUP_DATA, "parameters");
+	}
+	return gt_emit_end(&e, out);
+}

@@ -1,3 +1,4 @@
+/* Weight gradients of linear layers that are applied as they are made: by one rank, or by several that each make a part (plan.h). */
 #include "plan/plan.h"
 #include "ir/op.h"
 
@@ -29,178 +30,183 @@ static bool offers(struct gt_space *s, const struct gt_graph *g, const struct gt
 	return true;
 }
 
-enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
-{
-	int n = g->nnodes;
-	struct gt_tdesc scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
-	gt_vid bound = -1;
-	if (g->compute != gt_graph_stat_dtype(g)) /* the optimizer's own kernel writes the 16-bit weights */
-		return GT_OK;
-	for (int i = 0; i < n; i++) {
-		struct gt_node *dw = &g->nodes[i], *up;
-		struct gt_attr_dw_update *attr;
-		if (dw->op->code != GT_OP_LINEAR_DW || dw->out[0] < 0)
-			continue;
-		int param = g->values[dw->out[0]].param;
-		struct gt_seg *seg;
-		GT_NEW(attr, g->arena, 1, err);
-		GT_NEW(seg, g->arena, 1, err);
-		*seg = apply->hyper[param];
-		*attr = (struct gt_attr_dw_update){.optimizer = apply->code, .update = apply->attr};
-		attr->update.seg = seg;
-		attr->update.nseg = 1;
-		if (!offers(s, g, dw, 1, attr))
-			continue;
-		if (bound < 0)
-			GT_TRY(gt_graph_value(g, "bound", GT_V_BOUND, &scalar, &bound, err));
-		gt_vid dy = dw->in[0], x = dw->in[1], db = dw->nout > 1 ? dw->out[1] : -1;
-		const char *name = dw->name;
-		int layer = dw->layer;
-		GT_TRY(gt_graph_node(g, GT_OP_LINEAR_DW_UPDATE, name, attr, &up, err));
-		up->layer = layer;
-		up->backward = true;
-		gt_node_input(up, dy);
-		gt_node_input(up, x);
-		gt_node_input(up, g->params[param].value);
-		up->ndata = 2;
-		up->out[up->nout++] = db;
-		if (db >= 0)
-			g->values[db].producer = g->nnodes - 1;
-		dw = &g->nodes[i]; /* the array may have moved */
-		dw->op = gt_op_get(GT_OP_BOUND);
-		dw->attr = NULL;
-		dw->out[0] = bound;
-		dw->nout = 1;
-	}
-	return GT_OK;
-}
-
-/* ---- shared by ranks -------------------------------------------------------------------------------------------------------------- */
 static bool is_dw(const struct gt_node *n)
 {
 	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0;
 }
 
-/* The attributes of node i's update as one of `ranks` parts. */
-static enum gt_code part_of(struct gt_graph *g, int i, const struct gt_apply *apply, int ranks, int rank, struct gt_attr_dw_update **out, struct gt_err *err)
+/* The attributes of the update that takes the place of dw i; of part `part` of it. */
+static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_apply *apply, int part, int parts, struct gt_attr_dw_update **out, struct gt_err *err)
 {
 	struct gt_attr_dw_update *attr;
 	struct gt_seg *seg;
 	GT_NEW(attr, g->arena, 1, err);
 	GT_NEW(seg, g->arena, 1, err);
 	*seg = apply->hyper[g->values[g->nodes[i].out[0]].param];
-	*attr = (struct gt_attr_dw_update){.part = rank, .parts = ranks, .optimizer = apply->code, .update = apply->attr};
+	*attr = (struct gt_attr_dw_update){.part = part, .parts = parts, .optimizer = apply->code, .update = apply->attr};
 	attr->update.seg = seg;
 	attr->update.nseg = 1;
 	*out = attr;
 	return GT_OK;
 }
 
-enum gt_code gt_plan_shareable(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err)
-{
-	int64_t shared = 0, moved = 0;
-	*out = false;
-	if (g->compute != gt_graph_stat_dtype(g) || g->target < 0)
-		return GT_OK;
-	for (int i = 0; i < g->nnodes; i++) {
-		const struct gt_node *n = &g->nodes[i];
-		struct gt_attr_dw_update *attr;
-		if (n->op->code == GT_OP_BATCHNORM) /* rows that only fill up would count in its statistics */
-			return GT_OK;
-		if (!is_dw(n))
-			continue;
-		GT_TRY(part_of(g, i, apply, ranks, 0, &attr, err));
-		if (!offers(s, g, n, ranks, attr))
-			return GT_OK;
-		shared += gt_tdesc_count(&g->values[n->out[0]].desc);
-		moved += ranks * (gt_tdesc_count(gt_graph_desc(g, n->in[0])) + gt_tdesc_count(gt_graph_desc(g, n->in[1])));
-	}
-	*out = moved * 4 < shared && shared * 20 > gt_graph_learned(g) * 19;
-	return GT_OK;
-}
-
-static enum gt_code gathered(struct gt_graph *g, const struct gt_node *of, gt_vid v, int ranks, gt_vid *out, struct gt_err *err)
-{
-	struct gt_attr_comm *attr;
-	struct gt_tdesc d = *gt_graph_desc(g, v);
-	const char *name = of->name;
-	struct gt_node *n;
-	int layer = of->layer;
-	GT_NEW(attr, g->arena, 1, err);
-	*attr = (struct gt_attr_comm){.kind = GT_COLL_ALL_GATHER, .group = GT_GROUP_DATA};
-	GT_TRY(gt_graph_node(g, GT_OP_COMM, name, attr, &n, err));
-	n->layer = layer;
-	n->backward = true;
-	n->ndata = 1;
-	gt_node_input(n, v);
-	d.dim[0] *= ranks;
-	return gt_graph_output(g, n, "of all ranks", &d, out, err);
-}
-
-/* What a dw becomes. */
-struct shared {
-	int node;        /* its own, now the bound's */
-	gt_vid dy, x, w; /* gathered; the parameter */
+/* One dw, its factors and what becomes of it. */
+struct early {
+	int node;          /* its own, and then the bound's */
+	gt_vid dy, x, w, db;
 	struct gt_attr_dw_update *attr;
 };
 
-/* Its bound takes the place of dw i; what gathers the factors, and the bias gradient of this rank's samples, come behind everything. */
-static enum gt_code factors(struct gt_graph *g, struct shared *f, gt_vid bound, struct gt_err *err)
+/* A backward node of the layer of node `like`, behind all others. */
+static enum gt_code append(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
 {
-	struct gt_node *dw = &g->nodes[f->node], *n;
-	const char *name = dw->name;
-	gt_vid dy = dw->in[0], x = dw->in[1], db = dw->nout > 1 ? dw->out[1] : -1;
-	int layer = dw->layer;
-	f->w = g->params[g->values[dw->out[0]].param].value;
+	int layer = g->nodes[like].layer;
+	GT_TRY(gt_graph_node(g, code, g->nodes[like].name, attr, n, err));
+	(*n)->layer = layer;
+	(*n)->backward = true;
+	return GT_OK;
+}
+
+/* Its bound takes the place of dw i. */
+static struct early replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound)
+{
+	struct gt_node *dw = &g->nodes[i];
+	struct early e = {.node = i, .dy = dw->in[0], .x = dw->in[1], .w = g->params[g->values[dw->out[0]].param].value, .db = dw->nout > 1 ? dw->out[1] : -1, .attr = attr};
 	dw->op = gt_op_get(GT_OP_BOUND);
 	dw->attr = NULL;
 	dw->out[0] = bound;
 	dw->nout = 1;
-	GT_TRY(gathered(g, &g->nodes[f->node], dy, f->attr->parts, &f->dy, err));
-	GT_TRY(gathered(g, &g->nodes[f->node], x, f->attr->parts, &f->x, err));
-	if (db < 0)
-		return GT_OK;
-	GT_TRY(gt_graph_node(g, GT_OP_BIAS_DB, name, NULL, &n, err));
-	n->layer = layer;
-	n->backward = true;
-	n->ndata = 1;
-	gt_node_input(n, dy);
-	n->out[n->nout++] = db;
-	g->values[db].producer = g->nnodes - 1;
-	return GT_OK;
+	return e;
 }
 
-static enum gt_code update(struct gt_graph *g, const struct shared *f, struct gt_err *err)
+/* Node n makes the bias gradient, if there is one. */
+static void makes_db(struct gt_graph *g, struct gt_node *n, gt_vid db)
 {
-	const char *name = g->nodes[f->node].name;
-	int layer = g->nodes[f->node].layer;
-	struct gt_node *n;
-	GT_TRY(gt_graph_node(g, GT_OP_LINEAR_DW_UPDATE, name, f->attr, &n, err));
-	n->layer = layer;
-	n->backward = true;
-	n->ndata = 2;
-	gt_node_input(n, f->dy);
-	gt_node_input(n, f->x);
-	gt_node_input(n, f->w);
+	n->out[n->nout++] = db;
+	if (db >= 0)
+		g->values[db].producer = (int)(n - g->nodes);
+}
+
+static enum gt_code update(struct gt_graph *g, const struct early *e, struct gt_node **n, struct gt_err *err)
+{
+	GT_TRY(append(g, GT_OP_LINEAR_DW_UPDATE, e->attr, e->node, n, err));
+	gt_node_input(*n, e->dy);
+	gt_node_input(*n, e->x);
+	gt_node_input(*n, e->w);
+	(*n)->ndata = 2;
 	return GT_OK;
 }
 
-enum gt_code gt_plan_share(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err)
+static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *err)
 {
 	struct gt_tdesc scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
-	struct shared *f;
-	gt_vid bound;
-	int n = g->nnodes, count = 0;
-	GT_NEW(f, g->arena, n, err);
-	GT_TRY(gt_graph_value(g, "bound", GT_V_BOUND, &scalar, &bound, err));
-	for (int i = 0; i < n; i++) {
+	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
+}
+
+enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
+{
+	int count = g->nnodes;
+	gt_vid bound = -1;
+	if (g->compute != gt_graph_stat_dtype(g)) /* the optimizer's own kernel writes the 16-bit weights */
+		return GT_OK;
+	for (int i = 0; i < count; i++) {
+		struct gt_attr_dw_update *attr;
+		struct gt_node *n;
 		if (!is_dw(&g->nodes[i]))
 			continue;
-		f[count].node = i;
-		GT_TRY(part_of(g, i, apply, ranks, rank, &f[count].attr, err));
-		GT_TRY(factors(g, &f[count++], bound, err));
+		GT_TRY(attributes(g, i, apply, 0, 1, &attr, err));
+		if (!offers(s, g, &g->nodes[i], 1, attr))
+			continue;
+		if (bound < 0)
+			GT_TRY(new_bound(g, &bound, err));
+		struct early e = replaced(g, i, attr, bound);
+		GT_TRY(update(g, &e, &n, err));
+		makes_db(g, n, e.db);
 	}
-	for (int i = 0; i < count; i++) /* behind the CHECK, so behind all others */
-		GT_TRY(update(g, &f[i], err));
+	return GT_OK;
+}
+
+/* ---- by several ranks -------------------------------------------------------------------------------------------------------------- */
+/* A row is a sample's alone, so that rows which only fill up change nothing. */
+static bool by_rows(const struct gt_graph *g)
+{
+	for (int i = 0; i < g->nnodes; i++)
+		if (g->nodes[i].op->code == GT_OP_BATCHNORM || g->nodes[i].op->code == GT_OP_BATCHNORM_STATS)
+			return false;
+	return true;
+}
+
+enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err)
+{
+	int64_t made = 0, moved = 0;
+	*out = false;
+	if (g->compute != gt_graph_stat_dtype(g) || !by_rows(g))
+		return GT_OK;
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		struct gt_attr_dw_update *attr;
+		if (!is_dw(n))
+			continue;
+		GT_TRY(attributes(g, i, apply, 0, ranks, &attr, err));
+		if (!offers(s, g, n, ranks, attr))
+			return GT_OK;
+		made += gt_tdesc_count(&g->values[n->out[0]].desc);
+		moved += ranks * (gt_tdesc_count(gt_graph_desc(g, n->in[0])) + gt_tdesc_count(gt_graph_desc(g, n->in[1])));
+	}
+	/* Gathered elements are written once and read by every rank; summed gradients are written, added up, read and applied. And one rank
+	 * updates whatever is left, so that must be little. */
+	*out = moved * 4 < made && made * 20 > gt_graph_learned(g) * 19;
+	return GT_OK;
+}
+
+static enum gt_code gather(struct gt_graph *g, int like, int ranks, gt_vid *v, struct gt_err *err)
+{
+	struct gt_attr_comm *attr;
+	struct gt_tdesc d = *gt_graph_desc(g, *v);
+	struct gt_node *n;
+	GT_NEW(attr, g->arena, 1, err);
+	*attr = (struct gt_attr_comm){.kind = GT_COLL_ALL_GATHER, .group = GT_GROUP_DATA};
+	GT_TRY(append(g, GT_OP_COMM, attr, like, &n, err));
+	n->ndata = 1;
+	gt_node_input(n, *v);
+	d.dim[0] *= ranks;
+	return gt_graph_output(g, n, "of all ranks", &d, v, err);
+}
+
+/* The bias gradient of this rank's samples, and the factors of all ranks in place of its own. */
+static enum gt_code factors(struct gt_graph *g, struct early *e, struct gt_err *err)
+{
+	struct gt_node *n;
+	gt_vid own = e->dy;
+	GT_TRY(gather(g, e->node, e->attr->parts, &e->dy, err));
+	GT_TRY(gather(g, e->node, e->attr->parts, &e->x, err));
+	if (e->db < 0)
+		return GT_OK;
+	GT_TRY(append(g, GT_OP_BIAS_DB, NULL, e->node, &n, err));
+	n->ndata = 1;
+	gt_node_input(n, own);
+	makes_db(g, n, e->db);
+	return GT_OK;
+}
+
+enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err)
+{
+	struct early *e;
+	gt_vid bound;
+	int count = g->nnodes, n = 0;
+	GT_NEW(e, g->arena, count, err);
+	GT_TRY(new_bound(g, &bound, err));
+	for (int i = 0; i < count; i++) {
+		struct gt_attr_dw_update *attr;
+		if (!is_dw(&g->nodes[i]))
+			continue;
+		GT_TRY(attributes(g, i, apply, rank, ranks, &attr, err));
+		e[n] = replaced(g, i, attr, bound);
+		GT_TRY(factors(g, &e[n++], err));
+	}
+	for (int i = 0; i < n; i++) { /* behind the CHECK, so behind all others */
+		struct gt_node *up;
+		GT_TRY(update(g, &e[i], &up, err));
+	}
 	return GT_OK;
 }

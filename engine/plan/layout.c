@@ -67,7 +67,7 @@ enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, stru
 	if (!s->bucket)
 		GT_NEW(s->bucket, s->arena, 2 * g->nparams + 1, err);
 	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
-		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0 && !s->cut.shares)
+		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0 && !s->cut.factors)
 			s->checked = s->elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];

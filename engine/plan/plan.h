@@ -55,7 +55,7 @@ struct gt_cutting {
 	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
 	bool stages;        /* other ranks have other parameters: sums over the gradients of all ranks are added up */
 	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
-	bool shares;        /* STATE is one memory for all ranks too, and weight gradients are applied by gt_plan_share's calls */
+	bool factors;       /* STATE is one memory for all ranks too, and the calls of gt_plan_factors apply weight gradients */
 	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
 };
 
@@ -160,9 +160,9 @@ enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct 
 /* The same for ranks that have parameters and state in common: instead of adding up weight gradients they gather the two factors of each,
  * which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014, Petuum).
  * The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings whose dy is 0.
- * shareable: whether g is a graph for it, and less is moved. */
-enum gt_code gt_plan_shareable(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err);
-enum gt_code gt_plan_share(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err);
+ * pay: whether g is a graph for it, and less is moved. */
+enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err);
+enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err);
 
 /* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
  * plan of a space settles where the parameters lie, so it must be the training graph where there is one. The graphs of several stages
@@ -212,7 +212,7 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* The arena is one memory for all ranks of the data group. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
-	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.shares && a == GT_A_STATE);
+	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE);
 }
 
 /* stays.c: which buckets the calls of p need, and where they are put. */

@@ -86,10 +86,10 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	if (gt_session_piped(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
-	if (w->train && s->space->cut.shares) {
+	if (w->train && s->space->cut.factors) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
-		return gt_plan_share(g, &apply, s->at.ndata, s->at.data, err);
+		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
 	if (!w->train || s->units > 1 || s->at.world > 1 || !gt_optim_early(&s->optim))
 		return GT_OK;
@@ -99,20 +99,20 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 }
 
 /* Where ranks have parameters in common, they may make the update together instead of adding up gradients first. */
-static enum gt_code share_updates(struct gt_session *s, struct gt_err *err)
+static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_cutting *cut = &s->space->cut;
 	struct gt_want like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
-	bool shares;
+	bool pay;
 	if (!cut->common || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_early(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
-	GT_TRY(gt_plan_shareable(s->space, g, &apply, s->at.ndata, &shares, err));
-	if (shares)
-		*cut = (struct gt_cutting){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .shares = true};
+	GT_TRY(gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, &pay, err));
+	if (pay)
+		*cut = (struct gt_cutting){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .factors = true};
 	return GT_OK;
 }
 
@@ -186,7 +186,7 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 	                              .shuffle = train && c->data.shuffle,
 	                              .drop_last = train && c->data.drop_last,
 	                              .pad = train && s->cut.strided,
-	                              .fill = train && s->space->cut.shares,
+	                              .fill = train && s->space->cut.factors,
 	                              .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                              .sampler = c->data.sampler,
 	                              .seed = (uint64_t)c->seed,
@@ -267,7 +267,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		s->strategy->cut(c, &s->at, gt_session_common(spec, c, s->device.be), &s->space->cut);
 
 	if (spec->train)
-		GT_TRY(share_updates(s, err));
+		GT_TRY(choose_factors(s, err));
 	if (spec->train) {
 		int64_t known = s->samples > 0 ? s->samples : s->batch;
 		if (known >= s->batch)

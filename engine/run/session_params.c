@@ -141,7 +141,7 @@ static bool anothers(const struct gt_session *s)
 
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
-	bool common = state < 0 ? s->space->first->params[i].cls != GT_PARAM_BUFFER : s->space->cut.shares;
+	bool common = state < 0 ? s->space->first->params[i].cls != GT_PARAM_BUFFER : s->space->cut.factors;
 	if (common && anothers(s))
 		return GT_OK;
 	return transfer(s, i, state, NULL, plain, err);

@@ -128,7 +128,7 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
-		if (s->space->cut.shares) /* the loader fills up */
+		if (s->space->cut.factors) /* the loader fills up */
 			own = gt_part(all, s->cut.parts, 0, NULL);
 		struct gt_want want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
 		if (!own && s->conf->model.sync_bn)

@@ -22,7 +22,10 @@ cases=0 refused=0 failed=0
 options() {
 	opts=(-s "train.accumulate=$3")
 	case $2 in adamw) opts+=(-s train.optimizer.type=adamw -s train.optimizer.lr=0.002 -s train.optimizer.weight_decay=0.01) ;; esac
-	case $1-$2 in resnet20-adamw) opts+=(-s train.optimizer.lr=0.0003 -s train.optimizer.eps=1e-6) ;; esac
+	case $1-$2 in
+	resnet20-adamw) opts+=(-s train.optimizer.lr=0.0003 -s train.optimizer.eps=1e-6) ;;
+	wide-adamw) opts+=(-s train.optimizer.lr=0.0003) ;; # or it knows its samples by heart, and a loss near 0 has few digits
+	esac
 	case $4 in uneven) opts+=(-s data.samples=459) ;; esac # 19 batches of 24 and one of 3
 }
 
@@ -145,13 +148,13 @@ one() {
 	esac
 }
 
-for f in "$nets"/{mlp,skip,cnn,resnet20}.cfg; do # AdamW has no momentum, and its key may not stand there
+for f in "$nets"/{mlp,wide,skip,cnn,resnet20}.cfg; do # AdamW has no momentum, and its key may not stand there
 	n=$(basename "$f" .cfg)
 	cp "$f" "$tmp/$n.sgd.cfg"
 	sed 's/ momentum = 0.9;//' "$f" >"$tmp/$n.adamw.cfg"
 done
 if [ "${MODES:-}" = full ]; then
-	for net in mlp skip cnn resnet20; do
+	for net in mlp wide skip cnn resnet20; do
 		for opt in sgd adamw; do
 			for acc in 1 4; do
 				for data in even uneven; do
@@ -192,6 +195,11 @@ else
 		dp 2 mlp sgd 1 uneven
 		dp 3 cnn adamw 1 uneven
 		dp 4 cnn sgd 1 even
+		ddp 2 wide sgd 1 uneven
+		ddp 4 wide adamw 1 uneven
+		zero1 3 wide adamw 1 uneven
+		zero2 2 wide sgd 1 even
+		dp 3 wide sgd 1 uneven
 		gpipe 2 mlp sgd 1 uneven
 		gpipe 3 skip adamw 4 uneven
 		1f1b 2 cnn sgd 1 even
@@ -208,6 +216,19 @@ feature clip mlp 1e-5 $some -s train.clip_norm=0.1
 mode_extra=(-s parallel.bucket_mb=0.005)
 feature clip_buckets cnn 1e-5 ddp:3,zero2:2,zero3:4 -s train.clip_norm=0.5 -s train.optimizer.nesterov=true
 feature rates_buckets mlp 1e-5 ddp:2,zero1:4,zero2:3,zero3:2 -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
+mode_extra=()
+# What the gathered factors of "wide" must do as well, and that they are gathered at all.
+if "$gtrain" plan "$tmp/wide.sgd.cfg" --world 3 -s parallel.mode=ddp 2>&1 | grep -q 'linear.dw+update'; then echo 'ok modes wide_gathers_factors'; else echo 'not ok modes wide_gathers_factors'; fi
+whole=(-s train.accumulate=1)
+feature wide_frozen wide 1e-5 ddp:3,dp:2,zero1:2 "${whole[@]}" -s 'model.layers[3].frozen=true'
+feature wide_rates wide 1e-5 ddp:3,dp:2 "${whole[@]}" -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[1].weight_decay=0.1' -s train.optimizer.decay_bias=false
+feature wide_ignore wide 1e-5 ddp:4,dp:3 "${whole[@]}" -s train.ignore_index=3 -s train.label_smoothing=0.1
+feature wide_prefetch wide 1e-5 ddp:4 "${whole[@]}" -s data.prefetch=3 -s data.valid=0.25 -s train.eval_every_steps=10
+feature wide_threads wide 1e-5 ddp:2,zero1:3 "${whole[@]}" -s threads=2 -s train.recompute=cheap
+# Normalised over all ranks, rows that only fill up a tail would count: there the gradients are added up after all.
+sed 's/{ name = "act1"/{ name = "bn1"; type = "batchnorm1d"; }, &/' "$tmp/wide.sgd.cfg" >"$tmp/wide_bn.sgd.cfg"
+mode_extra=(-s parallel.sync_bn=true)
+feature wide_bn wide_bn 1e-5 ddp:2,ddp:4,zero1:3 "${whole[@]}"
 mode_extra=()
 feature valid_split mlp 1e-5 $some -s data.valid=0.25 -s data.eval_batch=17 -s train.eval_every_steps=10
 feature smoothing mlp 1e-5 ddp:4,zero1:3 -s train.label_smoothing=0.1

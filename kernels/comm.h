@@ -194,4 +194,18 @@ static inline enum gt_code gt_comm_recv(struct gt_comm *c, int peer, void *p, si
 enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
 enum gt_code gt_p2p_check(const struct gt_comm *c, const struct gt_p2p *list, int n, struct gt_err *err);
 
+/* What a rank calls, as it tells the others, so that all can compare. Made of a call with gt_coll_told(), zero where the kind has no use for a
+ * field; equal calls are equal bytes. */
+#define GT_COLL_WHAT 32
+struct gt_coll_call {
+	uint64_t count;
+	uint32_t seq; /* of the group's collectives */
+	uint8_t kind, dtype, op, root;
+	char what[GT_COLL_WHAT];
+};
+struct gt_coll_call gt_coll_told(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);
+void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size); /* "all_reduce #17 of gradients (1000 f32, sum)" */
+bool gt_coll_reduces(enum gt_coll_kind k);
+bool gt_coll_rooted(enum gt_coll_kind k);
+
 #endif

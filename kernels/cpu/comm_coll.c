@@ -26,7 +26,7 @@ static const struct shm_desc *desc_of(const struct job *j, int rank)
 static void doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size)
 {
 	const struct job *j = ctx;
-	const char *what = desc_of(j, c->pub.rank)->what;
+	const char *what = desc_of(j, c->pub.rank)->call.what;
 	snprintf(buf, size, "has not %s %s #%u%s%s (%s)", j->done ? "finished" : "reached", gt_coll_name(j->kind), j->seq, *what ? " of " : "",
 	         what, c->pub.name);
 }
@@ -38,33 +38,17 @@ static enum gt_code phase(const struct job *j, struct gt_err *err)
 }
 
 /* ---- do all ranks call the same? --------------------------------------------------------------------------------------------- */
-static void call_text(const struct shm_desc *d, char *buf, size_t size)
-{
-	char op[16] = "", root[24] = "";
-	if (d->kind == GT_COLL_ALL_REDUCE || d->kind == GT_COLL_REDUCE_SCATTER)
-		snprintf(op, sizeof op, ", %s", gt_reduction_name(d->op));
-	if (d->kind == GT_COLL_BROADCAST || d->kind == GT_COLL_GATHER || d->kind == GT_COLL_SCATTER)
-		snprintf(root, sizeof root, ", root %d", d->root);
-	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name(d->kind), d->seq, *d->what ? " of " : "", GT_SHM_WHAT - 1, d->what,
-	         (unsigned long long)d->count, gt_dtype_name(d->dtype), op, root);
-}
-
-static bool same_call(const struct shm_desc *a, const struct shm_desc *b)
-{
-	return a->count == b->count && a->seq == b->seq && a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
-	       !memcmp(a->what, b->what, sizeof a->what);
-}
-
 static enum gt_code compare(const struct job *j, struct gt_err *err)
 {
 	struct shm_comm *c = j->c;
-	const struct shm_desc *first = desc_of(j, 0);
+	const struct gt_coll_call *first = &desc_of(j, 0)->call;
 	for (int r = 1; r < c->pub.world; r++) {
-		if (same_call(first, desc_of(j, r)))
+		const struct gt_coll_call *other = &desc_of(j, r)->call;
+		if (!memcmp(first, other, sizeof *first))
 			continue;
 		char a[160], b[160];
-		call_text(first, a, sizeof a);
-		call_text(desc_of(j, r), b, sizeof b);
+		gt_coll_text(first, a, sizeof a);
+		gt_coll_text(other, b, sizeof b);
 		return gt_shm_break(c, err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0], a, c->pub.name);
 	}
 	return GT_OK;
@@ -223,17 +207,9 @@ static void describe(const struct job *j)
 	const struct gt_coll *x = j->x;
 	struct shm_desc *d = &c->slot[c->pub.rank].desc[j->seq & 1];
 	size_t all = j->bytes * (size_t)c->pub.world;
-	memset(d, 0, sizeof *d);
-	d->count = x->count;
+	d->call = gt_coll_told(j->kind, j->seq, x);
 	d->in = gt_shm_offset(c->root, x->in, is_blocked(j->kind) ? all : j->bytes);
 	d->out = gt_shm_offset(c->root, x->out, j->kind == GT_COLL_ALL_GATHER || j->kind == GT_COLL_GATHER ? all : j->bytes);
-	d->seq = j->seq;
-	d->kind = (uint8_t)j->kind;
-	d->dtype = (uint8_t)x->dtype;
-	d->op = j->kind == GT_COLL_ALL_REDUCE || j->kind == GT_COLL_REDUCE_SCATTER ? (uint8_t)x->op : 0;
-	d->root = j->kind == GT_COLL_BROADCAST || j->kind == GT_COLL_GATHER || j->kind == GT_COLL_SCATTER ? (uint8_t)x->root : 0;
-	if (x->what)
-		strncpy(d->what, x->what, sizeof d->what - 1);
 }
 
 enum gt_code gt_shm_coll(struct shm_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)

@@ -11,7 +11,7 @@
 struct header {
 	uint64_t count;
 	uint32_t seq, dtype;
-	char what[GT_SHM_WHAT];
+	char what[GT_COLL_WHAT];
 	char pad[GT_SHM_LINE - 48];
 };
 _Static_assert(sizeof(struct header) == GT_SHM_LINE, "a header never wraps around the end of a ring");
@@ -104,7 +104,7 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 	char *ring = gt_shm_at(c->root, __atomic_load_n(&p->ring, __ATOMIC_ACQUIRE));
 	if (!t->started) {
 		struct header h;
-		char what[GT_SHM_WHAT] = "";
+		char what[GT_COLL_WHAT] = "";
 		memcpy(&h, ring + tail % cap, sizeof h);
 		if (x->what)
 			strncpy(what, x->what, sizeof what - 1);

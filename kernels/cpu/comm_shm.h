@@ -18,15 +18,12 @@
 #define GT_SHM_LINE 128                  /* two cache lines: processors fetch pairs */
 #define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of a half of the stage of a rank */
 #define GT_SHM_SMALL ((size_t)8 << 10)   /* up to here data travel with the first phase, and no second one is needed */
-#define GT_SHM_WHAT 32
 #define GT_SHM_ALIGN __attribute__((aligned(GT_SHM_LINE)))
 
 /* What a rank calls; all ranks compare all. */
 struct shm_desc {
-	uint64_t count, in, out; /* offsets of the operands in the segment; 0: elsewhere */
-	uint32_t seq;
-	uint8_t kind, dtype, op, root;
-	char what[GT_SHM_WHAT];
+	uint64_t in, out; /* offsets of the operands in the segment; 0: elsewhere */
+	struct gt_coll_call call;
 };
 
 struct shm_slot {

@@ -27,7 +27,6 @@
 #include "gloo/gloo_link.h"
 #include <pthread.h>
 
-#define GT_GLOO_WHAT 32
 #define GT_GLOO_SMALL ((size_t)8 << 10)   /* data that go with a call's description */
 #define GT_GLOO_PIECE ((size_t)256 << 10) /* of a large call: reduced while the next one is under way */
 #define GT_GLOO_AHEAD 4                   /* pieces of a peer that wait to be reduced */
@@ -38,10 +37,7 @@
 
 /* What a rank calls; every other gets it, and compares. */
 struct gloo_call {
-	uint64_t count;
-	uint32_t seq;
-	uint8_t kind, dtype, op, root;
-	char what[GT_GLOO_WHAT];
+	struct gt_coll_call call;
 	uint32_t left; /* no call: this rank has closed the group */
 	uint32_t pad[3];
 };
@@ -51,7 +47,7 @@ _Static_assert(sizeof(struct gloo_call) == GT_GLOO_ALIGN, "data follow it");
 struct gloo_head {
 	uint64_t count;
 	uint32_t seq, dtype;
-	char what[GT_GLOO_WHAT];
+	char what[GT_COLL_WHAT];
 	uint32_t left;
 	uint32_t pad[3];
 };

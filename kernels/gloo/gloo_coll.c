@@ -34,7 +34,7 @@ static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struc
 {
 	struct gloo_comm *c = j->c;
 	struct gloo_root *r = c->root;
-	const char *what = call_of(j, c->pub.rank)->what;
+	const char *what = call_of(j, c->pub.rank)->call.what;
 	char text[160], others[32] = "";
 	if (end == GLOO_FAIL)
 		return gt_gloo_broken(r, err);
@@ -45,7 +45,7 @@ static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struc
 		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", text);
 	int more = 0;
 	for (int i = 0; i < c->pub.world && !j->done; i++)
-		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->seq, __ATOMIC_RELAXED) != j->seq;
+		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->call.seq, __ATOMIC_RELAXED) != j->seq;
 	if (more)
 		snprintf(others, sizeof others, ", nor have %d others", more);
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->limit_s, others);
@@ -87,17 +87,6 @@ static enum gt_code post_out(const struct job *j, int peer, int lane, const void
 }
 
 /* ---- do all ranks call the same? --------------------------------------------------------------------------------------------- */
-static void call_text(const struct gloo_call *d, char *buf, size_t size)
-{
-	char op[16] = "", root[24] = "";
-	if (d->kind == GT_COLL_ALL_REDUCE || d->kind == GT_COLL_REDUCE_SCATTER)
-		snprintf(op, sizeof op, ", %s", gt_reduction_name(d->op));
-	if (d->kind == GT_COLL_BROADCAST || d->kind == GT_COLL_GATHER || d->kind == GT_COLL_SCATTER)
-		snprintf(root, sizeof root, ", root %d", d->root);
-	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name(d->kind), d->seq, *d->what ? " of " : "", GT_GLOO_WHAT - 1, d->what,
-	         (unsigned long long)d->count, gt_dtype_name(d->dtype), op, root);
-}
-
 static enum gt_code compare(const struct job *j, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
@@ -105,7 +94,7 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 	for (int r = 0; r < c->pub.world; r++) {
 		const struct gloo_call *d = call_of(j, r);
 		if (d->left) {
-			const char *what = call_of(j, c->pub.rank)->what;
+			const char *what = call_of(j, c->pub.rank)->call.what;
 			return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err,
 			                     "rank %d has closed its communicator; it has not reached %s #%u%s%s (%s)", c->member[r],
 			                     gt_coll_name(j->kind), j->seq, *what ? " of " : "", what, c->pub.name);
@@ -113,27 +102,17 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 		if (!memcmp(first, d, sizeof *d))
 			continue;
 		char a[160], b[160];
-		call_text(first, a, sizeof a);
-		call_text(d, b, sizeof b);
+		gt_coll_text(&first->call, a, sizeof a);
+		gt_coll_text(&d->call, b, sizeof b);
 		return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0],
 		                     a, c->pub.name);
 	}
 	return GT_OK;
 }
 
-static bool is_reduction(enum gt_coll_kind k)
-{
-	return k == GT_COLL_ALL_REDUCE || k == GT_COLL_REDUCE_SCATTER;
-}
-
 static bool is_blocked(enum gt_coll_kind k) /* a rank's operand is a block for every rank */
 {
 	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
-}
-
-static bool has_root(enum gt_coll_kind k)
-{
-	return k == GT_COLL_BROADCAST || k == GT_COLL_GATHER || k == GT_COLL_SCATTER;
 }
 
 /* ---- small data, with the descriptions --------------------------------------------------------------------------------------- */
@@ -345,7 +324,7 @@ static enum gt_code large(struct job *j, struct gt_err *err)
 			if (r != rank && flow_of(j, r).part_in)
 				GT_TRY(wait_in(j, r, GLOO_PART, err));
 		}
-		if (is_reduction(j->kind))
+		if (gt_coll_reduces(j->kind))
 			reduce(j, k, piece(mine, k));
 		for (int i = 1; i < world; i++) {
 			int r = (rank + i) % world;
@@ -381,11 +360,7 @@ static enum gt_code describe(const struct job *j, bool small, struct gt_err *err
 			GT_TRY(wait_out(j, r, GLOO_CALL, 1, err));
 	}
 	struct gloo_call *d = (struct gloo_call *)(uintptr_t)call_of(j, c->pub.rank);
-	*d = (struct gloo_call){.count = x->count, .seq = j->seq, .kind = (uint8_t)j->kind, .dtype = (uint8_t)x->dtype};
-	d->op = is_reduction(j->kind) ? (uint8_t)x->op : 0;
-	d->root = has_root(j->kind) ? (uint8_t)x->root : 0;
-	if (x->what)
-		strncpy(d->what, x->what, sizeof d->what - 1);
+	*d = (struct gloo_call){.call = gt_coll_told(j->kind, j->seq, x)};
 	size_t n = small && x->count ? small_out(j) : 0;
 	for (int i = 1; i < c->pub.world; i++)
 		GT_TRY(post_out(j, (c->pub.rank + i) % c->pub.world, GLOO_CALL, d, sizeof *d + n, err));

@@ -130,7 +130,7 @@ static enum gt_code send_end(struct gloo_comm *c, struct transfer *t, struct gt_
 static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struct gloo_head *h, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
-	char what[GT_GLOO_WHAT] = "", a[96], b[96];
+	char what[GT_COLL_WHAT] = "", a[96], b[96];
 	if (x->what)
 		strncpy(what, x->what, sizeof what - 1);
 	text_of(x, t->seq, b, sizeof b);

@@ -67,6 +67,7 @@
 	X(GT_OP_VIEWS_MEAN, "views.mean")        /* x[views*N,C] -> y[N,C]: the weighted mean of the views of each sample (aug.h) */ \
 	X(GT_OP_IDENTITY, "identity")            /* x -> y, never lowered: the planner aliases it */ \
 	X(GT_OP_COMM, "comm")                    /* [in] -> [out]: what joins ranks (gt_attr_comm); no backend sees it: the executor calls the communicator */ \
+	X(GT_OP_ROWS, "rows")                    /* x -> the rows of all ranks, of which x are this one's (gt_attr_rows), in memory that they have in common; never lowered */ \
 	X(GT_OP_CAST, "cast")                    /* x -> y, other dtype, same layout */             \
 	X(GT_OP_CROSS_ENTROPY, "cross_entropy")  /* logits target [scale] -> metrics [dlogits]; scale: f64, multiplies the gradient, not the loss */           \
 	X(GT_OP_NLL, "nll")                      /* logp target [scale] -> metrics [dlogp] */               \
@@ -276,6 +277,11 @@ struct gt_attr_comm {
 };
 const char *gt_comm_name(const struct gt_attr_comm *c); /* "all_reduce", "send" */
 const char *gt_group_name(int group);                   /* "world" */
+
+/* Block `part` of `parts` equal ones is this rank's. */
+struct gt_attr_rows {
+	int part, parts;
+};
 
 /* linear.dw+update: one segment, [0, elements of w). States as the optimizer's own call has them, clip_norm 0, no work copy. */
 struct gt_attr_dw_update {

@@ -55,10 +55,11 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	default:
 		break;
 	}
-	gt_vid root = p->slot[v].root;
-	if (p->graph->values[root].kind != GT_V_ACT)
+	const struct gt_slot *root = &p->slot[p->slot[v].root];
+	if (p->graph->values[p->slot[v].root].kind != GT_V_ACT)
 		return NULL;
-	return (char *)part(s->base[GT_A_ACT], s->bytes[GT_A_ACT], s->seats, p->seat) + p->slot[root].offset;
+	char *base = root->arena == GT_A_ROWS ? s->base[GT_A_ROWS] : part(s->base[GT_A_ACT], s->bytes[GT_A_ACT], s->seats, p->seat);
+	return base + root->offset + p->slot[v].shift;
 }
 
 void gt_plan_bind(struct gt_plan *p)
@@ -89,7 +90,7 @@ void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target)
 				continue;
 			gt_vid root = p->slot[n->in[k]].root;
 			if (root == p->graph->input)
-				c->in[k] = x;
+				c->in[k] = (char *)x + p->slot[n->in[k]].shift;
 			else if (root == p->graph->target)
 				c->in[k] = target;
 		}

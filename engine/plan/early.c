@@ -159,17 +159,18 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	return GT_OK;
 }
 
-static enum gt_code gather(struct gt_graph *g, int like, int ranks, gt_vid *v, struct gt_err *err)
+/* The rows of all ranks, of which *v are this one's. */
+static enum gt_code widen(struct gt_graph *g, const struct early *e, gt_vid *v, struct gt_err *err)
 {
-	struct gt_attr_comm *attr;
+	struct gt_attr_rows *attr;
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
 	struct gt_node *n;
 	GT_NEW(attr, g->arena, 1, err);
-	*attr = (struct gt_attr_comm){.kind = GT_COLL_ALL_GATHER, .group = GT_GROUP_DATA};
-	GT_TRY(append(g, GT_OP_COMM, attr, like, &n, err));
+	*attr = (struct gt_attr_rows){.part = e->attr->part, .parts = e->attr->parts};
+	GT_TRY(append(g, GT_OP_ROWS, attr, e->node, &n, err));
 	n->ndata = 1;
 	gt_node_input(n, *v);
-	d.dim[0] *= ranks;
+	d.dim[0] *= attr->parts;
 	return gt_graph_output(g, n, "of all ranks", &d, v, err);
 }
 
@@ -178,8 +179,8 @@ static enum gt_code factors(struct gt_graph *g, struct early *e, struct gt_err *
 {
 	struct gt_node *n;
 	gt_vid own = e->dy;
-	GT_TRY(gather(g, e->node, e->attr->parts, &e->dy, err));
-	GT_TRY(gather(g, e->node, e->attr->parts, &e->x, err));
+	GT_TRY(widen(g, e, &e->dy, err));
+	GT_TRY(widen(g, e, &e->x, err));
 	if (e->db < 0)
 		return GT_OK;
 	GT_TRY(append(g, GT_OP_BIAS_DB, NULL, e->node, &n, err));

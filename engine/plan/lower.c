@@ -129,6 +129,8 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	}
 	if (p->act_bytes * (size_t)gt_at_least_one(s->seats) > s->bytes[GT_A_ACT])
 		s->bytes[GT_A_ACT] = p->act_bytes * (size_t)gt_at_least_one(s->seats);
+	if (p->rows_bytes > s->bytes[GT_A_ROWS])
+		s->bytes[GT_A_ROWS] = p->rows_bytes;
 	*out = p;
 	return GT_OK;
 }

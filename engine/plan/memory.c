@@ -2,7 +2,8 @@
  * 1. an output that is its input under another description (flatten of NHWC, dropout in evaluation) shares its memory;
  * 2. an element-wise node writes over its input where nobody reads that later;
  * 3. the remaining blocks, and the scratch memory of every call, which lives while it runs, get offsets, the largest first, each at the
- *    lowest place that is free during its lifetime.
+ *    lowest place that is free during its lifetime. Blocks that other ranks read do so in an arena of their own, where every rank must
+ *    have them at the same offsets: their lifetimes are those of a graph that is the same everywhere.
  * Largest-first is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020, greedy by size). */
 #include "plan/plan.h"
@@ -16,6 +17,7 @@ struct block {
 	struct gt_call *call; /* or, if not NULL, a call's scratch memory */
 	size_t bytes, offset;
 	int first, last;
+	int parts, part;      /* of GT_A_ROWS: this rank's of so many, each of `bytes` */
 };
 
 static int by_size(const void *a, const void *b)
@@ -69,19 +71,42 @@ static size_t place(struct block *block, int n)
 	return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+/* What is read by other ranks too: value v's memory becomes this rank's block of as many as there are. */
+static enum gt_code widen(struct gt_plan *p, struct block *rows, int *nrows, struct gt_err *err)
+{
+	const struct gt_graph *g = p->graph;
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct gt_node *n = &g->nodes[i];
+		if (n->op->code != GT_OP_ROWS)
+			continue;
+		const struct gt_attr_rows *attr = n->attr;
+		gt_vid r = p->slot[n->in[0]].root;
+		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
+		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
+		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_ROWS) /* the batch: where the loader puts it; or the rows of two layers */
+			continue;
+		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
+			return gt_fail(err, GT_EINTERNAL, "%s: rows for other ranks are not alone in their memory", n->name);
+		p->slot[r].arena = GT_A_ROWS;
+		rows[(*nrows)++] = (struct block){.root = r, .bytes = bytes * (size_t)attr->parts, .parts = attr->parts, .part = attr->part};
+	}
+	return GT_OK;
+}
+
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
 	struct gt_arena *a = p->space->arena;
 	struct gt_slot *slot = p->slot;
-	int *first, *last, nblocks = 0;
-	struct block *block;
+	int *first, *last, nblocks = 0, nrows = 0;
+	struct block *block, *rows;
 	GT_NEW(first, a, g->nvalues, err);
 	GT_NEW(last, a, g->nvalues, err);
 	GT_NEW(block, a, g->nvalues + p->ncalls, err);
+	GT_NEW(rows, a, g->nvalues, err);
 
 	for (int v = 0; v < g->nvalues; v++) {
-		slot[v] = (struct gt_slot){.root = v, .first = -1, .last = -1};
+		slot[v] = (struct gt_slot){.root = v, .arena = GT_A_ACT, .first = -1, .last = -1};
 		first[v] = last[v] = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)
@@ -112,8 +137,9 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 			last[to] = last[from];
 		}
 
+	GT_TRY(widen(p, rows, &nrows, err));
 	for (int v = 0; v < g->nvalues; v++)
-		if (slot[v].root == v && g->values[v].kind == GT_V_ACT && first[v] >= 0)
+		if (slot[v].root == v && slot[v].arena == GT_A_ACT && g->values[v].kind == GT_V_ACT && first[v] >= 0)
 			block[nblocks++] = (struct block){.root = v, .bytes = gt_tdesc_bytes(&g->values[v].desc), .first = first[v], .last = last[v]};
 	for (int i = 0; i < p->ncalls; i++)
 		if (p->call[i].scratch)
@@ -124,7 +150,15 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 		if (b->call)
 			b->call->scratch_offset = b->offset;
 		else
-			slot[b->root] = (struct gt_slot){b->root, b->offset, b->first, b->last};
+			slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_ACT, .offset = b->offset, .first = b->first, .last = b->last};
 	}
+	for (int i = 0; i < nrows; i++) {
+		rows[i].first = first[rows[i].root];
+		rows[i].last = last[rows[i].root];
+	}
+	p->rows_bytes = place(rows, nrows);
+	for (int i = 0; i < nrows; i++)
+		slot[rows[i].root] = (struct gt_slot){.root = rows[i].root, .arena = GT_A_ROWS, .offset = rows[i].offset + rows[i].bytes / (size_t)rows[i].parts * (size_t)rows[i].part,
+		                                      .first = rows[i].first, .last = rows[i].last};
 	return GT_OK;
 }

@@ -20,6 +20,7 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
+	X(GT_A_ROWS, "rows of all ranks") /* activations of which every rank makes a block and reads all (GT_OP_ROWS) */ \
 	X(GT_A_SCRATCH, "scratch")       /* of calls outside the plans; theirs is planned with the activations */ \
 	X(GT_A_METRICS, "metrics")
 
@@ -121,9 +122,11 @@ struct gt_call {
 };
 
 struct gt_slot { /* of a value that is not a parameter */
-	gt_vid root;     /* the value whose memory it is: itself, or what it aliases or overwrites */
-	size_t offset;   /* bytes in ACT */
-	int first, last; /* nodes that first write and last read the root's memory */
+	gt_vid root;       /* the value whose memory it is: itself, or what it aliases or overwrites */
+	enum gt_arena_id arena; /* of a root: ACT, or ROWS where other ranks read it */
+	size_t offset;     /* of a root, bytes in the arena */
+	ptrdiff_t shift;   /* bytes from the root's to the value's own: 0, but for the rows of all ranks */
+	int first, last;   /* of a root: nodes that first write and last read its memory */
 };
 
 struct gt_plan {
@@ -135,6 +138,7 @@ struct gt_plan {
 	struct gt_stay *stay; /* with cut.params, in the order of first */
 	int nstays;
 	size_t act_bytes;     /* activations and scratch */
+	size_t rows_bytes;    /* of ROWS */
 	bool accumulate;      /* parameter gradients are added to */
 	struct gt_plan *of;   /* an instance: whose kernels these are; NULL: its own */
 	int seat, level, copy; /* which part of ACT, GRAD and BUFFER it works on */
@@ -157,9 +161,11 @@ void gt_space_close(struct gt_space *s); /* after its plans */
  * one micro-batch on one rank, without clipping. */
 enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
-/* The same for ranks that have parameters and state in common: instead of adding up weight gradients they gather the two factors of each,
- * which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014, Petuum).
- * The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings whose dy is 0.
+/* The same for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
+ * common, which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014,
+ * Petuum). Nothing is copied: every rank writes its rows where all read them, between the exchange of scalars before the CHECK and a barrier
+ * behind the step. The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings
+ * whose dy is 0.
  * pay: whether g is a graph for it, and less is moved. */
 enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err);
 enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err);
@@ -212,7 +218,7 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* The arena is one memory for all ranks of the data group. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
-	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE);
+	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_ROWS;
 }
 
 /* stays.c: which buckets the calls of p need, and where they are put. */

@@ -147,8 +147,8 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	return GT_OK;
 }
 
-/* Queues the kernel for n samples; dyn in host or device memory. */
-static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int slot, int stream, struct gt_err *err)
+/* Queues the kernel for n samples, to x; dyn in host or device memory. */
+static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, void *x, int slot, int stream, struct gt_err *err)
 {
 	struct gt_kernel *k = NULL;
 	for (int i = 0; i < l->nsizes; i++)
@@ -156,17 +156,27 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *
 			k = l->gather[i].kernel;
 	if (!k)
 		return gt_fail(err, GT_EINTERNAL, "loader: no kernel for %lld samples", (long long)n);
-	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {l->x[slot], l->target[slot]};
+	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {x, l->target[slot]};
 	struct gt_launch a = {.in = in, .out = o, .dyn = dyn, .stream = stream};
 	return l->be->launch(l->dev, k, &a, err);
 }
 
+static size_t row_bytes(const struct gt_loader *l)
+{
+	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
+}
+
+/* With fill: the rows that every part has. */
+static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
+{
+	struct place first = {b->epoch, b->micro, 0};
+	return part_at(l, &first).n;
+}
+
 static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 {
-	struct place at = {b->epoch, b->micro, 0};
-	int64_t rows = part_at(l, &at).n;
-	size_t row = gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
-	memset((char *)b->x + (size_t)b->n * row, 0, (size_t)(rows - b->n) * row);
+	int64_t rows = rows_of(l, b);
+	memset((char *)b->x + (size_t)b->n * row_bytes(l), 0, (size_t)(rows - b->n) * row_bytes(l));
 	for (; b->n < rows; b->n++)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
@@ -175,11 +185,13 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
 	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
-	GT_TRY(make_order(l, b->epoch, err));
-	if (b->n)
-		GT_TRY(launch(l, b->n, &dyn, slot, stream, err));
 	b->x = l->x[slot];
 	b->target = l->target[slot];
+	if (l->spec.rows)
+		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.cut.part0) * row_bytes(l);
+	GT_TRY(make_order(l, b->epoch, err));
+	if (b->n)
+		GT_TRY(launch(l, b->n, &dyn, b->x, slot, stream, err));
 	if (l->spec.fill)
 		fill_up(l, b);
 	return GT_OK;
@@ -303,7 +315,7 @@ enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err)
 {
 	*out = (struct gt_batch){.x = l->x[0], .target = l->target[0], .n = n, .epoch = -1, .cursor = -1};
-	return launch(l, n, dyn, 0, stream, err);
+	return launch(l, n, dyn, l->x[0], 0, stream, err);
 }
 
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)
@@ -401,10 +413,30 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	if (!l->x || !l->target || !l->ring)
 		return gt_fail_memory(err, 0);
 	for (int i = 0; i < l->nbuf; i++) {
-		GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
+		if (s->rows)
+			l->x[i] = s->rows + (size_t)i * gt_loader_rows(s);
+		else
+			GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
 		GT_TRY(l->be->alloc(l->dev, (size_t)most * sizeof(int32_t), &l->target[i], err));
 	}
 	return GT_OK;
+}
+
+static int depth_of(const struct gt_loader_spec *s)
+{
+	return !s->fill && !s->device->be->host_memory ? 0 : s->depth < MAX_DEPTH ? s->depth : MAX_DEPTH;
+}
+
+int gt_loader_buffers(const struct gt_loader_spec *s)
+{
+	return depth_of(s) + (s->keep > 1 ? s->keep : 1);
+}
+
+size_t gt_loader_rows(const struct gt_loader_spec *s)
+{
+	struct gt_tdesc x = s->x;
+	x.dim[0] = gt_part(s->micro, s->cut.parts, 0, NULL) * s->cut.parts;
+	return gt_tdesc_bytes(&x);
 }
 
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err)
@@ -416,13 +448,9 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	l->spec = *spec;
 	l->be = spec->device->be;
 	l->dev = spec->device->dev;
-	if (l->spec.depth > MAX_DEPTH)
-		l->spec.depth = MAX_DEPTH;
-	if (!l->be->host_memory)
-		l->spec.depth = 0;
-	if (l->spec.keep < 1)
-		l->spec.keep = 1;
-	l->nbuf = l->spec.depth + l->spec.keep;
+	l->spec.depth = depth_of(spec);
+	l->nbuf = gt_loader_buffers(spec);
+	l->spec.keep = l->nbuf - l->spec.depth;
 	if (!l->spec.cut.parts)
 		l->spec.cut = (struct gt_cut){.parts = 1, .nparts = 1};
 	l->row = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, false, spec->batch);
@@ -459,7 +487,7 @@ void gt_loader_close(struct gt_loader *l)
 			l->be->host_free(l->dev, l->orders);
 	}
 	for (int i = 0; i < l->nbuf; i++) {
-		if (l->x && l->x[i])
+		if (l->x && l->x[i] && !l->spec.rows)
 			l->be->free(l->dev, l->x[i]);
 		if (l->target && l->target[i])
 			l->be->free(l->dev, l->target[i]);

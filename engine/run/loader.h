@@ -59,6 +59,7 @@ struct gt_loader_spec {
 	bool pad;                /* see gt_epoch_places */
 	bool fill;               /* every part has as many rows as part 0: x is 0 and the target fill_target where it has no sample. Host memory only */
 	int32_t fill_target;
+	char *rows;              /* with fill: x lies here, in gt_loader_buffers() places of gt_loader_rows() bytes, as block cut.part0 of cut.parts; not owned. NULL: elsewhere */
 	int sampler;             /* enum gt_sampler */
 	uint64_t seed;
 	int64_t ignore_index;    /* targets that weigh nothing */
@@ -76,6 +77,9 @@ struct gt_batch {
 };
 
 struct gt_loader;
+
+int gt_loader_buffers(const struct gt_loader_spec *spec);
+size_t gt_loader_rows(const struct gt_loader_spec *spec); /* of a micro-batch, of all parts, filled up */
 
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
 void gt_loader_close(struct gt_loader *l);

@@ -18,7 +18,7 @@ static uint64_t batch_bytes(const struct gt_session *s)
 		if (t->kind == GT_STEP_LOAD && t->plan->graph->batch > most)
 			most = t->plan->graph->batch;
 	}
-	return (uint64_t)(most * (in[0] * in[1] * in[2] * 4 + 4));
+	return (uint64_t)(most * ((s->space->cut.factors ? 0 : in[0] * in[1] * in[2] * 4) + 4)); /* images that all ranks read are among the arenas */
 }
 
 static uint64_t data_bytes(const struct gt_session *s)

@@ -173,11 +173,11 @@ static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 	return augmented || bytes > 1 << 20 ? 2 : 0;
 }
 
-static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader **out,
-                               struct gt_err *err)
+static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader_spec *spec,
+                                struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
-	struct gt_loader_spec spec = {.device = &s->device,
+	*spec = (struct gt_loader_spec){.device = &s->device,
 	                              .view = &s->view[split],
 	                              .x = s->space->first->values[s->space->first->input].desc,
 	                              .batch = batch,
@@ -191,12 +191,35 @@ static enum gt_code loader_for(struct gt_session *s, enum gt_split_id split, int
 	                              .sampler = c->data.sampler,
 	                              .seed = (uint64_t)c->seed,
 	                              .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
-	GT_TRY(gt_session_gather(c, train, &spec.attr, err));
-	spec.keep = train ? s->keep : 0;
+	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
+	spec->keep = train ? s->keep : 0;
 	if (!gt_session_piped(s) || s->reads)
-		spec.depth = loader_depth(c, micro / spec.cut.parts, spec.attr.augment);
-	spec.event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
+		spec->depth = loader_depth(c, micro / spec->cut.parts, spec->attr.augment);
+	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
+	if (spec->fill)
+		spec->rows = gt_space_at(s->space, s->rows);
+	return GT_OK;
+}
+
+static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader **out,
+                               struct gt_err *err)
+{
+	struct gt_loader_spec spec;
+	GT_TRY(loader_spec(s, split, batch, micro, train, &spec, err));
 	return gt_loader_open(&spec, out, err);
+}
+
+/* Where ranks apply weight gradients together, batches lie among the other rows that all read. */
+static enum gt_code room_for_batches(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_loader_spec spec;
+	size_t *bytes = &s->space->bytes[GT_A_ROWS];
+	if (!s->space->cut.factors)
+		return GT_OK;
+	GT_TRY(loader_spec(s, GT_TRAIN, s->batch, s->micro, true, &spec, err));
+	s->rows = (struct gt_range){GT_A_ROWS, *bytes};
+	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
+	return GT_OK;
 }
 
 /* A batch of an evaluation, of n samples of all ranks. */
@@ -285,6 +308,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(check_classes(s, err));
 	s->space->slots = s->queues ? GT_WINDOW : 1;
 	s->space->micros = (int)s->units;
+	GT_TRY(room_for_batches(s, err));
 	gt_space_size(s->space);
 	if (spec->dry)
 		return GT_OK;

@@ -83,6 +83,7 @@ struct gt_session {
 	int64_t samples;               /* of an epoch */
 	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
 	struct gt_loader *loader;
+	struct gt_range rows;          /* with cut.factors: where its batches lie */
 	struct gt_prog full, tail;     /* tail.n = 0: none */
 
 	struct gt_eval_prog eval[GT_SPLITS];

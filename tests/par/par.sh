@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 export LC_ALL=C
 
 # mode_args WORD RANKS: the options of a mode, in the array mode. WORD: single, dp, ddp, zero1-3, a schedule of pipe, or such a schedule
-# and how many copies of the pipeline, as 1f1b*2. Sets chunks to what the schedule cuts a batch into (1: nothing).
+# and how many copies of the pipeline, as 1f1b*2. Sets chunks to what the copies and the schedule cut a batch into (1: nothing).
 chunks=1
 mode_args() {
 	mode=()
@@ -24,7 +24,7 @@ mode_args() {
 	*)
 		chunks=${chunks_of_pipe:-4}
 		mode=(-s parallel.mode=pipe -s "parallel.schedule=${1%\**}" -s "parallel.chunks=$chunks" --nproc "$2")
-		case $1 in *\**) mode+=(-s "parallel.replicas=${1#*\*}") ;; esac
+		case $1 in *\**) mode+=(-s "parallel.replicas=${1#*\*}") chunks=$((chunks * ${1#*\*})) ;; esac
 		;;
 	esac
 }

@@ -24,7 +24,9 @@ mode_args() {
 	*)
 		chunks=${chunks_of_pipe:-4}
 		mode=(-s parallel.mode=pipe -s "parallel.schedule=${1%\**}" -s "parallel.chunks=$chunks" --nproc "$2")
-		case $1 in *\**) mode+=(-s "parallel.replicas=${1#*\*}") chunks=$((chunks * ${1#*\*})) ;; esac
+		case $1 in *\**) copies=${1#*\*} ;; *) copies=1 ;; esac
+		mode+=(-s "parallel.replicas=$copies")
+		chunks=$((chunks * copies))
 		;;
 	esac
 }

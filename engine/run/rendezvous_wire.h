@@ -5,7 +5,7 @@
 #include "base/sha256.h"
 #include "run/rendezvous.h"
 
-#define GT_RDV_MAGIC "gtrain-rdv-1\0\0\0"                  /* 16 bytes with its last NUL */
+#define GT_RDV_MAGIC "gtrain-rdv-2\0\0\0"                  /* 16 bytes with its last NUL */
 #define GT_RDV_HELLO (16 + GT_SHA256_SIZE)                 /* server → client */
 #define GT_RDV_PROOF (8 + GT_SHA256_SIZE + GT_SHA256_SIZE) /* client → server */
 

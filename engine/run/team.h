@@ -22,6 +22,7 @@ struct gt_team {
 	struct gt_world world;     /* rank, world, local_rank, … */
 	struct gt_comm *comm;      /* of all ranks, on host memory; NULL: there is one rank */
 	struct gt_rank_link *link; /* NULL: no launcher watches */
+	int exchanges;             /* journeys to rank 0 and back until they were a team */
 	int threads;               /* for this rank's CPU device where the config names no number; 0: all that the process may use */
 };
 

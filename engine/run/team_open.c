@@ -1,15 +1,13 @@
 /* How ranks become a team: they meet, agree, share out the cores, choose what joins them, and listen for the end. */
-#include "base/digest.h"
-#include "gtrain.h"
 #include "run/device.h"
 #include "run/launcher_parts.h"
 #include "run/rendezvous.h"
 #include "run/team.h"
+#include "run/team_card.h"
 #include "run/team_token.h"
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -22,56 +20,6 @@ struct opened {
 	bool listening;
 	int closing; /* an eventfd: the listener is to go */
 };
-
-/* What a rank shows of where it is. */
-struct card {
-	char host[192]; /* equal: memory can be shared */
-	uint64_t cpus[sizeof(cpu_set_t) / sizeof(uint64_t)];
-};
-
-/* ---- where a rank is ---------------------------------------------------------------------------------------------------------- */
-static void own_card(struct card *c)
-{
-	char boot[64] = "?", space[64] = "?";
-	cpu_set_t set;
-	memset(c, 0, sizeof *c);
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	if (f && fscanf(f, "%63s", boot) != 1)
-		strcpy(boot, "?");
-	if (f)
-		fclose(f);
-	ssize_t n = readlink("/proc/self/ns/pid", space, sizeof space - 1); /* shared memory is found through /proc/PID/fd */
-	space[n > 0 ? n : 0] = 0;
-	snprintf(c->host, sizeof c->host, "%s %s %d", boot, space, (int)geteuid());
-	CPU_ZERO(&set);
-	if (!sched_getaffinity(0, sizeof set, &set))
-		memcpy(c->cpus, &set, sizeof c->cpus);
-}
-
-/* Ranks that something else started, and all let loose on the same processors, share them out as the launcher would. Where the starter
- * has bound them (mpirun does), or there is one rank on the host, everybody keeps what it has. */
-static void share_cores(struct gt_team *t, const struct card *own, const struct card *all)
-{
-	struct gt_core_place place[CPU_SETSIZE];
-	cpu_set_t set;
-	int cores, local = 0, here = 0;
-	for (int i = 0; i < t->world.world; i++) {
-		if (strcmp(all[i].host, own->host))
-			continue;
-		if (memcmp(all[i].cpus, own->cpus, sizeof own->cpus))
-			return;
-		local += i < t->world.rank;
-		here++;
-	}
-	if (here < 2)
-		return;
-	int n = gt_core_places(place);
-	if (gt_core_share(place, n, local, here, &set, &cores))
-		sched_setaffinity(0, sizeof set, &set);
-	else
-		cores = 1;
-	t->threads = getenv("OMP_NUM_THREADS") ? 0 : cores > 0 ? cores : 1;
-}
 
 /* ---- the communicator --------------------------------------------------------------------------------------------------------- */
 static enum gt_code transport(bool one_host, int world, const struct gt_comm_api **out, struct gt_err *err)
@@ -87,29 +35,6 @@ static enum gt_code transport(bool one_host, int world, const struct gt_comm_api
 		               (*out)->name, (*out)->abi, GT_COMM_ABI);
 	if ((*out)->max_world && world > (*out)->max_world)
 		return gt_fail(err, GT_EUSAGE, "%d ranks: the communicator %s joins at most %d", world, (*out)->name, (*out)->max_world);
-	return GT_OK;
-}
-
-/* Rank 0 makes the group and tells the others its id, or why there is none. */
-static enum gt_code found(struct gt_rendezvous *r, const struct gt_comm_api *api, int rank, int world, struct gt_comm_boot *boot,
-                          struct gt_rdv_value *all, struct gt_err *err)
-{
-	char text[1 + sizeof err->msg] = "";
-	struct gt_err why = {0};
-	*boot = (struct gt_comm_boot){.fd = -1};
-	if (!rank && api->create(world, boot, &why) == GT_OK)
-		snprintf(text, sizeof text, "+%s", boot->id);
-	else if (!rank)
-		snprintf(text, sizeof text, "-%s", why.msg);
-	GT_TRY(gt_rendezvous_exchange(r, "communicator", text, strlen(text), all, err));
-	if (!rank && why.code)
-		return gt_fail(err, why.code, "%s", why.msg);
-	const char *told = all[0].data;
-	size_t n = all[0].n;
-	if (n < 1 || *told != '+' || n - 1 >= sizeof boot->id)
-		return gt_fail(err, GT_EPEER, "rank 0 has no communicator: %.*s", n > 1 ? (int)n - 1 : 0, told + 1);
-	if (rank)
-		memcpy(boot->id, told + 1, n - 1);
 	return GT_OK;
 }
 
@@ -133,56 +58,84 @@ static enum gt_code exchange(void *user, const char *key, const void *mine, size
 	return GT_OK;
 }
 
-static enum gt_code connect_ranks(struct gt_team *t, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all,
-                                  struct gt_err *err)
-{
-	const struct gt_world *w = &t->world;
-	const struct gt_comm_api *api = NULL;
+/* ---- the rendezvous ----------------------------------------------------------------------------------------------------------- */
+/* What rank 0 says to all, once it has seen their cards. */
+struct answer {
+	struct gt_team_card card; /* its own */
+	char id[sizeof ((struct gt_comm_boot *)0)->id];
+};
+
+struct meeting {
+	struct gt_team *t;
+	struct gt_team_card own;
+	const struct gt_comm_api *api;
 	struct gt_comm_boot boot;
-	struct card own, *card = calloc((size_t)w->world, sizeof *card);
-	struct channel channel = {r, all, w->world};
+	bool one_host;
+};
+
+/* Rank 0: agrees with everybody or with nobody, and makes the group. */
+static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
+{
+	struct meeting *m = user;
+	struct answer *a = out;
+	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
+	gt_team_share_cores(m->t, all, &m->own);
+	GT_TRY(transport(m->one_host, m->t->world.world, &m->api, err));
+	GT_TRY(m->api->create(m->t->world.world, &m->boot, err));
+	a->card = m->own;
+	memcpy(a->id, m->boot.id, sizeof a->id);
+	*n = sizeof *a;
+	return GT_OK;
+}
+
+/* The others: the same from what rank 0 has told. */
+static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_err *err)
+{
+	const struct answer *a = all[0].data;
+	if (all[0].n != sizeof *a)
+		return gt_fail(err, GT_EPEER, "rank 0 is of another build: it answers with %zu bytes instead of %zu", all[0].n, sizeof *a);
+	memcpy(m->boot.id, a->id, sizeof a->id);
+	all[0] = (struct gt_rdv_value){&a->card, sizeof a->card};
+	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
+	gt_team_share_cores(m->t, all, &m->own);
+	return transport(m->one_host, m->t->world.world, &m->api, err);
+}
+
+static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all, struct gt_err *err)
+{
+	struct gt_team *t = m->t;
+	struct channel channel = {r, all, t->world.world};
+	struct gt_comm_spec spec = {.name = "world", .rank = t->world.rank, .world = t->world.world, .timeout_s = s->timeout_s, .boot = &m->boot};
 	char addr[GT_ADDR_SIZE];
-	bool one_host = true;
-	if (!card)
-		return gt_fail(err, GT_EFAIL, "out of memory");
-	own_card(&own);
-	enum gt_code code = exchange(&channel, "host", &own, sizeof own, card, err);
-	for (int i = 0; i < w->world; i++)
-		one_host &= !strcmp(card[i].host, own.host);
-	if (code == GT_OK && !t->link) /* before the CPU's plugin, whose libraries ask how many processors there are */
-		share_cores(t, &own, card);
-	free(card);
-	GT_TRY(code);
-	GT_TRY(transport(one_host, w->world, &api, err));
-	GT_TRY(found(r, api, w->rank, w->world, &boot, all, err));
-	struct gt_comm_spec spec = {.name = "world", .rank = w->rank, .world = w->world, .timeout_s = s->timeout_s, .boot = &boot};
-	if (!one_host) {
+	if (t->world.rank)
+		GT_TRY(hear(m, all, err));
+	if (!m->one_host) {
 		spec.exchange = exchange;
 		spec.user = &channel;
 		spec.addr = addr;
-		code = gt_rendezvous_address(r, addr, sizeof addr, err);
+		GT_TRY(gt_rendezvous_address(r, addr, sizeof addr, err));
 	}
-	if (code == GT_OK)
-		code = api->open(&spec, &t->comm, err);
-	if (boot.fd >= 0)
-		close(boot.fd); /* whoever was to open it has, or has failed to */
-	return code;
+	GT_TRY(m->api->open(&spec, &t->comm, err));
+	t->exchanges = gt_rendezvous_exchanges(r);
+	return GT_OK;
 }
 
-/* ---- the rendezvous ----------------------------------------------------------------------------------------------------------- */
 static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct gt_err *err)
 {
 	struct gt_world *w = &t->world;
+	struct meeting m = {.t = t, .boot.fd = -1};
 	unsigned char token[GT_TOKEN_SIZE];
-	char digest[GT_DIGEST_HEX];
 	struct gt_rendezvous *r;
 	bool one_host = w->local_world == w->world;
 	double patience = one_host || s->timeout_s > GT_TEAM_PATIENCE ? s->timeout_s : GT_TEAM_PATIENCE;
-	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = patience};
+	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = patience, .mine = &m.own, .nmine = sizeof m.own,
+	                                  .answer = answer, .user = &m};
 	gt_rank_phase(t->link, "meeting the other ranks", 2 * patience);
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
 		spec.listen_fd = gt_rank_take_listener(t->link);
+		if (one_host) /* all ranks load it side by side, and none waits in the rendezvous until rank 0 has; a failure is told when it is due */
+			transport(true, w->world, &m.api, NULL);
 	} else if (s->token_file) {
 		GT_TRY(gt_token_read(s->token_file, token, err));
 	} else if (one_host) {
@@ -191,22 +144,17 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host: ranks of several hosts know each other by a token: --token-file FILE, or "
 		               "GTRAIN_TOKEN_FILE, with 64 hexadecimal digits that no other user can read", w->how, w->world, w->local_world);
 	}
-	enum gt_code code = gt_rendezvous_open(&spec, &r, err);
+	gt_team_card(s, &m.own);
+	spec.all = calloc((size_t)w->world, sizeof *spec.all);
+	enum gt_code code = spec.all ? gt_rendezvous_open(&spec, &r, err) : gt_fail(err, GT_EFAIL, "out of memory");
 	explicit_bzero(token, sizeof token);
-	GT_TRY(code);
-	struct gt_rdv_value *all = calloc((size_t)w->world, sizeof *all);
-	gt_digest_bytes(s->config, strlen(s->config), digest);
-	code = all ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
-	if (code == GT_OK)
-		code = gt_rendezvous_agree(r, "gtrain", GT_VERSION, err);
-	if (code == GT_OK)
-		code = gt_rendezvous_agree(r, "config", digest, err);
-	if (code == GT_OK)
-		code = gt_rendezvous_agree(r, "start", s->start, err);
-	if (code == GT_OK)
-		code = connect_ranks(t, r, s, all, err);
-	free(all);
-	gt_rendezvous_close(r);
+	if (code == GT_OK) {
+		code = join(&m, r, s, spec.all, err);
+		gt_rendezvous_close(r);
+	}
+	if (m.boot.fd >= 0)
+		close(m.boot.fd); /* whoever was to open it has, or has failed to */
+	free(spec.all);
 	return code;
 }
 

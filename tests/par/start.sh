@@ -9,6 +9,11 @@ mark=$$.$RANDOM
 start() { GTRAIN_TEST_MARK=$mark timeout 60 "$@"; }
 for v in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS GTRAIN_TOKEN_FILE; do unset "$v"; done
 for v in $(compgen -e | grep -E '^(OMPI_|PMI_|PMIX_|MPI_|SLURM_)'); do unset "$v"; done
+
+# A free port that is this test's alone while it runs: two of them may run on one machine. The tool ends with this shell.
+coproc HOLD { exec "${GTRAIN_BUILD:-$src/build}/tests/par/tool_port"; }
+read -r port <&"${HOLD[0]}" || exit 1
+disown "$HOLD_PID" # a bare `wait` does not wait for it
 listening() { awk '$4 == "0A" { print $2 }' /proc/net/tcp; }
 
 marked() { grep -lzs "^GTRAIN_TEST_MARK=$mark$" /proc/[0-9]*/environ; }
@@ -34,7 +39,7 @@ join() {
 		[ "${ABSENT:-}" = "$r" ] && continue
 		(
 			case $how in
-			torchrun) export RANK=$r WORLD_SIZE=$n LOCAL_RANK=$r LOCAL_WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=${PORT:-29533} ;;
+			torchrun) export RANK=$r WORLD_SIZE=$n LOCAL_RANK=$r LOCAL_WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=$port ;;
 			openmpi) export OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=$n OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=$n ;;
 			mpich) export PMI_RANK=$r PMI_SIZE=$n MPI_LOCALRANKID=$r MPI_LOCALNRANKS=$n ;;
 			slurm) export SLURM_PROCID=$r SLURM_NTASKS=$n SLURM_LOCALID=$r SLURM_NODEID=0 SLURM_NNODES=1 SLURM_JOB_ID=104711 \

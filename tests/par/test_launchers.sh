@@ -78,7 +78,7 @@ done
 
 # As on two hosts of one and of two ranks… each host has as many: 2 x 1.
 (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >token)
-hosts="--nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port 29557 --token-file token"
+hosts="--nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port $port --token-file token"
 # shellcheck disable=SC2086
 start "$gtrain" run ddp.cfg -o hosts2 $hosts --node-rank 1 >hosts_1.out 2>&1 &
 # shellcheck disable=SC2086

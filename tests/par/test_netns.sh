@@ -44,13 +44,13 @@ seconds() { # the larger of the two, in milliseconds
 
 # Four ranks, two a host: 1 + 2 + 3 + 4 a step.
 two 2 -- -s 200
-grep -q "how=torchrun world=4 sum=2000 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
+grep -q "how=torchrun world=4 sum=2000 comm=gloo exchanges=3 " "$dir/out" && grep -q "status=0,0" "$dir/out"
 check meet $? "$(cat "$dir/out")"
 
 # 10% of the packets are lost: slower, and the same. (Of 30%, half of all segments have to be sent again, and TCP doubles its patience
 # each time: right as well, but in 7 s or in 140.)
 two 1 -l 10 -- -s 20 -t 60
-grep -q "world=2 sum=60 comm=gloo" "$dir/out" && grep -q "status=0,0" "$dir/out"
+grep -q "world=2 sum=60 comm=gloo exchanges=3 " "$dir/out" && grep -q "status=0,0" "$dir/out"
 check loss $? "$(cat "$dir/out")"
 echo "# netns: 20 steps over a wire that loses 10%: $(grep -o 'packets.*dropped=[0-9]*' "$dir/out"), $(seconds) ms"
 

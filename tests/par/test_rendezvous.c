@@ -36,7 +36,13 @@ static int loopback(void)
 static struct gt_rendezvous_spec spec_of(struct gt_world *w, int rank, int world, int listener, double timeout)
 {
 	*w = (struct gt_world){"gtrain", rank, world, rank, world, 0, 1, "127.0.0.1", port};
-	return (struct gt_rendezvous_spec){w, rank ? -1 : listener, token, timeout};
+	return (struct gt_rendezvous_spec){.world = w, .listen_fd = rank ? -1 : listener, .token = token, .timeout_s = timeout};
+}
+
+static enum gt_code say(struct gt_rendezvous *r, const char *key, struct gt_err *err)
+{
+	struct gt_rdv_value all[MAXW];
+	return gt_rendezvous_exchange(r, key, "1", 1, all, err);
 }
 
 /* Forks the ranks; each runs fn and tells its result. Returns after all have ended; a hang ends the test program (tests/run). */
@@ -87,7 +93,6 @@ static enum gt_code swap(int rank, int world, int listener, struct gt_err *err)
 					return gt_fail(err, GT_EFAIL, "round %d: wrong bytes of rank %d", round, i);
 		}
 	}
-	GT_TRY(gt_rendezvous_agree(r, "config", "0123456789abcdef", err));
 	if (gt_rendezvous_exchange(r, "too long", big, GT_RENDEZVOUS_MAX + 1, all, NULL) != GT_EINTERNAL)
 		return gt_fail(err, GT_EFAIL, "took a value that is too long");
 	gt_rendezvous_close(r);
@@ -102,13 +107,74 @@ TEST(values)
 	}
 }
 
-static enum gt_code differ(int rank, int world, int listener, struct gt_err *err)
+/* Rank 0 sees what all show, and answers in its own value's place; each shows as many bytes as its rank. */
+static enum gt_code adds_up(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
+{
+	const int *world = user;
+	unsigned char sum = 0;
+	for (int i = 0; i < *world; i++)
+		for (size_t k = 0; k < all[i].n; k++)
+			sum = (unsigned char)(sum + ((const unsigned char *)all[i].data)[k]);
+	if (*n != GT_RENDEZVOUS_MAX || all[0].n != 1)
+		return gt_fail(err, GT_EINTERNAL, "room for %zu bytes, %zu of rank 0's own", *n, all[0].n);
+	memcpy(out, "sum ", 4);
+	((unsigned char *)out)[4] = sum;
+	*n = 5;
+	return GT_OK;
+}
+
+static enum gt_code shows(int rank, int world, int listener, struct gt_err *err)
 {
 	struct gt_world w;
 	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
 	struct gt_rendezvous *r;
+	struct gt_rdv_value all[MAXW];
+	unsigned char mine[MAXW];
+	memset(mine, rank + 1, sizeof mine);
+	s.mine = mine;
+	s.nmine = rank ? (size_t)rank : 1;
+	s.answer = adds_up;
+	s.user = &world;
+	s.all = all;
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
-	return gt_rendezvous_agree(r, "config", rank == 3 ? "9f00" : "17ab", err);
+	int sum = 1;
+	for (int i = 1; i < world; i++)
+		sum += i * (i + 1);
+	const unsigned char *answer = all[0].data;
+	if (all[0].n != 5 || memcmp(answer, "sum ", 4) || answer[4] != sum)
+		return gt_fail(err, GT_EFAIL, "rank 0 answered %zu bytes, and not %d", all[0].n, sum);
+	for (int i = 1; i < world; i++)
+		if (all[i].n != (size_t)i || *(const unsigned char *)all[i].data != i + 1)
+			return gt_fail(err, GT_EFAIL, "rank %d showed %zu bytes", i, all[i].n);
+	if (gt_rendezvous_exchanges(r) != 1)
+		return gt_fail(err, GT_EFAIL, "%d exchanges", gt_rendezvous_exchanges(r));
+	gt_rendezvous_close(r);
+	return GT_OK;
+}
+
+static enum gt_code refuses(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
+{
+	(void)user, (void)out, (void)n;
+	return gt_fail(err, GT_ECONFIG, "rank 3 shows %zu bytes", all[3].n);
+}
+
+static enum gt_code refused(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
+	struct gt_rendezvous *r;
+	s.answer = refuses;
+	return gt_rendezvous_open(&s, &r, err);
+}
+
+TEST(rank_0_answers)
+{
+	for (int world = 1; world <= MAXW; world = world == 1 ? 2 : world * 2) {
+		ranks(world, shows, loopback());
+		ALL_TELL(world, -1, GT_OK, "");
+	}
+	ranks(4, refused, loopback());
+	ALL_TELL(4, -1, GT_ECONFIG, "rank 3 shows 0 bytes");
 }
 
 static enum gt_code other_key(int rank, int world, int listener, struct gt_err *err)
@@ -117,7 +183,7 @@ static enum gt_code other_key(int rank, int world, int listener, struct gt_err *
 	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
 	struct gt_rendezvous *r;
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
-	return gt_rendezvous_agree(r, rank == 2 ? "program" : "config", "1", err);
+	return say(r, rank == 2 ? "program" : "config", err);
 }
 
 static enum gt_code other_world(int rank, int world, int listener, struct gt_err *err)
@@ -139,8 +205,6 @@ static enum gt_code twice(int rank, int world, int listener, struct gt_err *err)
 
 TEST(disagreements)
 {
-	ranks(4, differ, loopback());
-	ALL_TELL(4, -1, GT_ECONFIG, "rank 3 runs another config: 9f00 instead of 17ab");
 	ranks(4, other_key, loopback());
 	ALL_TELL(4, -1, GT_EINTERNAL, "rank 2 exchanges \"program\" where rank 0 exchanges \"config\"");
 	ranks(2, other_world, loopback());
@@ -165,7 +229,7 @@ static enum gt_code silent(int rank, int world, int listener, struct gt_err *err
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
 	if (rank == 1)
 		usleep(5000000);
-	return gt_rendezvous_agree(r, "config", "1", err);
+	return say(r, "config", err);
 }
 
 static enum gt_code dies(int rank, int world, int listener, struct gt_err *err)
@@ -177,10 +241,10 @@ static enum gt_code dies(int rank, int world, int listener, struct gt_err *err)
 	if (rank == 1)
 		raise(SIGKILL);
 	if (rank == 0) {
-		enum gt_code c = gt_rendezvous_agree(r, "config", "1", err);
-		return gt_rendezvous_agree(r, "config", "1", NULL) == c ? c : GT_EFAIL; /* and so for ever */
+		enum gt_code c = say(r, "config", err);
+		return say(r, "config", NULL) == c ? c : GT_EFAIL; /* and so for ever */
 	}
-	return gt_rendezvous_agree(r, "config", "1", err);
+	return say(r, "config", err);
 }
 
 static enum gt_code zero_dies(int rank, int world, int listener, struct gt_err *err)
@@ -191,7 +255,7 @@ static enum gt_code zero_dies(int rank, int world, int listener, struct gt_err *
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
 	if (!rank)
 		raise(SIGKILL);
-	return gt_rendezvous_agree(r, "config", "1", err);
+	return say(r, "config", err);
 }
 
 TEST(ranks_that_are_not_there)
@@ -247,7 +311,7 @@ static enum gt_code strangers(int rank, int world, int listener, struct gt_err *
 		close(fd);
 	}
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
-	return gt_rendezvous_agree(r, "config", "1", err);
+	return say(r, "config", err);
 }
 
 static enum gt_code wrong_token(int rank, int world, int listener, struct gt_err *err)
@@ -277,7 +341,7 @@ static enum gt_code joined(int rank, int world, int listener, struct gt_err *err
 	(void)listener;
 	w.how = "torchrun";
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
-	return gt_rendezvous_agree(r, "config", "1", err);
+	return say(r, "config", err);
 }
 
 TEST(port_is_taken)

@@ -1,7 +1,7 @@
 /* Ranks that become a team and work together, however they were started: by this program's own launcher (-n), torchrun, mpirun, srun.
  *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-s STEPS] [RANK|*:WHAT]...
  * Every rank adds its number to a sum at each of STEPS steps, and at step 3 does what it was told to. Rank 0 closes with
- * "team how=… world=… sum=… comm=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
+ * "team how=… world=… sum=… comm=… exchanges=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
 #include "run/rendezvous.h"
 #include "run/team.h"
 #include <signal.h>
@@ -47,8 +47,8 @@ static enum gt_code be_rank(struct gt_team *t, long steps, char **script, struct
 		gt_rank_beat(t->link, step + 1);
 	}
 	if (!t->world.rank)
-		printf("team how=%s world=%d sum=%lld comm=%s threads=%d\n", t->world.how, t->world.world, (long long)sum,
-		       t->comm ? t->comm->api->name : "none", t->threads);
+		printf("team how=%s world=%d sum=%lld comm=%s exchanges=%d threads=%d\n", t->world.how, t->world.world, (long long)sum,
+		       t->comm ? t->comm->api->name : "none", t->exchanges, t->threads);
 	return GT_OK;
 }
 

@@ -4,9 +4,41 @@
 static const struct gt_option options[] = {
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
+	GT_OPT_NPROC,
 	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "time N training steps; 100 unless given"},
 	{0},
 };
+
+static void ranks_json(struct gt_json *j, const struct gt_bench *b)
+{
+	gt_json_array(j, "ranks");
+	for (int i = 0; i < b->nranks; i++) {
+		gt_json_object(j, NULL);
+		gt_json_int(j, "rank", i);
+		gt_json_int(j, "copy", b->ranks[i].copy);
+		gt_json_int(j, "place", b->ranks[i].place);
+		gt_json_double(j, "step_ms", b->ranks[i].step_ms, 6);
+		gt_json_double(j, "wait_ms", b->ranks[i].wait_ms, 6);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_double(j, "wait", b->wait, 6);
+	if (!b->nstages)
+		return;
+	gt_json_int(j, "micro_batches", b->micros);
+	gt_json_array(j, "stages");
+	for (int i = 0; i < b->nstages; i++) {
+		gt_json_object(j, NULL);
+		gt_json_int(j, "place", b->stages[i].place);
+		gt_json_double(j, "forward_ms", b->stages[i].forward_ms, 6);
+		gt_json_double(j, "backward_ms", b->stages[i].backward_ms, 6);
+		gt_json_double(j, "weights_ms", b->stages[i].weights_ms, 6);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_double(j, "bubble", b->bubble, 6);
+	gt_json_double(j, "bubble_even", b->even, 6);
+}
 
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
 {
@@ -29,8 +61,52 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_bench *b, str
 		gt_json_end(j);
 	}
 	gt_json_end(j);
+	if (b->nranks)
+		ranks_json(j, b);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
+}
+
+static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
+{
+	char number[32], place[32], f[GT_UNITS], back[GT_UNITS], w[GT_UNITS];
+	struct gt_table t;
+	gt_table_init(&t, cli->arena, "rrrrr");
+	gt_table_head(&t, (const char *[]){"stage", "place", "forward", "backward", "weights"});
+	for (int i = 0; i < b->nstages; i++) {
+		const struct gt_bench_stage *s = &b->stages[i];
+		snprintf(number, sizeof number, "%d", i);
+		snprintf(place, sizeof place, "%d", s->place);
+		gt_table_add(&t, (const char *[]){number, place, gt_units_seconds(f, s->forward_ms * 1e-3), gt_units_seconds(back, s->backward_ms * 1e-3),
+		                                  s->weights_ms > 0 ? gt_units_seconds(w, s->weights_ms * 1e-3) : ""});
+	}
+	gt_out(cli, "\n");
+	GT_TRY(gt_table_print(cli, &t, err));
+	gt_out(cli, "of one micro-batch; a step has %d\n", b->micros);
+	return GT_OK;
+}
+
+static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
+{
+	char number[32], step[GT_UNITS], wait[GT_UNITS], share[32];
+	struct gt_table t;
+	gt_table_init(&t, cli->arena, "rrrr");
+	gt_table_head(&t, (const char *[]){"rank", "step", "with others", "share"});
+	for (int i = 0; i < b->nranks; i++) {
+		const struct gt_bench_rank *r = &b->ranks[i];
+		snprintf(number, sizeof number, "%d", i);
+		snprintf(share, sizeof share, "%.1f%%", r->step_ms > 0 ? 100 * r->wait_ms / r->step_ms : 0);
+		gt_table_add(&t, (const char *[]){number, gt_units_seconds(step, r->step_ms * 1e-3), gt_units_seconds(wait, r->wait_ms * 1e-3), share});
+	}
+	gt_out(cli, "\n");
+	GT_TRY(gt_table_print(cli, &t, err));
+	if (b->nstages)
+		GT_TRY(print_stages(cli, b, err));
+	gt_out(cli, "\nwaiting for others and moving bytes: %.1f%% of the ranks' time", 100 * b->wait);
+	if (b->nstages)
+		gt_out(cli, "; by the schedule %.1f%% with the stages' times, %.1f%% if all took as long", 100 * b->bubble, 100 * b->even);
+	gt_out(cli, "\n");
+	return GT_OK;
 }
 
 static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
@@ -48,8 +124,15 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct g
 	gt_table_rule(&t);
 	gt_table_add(&t, (const char *[]){"step", "", "", gt_units_seconds(ms, b->step_ms * 1e-3), gt_units_si(gflops, b->gflops * 1e9, ""), ""});
 	GT_TRY(gt_table_print(cli, &t, err));
-	gt_out(cli, "\n%s samples/s on %s, %.0f MB at most\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb);
+	if (b->nranks)
+		GT_TRY(print_ranks(cli, b, err));
+	gt_out(cli, "\n%s samples/s on %s, %.0f MB at most%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb, b->nranks ? " on rank 0, whose kernels these are" : "");
 	return GT_OK;
+}
+
+static void say(void *user, const char *line)
+{
+	gt_cli_note(user, "%s", line);
 }
 
 static enum gt_code bench(struct gt_cli *cli, struct gt_err *err)
@@ -57,8 +140,11 @@ static enum gt_code bench(struct gt_cli *cli, struct gt_err *err)
 	struct gt_conf *conf;
 	struct gt_bench *b = NULL;
 	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code = gt_bench(conf, cli->args.device, cli->args.steps ? (int)cli->args.steps : 100, &b, err);
+	struct gt_run_opts o = {.device = cli->args.device, .say = say, .user = cli};
+	enum gt_code code = gt_cli_ranks(cli, &o, err);
 	if (code == GT_OK)
+		code = gt_bench(conf, &o, cli->args.steps ? (int)cli->args.steps : 100, &b, err);
+	if (code == GT_OK && b) /* NULL: rank 0 has told it, in a process of its own */
 		code = cli->args.json ? print_json(cli, b, err) : print(cli, b, err);
 	gt_bench_free(b);
 	gt_conf_free(conf);
@@ -69,7 +155,8 @@ const struct gt_command gt_cmd_bench = {
 	.name = "bench",
 	.operands = "CFG",
 	.summary = "time the training step, kernel by kernel",
-	.about = "Times the training step of CFG, kernel by kernel, and shows where the time goes.",
+	.about = "Times the training step of CFG, kernel by kernel, and shows where the time goes;\n"
+	         "on several ranks, what each of them spends on waiting for the others.",
 	.example = "gtrain bench configs/fmnist_mlp.cfg --steps 500",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -46,6 +46,7 @@ _gtrain_argument()
 	export:--out | export:-o) kind='file' choices='' ;;
 	bench:--set | bench:-s) kind='key' choices='' ;;
 	bench:--device) kind='device' choices='' ;;
+	bench:--nproc) kind='choice' choices='auto' ;;
 	bench:--steps) kind='none' choices='' ;;
 	fetch:--dir) kind='dir' choices='' ;;
 	fetch:--url) kind='none' choices='' ;;
@@ -134,7 +135,7 @@ _gtrain()
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	bench)
-		options=' --set -s --device --steps'
+		options=' --set -s --device --nproc --steps'
 		((operand)) || kind='config' choices=''
 		;;
 	fetch)

@@ -125,6 +125,7 @@ complete -c gtrain -n '__gtrain_is export eq 0' -a '(__fish_complete_directories
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a bench -d 'time the training step, kernel by kernel'
 complete -c gtrain -n '__gtrain_is bench' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
 complete -c gtrain -n '__gtrain_is bench' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is bench' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is bench' -l steps -x -d 'time N training steps; 100 unless given'
 complete -c gtrain -n '__gtrain_is bench eq 0' -k -a '(__fish_complete_suffix .cfg)'
 

@@ -226,14 +226,30 @@ struct gt_bench_row {
 	char op[48], layer[64], impl[64];
 	double ms, gflops, share; /* of one step; share of the step's time, 0..1 */
 };
+struct gt_bench_rank {
+	int copy, place;          /* as in gt_check_rank */
+	double step_ms, wait_ms;  /* wait: of step, in what joins ranks: waiting for another one, and moving bytes */
+};
+struct gt_bench_stage {      /* of a pipeline: what a micro-batch takes there */
+	int place;
+	double forward_ms, backward_ms, weights_ms; /* weights: of gradients that are made by themselves (zero-bubble); else in backward */
+};
 struct gt_bench {
-	struct gt_bench_row *rows;
+	struct gt_bench_row *rows; /* of rank 0's kernels */
 	int nrows;
 	double step_ms, samples_per_s, gflops, peak_mb;
 	const char *device;
+	struct gt_bench_rank *ranks; /* where there are several */
+	int nranks;
+	double wait;               /* their mean share of a step that is wait */
+	struct gt_bench_stage *stages;
+	int nstages, micros;       /* micro-batches of a step */
+	double bubble, even;       /* of a pipeline: what wait would be by its schedule with the stages' times, and if all stages took as long */
 	struct gt_arena *arena;
 };
-enum gt_code gt_bench(struct gt_conf *c, const char *device, int steps, struct gt_bench **out, struct gt_err *err);
+/* Of o: device, nproc, argv, link, say. Ranks are started as gt_run starts them, and all of them call it; rank 0 has the result: for the others, and
+ * for who started them, *out is NULL. */
+enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err);
 void gt_bench_free(struct gt_bench *b);
 
 /* dir: NULL for the user's cache. base_url: NULL for the known mirrors. progress may be NULL; total 0: unknown. */

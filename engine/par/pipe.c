@@ -76,15 +76,15 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	const struct gt_job *job = p->job;
 	int k = c->stage / job->at.npipe;
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
-	int seat = p->seat[k] + c->slot;
+	int seat = p->seat[k] + c->slot, seats = job->space->seats[base->graph->train];
 	for (int m = 0; !*at && m < c->micro; m++) { /* the same memory and kernels as an earlier one's */
 		struct gt_plan *q = p->plan[m * job->nstages + k];
 		if (q && q->seat == seat && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
 			*at = q;
 	}
 	if (!*at && p->e.code == GT_OK)
-		p->e.code = seat < (job->space->seats ? job->space->seats : 1) ? gt_plan_instance(base, seat, base->level, base->copy, at, p->e.err)
-		                                                              : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs seat %d", p->g->micros, seat);
+		p->e.code = seat < (seats ? seats : 1) ? gt_plan_instance(base, seat, base->level, base->copy, at, p->e.err)
+		                                                              : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs seat %d", p->job->nunits, seat);
 	return *at;
 }
 

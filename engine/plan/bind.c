@@ -7,6 +7,13 @@ static void *part(void *at, size_t bytes, int n, int i)
 	return at ? (char *)at + bytes / (size_t)gt_at_least_one(n) * (size_t)i : NULL;
 }
 
+/* Its part of ACT. */
+static char *seat(const struct gt_plan *p)
+{
+	char *base = p->space->base[GT_A_ACT];
+	return base ? base + p->space->seat_bytes[p->graph->train] * (size_t)p->seat : NULL;
+}
+
 /* With cut.params: the place of param's bucket while call i runs. */
 static int place_at(const struct gt_plan *p, int i, int param)
 {
@@ -58,8 +65,8 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	const struct gt_slot *root = &p->slot[p->slot[v].root];
 	if (p->graph->values[p->slot[v].root].kind != GT_V_ACT)
 		return NULL;
-	char *base = root->arena == GT_A_ROWS ? s->base[GT_A_ROWS] : part(s->base[GT_A_ACT], s->bytes[GT_A_ACT], s->seats, p->seat);
-	return base + root->offset + p->slot[v].shift;
+	char *base = root->arena == GT_A_ROWS ? s->base[GT_A_ROWS] : seat(p);
+	return base ? base + root->offset + p->slot[v].shift : NULL;
 }
 
 void gt_plan_bind(struct gt_plan *p)
@@ -76,7 +83,7 @@ void gt_plan_bind(struct gt_plan *p)
 		}
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = operand(p, i, n->out[k]);
-		c->work = c->scratch ? (char *)part(p->space->base[GT_A_ACT], p->space->bytes[GT_A_ACT], p->space->seats, p->seat) + c->scratch_offset : NULL;
+		c->work = c->scratch ? seat(p) + c->scratch_offset : NULL;
 	}
 }
 

@@ -127,8 +127,11 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		gt_plan_close(p);
 		return code;
 	}
-	if (p->act_bytes * (size_t)gt_at_least_one(s->seats) > s->bytes[GT_A_ACT])
-		s->bytes[GT_A_ACT] = p->act_bytes * (size_t)gt_at_least_one(s->seats);
+	if (p->act_bytes > s->seat_bytes[g->train])
+		s->seat_bytes[g->train] = p->act_bytes;
+	for (int i = 0; i < 2; i++)
+		if (s->seat_bytes[i] * (size_t)gt_at_least_one(s->seats[i]) > s->bytes[GT_A_ACT])
+			s->bytes[GT_A_ACT] = s->seat_bytes[i] * (size_t)gt_at_least_one(s->seats[i]);
 	if (p->rows_bytes > s->bytes[GT_A_ROWS])
 		s->bytes[GT_A_ROWS] = p->rows_bytes;
 	*out = p;

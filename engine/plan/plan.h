@@ -85,7 +85,8 @@ struct gt_space {
 	void *base[GT_A_COUNT];
 	int levels;              /* copies of GRAD, which a fixed tree of sums needs; 0: 1 */
 	int copies;              /* of BUFFER; 0: 1 */
-	int seats;               /* of ACT: executions of graphs that are under way at the same time; 0: 1 */
+	int seats[2];            /* of ACT: executions of graphs that are under way at once, [false] of an evaluation, [true] of a step; 0: 1 */
+	size_t seat_bytes[2];    /* of one: of the largest such graph */
 	int ranks;               /* whose scalars are merged in every step; 0: 1 */
 	/* Where an arena may come from instead of the backend: memory that a communicator reaches without a copy, which is not freed here. */
 	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);

@@ -10,7 +10,7 @@
 
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
 
-static double now(void)
+double gt_exec_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -247,10 +247,10 @@ static enum gt_code run_timed(struct gt_exec *x, const struct gt_prog *p, struct
 {
 	GT_TRY(x->be->sync(x->dev, 0, err));
 	for (int i = 0; i < p->n; i++) {
-		double t = now();
+		double t = gt_exec_now();
 		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));
 		GT_TRY(x->be->sync(x->dev, p->step[i].stream, err));
-		x->times[i] += now() - t;
+		x->times[i] += gt_exec_now() - t;
 	}
 	return GT_OK;
 }
@@ -277,7 +277,7 @@ static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_
 		return gt_fail(err, GT_EINTERNAL, "a window of %d steps", n);
 	if (!e->graph[k])
 		GT_TRY(capture(x, e->prog, l, n, &e->graph[k], err));
-	x->ring[x->next].start = now();
+	x->ring[x->next].start = gt_exec_now();
 	return x->be->replay(x->dev, e->graph[k], err);
 }
 
@@ -292,7 +292,7 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	w->cold = !e->warm;
 	e->warm = true;
 	if (!x->be->host_memory)
-		w->start = now();
+		w->start = gt_exec_now();
 	GT_TRY(gt_exec_send(x, p, n, err));
 	if (x->times)
 		GT_TRY(run_timed(x, p, l, err));
@@ -324,7 +324,7 @@ enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, st
 	x->queued--;
 	if (x->be->host_memory)
 		return GT_OK;
-	double t = now(), from = w->start > x->collected ? w->start : x->collected;
+	double t = gt_exec_now(), from = w->start > x->collected ? w->start : x->collected;
 	if (!w->cold)
 		prog_of(x, w->prog)->step_s = (t - from) / w->n;
 	x->collected = t;

@@ -49,6 +49,7 @@ struct gt_exec {
 	struct gt_batch *held; /* of each micro-batch of the program that runs: what was loaded */
 	struct gt_rank_link *link; /* of the launcher that watches; NULL: none */
 	double *times;     /* bench: seconds added per step of the program, which then runs without graphs; NULL: not timed */
+	double *waited;    /* bench: seconds added that a step's thread is in what joins ranks; NULL: not timed */
 	bool graphs;       /* capture and replay, where the backend can */
 	int most;          /* steps of a window; 0: as many as take 0.1 s */
 	bool lockstep;     /* the numbers of a window depend on how the last one went: the host reads that first */

@@ -63,6 +63,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	}
 	if (!c)
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is no communicator", s->call->op, s->call->layer);
+	double start = x->waited ? gt_exec_now() : 0;
 	gt_rank_waits(x->link, true);
 	if (transfers(s)) {
 		code = exchange(p, i, c, err);
@@ -80,5 +81,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		code = function(c->api, a->kind)(c, &coll, err);
 	}
 	gt_rank_waits(x->link, false);
+	if (x->waited)
+		*x->waited += gt_exec_now() - start;
 	return code;
 }

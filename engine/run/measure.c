@@ -1,10 +1,11 @@
-/* gt_bench: the time of each kernel of one optimizer step, on the config's own data and plan. */
-#include "gtrain.h"
-#include "run/schedule.h"
-#include "run/session.h"
+/* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in what
+ * joins ranks. */
+#include "run/measure.h"
+#include "comm.h"
 #include "run/trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 static int by_time(const void *a, const void *b)
@@ -45,6 +46,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[k * p->nmicro], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
+		gt_rank_beat(s->exec.link, i);
 		if (s->exec.queued == s->exec.depth)
 			GT_TRY(collect(s, err));
 	}
@@ -53,6 +55,25 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 	return GT_OK;
 }
 
+/* The row of a step: kernels of one operation and layer are one, whatever their micro-batch. */
+static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
+{
+	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
+	bool joins = st->call && st->call->comm && !st->call->end;
+	snprintf(r.op, sizeof r.op, "%s", st->call ? st->call->op : gt_step_name(st->kind));
+	snprintf(r.layer, sizeof r.layer, "%s", st->call ? st->call->layer : "");
+	if (st->call && st->call->kernel)
+		snprintf(r.impl, sizeof r.impl, "%s", s->device.be->describe(st->call->kernel));
+	else if (joins && s->exec.group[st->call->comm->group])
+		snprintf(r.impl, sizeof r.impl, "%s", s->exec.group[st->call->comm->group]->api->name);
+	for (int i = 0; i < b->nrows; i++)
+		if (!strcmp(b->rows[i].op, r.op) && !strcmp(b->rows[i].layer, r.layer) && !strcmp(b->rows[i].impl, r.impl))
+			return &b->rows[i];
+	b->rows[b->nrows] = r;
+	return &b->rows[b->nrows++];
+}
+
+/* times: seconds of each step of the program in `steps` executions. */
 static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->full;
@@ -61,72 +82,110 @@ static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const d
 	for (int i = 0; i < p->n; i++)
 		total += times[i];
 	for (int i = 0; i < p->n; i++) {
-		const struct gt_step *st = &p->step[i];
-		struct gt_bench_row *r = &b->rows[b->nrows++];
-		snprintf(r->op, sizeof r->op, "%s", st->call ? st->call->op : gt_step_name(st->kind));
-		snprintf(r->layer, sizeof r->layer, "%s", st->call ? st->call->layer : "");
-		snprintf(r->impl, sizeof r->impl, "%s", st->call ? s->device.be->describe(st->call->kernel) : "");
-		r->ms = 1e3 * times[i] / steps;
-		r->share = total > 0 ? times[i] / total : 0;
-		r->gflops = st->call && times[i] > 0 ? st->call->flops * steps / times[i] / 1e9 : 0;
-		flops += st->call ? st->call->flops : 0;
+		struct gt_bench_row *r = row_of(b, s, &p->step[i]);
+		double own = p->step[i].call ? p->step[i].call->flops : 0;
+		r->ms += 1e3 * times[i] / steps;
+		r->gflops += own;
+		flops += own;
+	}
+	for (int i = 0; i < b->nrows; i++) {
+		struct gt_bench_row *r = &b->rows[i];
+		r->share = total > 0 ? r->ms * 1e-3 * steps / total : 0;
+		r->gflops = r->ms > 0 ? r->gflops / r->ms / 1e6 : 0;
 	}
 	b->gflops = flops / b->step_ms / 1e6;
 	qsort(b->rows, (size_t)b->nrows, sizeof *b->rows, by_time);
 	return GT_OK;
 }
 
-static enum gt_code measure(struct gt_session *s, int steps, struct gt_bench *b, struct gt_err *err)
+static bool joins_ranks(const struct gt_step *st)
 {
-	double *times;
+	return st->kind == GT_STEP_COMM && !st->call->end;
+}
+
+/* Where each step's time belongs: to a cell of a pipeline's grid, to the waiting, or to the rest. */
+static void sort_out(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
+{
+	const struct gt_prog *p = &s->full;
+	int micros = p->nmicro > 0 ? p->nmicro : 1;
+	for (int i = 0; i < p->n; i++) {
+		const struct gt_step *st = &p->step[i];
+		bool loads = st->kind == GT_STEP_LOAD || st->kind == GT_STEP_BIND || st->kind == GT_STEP_PASS;
+		int k = st->plan && st->plan->graph->stages ? st->plan->graph->stage / s->at.npipe : 0;
+		if (joins_ranks(st))
+			continue;
+		if (loads || (st->plan && st->call && !st->call->early))
+			out->cell[k][loads ? GT_PHASE_F : st->call->phase] += times[i] / steps / micros;
+		else
+			out->rest += times[i] / steps;
+	}
+}
+
+/* Ranks begin together: a pass of one is not to hold what another one still does before it. */
+static enum gt_code meet(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_team *t = s->team;
+	if (!t || !t->comm)
+		return GT_OK;
+	gt_rank_waits(t->link, true);
+	enum gt_code code = t->comm->api->barrier(t->comm, 0, err);
+	gt_rank_waits(t->link, false);
+	return code;
+}
+
+static enum gt_code pass(struct gt_session *s, int steps, double *seconds, struct gt_err *err)
+{
+	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
+	GT_TRY(meet(s, err));
+	double start = gt_seconds();
+	GT_TRY(steps_run(s, steps, err));
+	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
+	*seconds = (gt_seconds() - start) / steps;
+	return GT_OK;
+}
+
+/* What joins ranks has done its work when it returns, where memory is the host's: then its time is read in a pass like that of training. Elsewhere
+ * it is that of the pass in which every step is waited for. */
+static enum gt_code waits(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
+{
+	const struct gt_prog *p = &s->full;
+	out->step = out->wait = 0;
+	if (s->device.be->host_memory) {
+		s->exec.waited = &out->wait;
+		enum gt_code code = pass(s, steps, &out->step, err);
+		s->exec.waited = NULL;
+		out->wait /= steps;
+		return code;
+	}
+	for (int i = 0; i < p->n; i++) {
+		out->step += times[i] / steps;
+		out->wait += joins_ranks(&p->step[i]) ? times[i] / steps : 0;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_measure(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
+{
+	double *times, seconds;
 	struct rusage ru;
+	*out = (struct gt_measured){0};
 	GT_TRY(gt_session_init(s, err));
 	GT_NEW(times, b->arena, s->full.n, err);
 	GT_TRY(steps_run(s, steps < 10 ? 2 : 10, err)); /* caches, pages, clocks */
 	if (s->exec.graphs) /* twice: windows grow once a step's time is known, and every graph is recorded when it is first used */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(steps_run(s, steps, err));
-	double start = gt_seconds();
-	GT_TRY(steps_run(s, steps, err));
-	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
-	b->step_ms = 1e3 * (gt_seconds() - start) / steps;
+	GT_TRY(pass(s, steps, &seconds, err));
+	b->step_ms = 1e3 * seconds;
 	b->samples_per_s = 1e3 * (double)s->batch / b->step_ms;
-	s->exec.times = times; /* a second pass, so that reading the clock does not slow the first */
-	GT_TRY(steps_run(s, steps, err));
+	s->exec.times = times; /* passes of their own, so that reading the clock does not slow the first */
+	enum gt_code code = pass(s, steps, &seconds, err);
 	s->exec.times = NULL;
+	GT_TRY(code);
+	GT_TRY(waits(s, steps, times, out, err));
+	sort_out(s, times, steps, out);
 	GT_NEW_STR(b->device, gt_arena_strdup(b->arena, s->device.info.name), err);
 	getrusage(RUSAGE_SELF, &ru);
 	b->peak_mb = (double)ru.ru_maxrss / 1e3;
 	return rows(b, s, times, steps, err);
-}
-
-enum gt_code gt_bench(struct gt_conf *c, const char *device, int steps, struct gt_bench **out, struct gt_err *err)
-{
-	struct gt_session_spec spec = {.conf = c, .device = device, .train = true};
-	struct gt_session *s;
-	struct gt_arena *a;
-	*out = NULL;
-	if (steps <= 0)
-		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
-	GT_TRY(gt_session_open(&spec, &s, err));
-	enum gt_code code = s->full.n ? gt_arena_open(&a, err)
-	                              : gt_fail(err, GT_ECONFIG, "%s: expected at least one full batch of %lld samples", c->path, (long long)s->batch);
-	if (code == GT_OK) {
-		struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);
-		if (b)
-			b->arena = a;
-		code = b ? measure(s, steps, b, err) : gt_fail_memory(err, sizeof *b);
-		if (code == GT_OK)
-			*out = b;
-		else
-			gt_arena_close(a);
-	}
-	gt_session_close(s);
-	return code;
-}
-
-void gt_bench_free(struct gt_bench *b)
-{
-	if (b)
-		gt_arena_close(b->arena);
 }

@@ -6,10 +6,8 @@ enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
-	GT_TRY(gt_pipe_room(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units, &s->space->seats, &s->keep, err));
-	if (s->space->seats < own) /* in an evaluation, a micro-batch passes all of them */
-		s->space->seats = own;
-	return GT_OK;
+	s->space->seats[false] = own; /* in an evaluation, a micro-batch passes all of them */
+	return gt_pipe_room(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units, &s->space->seats[true], &s->keep, err);
 }
 
 /* stage_of, by hand or by cost. */

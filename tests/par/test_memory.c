@@ -171,4 +171,27 @@ TEST(memory_of_pipe)
 	compare(conv, "mode = \"pipe\"; chunks = 2; schedule = \"interleaved\"; " SMALL, 2, false);
 }
 
+/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the seats of a step, but not so many. */
+TEST(memory_of_a_pipelines_evaluation)
+{
+	static const char *const parallel[] = {"mode = \"pipe\"; chunks = 7;", "mode = \"pipe\"; chunks = 7; schedule = \"interleaved\";"};
+	for (int i = 0; i < 2; i++) {
+		struct gt_conf *c = config(deep, parallel[i]);
+		struct gt_crew *crew = NULL;
+		struct gt_err e = {0};
+		CHECK_OK(gt_crew_open(c, NULL, true, 2, &crew, &e), e);
+		for (int r = 0; crew && r < 2; r++) {
+			const struct gt_space *s = crew->rank[r]->space;
+			size_t step = s->seat_bytes[true] * (size_t)s->seats[true], eval = s->seat_bytes[false] * (size_t)s->seats[false];
+			CHECK_MSG(s->bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r, s->bytes[GT_A_ACT], step, eval);
+			CHECK_MSG(s->seats[false] == 1 + i && s->seats[true] >= 2 - r, "rank %d: %d and %d seats", r, s->seats[false], s->seats[true]);
+			/* 29 images at once against 5: the case that this is about */
+			CHECK_MSG(s->seat_bytes[false] > s->seat_bytes[true] && (s->seats[true] == 1 || s->bytes[GT_A_ACT] < s->seat_bytes[false] * (size_t)s->seats[true]), "rank %d: seats of %zu and %zu bytes", r,
+			          s->seat_bytes[false], s->seat_bytes[true]);
+		}
+		gt_crew_close(crew);
+		gt_conf_free(c);
+	}
+}
+
 RUN_TESTS()

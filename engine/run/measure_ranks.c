@@ -1,0 +1,180 @@
+/* gt_bench on as many ranks as a config asks for: starts them, and puts together what they have measured. */
+#include "run/measure.h"
+#include "comm.h"
+#include "par/pipe.h"
+#include "run/crew.h"
+#include "run/run_ranks.h"
+#include "run/session_data.h"
+#include <stdlib.h>
+
+#define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
+
+/* ---- what they have measured ------------------------------------------------------------------------------------------------------------ */
+
+/* The mean over copies of the pipeline. all: one a rank. */
+static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
+{
+	int npipe = s->at.npipe;
+	b->nstages = npipe * gt_pipe_stages(s->conf, npipe);
+	b->micros = s->full.nmicro;
+	GT_NEW(b->stages, b->arena, b->nstages, err);
+	for (int i = 0; i < b->nstages; i++) {
+		double mean[GT_PHASE_COUNT] = {0};
+		for (int r = 0; r < s->at.world; r++)
+			for (int k = 0; b->ranks[r].place == i % npipe && k < GT_PHASE_COUNT; k++)
+				mean[k] += 1e3 * all[r].cell[i / npipe][k] / s->at.ndata;
+		b->stages[i] = (struct gt_bench_stage){.place = i % npipe, .forward_ms = mean[GT_PHASE_F], .backward_ms = mean[GT_PHASE_B],
+		                                       .weights_ms = mean[GT_PHASE_W]};
+	}
+	return GT_OK;
+}
+
+/* The schedule on paper with the stages' times: the share of a step in which ranks do nothing. What stands behind the grid, all begin at once. */
+static enum gt_code predict(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
+{
+	struct gt_grid *g;
+	struct gt_grid_time t;
+	struct gt_grid_cost cost = {0};
+	double *part[GT_PHASE_COUNT], busy = 0, rest = 0;
+	GT_TRY(gt_session_grid(s, b->arena, &g, err));
+	GT_TRY(gt_grid_time(b->arena, g, &cost, &t, err));
+	b->even = t.bubble;
+	for (int k = 0; k < GT_PHASE_COUNT; k++)
+		GT_NEW(part[k], b->arena, b->nstages, err);
+	for (int i = 0; i < b->nstages; i++) {
+		part[GT_PHASE_F][i] = b->stages[i].forward_ms;
+		part[GT_PHASE_B][i] = b->stages[i].backward_ms;
+		part[GT_PHASE_W][i] = b->stages[i].weights_ms;
+	}
+	cost = (struct gt_grid_cost){.f = part[GT_PHASE_F], .b = part[GT_PHASE_B], .w = part[GT_PHASE_W]};
+	GT_TRY(gt_grid_time(b->arena, g, &cost, &t, err));
+	for (int r = 0; r < s->at.world; r++) {
+		busy += (1 - t.idle[b->ranks[r].place]) * t.span + 1e3 * all[r].rest;
+		rest = 1e3 * all[r].rest > rest ? 1e3 * all[r].rest : rest;
+	}
+	b->bubble = t.span + rest > 0 ? 1 - busy / s->at.world / (t.span + rest) : 0;
+	return GT_OK;
+}
+
+enum gt_code gt_measure_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err)
+{
+	const struct gt_comm *c = s->team ? s->team->comm : NULL;
+	struct gt_measured *all;
+	struct { int32_t copy, place; } at = {s->at.data, s->at.pipe}, *places;
+	double step = 0, wait = 0;
+	if (!c)
+		return GT_OK;
+	GT_NEW(all, b->arena, s->at.world, err);
+	GT_NEW(places, b->arena, s->at.world, err);
+	struct gt_coll x = {.what = "times", .in = own, .out = all, .count = sizeof *own, .dtype = GT_U8};
+	struct gt_coll y = {.what = "places", .in = &at, .out = places, .count = sizeof at, .dtype = GT_U8};
+	GT_TRY(c->api->all_gather(s->team->comm, &x, err));
+	GT_TRY(c->api->all_gather(s->team->comm, &y, err));
+	b->nranks = s->at.world;
+	GT_NEW(b->ranks, b->arena, b->nranks, err);
+	for (int r = 0; r < b->nranks; r++) {
+		b->ranks[r] = (struct gt_bench_rank){.copy = places[r].copy, .place = places[r].place, .step_ms = 1e3 * all[r].step,
+		                                     .wait_ms = 1e3 * all[r].wait};
+		step += all[r].step;
+		wait += all[r].wait;
+	}
+	b->wait = step > 0 ? wait / step : 0;
+	if (s->at.npipe < 2)
+		return GT_OK;
+	GT_TRY(stage_rows(s, all, b, err));
+	return predict(s, all, b, err);
+}
+
+/* ---- the ranks ------------------------------------------------------------------------------------------------------------------------------ */
+
+struct job {
+	struct gt_conf *c;
+	const struct gt_run_opts *o;
+	int steps;
+	const struct gt_dataset *data; /* of ranks that are threads; NULL: each reads for itself */
+	struct gt_bench *result;       /* rank 0's */
+};
+
+static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_err *err)
+{
+	struct gt_arena *a;
+	struct gt_measured own;
+	if (!s->full.n)
+		return gt_fail(err, GT_ECONFIG, "%s: expected at least one full batch of %lld samples", j->c->path, (long long)s->batch);
+	GT_TRY(gt_arena_open(&a, err));
+	struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);
+	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);
+	if (code == GT_OK) {
+		b->arena = a;
+		code = gt_measure(s, j->steps, b, &own, err);
+	}
+	if (code == GT_OK)
+		code = gt_measure_ranks(s, &own, b, err);
+	if (code == GT_OK && s->at.rank == 0)
+		j->result = b;
+	else
+		gt_arena_close(a);
+	return code;
+}
+
+/* gt_rank_body. */
+static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
+{
+	struct job *j = user;
+	char device[32];
+	struct gt_session *s;
+	struct gt_session_spec spec = {.conf = j->c, .team = team, .train = true, .data = j->data,
+	                               .device = gt_rank_device(j->o->device ? j->o->device : j->c->device, &team->world, device, sizeof device)};
+	gt_rank_phase(team->link, "reading data and planning", PATIENCE * j->c->parallel.timeout);
+	GT_TRY(gt_session_open(&spec, &s, err));
+	gt_rank_phase(team->link, "", 0);
+	enum gt_code code = with_session(j, s, err);
+	gt_session_close(s);
+	return code;
+}
+
+static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	struct gt_team_spec spec = {.world = &r->world, .link = j->o->link, .token_file = r->token_file, .timeout_s = j->c->parallel.timeout,
+	                            .config = j->c->text, .start = "a benchmark"};
+	struct gt_team *team;
+	GT_TRY(gt_team_open(&spec, &team, err));
+	enum gt_code code = be_rank(j, team, err);
+	gt_team_close(team);
+	return code;
+}
+
+static enum gt_code threads(struct job *j, int n, struct gt_err *err)
+{
+	struct gt_session_spec spec = {.conf = j->c, .train = true};
+	struct gt_dataset data[2];
+	GT_TRY(gt_session_read(&spec, data, err));
+	j->data = data;
+	enum gt_code code = gt_team_threads(n, j->o->link, be_rank, j, err);
+	gt_dataset_free(&data[0]);
+	gt_dataset_free(&data[1]);
+	return code;
+}
+
+enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err)
+{
+	struct job j = {.c = c, .o = o, .steps = steps};
+	struct gt_ranks r;
+	*out = NULL;
+	if (steps <= 0)
+		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
+	GT_TRY(gt_ranks_of(c, o, &r, err));
+	if (r.launch) {
+		GT_TRY(gt_crew_preflight(c, o->device, r.nproc, err));
+		return gt_ranks_launch(&r, c, "", o, err);
+	}
+	GT_TRY(r.threads > 1 ? threads(&j, r.threads, err) : one_process(&j, &r, err));
+	*out = j.result;
+	return GT_OK;
+}
+
+void gt_bench_free(struct gt_bench *b)
+{
+	if (b)
+		gt_arena_close(b->arena);
+}

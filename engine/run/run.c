@@ -36,7 +36,7 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	if (s->micro < s->batch)
 		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch / s->micro), (long long)s->micro);
 	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld", s->conf->name,
-	         grouped(gt_graph_learned(s->space->first), params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks, (long long)s->batch,
+	         grouped(s->learned, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks, (long long)s->batch,
 	         micro, (long long)s->steps_per_epoch, grouped(s->view[GT_TRAIN].n, train, sizeof train),
 	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed);
 	struct gt_event ev = {.kind = GT_EV_START, .epoch = t->at.epoch, .text = text};

@@ -83,6 +83,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
+	s->learned = gt_graph_learned(g);
 	if (gt_session_piped(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;

@@ -72,6 +72,7 @@ struct gt_session {
 	struct gt_optim optim;
 	struct gt_exec exec;
 
+	int64_t learned;               /* elements of the whole model's parameters */
 	int64_t batch, micro;          /* of all ranks: samples of a step, of a micro-batch */
 	struct gt_cut cut;             /* of a micro-batch: this rank's parts */
 	int64_t units;                 /* parts of a step that this rank has */

@@ -118,19 +118,25 @@ static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan
 	return NULL;
 }
 
-/* A transfer: the forward pass's within the rank is made by its receiver, the backward pass's by its sender. */
+/* A transfer: one within the rank that arrives with the forward pass is made by its receiver, one that does with the backward pass by its
+ * sender. A sender of the first kind has its call in the backward pass (plan/cut.h), which keeps the value till then: there is nothing
+ * to do, for where it went other values may be by now. */
 static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {
+	struct gt_call *end = NULL;
 	if (c->comm->group == GT_GROUP_PIPE && c->comm->peer == p->job->at.pipe) {
-		if ((c->comm->kind == GT_COMM_RECV) != (cell->kind == GT_CELL_F))
+		bool receives = c->comm->kind == GT_COMM_RECV;
+		if (receives != (cell->kind == GT_CELL_F))
 			return;
-		if (!(c->end = other_end(p, cell->micro, q, c))) {
+		if (!(end = other_end(p, cell->micro, q, c))) {
 			if (p->e.code == GT_OK)
 				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within the rank has one end", c->op, c->layer);
 			return;
 		}
+		if (!receives && end->phase == GT_PHASE_F)
+			return;
 	}
-	gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_COMM, .micro = p->unit[cell->micro], .plan = q, .call = c});
+	gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_COMM, .micro = p->unit[cell->micro], .plan = q, .call = c, .end = end});
 }
 
 static bool has(const struct gt_cell *c, enum gt_phase phase)
@@ -199,7 +205,7 @@ static void range_of(const struct gt_step *s, size_t *begin, size_t *end, int *s
 
 static bool is_transfer(const struct gt_step *s)
 {
-	return s->kind == GT_STEP_COMM && s->call->node >= 0 && !s->call->end && s->call->comm->group == GT_GROUP_PIPE;
+	return s->kind == GT_STEP_COMM && s->call->node >= 0 && !s->end && s->call->comm->group == GT_GROUP_PIPE;
 }
 
 /* Transfers that follow each other go on side by side, unless one writes where another one reads. */

@@ -145,7 +145,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group && last->call->comm->lane == k->lane;
 	}
 	if (peer == rank) { /* a copy on the spot */
-		if (!c->end)
+		if (!p->step[step].end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", tell(e, rank, text));
 		return GT_OK;
 	}

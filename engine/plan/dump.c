@@ -18,14 +18,15 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 }
 
 /* "f32 x 1024 of world, gradients+4096 -> …" of what joins ranks */
-static void joins(FILE *f, const struct gt_call *c)
+static void joins(FILE *f, const struct gt_step *s)
 {
+	const struct gt_call *c = s->call;
 	if (c->comm->kind == GT_COLL_BARRIER) {
 		fprintf(f, " %s", gt_group_name(c->comm->group));
 		return;
 	}
 	fprintf(f, " %s x %zu, %s", gt_dtype_name(c->dtype), c->count, gt_group_name(c->comm->group));
-	if (c->end)
+	if (s->end)
 		fprintf(f, " within the rank");
 	else if (c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV)
 		fprintf(f, " %s %d", c->comm->kind == GT_COMM_SEND ? "to" : "from", c->comm->peer);
@@ -62,7 +63,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		if (s->call)
 			fprintf(f, " %-14s %-18s", s->call->op, s->call->layer);
 		if (s->call && s->call->comm)
-			joins(f, s->call);
+			joins(f, s);
 		if (s->kind == GT_STEP_RECORD || s->kind == GT_STEP_WAIT)
 			fprintf(f, " event %d, stream %d", s->event, s->stream);
 		if (s->kind == GT_STEP_CLEAR)

@@ -107,7 +107,6 @@ struct gt_call {
 	struct gt_kernel *kernel;        /* NULL: of comm */
 	const struct gt_attr_comm *comm; /* NULL: of a kernel */
 	size_t count;                    /* of comm: elements, as gt_coll.count */
-	struct gt_call *end;             /* of a send or recv within this rank: the other end, which has no step of its own */
 	enum gt_dtype dtype;
 	struct gt_range from, to;        /* of comm outside a graph: what in[0] and out[0] are bound to */
 	bool early;      /* changes weights: must come after the CHECK */

@@ -32,6 +32,7 @@ struct gt_step {
 	int micro;            /* micro-batch: index into the executor's gt_dyn array */
 	struct gt_plan *plan; /* LOAD, BIND, LAUNCH and COMM of a node */
 	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE */
+	struct gt_call *end;  /* COMM of a send or recv within this rank: the other end, which has no step of its own */
 	int event;            /* RECORD, WAIT */
 	bool apart;           /* COMM of a transfer: it does not go on side by side with those right before it */
 	struct gt_range range; /* CLEAR */

@@ -25,7 +25,7 @@ static bool together(const struct gt_step *a, const struct gt_step *b)
 
 static bool transfers(const struct gt_step *s)
 {
-	return s->kind == GT_STEP_COMM && !s->call->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
+	return s->kind == GT_STEP_COMM && !s->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
 /* The transfers from step i on. Those behind the first of a run have been done with it. */
@@ -57,8 +57,8 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	const struct gt_attr_comm *a = s->call->comm;
 	struct gt_comm *c = a->lane ? x->lane[a->lane] : x->group[a->group];
 	enum gt_code code;
-	if (s->call->end) { /* between two stages of this rank */
-		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->call->end, *to = a->kind == GT_COMM_SEND ? s->call->end : s->call;
+	if (s->end) { /* between two stages of this rank */
+		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->end, *to = a->kind == GT_COMM_SEND ? s->end : s->call;
 		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
 	}
 	if (!c)

@@ -59,7 +59,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
 {
 	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
-	bool joins = st->call && st->call->comm && !st->call->end;
+	bool joins = st->call && st->call->comm && !st->end;
 	snprintf(r.op, sizeof r.op, "%s", st->call ? st->call->op : gt_step_name(st->kind));
 	snprintf(r.layer, sizeof r.layer, "%s", st->call ? st->call->layer : "");
 	if (st->call && st->call->kernel)
@@ -100,7 +100,7 @@ static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const d
 
 static bool joins_ranks(const struct gt_step *st)
 {
-	return st->kind == GT_STEP_COMM && !st->call->end;
+	return st->kind == GT_STEP_COMM && !st->end;
 }
 
 /* Where each step's time belongs: to a cell of a pipeline's grid, to the waiting, or to the rest. */

@@ -257,7 +257,7 @@ TEST(room_for_sends)
 	gt_arena_close(w.a);
 	open_world(&w, 2, 2); /* a copy to itself is none of the others' business, but has both ends in one step */
 	struct gt_step *self = add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 0, 100, 0, "a");
-	self->call->end = self->call;
+	self->end = self->call;
 	CHECK_OK(prove(&w, &p, &e), e);
 	CHECK(p.transfers == 0);
 	gt_arena_close(w.a);

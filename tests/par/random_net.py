@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""A random small net and a random way to train it: prints a config.
+
+Usage: random_net.py SEED     "# modes: WORD:RANKS …" in the first line names the modes it can be compared in (par.sh's words)
+
+Nets are directed graphs of all layer types, smooth on the whole: a kink or a tie that falls the other way after one rounding would be no fault
+of a mode. Options are drawn so that one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
+import random
+import sys
+
+seed = int(sys.argv[1])
+r = random.Random(seed)
+layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
+
+
+def put(kind, shape, ins, learns=False, **keys):
+    name = f"{kind.replace('2d', '').replace('1d', '')}{len(layers)}"
+    text = f'{{ name = "{name}"; type = "{kind}"; '
+    text += "in = [" + ", ".join(f'"{i}"' for i in ins) + "]; "
+    for k, v in keys.items():
+        text += f"{k} = {v}; "
+    if learns:
+        params.append(name)
+        if r.random() < 0.08 and len(params) > 1:
+            text += "frozen = true; "
+        elif r.random() < 0.1:
+            text += f"lr_mul = {r.choice([0.1, 0.5, 2.0])}; "
+        if r.random() < 0.08:
+            text += "weight_decay = 0.01; "
+    if len(layers) > 1 and r.random() < 0.08:
+        text += "recompute = true; "
+    layers.append(text.rstrip() + " }")
+    shapes[name] = shape
+    return name
+
+
+def learned(kind, shape, x, norm, **keys):
+    """A linear layer or a convolution and what follows it. A bias before batch normalisation has no gradient, only rounding: there is none."""
+    normed = norm and r.random() < 0.5
+    if r.random() < 0.25 or (normed and norm == "batch"):
+        keys["bias"] = "false"
+    x = put(kind, shape, [x], True, **keys)
+    c = shapes[x]
+    if normed:
+        x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
+    kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
+    if kind:
+        keys = {"approximate": '"tanh"'} if kind == "gelu" and r.random() < 0.5 else {}
+        x = put(kind, c, [x], **keys)
+    if r.random() < 0.15:
+        x = put("dropout", c, [x], p=r.choice([0.1, 0.3]))
+    return x
+
+
+def conv(x, norm):
+    c, h, w = shapes[x]
+    k = r.choice([1, 3, 3, 5])
+    k = k if h + 2 * (k // 2) >= k else 1
+    stride = r.choice([1, 1, 1, 2]) if h > 4 else 1
+    groups = r.choice([g for g in (1, 1, 1, 2, 4, c) if c % g == 0])
+    out = groups * r.randint(max(1, 4 // groups), max(1, 16 // groups))
+    p = k // 2
+    o = (h + 2 * p - k) // stride + 1
+    keys = {"out": out, "kernel": k, "padding": p, "stride": stride}
+    if groups > 1:
+        keys["groups"] = groups
+    return learned("conv2d", (out, o, o), x, norm, **keys)
+
+
+def pool(x):
+    c, h, w = shapes[x]
+    kind = r.choice(["avgpool2d", "adaptive_avgpool2d", "maxpool2d", "adaptive_maxpool2d"])
+    if kind.startswith("adaptive"):
+        o = r.randint(1, h)
+        return put(kind, (c, o, o), [x], out=o)
+    return put(kind, (c, h // 2, h // 2), [x], kernel=2)
+
+
+def net():
+    norm = r.choice([None, None, "layer", "batch", "batch"])
+    flat = r.random() < 0.35
+    shape = (r.randint(1, 3), r.choice([6, 8, 9]), 0)
+    shape = (shape[0], shape[1], shape[1])
+    shapes["input"] = shape
+    x = "input"
+    seen = []
+    if not flat:
+        for _ in range(r.randint(1, 4)):
+            x = conv(x, norm) if x == "input" or r.random() < 0.75 or shapes[x][1] < 2 else pool(x)
+            same = [s for s in seen if shapes[s] == shapes[x] and s != x]
+            if same and r.random() < 0.7:
+                x = put(r.choice(["add", "add", "mul"]), shapes[x], [x, r.choice(same)])
+            tall = [s for s in seen if shapes[s][1:] == shapes[x][1:] and s != x]
+            if tall and r.random() < 0.4:
+                o = r.choice(tall)
+                x = put("concat", (shapes[x][0] + shapes[o][0],) + shapes[x][1:], [x, o])
+            seen.append(x)
+        if r.random() < 0.3:
+            x = put("global_avgpool", (shapes[x][0], 1, 1), [x])
+    c, h, w = shapes[x]
+    x = put("flatten", (c * h * w,), [x])
+    seen = [x]
+    for _ in range(r.randint(0, 3)):
+        wide = r.choice([17, 32, 48, 200])
+        x = learned("linear", (wide,), x, norm, out=wide)
+        if r.random() < 0.2:
+            x = put("scale", shapes[x], [x], factor=0.5)
+        if r.random() < 0.1:
+            x = put("identity", shapes[x], [x])
+        same = [s for s in seen if shapes[s] == shapes[x] and s != x]
+        if same and r.random() < 0.6:
+            x = put("add", shapes[x], [x, r.choice(same)])
+        if r.random() < 0.2:
+            o = r.choice(seen)
+            x = put("concat", (shapes[x][0] + shapes[o][0],), [x, o])
+        seen.append(x)
+    x = put("linear", (10,), [x], True, out=10)
+    return shape, x, norm
+
+
+shape, x, norm = net()
+batchnorm = any("batchnorm" in t for t in layers)
+loss = r.choice(["cross_entropy"] * 4 + ["nll", "mse"])
+if loss == "nll":
+    put("log_softmax", (10,), [x])
+accumulate = r.choice([1, 1, 1, 2, 4])
+batch = 24
+steps = 14
+even = batchnorm or r.random() < 0.4
+train = [f"steps = {steps}", f'loss = "{loss}"', f"accumulate = {accumulate}", "eval_every_epochs = 0"]
+if loss == "cross_entropy" and r.random() < 0.3:
+    train.append("label_smoothing = 0.1")
+if loss != "mse" and r.random() < 0.15:
+    train.append("ignore_index = 3")
+if r.random() < 0.25:
+    train.append("clip_norm = 0.5")
+if r.random() < 0.15:
+    train.append('recompute = "cheap"')
+kind = r.choice(["sgd", "sgd", "adamw", "adam", "rmsprop", "muon"])
+opt = {"sgd": 'lr = 0.005; momentum = 0.9; ' + r.choice(["", "nesterov = true; ", "dampening = 0.1; "]) + r.choice(["", "weight_decay = 0.001; "]),
+       "adamw": "lr = 0.001; ", "adam": "lr = 0.001; " + r.choice(["", "weight_decay = 0.01; "]),
+       "rmsprop": "lr = 0.0005; " + r.choice(["", "centered = true; ", "momentum = 0.5; "]), "muon": "lr = 0.001; "}[kind]
+opt += r.choice(["", "", "decay_bias = false; "])
+muon = ""
+if kind == "muon":  # takes matrices only
+    muon = f'{{ match = ["linear*.weight", "conv*.weight"]; optimizer = {{ type = "muon"; lr = {r.choice([0.002, 0.01])}; }}; }}'
+    kind = "adamw"
+train.append(f'optimizer = {{ type = "{kind}"; {opt}}}')
+train.append("schedule = { " + r.choice(['type = "constant"; ', 'type = "cosine"; unit = "step"; warmup = 3.0; ', 'type = "onecycle"; unit = "step"; ',
+                                         'type = "step"; unit = "step"; step_size = 5.0; gamma = 0.5; ']) + "}")
+if muon:
+    train.append(f"groups = ( {muon} )")
+elif r.random() < 0.25:
+    other = r.choice(['type = "sgd"; lr = 0.01; momentum = 0.5; ', 'type = "adamw"; lr = 0.0005; '])
+    train.append(f'groups = ( {{ match = ["{r.choice(params)}.*"]; optimizer = {{ {other}}}; }} )')
+data = ['name = "synthetic"', f"batch = {batch}", "classes = 10", f"samples = {240 if even else r.choice([233, 241, 245, 250])}", "samples_test = 40", "mean = [0.5]", "std = [0.25]"]
+if r.random() < 0.2:
+    data.append('augment = ( { type = "pad_crop"; pad = 1; }, { type = "hflip"; } )')
+if r.random() < 0.2:
+    data.append(f"prefetch = {r.randint(0, 3)}")
+if r.random() < 0.1:
+    data.append("valid = 0.1")
+    if batchnorm:
+        data.pop()
+words = ["ddp:2", "ddp:3", "ddp:4", "zero1:2", "zero1:3", "zero2:2", "zero2:4", "zero3:2", "zero3:3"]
+if not batchnorm:
+    words += ["dp:2", "dp:3", "gpipe:2", "1f1b:2", "1f1b:3", "zero-bubble:2", "interleaved:2", "1f1b*2:4"]
+picked = r.sample(words, 4)
+extra = ["sync_bn = true"] if batchnorm else []
+print("# modes: " + " ".join(picked))
+print(f"# bucket: {r.choice([0.001, 0.01, 25.0])} sync: {int(batchnorm)}")
+print(f'schema = 1;\nname = "random-{seed}";\nseed = {seed};\nthreads = {r.choice([1, 1, 2])};')
+print("data = { " + "; ".join(data) + "; };")
+print(f"model = {{ input = [{shape[0]}, {shape[1]}, {shape[2]}]; layers = (\n\t" + ",\n\t".join(layers) + "\n); };")
+print("train = { " + "; ".join(train) + "; };")
+print('checkpoint = { dir = "unused"; every_epochs = 0; };\nlog = { every_steps = 1; };')

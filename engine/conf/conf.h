@@ -15,6 +15,7 @@ enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHE
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_aug_type { GT_AUG_PAD_CROP, GT_AUG_HFLIP };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
+enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
 #define GT_MAX_LIST 64
@@ -118,6 +119,8 @@ struct gt_conf_parallel {
 	int64_t nproc; /* 0: auto */
 	int64_t stage; /* zero */
 	int64_t chunks, replicas; /* pipe */
+	int across;    /* pipe: enum gt_across */
+	bool deferred_bn; /* pipe */
 	int schedule;  /* pipe: enum gt_pipe_schedule */
 	int64_t virtual_stages; /* interleaved */
 	struct gt_strings cuts; /* pipe; as indices of layers, ascending: */

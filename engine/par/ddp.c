@@ -41,8 +41,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);
-		for (int i = 0; i < job->update->nupdates; i++)
-			gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
+		gt_replicas_update(&e);
 	}
 	return gt_emit_end(&e, out);
 }

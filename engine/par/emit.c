@@ -102,7 +102,7 @@ void gt_emit_check(struct gt_emit *e)
 	const struct gt_update *u = job->update;
 	int last = job->nunits - 1;
 	struct gt_plan *p = job->unit[last].plan;
-	for (int i = 0; i < u->nsumsq && (!job->space->cut.stages || job->at.data == 0); i++) /* of each stage, once */
+	for (int i = 0; i < u->nsumsq && (!job->space->cut.stages || job->space->cut.state || job->at.data == 0); i++) /* of each stage, once */
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
 	if (job->at.world > 1)
 		gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_WORLD, gt_space_own(job->space), gt_space_gathered(job->space), GT_SCALARS_WORDS,
@@ -128,6 +128,6 @@ void gt_emit_ready(const struct gt_plan *p, int *ready)
 		}
 	}
 	for (int b = 1; b < s->nbuckets; b++) /* in the arena's order, which is the same on every rank */
-		if (s->bucket[b].learned && ready[b] < ready[b - 1])
+		if (ready[b] >= 0 && ready[b] < ready[b - 1])
 			ready[b] = ready[b - 1];
 }

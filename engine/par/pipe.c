@@ -1,6 +1,7 @@
 /* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipe_grid.h), and
  * gradients add up over all of them before one update, as with train.accumulate. `replicas` copies of the pipeline have other samples each:
- * at the end of a step, what every stage has added up is summed over them.
+ * what a stage has added up is summed over them, bucket by bucket, as soon as the last micro-batch's backward pass has finished one; and with
+ * across = "zero" its copies share out the optimizer's state, as zero's stage 1 does.
  *
  * Ranks are numbered stage by stage: the copies of one stage, which have the most to tell each other, are neighbours (gt_seat_of).
  * A rank that reads neither images nor labels passes over the samples, since what is random depends on their places in the epoch. */
@@ -29,6 +30,9 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	if (c->reproducible == GT_REPRO_WORLD && (c->parallel.schedule == GT_PIPE_INTERLEAVED || c->parallel.schedule == GT_PIPE_ZERO_BUBBLE))
 		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: it works on the gradients of several micro-batches at once; use \"1f1b\"",
 		               c->path, c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
+	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_muon(c))
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.across = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which each copy of the pipeline would have a part",
+		               c->path);
 	struct gt_seat s = gt_seat_of(rank, world, world / copies);
 	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = s.rank[GT_GROUP_DATA], .ndata = copies, .pipe = s.rank[GT_GROUP_PIPE], .npipe = world / copies};
 	return GT_OK;
@@ -36,9 +40,11 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 
 static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
 {
-	(void)common;
-	if (at->ndata > 1)
+	if (at->ndata > 1 && c->parallel.across == GT_ACROSS_ZERO)
+		gt_replicas_shard(c, at, out);
+	else if (at->ndata > 1)
 		*out = gt_replicas_cut(c);
+	out->common = common && out->state;
 	out->stages = at->npipe > 1;
 }
 
@@ -67,7 +73,11 @@ struct pipe {
 	int *unit;               /* of a micro-batch of the grid: those that have samples */
 	int *seat;               /* of a stage of this rank: its first one */
 	struct gt_plan **plan;   /* [micro * nstages + k]: the instance; NULL: not yet */
+	int micros;
 	int before;              /* units whose gradients have been dealt with */
+	gt_reduce *reduce;       /* over the copies; NULL: there is one */
+	bool sums;               /* gradients are not there before those of all units are (gt_unit.carry) */
+	int bucket;              /* the next one to be reduced */
 };
 
 /* The plan of a cell, on the seat that its slot gives it. */
@@ -139,21 +149,6 @@ static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan 
 	gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_COMM, .micro = p->unit[cell->micro], .plan = q, .call = c, .end = end});
 }
 
-static bool has(const struct gt_cell *c, enum gt_phase phase)
-{
-	switch (c->kind) {
-	case GT_CELL_F:
-		return phase == GT_PHASE_F;
-	case GT_CELL_B:
-		return phase == GT_PHASE_B;
-	case GT_CELL_W:
-		return phase == GT_PHASE_W;
-	case GT_CELL_BW:
-		break;
-	}
-	return phase != GT_PHASE_F;
-}
-
 /* What stands before and behind the units up to `end`, whose gradients are there; those without samples too. */
 static void settle(struct pipe *p, int end)
 {
@@ -163,18 +158,58 @@ static void settle(struct pipe *p, int end)
 	}
 }
 
+/* Buckets are joined over the copies in their order, up to the first one that is not finished at call i of a plan. ready: gt_emit_ready. */
+static void reduce(struct pipe *p, const int *ready, int i)
+{
+	const struct gt_space *s = p->job->space;
+	for (; p->bucket < s->nbuckets; p->bucket++) {
+		if (!s->bucket[p->bucket].learned)
+			continue;
+		if (ready && (ready[p->bucket] < 0 || ready[p->bucket] > i))
+			return;
+		gt_replicas_reduce(&p->e, p->reduce, p->bucket, p->job->nunits - 1);
+	}
+}
+
+/* ready, where the cell is the last one that adds to gradients of its stage or belongs to it; else NULL. The ranks' lists come to the buckets in
+ * one order, that of stages from the last to the first, however many micro-batches a rank has: no two can wait for each other. */
+static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
+{
+	int *ready = NULL;
+	if (!p->reduce || p->sums || c->kind == GT_CELL_F || c->micro < p->micros - 1)
+		return NULL;
+	ready = gt_arena_alloc(p->job->arena, (size_t)p->job->space->nbuckets + 1, sizeof *ready);
+	if (ready)
+		gt_emit_ready(q, ready);
+	else if (p->e.code == GT_OK)
+		p->e.code = gt_fail_memory(p->e.err, (size_t)p->job->space->nbuckets * sizeof *ready);
+	return ready;
+}
+
+/* Behind the last forward pass of a mini-batch, which is what `chunks` units are cut from. */
+static void end_batch(struct pipe *p, const struct gt_cell *c)
+{
+	const struct gt_job *job = p->job;
+	int unit = p->unit[c->micro], k = c->stage / job->at.npipe;
+	if (!job->ending || c->kind != GT_CELL_F || (c->micro + 1 < p->micros && p->unit[c->micro + 1] / job->chunks == unit / job->chunks))
+		return;
+	for (int i = 0; i < job->ending[k].n; i++)
+		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->ending[k].call[i]});
+}
+
 static void cell(struct pipe *p, const struct gt_cell *c)
 {
 	struct gt_plan *q = instance(p, c);
-	int unit = p->unit[c->micro];
+	int unit = p->unit[c->micro], *ready, done = -1;
 	if (!q)
 		return;
 	if (c->kind == GT_CELL_BW)
 		settle(p, unit);
+	ready = finishes(p, c, q);
 	bool loads = c->kind == GT_CELL_F;
 	for (int i = 0; i < q->ncalls; i++) {
 		struct gt_call *k = &q->call[i];
-		if (!has(c, k->phase))
+		if (!gt_cell_has(c, k->phase))
 			continue;
 		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) { /* behind what arrives, which may go on beside what was just sent */
 			load(p, c, q);
@@ -184,9 +219,15 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 			transfer(p, c, q, k);
 		else
 			gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .plan = q, .call = k});
+		done = i;
+		if (ready && p->job->queues)
+			reduce(p, ready, i);
 	}
 	if (loads)
 		load(p, c, q);
+	end_batch(p, c);
+	if (ready) /* where joining holds the rank up, the other stages get what they wait for first */
+		reduce(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
 		settle(p, unit + 1);
 }
@@ -243,9 +284,12 @@ static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
 	GT_NEW(p->plan, job->arena, job->nunits * job->nstages + 1, err);
 	GT_NEW(p->seat, job->arena, job->nstages + 1, err);
 	*m = 0;
-	for (int i = 0; i < job->nunits; i++)
+	for (int i = 0; i < job->nunits; i++) {
 		if (job->unit[i].plan)
 			p->unit[(*m)++] = i;
+		p->sums |= job->unit[i].carry > 0;
+	}
+	p->micros = *m;
 	return GT_OK;
 }
 
@@ -261,21 +305,9 @@ static enum gt_code forward(struct pipe *p, int m)
 	return p->e.code;
 }
 
-static void reduce(struct pipe *p)
-{
-	const struct gt_space *s = p->job->space;
-	for (int b = 0; p->job->at.ndata > 1 && b < s->nbuckets; b++) {
-		if (!s->bucket[b].learned)
-			continue;
-		struct gt_range r = gt_space_element(s, GT_A_GRAD, s->bucket[b].begin);
-		gt_emit_collective(&p->e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin), s->master,
-		                                                  gt_arena_printf(p->job->arena, "gradients %d/%d", b + 1, s->nbuckets)}, 0);
-	}
-}
-
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
-	struct pipe p = {.job = job};
+	struct pipe p = {.job = job, .reduce = job->at.ndata == 1 ? NULL : job->space->cut.state ? gt_replicas_scatter : gt_replicas_sum};
 	struct gt_grid *g = NULL;
 	int m = 0;
 	gt_emit_begin(&p.e, job, err);
@@ -295,61 +327,13 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		part(p.e.step, p.e.n);
 	}
 	settle(&p, job->nunits);
-	reduce(&p);
+	if (p.reduce) {
+		reduce(&p, NULL, 0);
+		gt_emit_join(&p.e, 1, 0);
+	}
 	gt_emit_check(&p.e);
-	for (int i = 0; i < job->update->nupdates; i++)
-		gt_emit_step(&p.e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
+	gt_replicas_update(&p.e);
 	return gt_emit_end(&p.e, out);
 }
 
 const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .place = place, .cut = cut, .schedule = schedule};
-
-/* ---- the proof ------------------------------------------------------------------------------------------------------------------------------ */
-
-static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut, const struct gt_grid *g, int rank, struct gt_prog *out, struct gt_err *err)
-{
-	int64_t cap = 1;
-	*out = (struct gt_prog){0};
-	for (int i = 0; i < g->ncells[rank]; i++)
-		cap += cut->ncross;
-	GT_NEW(out->step, a, cap, err);
-	for (int i = 0; i < g->ncells[rank]; i++) {
-		const struct gt_cell *c = &g->cell[rank][i];
-		bool behind_kernels = i && g->cell[rank][i - 1].kind != GT_CELL_F;
-		for (int sends = 0; sends < 2; sends++, behind_kernels = true)
-			for (const struct gt_cross *x = cut->cross; x < cut->cross + cut->ncross; x++) {
-				const struct gt_value *v = &cut->full->values[x->v];
-				struct gt_attr_comm *k;
-				struct gt_call *call;
-				if (!has(c, x->phase) || c->stage != (sends ? x->from : x->to) || x->from % cut->ranks == x->to % cut->ranks)
-					continue;
-				GT_NEW(k, a, 1, err);
-				GT_NEW(call, a, 1, err);
-				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % cut->ranks, .lane = x->lane};
-				*call = (struct gt_call){.comm = k, .count = (size_t)gt_tdesc_padded(&v->desc), .dtype = v->desc.dtype, .op = gt_comm_name(k), .layer = v->name, .node = -1};
-				out->step[out->n++] = (struct gt_step){.kind = GT_STEP_COMM, .micro = c->micro, .call = call, .apart = behind_kernels};
-				behind_kernels = sends && x->phase == GT_PHASE_B;
-			}
-	}
-	return GT_OK;
-}
-
-enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_proof *out,
-                           struct gt_err *err)
-{
-	struct gt_grid *g;
-	struct gt_prog *prog;
-	const struct gt_prog **list;
-	struct gt_seat *seat;
-	int n = cut->ranks;
-	GT_TRY(gt_grid_make(a, schedule, n, cut->stages / n, units, &g, err));
-	GT_NEW(prog, a, n, err);
-	GT_NEW(list, a, n, err);
-	GT_NEW(seat, a, n, err);
-	for (int r = 0; r < n; r++) {
-		GT_TRY(skeleton(a, cut, g, r, &prog[r], err));
-		list[r] = &prog[r];
-		seat[r] = gt_seat_of(r, n, n);
-	}
-	return gt_prove(a, list, seat, n, out, err);
-}

@@ -39,18 +39,68 @@ void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, count, s->master, name}, 1);
 }
 
-/* How many buckets have gradients: they stand first. */
-static int learned(const struct gt_space *s)
+void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *name)
 {
-	int n = 0;
-	while (n < s->nbuckets && s->bucket[n].learned)
-		n++;
-	return n;
+	const struct gt_space *s = e->job->space;
+	(void)unit;
+	gt_emit_join(e, 0, 1);
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, bucket, 0),
+	                                              gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket), s->master, name}, 1);
 }
 
-static void reduce(struct gt_emit *e, const struct gt_passes *how, int b, int unit)
+/* How many of the first n buckets have gradients. With one graph these stand first; each stage of a pipeline has its frozen ones behind its own. */
+static int learned(const struct gt_space *s, int n)
 {
-	how->reduce(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", b + 1, learned(e->job->space)));
+	int k = 0;
+	for (int b = 0; b < n; b++)
+		k += s->bucket[b].learned;
+	return k;
+}
+
+void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int b, int unit)
+{
+	const struct gt_space *s = e->job->space;
+	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", learned(s, b + 1), learned(s, s->nbuckets)));
+}
+
+void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place, int stream)
+{
+	const struct gt_space *s = e->job->space;
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_space_own_shard(s, a, b), gt_space_bucket(s, a, b, place),
+	                                              (size_t)gt_space_shard(s, b), a == GT_A_WORK ? s->work : s->master,
+	                                              a == GT_A_WORK ? "16-bit weights" : "parameters"}, stream);
+}
+
+static void update(struct gt_emit *e, int i)
+{
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = e->job->nunits - 1, .call = e->job->update->update[i]});
+}
+
+void gt_replicas_update(struct gt_emit *e)
+{
+	const struct gt_space *s = e->job->space;
+	const struct gt_update *u = e->job->update;
+	if (!s->cut.state) {
+		for (int i = 0; i < u->nupdates; i++)
+			update(e, i);
+		return;
+	}
+	for (int b = 0; b < s->nbuckets; b++) {
+		if (!s->bucket[b].learned)
+			continue;
+		for (int i = 0; i < u->nupdates; i++)
+			if (u->bucket[i] == b)
+				update(e, i);
+		if (s->cut.params || s->cut.common)
+			continue;
+		gt_emit_join(e, 0, 1);
+		gt_replicas_gather(e, b, GT_A_PARAM, 0, 1);
+		if (s->work != s->master)
+			gt_replicas_gather(e, b, GT_A_WORK, 0, 1);
+	}
+	if (s->cut.common)
+		gt_emit_barrier(e, GT_GROUP_DATA, "parameters");
+	gt_emit_join(e, 1, 0);
 }
 
 /* The calls of a rank without samples, from *at on, up to the next one that joins ranks. */
@@ -80,7 +130,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	struct gt_plan *own = job->unit[unit].plan;
 	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
 	struct gt_plan *p = there ? own : job->like;
-	int n = reduces ? learned(job->space) : 0, b = 0, stay = 0, idle = 0, *ready;
+	int n = reduces ? learned(job->space, job->space->nbuckets) : 0, b = 0, stay = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->nbuckets + 1, e->err);
 	if (n)
 		gt_emit_ready(p, ready);
@@ -99,14 +149,14 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 		for (; !sums && b < n && ready[b] <= i; b++) {
 			if (!there && job->space->cut.grads)
 				clear(e, b);
-			reduce(e, how, b, unit);
+			gt_replicas_reduce(e, how->reduce, b, unit);
 		}
 	}
 	if (!there)
 		idle_calls(e, unit, own, &idle, true);
 	gt_emit_carry(e, unit);
 	for (; b < n; b++)
-		reduce(e, how, b, unit);
+		gt_replicas_reduce(e, how->reduce, b, unit);
 	return GT_OK;
 }
 
@@ -145,7 +195,7 @@ enum gt_code gt_replicas_led(const struct gt_job *job, struct gt_prog *out, stru
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e); /* on every rank, which must all go the same way */
 		for (int i = 0; i < job->update->nupdates && updates(job); i++)
-			gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = job->update->update[i]});
+			update(&e, i);
 		gt_emit_join(&e, 0, 1);
 		for (int b = 0; b < s->nbuckets && s->bucket[b].learned && !s->cut.common; b++) {
 			replicate(&e, b, GT_A_PARAM);

@@ -14,16 +14,26 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *a
 bool gt_replicas_whole(const struct gt_conf *c);
 bool gt_replicas_muon(const struct gt_conf *c);
 
+/* Joins a bucket's gradients of all ranks that have the same parameters. name: for messages. */
+typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);
+
 /* What happens between the calls of the forward and backward passes. */
 struct gt_passes {
-	/* Joins a bucket's gradients of all ranks, as soon as unit `unit` has finished them, in the order of the buckets. name: for messages. */
-	void (*reduce)(struct gt_emit *e, int bucket, int unit, const char *name);
+	gt_reduce *reduce; /* as soon as unit `unit` has finished a bucket's gradients, in the order of the buckets */
 	bool every;    /* behind each unit; else behind the last one only, and the units before it are added up by the kernels */
 	void (*fetch)(struct gt_emit *e, const struct gt_stay *stay); /* before its first call; NULL: parameters are whole */
 };
 
-/* A reduce: gives every rank the sum, beside the kernels. */
-void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name);
+/* Two of them, beside the kernels: every rank gets the sum; or the sum of its shard. */
+gt_reduce gt_replicas_sum, gt_replicas_scatter;
+/* Calls one, with a name. */
+void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit);
+
+/* Whole buckets of PARAM or WORK from the shards of all ranks, in place `place`. */
+void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
+/* The update, behind the CHECK: of everything; or, with sharded state, of this rank's shards, and then every rank has all parameters (but
+ * with cut.params). */
+void gt_replicas_update(struct gt_emit *e);
 
 /* Zeroes the scalars, then forward and backward of every unit. A rank without samples in a unit takes part with gradients of zero. */
 enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);

@@ -23,6 +23,13 @@ struct gt_unit {
 	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, ascending; plan is the first */
 };
 
+/* Mode pipe: what ends a mini-batch on a stage (gt_defer_bn_prepare). */
+struct gt_ending {
+	const struct gt_graph *graph; /* of the stage */
+	struct gt_call *call;
+	int n;
+};
+
 /* What there is to do: one optimizer step, or one batch of an evaluation. */
 struct gt_job {
 	struct gt_arena *arena;
@@ -35,6 +42,8 @@ struct gt_job {
 	struct gt_place_of_rank at;
 	enum gt_pipe_schedule schedule; /* mode pipe */
 	int nstages;          /* mode pipe: stages of this rank */
+	int chunks;           /* mode pipe: consecutive units that are one mini-batch */
+	const struct gt_ending *ending; /* mode pipe: one a stage of this rank; NULL: nothing ends a mini-batch */
 	bool queues;          /* steps wait in streams, so that what joins ranks can go on beside kernels; else they run in the order of the list */
 };
 

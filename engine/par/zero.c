@@ -31,16 +31,6 @@ static size_t shard(const struct gt_space *s, int b)
 	return (size_t)gt_space_shard(s, b);
 }
 
-/* Stage 1: the gradients stay where they are, and beside the kernels. */
-static void reduce(struct gt_emit *e, int b, int unit, const char *what)
-{
-	const struct gt_space *s = e->job->space;
-	(void)unit;
-	gt_emit_join(e, 0, 1);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, b, 0), gt_space_own_shard(s, GT_A_GRAD, b),
-	                                              shard(s, b), s->master, what}, 1);
-}
-
 /* Between the gradients of a bucket, and behind the last, lies what the buckets before it left in this memory. Nobody reads it but the sum of
  * squares. */
 static void clear_gaps(struct gt_emit *e, int b)
@@ -77,23 +67,15 @@ static void reduce_away(struct gt_emit *e, int b, int unit, const char *what)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
 }
 
-static void gather(struct gt_emit *e, int b, enum gt_arena_id a, int slot, int stream)
-{
-	const struct gt_space *s = e->job->space;
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_space_own_shard(s, a, b), gt_space_bucket(s, a, b, slot), shard(s, b),
-	                                              a == GT_A_WORK ? s->work : s->master, a == GT_A_WORK ? "16-bit weights" : "parameters"}, stream);
-}
-
 static void fetch(struct gt_emit *e, const struct gt_stay *y)
 {
-	gather(e, y->bucket, GT_A_PARAM, y->slot, 0);
+	gt_replicas_gather(e, y->bucket, GT_A_PARAM, y->slot, 0);
 	if (e->job->space->work != e->job->space->master)
-		gather(e, y->bucket, GT_A_WORK, y->slot, 0);
+		gt_replicas_gather(e, y->bucket, GT_A_WORK, y->slot, 0);
 }
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
-	const struct gt_update *u = job->update;
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
@@ -101,24 +83,11 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		return gt_replicas_led(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_away : reduce, .every = s->cut.grads, .fetch = s->cut.params ? fetch : NULL}));
-	if (u) {
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_away : gt_replicas_scatter, .every = s->cut.grads, .fetch = s->cut.params ? fetch : NULL}));
+	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);
-		for (int b = 0; b < s->nbuckets && s->bucket[b].learned; b++) {
-			for (int i = 0; i < u->nupdates; i++)
-				if (u->bucket[i] == b)
-					gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = job->nunits - 1, .call = u->update[i]});
-			if (s->cut.params || s->cut.common)
-				continue;
-			gt_emit_join(&e, 0, 1);
-			gather(&e, b, GT_A_PARAM, 0, 1);
-			if (s->work != s->master)
-				gather(&e, b, GT_A_WORK, 0, 1);
-		}
-		if (s->cut.common)
-			gt_emit_barrier(&e, GT_GROUP_DATA, "parameters");
-		gt_emit_join(&e, 1, 0);
+		gt_replicas_update(&e);
 	}
 	return gt_emit_end(&e, out);
 }

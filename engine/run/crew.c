@@ -1,4 +1,5 @@
 #include "run/crew.h"
+#include "comm.h"
 #include "ir/op.h"
 #include <string.h>
 
@@ -109,6 +110,7 @@ enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, s
 {
 	const struct gt_prog **prog;
 	struct gt_seat *seat;
+	size_t room = c->rank[0]->pair_bytes ? c->rank[0]->pair_bytes : GT_PAIR_BYTES;
 	*out = (struct gt_crew_proof){.least = c->rank[0]->full.n};
 	GT_NEW(prog, c->arena, c->world, err);
 	GT_NEW(seat, c->arena, c->world, err);
@@ -125,6 +127,8 @@ enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, s
 			prog[r] = program(c->rank[r], k);
 		GT_TRY(gt_prove(c->arena, prog, seat, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
+		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
+			return gt_fail(err, GT_EINTERNAL, "%zu bytes would have to wait between two ranks, where there is room for %zu", proof.need, room);
 		if (k)
 			continue;
 		out->transfers = proof.transfers;

@@ -274,6 +274,7 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 	struct gt_call **list;
 	int n = s->cut.state && !s->cut.grads ? s->nbuckets : 1;
 	GT_NEW(o->sumsq, s->arena, n, err);
+	GT_NEW(o->summed, s->arena, n, err);
 	GT_NEW(list, s->arena, n, err);
 	for (int b = 0; b < n && s->checked; b++) {
 		if (s->cut.grads) /* one behind the other */
@@ -282,9 +283,11 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 			flat.dim[0] = gt_space_shard(s, b);
 		if (s->cut.state && !s->bucket[b].learned)
 			continue;
-		norm.accumulate = b > 0;
-		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[b], err));
-		list[o->nsumsq++] = &o->sumsq[b];
+		norm.accumulate = o->nsumsq > 0;
+		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[o->nsumsq], err));
+		o->summed[o->nsumsq] = b;
+		list[o->nsumsq] = &o->sumsq[o->nsumsq];
+		o->nsumsq++;
 	}
 	o->steps.sumsq = list;
 	o->steps.nsumsq = o->nsumsq;
@@ -404,7 +407,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
 	for (int b = 0; b < o->nsumsq; b++) {
 		o->sumsq[b].work = s->base[GT_A_SCRATCH];
-		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->cut.state ? b : -1, 0);
+		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->cut.state ? o->summed[b] : -1, 0);
 		o->sumsq[b].out[0] = &scalars->sumsq;
 	}
 	for (int i = 0; i < o->nmerge; i++) {

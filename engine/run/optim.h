@@ -35,6 +35,7 @@ struct gt_optim {
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
+	int *summed;       /* of each sumsq: the bucket, where the state is sharded */
 	struct gt_update steps; /* points at the calls */
 };
 

@@ -92,7 +92,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
-	if (!w->train || s->units > 1 || s->at.world > 1 || !gt_optim_early(&s->optim))
+	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_early(&s->optim))
 		return GT_OK;
 	struct gt_apply apply;
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
@@ -107,7 +107,7 @@ static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
-	if (!cut->common || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_early(&s->optim))
+	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_early(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
@@ -160,6 +160,8 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
 	GT_TRY(gt_shares_train(s, n, &job, err));
+	if (s->conf->parallel.deferred_bn)
+		GT_TRY(gt_session_pipe_ending(s, &job, err));
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	return s->strategy->schedule(&job, out, err);
@@ -328,6 +330,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	}
 	if (spec->train) {
 		gt_optim_bind(&s->optim, s->space);
+		gt_session_pipe_bind(s);
 		GT_TRY(loader_for(s, GT_TRAIN, s->batch, s->micro, true, &s->loader, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++)
@@ -373,6 +376,7 @@ void gt_session_close(struct gt_session *s)
 		gt_loader_close(s->eval[i].loader);
 	if (s->space)
 		gt_optim_close(&s->optim, s->space);
+	gt_session_pipe_close(s);
 	for (int i = 0; i < s->nplans; i++)
 		gt_plan_close(s->plan[i]);
 	gt_space_close(s->space);

@@ -81,6 +81,7 @@ struct gt_session {
 	int lanes;                     /* mode pipe: gt_attr_comm.lane is below it */
 	int *stage_of;                 /* mode pipe: of each layer; NULL before the first plan */
 	int *home;                     /* mode pipe: the stage of each parameter */
+	struct gt_ending *ending;      /* mode pipe, deferred_bn: one a stage of this rank */
 	int64_t samples;               /* of an epoch */
 	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
 	struct gt_loader *loader;

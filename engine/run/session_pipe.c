@@ -1,5 +1,6 @@
 #include "run/session_pipe.h"
 #include "par/pipe.h"
+#include "plan/syncbn.h"
 #include <string.h>
 
 enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err)
@@ -95,6 +96,10 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w
 			GT_TRY(prove(s, cut, err));
 	}
 	GT_TRY(gt_cut_stage(cut, w->stage, g, err));
+	if (w->train && s->conf->parallel.deferred_bn) {
+		GT_TRY(gt_graph_defer_bn(*g, err));
+		GT_TRY(gt_graph_verify(*g, err));
+	}
 	s->reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
 	return GT_OK;
 }
@@ -114,4 +119,54 @@ enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, st
 int gt_session_pipe_home(const struct gt_session *s, int i)
 {
 	return s->home[i] % s->at.npipe * s->at.ndata;
+}
+
+bool gt_session_pipe_has(const struct gt_session *s, int i)
+{
+	return s->home[i] % s->at.npipe == s->at.pipe;
+}
+
+/* ---- deferred running statistics ------------------------------------------------------------------------------------------------------- */
+
+static int stages_here(const struct gt_session *s)
+{
+	return gt_pipe_stages(s->conf, s->at.npipe);
+}
+
+/* A training graph of the rank's k-th stage. */
+static const struct gt_graph *graph_of(const struct gt_session *s, int k)
+{
+	for (int i = 0; i < s->nplans; i++)
+		if (s->plan[i]->graph->train && s->plan[i]->graph->stage == k * s->at.npipe + s->at.pipe)
+			return s->plan[i]->graph;
+	return NULL;
+}
+
+enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, struct gt_err *err)
+{
+	bool first = !s->ending;
+	job->chunks = s->cut.nparts;
+	if (first)
+		GT_NEW(s->ending, s->arena, stages_here(s), err);
+	job->ending = s->ending;
+	for (int k = 0; first && k < stages_here(s); k++) {
+		struct gt_ending *e = &s->ending[k];
+		e->graph = graph_of(s, k);
+		if (e->graph)
+			GT_TRY(gt_defer_bn_prepare(s->space, e->graph, &e->call, &e->n, err));
+	}
+	return GT_OK;
+}
+
+void gt_session_pipe_bind(struct gt_session *s)
+{
+	for (int k = 0; s->ending && k < stages_here(s); k++)
+		if (s->ending[k].n)
+			gt_defer_bn_bind(s->space, s->ending[k].graph, s->ending[k].call, s->ending[k].n);
+}
+
+void gt_session_pipe_close(struct gt_session *s)
+{
+	for (int k = 0; s->ending && k < stages_here(s); k++)
+		gt_defer_bn_close(s->space, s->ending[k].call, s->ending[k].n);
 }

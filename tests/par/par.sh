@@ -12,7 +12,8 @@ trap 'rm -rf "$tmp"' EXIT
 export LC_ALL=C
 
 # mode_args WORD RANKS: the options of a mode, in the array mode. WORD: single, dp, ddp, zero1-3, a schedule of pipe, or such a schedule
-# and how many copies of the pipeline, as 1f1b*2. Sets chunks to what the copies and the schedule cut a batch into (1: nothing).
+# and how many copies of the pipeline, as 1f1b*2, which may share out the optimizer's state, as 1f1b*2+zero1. Sets chunks to what the copies
+# and the schedule cut a batch into (1: nothing).
 chunks=1
 mode_args() {
 	mode=()
@@ -24,8 +25,11 @@ mode_args() {
 	*)
 		chunks=${chunks_of_pipe:-4}
 		mode=(-s parallel.mode=pipe -s "parallel.schedule=${1%\**}" -s "parallel.chunks=$chunks" --nproc "$2")
-		case $1 in *\**) copies=${1#*\*} ;; *) copies=1 ;; esac
+		copies=1
+		case $1 in *\**) copies=${1#*\*} ;; esac
+		copies=${copies%+*}
 		mode+=(-s "parallel.replicas=$copies")
+		case $1 in *+zero1) mode+=(-s parallel.across=zero -s parallel.stage=1) ;; *) mode+=(-s parallel.across=ddp) ;; esac
 		chunks=$((chunks * copies))
 		;;
 	esac

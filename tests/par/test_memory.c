@@ -1,5 +1,5 @@
 /* What `gtrain check --world` predicts against what ranks have: every arena of every rank to the byte, and the process' resident memory once
- * all of it has been written. Ranks are threads of this process; ddp and zero take these as they take processes of one host. */
+ * all of it has been written. Ranks are threads of this process; modes take these as they take processes of one host. */
 #include "comm.h"
 #include "gtrain.h"
 #include "run/crew.h"
@@ -93,13 +93,13 @@ static enum gt_code body(void *user, const struct gt_team *team, struct gt_err *
 	return code;
 }
 
-/* Bytes of the arenas of all ranks; those in common once. */
+/* Bytes of the arenas of all ranks; those in common once, of a pipeline's stage each. */
 static double predicted(const struct gt_crew *crew)
 {
 	double n = 0;
 	for (int r = 0; r < crew->world; r++)
 		for (int i = 0; i < GT_A_COUNT; i++)
-			if (!r || !gt_space_common(crew->rank[r]->space, (enum gt_arena_id)i))
+			if (!crew->rank[r]->at.data || !gt_space_common(crew->rank[r]->space, (enum gt_arena_id)i))
 				n += (double)crew->rank[r]->space->bytes[i];
 	return n;
 }
@@ -169,6 +169,18 @@ TEST(memory_of_pipe)
 	compare(deep, "mode = \"pipe\"; chunks = 3; " SMALL, 3, true);
 	compare(deep, "mode = \"pipe\"; chunks = 4; schedule = \"zero-bubble\"; replicas = 2; " SMALL, 4, true);
 	compare(conv, "mode = \"pipe\"; chunks = 2; schedule = \"interleaved\"; " SMALL, 2, false);
+	compare(conv, "mode = \"pipe\"; chunks = 2; deferred_bn = true; " SMALL, 2, false);
+}
+
+/* Of two copies of the model that have the parameters of a stage in common, each has half of the optimizer's state. */
+TEST(memory_of_zero_across_copies)
+{
+	double whole = compare(deep, "mode = \"pipe\"; chunks = 4; replicas = 2; " SMALL, 4, true);
+	double shared = compare(deep, "mode = \"pipe\"; chunks = 4; replicas = 2; across = \"zero\"; " SMALL, 4, true);
+	double state = 2 * sizeof(float) * (5 * 1024 * 1025 + 1025.0 * 10), saved = state + state / 2; /* adam's two moments of one copy, and its parameters; to a percent, for the padding of buckets */
+	CHECK_MSG(whole - shared > 0.99 * saved && whole - shared < 1.01 * saved, "%.1f MB less, not %.1f", (whole - shared) / MB, saved / MB);
+	compare(conv, "mode = \"pipe\"; chunks = 2; schedule = \"interleaved\"; replicas = 2; across = \"zero\"; " SMALL, 4, false);
+	compare(deep, "mode = \"pipe\"; chunks = 2; replicas = 3; across = \"zero\"; " SMALL, 3, true);
 }
 
 /* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the seats of a step, but not so many. */

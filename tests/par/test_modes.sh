@@ -95,7 +95,7 @@ one() {
 	case $net in cnn | resnet20) bn=1 ;; esac
 	case $net-$opt in resnet20-adamw) limit=1e-3 ;; esac
 	mode_args "$word" "$ranks"
-	case $word-$opt in ddp-adamw | zero?-adamw) mode+=(-s "parallel.bucket_mb=$([ "$net" = resnet20 ] && echo 0.1 || echo 0.006)") ;; esac # several
+	case $word-$opt in ddp-adamw | zero?-adamw | *+zero1-adamw) mode+=(-s "parallel.bucket_mb=$([ "$net" = resnet20 ] && echo 0.1 || echo 0.006)") ;; esac # several
 	if [ -n "$bn" ]; then
 		case $word in
 		ddp | zero?) mode+=(-s parallel.sync_bn=true) ;;
@@ -161,7 +161,7 @@ if [ "${MODES:-}" = full ]; then
 					for ranks in 1 2 3 4; do
 						words='ddp zero1 zero2 zero3 dp'
 						[ $ranks = 1 ] || words+=' gpipe 1f1b interleaved zero-bubble'
-						[ $ranks != 4 ] || words+=' 1f1b*2 zero-bubble*2'
+						[ $ranks != 4 ] || words+=' 1f1b*2 zero-bubble*2 1f1b*2+zero1 zero-bubble*2+zero1 interleaved*2+zero1'
 						case $net in cnn | resnet20) [ $ranks = 1 ] || words+=' local' ;; esac
 						for word in $words; do one "$word" $ranks $net $opt $acc $data; done
 					done
@@ -209,13 +209,17 @@ else
 		zero-bubble 4 mlp sgd 1 uneven
 		zero-bubble 3 skip adamw 4 even
 		1f1b*2 4 skip sgd 4 uneven
+		1f1b*2+zero1 4 skip adamw 4 uneven
+		zero-bubble*2+zero1 4 mlp sgd 1 uneven
+		interleaved*2+zero1 4 skip adamw 1 uneven
+		1f1b*3+zero1 3 mlp adamw 1 uneven
 	END
 fi
-some=ddp:3,zero1:2,zero3:3,dp:2,1f1b:2
-feature clip mlp 1e-5 $some -s train.clip_norm=0.1
+some=ddp:3,zero1:2,zero3:3,dp:2,1f1b:2,1f1b*2+zero1:4
+feature clip mlp 1e-5 "$some,zero-bubble*2+zero1:4" -s train.clip_norm=0.1
 mode_extra=(-s parallel.bucket_mb=0.005)
 feature clip_buckets cnn 1e-5 ddp:3,zero2:2,zero3:4 -s train.clip_norm=0.5 -s train.optimizer.nesterov=true
-feature rates_buckets mlp 1e-5 ddp:2,zero1:4,zero2:3,zero3:2 -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
+feature rates_buckets mlp 1e-5 'ddp:2,zero1:4,zero2:3,zero3:2,interleaved*2:4,interleaved*2+zero1:4,zero-bubble*2+zero1:4' -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
 mode_extra=()
 # What the gathered factors of "wide" must do as well, and that they are gathered at all.
 if "$gtrain" plan "$tmp/wide.sgd.cfg" --world 3 -s parallel.mode=ddp 2>&1 | grep -q 'linear.dw+update'; then echo 'ok modes wide_gathers_factors'; else echo 'not ok modes wide_gathers_factors'; fi
@@ -236,7 +240,7 @@ feature ignore_index mlp 1e-5 ddp:4,zero3:2,dp:3 -s train.ignore_index=3
 feature frozen mlp 1e-5 $some -s 'model.layers[3].frozen=true'
 feature rates mlp 1e-5 $some -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s train.optimizer.decay_bias=false
 feature schedule mlp 1e-5 ddp:2,zero2:3 -s train.schedule.type=cosine -s train.schedule.unit=step -s train.schedule.warmup=7
-feature drop_last mlp 1e-5 ddp:3,zero3:2 -s data.drop_last=true
+feature drop_last mlp 1e-5 'ddp:3,zero3:2,1f1b*2+zero1:4' -s data.drop_last=true
 feature prefetch cnn 1e-5 ddp:2,zero3:2 -s data.prefetch=3
 feature recompute cnn 1e-5 ddp:3,zero3:2 -s train.recompute=cheap
 feature prefetch_ignore mlp 1e-5 ddp:4 -s train.ignore_index=3 -s data.prefetch=3

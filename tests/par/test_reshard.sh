@@ -11,7 +11,7 @@ cfg=$tmp/mlp.adamw.cfg
 sed 's/ momentum = 0.9;//; s/type = "sgd"; lr = 0.05/type = "adamw"; lr = 0.002/; s/steps = 50/steps = 14/; s/samples = 480/samples = 219/
 	s/every_epochs = 0; };/every_epochs = 0; every_steps = 7; };/' "$nets/mlp.cfg" >"$cfg"
 sources='single:1 ddp:1 ddp:2 ddp:3 ddp:4 ddp:8 zero1:2 zero1:3 zero1:4 zero1:8 zero2:2 zero2:3 zero2:4 zero2:8 zero3:2 zero3:3 zero3:4 zero3:8
-	dp:2 dp:3 dp:4 dp:8 gpipe:2 1f1b:3 1f1b:4 interleaved:2 zero-bubble:4 1f1b*2:4 zero-bubble:8'
+	dp:2 dp:3 dp:4 dp:8 gpipe:2 1f1b:3 1f1b:4 interleaved:2 zero-bubble:4 1f1b*2:4 1f1b*2+zero1:4 zero-bubble*4+zero1:8 zero-bubble:8'
 chunks_of_pipe=2
 
 # headers DIR: of both files of a checkpoint

@@ -63,9 +63,9 @@ for net in $nets_; do # 20 steps, 11 an epoch: the last has 5 samples for 8 shar
 		before=$bad
 		if [ "${WORLD:-}" = full ]; then
 			one "$net" "$acc" single 1 -s threads=1
-			for word in ddp zero1 zero2 zero3 dp gpipe 1f1b zero-bubble '1f1b*2'; do
+			for word in ddp zero1 zero2 zero3 dp gpipe 1f1b zero-bubble '1f1b*2' '1f1b*2+zero1'; do
 				for ranks in 1 2 4 8; do
-					case $word:$ranks in *1f1b*:[1]* | gpipe:1 | zero-bubble:1 | '1f1b*2:2') continue ;; esac
+					case $word:$ranks in *1f1b*:[1]* | gpipe:1 | zero-bubble:1 | '1f1b*2:2' | '1f1b*2+zero1:2') continue ;; esac
 					one "$net" "$acc" "$word" $ranks
 				done
 			done
@@ -85,6 +85,7 @@ for net in $nets_; do # 20 steps, 11 an epoch: the last has 5 samples for 8 shar
 			one "$net" "$acc" zero1 4
 			one "$net" "$acc" zero3 2
 			one "$net" "$acc" 1f1b 2
+			one "$net" "$acc" '1f1b*2+zero1' 4
 			one "$net" "$acc" zero-bubble 2
 			moved "$net" "$acc" ddp:4 zero1:2 single:1
 		fi

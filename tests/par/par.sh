@@ -42,7 +42,7 @@ refusal() {
 }
 
 # refused TEST WORD: counts what train() left in why; tell_refused TEST prints the counts
-refused() { echo "# $1 $2: refused: ${why#*.cfg: }" >>"$tmp/refused"; }
+refused() { echo "# $1 $2: refused: $(sed 's/^.*\.cfg:\([0-9]*:\)\{0,1\} //' <<<"$why")" >>"$tmp/refused"; }
 tell_refused() {
 	[ ! -e "$tmp/refused" ] || sort "$tmp/refused" | uniq -c | sed 's/^ *\([0-9]*\) \(.*\): refused: /\2: refused, \1 times: /'
 }

@@ -164,7 +164,8 @@ if r.random() < 0.1:
         data.pop()
 words = ["ddp:2", "ddp:3", "ddp:4", "zero1:2", "zero1:3", "zero2:2", "zero2:4", "zero3:2", "zero3:3"]
 if not batchnorm:
-    words += ["dp:2", "dp:3", "gpipe:2", "1f1b:2", "1f1b:3", "zero-bubble:2", "interleaved:2", "1f1b*2:4"]
+    words += ["dp:2", "dp:3", "gpipe:2", "1f1b:2", "1f1b:3", "zero-bubble:2", "interleaved:2", "interleaved:3", "1f1b*2:4",
+              "zero-bubble*2+zero1:4", "interleaved*2+zero1:4"]
 picked = r.sample(words, 4)
 extra = ["sync_bn = true"] if batchnorm else []
 print("# modes: " + " ".join(picked))

@@ -78,7 +78,7 @@ for ((seed = from; seed < from + nets; seed++)); do
 	case $((seed % 4)) in
 	0) world $seed ddp:2 zero3:4 ;;
 	1) world $seed 1f1b:2 zero2:2 ;;
-	2) world $seed dp:4 '1f1b*2:4' ;;
+	2) world $seed dp:4 '1f1b*2:4' '1f1b*2+zero1:4' ;;
 	3) world $seed zero1:4 gpipe:3 ;;
 	esac
 done

@@ -24,8 +24,8 @@ run() { # name, options
 	shift
 	"$sim/bin/gtrain" run "$tmp/c.cfg" -o "$tmp/$name" "$@" >"$tmp/log" 2>&1 || { echo "not ok staged_$name: $(tail -n 1 "$tmp/log")"; return 1; }
 }
-# f32, another order of sums: a few 1e-8 after ten steps of a smooth network
-near() { paste <(losses "$1") <(losses one) | awk 'BEGIN { w = 0 } { d = $1 - $2; if (d < 0) d = -d; if (d / $2 > w) w = d / $2; n++ } END { print w; exit !(n == 10 && w < 1e-6) }'; }
+# f32, another order of sums: a few 1e-8 after ten steps of a smooth network. On a GPU libraries choose other kernels for a part of a batch.
+near() { paste <(losses "$1") <(losses one) | awk -v limit="${STAGED_LIMIT:-1e-6}" 'BEGIN { w = 0 } { d = $1 - $2; if (d < 0) d = -d; if (d / $2 > w) w = d / $2; n++ } END { print w; exit !(n == 10 && w < limit) }'; }
 run one || exit 1
 for mode in dp: ddp:1 zero:1 zero:2 zero:3; do
 	for ranks in 2 3; do

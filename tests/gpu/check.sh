@@ -250,11 +250,17 @@ part_sanitizer() {
 	[ $n = 1 ] || echo '# sanitizer: no run of it came to a clean end'
 }
 
+# One rank in every mode is one rank without: the same bits.
 part_ranks() {
-	local words
-	words=$("$GTRAIN" run "$src/tests/resume/resume.cfg" --device "$device" -q --no-progress -o "$tmp/ddp" -s parallel.mode=ddp 2>&1 | tail -n 1)
-	echo "skip nccl_one_rank: there are no parallel modes to check yet (${words:-ddp was not refused: this section must be written now})"
-	echo 'skip host_staged_ranks: there are no parallel modes to check yet'
+	local mode opts
+	train "$tmp/alone" "$src/tests/resume/resume.cfg"
+	for mode in ddp zero:1 zero:2 zero:3 pipe; do
+		opts=(-s "parallel.mode=${mode%:*}" --nproc 1)
+		[ "$mode" = "${mode%:*}" ] || opts+=(-s "parallel.stage=${mode#*:}")
+		[ "$mode" != pipe ] || opts+=(-s parallel.chunks=1)
+		train "$tmp/ranks" "$src/tests/resume/resume.cfg" "${opts[@]}"
+		same "one_rank_${mode/:/}" "$tmp/alone" "$tmp/ranks"
+	done
 }
 
 if [ -n "$part" ]; then
@@ -346,10 +352,12 @@ if [ -x "$build/tests/cuda/dnn_plans" ] && [ "$CHECK_SIM" = 0 ]; then section pl
 if [ "$CHECK_SIM" = 1 ]; then
 	without windows 'on the host it is a test of make check'
 	without fp16 'on the host it is a test of make check'
+	without staged 'on the host it is a test of make check'
 else
 	export GTRAIN_SIM=$build GTRAIN_BUILD=$build
 	section windows 120 13 bash "$src/tests/cudasim/test_windows.sh"
 	section fp16 60 10 bash "$src/tests/cudasim/test_fp16.sh"
+	STAGED_LIMIT=1e-5 section staged 120 10 bash "$src/tests/cudasim/test_staged.sh" # ranks that share the GPU, in every mode
 fi
 if [ -n "$tiny" ]; then
 	without parity 'whole curves of PyTorch take the host minutes; the CPU backend has them in make check'
@@ -363,7 +371,7 @@ own signals 90 2
 own recompute 90 "$(pick 1 20)"
 own memory 60 1
 own sanitizer 200 1
-own ranks 20 2
+own ranks 30 5
 echo "# all lines: $log; $((SECONDS - start)) s"
 echo "$pass passed, $fail failed, $skip skipped"
 [ "$fail" = 0 ] && [ "$pass" -gt 0 ]

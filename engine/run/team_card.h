@@ -6,12 +6,12 @@
 #include "run/rendezvous.h"
 #include "run/team.h"
 
-struct gt_team_card {
+struct gt_team_card { /* of bytes, for it is read where it lies in a message */
 	char version[32];             /* of gtrain; first for ever, so that another one is told by it */
 	char config[GT_DIGEST_HEX];   /* digest of gt_team_spec.config */
 	char start[64];               /* gt_team_spec.start */
 	char host[192];               /* equal: memory can be shared */
-	uint64_t cpus[1024 / 64];     /* that the rank may use, a bit each */
+	unsigned char cpus[1024 / 8]; /* that the rank may use, a bit each */
 };
 
 void gt_team_card(const struct gt_team_spec *s, struct gt_team_card *out);

@@ -126,8 +126,9 @@ static double compare(const char *layers, const char *parallel, int world, bool 
 		CHECK_MSG(!x.why[0], "%s, %d ranks: %s", parallel, world, x.why);
 		grown = x.after - x.before;
 		printf("# %s, %d ranks: %.1f MB predicted (%.1f on paper), %.1f MB resident\n", parallel, world, n / MB, predicted(paper) / MB, grown / MB);
-		/* Besides arenas there are images (0.1 MB a rank), plans, and the code that oneDNN compiles: at most 2 MB were seen in all. */
-		CHECK_MSG(!whole || SANITIZED || (grown > 0.98 * n && grown < 1.02 * n + 4 * MB), "%s, %d ranks: %.1f MB predicted, %.1f MB resident", parallel, world, n / MB,
+		/* Besides arenas there are images (0.1 MB a rank), plans, and the code that oneDNN compiles: at most 2 MB were seen in all. Threads of an
+		 * earlier case have left memory that these take again: up to 4 MB, of 170. */
+		CHECK_MSG(!whole || SANITIZED || (grown > 0.96 * n && grown < 1.02 * n + 4 * MB), "%s, %d ranks: %.1f MB predicted, %.1f MB resident", parallel, world, n / MB,
 		          grown / MB);
 		/* The plan on paper has plain layouts, a CPU's are padded to its vectors: weights of an MLP are the same. */
 		CHECK_MSG(!whole || (predicted(paper) > 0.97 * n && predicted(paper) < 1.03 * n), "%s, %d ranks: %.1f MB, on paper %.1f MB", parallel, world, n / MB, predicted(paper) / MB);

@@ -115,6 +115,8 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
 		struct gt_batch others;
+		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_claim) */
+			return GT_OK;
 		GT_TRY(gt_loader_pass(l, &others, err));
 		dyn->epoch = (uint64_t)others.epoch;
 		dyn->sample0 = (uint64_t)others.cursor;

@@ -314,8 +314,10 @@ enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn
 
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err)
 {
-	*out = (struct gt_batch){.x = l->x[0], .target = l->target[0], .n = n, .epoch = -1, .cursor = -1};
-	return launch(l, n, dyn, l->x[0], 0, stream, err);
+	int slot = l->slot; /* in a graph that is replayed the slots stay as they were recorded, each step's in their order */
+	l->slot = (slot + 1) % l->nbuf;
+	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
+	return launch(l, n, dyn, out->x, slot, stream, err);
 }
 
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)

@@ -93,13 +93,13 @@ void gt_loader_stop(struct gt_loader *l);
 /* The next part of a micro-batch that is not empty (with fill: of every one); it stays valid until the keep-th call from then. At the end of
  * an epoch the next one begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
-/* The same without its bytes (x and target are NULL): others read it. Only with depth 0. */
+/* The same without its bytes (x and target are NULL): others read it. Only with depth 0, and not after gt_loader_claim has passed them. */
 enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
 /* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro parts, empty ones too,
  * fills epoch, sample0 and stride of their numbers, and has the epoch's order on the device before what is queued from now on. */
 enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err);
-/* Queues the gather of n samples at what dyn, device memory, says when it runs. */
+/* Queues the gather of n samples at what dyn, device memory, says when it runs. They stay valid until the keep-th gather from then. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err);
 /* Makes the order of the epoch behind the current one, and queues its way to the device, unless that has been done. */
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);

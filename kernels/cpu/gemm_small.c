@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #define KC 128   /* of `in` at a time: NB tiles of w by KC stay in L1 */
+#define KD 512   /* of `out` at a time in dx */
 #define DW_M GT_GEMM_APPLY_M /* rows of dy at a time in dw */
 
 /* The rectangle of a thread: units a x b cut into a grid whose largest cell is smallest. */

@@ -3,8 +3,8 @@
  * Weights [out, in] lie in tiles of 16 x 16: order (in tiles, out tiles), inside a tile 16 rows of `in` with 16 values of `out`
  * (struct gt_layout: order 1,0; blocks 16 of dimension 1, 16 of dimension 0; oneDNN's BA16b16a). All three products read or write
  * that layout with whole vectors: forward keeps tiles of y in registers and walks `in`; dw keeps tiles of dw and walks the batch; dx
- * is forward with tiles that are turned over on their way into the L1 cache. A batch of 32 is too small to repay the packing that a
- * general gemm does.
+ * keeps tiles of its own transpose and walks `out`, for dy and dx are small, and turned over sooner than the weights. A batch of 32 is too
+ * small to repay the packing that a general gemm does.
  *
  * Results depend on the shapes and on the instruction set, not on the number of threads. */
 #ifndef GT_CPU_GEMM_SMALL_H

@@ -92,7 +92,7 @@ void gt_emit_clear(struct gt_emit *e, int unit)
 {
 	const struct gt_space *s = e->job->space;
 	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
-	if (e->job->unit[unit].clears)
+	if (e->job->unit[unit].clears && level) /* a stage may have no parameters */
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .micro = unit, .range = {GT_A_GRAD, (size_t)e->job->unit[unit].level * level}, .bytes = level});
 }
 

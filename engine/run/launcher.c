@@ -68,7 +68,7 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 		return listener(a, err);
 	snprintf(b->addr, sizeof b->addr, "%s", s->addr);
 	b->port = s->port;
-	return GT_OK;
+	return gt_hosts_open(s, b->token, &a->listen_fd, &a->hosts, err);
 }
 
 /* ---- one rank --------------------------------------------------------------------------------------------------------------- */
@@ -236,6 +236,8 @@ void gt_attempt_close(struct gt_attempt *a)
 		if (c->out >= 0)
 			close(c->out);
 	}
+	gt_hosts_close(a->hosts);
+	a->hosts = NULL;
 	int fds[] = {a->board_fd, a->listen_fd};
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)

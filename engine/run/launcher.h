@@ -13,7 +13,8 @@
  * Rank 0 has the launcher's stdout and stderr; what others write comes to spec.say as lines that begin with "[rank 2] ".
  *
  * The end. The first rank that fails is named: by its own last words, its exit code or signal, or "no progress for 30 s at step 118". A
- * rank that lost its peer (GT_EPEER) is named only if no other death explains it. Then the others get SIGTERM, after grace_s SIGKILL; a
+ * rank that lost its peer (GT_EPEER) is named only if no other death explains it. The launchers of several hosts tell each other
+ * (run/hosts.h): "node 1 (gpu7): rank 9 was killed by signal 9 (Killed) at step 118". Then the others get SIGTERM, after grace_s SIGKILL; a
  * stopped one SIGKILL at once. Whatever a rank started ends with it. If the launcher itself dies, the kernel kills the ranks
  * (PR_SET_PDEATHSIG), but not what they started. Nothing has a name in /dev/shm or a file system.
  *
@@ -84,6 +85,8 @@ const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* GT_TOKEN_SI
 /* Readable (poll's POLLIN or POLLHUP) once the launcher ends the run, or is gone: who waits for other ranks waits in vain from then on. A
  * SIGTERM alone does not say that: the user's own comes as one too, and then all ranks end in order. Stays the link's; -1: no link. */
 int gt_rank_end_fd(const struct gt_rank_link *l);
+/* Why it does, once that is readable: the launcher's sentence, or "the run is being ended". For one thread. */
+void gt_rank_end_why(const struct gt_rank_link *l, char *out, size_t size);
 
 /* Progress: step (optimizer steps done) was reached. */
 void gt_rank_beat(struct gt_rank_link *l, int64_t step);

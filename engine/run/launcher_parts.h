@@ -2,6 +2,7 @@
 #ifndef GT_RUN_LAUNCHER_PARTS_H
 #define GT_RUN_LAUNCHER_PARTS_H
 
+#include "run/hosts.h"
 #include "run/launcher.h"
 #include <sched.h>
 #include <signal.h>
@@ -57,6 +58,7 @@ struct gt_attempt {
 	struct gt_board *board;
 	size_t board_bytes;
 	int board_fd, listen_fd;
+	struct gt_hosts *hosts; /* NULL: there is one */
 	struct gt_child *child; /* spec->nproc */
 	int started;
 	int signal_fd;

@@ -148,6 +148,15 @@ int gt_rank_end_fd(const struct gt_rank_link *l)
 	return l ? l->sock : -1;
 }
 
+void gt_rank_end_why(const struct gt_rank_link *l, char *out, size_t size)
+{
+	ssize_t n = l ? recv(l->sock, out, size - 1, MSG_DONTWAIT) : 0;
+	if (n > 0)
+		out[n] = 0;
+	else
+		snprintf(out, size, "the run is being ended");
+}
+
 void gt_rank_beat(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)

@@ -14,7 +14,8 @@
 
 #define STRANGERS 64 /* connections that have not proved anything yet; one more drops the oldest */
 #define STRANGER_S 5 /* seconds one has for its proof */
-#define KNOCK_MS 5   /* between two rounds at rank 0's ports, where it is not yet there */
+#define KNOCK_MS 5   /* between two rounds at rank 0's ports, where it is not yet there; each time longer, */
+#define SELDOM_MS 100 /* at most this */
 
 /* A frame is more than one write; without this, the second one waits until the other side's delayed acknowledgement of the first: 40 ms an
  * exchange, which made up half a second of a start. */
@@ -213,6 +214,7 @@ enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, s
 	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher's port is the right one */
 	double until = gt_clock() + r->timeout;
 	const char *why = "nothing listens there";
+	int pause = KNOCK_MS;
 	while (gt_clock() < until) {
 		for (int k = 0; k < ports && w->port + k <= 65535 && gt_clock() < until; k++) {
 			struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -229,7 +231,8 @@ enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, s
 			if (r->conn[0].fd >= 0)
 				return GT_OK;
 		}
-		poll(NULL, 0, KNOCK_MS);
+		poll(NULL, 0, pause);
+		pause = 2 * pause < SELDOM_MS ? 2 * pause : SELDOM_MS;
 	}
 	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 at %s port %d within %.3g s: %s", w->rank, w->addr, w->port, r->timeout, why);
 }

@@ -14,6 +14,7 @@
 
 #define TICK_S 0.1       /* between looks at the board */
 #define PEER_WAIT_S 0.2  /* a rank lost its peer: so long for the peer's own end to be seen */
+#define HOST_WAIT_S 0.7  /* the same, where its host has to tell */
 #define BURST (64 << 10) /* bytes of one rank's output before the others have their turn */
 #define TAIL (1 << 20)   /* bytes read after a rank's end: something that left its group may go on writing */
 
@@ -188,8 +189,10 @@ static void end_all(struct watch *w)
 	w->failed_at = gt_clock();
 	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
 	for (int i = 0; i < a->spec->nproc; i++)
-		if (alive(&a->child[i]) && a->child[i].link >= 0)
-			shutdown(a->child[i].link, SHUT_WR); /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
+		if (alive(&a->child[i]) && a->child[i].link >= 0) { /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
+			send(a->child[i].link, w->end->why, strlen(w->end->why), MSG_DONTWAIT | MSG_NOSIGNAL);
+			shutdown(a->child[i].link, SHUT_WR);
+		}
 	for (int i = 0; i < a->spec->nproc; i++)
 		if (alive(&a->child[i]))
 			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
@@ -210,6 +213,23 @@ static void blame(struct watch *w, int local, enum gt_code code, const char *wha
 		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->words.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
+	if (w->lost != local) /* that a peer was lost, the other hosts see themselves */
+		gt_hosts_tell(w->a->hosts, e);
+	end_all(w);
+}
+
+/* It is another host's. */
+static void blame_host(struct watch *w, const struct gt_host_word *word)
+{
+	struct gt_launch_end *e = w->end;
+	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
+	if (w->failed_at >= 0)
+		return;
+	/* What may pass is to this host a peer that was lost. What cannot is no reason to start again here either. */
+	e->code = gt_launch_may_pass(code) ? GT_EPEER : code;
+	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
+	e->step = word->step;
+	snprintf(e->why, sizeof e->why, "node %d%s%s%s: %.1000s", word->node, *word->host ? " (" : "", word->host, *word->host ? ")" : "", word->why);
 	end_all(w);
 }
 
@@ -241,22 +261,25 @@ static void judge(struct watch *w, int local)
 	blame(w, local, (enum gt_code)code, what);
 }
 
-/* A rank lost its peer, and the peer's own end has had its time to be seen. */
-static void judge_lost(struct watch *w, bool all_gone)
+/* A rank lost its peer, and the peer's own end has had its time to be seen. True: it has not yet. */
+static bool judge_lost(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
-	if (w->lost < 0 || w->failed_at >= 0 || (!all_gone && gt_clock() < w->lost_at + PEER_WAIT_S))
-		return;
+	if (w->lost < 0 || w->failed_at >= 0)
+		return false;
+	if (a->hosts ? gt_clock() < w->lost_at + HOST_WAIT_S : !all_gone && gt_clock() < w->lost_at + PEER_WAIT_S)
+		return true;
 	if (w->orderly && a->stop_signal) { /* its peers left because they were told to */
 		w->lost = -1;
-		return;
+		return false;
 	}
 	for (int i = 0; i < a->spec->nproc; i++)
 		if (alive(&a->child[i]) && a->child[i].stopped) {
 			blame(w, i, GT_EPEER, "is stopped, and the others lost it,");
-			return;
+			return false;
 		}
 	blame(w, w->lost, GT_EPEER, "lost its peers");
+	return false;
 }
 
 static bool behind(const struct watch *w, int i, int j)
@@ -360,8 +383,9 @@ static void reap(struct watch *w, int local)
 static bool wait_events(struct watch *w, bool more_output)
 {
 	struct gt_attempt *a = w->a;
-	struct pollfd p[1 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN}};
-	int n = 1;
+	struct pollfd p[2 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};
+	struct gt_host_word word;
+	int n = 2;
 	double wait = a->spec->timeout_s > 0 && a->spec->timeout_s < 4 * TICK_S ? a->spec->timeout_s / 4 : TICK_S;
 	for (int i = 0; i < a->spec->nproc; i++) {
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
@@ -371,11 +395,13 @@ static bool wait_events(struct watch *w, bool more_output)
 	read_signals(a);
 	more_output = false;
 	for (int i = 0; i < a->spec->nproc; i++) {
-		if (p[1 + 2 * i].revents)
-			read_words(&a->child[i]);
 		if (p[2 + 2 * i].revents)
+			read_words(&a->child[i]);
+		if (p[3 + 2 * i].revents)
 			more_output |= read_output(w, i, BURST);
 	}
+	if (gt_hosts_hear(a->hosts, &word))
+		blame_host(w, &word);
 	return more_output;
 }
 
@@ -383,8 +409,8 @@ void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
 {
 	struct watch w = {.a = a, .end = end, .failed_at = -1, .lost = -1, .kill_at = INFINITY};
 	double last = gt_clock(), now;
-	bool more_output = false;
-	for (int left = a->spec->nproc; left;) {
+	bool more_output = false, unclear = false;
+	for (int left = a->spec->nproc; left || unclear;) {
 		more_output = wait_events(&w, more_output);
 		now = gt_clock();
 		if (now - last > 1 + TICK_S) /* we did not run ourselves (stopped, or `say` blocked): no reason to blame a rank */
@@ -402,7 +428,7 @@ void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
 				judge(&w, i);
 			left += alive(&a->child[i]);
 		}
-		judge_lost(&w, !left);
+		unclear = judge_lost(&w, !left);
 		if (w.failed_at < 0 && a->spec->timeout_s > 0)
 			judge_progress(&w, now);
 		if (now >= w.kill_at)
@@ -413,6 +439,8 @@ void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
 		end->code = (enum gt_code)(128 + a->stop_signal);
 	if (end->code > 128 && end->rank < 0)
 		snprintf(end->why, sizeof end->why, "ended by signal %d (%s)", a->stop_signal, strsignal(a->stop_signal));
+	if (a->interrupts > 1 && w.failed_at < 0)
+		gt_hosts_tell(a->hosts, end);
 	for (int i = 0; end->code > 128 && end->rank < 0 && i < a->spec->nproc; i++)
 		if (a->child[i].has_words && a->child[i].words.code == (int)end->code && a->child[i].words.text[0]) { /* it knows the step */
 			snprintf(end->why, sizeof end->why, "%s", a->child[i].words.text);

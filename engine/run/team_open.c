@@ -170,7 +170,9 @@ static void *listen_for_end(void *ctx)
 		if (p[1].revents)
 			return NULL;
 		if (p[0].revents) {
-			o->pub.comm->api->abort(o->pub.comm, "the run is being ended");
+			char why[1024];
+			gt_rank_end_why(o->pub.link, why, sizeof why);
+			o->pub.comm->api->abort(o->pub.comm, why);
 			return NULL;
 		}
 	}

@@ -129,6 +129,31 @@ if [ "$(weights lost2)" = "$(weights long2)" ]; then pass rank_lost_same_weights
 # shellcheck disable=SC2086
 lost rank_0_lost lost0 0 --nproc 2 $long
 if [ "$(weights lost0)" = "$(weights long2)" ]; then pass rank_0_lost_same_weights; else fail rank_0_lost_same_weights "$(weights lost0), not $(weights long2)"; fi
+# On two hosts: both start again, by the word of the one that lost its rank.
+# shellcheck disable=SC2086
+GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank 0 --max-restarts 2 $long >lost_h0.out 2>&1 &
+pid=$!
+# shellcheck disable=SC2086
+GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank 1 --max-restarts 2 $long >lost_h1.out 2>&1 &
+other=$!
+for _ in $(seq 600); do
+	[ -e lost_h/latest ] && break
+	sleep 0.05
+done
+# shellcheck disable=SC2046
+victim=$(grep -lzs "^GTRAIN_RANK=1$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+[ -n "$victim" ] && kill -KILL "$victim"
+wait $pid
+rc=$?
+wait $other
+rc="$rc $?"
+rest=$(left)
+if [ "$rc" = "0 0" ] && grep -q "^node 1 (.*): rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h0.out &&
+	grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out && [ "$(weights lost_h)" = "$(weights long2)" ] && [ -z "$rest" ]; then
+	pass hosts_lost
+else
+	fail hosts_lost "statuses $rc, weights $(weights lost_h), not $(weights long2), left: $rest: $(cat lost_h0.out) / $(cat lost_h1.out)"
+fi
 sed -i 's/mode = "ddp"/mode = "single"/' ddp.cfg
 # shellcheck disable=SC2086
 start "$gtrain" run ddp.cfg -o long1 $long >long1.out 2>&1

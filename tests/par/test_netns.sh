@@ -130,6 +130,20 @@ for mode in "zero parallel.stage=2" "zero parallel.stage=3" "pipe parallel.sched
 done
 two=''
 
+# A rank is killed on the other host: both say so, and at once.
+rm -rf "$dir/a"
+(
+	until [ -e "$dir/a/latest" ]; do sleep 0.01; done
+	# shellcheck disable=SC2046
+	kill -KILL $(grep -lzs "^GTRAIN_TEST_MARK=$$$" $(grep -lzs "^GTRAIN_RANK=1$" /proc/[0-9]*/environ) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+) &
+GTRAIN_TEST_MARK=$$ train -- -s train.epochs=4000
+wait
+grep -q "status=75,137" "$dir/out"
+check kill $? "$(cat "$dir/out")"
+grep -Eq "^gtrain: node 1 \(.*\): rank 1 was killed by signal 9 \(Killed\) at step [0-9]+" "$dir/host0" && grep -q "^gtrain: rank 1 was killed by signal 9" "$dir/host1"
+check kill_names $? "$(tail -n 2 "$dir"/host?)"
+
 # The cable is pulled while it trains. Who still commits? Rank 0's host alone, whole checkpoints only; and what it has goes on to the same
 # end, on one host. First while it trains, then where it is saving most of the time: ranks wait longer for the one that writes.
 for steps in 180 5; do

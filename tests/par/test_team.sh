@@ -139,11 +139,48 @@ if grep -q "^team how=gtrain world=4 sum=100 comm=shm exchanges=1 " host0 && [ "
 else
 	fail two_launchers "statuses $codes, $(cat host0 host1), left: $rest"
 fi
+# said NAME STATUSES HOST0 HOST1: both hosts tell the same cause, and leave nothing
+said() {
+	local rest
+	rest=$(left)
+	if grep -Eq "^why $3" host0 && grep -Eq "^why $4" host1 && [ "$codes" = "$2" ] && [ -z "$rest" ]; then
+		pass "$1"
+	else
+		fail "$1" "statuses $codes, $(tr "\n" "|" <host0) / $(tr "\n" "|" <host1), left: $rest"
+	fi
+}
 hosts 3:kill
-rest=$(left)
-if grep -q "^why rank 3 was killed by signal 9" host1 && grep -Eq "^why rank [01]: rank (3 has died|2 gave up: the run is being ended)" host0 && [ "$codes" = "75 137" ] && [ -z "$rest" ]; then
-	pass other_host_fails
-else
-	fail other_host_fails "statuses $codes, $(tr "\n" "|" <host0) / $(tr "\n" "|" <host1), left: $rest"
-fi
+said other_host_fails "75 137" "node 1 \($(hostname)\): rank 3 was killed by signal 9 \(Killed\) at step 3$" "rank 3 was killed by signal 9 \(Killed\) at step 3$"
+hosts 0:leave
+said first_host_fails "74 75" "rank 0: its disk is full$" "node 0 \($(hostname)\): rank 0: its disk is full$"
+hosts 1:nan 3:hang # what cannot pass is the status of every host: none of them is to start again
+said diverged "3 3" "rank 1: its loss is not finite$" "node 0 \($(hostname)\): rank 1: its loss is not finite$"
+hosts -t 1 '*:deaf' 2:stop
+said other_host_hangs "75 75" "node 1 \($(hostname)\): rank 2 is stopped .*made no progress for [0-9.]+ s at step 3$" "rank 2 is stopped .*made no progress for [0-9.]+ s at step 3$"
+# Before the ranks meet, the others would wait for minutes.
+hosts -e 3
+said other_host_never_starts "66 66" "node 1 \($(hostname)\): rank 3: its data is missing$" "rank 3: its data is missing$"
+GTRAIN_TEST_MARK=$mark timeout 60 "$tool" -n 2 -N 2 -R 0 -p "$port" -f token -s 100000000 >host0 2>&1 &
+pid=$!
+GTRAIN_TEST_MARK=$mark "$tool" -n 2 -N 2 -R 1 -p "$port" -f token -s 100000000 >host1 2>&1 &
+gone=$!
+sleep 2
+kill -KILL $gone
+wait $gone 2>/dev/null
+wait $pid
+codes="$? 137"
+echo "why killed" >host1
+said other_launcher_killed "75 137" "node 1: its launcher is gone$" ""
+# Garbage, silence and a wrong token at every port where a launcher may listen.
+start "$tool" -n 1 -N 2 -R 0 -p "$port" -f token -s 20000 >host0 2>&1 &
+pid=$!
+start "$tool" -n 1 -N 2 -R 1 -p "$port" -f other -s 20000 -t 1 >stranger 2>&1 &
+for ((k = 0; k < 16; k++)); do
+	exec {fd}<>"/dev/tcp/127.0.0.1/$((port + k))" && head -c 5000 /dev/urandom >&"$fd"
+done 2>/dev/null
+start "$tool" -n 1 -N 2 -R 1 -p "$port" -f token -s 20000 >host1 2>&1
+codes=$?
+wait $pid
+codes="$? $codes"
+if grep -q "^team how=gtrain world=2" host0 && [ "$codes" = "0 0" ]; then pass strangers; else fail strangers "statuses $codes, $(cat host0 host1)"; fi
 if listening | grep -q "$(printf ':%04X' "$port")"; then fail port_is_free "$port is held"; else pass port_is_free; fi

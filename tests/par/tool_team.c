@@ -1,5 +1,5 @@
 /* Ranks that become a team and work together, however they were started: by this program's own launcher (-n), torchrun, mpirun, srun.
- *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-s STEPS] [RANK|*:WHAT]...
+ *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-e RANK] [-s STEPS] [RANK|*:WHAT]...
  * Every rank adds its number to a sum at each of STEPS steps, and at step 3 does what it was told to. Rank 0 closes with
  * "team how=… world=… sum=… comm=… exchanges=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
 #include "run/rendezvous.h"
@@ -16,6 +16,8 @@ static enum gt_code act(struct gt_team *t, const char *what, struct gt_err *err)
 		raise(*what == 'k' ? SIGKILL : what[1] == 't' ? SIGSTOP : SIGSEGV);
 	} else if (!strcmp(what, "leave")) {
 		return gt_fail(err, GT_EIO, "its disk is full");
+	} else if (!strcmp(what, "nan")) {
+		return gt_fail(err, GT_EDIVERGED, "its loss is not finite");
 	} else if (!strcmp(what, "hang")) { /* alive, deaf to signals, and not where the others wait */
 		signal(SIGTERM, SIG_IGN);
 		gt_rank_phase(t->link, "evaluating", 0);
@@ -41,7 +43,10 @@ static enum gt_code be_rank(struct gt_team *t, long steps, char **script, struct
 		int64_t one = t->world.rank + 1;
 		if (t->comm) {
 			struct gt_coll x = {.what = "ranks", .in = &one, .out = &one, .count = 1, .dtype = GT_I64, .op = GT_REDUCE_SUM};
-			GT_TRY(t->comm->api->all_reduce(t->comm, &x, err));
+			gt_rank_waits(t->link, true);
+			enum gt_code code = t->comm->api->all_reduce(t->comm, &x, err);
+			gt_rank_waits(t->link, false);
+			GT_TRY(code);
 		}
 		sum += one;
 		gt_rank_beat(t->link, step + 1);
@@ -68,8 +73,8 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 	struct gt_launch_end end;
 	unsigned char token[GT_TOKEN_SIZE];
 	long steps = 10;
-	int odd_config = -1, odd_start = -1;
-	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:s:N:R:p:")) != -1;)
+	int odd_config = -1, odd_start = -1, early = -1;
+	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:e:s:N:R:p:")) != -1;)
 		switch (o) {
 		case 'n':
 			launch.nproc = atoi(optarg);
@@ -85,6 +90,9 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 			break;
 		case 'd': /* starts from elsewhere */
 			odd_start = atoi(optarg);
+			break;
+		case 'e': /* fails before the ranks meet */
+			early = atoi(optarg);
 			break;
 		case 'N':
 			launch.nnodes = atoi(optarg);
@@ -115,6 +123,8 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 		printf("end code=%d rank=%d end_s=%.3f\n", (int)code, end.rank, end.end_s);
 		return code;
 	}
+	if (world.rank == early)
+		return gt_fail(err, GT_ENOINPUT, "its data is missing");
 	GT_TRY(gt_team_open(&spec, &team, err));
 	enum gt_code code = be_rank(team, steps, argv + optind, err);
 	gt_team_close(team);

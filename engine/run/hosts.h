@@ -1,0 +1,35 @@
+/* What the launchers of several hosts tell each other: why an attempt fails, so that every host's last line has the cause and not only that
+ * a peer was lost. A star: the launcher of node 0 listens, on the first free port after the rendezvous'; the others knock at the
+ * rendezvous' ports until they find it, and it passes on what each says. Nobody waits for it: without it (a firewall) a run works, and the
+ * other hosts say what their ranks have seen.
+ *
+ * The wire: that of run/rendezvous_wire.h with words of its own, so that neither takes the other for itself.
+ *   node 0 → "gtrain-hosts-1\0\0" nonce[32];   the other → node nnodes nonce[32] mac[32];   node 0 → mac[32];   then frames,
+ *   each a struct gt_host_word. The token of the run proves both sides. Strangers cost nobody anything. */
+#ifndef GT_RUN_HOSTS_H
+#define GT_RUN_HOSTS_H
+
+#include "run/launcher.h"
+
+struct gt_host_word {
+	uint32_t kind; /* GT_HOST_BYE or GT_HOST_FAILS */
+	int32_t node, rank, code;
+	int64_t step;
+	char host[64]; /* its name */
+	char why[1200];
+};
+enum { GT_HOST_BYE = 1, GT_HOST_FAILS };
+
+struct gt_hosts;
+
+/* For one attempt. *rendezvous_fd: on node 0, a socket that listens for the ranks; else -1. GT_EPEER: node 0 cannot listen there. */
+enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out, struct gt_err *err);
+void gt_hosts_close(struct gt_hosts *h); /* says goodbye; NULL is fine, as for all below */
+
+int gt_hosts_fd(const struct gt_hosts *h); /* readable: gt_hosts_hear() has something to do; -1 */
+/* Does what is to be done now, and waits for nothing; call it at least every 0.1 s. True: another host's attempt has failed. A launcher that is
+ * gone without a goodbye is such a failure. */
+bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out);
+void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end);
+
+#endif

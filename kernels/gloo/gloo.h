@@ -15,17 +15,17 @@
  * whom: who says nothing is the one that is named. Hosts that a cut cable has parted cannot agree, and each names
  * the other.
  *
- * Security. gloo's connections are neither authenticated nor encrypted. Addresses come over the rendezvous, where ranks prove that they
- * belong to the run, and each end shows the group's random number before anything else; listening sockets are bound to spec.addr, one a
- * peer, and take one connection each. A stranger in that network who hits such a socket in the milliseconds until its peer connects makes
- * open() fail (or, with garbage, gloo end the process): a run that is started again, no wrong numbers. Who can forge TCP segments can do
- * more: the network between the hosts must be trusted, as for any tensor traffic. */
+ * Security. Tensor traffic is neither authenticated nor encrypted; connections are: the two ends of each prove to each other that they know the
+ * group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process where a stranger talks to it, so it
+ * never listens to anybody (gloo_link.cc). Who can read the rendezvous between the hosts learns the random number, and who can forge TCP segments
+ * needs none: the network between the hosts must be trusted, as for any tensor traffic. */
 #ifndef GT_KERNELS_GLOO_GLOO_H
 #define GT_KERNELS_GLOO_GLOO_H
 
 #include "comm.h"
 #include "gloo/gloo_link.h"
 #include <pthread.h>
+#include <sys/socket.h>
 
 #define GT_GLOO_SMALL ((size_t)8 << 10)   /* data that go with a call's description */
 #define GT_GLOO_PIECE ((size_t)256 << 10) /* of a large call: reduced while the next one is under way */
@@ -143,6 +143,15 @@ static inline uint64_t gt_gloo_slot(const struct gloo_comm *c, int lane)
 {
 	return c->id * 16 + (uint64_t)lane;
 }
+
+/* gloo_meet.c */
+struct gloo_place { /* where a rank listens */
+	uint32_t bytes, pad;
+	struct sockaddr_storage to;
+};
+int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY]); /* -1: why says so */
+/* A connection to each other rank, fd[world], within timeout_s; false: none at all, and why says which rank is missing. */
+bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd, char why[GL_WHY]);
 
 /* gloo_watch.c */
 double gt_gloo_now(void);

@@ -3,6 +3,8 @@
 ifeq ($(origin GLOO),undefined)
 GLOO := $(if $(shell command -v $(firstword $(CXX))),$(patsubst %/include/gloo/transport/tcp/device.h,%,$(firstword \
 	$(wildcard /usr/include/gloo/transport/tcp/device.h /usr/local/include/gloo/transport/tcp/device.h))))
+# A later gloo makes connections in a way that gloo_link.cc cannot take part in.
+GLOO := $(if $(wildcard $(GLOO)/include/gloo/transport/tcp/listener.h),,$(GLOO))
 endif
 
 ifneq ($(GLOO),)

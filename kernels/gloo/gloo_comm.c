@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 __attribute__((visibility("default"))) extern const struct gt_comm_api gt_comm_gloo;
 
@@ -115,14 +116,14 @@ struct card {
 	uint32_t abi, world;
 	uint64_t pair_bytes;
 	char id[160];
-	char address[][GL_ADDRESS]; /* for each rank */
+	struct gloo_place at;
 };
 
-static enum gt_code compare_cards(const struct gloo_comm *c, const char *all, size_t bytes, struct gt_err *err)
+static enum gt_code compare_cards(const struct gloo_comm *c, const struct card *all, struct gt_err *err)
 {
-	const struct card *first = (const struct card *)(const void *)all;
+	const struct card *first = all;
 	for (int i = 1; i < c->pub.world; i++) {
-		const struct card *k = (const struct card *)(const void *)(all + (size_t)i * bytes);
+		const struct card *k = &all[i];
 		if (k->abi != first->abi || k->world != first->world)
 			return gt_fail(err, GT_EPEER, "rank %d expects %u ranks and version %u of the communicator, but rank 0 %u and version %u", i,
 			               k->world, k->abi, first->world, first->abi);
@@ -136,18 +137,22 @@ static enum gt_code compare_cards(const struct gloo_comm *c, const char *all, si
 }
 
 /* One connection to every other rank. All ranks learn whether all have managed. */
-static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, const char *all, size_t bytes, struct gt_err *err)
+static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct card *all, struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
+	struct gloo_place at[GT_COMM_RANKS];
+	int fd[GT_COMM_RANKS];
 	char why[GL_WHY] = "", (*whys)[GL_WHY] = calloc((size_t)r->world, GL_WHY);
 	if (!whys)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	for (int i = 0; i < r->world && !*why; i++) {
-		char text[GL_WHY] = "";
-		const struct card *k = (const struct card *)(const void *)(all + (size_t)i * bytes);
-		if (i != r->rank && !gl_net_connect(r->net, i, k->address[r->rank], text))
-			snprintf(why, sizeof why, "rank %d has no connection to rank %d (gloo: %.180s)", r->rank, i, text);
-	}
+	for (int i = 0; i < r->world; i++)
+		at[i] = all[i].at;
+	if (gt_gloo_meet(listener, r->rank, r->world, spec->boot->id, at, r->timeout_s, fd, why))
+		for (int i = 0; i < r->world; i++) {
+			char text[GL_WHY] = "";
+			if (i != r->rank && !gl_net_adopt(r->net, i, fd[i], text))
+				snprintf(why, sizeof why, "rank %d has no connection to rank %d (gloo: %.180s)", r->rank, i, text);
+		}
 	enum gt_code code = spec->exchange(spec->user, "gloo connected", why, GL_WHY, whys, err);
 	for (int i = 0; i < r->world && code == GT_OK; i++) {
 		if (*whys[i])
@@ -206,29 +211,22 @@ static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *sp
 	struct gloo_root *r = c->root;
 	const char *addr = spec->addr && *spec->addr ? spec->addr : "127.0.0.1";
 	char why[GL_WHY] = "";
-	size_t world = (size_t)r->world, bytes = sizeof(struct card) + world * GL_ADDRESS;
-	struct card *mine = calloc(1, bytes);
-	char *all = calloc(world, bytes);
-	enum gt_code code = mine && all ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
-	if (code == GT_OK && !(r->net = gl_net_new(r->rank, r->world, addr, r->timeout_s, why)))
-		code = gt_fail(err, GT_EPEER, "rank %d cannot listen at %s (gloo: %s)", r->rank, addr, why);
-	if (code == GT_OK) {
-		mine->abi = GT_COMM_ABI;
-		mine->world = (uint32_t)r->world;
-		mine->pair_bytes = r->pair_bytes;
-		memcpy(mine->id, spec->boot->id, sizeof mine->id);
-		for (int i = 0; i < r->world && code == GT_OK; i++) {
-			if (i != r->rank && !gl_net_address(r->net, i, mine->address[i], why))
-				code = gt_fail(err, GT_EPEER, "rank %d at %s (gloo: %s)", r->rank, addr, why);
-		}
-	}
+	struct card mine = {.abi = GT_COMM_ABI, .world = (uint32_t)r->world, .pair_bytes = r->pair_bytes}, *all = calloc((size_t)r->world, sizeof *all);
+	enum gt_code code = all ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
+	int listener = -1;
+	memcpy(mine.id, spec->boot->id, sizeof mine.id);
+	if (code == GT_OK && (listener = gt_gloo_listen(addr, &mine.at, why)) < 0)
+		code = gt_fail(err, GT_EPEER, "rank %d cannot listen at %s: %s", r->rank, addr, why);
+	if (code == GT_OK && !(r->net = gl_net_new(r->rank, r->world, r->timeout_s, why)))
+		code = gt_fail(err, GT_EPEER, "rank %d has no connections (gloo: %s)", r->rank, why);
 	if (code == GT_OK)
-		code = spec->exchange(spec->user, "gloo", mine, bytes, all, err);
+		code = spec->exchange(spec->user, "gloo", &mine, sizeof mine, all, err);
 	if (code == GT_OK)
-		code = compare_cards(c, all, bytes, err);
+		code = compare_cards(c, all, err);
 	if (code == GT_OK)
-		code = connect_all(c, spec, all, bytes, err);
-	free(mine);
+		code = connect_all(c, spec, listener, all, err);
+	if (listener >= 0)
+		close(listener);
 	free(all);
 	return code == GT_OK ? greet(c, spec->boot->id, err) : code;
 }

@@ -18,17 +18,16 @@
 extern "C" {
 #endif
 
-#define GL_ADDRESS 192 /* bytes of an address of gloo */
 #define GL_WHY 256
 
 struct gl_net;
 struct gl_port;
 
-/* Listens on `addr` for each of the other ranks, and starts gloo's thread, which gets no signals. NULL: why says so. */
-struct gl_net *gl_net_new(int rank, int world, const char *addr, double timeout_s, char why[GL_WHY]);
-void gl_net_free(struct gl_net *n);                                                      /* NULL is fine; after its ports */
-bool gl_net_address(struct gl_net *n, int peer, char out[GL_ADDRESS], char why[GL_WHY]); /* where this rank listens for that peer */
-bool gl_net_connect(struct gl_net *n, int peer, const char address[GL_ADDRESS], char why[GL_WHY]);
+/* Starts gloo's thread, which gets no signals. Nothing is connected, and nobody listens. NULL: why says so. */
+struct gl_net *gl_net_new(int rank, int world, double timeout_s, char why[GL_WHY]);
+void gl_net_free(struct gl_net *n); /* NULL is fine; after its ports */
+/* A connected TCP socket is the one to that peer from now on; it is gloo's, also after a failure. */
+bool gl_net_adopt(struct gl_net *n, int peer, int fd, char why[GL_WHY]);
 
 struct gl_port *gl_port_new(struct gl_net *n, int peer, bool sends); /* NULL: no memory */
 void gl_port_free(struct gl_port *p); /* NULL is fine. Its messages that are not done will never be: nothing may arrive for it any more */

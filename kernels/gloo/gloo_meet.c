@@ -1,0 +1,258 @@
+/* The connections between the ranks of a group, before gloo gets them. Each rank listens on one socket; the higher rank of two connects to
+ * the lower one:
+ *   listens → "gtrain-gloo-1\0\0\0" nonce[32];  connects → rank, to (little-endian u32) nonce[32] mac[32];  listens → mac[32]
+ * with HMAC-SHA-256 under the group's random number, over a word for the side, both nonces and both ranks. All of them are on their way at
+ * once. A stranger's connection costs him that; what he sends is never seen by gloo. */
+#include "base/sha256.h"
+#include "gloo/gloo.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAGIC "gtrain-gloo-1\0\0" /* 16 bytes with its last NUL */
+#define NONCE GT_SHA256_SIZE
+#define HELLO (16 + NONCE)
+#define PROOF (8 + NONCE + GT_SHA256_SIZE)
+#define GUESTS 64      /* that have proven nothing yet; one more drops the oldest */
+#define PROOF_S 2.0    /* for which a guest may take his time */
+#define AGAIN_S 0.02   /* between two tries at a rank */
+
+enum state { NOBODY, CONNECTS, HEARS, PROVES, THERE };
+
+struct end {
+	int fd;
+	enum state state;
+	double until; /* a guest's; of NOBODY: when to try again */
+	size_t got;
+	unsigned char hello[HELLO], proof[PROOF], mac[GT_SHA256_SIZE];
+};
+
+struct meeting {
+	int listener, rank, world;
+	const char *id;
+	const struct gloo_place *at;
+	struct end end[GT_COMM_RANKS], guest[GUESTS];
+	int error[GT_COMM_RANKS]; /* errno of the last try; 0: it was not there */
+};
+
+static void put(unsigned char *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (unsigned char)(v >> 8 * i);
+}
+
+static uint32_t get(const unsigned char *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void mac_of(const struct meeting *m, const char *side, const struct end *e, unsigned char out[GT_SHA256_SIZE])
+{
+	struct gt_hmac h;
+	gt_hmac_start(&h, m->id, strlen(m->id));
+	gt_sha256_add(&h.inner, side, strlen(side) + 1);
+	gt_sha256_add(&h.inner, e->hello + 16, NONCE);
+	gt_sha256_add(&h.inner, e->proof, 8 + NONCE);
+	gt_hmac_end(&h, out);
+}
+
+static void drop(struct end *e)
+{
+	if (e->fd >= 0)
+		close(e->fd);
+	*e = (struct end){.fd = -1, .until = gt_gloo_now() + AGAIN_S};
+}
+
+/* What is sent here fits into any socket's buffer. */
+static bool sent(const struct end *e, const void *p, size_t n)
+{
+	return send(e->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+/* More of what is awaited; true: it is whole. */
+static bool more(struct end *e, unsigned char *into, size_t size)
+{
+	ssize_t n = recv(e->fd, into + e->got, size - e->got, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		drop(e);
+		return false;
+	}
+	e->got += (size_t)n;
+	return e->got == size;
+}
+
+/* ---- listening ----------------------------------------------------------------------------------------------------------------- */
+int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY])
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+	int fd = -1, rc = getaddrinfo(addr, "0", &hints, &list);
+	snprintf(why, GL_WHY, "%s", rc ? gai_strerror(rc) : "no address");
+	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		socklen_t n = sizeof at->to;
+		memset(at, 0, sizeof *at);
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd >= 0 && !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 128) && !getsockname(fd, (struct sockaddr *)&at->to, &n)) {
+			at->bytes = n;
+			break;
+		}
+		snprintf(why, GL_WHY, "%s", strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	if (list)
+		freeaddrinfo(list);
+	return fd;
+}
+
+static void greet(struct meeting *m)
+{
+	struct end *e = &m->guest[0];
+	int fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	for (int i = 0; i < GUESTS; i++)
+		if (m->guest[i].state == NOBODY || (e->state != NOBODY && m->guest[i].until < e->until))
+			e = &m->guest[i];
+	drop(e);
+	*e = (struct end){.fd = fd, .state = HEARS, .until = gt_gloo_now() + PROOF_S};
+	memcpy(e->hello, MAGIC, 16);
+	if (getrandom(e->hello + 16, NONCE, 0) != NONCE || !sent(e, e->hello, HELLO))
+		drop(e);
+}
+
+static void admit(struct meeting *m, struct end *guest)
+{
+	unsigned char want[GT_SHA256_SIZE], answer[GT_SHA256_SIZE];
+	uint32_t rank = get(guest->proof), to = get(guest->proof + 4);
+	mac_of(m, "connects", guest, want);
+	mac_of(m, "listens", guest, answer);
+	if (!gt_mac_equal(want, guest->proof + 8 + NONCE) || rank >= (uint32_t)m->world || to != (uint32_t)m->rank || rank <= to ||
+	    !sent(guest, answer, sizeof answer)) {
+		drop(guest);
+		return;
+	}
+	drop(&m->end[rank]); /* it comes once more: it has given up an earlier connection */
+	m->end[rank] = *guest;
+	m->end[rank].state = THERE;
+	*guest = (struct end){.fd = -1};
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------------------------------------- */
+static void knock(struct meeting *m, int rank)
+{
+	struct end *e = &m->end[rank];
+	const struct gloo_place *at = &m->at[rank];
+	*e = (struct end){.fd = socket(at->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .state = CONNECTS};
+	if (e->fd < 0 || (connect(e->fd, (const struct sockaddr *)&at->to, at->bytes) && errno != EINPROGRESS)) {
+		m->error[rank] = errno;
+		drop(e);
+	}
+}
+
+static void advance(struct meeting *m, int rank)
+{
+	struct end *e = &m->end[rank];
+	if (e->state == CONNECTS) {
+		socklen_t n = sizeof m->error[rank];
+		if (getsockopt(e->fd, SOL_SOCKET, SO_ERROR, &m->error[rank], &n) || m->error[rank])
+			drop(e);
+		else
+			e->state = HEARS;
+	} else if (e->state == HEARS && more(e, e->hello, HELLO)) {
+		put(e->proof, (uint32_t)m->rank);
+		put(e->proof + 4, (uint32_t)rank);
+		bool good = !memcmp(e->hello, MAGIC, 16) && getrandom(e->proof + 8, NONCE, 0) == NONCE;
+		mac_of(m, "connects", e, e->proof + 8 + NONCE);
+		e->state = PROVES;
+		e->got = 0;
+		if (!good || !sent(e, e->proof, PROOF))
+			drop(e);
+	} else if (e->state == PROVES && more(e, e->mac, sizeof e->mac)) {
+		unsigned char want[GT_SHA256_SIZE];
+		mac_of(m, "listens", e, want);
+		e->state = THERE;
+		if (!gt_mac_equal(e->mac, want))
+			drop(e);
+	}
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------------------- */
+static void turn(struct meeting *m, double deadline)
+{
+	struct pollfd p[1 + GUESTS + GT_COMM_RANKS] = {{.fd = m->listener, .events = POLLIN}};
+	double now = gt_gloo_now(), wait = deadline - now;
+	for (int i = 0; i < GUESTS; i++) {
+		if (m->guest[i].state != NOBODY && now > m->guest[i].until)
+			drop(&m->guest[i]);
+		p[1 + i] = (struct pollfd){.fd = m->guest[i].fd, .events = POLLIN};
+	}
+	for (int i = 0; i < m->world; i++) {
+		struct end *e = &m->end[i];
+		if (i < m->rank && e->state == NOBODY && now >= e->until)
+			knock(m, i);
+		if (i < m->rank && e->state == NOBODY)
+			wait = wait < AGAIN_S ? wait : AGAIN_S;
+		p[1 + GUESTS + i] = (struct pollfd){.fd = e->state == THERE ? -1 : e->fd, .events = e->state == CONNECTS ? POLLOUT : POLLIN};
+	}
+	if (wait > PROOF_S)
+		wait = PROOF_S; /* for guests that say nothing */
+	poll(p, 1 + GUESTS + (nfds_t)m->world, wait > 0 ? (int)(wait * 1e3) + 1 : 0);
+	for (int i = 0; i < m->world; i++)
+		if (p[1 + GUESTS + i].revents)
+			advance(m, i);
+	for (int i = 0; i < GUESTS; i++)
+		if (p[1 + i].revents && m->guest[i].state == HEARS && more(&m->guest[i], m->guest[i].proof, PROOF))
+			admit(m, &m->guest[i]);
+	if (p[0].revents)
+		greet(m);
+}
+
+static int absent(const struct meeting *m)
+{
+	for (int i = 0; i < m->world; i++)
+		if (i != m->rank && m->end[i].state != THERE)
+			return i;
+	return -1;
+}
+
+bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd, char why[GL_WHY])
+{
+	struct meeting *m = calloc(1, sizeof *m);
+	double deadline = gt_gloo_now() + timeout_s;
+	if (!m) {
+		snprintf(why, GL_WHY, "rank %d is out of memory", rank);
+		return false;
+	}
+	*m = (struct meeting){.listener = listener, .rank = rank, .world = world, .id = id, .at = at};
+	for (int i = 0; i < GT_COMM_RANKS; i++)
+		m->end[i].fd = -1;
+	for (int i = 0; i < GUESTS; i++)
+		m->guest[i].fd = -1;
+	while (absent(m) >= 0 && gt_gloo_now() < deadline)
+		turn(m, deadline);
+	int out = absent(m);
+	if (out >= 0)
+		snprintf(why, GL_WHY, "rank %d has no connection to rank %d after %g s%s%s", rank, out, timeout_s, m->error[out] ? ": " : "",
+		         m->error[out] ? strerror(m->error[out]) : "");
+	for (int i = 0; i < world; i++) {
+		fd[i] = out < 0 ? m->end[i].fd : -1;
+		if (out >= 0)
+			drop(&m->end[i]);
+	}
+	for (int i = 0; i < GUESTS; i++)
+		drop(&m->guest[i]);
+	free(m);
+	return out < 0;
+}

@@ -179,14 +179,21 @@ int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want)
 	double limit = x->space->slots;
 	if (!e || !e->warm)
 		return 1;
+	double step_s = x->told ? x->told_s : e->step_s;
 	if (x->most)
 		limit = x->most;
 	else if (e->train)
-		limit = e->step_s > 0 ? WINDOW_S / e->step_s : 1;
+		limit = step_s > 0 ? WINDOW_S / step_s : 1;
 	for (int i = 0; i < GT_EXEC_SIZES; i++)
 		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->slots && (int64_t)sizes[i] * p->n <= GRAPH_STEPS)
 			return sizes[i];
 	return 1;
+}
+
+double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p)
+{
+	const struct gt_exec_prog *e = p->n ? prog_of(x, p) : NULL;
+	return e ? e->step_s : 0;
 }
 
 enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err)

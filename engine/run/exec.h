@@ -52,6 +52,8 @@ struct gt_exec {
 	double *waited;    /* bench: seconds added that a step's thread is in what joins ranks; NULL: not timed */
 	bool graphs;       /* capture and replay, where the backend can */
 	int most;          /* steps of a window; 0: as many as take 0.1 s */
+	bool told;         /* of several ranks, which must all have the same windows: told_s counts, and not this rank's own clock */
+	double told_s;     /* seconds of a training step; 0: not known yet, one step a window */
 	bool lockstep;     /* the numbers of a window depend on how the last one went: the host reads that first */
 	int depth;         /* windows that may be queued: 2; 1 in lockstep, and where the device's memory is the host's */
 	struct gt_window ring[2];
@@ -67,6 +69,8 @@ void gt_exec_close(struct gt_exec *x);
 
 /* Steps of the next window of p, of which `want` >= 1 are to be done. */
 int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want);
+/* Seconds of a step of p, as last measured; 0: not yet, or steps are not queued. */
+double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
 /* Where the numbers of the next window go: n * p->nmicro entries. Waits until the device has read what last stood there. */
 enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err);
 /* Queues n (from gt_exec_fit) executions of p, which read samples of l. */

@@ -237,21 +237,28 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 #define AGREE_S 0.02 /* ranks agree about so often: a signal and the end of the time wait no longer */
 
 /* What one rank may see and another not: a signal, the time. Ranks ask each other behind the same windows; how many windows lie between two
- * rounds is rank 0's to say, since the others' clocks tell other times. */
+ * rounds, and how many steps fit into a window, is rank 0's to say, since the others' clocks tell other times. */
 static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
 	double now = gt_seconds();
-	int64_t v[4] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
+	int64_t v[5] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
 	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1};
 	if (t->s->at.world > 1) {
 		if (t->windows < t->agree_at)
 			return GT_OK;
+		struct gt_exec *x = &t->s->exec;
 		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
-		if (t->s->at.rank == 0 && window_s < AGREE_S)
-			v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
-		GT_TRY(gt_team_max(t->team, v, 4, err));
+		if (t->s->at.rank == 0) {
+			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, &t->s->full));
+			if (!x->told_s && v[4]) /* windows will be longer than those so far */
+				window_s = AGREE_S;
+			if (window_s < AGREE_S)
+				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
+		}
+		GT_TRY(gt_team_max(t->team, v, 5, err));
 		t->agree_at = t->windows + v[3];
+		x->told_s = 1e-9 * (double)v[4];
 	}
 	t->signal = t->signal ? t->signal : (int)v[0];
 	t->timed_out = v[1];
@@ -308,6 +315,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	t->start = t->saved_at = gt_seconds();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
 	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
+	x->told = t->s->at.world > 1;
 	GT_TRY(gt_loader_start(t->s->loader, t->at.epoch, t->at.cursor, err));
 	restart_window(t);
 	while (!finished(t)) {

@@ -68,3 +68,20 @@ bn sim --nproc 2
 bn host --nproc 2 --device cpu
 # f32 on both: a loss in 1e-5, weights and statistics in 1e-4 of their tensor's largest, as in test_modes.sh
 if got=$("$GTRAIN_BUILD/tests/par/tool_same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/host" "$tmp/sim"); then echo 'ok staged_deferred'; else echo "not ok staged_deferred: $got"; fi
+
+# Clocks that go at other speeds: ranks have the same windows all the same, and ask each other behind the same ones.
+cat >"$tmp/quick.cfg" <<'C'
+schema = 1;
+name = "quick";
+device = "cuda";
+data = { name = "synthetic"; samples = 6000; samples_test = 12; classes = 4; batch = 12; };
+model = { input = [1, 4, 4]; layers = ( { type = "flatten"; }, { type = "linear"; out = 8; }, { type = "gelu"; }, { type = "linear"; out = 4; } ); };
+train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.01; }; };
+parallel = { mode = "ddp"; timeout = 2000.0; };
+C
+if ${CC:-gcc} -O1 -shared -fPIC -D_GNU_SOURCE "$(dirname "$0")/fast_clock.c" -o "$tmp/fast_clock.so" -ldl 2>"$tmp/log" &&
+	LD_PRELOAD=$tmp/fast_clock.so "$sim/bin/gtrain" run "$tmp/quick.cfg" -o "$tmp/quick" --nproc 3 >"$tmp/log" 2>&1 && grep -q '"status":"ok"' "$tmp/quick/metrics.jsonl"; then
+	echo 'ok staged_clocks'
+else
+	echo "not ok staged_clocks: $(tail -n 1 "$tmp/log")"
+fi

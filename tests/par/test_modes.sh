@@ -244,6 +244,16 @@ feature drop_last mlp 1e-5 'ddp:3,zero3:2,1f1b*2+zero1:4' -s data.drop_last=true
 feature prefetch cnn 1e-5 ddp:2,zero3:2 -s data.prefetch=3
 feature recompute cnn 1e-5 ddp:3,zero3:2 -s train.recompute=cheap
 feature prefetch_ignore mlp 1e-5 ddp:4 -s train.ignore_index=3 -s data.prefetch=3
+# Each with every mode. What is random is a function of sample and layer; what looks at data before the first step (whitening) looks at the
+# same on every rank.
+every=ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2,zero-bubble:2,interleaved:2
+feature muon mlp 1e-5 $every -s 'train.groups=({match=["fc1.weight","fc3.weight","fc4.weight"];optimizer={type="muon";lr=0.01;};schedule={type="polynomial";};})'
+feature groups mlp 1e-5 $every -s 'train.groups=({match="*.bias";optimizer={type="adam";lr=0.001;};},{match="fc2.weight";frozen=true;},{match="fc3.weight";freeze_after=1.0;lr_mul=0.5;weight_decay=0.0;})'
+feature augment_tta skip 1e-5 $every -s 'data.augment=({type="pad_crop";pad=1;mode="reflect";},{type="hflip";alternate=true;})' -s 'eval.tta="mirror_translate"' -s train.eval_every_steps=20
+feature first_values skip 1e-5 $every -s 'model.layers[0].init="whitening"' -s 'model.layers[2].init="dirac"' -s 'model.layers[15].init_std=0.1'
+feature rmsprop mlp 1e-5 $every -s 'train.optimizer={type="rmsprop";lr=0.0005;momentum=0.5;centered=true;}' -s train.clip_norm=0.5
+feature torch_sampler mlp 1e-5 $every -s 'data.sampler="torch"' -s data.samples=480
+feature events mlp 1e-5 $every -s train.eval_every_steps=7 -s checkpoint.every_steps=5 -s checkpoint.keep=2 -s 'checkpoint.best.metric="test/loss"' -s log.tensorboard=true -s 'reproducible="run"'
 
 cut -d' ' -f1 "$tmp/figures" | sort -u | while read -r w; do
 	awk -v w="$w" '$1 == w { n++; for (i = 3; i <= 6; i++) { split($i, k, "="); split(k[2], v, /[@:]/)

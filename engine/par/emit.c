@@ -54,12 +54,18 @@ void gt_emit_unit(struct gt_emit *e, int unit)
 			gt_emit_launch(e, unit, &p->call[i]);
 }
 
+int gt_emit_event(struct gt_emit *e)
+{
+	return e->event++ % (GT_EVENTS - GT_EVENTS_ENGINE);
+}
+
 void gt_emit_join(struct gt_emit *e, int from, int to)
 {
 	if (!e->job->queues || from == to)
 		return;
-	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_RECORD, .stream = from, .event = e->event});
-	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_WAIT, .stream = to, .event = e->event++});
+	int event = gt_emit_event(e);
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_RECORD, .stream = from, .event = event});
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_WAIT, .stream = to, .event = event});
 }
 
 void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream)

@@ -34,6 +34,7 @@ struct gt_collective {
 };
 void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream);
 void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what);
+int gt_emit_event(struct gt_emit *e); /* one that nobody waits for any more, since those that are recorded are soon waited for */
 void gt_emit_join(struct gt_emit *e, int from, int to); /* what comes on stream `to` waits for what is on `from` */
 
 /* Sums of squares, scalars of all ranks, CHECK, and what comes after it: the early calls of the last unit. */

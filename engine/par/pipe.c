@@ -7,6 +7,7 @@
  * A rank that reads neither images nor labels passes over the samples, since what is random depends on their places in the epoch. */
 #include "par/pipe.h"
 #include "par/emit.h"
+#include "par/pipe_stream.h"
 #include "par/replicas.h"
 #include <string.h>
 
@@ -314,6 +315,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	GT_TRY(units_of(&p, &m, err));
 	if (!job->update) {
 		GT_TRY(forward(&p, m));
+		gt_pipe_streams(&p.e);
 		return gt_emit_end(&p.e, out);
 	}
 	gt_emit_step(&p.e, (struct gt_step){.kind = GT_STEP_ZERO});
@@ -333,6 +335,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	}
 	gt_emit_check(&p.e);
 	gt_replicas_update(&p.e);
+	gt_pipe_streams(&p.e);
 	return gt_emit_end(&p.e, out);
 }
 

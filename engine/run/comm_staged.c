@@ -10,6 +10,8 @@ struct staged {
 	struct gt_dev *dev;
 	char *stage; /* of the inner communicator's memory, where it gives some */
 	size_t size;
+	char *pack; /* of transfers; grows in the first step */
+	size_t pack_size;
 };
 
 static struct staged *of(struct gt_comm *c)
@@ -125,9 +127,14 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 	GT_TRY(gt_p2p_check(c, list, n, err));
 	for (int i = 0; i < n; i++)
 		total += list[i].count * gt_dtype_size(list[i].dtype);
-	char *memory = malloc(total ? total : 1);
-	if (!memory)
-		return gt_fail_memory(err, total);
+	if (total > s->pack_size) {
+		free(s->pack);
+		s->pack_size = 0;
+		if (!(s->pack = malloc(total)))
+			return gt_fail_memory(err, total);
+		s->pack_size = total;
+	}
+	char *memory = s->pack;
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < n && code == GT_OK; i++) {
 		size_t bytes = list[i].count * gt_dtype_size(list[i].dtype);
@@ -146,12 +153,12 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 			code = up(s, list[i].recv, memory + at, bytes, stream, err);
 		at += bytes;
 	}
-	free(memory);
 	return code;
 }
 
 static void shut(struct gt_comm *c)
 {
+	free(of(c)->pack);
 	free(c);
 }
 

@@ -1,0 +1,115 @@
+#include "par/pipe_stream.h"
+
+#define STREAM 1
+
+/* Memory of a seat of ACT. */
+struct range {
+	int seat;
+	size_t begin, end;
+};
+
+struct streams {
+	struct gt_emit *e;
+	struct range *sent; /* that the transfers under way read */
+	int nsent;
+	int event;          /* behind them; -1: nothing is under way that the kernels have not waited for */
+};
+
+static bool is_transfer(const struct gt_step *s)
+{
+	return s->kind == GT_STEP_COMM && s->plan && !s->end && s->call->comm->group == GT_GROUP_PIPE &&
+	       (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
+}
+
+/* Where value v of a plan lies; an empty range: not among its activations. */
+static struct range range_of(const struct gt_plan *p, gt_vid v)
+{
+	gt_vid root = v < 0 ? -1 : p->slot[v].root;
+	if (root < 0 || p->graph->values[root].kind != GT_V_ACT)
+		return (struct range){p->seat, 0, 0};
+	size_t begin = p->slot[root].offset, bytes = gt_tdesc_bytes(&p->graph->values[root].desc);
+	return (struct range){p->seat, begin, begin + bytes};
+}
+
+static bool meets(const struct streams *s, const struct range *r)
+{
+	for (int i = 0; i < s->nsent; i++)
+		if (s->sent[i].seat == r->seat && s->sent[i].begin < r->end && r->begin < s->sent[i].end)
+			return true;
+	return false;
+}
+
+/* Does a step write where something is read that is on its way? */
+static bool writes(const struct streams *s, const struct gt_step *t)
+{
+	if (!t->call || !t->plan || t->call->node < 0) /* other arenas */
+		return false;
+	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
+	struct range scratch = {t->plan->seat, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
+	if (t->end) /* a copy between two stages of the rank: into another seat */
+		return true;
+	for (int k = 0; k < n->nout; k++) {
+		struct range r = range_of(t->plan, n->out[k]);
+		if (meets(s, &r))
+			return true;
+	}
+	return t->call->scratch && meets(s, &scratch);
+}
+
+static void wait(struct streams *s)
+{
+	if (s->event >= 0)
+		gt_emit_step(s->e, (struct gt_step){.kind = GT_STEP_WAIT, .stream = 0, .event = s->event});
+	s->event = -1;
+	s->nsent = 0;
+}
+
+/* The transfers [i, end) of the old list. */
+static void run(struct streams *s, const struct gt_step *old, int i, int end)
+{
+	int before = gt_emit_event(s->e);
+	bool receives = false;
+	gt_emit_step(s->e, (struct gt_step){.kind = GT_STEP_RECORD, .stream = 0, .event = before});
+	gt_emit_step(s->e, (struct gt_step){.kind = GT_STEP_WAIT, .stream = STREAM, .event = before});
+	for (; i < end; i++) {
+		struct gt_step t = old[i];
+		bool sends = t.call->comm->kind == GT_COMM_SEND;
+		t.stream = STREAM;
+		receives |= !sends;
+		if (sends)
+			s->sent[s->nsent++] = range_of(t.plan, t.plan->graph->nodes[t.call->node].in[0]);
+		gt_emit_step(s->e, t);
+	}
+	s->event = gt_emit_event(s->e);
+	gt_emit_step(s->e, (struct gt_step){.kind = GT_STEP_RECORD, .stream = STREAM, .event = s->event});
+	if (receives)
+		wait(s);
+}
+
+void gt_pipe_streams(struct gt_emit *e)
+{
+	struct streams s = {.e = e, .event = -1};
+	const struct gt_step *old = e->step;
+	int n = e->n;
+	if (!e->job->queues || e->code != GT_OK)
+		return;
+	if (!(s.sent = gt_arena_alloc(e->job->arena, (size_t)n + 1, sizeof *s.sent))) {
+		e->code = gt_fail_memory(e->err, (size_t)n * sizeof *s.sent);
+		return;
+	}
+	e->step = NULL;
+	e->n = e->cap = 0;
+	for (int i = 0, end; i < n; i = end) {
+		for (end = i; end < n && is_transfer(&old[end]); end++)
+			;
+		if (end > i) {
+			run(&s, old, i, end);
+			continue;
+		}
+		if (writes(&s, &old[i]))
+			wait(&s);
+		gt_emit_step(e, old[i]);
+		end = i + 1;
+	}
+	wait(&s);
+}

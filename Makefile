@@ -177,6 +177,11 @@ format:
 bench: all
 	@tests/bench/bench.sh $(BUILD)
 
+## bench-pipe: the idle share of a pipeline on two cores beside what its schedules say; appends to tests/bench/RESULTS.md
+.PHONY: bench-pipe
+bench-pipe: all
+	@tests/bench/bench_pipe.sh $(BUILD)
+
 ## install: to $(DESTDIR)$(prefix)
 .PHONY: install
 install: all

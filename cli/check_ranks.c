@@ -115,6 +115,8 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
+	if (!strcmp(r->balance, "measured"))
+		gt_out(cli, "cut by computed cost; a run measures its layers when it starts, and may cut elsewhere (parallel.balance)\n");
 	gt_out(cli, "\n%s", r->grid);
 	gt_out(cli, "idle: %.1f%% of the time if the stages take as long as their FLOP, %.1f%% if all take as long\n", 100 * r->bubble, 100 * r->even);
 	return GT_OK;
@@ -220,6 +222,7 @@ static void stages_json(struct gt_json *j, const struct gt_report *r)
 		gt_json_end(j);
 	}
 	gt_json_end(j);
+	gt_json_string(j, "balance", r->balance);
 	gt_json_string(j, "grid", r->grid);
 	gt_json_double(j, "bubble", r->bubble, 6);
 	gt_json_double(j, "bubble_even", r->even, 6);

@@ -30,6 +30,7 @@ static void ranks_json(struct gt_json *j, const struct gt_bench *b)
 	for (int i = 0; i < b->nstages; i++) {
 		gt_json_object(j, NULL);
 		gt_json_int(j, "place", b->stages[i].place);
+		gt_json_string(j, "first", b->stages[i].first);
 		gt_json_double(j, "forward_ms", b->stages[i].forward_ms, 6);
 		gt_json_double(j, "backward_ms", b->stages[i].backward_ms, 6);
 		gt_json_double(j, "weights_ms", b->stages[i].weights_ms, 6);
@@ -71,13 +72,13 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, s
 {
 	char number[32], place[32], f[GT_UNITS], back[GT_UNITS], w[GT_UNITS];
 	struct gt_table t;
-	gt_table_init(&t, cli->arena, "rrrrr");
-	gt_table_head(&t, (const char *[]){"stage", "place", "forward", "backward", "weights"});
+	gt_table_init(&t, cli->arena, "rrlrrr");
+	gt_table_head(&t, (const char *[]){"stage", "place", "from layer", "forward", "backward", "weights"});
 	for (int i = 0; i < b->nstages; i++) {
 		const struct gt_bench_stage *s = &b->stages[i];
 		snprintf(number, sizeof number, "%d", i);
 		snprintf(place, sizeof place, "%d", s->place);
-		gt_table_add(&t, (const char *[]){number, place, gt_units_seconds(f, s->forward_ms * 1e-3), gt_units_seconds(back, s->backward_ms * 1e-3),
+		gt_table_add(&t, (const char *[]){number, place, s->first, gt_units_seconds(f, s->forward_ms * 1e-3), gt_units_seconds(back, s->backward_ms * 1e-3),
 		                                  s->weights_ms > 0 ? gt_units_seconds(w, s->weights_ms * 1e-3) : ""});
 	}
 	gt_out(cli, "\n");

@@ -156,6 +156,7 @@ struct gt_report {
 	int nowners;
 	struct gt_check_stage *stages;       /* of a pipeline */
 	int nstages;
+	const char *balance;                 /* what the model is cut by: "computed" cost; "measured", which only a run does, this one is computed; "by hand" */
 	const char *grid;                    /* of a pipeline: its schedule as text, a line a rank; NULL */
 	double bubble, even;                 /* share of the time that ranks of a pipeline are idle, by FLOPs, and if all stages took as long */
 	int64_t collectives, transfers;      /* of all ranks in a step; every one has its partners */
@@ -232,6 +233,7 @@ struct gt_bench_rank {
 };
 struct gt_bench_stage {      /* of a pipeline: what a micro-batch takes there */
 	int place;
+	const char *first;        /* layer */
 	double forward_ms, backward_ms, weights_ms; /* weights: of gradients that are made by themselves (zero-bubble); else in backward */
 };
 struct gt_bench {

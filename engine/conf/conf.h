@@ -16,6 +16,7 @@ enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_aug_type { GT_AUG_PAD_CROP, GT_AUG_HFLIP };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
+enum gt_pipe_balance { GT_BALANCE_COMPUTED, GT_BALANCE_MEASURED };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
 #define GT_MAX_LIST 64
@@ -123,6 +124,7 @@ struct gt_conf_parallel {
 	bool deferred_bn; /* pipe */
 	int schedule;  /* pipe: enum gt_pipe_schedule */
 	int64_t virtual_stages; /* interleaved */
+	int balance;   /* pipe: enum gt_pipe_balance */
 	struct gt_strings cuts; /* pipe; as indices of layers, ascending: */
 	int cut[GT_MAX_LIST];
 	bool sync_bn;

@@ -190,7 +190,14 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		GT_TRY(check_across(rd, err));
 	if (p->mode == GT_MODE_PIPE && p->nproc % p->replicas)
 		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
-	return p->mode == GT_MODE_PIPE ? check_cuts(rd, err) : GT_OK;
+	if (p->mode != GT_MODE_PIPE)
+		return GT_OK;
+	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
+		return FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
+	if (p->balance == GT_BALANCE_MEASURED && c->reproducible != GT_REPRO_NONE && c->train.clip_norm > 0)
+		return FAIL(rd, "parallel.balance", "expected \"computed\" beside reproducible = \"%s\" and train.clip_norm > 0, got \"measured\": the last bits of a norm depend on where the model is cut; parallel.cuts can hold what was measured",
+		            c->reproducible == GT_REPRO_RUN ? "run" : "world");
+	return check_cuts(rd, err);
 }
 
 enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err)

@@ -184,6 +184,8 @@ const struct gt_row gt_rows[] = {
      .help = "stages that a rank has: every rank the first of them, then every rank the second one, and so on"},
     {"parallel.cuts", GT_T_STRINGS, AT(parallel.cuts), "[]", MODE("pipe"),
      .help = "names of the layers that begin a stage, one less than stages; []: cut so that the slowest stage is as fast as can be"},
+    {"parallel.balance", GT_T_ENUM, AT(parallel.balance), "\"computed\"", .values = "computed|measured", MODE("pipe"),
+     .help = "what the cut goes by: FLOPs and bytes, or the time of each layer, which rank 0 measures at every start"},
     {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE("dp|ddp|zero|pipe"),
      .help = "join GPUs through the memory of their hosts, as ranks that share a GPU always are; else by NCCL"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,

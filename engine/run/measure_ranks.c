@@ -5,6 +5,7 @@
 #include "run/crew.h"
 #include "run/run_ranks.h"
 #include "run/session_data.h"
+#include "run/session_pipe.h"
 #include <stdlib.h>
 
 #define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
@@ -20,10 +21,12 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 	GT_NEW(b->stages, b->arena, b->nstages, err);
 	for (int i = 0; i < b->nstages; i++) {
 		double mean[GT_PHASE_COUNT] = {0};
+		const char *first;
+		GT_NEW_STR(first, gt_arena_strdup(b->arena, gt_session_pipe_first(s, i)), err);
 		for (int r = 0; r < s->at.world; r++)
 			for (int k = 0; b->ranks[r].place == i % npipe && k < GT_PHASE_COUNT; k++)
 				mean[k] += 1e3 * all[r].cell[i / npipe][k] / s->at.ndata;
-		b->stages[i] = (struct gt_bench_stage){.place = i % npipe, .forward_ms = mean[GT_PHASE_F], .backward_ms = mean[GT_PHASE_B],
+		b->stages[i] = (struct gt_bench_stage){.place = i % npipe, .first = first, .forward_ms = mean[GT_PHASE_F], .backward_ms = mean[GT_PHASE_B],
 		                                       .weights_ms = mean[GT_PHASE_W]};
 	}
 	return GT_OK;

@@ -245,6 +245,8 @@ static enum gt_code stages(struct gt_report *r, const struct gt_crew *crew, stru
 		return gt_fail_memory(err, len);
 	GT_NEW(r->stages, r->arena, crew->stages, err);
 	r->nstages = crew->stages;
+	const struct gt_conf_parallel *p = &crew->rank[0]->conf->parallel;
+	r->balance = p->cuts.n ? "by hand" : p->balance == GT_BALANCE_MEASURED ? "measured" : "computed";
 	for (int i = 0; i < r->nstages; i++) {
 		const struct gt_graph *g = gt_crew_graph(crew, i);
 		r->stages[i] = (struct gt_check_stage){.place = i % crew->ranks, .slots = grid.grid->slots[i]};

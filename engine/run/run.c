@@ -1,8 +1,10 @@
 /* gt_run and gt_resume: what stands before and after the training loop. */
 #include "ir/op.h"
+#include "par/pipe.h"
 #include "run/crew.h"
 #include "run/run_ranks.h"
 #include "run/session_data.h"
+#include "run/session_pipe.h"
 #include "run/signals.h"
 #include "run/state.h"
 #include "run/trainer.h"
@@ -26,19 +28,30 @@ static const char *grouped(int64_t n, char *buf, size_t size)
 	return buf;
 }
 
+/* "; stages by measured cost begin at l2, l5" */
+static void cuts_text(const struct gt_session *s, char *buf, size_t size)
+{
+	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
+	size_t n = 0;
+	*buf = '\0';
+	for (int i = 1; s->measured && i < stages && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ", gt_session_pipe_first(s, i));
+}
+
 static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	char text[1024], params[32], train[32], test[32], micro[64] = "", ranks[64] = "";
+	char text[2048], params[32], train[32], test[32], micro[64] = "", ranks[64] = "", cuts[1024];
 	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
 	if (comm)
 		snprintf(ranks, sizeof ranks, ", %s on %d ranks over %s", s->strategy->name, s->at.world, comm->api->name);
 	if (s->micro < s->batch)
 		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch / s->micro), (long long)s->micro);
-	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld", s->conf->name,
+	cuts_text(s, cuts, sizeof cuts);
+	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld%s", s->conf->name,
 	         grouped(s->learned, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks, (long long)s->batch,
 	         micro, (long long)s->steps_per_epoch, grouped(s->view[GT_TRAIN].n, train, sizeof train),
-	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed);
+	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed, cuts);
 	struct gt_event ev = {.kind = GT_EV_START, .epoch = t->at.epoch, .text = text};
 	return gt_trainer_tell(t, &ev, true, err);
 }

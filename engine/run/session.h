@@ -82,6 +82,7 @@ struct gt_session {
 	int *stage_of;                 /* mode pipe: of each layer; NULL before the first plan */
 	int *home;                     /* mode pipe: the stage of each parameter */
 	struct gt_ending *ending;      /* mode pipe, deferred_bn: one a stage of this rank */
+	bool measured;                 /* mode pipe: stage_of is by measured cost */
 	int64_t samples;               /* of an epoch */
 	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
 	struct gt_loader *loader;

@@ -1,6 +1,7 @@
 #include "run/session_pipe.h"
 #include "par/pipe.h"
 #include "plan/syncbn.h"
+#include "run/stage_cost.h"
 #include <string.h>
 
 enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err)
@@ -11,8 +12,31 @@ enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err)
 	return gt_pipe_room(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units, &s->space->seats[true], &s->keep, err);
 }
 
+#define MEASURE_S 600.0 /* that ranks wait for the one that measures */
+
+/* stage_of by what rank 0 measures, which the others are told: there is one cut, whatever each of them would have measured. */
+static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
+{
+	int layers = gt_graph_layers(g);
+	double *cost;
+	GT_NEW(cost, s->arena, g->nnodes + 1, err);
+	gt_rank_phase(s->team->link, "measuring layers", MEASURE_S);
+	double patience = gt_team_patience(s->team, MEASURE_S);
+	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
+	if (code == GT_OK && !s->at.rank)
+		code = gt_cut_balance(g, cost, stages, s->stage_of, err);
+	GT_TRY(code);
+	gt_rank_waits(s->team->link, true);
+	code = gt_team_broadcast(s->team, s->stage_of, (size_t)layers * sizeof *s->stage_of, 0, "where the model is cut", err);
+	gt_rank_waits(s->team->link, false);
+	gt_team_patience(s->team, patience);
+	gt_rank_phase(s->team->link, "planning", MEASURE_S);
+	s->measured = code == GT_OK;
+	return code;
+}
+
 /* stage_of, by hand or by cost. */
-static enum gt_code choose(struct gt_session *s, const struct gt_graph *g, int stages, struct gt_err *err)
+static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	const struct gt_conf_parallel *p = &c->parallel;
@@ -28,6 +52,8 @@ static enum gt_code choose(struct gt_session *s, const struct gt_graph *g, int s
 		}
 		return GT_OK;
 	}
+	if (p->balance == GT_BALANCE_MEASURED && stages > 1 && s->team && s->team->comm)
+		return measure(s, g, stages, err);
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
 	gt_cut_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
 	if (gt_cut_balance(g, cost, stages, s->stage_of, err) != GT_OK)
@@ -119,6 +145,14 @@ enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, st
 int gt_session_pipe_home(const struct gt_session *s, int i)
 {
 	return s->home[i] % s->at.npipe * s->at.ndata;
+}
+
+const char *gt_session_pipe_first(const struct gt_session *s, int stage)
+{
+	int i = 0;
+	while (i < s->conf->model.nlayers - 1 && s->stage_of[i] < stage)
+		i++;
+	return s->conf->model.layers[i].name;
 }
 
 bool gt_session_pipe_has(const struct gt_session *s, int i)

@@ -27,6 +27,9 @@ enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, st
 void gt_session_pipe_bind(struct gt_session *s);
 void gt_session_pipe_close(struct gt_session *s);
 
+/* The name of the layer that a stage begins with, of any rank's. */
+const char *gt_session_pipe_first(const struct gt_session *s, int stage);
+
 /* The rank of the world that has parameter i, the first of its copies. */
 int gt_session_pipe_home(const struct gt_session *s, int i);
 

@@ -64,6 +64,18 @@ static void on_warning(void *user, const char *text)
 		t->opts->observe(t->opts->user, &ev);
 }
 
+/* The number of ranks may come from the command line, and a checkpoint's config does not have it. */
+static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
+{
+	char text[200];
+	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
+	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->at.world)
+		return GT_OK;
+	snprintf(text, sizeof text, "reproducible = \"run\": the bits from here on are those of %lld rank%s, and %lld wrote this checkpoint", (long long)t->at.world,
+	         t->at.world == 1 ? "" : "s", (long long)wrote);
+	return gt_trainer_tell(t, &ev, true, err);
+}
+
 /* A second run must not mix its checkpoints with another's. */
 static enum gt_code refuse_used(const char *dir, struct gt_err *err)
 {
@@ -139,6 +151,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .epoch = t->at.epoch, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
+		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 	}
 	gt_rank_phase(t->team->link, "", 0);
 	return gt_trainer_run(t, err);

@@ -87,3 +87,14 @@ for ((i = 0; i < n; i++)); do
 done
 awk -v n="$wrote" -v p="$pairs" '{ split($1, k, /[=@]/); split($3, w, /[=:]/); if (k[2] + 0 > l + 0) l = k[2]; if (w[2] + 0 > m + 0) m = w[2] }
 	END { printf "# reshard: %d (mode, ranks), %d resumed as another, worst relative difference of a loss %s, of weights %s\n", n, p, l, m }' "$tmp/figures"
+
+# Where a run promises its bits, it says that another number of ranks has others; and nothing where the number is the same.
+exact=(-s reproducible=run -s parallel.mode=ddp)
+train exact "$cfg" "${exact[@]}" --nproc 2
+for ranks in 1 2; do
+	rm -rf "$tmp/again"
+	cp -r "$tmp/exact" "$tmp/again"
+	"$gtrain" resume --no-progress --from 7 --nproc $ranks "$tmp/again" >"$tmp/out" 2>"$tmp/err" </dev/null
+	rc=$? told=$(grep -c 'those of 1 rank, and 2 wrote this checkpoint' "$tmp/err")
+	if [ "$rc $told" = "0 $((2 - ranks))" ]; then echo "ok reshard_tells_of_other_ranks_$ranks"; else echo "not ok reshard_tells_of_other_ranks_$ranks: status $rc, $(tail -n 2 "$tmp/err")"; fi
+done

@@ -76,11 +76,12 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 }
 
 #define ROOM ((size_t)1 << 30) /* bytes that may wait from one stage to another */
+#define AHEAD ((size_t)32 << 20) /* of these, what is given so that no send waits for its receiver: a rank that puts work off (zero-bubble) comes late */
 
 /* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
 static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
 {
-	size_t need = 0;
+	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
 	for (int m = (int)s->units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
 		struct gt_proof p;
@@ -89,8 +90,11 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 		code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
 		gt_arena_close(a);
 		need = p.need > need ? p.need : need;
+		ahead = p.ahead > ahead ? p.ahead : ahead;
 	}
-	s->pair_bytes = need > GT_PAIR_BYTES ? need : GT_PAIR_BYTES;
+	ahead = ahead < AHEAD ? ahead : AHEAD;
+	s->pair_bytes = need > ahead ? need : ahead;
+	s->pair_bytes = s->pair_bytes > GT_PAIR_BYTES ? s->pair_bytes : GT_PAIR_BYTES;
 	if (code == GT_OK && need > ROOM)
 		code = gt_fail(err, GT_ECONFIG, "%s: parallel: sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more parallel.chunks, or other parallel.cuts, make them smaller",
 		               s->conf->path, need, ROOM);

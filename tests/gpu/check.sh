@@ -357,7 +357,7 @@ else
 	export GTRAIN_SIM=$build GTRAIN_BUILD=$build
 	section windows 120 13 bash "$src/tests/cudasim/test_windows.sh"
 	section fp16 60 10 bash "$src/tests/cudasim/test_fp16.sh"
-	STAGED_LIMIT=1e-5 section staged 120 10 bash "$src/tests/cudasim/test_staged.sh" # ranks that share the GPU, in every mode
+	STAGED_LIMIT=1e-5 section staged 120 17 bash "$src/tests/cudasim/test_staged.sh" # ranks that share the GPU, in every mode
 fi
 if [ -n "$tiny" ]; then
 	without parity 'whole curves of PyTorch take the host minutes; the CPU backend has them in make check'

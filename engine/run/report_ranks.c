@@ -8,7 +8,7 @@
 
 enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROWS };
 
-/* The largest part of a batch that this rank loads at once: an image and a label a sample. */
+/* The largest part of a batch that this rank loads at once, as often as it keeps one: an image and a label a sample. */
 static uint64_t batch_bytes(const struct gt_session *s)
 {
 	const int64_t *in = s->conf->model.input;
@@ -18,7 +18,16 @@ static uint64_t batch_bytes(const struct gt_session *s)
 		if (t->kind == GT_STEP_LOAD && t->plan->graph->batch > most)
 			most = t->plan->graph->batch;
 	}
+	most *= s->keep > 1 ? s->keep : 1;
 	return (uint64_t)(most * ((s->space->cut.factors ? 0 : in[0] * in[1] * in[2] * 4) + 4)); /* images that all ranks read are among the arenas */
+}
+
+static const char *row_name(const struct gt_crew *crew, int row)
+{
+	bool several = false;
+	for (int i = 0; i < crew->world; i++)
+		several |= crew->rank[i]->keep > 1;
+	return row == ROW_BATCH ? (several ? "batches" : "one batch") : row == ROW_DATA ? "datasets" : gt_arena_name((enum gt_arena_id)row);
 }
 
 static uint64_t data_bytes(const struct gt_session *s)
@@ -55,7 +64,7 @@ static enum gt_code memory_rows(struct gt_report *r, const struct gt_crew *crew,
 			r->ranks[i].total += n;
 		}
 		if (some)
-			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row == ROW_BATCH ? "one batch" : row == ROW_DATA ? "datasets" : gt_arena_name((enum gt_arena_id)row),
+			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row_name(crew, row),
 			                                                   .common = common(crew->rank[0], row)};
 	}
 	for (int i = 0; i < crew->world; i++) {

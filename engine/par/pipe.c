@@ -187,12 +187,13 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 	return ready;
 }
 
-/* Behind the last forward pass of a mini-batch, which is what `chunks` units are cut from. */
+/* In the last forward pass of a mini-batch, which is what `chunks` units are cut from: behind its kernels, but before what it sends, since
+ * transfers go on beside those of the next cell. */
 static void end_batch(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
 	int unit = p->unit[c->micro], k = c->stage / job->at.npipe;
-	if (!job->ending || c->kind != GT_CELL_F || (c->micro + 1 < p->micros && p->unit[c->micro + 1] / job->chunks == unit / job->chunks))
+	if (!job->ending || (c->micro + 1 < p->micros && p->unit[c->micro + 1] / job->chunks == unit / job->chunks))
 		return;
 	for (int i = 0; i < job->ending[k].n; i++)
 		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->ending[k].call[i]});
@@ -207,7 +208,7 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 	if (c->kind == GT_CELL_BW)
 		settle(p, unit);
 	ready = finishes(p, c, q);
-	bool loads = c->kind == GT_CELL_F;
+	bool loads = c->kind == GT_CELL_F, ends = loads;
 	for (int i = 0; i < q->ncalls; i++) {
 		struct gt_call *k = &q->call[i];
 		if (!gt_cell_has(c, k->phase))
@@ -215,6 +216,10 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) { /* behind what arrives, which may go on beside what was just sent */
 			load(p, c, q);
 			loads = false;
+		}
+		if (ends && k->comm && k->comm->kind == GT_COMM_SEND) {
+			end_batch(p, c);
+			ends = false;
 		}
 		if (k->comm)
 			transfer(p, c, q, k);
@@ -226,7 +231,8 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 	}
 	if (loads)
 		load(p, c, q);
-	end_batch(p, c);
+	if (ends)
+		end_batch(p, c);
 	if (ready) /* where joining holds the rank up, the other stages get what they wait for first */
 		reduce(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)

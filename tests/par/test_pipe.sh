@@ -36,6 +36,26 @@ for word in gpipe 1f1b interleaved zero-bubble; do
 	ok "copies_$word" "$why"
 done
 
+# ---- on paper: the lists of full and of short batches fit together, and sends find room, wherever gradients are joined in between ----------------
+proven=0
+for net in skip cnn; do
+	for word in gpipe 1f1b interleaved zero-bubble; do
+		for world in 4:2 6:3 8:2; do
+			for how in 'ddp 0.002 219 cpu' 'zero 0.002 461 cuda' 'zero 25 219 cpu' 'ddp 0.01 461 cuda'; do
+				read -r across mb samples device <<<"$how"
+				opts=(-s "parallel.schedule=$word" -s "parallel.replicas=${world#*:}" -s parallel.chunks=3 -s "parallel.across=$across" -s "parallel.bucket_mb=$mb" -s "data.samples=$samples")
+				[ $net = skip ] || opts+=(-s parallel.deferred_bn=true)
+				if "$gtrain" check "$nets/$net.cfg" --mode pipe --world "${world%:*}" -s "device=$device" --device null -s train.accumulate=2 "${opts[@]}" >/dev/null 2>"$tmp/err"; then
+					proven=$((proven + 1))
+				else
+					echo "not ok pipe proof $net $word $world $how: $(tail -n 1 "$tmp/err")"
+				fi
+			done
+		done
+	done
+done
+[ $proven != 96 ] || echo "ok pipe proofs"
+
 # ---- deferred_bn: 2 mini-batches a step, the last of which in an epoch have 2 and 1 samples for 4 chunks ------------------------------------------
 cfg=$tmp/cnn.cfg
 sed 's/steps = 50/steps = 20/; s/samples = 480/samples = 219/; s/every_epochs = 0; };$/every_epochs = 0; every_steps = 7; keep = 9; };/' "$nets/cnn.cfg" >"$cfg"

@@ -17,11 +17,13 @@
 
 /* X(code, name, inputs -> outputs). Inputs in brackets may be absent (pointer and desc NULL). */
 #define GT_OPCODES(X)                                                                          \
-	X(GT_OP_LINEAR, "linear")                /* x[N,in] w[out,in] [b] -> y[N,out] */            \
-	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w [y] -> dx; with y: 0 where y <= 0, the mask of the relu before */ \
+	X(GT_OP_LINEAR, "linear")                /* x[N,in] w[out,in] [b] -> y[N,out] [mask]; with relu. mask: u8 [N, gt_mask_bytes(out)], a bit an element of y, set where y > 0, in an order of the backend's own */ \
+	X(GT_OP_LINEAR_DX, "linear.dx")          /* dy w [y] -> dx; with y: 0 where y <= 0, the mask of the relu before; or that mask itself, as linear wrote it */ \
 	X(GT_OP_LINEAR_DW, "linear.dw")          /* dy x -> dw [db] */                              \
 	X(GT_OP_BIAS_DB, "bias.db")              /* dy[N,C[,H,W]] -> db[C]: the bias of a layer whose weights are frozen */ \
 	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update") /* dy x w [scalars] [s0] [s1] [s2] -> [db]; the optimizer takes dw as it is made: it is never stored */ \
+	X(GT_OP_LINEAR_LOSS, "linear+loss")      /* x w [b] target [scale] -> y metrics [dy]: the last layer and the loss (gt_attr_linear_loss) */ \
+	X(GT_OP_LINEAR_BACK, "linear.dx+dw")     /* dy x w [y] -> dx dw [db]: linear.dx and linear.dw in one */ \
 	X(GT_OP_CONV2D, "conv2d")                /* x w [b] -> y */                                 \
 	X(GT_OP_CONV2D_DX, "conv2d.dx")          /* dy w -> dx */                                   \
 	X(GT_OP_CONV2D_DW, "conv2d.dw")          /* dy x -> dw [db] */                              \
@@ -100,6 +102,12 @@ struct gt_attr_linear {
 	int act;     /* enum gt_act, set by fusion: linear applies it; linear.dw and .dx then take dy already masked */
 };
 
+/* Bytes of a row of linear's mask: whole runs of 128 bits. */
+static inline int64_t gt_mask_bytes(int64_t out)
+{
+	return (out + 127) / 128 * 16;
+}
+
 struct gt_attr_conv2d {
 	int64_t out;
 	int64_t kernel[2], stride[2], padding[2], dilation[2]; /* h, w */
@@ -156,6 +164,12 @@ struct gt_attr_dropout {
 struct gt_attr_loss {
 	double label_smoothing; /* cross_entropy */
 	int64_t ignore_index;   /* cross_entropy, nll; targets equal to it count nothing */
+};
+
+struct gt_attr_linear_loss {
+	struct gt_attr_linear linear; /* without act */
+	enum gt_opcode code;          /* cross_entropy, nll, mse */
+	struct gt_attr_loss loss;
 };
 
 #define GT_MAX_CHANNELS 16

@@ -55,4 +55,18 @@ const struct gt_op gt_row_linear = {
 };
 
 const struct gt_op gt_row_linear_dx = {.code = GT_OP_LINEAR_DX, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_flops};
+/* The products, and what a loss does with each class (ops_loss.c). */
+static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
+}
+
+static double linear_back_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return 2 * linear_dw_flops(g, n);
+}
+
+/* Put into a graph by the planner (plan/join.c). */
+const struct gt_op gt_row_linear_loss = {.code = GT_OP_LINEAR_LOSS, .attr_size = sizeof(struct gt_attr_linear_loss), .flops = linear_loss_flops};
+const struct gt_op gt_row_linear_back = {.code = GT_OP_LINEAR_BACK, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_back_flops};
 const struct gt_op gt_row_linear_dw = {.code = GT_OP_LINEAR_DW, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_dw_flops};

@@ -16,7 +16,8 @@
 	            X(maxpool2d_dx) X(avgpool2d_dx) X(adaptive_avgpool2d_dx) X(batchnorm_y) X(batchnorm_dx) X(layernorm_dx) X(relu_dx) X(leaky_relu_dx)       \
 	                X(sigmoid_dx) X(tanh_dx) X(gelu_dx) X(silu_dx) X(softmax_dx) X(log_softmax_dx) X(flatten_dx) X(concat_dx) X(cast)      \
 	                    X(gather) X(sumsq) X(bound) X(check) X(linear_dw_update) X(sgd) X(adam) X(rmsprop) X(bias_db)                       \
-	                        X(views_mean) X(muon) X(rows) X(comm) X(batchnorm_stats) X(batchnorm_merge) X(batchnorm_sums)
+	                        X(views_mean) X(muon) X(rows) X(comm) X(batchnorm_stats) X(batchnorm_merge) X(batchnorm_sums)  \
+	                            X(linear_loss) X(linear_back)
 
 #define GT_X(row) extern const struct gt_op gt_row_##row;
 GT_ROWS(GT_X)

@@ -161,7 +161,12 @@ void gt_space_close(struct gt_space *s); /* after its plans */
  * one micro-batch on one rank, without clipping. */
 enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
-/* The same for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
+/* join.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
+ * layer with the loss, both gradients of a layer. A table of patterns; each asks prepare(), and what is refused stays as it is. Call it on
+ * a graph that is otherwise finished, before gt_plan_early. accumulate, deterministic: as gt_plan_make will be told. */
+enum gt_code gt_plan_join(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
+
+/* As gt_plan_early for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
  * common, which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014,
  * Petuum). Nothing is copied: every rank writes its rows where all read them, between the exchange of scalars before the CHECK and a barrier
  * behind the step. The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings

@@ -177,6 +177,8 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	struct linear *k;
 	if (x->rank != 2)
 		return gt_cpu_refuse(call, err, "linear takes [batch, features]");
+	if (fwd && call->nout > 1) /* relu's own output is mask enough: it is in the cache */
+		return gt_cpu_refuse(call, err, "it writes no mask of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {

@@ -5,6 +5,8 @@
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
 #define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
+#define ALIGN 256     /* of operands: what the planner gives */
+#define BIAS_ALIGN 16 /* the epilogues read it in vectors */
 #define WORKSPACE ((size_t)32 << 20) /* what NVIDIA recommends for Hopper; the scratch arena grows by what the algorithm really takes */
 
 static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cublasStatus_t status, const char *what, struct gt_err *err)
@@ -90,11 +92,22 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta), "TRANSA", err);
 	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb), "TRANSB", err);
 	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &s->epilogue, sizeof s->epilogue), "EPILOGUE", err);
-	g->has_bias = s->epilogue != CUBLASLT_EPILOGUE_DEFAULT && s->epilogue != CUBLASLT_EPILOGUE_RELU;
+	g->has_aux = s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX || s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || s->epilogue == CUBLASLT_EPILOGUE_DRELU;
+	g->has_bias = s->epilogue == CUBLASLT_EPILOGUE_BIAS || s->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
+	              s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || s->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+	/* The heuristic reads no more of a pointer than its alignment: what gt_lt_run holds callers to. */
 	if (g->has_bias) {
 		cudaDataType_t bias = data_type(s->bias);
+		const void *at = (const void *)BIAS_ALIGN;
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias, sizeof bias), "BIAS_DATA_TYPE",
 		   err);
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at), "BIAS_POINTER", err);
+	}
+	if (g->has_aux) {
+		int64_t ld = 8 * gt_mask_bytes(s->m); /* bits */
+		const void *at = (const void *)ALIGN;
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld), "EPILOGUE_AUX_LD", err);
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &at, sizeof at), "EPILOGUE_AUX_POINTER", err);
 	}
 	GT_TRY(make_layout(dev, s, s->in, s->ta ? s->k : s->m, s->ta ? s->m : s->k, &g->a, err));
 	GT_TRY(make_layout(dev, s, s->in, s->tb ? s->n : s->k, s->tb ? s->k : s->n, &g->b, err));
@@ -105,7 +118,7 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 }
 
 /* The heuristic's default assumption, operands aligned to 256 bytes, is what the planner gives; gt_lt_run holds callers to it. */
-static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
+static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, bool offered, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
 	cublasLtMatmulHeuristicResult_t r;
@@ -119,7 +132,7 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMat
 		   "REDUCTION_SCHEME_MASK", err);
 	}
 	cublasStatus_t status = lt->cublasLtMatmulAlgoGetHeuristic(lt->handle, g->desc, g->a, g->b, g->d, g->d, pref, 1, &r, &n);
-	if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && (n == 0 || r.state != CUBLAS_STATUS_SUCCESS)))
+	if (status == CUBLAS_STATUS_NOT_SUPPORTED || (offered && status != CUBLAS_STATUS_SUCCESS) || (status == CUBLAS_STATUS_SUCCESS && (n == 0 || r.state != CUBLAS_STATUS_SUCCESS)))
 		return GT_OK;
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return lt_fail(dev, lt, status, "cublasLtMatmulAlgoGetHeuristic", err);
@@ -137,7 +150,7 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 	enum gt_code code = make_desc(dev, spec, out, err);
 	if (code == GT_OK) {
 		cublasStatus_t status = dev->lt->cublasLtMatmulPreferenceCreate(&pref);
-		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, pref, found, err)
+		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, spec->offered, pref, found, err)
 		                                       : lt_fail(dev, dev->lt, status, "cublasLtMatmulPreferenceCreate", err);
 	}
 	if (pref)
@@ -162,16 +175,19 @@ void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g)
 }
 
 enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, const void *c, void *d,
-                       const void *bias, void *workspace, cudaStream_t s, struct gt_err *err)
+                       const void *bias, const void *aux, void *workspace, cudaStream_t s, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
-	uintptr_t at = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d | (uintptr_t)(g->workspace ? workspace : NULL);
-	if (at % 256)
+	uintptr_t at = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d | (uintptr_t)(g->workspace ? workspace : NULL) |
+	               (uintptr_t)(g->has_aux ? aux : NULL);
+	if (at % ALIGN)
 		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a matrix product is not aligned to 256 bytes", dev->id);
-	if (g->has_bias && (uintptr_t)bias % 16) /* the epilogues read it in vectors */
+	if (g->has_bias && (uintptr_t)bias % BIAS_ALIGN)
 		return gt_fail(err, GT_EINTERNAL, "%s: the bias of a matrix product is not aligned to 16 bytes", dev->id);
 	if (g->has_bias)
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "BIAS_POINTER", err);
+	if (g->has_aux)
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux), "EPILOGUE_AUX_POINTER", err);
 	LT(dev,
 	   lt->cublasLtMatmul(lt->handle, g->desc, &g->alpha, a, g->a, b, g->b, &g->beta, c, g->d, d, g->d, &g->algo,
 	                      g->workspace ? workspace : NULL, g->workspace, s),

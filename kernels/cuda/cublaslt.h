@@ -7,11 +7,13 @@
  * - dw: BGRADB sums dy over N while the product reads it. Where the heuristic has no algorithm with it (not known yet for f32 outputs of
  *   16-bit inputs), or db is accumulated (the epilogue overwrites), colsum.cu does. To measure: BGRADB against the plain product and
  *   colsum; for N = 32 .. 128 colsum is one launch of some microseconds beside the product.
- * - dx with the mask of the relu before: a product, then relu.dx over [N, in] in place. DRELU would save that pass, but it reads one bit an
- *   element, [N][in / 8 bytes] with a leading dimension of a multiple of 128 bits, which only RELU_AUX of the forward pass writes; the
- *   call carries y. Making the bits from y costs the read that it saves. To measure: relu.dx's share (at N = 32 it reads and writes 192 KB
- *   out of the L2: all launch); if it matters, an output `mask` of the forward call, which the fusion asks for, and DRELU_BGRAD, which
- *   makes the db of the layer before as well.
+ * - dx with the mask of the relu before: DRELU, by the matrix of bits that the forward pass wrote with RELU_AUX or RELU_AUX_BIAS (leading
+ *   dimension in bits, a multiple of 128, no less than D's rows). The planner asks prepare() for both (engine/plan/join.c); where the
+ *   heuristic has no algorithm for one, the plan shows y as the operand and relu.dx runs behind the product. DRELU_BGRAD, which would make the
+ *   db of the layer before as well, is not used: dw has BGRADB, its sums over N would cross tiles, and in 16 bits its db is of 16 bits.
+ *   What lies in the bits behind a row of D is never read.
+ * - Every epilogue but BIAS and RELU is an offer: a status other than success counts as no algorithm. Known of NVIDIA's forum, to be seen on
+ *   a GPU: the RELU epilogues make 0 of a NaN, where PyTorch's relu keeps it.
  * - The algorithm is the heuristic's first. To measure: the first eight, timed once, as cuDNN's plans are. */
 #ifndef GT_KERNELS_CUBLASLT_H
 #define GT_KERNELS_CUBLASLT_H
@@ -58,6 +60,7 @@ struct gt_lt_spec {
 	enum gt_dtype in, out; /* of A and B; of D */
 	cublasLtEpilogue_t epilogue;
 	enum gt_dtype bias; /* of what the epilogue reads or writes */
+	bool offered;       /* the caller has another way: whatever the library has against it is no error, but *found = false */
 };
 
 struct gt_lt_gemm {
@@ -66,13 +69,13 @@ struct gt_lt_gemm {
 	cublasLtMatmulAlgo_t algo;
 	size_t workspace; /* bytes, aligned to 256 */
 	float alpha, beta;
-	bool has_bias;
+	bool has_bias, has_aux;
 };
 
 /* Asks the library's heuristic for an algorithm; *found = false if it has none for this. */
 enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struct gt_lt_gemm *out, bool *found, struct gt_err *err);
 void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g); /* zeroes it; a zeroed one is fine */
 enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, const void *c, void *d,
-                       const void *bias, void *workspace, cudaStream_t s, struct gt_err *err);
+                       const void *bias, const void *aux, void *workspace, cudaStream_t s, struct gt_err *err);
 
 #endif

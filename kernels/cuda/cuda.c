@@ -8,9 +8,11 @@ static const struct {
 	gt_cuda_prepare *prepare;
 	int nin, nout;
 } table[GT_OP_COUNT] = {
-    [GT_OP_LINEAR] = {gt_cuda_linear, 3, 1},
+    [GT_OP_LINEAR] = {gt_cuda_linear, 3, 2},
     [GT_OP_LINEAR_DX] = {gt_cuda_linear, 3, 1},
     [GT_OP_LINEAR_DW] = {gt_cuda_linear, 2, 2},
+    [GT_OP_LINEAR_LOSS] = {gt_cuda_head, 5, 3},
+    [GT_OP_LINEAR_BACK] = {gt_cuda_head_back, 4, 3},
     [GT_OP_CONV2D] = {gt_cuda_conv, 3, 1},
     [GT_OP_CONV2D_DX] = {gt_cuda_conv, 2, 1},
     [GT_OP_CONV2D_DW] = {gt_cuda_conv, 2, 2},

@@ -48,7 +48,7 @@ struct gt_kernel {
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 gt_cuda_prepare gt_cuda_eltwise, gt_cuda_dropout, gt_cuda_shape, gt_cuda_softmax, gt_cuda_loss, gt_cuda_update, gt_cuda_linear,
     gt_cuda_rowsum, gt_cuda_gather, gt_cuda_check, gt_cuda_batchnorm, gt_cuda_moments, gt_cuda_layernorm, gt_cuda_pool, gt_cuda_conv,
-    gt_cuda_muon;
+    gt_cuda_muon, gt_cuda_head, gt_cuda_head_back;
 
 void gt_cuda_conv_close(struct gt_dev *dev); /* what the convolutions opened */
 

@@ -16,7 +16,8 @@ struct linear {
 	bool bias;
 	bool own_db, add_db; /* db by colsum, not by the product */
 	bool no_dw;
-	bool mask; /* dx: the relu before, by a kernel behind the product (its epilogue DRELU wants bits that the forward would have to save) */
+	bool mask; /* dx: the relu before, by its output, in a kernel behind the product */
+	bool bits; /* the same by the product's epilogue, and of the forward pass: written by it */
 	size_t bias16, colsum; /* offsets in the scratch: of the rounded bias, of colsum's part */
 	char text[48];
 };
@@ -30,13 +31,13 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, bias, rounded, k->out, s), "linear: bias", err);
 		bias = rounded;
 	}
-	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, a->scratch, s, err);
+	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, k->bits ? a->out[1] : NULL, a->scratch, s, err);
 }
 
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], NULL, a->scratch, s, err));
+	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], NULL, k->bits ? a->in[2] : NULL, a->scratch, s, err));
 	if (!k->mask)
 		return GT_OK;
 	struct gt_cu_eltwise c = {{a->out[0], a->in[2]}, a->out[0], k->n * k->in, 2, 0, (uintptr_t)a->in[2] % 16 == 0};
@@ -48,7 +49,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 {
 	const struct linear *k = (const struct linear *)kernel;
 	if (!k->no_dw)
-		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, a->scratch, s, err));
+		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, NULL, a->scratch, s, err));
 	if (k->bias && k->own_db)
 		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, (char *)a->scratch + k->colsum, s),
 		        "linear.dw: bias", err);
@@ -67,18 +68,22 @@ static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall 
 	enum gt_dtype t = call->in[0]->dtype;
 	struct gt_lt_spec s = {.batch = 1, .alpha = 1, .in = t, .out = t, .bias = t, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
 	if (k->code == GT_OP_LINEAR) {
-		bool relu = attr->act == GT_ACT_RELU;
+		static const cublasLtEpilogue_t epilogue[3][2] = {{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+		                                                  {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
+		                                                  {CUBLASLT_EPILOGUE_RELU_AUX, CUBLASLT_EPILOGUE_RELU_AUX_BIAS}};
 		s.m = k->out, s.n = k->n, s.k = k->in, s.ta = true;
-		s.epilogue = k->bias ? relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
-		             : relu  ? CUBLASLT_EPILOGUE_RELU
-		                     : CUBLASLT_EPILOGUE_DEFAULT;
+		s.epilogue = epilogue[k->bits ? 2 : attr->act == GT_ACT_RELU][k->bias];
+		s.offered = k->bits;
 	} else if (k->code == GT_OP_LINEAR_DX) {
 		s.m = k->in, s.n = k->n, s.k = k->out;
+		s.epilogue = k->bits ? CUBLASLT_EPILOGUE_DRELU : CUBLASLT_EPILOGUE_DEFAULT;
+		s.offered = k->bits;
 	} else {
 		s.m = k->in, s.n = k->out, s.k = k->n, s.tb = true;
 		s.out = s.bias = GT_F32;
 		s.beta = call->accumulate & 1 ? 1 : 0;
-		s.epilogue = k->bias && !k->own_db ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
+		s.offered = k->bias && !k->own_db;
+		s.epilogue = s.offered ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
 	}
 	return s;
 }
@@ -125,16 +130,20 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	GT_TRY(check(call, w, x, y, err));
 	if (b && (b->dtype != GT_F32 || gt_tdesc_count(b) != y->dim[1]))
 		return gt_cuda_refuse(call, err, "the bias is f32 [out]");
-	const struct gt_tdesc *mask = call->code == GT_OP_LINEAR_DX && call->nin > 2 ? call->in[2] : NULL;
-	if (mask && !gt_tdesc_equal(mask, x))
-		return gt_cuda_refuse(call, err, "the mask is like the gradient");
+	const struct gt_tdesc *mask = fwd ? (call->nout > 1 ? call->out[1] : NULL) : !dw && call->nin > 2 ? call->in[2] : NULL, *like = fwd ? y : x;
+	bool bits = mask && mask->dtype == GT_U8;
+	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))
+		return gt_cuda_refuse(call, err, "the mask is like the gradient, or a bit an element");
+	if (bits && fwd && ((const struct gt_attr_linear *)call->attr)->act != GT_ACT_RELU)
+		return gt_cuda_refuse(call, err, "a mask is of a relu");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release;
 	k->code = call->code;
 	k->type = gt_cuda_type(x->dtype);
 	k->n = x->dim[0], k->in = x->dim[1], k->out = y->dim[1];
 	k->bias = b != NULL;
-	k->mask = mask != NULL;
+	k->mask = mask && !bits;
+	k->bits = bits;
 	k->no_dw = dw && !w;
 	k->add_db = call->accumulate & 2;
 	k->own_db = k->add_db || k->no_dw;
@@ -150,8 +159,8 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	strcpy(k->text, k->no_dw ? "colsum" : dev->tf32 && k->type == GT_CU_F32 ? "cublasLt:tf32" : "cublasLt");
 	if (dw && k->bias && !k->no_dw)
 		strcat(k->text, k->own_db ? " + colsum" : " with bgradb");
-	if (k->mask)
-		strcat(k->text, " + relu.dx");
+	if (k->mask || k->bits)
+		strcat(k->text, k->mask ? " + relu.dx" : fwd ? " with relu_aux" : " with drelu");
 	k->head.describe = k->text;
 	*out = &k->head;
 	return GT_OK;

@@ -53,9 +53,9 @@ static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *scra
 		char *from = scratch + k->x + at, *to = scratch + k->y + at;
 		for (int64_t step = 0; step < k->attr.ns_steps; step++) {
 			char *swap = from;
-			GT_TRY(gt_lt_run(dev, &g->gram, from, from, a, a, NULL, ws, s, err));
-			GT_TRY(gt_lt_run(dev, &g->poly, a, a, a, p, NULL, ws, s, err));
-			GT_TRY(gt_lt_run(dev, &g->next, g->rows <= g->cols ? from : p, g->rows <= g->cols ? p : from, from, to, NULL, ws, s, err));
+			GT_TRY(gt_lt_run(dev, &g->gram, from, from, a, a, NULL, NULL, ws, s, err));
+			GT_TRY(gt_lt_run(dev, &g->poly, a, a, a, p, NULL, NULL, ws, s, err));
+			GT_TRY(gt_lt_run(dev, &g->next, g->rows <= g->cols ? from : p, g->rows <= g->cols ? p : from, from, to, NULL, NULL, ws, s, err));
 			from = to;
 			to = swap;
 		}

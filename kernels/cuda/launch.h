@@ -91,6 +91,28 @@ struct gt_cu_loss {
 };
 cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
 
+/* ---- head.cu ----------------------------------------------------------------------------------------------------------------- */
+/* A layer of few outputs. x [rows, in], w [cols, in]; what the loss reads is y [rows, cols], which this writes. */
+#define GT_CU_HEAD_COLS 32 /* outputs, at most */
+struct gt_cu_head {
+	const void *x, *w;
+	const float *bias; /* NULL: none */
+	void *y;
+	int64_t in;
+	struct gt_cu_loss loss; /* x is y */
+};
+cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s);
+
+/* Its gradients: dx = dy w, 0 where mask <= 0; dw = (add: +=) dy' x; db, or NULL, = (add: +=) the column sums of dy. */
+struct gt_cu_head_back {
+	const void *dy, *x, *w, *mask; /* mask NULL: none; may be x */
+	void *dx;
+	float *dw, *db;
+	int64_t rows, in, cols;
+	bool add_dw, add_db;
+};
+cudaError_t gt_cu_head_back_start(int type, const struct gt_cu_head_back *a, cudaStream_t s);
+
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_check {
 	struct gt_attr_check attr;

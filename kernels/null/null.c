@@ -69,6 +69,8 @@ static enum gt_code null_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 	(void)dev;
 	if (call->code == GT_OP_CHECK && call->nin > 4)
 		return gt_fail(err, GT_EUNAVAILABLE, "check: sumsq is a call of its own here, as on the CPU");
+	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: two calls here, as on the CPU", gt_opcode_name(call->code));
 	for (int i = 0; i < call->nin; i++)
 		if (call->in[i])
 			call->in[i]->any = false;

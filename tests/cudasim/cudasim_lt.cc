@@ -1,4 +1,8 @@
-/* cuBLASLt by plain loops. $CUDASIM_NO_BGRADB: no algorithm has that epilogue, so that the other way is tested too. */
+/* cuBLASLt by plain loops. $CUDASIM_NO_EPILOGUE: a list of BGRADB, AUX, DRELU: no algorithm has these epilogues, so that the other way is
+ * tested too.
+ *
+ * The mask of a relu, in the manual's words a matrix of bits like D, its leading dimension in bits, a multiple of 128 and no less than D's
+ * rows: bit i + j * ld is set where D[i, j] > 0. Which bit of a byte that is the manual does not say, and only cuBLASLt reads it. */
 #include "cublasLt.h"
 #include "cuda_runtime.h"
 #include "ew.h"
@@ -19,7 +23,8 @@ struct cudasim_lt_desc {
 	cudaDataType_t scale, bias_type;
 	cublasOperation_t ta, tb;
 	cublasLtEpilogue_t epilogue;
-	void *bias;
+	void *bias, *aux;
+	int64_t aux_ld;
 	bool bias_type_set;
 };
 
@@ -68,13 +73,30 @@ static void put(void *p, cudaDataType t, int64_t i, double v)
 	((uint16_t *)p)[i] = f != f ? 0x7fff : (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+static bool with_bias(cublasLtEpilogue_t e)
+{
+	return e == CUBLASLT_EPILOGUE_BIAS || e == CUBLASLT_EPILOGUE_RELU_BIAS || e == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+}
+
+static bool with_aux(cublasLtEpilogue_t e)
+{
+	return e == CUBLASLT_EPILOGUE_RELU_AUX || e == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || e == CUBLASLT_EPILOGUE_DRELU;
+}
+
+static bool refused(cublasLtEpilogue_t e)
+{
+	const char *list = getenv("CUDASIM_NO_EPILOGUE"), *name = e == CUBLASLT_EPILOGUE_BGRADB ? "BGRADB" : e == CUBLASLT_EPILOGUE_DRELU ? "DRELU" : with_aux(e) ? "AUX" : NULL;
+	return list && name && strstr(list, name);
+}
+
 /* The rules of the manual's table "cublasLtMatmul": A, B and C, D types, bias type; dimensions. */
 static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cudasim_lt_layout *b, const cudasim_lt_layout *c,
                   const cudasim_lt_layout *out)
 {
 	int64_t m = d->ta ? a->cols : a->rows, k = d->ta ? a->rows : a->cols, kb = d->tb ? b->cols : b->rows, n = d->tb ? b->rows : b->cols;
-	bool bias =
-	    d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+	bool bias = with_bias(d->epilogue) || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+	if (with_aux(d->epilogue) && (!d->aux || (uintptr_t)d->aux % 16 || d->aux_ld % 128 || d->aux_ld < out->rows || out->batch > 1))
+		return false;
 	if (k != kb || out->rows != m || out->cols != n || c->rows != m || c->cols != n || c->type != out->type)
 		return false;
 	if (a->ld < a->rows || b->ld < b->rows || out->ld < out->rows || c->ld < c->rows || d->scale != CUDA_R_32F)
@@ -92,16 +114,22 @@ static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, cons
                      const cudasim_lt_layout &b, double beta, const void *C, void *D, const cudasim_lt_layout &out)
 {
 	int64_t k = d.ta ? a.rows : a.cols;
-	bool with_bias = d.epilogue == CUBLASLT_EPILOGUE_BIAS || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-	bool relu = d.epilogue == CUBLASLT_EPILOGUE_RELU || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+	bool drelu = d.epilogue == CUBLASLT_EPILOGUE_DRELU, aux = with_aux(d.epilogue) && !drelu;
+	bool relu = aux || d.epilogue == CUBLASLT_EPILOGUE_RELU || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+	unsigned char *bits = (unsigned char *)d.aux;
 	for (int64_t j = 0; j < out.cols; j++)
 		for (int64_t i = 0; i < out.rows; i++) {
 			double sum = 0;
 			for (int64_t l = 0; l < k; l++)
 				sum += (double)get(A, a.type, d.ta ? l + i * a.ld : i + l * a.ld) * get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
 			sum = alpha * sum + (beta != 0 ? beta * get(C, out.type, i + j * out.ld) : 0);
-			if (with_bias)
+			if (with_bias(d.epilogue))
 				sum += get(d.bias, out.type, i);
+			int64_t bit = i + j * d.aux_ld;
+			if (aux) /* one by one: the rest of a run of 128 stays as it was */
+				bits[bit / 8] = (unsigned char)((bits[bit / 8] & ~(1 << bit % 8)) | (sum > 0) << bit % 8);
+			if (drelu && !(bits[bit / 8] >> bit % 8 & 1))
+				sum = 0;
 			put(D, out.type, i + j * out.ld, relu && sum <= 0 ? 0 : sum);
 		}
 	for (int64_t j = 0; d.epilogue == CUBLASLT_EPILOGUE_BGRADB && j < out.cols; j++) {
@@ -139,7 +167,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 	*found = 0;
 	if (n < 1 || !valid(d, a, b, c, out))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	if (p->workspace < WORKSPACE || (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && getenv("CUDASIM_NO_BGRADB")))
+	if (p->workspace < WORKSPACE || refused(d->epilogue))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	r[0] = {};
 	r[0].algo.data[0] = MAGIC;
@@ -206,6 +234,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMa
 		return set(&d->epilogue, buf, size);
 	case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
 		return set(&d->bias, buf, size);
+	case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+		return set(&d->aux, buf, size);
+	case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+		return set(&d->aux_ld, buf, size);
 	case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
 		d->bias_type_set = true;
 		return set(&d->bias_type, buf, size);

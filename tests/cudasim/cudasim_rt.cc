@@ -365,13 +365,17 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
 	return cudaSuccess;
 }
 
-/* $CUDASIM_STATS: at the end, what graphs were launched. */
+/* $CUDASIM_STATS: at the end, what graphs were launched: in all, and of each size. */
 static struct stats {
 	size_t launches, work;
+	std::map<size_t, size_t> sizes;
 	~stats()
 	{
-		if (getenv("CUDASIM_STATS"))
-			fprintf(stderr, "cudasim: %zu graph launches of %zu nodes\n", launches, work);
+		if (!getenv("CUDASIM_STATS"))
+			return;
+		fprintf(stderr, "cudasim: %zu graph launches of %zu nodes\n", launches, work);
+		for (auto &s : sizes)
+			fprintf(stderr, "cudasim: %zu nodes, %zu times\n", s.first, s.second);
 	}
 } stats;
 
@@ -382,6 +386,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 		return cudaErrorStreamCaptureUnsupported;
 	stats.launches++;
 	stats.work += g->work.size();
+	stats.sizes[g->work.size()]++;
 	for (auto &work : g->work)
 		cudasim_enqueue(s, work);
 	return cudaSuccess;

@@ -23,7 +23,7 @@ part() {
 	elif [ "$ok" -lt "$least" ]; then
 		echo "not ok $name: only $ok tests ran"
 	fi
-	grep '^#' "$tmp/log" | grep calls
+	grep '^#' "$tmp/log" | grep -E 'calls|joins'
 	echo "# cudasim: $name: $ok checks, $(grep -c '^skip ' "$tmp/log") refused by the backend"
 }
 part calls_last_first 12 "$sim/tests/cudasim/tool_calls"
@@ -32,6 +32,8 @@ part layers_last_first 11 "$sim/tests/cudasim/tool_layers"
 part layers_first_first 9 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part muon_last_first 4 "$sim/tests/cudasim/tool_muon"
 part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
+part joins_last_first 5 "$sim/tests/cudasim/tool_joins"
+part joins_first_first 4 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 5 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
@@ -39,7 +41,7 @@ part engines 13 "$sim/tests/cudasim/tool_dnn"
 part operations 338 "$sim/tests/ops/test_ops" -b cuda
 part operations_first_first 338 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda
-part linear_without_bgradb 36 env CUDASIM_NO_BGRADB=1 "$sim/tests/ops/test_ops" -b cuda linear
+part linear_without_bgradb 36 env CUDASIM_NO_EPILOGUE=BGRADB "$sim/tests/ops/test_ops" -b cuda linear
 
 # ---- trainings: augmentation, dropout, accumulation, clipping, a short last batch --------------------------------------------------
 cat >"$tmp/net.cfg" <<'CFG'

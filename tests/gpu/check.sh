@@ -343,6 +343,7 @@ if [ -z "$tiny" ]; then
 	section calls 90 12 "$build/tests/cudasim/tool_calls"
 	section layers 90 11 "$build/tests/cudasim/tool_layers"
 	section muon 60 4 "$build/tests/cudasim/tool_muon"
+	section joins 60 5 "$build/tests/cudasim/tool_joins"
 fi
 section device 60 5 "$build/tests/cudasim/tool_device"
 if [ -x "$build/tests/cudasim/tool_nccl" ]; then section nccl 60 5 "$build/tests/cudasim/tool_nccl"; fi

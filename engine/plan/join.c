@@ -1,0 +1,191 @@
+/* Neighbours that become one call where the backend offers it. Unlike fusion (fuse.h), which every backend takes part in, this may round
+ * otherwise: sums in another order. */
+#include "plan/plan_parts.h"
+#include "ir/op.h"
+#include <string.h>
+
+struct join {
+	struct gt_space *space;
+	struct gt_graph *g;
+	bool accumulate, deterministic;
+};
+
+/* ---- asking ------------------------------------------------------------------------------------------------------------------------ */
+/* As lower.c will describe it: of a parameter, the layout that was settled on, or that is still open. */
+static struct gt_tdesc seen(const struct join *j, gt_vid v)
+{
+	const struct gt_value *val = &j->g->values[v];
+	struct gt_tdesc d = val->desc;
+	if (val->kind != GT_V_PARAM && val->kind != GT_V_WORK && val->kind != GT_V_GRAD)
+		return d;
+	if (j->space->place)
+		d = j->space->place[val->param].desc;
+	else
+		d.any = j->g->params[val->param].cls == GT_PARAM_WEIGHT && d.rank >= 2;
+	d.dtype = val->desc.dtype;
+	return d;
+}
+
+static bool offered(const struct join *j, const struct gt_node *n)
+{
+	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];
+	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = j->deterministic};
+	struct gt_kernel *k;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] >= 0) {
+			in[i] = seen(j, n->in[i]);
+			oc.in[i] = &in[i];
+		}
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] >= 0) {
+			out[i] = seen(j, n->out[i]);
+			oc.out[i] = &out[i];
+			if (j->accumulate && j->g->values[n->out[i]].kind == GT_V_GRAD)
+				oc.accumulate |= 1u << i;
+		}
+	if (j->space->be->prepare(j->space->dev, &oc, &k, NULL) != GT_OK)
+		return false;
+	j->space->be->release(j->space->dev, k);
+	return true;
+}
+
+/* ---- rewriting --------------------------------------------------------------------------------------------------------------------- */
+/* Node n takes the place of node i, and node `gone` is no more. */
+static void replace(struct gt_graph *g, int i, int gone, const struct gt_node *n)
+{
+	g->nodes[i] = *n;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] >= 0)
+			g->values[n->out[k]].producer = i;
+	memmove(&g->nodes[gone], &g->nodes[gone + 1], (size_t)(g->nnodes - gone - 1) * sizeof *g->nodes);
+	g->nnodes--;
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		if (g->values[v].producer > gone)
+			g->values[v].producer--;
+}
+
+/* The value behind aliases. */
+static gt_vid source(const struct gt_graph *g, gt_vid v)
+{
+	for (int i = v < 0 ? -1 : g->values[v].producer; i >= 0 && gt_node_alias(g, &g->nodes[i]); i = g->values[v].producer)
+		v = g->nodes[i].in[0];
+	return v;
+}
+
+static gt_vid operand(const struct gt_node *n, int i)
+{
+	return i < n->nin ? n->in[i] : -1;
+}
+
+/* ---- patterns: of node i, where it is of the code in the table ----------------------------------------------------------------------- */
+/* linear.dw and linear.dx of one layer: what they read, dy, is read once. */
+static enum gt_code both_gradients(struct join *j, int i, struct gt_err *err)
+{
+	struct gt_graph *g = j->g;
+	const struct gt_node *dx = &g->nodes[i];
+	int dw = i - 1;
+	(void)err;
+	while (dw >= 0 && !(g->nodes[dw].op->code == GT_OP_LINEAR_DW && g->nodes[dw].in[0] == dx->in[0]))
+		dw--;
+	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred || g->nodes[dw].out[0] < 0)
+		return GT_OK;
+	struct gt_node n = *dx;
+	n.op = gt_op_get(GT_OP_LINEAR_BACK);
+	n.nin = n.nout = n.ndata = 0;
+	gt_node_input(&n, dx->in[0]);
+	gt_node_input(&n, g->nodes[dw].in[1]);
+	n.ndata = 2;
+	gt_node_input(&n, dx->in[1]);
+	if (dx->nin > 2)
+		gt_node_input(&n, dx->in[2]);
+	n.out[n.nout++] = dx->out[0];
+	for (int k = 0; k < g->nodes[dw].nout; k++)
+		n.out[n.nout++] = g->nodes[dw].out[k];
+	if (offered(j, &n))
+		replace(g, i, dw, &n);
+	return GT_OK;
+}
+
+/* linear.dx masked by the output of a linear's relu: by a bit an element instead, which the linear writes. */
+static enum gt_code mask_of_bits(struct join *j, int i, struct gt_err *err)
+{
+	struct gt_graph *g = j->g;
+	gt_vid y = source(g, operand(&g->nodes[i], 2)), mask;
+	int p = y < 0 ? -1 : g->values[y].producer;
+	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
+		return GT_OK;
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies: tried first */
+	const struct gt_tdesc *d = gt_graph_desc(g, y);
+	if (linear.nout > 1) {
+		mask = linear.out[1];
+	} else {
+		const char *name;
+		struct gt_tdesc bits = gt_tdesc_make(GT_U8, 2, (int64_t[]){d->dim[0], gt_mask_bytes(d->dim[1])}, false);
+		GT_NEW_STR(name, gt_arena_printf(g->arena, "%s.mask", g->values[y].name), err);
+		GT_TRY(gt_graph_value(g, name, GT_V_ACT, &bits, &mask, err));
+		linear.out[linear.nout++] = mask;
+	}
+	dx.in[2] = mask;
+	if (!offered(j, &linear) || !offered(j, &dx))
+		return GT_OK;
+	g->nodes[p] = linear;
+	g->values[mask].producer = p;
+	g->nodes[i] = dx;
+	return GT_OK;
+}
+
+/* The last layer and the loss: its output is in registers when the loss reads it. */
+static enum gt_code layer_and_loss(struct join *j, int i, struct gt_err *err)
+{
+	struct gt_graph *g = j->g;
+	const struct gt_node *loss = &g->nodes[i];
+	gt_vid y = source(g, loss->in[0]);
+	int p = y < 0 ? -1 : g->values[y].producer;
+	struct gt_attr_linear_loss *attr;
+	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || g->nodes[p].nout > 1 || ((const struct gt_attr_linear *)g->nodes[p].attr)->act)
+		return GT_OK;
+	for (int k = p + 1; k < i; k++) /* nothing that is left in between may read it */
+		if (!gt_node_alias(g, &g->nodes[k]))
+			for (int o = 0; o < g->nodes[k].nin; o++)
+				if (source(g, g->nodes[k].in[o]) == y)
+					return GT_OK;
+	GT_NEW(attr, g->arena, 1, err);
+	attr->linear = *(const struct gt_attr_linear *)g->nodes[p].attr;
+	attr->code = loss->op->code;
+	attr->loss = *(const struct gt_attr_loss *)loss->attr;
+	struct gt_node n = g->nodes[p];
+	n.op = gt_op_get(GT_OP_LINEAR_LOSS);
+	n.attr = attr;
+	n.nin = 2;
+	gt_node_input(&n, operand(&g->nodes[p], 2));
+	gt_node_input(&n, loss->in[1]);
+	if (loss->nin > 2)
+		gt_node_input(&n, loss->in[2]);
+	for (int k = 0; k < loss->nout; k++)
+		n.out[n.nout++] = loss->out[k];
+	if (!offered(j, &n))
+		return GT_OK;
+	replace(g, i, p, &n); /* aliases of y may now stand before it, which says nothing about memory */
+	return GT_OK;
+}
+
+static const struct {
+	enum gt_opcode code;
+	enum gt_code (*apply)(struct join *j, int node, struct gt_err *err);
+} patterns[] = {
+	{GT_OP_LINEAR_DX, both_gradients}, /* before what asks for more */
+	{GT_OP_LINEAR_DX, mask_of_bits},
+	{GT_OP_CROSS_ENTROPY, layer_and_loss},
+	{GT_OP_NLL, layer_and_loss},
+	{GT_OP_MSE, layer_and_loss},
+};
+
+enum gt_code gt_plan_join(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)
+{
+	struct join j = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
+	for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
+		for (int i = g->nnodes - 1; i >= 0; i--) /* from the end: a node may go */
+			if (i < g->nnodes && g->nodes[i].op->code == patterns[p].code)
+				GT_TRY(patterns[p].apply(&j, i, err));
+	return GT_OK;
+}

@@ -1,0 +1,139 @@
+/* linear+loss and linear.dx+dw (head.cu): of layers with few outputs, where kernels of the libraries would be all launch.
+ * To measure on a GPU before the bounds are changed: beside the separate calls at N = 32, 128, 512, 1024. */
+#include "cuda/cuda_internal.h"
+#include <stdlib.h>
+
+#define ROWS 1024         /* of linear+loss: a block each, which reads all weights */
+#define WEIGHTS (1 << 15) /* elements: what stays in a cache beside the rows */
+#define BACK_ROWS 512     /* of linear.dx+dw: a thread walks an eighth of them */
+#define BACK_IN (1 << 16)
+
+struct head {
+	struct gt_kernel head;
+	struct gt_cu_head c; /* pointers open */
+	enum gt_opcode code;
+	int type;
+	bool bias, scaled, gradient;
+};
+
+static enum gt_code launch_head(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct head *k = (const struct head *)kernel;
+	struct gt_cu_head c = k->c;
+	c.x = a->in[0];
+	c.w = a->in[1];
+	c.bias = k->bias ? a->in[2] : NULL;
+	c.y = a->out[0];
+	c.loss.x = a->out[0];
+	c.loss.target = a->in[3];
+	c.loss.scale = k->scaled ? a->in[4] : NULL;
+	c.loss.metrics = a->out[1];
+	c.loss.dx = k->gradient ? a->out[2] : NULL;
+	c.loss.loss = a->scratch;
+	c.loss.rank = (int32_t *)((double *)a->scratch + c.loss.rows);
+	c.loss.counter = kernel->counter;
+	c.loss.fault = dev->fault;
+	GT_TRY(gt_cuda_dyn(dev, a, &c.loss.dyn, err));
+	GT_CUDA(dev, gt_cu_head_start(k->code, k->type, &c, s), "linear+loss", err);
+	return GT_OK;
+}
+
+static bool plain(const struct gt_tdesc *d, enum gt_dtype t, int64_t rows, int64_t cols)
+{
+	return d->dtype == t && d->rank == 2 && gt_tdesc_plain(d) && d->dim[0] == rows && d->dim[1] == cols;
+}
+
+static void settle(struct gt_tdesc *d)
+{
+	if (d && d->any)
+		*d = gt_tdesc_make(d->dtype, d->rank, d->dim, false);
+}
+
+static bool is_bias(const struct gt_tdesc *d, int64_t n)
+{
+	return !d || (d->dtype == GT_F32 && gt_tdesc_count(d) == n);
+}
+
+enum gt_code gt_cuda_head(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_linear_loss *attr = call->attr;
+	const struct gt_tdesc *x = call->in[0], *w = call->in[1], *t = call->in[3], *y = call->out[0];
+	struct gt_tdesc *dy = call->nout > 2 ? call->out[2] : NULL;
+	int64_t n = x->dim[0], in = x->dim[1], cols = attr->linear.out;
+	struct head *k;
+	settle(call->in[1]);
+	settle(call->out[0]);
+	settle(dy);
+	if (gt_cuda_type(x->dtype) < 0 || !plain(x, x->dtype, n, in) || !plain(w, x->dtype, cols, in) || !plain(y, x->dtype, n, cols) || !is_bias(call->in[2], cols) ||
+	    (dy && !gt_tdesc_equal(dy, y)) || t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != n || attr->linear.act != GT_ACT_NONE)
+		return gt_cuda_refuse(call, err, "it takes plain tensors of f32, bf16 or f16, and i32 [N]");
+	if (cols > GT_CU_HEAD_COLS || n > ROWS || cols * in > WEIGHTS)
+		return gt_cuda_refuse(call, err, "it is for few outputs; larger layers are a product and a loss");
+	GT_CUDA_NEW(k, launch_head, "rows", err);
+	k->code = attr->code;
+	k->type = gt_cuda_type(x->dtype);
+	k->bias = call->in[2] != NULL;
+	k->scaled = call->nin > 4 && call->in[4];
+	k->gradient = dy != NULL;
+	k->c.in = in;
+	k->c.loss.rows = n, k->c.loss.cols = cols;
+	k->c.loss.smoothing = attr->code == GT_OP_CROSS_ENTROPY ? attr->loss.label_smoothing : 0;
+	k->c.loss.ignore = attr->code == GT_OP_MSE ? INT64_MIN : attr->loss.ignore_index;
+	k->head.scratch = (size_t)n * (sizeof(double) + sizeof(int32_t));
+	enum gt_code code = gt_cuda_counters(dev, &k->head, 1, err);
+	if (code == GT_OK)
+		*out = &k->head;
+	else
+		free(k);
+	return code;
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------------------------- */
+struct back {
+	struct gt_kernel head;
+	struct gt_cu_head_back c; /* pointers open */
+	int type;
+	bool mask, bias;
+};
+
+static enum gt_code launch_back(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct back *k = (const struct back *)kernel;
+	struct gt_cu_head_back c = k->c;
+	c.dy = a->in[0];
+	c.x = a->in[1];
+	c.w = a->in[2];
+	c.mask = k->mask ? a->in[3] : NULL;
+	c.dx = a->out[0];
+	c.dw = a->out[1];
+	c.db = k->bias ? a->out[2] : NULL;
+	GT_CUDA(dev, gt_cu_head_back_start(k->type, &c, s), "linear.dx+dw", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_head_back(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *dy = call->in[0], *x = call->in[1], *w = call->in[2], *mask = call->nin > 3 ? call->in[3] : NULL;
+	const struct gt_tdesc *db = call->nout > 2 ? call->out[2] : NULL;
+	int64_t n = x->dim[0], in = x->dim[1], cols = dy->dim[1];
+	enum gt_dtype t = x->dtype;
+	struct back *k;
+	(void)dev;
+	settle(call->in[2]);
+	settle(call->out[0]);
+	settle(call->out[1]);
+	if (gt_cuda_type(t) < 0 || !plain(dy, t, n, cols) || !plain(x, t, n, in) || !plain(w, t, cols, in) || !plain(call->out[0], t, n, in) ||
+	    !plain(call->out[1], GT_F32, cols, in) || (mask && !plain(mask, t, n, in)) || !is_bias(db, cols))
+		return gt_cuda_refuse(call, err, "it takes plain tensors of f32, bf16 or f16, gradients of weights in f32");
+	if (cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN)
+		return gt_cuda_refuse(call, err, "it is for few outputs and small batches; larger layers are two products");
+	GT_CUDA_NEW(k, launch_back, "columns", err);
+	k->type = gt_cuda_type(t);
+	k->mask = mask != NULL;
+	k->bias = db != NULL;
+	k->c.rows = n, k->c.in = in, k->c.cols = cols;
+	k->c.add_dw = call->accumulate & 2;
+	k->c.add_db = call->accumulate & 4;
+	*out = &k->head;
+	return GT_OK;
+}

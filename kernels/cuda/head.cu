@@ -1,0 +1,157 @@
+/* The last layer of a classifier: few outputs, so that a product by a library is all launch. linear+loss makes a row and its loss in one
+ * kernel, linear.dx+dw both gradients; sums are f32, in an order that depends on the shape alone. */
+#include "cuda/loss.cuh"
+
+#define WARPS (TEAM_BLOCK / 32)
+#define COLS 32  /* of x, of a block of head_back */
+#define LANES 8  /* rows side by side */
+#define PIECE 64 /* rows of dy in shared memory */
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* A block a row: its threads share out the sum over `in`, its first warp adds up, lane c output c, and takes the loss of the row. */
+template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_cu_head a, bool vector)
+{
+	constexpr int V = width<S>::n, C = GT_CU_HEAD_COLS;
+	__shared__ float part[WARPS][C];
+	int64_t r = blockIdx.x, in = a.in;
+	int cols = (int)a.loss.cols, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+	const S *x = (const S *)a.x + r * in;
+	float sum[C] = {};
+	for (int64_t k = (int64_t)threadIdx.x * V; k < in; k += TEAM_BLOCK * V) {
+		float v[V], w[V];
+		load<S>(v, x, k, in, vector, 0);
+#pragma unroll
+		for (int c = 0; c < C; c++)
+			if (c < cols) {
+				load<S>(w, (const S *)a.w + c * in, k, in, vector, 0);
+#pragma unroll
+				for (int j = 0; j < V; j++)
+					sum[c] += v[j] * w[j];
+			}
+	}
+#pragma unroll
+	for (int c = 0; c < C; c++) {
+		if (c >= cols)
+			break;
+#pragma unroll
+		for (int h = 16; h > 0; h /= 2)
+			sum[c] += __shfl_xor_sync(0xffffffffu, sum[c], h);
+		if (lane == 0)
+			part[warp][c] = sum[c];
+	}
+	__syncthreads();
+	if (warp == 0) {
+		if (lane < cols) {
+			float y = 0;
+#pragma unroll
+			for (int i = 0; i < WARPS; i++)
+				y += part[i][lane];
+			if (a.bias) /* rounded as a product's epilogue has it (cuda_linear.c) */
+				y += to_float(from_float<S>(a.bias[lane]));
+			((S *)a.y)[r * cols + lane] = from_float<S>(y);
+		}
+		__syncwarp();
+		loss_row<S, CODE>(a.loss, r, lane, 32);
+	}
+	if (last_of(a.loss.counter, gridDim.x))
+		loss_total(a.loss.loss, a.loss.rank, a.loss.rows, a.loss.metrics);
+}
+
+/* A block owns 32 columns of x, in dx and in dw; a thread walks every eighth row of one of them. C: a bound of cols. */
+template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const gt_cu_head_back a)
+{
+	__shared__ float dy[PIECE][C];
+	__shared__ float part[LANES][C][COLS];
+	__shared__ float part_db[LANES][C];
+	int64_t k = (int64_t)blockIdx.x * COLS + threadIdx.x, cols = a.cols;
+	int tx = (int)threadIdx.x, lane = (int)threadIdx.y, me = lane * COLS + tx;
+	bool in = k < a.in, bias = a.db && blockIdx.x == 0 && tx < cols;
+	float w[C] = {}, dw[C] = {}, db = 0;
+#pragma unroll
+	for (int c = 0; c < C; c++)
+		if (in && c < cols)
+			w[c] = to_float(((const S *)a.w)[c * a.in + k]);
+	for (int64_t first = 0; first < a.rows; first += PIECE) {
+		int n = (int)(a.rows - first < PIECE ? a.rows - first : PIECE);
+		__syncthreads(); /* the last piece has been read */
+		for (int i = me; i < PIECE * C; i += COLS * LANES) {
+			int r = i / C, c = i % C;
+			dy[r][c] = r < n && c < cols ? to_float(((const S *)a.dy)[(first + r) * cols + c]) : 0;
+		}
+		__syncthreads();
+#pragma unroll 2
+		for (int r = lane; r < n; r += LANES) {
+			int64_t at = (first + r) * a.in + k;
+			float x = in ? to_float(((const S *)a.x)[at]) : 0, g = 0;
+#pragma unroll
+			for (int c = 0; c < C; c++) {
+				dw[c] += dy[r][c] * x;
+				g += dy[r][c] * w[c];
+			}
+			if (bias)
+				db += dy[r][tx];
+			if (!in)
+				continue;
+			if (a.mask && to_float(((const S *)a.mask)[at]) <= 0)
+				g = 0;
+			((S *)a.dx)[at] = from_float<S>(g);
+		}
+	}
+#pragma unroll
+	for (int c = 0; c < C; c++)
+		part[lane][c][tx] = dw[c];
+	if (bias)
+		part_db[lane][tx] = db;
+	__syncthreads();
+	for (int c = lane; in && c < cols; c += LANES) {
+		float sum = part[0][c][tx];
+#pragma unroll
+		for (int i = 1; i < LANES; i++)
+			sum += part[i][c][tx];
+		float *to = a.dw + c * a.in + k;
+		*to = a.add_dw ? *to + sum : sum;
+	}
+	if (bias && lane == 0) {
+		float sum = part_db[0][tx];
+#pragma unroll
+		for (int i = 1; i < LANES; i++)
+			sum += part_db[i][tx];
+		a.db[tx] = a.add_db ? a.db[tx] + sum : sum;
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void head_fn(const gt_cu_head, bool);
+typedef void head_back_fn(const gt_cu_head_back);
+
+template <class S> static head_fn *find(int code)
+{
+	switch (code) {
+	case GT_OP_CROSS_ENTROPY:
+		return head<S, GT_OP_CROSS_ENTROPY>;
+	case GT_OP_NLL:
+		return head<S, GT_OP_NLL>;
+	case GT_OP_MSE:
+		return head<S, GT_OP_MSE>;
+	}
+	return NULL;
+}
+
+cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s)
+{
+	head_fn *fn = OF_TYPE(type, find)(code);
+	int64_t vector = type == GT_CU_F32 ? width<float>::n : width<bf16>::n;
+	bool aligned = ((uintptr_t)a->x | (uintptr_t)a->w) % 16 == 0 && a->in % vector == 0;
+	if (!fn || a->loss.cols > GT_CU_HEAD_COLS || !grid_fits(a->loss.rows))
+		return cudaErrorInvalidValue;
+	return a->loss.rows ? launch(fn, dim3((unsigned)a->loss.rows), dim3(TEAM_BLOCK), s, *a, aligned) : cudaSuccess;
+}
+
+cudaError_t gt_cu_head_back_start(int type, const struct gt_cu_head_back *a, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(a->in, COLS);
+	head_back_fn *fn = a->cols <= 16 ? OF_TYPE(type, head_back, 16) : OF_TYPE(type, head_back, GT_CU_HEAD_COLS);
+	if (a->cols > GT_CU_HEAD_COLS || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(COLS, LANES), s, *a) : cudaSuccess;
+}

@@ -8,9 +8,10 @@
 
 #include "opcall.h"
 
-#define GT_BACKEND_ABI 3
+#define GT_BACKEND_ABI 4
 #define GT_EVENTS 1024 /* that record() and wait() know: 0 … GT_EVENTS - 1; the last GT_EVENTS_ENGINE belong to executor and loaders */
 #define GT_EVENTS_ENGINE 16
+#define GT_MARKS 8192 /* that mark() knows: 0 … GT_MARKS - 1 */
 
 struct gt_dev;    /* owned by the caller of open */
 struct gt_kernel; /* owned by the caller of prepare; freed by release, before the device is closed */
@@ -86,6 +87,12 @@ struct gt_backend {
 	void (*host_free)(struct gt_dev *dev, void *p);
 	enum gt_code (*copy_async)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
 	enum gt_code (*host_wait)(struct gt_dev *dev, int event, struct gt_err *err);
+
+	/* Optional, both or neither: the device's own clock, for a benchmark. mark notes the time when the device comes to this place of the
+	 * stream; not in a capture. elapsed waits until it has come to mark `to`, and gives the seconds from mark `from`, which stands
+	 * before it. */
+	enum gt_code (*mark)(struct gt_dev *dev, int mark, int stream, struct gt_err *err);
+	enum gt_code (*elapsed)(struct gt_dev *dev, int from, int to, double *seconds, struct gt_err *err);
 
 	/* Optional (NULL): a list of launches on stream 0, and on streams that wait for it, recorded once and replayed, as a CUDA graph.
 	 * Between begin and end nothing runs: no copy to or from the host, no sync. */

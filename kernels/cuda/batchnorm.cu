@@ -43,6 +43,7 @@ __device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_batchnorm a, float *coef, float *part, const tiling t)
 {
+	after_previous();
 	__shared__ float s_mean[V][COL_BLOCK], s_m2[V][COL_BLOCK], s_n[COL_BLOCK];
 	const place p = place_of<V>(t);
 	float mean[V] = {}, m2[V] = {}, n = 0;
@@ -115,6 +116,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 /* Statistics of all parts; one thread a channel. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
 {
+	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
 	if (c >= a.c)
 		return;
@@ -139,6 +141,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
 /* Evaluation: the running statistics. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a, float *coef)
 {
+	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
 	if (c < a.c)
 		channel(a, coef, c, a.rmean[c], a.rvar[c]);
@@ -147,6 +150,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a,
 /* From what the forward pass saved. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, float *coef)
 {
+	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
 	if (c >= a.c)
 		return;
@@ -178,6 +182,7 @@ template <class S, int V, bool RES>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
     bn_apply(const S *x, const S *res, S *y, const float *coef, bool relu, const tiling t)
 {
+	after_previous();
 	const place p = place_of<V>(t);
 	float scale[V], shift[V];
 	if (!p.in)
@@ -275,6 +280,7 @@ __device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *c
 /* From given sums. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a, float *coef)
 {
+	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
 	if (c < a.c)
 		channel_dx(a, coef, c, a.given[c], a.given[a.c + c], 1.0 / a.given[2 * a.c + c]);
@@ -284,6 +290,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a
 template <class S, int V, int MASK>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *coef, float *part, const tiling t)
 {
+	after_previous();
 	const place p = place_of<V>(t);
 	float sum[2 * V] = {};
 	channels<V> h;
@@ -333,6 +340,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 template <class S, int V, int MASK>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_batchnorm_dx a, const float *coef, const tiling t)
 {
+	after_previous();
 	const place p = place_of<V>(t);
 	float mean[V], scale[V], shift[V], dot[V], sum[V];
 	if (!p.in)

@@ -4,6 +4,7 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 __global__ void __launch_bounds__(32) check(const gt_cu_check a)
 {
+	after_previous();
 	if (threadIdx.x == 0)
 		gt_check(&a.attr, a.scalars, a.scaler, a.numbers, a.parts);
 }

@@ -9,6 +9,7 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const void *data, float *out, int64_t rows, int64_t cols, bool add)
 {
+	after_previous();
 	__shared__ float part[LANES][COLS];
 	const S *x = (const S *)data;
 	int64_t c = (int64_t)blockIdx.x * COLS + threadIdx.x;
@@ -29,6 +30,7 @@ template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const v
 
 template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) colsum_pieces(const S *x, float *part, const tiling t)
 {
+	after_previous();
 	const place p = place_of<V>(t);
 	float sum[V] = {};
 	if (p.in) {
@@ -66,6 +68,7 @@ template <class S, int V> __global__ void __launch_bounds__(COL_BLOCK, COL_RESID
 
 __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) colsum_finish(const float *part, float *out, bool add, const tiling t)
 {
+	after_previous();
 	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
 	double sum = finish_plane(part, t, 1, 0, c);
 	if (threadIdx.y == 0 && c < t.cols)

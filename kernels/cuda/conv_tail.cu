@@ -5,6 +5,7 @@
 /* A thread takes one vector of 16 bytes. */
 template <class S> __global__ void __launch_bounds__(256) widen(const void *x, float *out, int64_t n, bool add)
 {
+	after_previous();
 	constexpr int V = width<S>::n;
 	int64_t i = ((int64_t)blockIdx.x * 256 + threadIdx.x) * V;
 	float v[V];

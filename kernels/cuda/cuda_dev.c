@@ -109,6 +109,9 @@ void gt_cuda_close(struct gt_dev *dev)
 	for (int i = 0; i < GT_EVENTS; i++)
 		if (dev->event[i])
 			cudaEventDestroy(dev->event[i]);
+	for (int i = 0; i < GT_MARKS; i++)
+		if (dev->mark[i])
+			cudaEventDestroy(dev->mark[i]);
 	if (dev->fault)
 		cudaFreeHost(dev->fault);
 	gt_cuda_conv_close(dev);

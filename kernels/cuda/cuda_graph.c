@@ -33,6 +33,31 @@ enum gt_code gt_cuda_wait_event(struct gt_dev *dev, int event, int stream, struc
 	return GT_OK;
 }
 
+enum gt_code gt_cuda_mark(struct gt_dev *dev, int mark, int stream, struct gt_err *err)
+{
+	cudaStream_t s;
+	if (mark < 0 || mark >= GT_MARKS || dev->capturing)
+		return gt_fail(err, GT_EINTERNAL, "%s: no mark %d, or a graph is being captured", dev->id, mark);
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	if (!dev->mark[mark])
+		GT_CUDA(dev, cudaEventCreateWithFlags(&dev->mark[mark], cudaEventDefault), "cudaEventCreateWithFlags", err);
+	GT_CUDA(dev, cudaEventRecord(dev->mark[mark], s), "cudaEventRecord", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *seconds, struct gt_err *err)
+{
+	float ms;
+	if (from < 0 || to < 0 || from >= GT_MARKS || to >= GT_MARKS || !dev->mark[from] || !dev->mark[to])
+		return gt_fail(err, GT_EINTERNAL, "%s: no marks %d and %d", dev->id, from, to);
+	GT_TRY(gt_cuda_use(dev, err));
+	GT_CUDA(dev, cudaEventSynchronize(dev->mark[to]), "cudaEventSynchronize", err);
+	GT_CUDA(dev, cudaEventElapsedTime(&ms, dev->mark[from], dev->mark[to]), "cudaEventElapsedTime", err);
+	*seconds = 1e-3 * (double)ms;
+	return GT_OK;
+}
+
 /* Other streams come into the capture by wait() for an event of stream 0, and go out of it by the reverse. */
 enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
 {

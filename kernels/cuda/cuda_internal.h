@@ -28,6 +28,7 @@ struct gt_dev {
 	int sms;                              /* multiprocessors */
 	cudaStream_t stream[GT_CUDA_STREAMS]; /* made on first use */
 	cudaEvent_t event[GT_EVENTS];         /* made on first use */
+	cudaEvent_t mark[GT_MARKS];           /* with a clock; made on first use */
 	struct gt_cu_fault *fault;            /* host memory that kernels write to */
 	struct gt_cuda_block *block;          /* what alloc() gave out, in no order */
 	int nblocks, cap;
@@ -87,6 +88,8 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 /* ---- cuda_graph.c: streams' order and graphs --------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_record(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 enum gt_code gt_cuda_wait_event(struct gt_dev *dev, int event, int stream, struct gt_err *err);
+enum gt_code gt_cuda_mark(struct gt_dev *dev, int mark, int stream, struct gt_err *err);
+enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *seconds, struct gt_err *err);
 enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err);
 enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err *err);
 enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err);

@@ -31,6 +31,7 @@ template <class H> __device__ static inline void quad_vector(const H *x, H *y, c
 
 template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_dropout a)
 {
+	after_previous();
 	__shared__ uint64_t shared_key;
 	const struct gt_dyn dyn = dyn_of(a.dyn);
 	if (threadIdx.x == 0)

@@ -41,6 +41,7 @@ BINARY(mul, a *b)
 
 template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(const gt_cu_eltwise a)
 {
+	after_previous();
 	constexpr int V = width<S>::n;
 	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
 	if (i >= a.n)
@@ -58,6 +59,7 @@ template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(co
 /* 2 to GT_MAX_IO inputs: the sum stands in f32 and is rounded once. */
 template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltwise a)
 {
+	after_previous();
 	constexpr int V = width<S>::n;
 	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
 	if (i >= a.n)
@@ -80,6 +82,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltw
 /* Eight elements a thread: a vector of a 16-bit side, two of an f32 side. */
 template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const void *in, void *out, int64_t n, bool aligned)
 {
+	after_previous();
 	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * 8;
 	float v[8];
 	if (i >= n)

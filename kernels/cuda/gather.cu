@@ -9,6 +9,7 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
 {
+	after_previous();
 	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
 	const struct gt_dyn dyn = dyn_of(a.dyn);
 	bool move = !gt_aug_none(&a.attr), reflect = a.attr.views > 1 || a.attr.pad_reflect;

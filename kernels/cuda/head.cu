@@ -11,6 +11,7 @@
 /* A block a row: its threads share out the sum over `in`, its first warp adds up, lane c output c, and takes the loss of the row. */
 template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_cu_head a, bool vector)
 {
+	after_previous();
 	constexpr int V = width<S>::n, C = GT_CU_HEAD_COLS;
 	__shared__ float part[WARPS][C];
 	int64_t r = blockIdx.x, in = a.in;
@@ -60,6 +61,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 /* A block owns 32 columns of x, in dx and in dw; a thread walks every eighth row of one of them. C: a bound of cols. */
 template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const gt_cu_head_back a)
 {
+	after_previous();
 	__shared__ float dy[PIECE][C];
 	__shared__ float part[LANES][C][COLS];
 	__shared__ float part_db[LANES][C];

@@ -29,6 +29,7 @@ template <class S, int V> __device__ static inline void get_at(float *v, const S
 
 template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm(const gt_cu_layernorm a, int team)
 {
+	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)
@@ -70,6 +71,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 /* dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy gamma, xhat = (x - mean) rstd */
 template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_dx(const gt_cu_layernorm_dx a, int team)
 {
+	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)
@@ -105,6 +107,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const gt_cu_layernorm_dx a, float *part, const tiling t)
 {
+	after_previous();
 	const place p = place_of<V>(t);
 	float sum[2 * V] = {};
 	if (p.in) {
@@ -130,6 +133,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const 
 
 __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) layernorm_finish(const gt_cu_layernorm_dx a, const float *part, const tiling t)
 {
+	after_previous();
 	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
 	double gamma = finish_plane(part, t, 2, 0, c), beta = finish_plane(part, t, 2, 1, c);
 	if (threadIdx.y || c >= t.cols)

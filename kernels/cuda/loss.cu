@@ -5,6 +5,7 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) loss_rows(const gt_cu_loss a, int team)
 {
+	after_previous();
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
 	if (r < a.rows)
 		loss_row<S, CODE>(a, r, (int)threadIdx.x % team, team);

@@ -19,6 +19,7 @@ __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muo
  * last of a matrix adds those of its chunks, in their order. */
 __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool aligned)
 {
+	after_previous();
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
 	const gt_cu_muon_matrix m = a.matrix[c.seg];
 	__shared__ gt_opt_f32 h;
@@ -74,6 +75,7 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 /* The directions, scaled, and zeros beside and below them up to sizes that the products like: zeros stay zeros. */
 template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_cu_muon a, bool aligned)
 {
+	after_previous();
 	const gt_cu_chunk c = a.fill[blockIdx.x];
 	const gt_cu_muon_matrix m = a.matrix[c.seg];
 	bool skip = a.scalars && a.scalars->skip, vector = aligned && m.cols % 4 == 0 && m.hyper.begin % 4 == 0;
@@ -107,6 +109,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_c
 
 template <class S> __global__ void __launch_bounds__(BLOCK) muon_apply(const gt_cu_muon a)
 {
+	after_previous();
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
 	const gt_cu_muon_matrix m = a.matrix[c.seg];
 	const S *x = (const S *)a.x + m.x;

@@ -79,6 +79,7 @@ template <int V> __device__ static inline void get_idx(int32_t *v, const int32_t
 
 template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
 {
+	after_previous();
 	int32_t ox;
 	int64_t ch, rows = a.n * a.oh;
 	if (!pixel_of<V>(a.c, a.ow, ox, ch))
@@ -127,6 +128,7 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 
 template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const gt_cu_pool a)
 {
+	after_previous();
 	int32_t ix;
 	int64_t ch, rows = a.n * a.h;
 	if (!pixel_of<V>(a.c, a.w, ix, ch))

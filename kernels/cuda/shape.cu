@@ -11,6 +11,7 @@
 template <class U>
 __global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out, int64_t batch, int64_t rows, int64_t cols)
 {
+	after_previous();
 	__shared__ U tile[TILE][TILE + 1];
 	int64_t col0 = (int64_t)blockIdx.x * TILE;
 	for (int64_t z = blockIdx.z; z < batch; z += gridDim.z) {
@@ -31,6 +32,7 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out
 
 template <class U> __global__ void __launch_bounds__(BLOCK) concat(const gt_cu_concat a)
 {
+	after_previous();
 	int64_t width = a.start[a.nparts], i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
 	if (i >= a.rows * width)
 		return;

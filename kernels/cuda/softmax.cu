@@ -19,6 +19,7 @@ template <class S> __device__ static inline float row_max(const S *x, int64_t n,
 
 template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax(const gt_cu_softmax a, int team)
 {
+	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)
@@ -39,6 +40,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 /* softmax: dx = y (dy - sum dy y); log_softmax: dx = dy - exp(y) sum dy */
 template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const gt_cu_softmax a, int team)
 {
+	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)

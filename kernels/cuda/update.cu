@@ -93,6 +93,7 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 
 template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
 {
+	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
 	struct gt_dyn dyn;
@@ -118,6 +119,7 @@ template <bool CHECK>
 __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter,
                                                const gt_cu_check check)
 {
+	after_previous();
 	__shared__ double mem[TREE];
 	float *s = (float *)mem;
 	int64_t begin = (int64_t)blockIdx.x * GT_CU_CHUNK, chunks = gridDim.x, w = 1;

@@ -7,6 +7,7 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S> __global__ void __launch_bounds__(BLOCK) views_mean(const S *x, S *y, int64_t n, int views)
 {
+	after_previous();
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
 	float sum = 0;
 	if (i >= n)

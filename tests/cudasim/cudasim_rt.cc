@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <sys/mman.h>
+#include <time.h>
 #include <vector>
 
 #define PAGE ((size_t)4096)
@@ -16,6 +17,7 @@
 struct mark { /* a recorded event: a place in a queue */
 	bool done = false;
 	double us = 0; /* by the simulated clock */
+	double host = 0; /* seconds, by the host's */
 	cudaStream_t s = nullptr;
 };
 
@@ -73,6 +75,16 @@ struct device_access {
 			protect(PROT_NONE);
 	}
 };
+
+void cudasim_cover()
+{
+	protect(PROT_NONE);
+}
+
+void cudasim_reveal()
+{
+	protect(PROT_READ | PROT_WRITE);
+}
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
@@ -223,7 +235,10 @@ static void step(cudaStream_t s)
 	}
 	if (i.record) {
 		i.record->done = true;
+		struct timespec t;
+		clock_gettime(CLOCK_MONOTONIC, &t);
 		i.record->us = clock_us;
+		i.record->host = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 	}
 }
 
@@ -294,7 +309,8 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 		return cudaErrorInvalidResourceHandle;
 	if (!from->last->done || !to->last->done)
 		return cudaErrorNotReady;
-	*ms = (float)((to->last->us - from->last->us) / 1000);
+	bool simulated = to->last->us != from->last->us;
+	*ms = (float)(simulated ? (to->last->us - from->last->us) / 1000 : (to->last->host - from->last->host) * 1000);
 	return cudaSuccess;
 }
 
@@ -376,6 +392,7 @@ static struct stats {
 		fprintf(stderr, "cudasim: %zu graph launches of %zu nodes\n", launches, work);
 		for (auto &s : sizes)
 			fprintf(stderr, "cudasim: %zu nodes, %zu times\n", s.first, s.second);
+		fprintf(stderr, "cudasim: %zu kernels came before the last one's end\n", cudasim_early);
 	}
 } stats;
 
@@ -416,6 +433,18 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 	p->major = 9;
 	p->multiProcessorCount = 1;
 	return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+	*device = 0;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
+{
+	*value = 9;
+	return device == 0 && attr == cudaDevAttrComputeCapabilityMajor ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaSetDevice(int device)

@@ -20,9 +20,11 @@ struct fiber {
 	bool made;
 	int state, kind;
 	unsigned mask;
+	bool waited; /* for the kernel before this one */
 };
 
 cudasim_thread *cudasim_self;
+size_t cudasim_early;
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 static fiber *fibers;
@@ -30,7 +32,7 @@ static int current, count;
 static jmp_buf scheduler;
 static ucontext_t scheduler_start;
 static const std::function<void()> *body;
-static bool first_first;
+static bool first_first, early_kernel, covered;
 
 [[noreturn]] static void die(const char *what)
 {
@@ -39,9 +41,19 @@ static bool first_first;
 	abort();
 }
 
+void cudasim_after_previous()
+{
+	fibers[current].waited = true;
+	if (covered)
+		cudasim_reveal();
+	covered = false;
+}
+
 static void leave(int state)
 {
 	fiber *f = &fibers[current];
+	if (early_kernel && !f->waited)
+		die("a thread that did not wait for the kernel before its own");
 	f->state = state;
 	if (!_setjmp(f->at))
 		_longjmp(scheduler, 1);
@@ -178,11 +190,16 @@ static void run_block()
 	}
 }
 
-void cudasim_run(dim3 grid, dim3 block, const std::function<void()> &thread)
+void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread)
 {
 	if (!fibers)
 		prepare();
 	body = &thread;
+	early_kernel = covered = early;
+	if (early) {
+		cudasim_early++;
+		cudasim_cover();
+	}
 	blockDim = block;
 	gridDim = grid;
 	count = (int)(block.x * block.y * block.z);
@@ -197,6 +214,7 @@ void cudasim_run(dim3 grid, dim3 block, const std::function<void()> &thread)
 			t->lane = i % 32;
 			t->parity = 0;
 			fibers[i].state = READY;
+			fibers[i].waited = false;
 		}
 		run_block();
 	}

@@ -51,6 +51,12 @@ train "$tmp/eager64" -s cuda_graphs=false -s window=64
 same window_without_graphs "$tmp/eager" "$tmp/eager64"
 CUDASIM_FIRST=1 train "$tmp/first" -s window=64
 same window_first_thread_first "$tmp/eager" "$tmp/first"
+GTRAIN_CUDA_PDL=1 train "$tmp/early" -s window=64
+same kernels_that_come_early "$tmp/eager" "$tmp/early"
+n=$(sed -n 's/^cudasim: \([0-9]*\) kernels came before.*/\1/p' "$tmp/early.out") m=$(sed -n 's/^cudasim: \([0-9]*\) kernels came before.*/\1/p' "$tmp/w64.out")
+why=
+[ "${n:-0}" -gt 1000 ] && [ "$m" = 0 ] || why="$n kernels, without the switch $m"
+[ -n "${GTRAIN_SIM:-}" ] || ok kernels_come_early_when_asked "$why"
 train "$tmp/auto"
 same window_by_time "$tmp/eager" "$tmp/auto"
 # Only the simulator counts.

@@ -90,8 +90,8 @@ class Bench:
     def config(self, name):
         return os.path.join(self.a.src, "configs", name + ".cfg")
 
-    def gtrain(self, cfg, sets, limit=90):
-        """A run: {"first": s, "span": median s between lines, "loss", "acc", …} or {"error"}."""
+    def gtrain(self, cfg, sets, limit=90, env=None):
+        """A run: {"first": s, "span": median s between lines, "loss", "acc", …} or {"error"}. env: variables to set."""
         out = os.path.join(self.tmp.name, "run")
         subprocess.run(["rm", "-rf", out], check=True)
         base = ["checkpoint.every_epochs=0", "checkpoint.best.metric=", *sets]
@@ -100,7 +100,7 @@ class Bench:
             cmd += ["-s", s]
         t0 = time.monotonic()
         with tempfile.TemporaryFile() as err:
-            p = subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=err, text=True)
+            p = subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=err, text=True, env=dict(os.environ, **(env or {})))
             times, loss, acc = [], [], None
             try:
                 for line in p.stdout:
@@ -278,6 +278,29 @@ class Bench:
             self.notes.append(f"Accuracy gate: after three epochs of FashionMNIST gtrain {r['acc']:.4f}, PyTorch {a['accuracy']:.4f}: "
                               f"{'passed' if r['acc'] > a['accuracy'] - 0.02 else 'FAILED'}.")
 
+    def overlap(self):
+        """Kernels that may come before the last one's end (kernels/cuda/device.cuh): the same run without and with, alternating."""
+        t = self.a.tiny
+        for title, cfg, sets, spans in (
+                ("MLP-32, fp32", "tutorial_mlp_sgd", [*self.mlp_sets(False), f"train.epochs={4 if t else 20}", f"log.every_steps={3 if t else 1875}"], 3 if t else 1875),
+                (f"{self.resnet_name}, batch 128, bf16", self.resnet_cfg, [*self.images(8 if t else 128), "precision=bf16", f"train.steps={3 if t else 1120}", f"log.every_steps={1 if t else 160}"],
+                 1 if t else 160)):
+            if not self.room(f"overlap of {title}", 20):
+                continue
+            took, why = {"0": [], "1": []}, ""
+            for _ in range(self.a.rounds):
+                for said in took:
+                    r = self.gtrain(cfg, [*sets, "train.eval_every_epochs=0"], env={"GTRAIN_CUDA_PDL": said})
+                    if "error" in r:
+                        why = r["error"]
+                    else:
+                        took[said].append(r["span"] / spans)
+            if why or not all(took.values()):
+                self.cut.append(f"overlap of {title}: {why or 'no figures'}")
+                continue
+            a, b = (1e6 * statistics.median(v) for v in took.values())
+            self.notes.append(f"{title}: {a:.1f} us a step, {b:.1f} with GTRAIN_CUDA_PDL=1 ({a / b:.3f} times as fast).")
+
     def flops(self, cfg, options):
         return self.json("check", self.config(cfg), *options).get("flops_train")
 
@@ -344,6 +367,7 @@ class Bench:
             self.mlp()
             self.resnet([8] if t else [1024, 512, 128], ["bf16"], strong, 30)
             self.profile()
+            self.overlap()
             self.airbench()
             if not t:
                 self.resnet([512, 1024, 128], ["fp16", "tf32", "fp32"], {"graph of the step": "graph"}, 25)

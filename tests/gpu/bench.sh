@@ -3,7 +3,7 @@
 # ResNet-18 for CIFAR, the airbench recipe, start-up, beside the fastest that PyTorch does (bench_torch.py), ceilings and profiles. Prints a
 # table and appends it to BENCH_OUT (bench-gpu.md in $OUT or BUILD; "-": nowhere). Nothing else may use the GPU meanwhile.
 # Environment: TORCH_PYTHON (python3: one that has torch; without, gtrain alone), BENCH_BUDGET (seconds, 460), BENCH_ROUNDS (3), BENCH_ONLY
-# (ceilings, start, mlp, resnet, airbench or profile), BENCH_TINY=1 with BENCH_DEVICE (dry run; for PyTorch and gtrain: cpu).
+# (ceilings, start, mlp, resnet, airbench, profile or overlap), BENCH_TINY=1 with BENCH_DEVICE (dry run; for PyTorch and gtrain: cpu).
 # NOT YET RUN ON A GPU: written and dry-run on machines that have none.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

@@ -43,11 +43,19 @@ struct dim3 {
 	}
 };
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+struct cudaLaunchAttribute {
+	cudaLaunchAttributeID id;
+	struct {
+		int programmaticStreamSerializationAllowed;
+	} val;
+};
+
 struct cudaLaunchConfig_t {
 	dim3 gridDim, blockDim;
 	size_t dynamicSmemBytes;
 	cudaStream_t stream;
-	void *attrs;
+	cudaLaunchAttribute *attrs;
 	unsigned numAttrs;
 };
 
@@ -125,7 +133,11 @@ static inline int atomicCAS_system(int *p, int compare, int value)
 cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work);
 bool cudasim_on_device(const void *p, size_t bytes); /* all of it in one block? */
 void cudasim_spend(double us);                       /* work that runs took so long */
-void cudasim_run(dim3 grid, dim3 block, const std::function<void()> &thread);
+void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread); /* early: with programmatic serialization */
+extern size_t cudasim_early;   /* such kernels so far */
+void cudasim_after_previous(); /* griddepcontrol.wait */
+void cudasim_cover();          /* device memory cannot be reached until cudasim_reveal() */
+void cudasim_reveal();
 
 template <class... P, class... A>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A &&...args)
@@ -135,7 +147,8 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (
 	if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || !block.x || !block.y || !block.z ||
 	    block.x * block.y * block.z > 1024 || block.z > 64)
 		return cudaErrorInvalidValue;
-	return cudasim_enqueue(c->stream, [=] { cudasim_run(grid, block, [&] { std::apply(kernel, copy); }); });
+	bool early = c->numAttrs == 1 && c->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization && c->attrs->val.programmaticStreamSerializationAllowed;
+	return cudasim_enqueue(c->stream, [=] { cudasim_run(grid, block, early, [&] { std::apply(kernel, copy); }); });
 }
 
 #endif

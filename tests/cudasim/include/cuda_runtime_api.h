@@ -5,7 +5,9 @@
  * Harsher than a GPU on purpose:
  * - Device memory is unreadable for the host (PROT_NONE) except while device work runs, and every block ends at a guard page.
  * - Work is put off until somebody waits for it: a missing wait reads old data.
- * - A barrier or shuffle that not every thread reaches ends the process with a message. */
+ * - A barrier or shuffle that not every thread reaches ends the process with a message.
+ * - A kernel that was launched with programmatic stream serialization cannot reach device memory before it waits for the one before it;
+ *   a thread that comes to a barrier or its end without that ends the process. */
 #ifndef CUDASIM_RUNTIME_API_H
 #define CUDASIM_RUNTIME_API_H
 
@@ -35,6 +37,7 @@ typedef struct cudasim_graph *cudaGraphExec_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
 enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 
 struct cudaDeviceProp {
@@ -52,6 +55,8 @@ cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device);
 cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
 cudaError_t cudaDeviceGetStreamPriorityRange(int *low, int *high);
 
 cudaError_t cudaMalloc(void **p, size_t bytes);
@@ -70,7 +75,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t e);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to); /* of a simulated clock: cudasim_spend() */
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to); /* of a simulated clock, where cudasim_spend() moved it; else the host's */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g);

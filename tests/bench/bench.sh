@@ -34,6 +34,11 @@ ranks() { # ranks FILE MODE: the MLP on $threads ranks of one thread
 		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.epochs=3 -s log.every_steps=1875 -s threads=1 -s parallel.mode="$2" --nproc "$threads"
 	rm -rf "$tmp/run"
 }
+starts() { # starts N: one step of the MLP on N ranks of one thread
+	try "$tmp/start$1" "$gtrain" run "$root/configs/tutorial_mlp_sgd.cfg" --json --no-progress --device cpu -o "$tmp/run" -s train.eval_every_epochs=0 \
+		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.steps=1 -s log.every_steps=1 -s threads=1 -s parallel.mode=ddp --nproc "$1"
+	rm -rf "$tmp/run"
+}
 row() { # row NAME SPAN_UNIT IMAGES_A_SPAN FILE_A [FILE_B]
 	local a b='' ra rb=''
 	[ -s "$4" ] || return 0
@@ -56,6 +61,7 @@ for _ in $(seq "$rounds"); do
 	[ -n "$torch" ] && OMP_NUM_THREADS=1 try "$tmp/ddp.t" "$python" "$here/torch_ddp.py" tuned --ranks "$threads" --epochs 3
 	ours "$tmp/first" tutorial_mlp_sgd -s train.steps=1 -s log.every_steps=1
 	[ -n "$torch" ] && try "$tmp/first.t" "$python" "$here/torch_mlp.py" tuned --steps 1 --threads "$threads"
+	for n in 1 2 4; do starts $n; done
 	ours "$tmp/cnn" fmnist_cnn -s train.steps=60 -s log.every_steps=1
 	[ -n "$torch" ] && try "$tmp/cnn.t" "$python" "$here/torch_conv.py" cnn --steps 60 --threads "$threads"
 	ours "$tmp/rn" resnet18_cifar "${resnet[@]}"
@@ -96,12 +102,13 @@ done | median)
 	# 669,706 parameters: 2 x 668,672 multiply-adds forward and to the weights, 2 x 267,264 to the inputs of the last two layers.
 	if [ -s "$tmp/mlp" ]; then
 		awk -v a="$(column 2 "$tmp/mlp")" -v p="${peak:-0}" -v f="$(column 1 "$tmp/first")" -v t="$([ -s "$tmp/first.t" ] && column 1 "$tmp/first.t")" \
-			-v c="$check" 'BEGIN {
+			-v c="$check" -v s1="$(column 1 "$tmp/start1")" -v s2="$(column 1 "$tmp/start2")" -v s4="$(column 1 "$tmp/start4")" 'BEGIN {
 			rate = 60000 * (4 * 668672 + 2 * 267264) / a * 1e-9
 			printf "MLP: %.0f GFLOP/s", rate
 			if (p > 0) printf ", %.0f %% of the peak", 100 * rate / p
 			printf ". exec to the first trained step: gtrain %.3f s", f
 			if (t != "") printf ", PyTorch %.3f s", t
+			printf "; on 1, 2 and 4 ranks of ddp %.3f, %.3f and %.3f s", s1, s2, s4
 			printf ". gtrain check: %.1f ms.\n", c / 1000 }'
 	fi
 } | tee "$tmp/table"

@@ -2,7 +2,7 @@
 # Faults in a real run of four ranks (tests/par/tool_fault.c hits them): a rank is killed, crashes, exits or is stopped; in every phase and
 # mode. What must come of it: the run ends with the status of that fault and the rank is named, or it starts again and ends well; no process is
 # left; what is resumed ends with the bits of the run that nobody disturbed; no temporary folder is left behind then. And the launcher is
-# killed, interrupted, terminated. FAULTS=full: every phase x fault x mode, ended and restarted (FAULTS_MODES: only these modes); else a part of them. FAULTS_SEED: another
+# killed, interrupted, terminated. The ranks of dp are threads of one process, which a launcher watches only where it may start again. FAULTS=full: every phase x fault x mode, ended and restarted (FAULTS_MODES: only these modes); else a part of them. FAULTS_SEED: another
 # choice of ranks, steps and moments.
 #
 # Goals: half of the ends within 2 s of the fault; of a stopped rank within parallel.timeout + 1 s. The figures have the slowest.
@@ -47,7 +47,7 @@ undisturbed() {
 # resumed NAME WORD ACC: goes on with $tmp/run, or begins it where nothing was committed
 resumed() {
 	mode_args "$2" 4
-	mode+=(-s parallel.timeout=60) # the checkpoint's config has that of the fault
+	[ "$2" = dp ] || mode+=(-s parallel.timeout=60) # the checkpoint's config has that of the fault
 	if ls -d "$tmp"/run/step-???????? >/dev/null 2>&1; then
 		"$gtrain" inspect --verify "$tmp/run" >/dev/null 2>"$tmp/err" || wrong "$1" "what is left does not verify: $(tail -n 1 "$tmp/err")"
 		"$gtrain" resume -q --no-progress "$tmp/run" "${mode[@]}" >/dev/null 2>"$tmp/err" </dev/null
@@ -61,7 +61,8 @@ resumed() {
 # hit NAME PHASE FAULT RANK STEP RESTARTS WORD ACC: the line of tool_fault in $tmp/told; 1: the moment never came
 hit() {
 	local phase=$2 fault=$3 rank=$4 step=$5 restarts=$6 most=1500 try where at
-	local args=(-s "train.accumulate=$8" -s "parallel.timeout=$timeout")
+	local args=(-s "train.accumulate=$8")
+	[ "$7" = dp ] || args+=(-s "parallel.timeout=$timeout")
 	mode_args "$7" 4
 	[ "$restarts" = 0 ] || args+=(--max-restarts "$restarts")
 	case $phase in
@@ -97,8 +98,12 @@ hit() {
 
 # rank_fault WORD PHASE FAULT RESTARTS
 rank_fault() {
+	if [ "$1" = dp ]; then
+		[ "$4" = 1 ] && [ "$3" != stop ] || return # nobody watches, or nobody has a time limit
+	fi
 	local rank=$((RANDOM % 4)) step=$((1 + RANDOM % 95)) acc=1 name=$1-$2-$3-$4 status before=$bad
 	[ "$2" != accumulation ] || acc=4
+	[ "$1" != dp ] || rank=0
 	undisturbed "$1" $acc || return
 	if [ "$2" = loading ]; then
 		rm -rf "$tmp/stage"
@@ -125,9 +130,10 @@ rank_fault() {
 
 # launcher_fault WORD FAULT STATUS
 launcher_fault() {
-	local name=$1-$2 before=$bad status n step=$((5 + RANDOM % 60))
+	local name=$1-$2 before=$bad status n step=$((5 + RANDOM % 60)) restarts=0
+	[ "$1" != dp ] || restarts=1
 	undisturbed "$1" 1 || return
-	hit "$name" training "$2" 0 $step 0 "$1" 1 || return
+	hit "$name" training "$2" 0 $step $restarts "$1" 1 || return
 	injected=$((injected + 1))
 	status=$(field status)
 	[ "$status" = "$3" ] || wrong "$name" "status $status, not $3: $(cat "$tmp/told") $(tail -n 1 "$tmp/err")"
@@ -145,7 +151,7 @@ launcher_fault() {
 
 : >"$tmp/shm"
 if [ "${FAULTS:-}" = full ]; then
-	for word in ${FAULTS_MODES:-ddp zero1 zero2 zero3 1f1b zero-bubble 1f1b*2}; do
+	for word in ${FAULTS_MODES:-dp ddp zero1 zero2 zero3 gpipe 1f1b interleaved zero-bubble 1f1b*2}; do
 		for phase in start training accumulation evaluating saving loading; do
 			for fault in kill segv exit stop; do
 				for restarts in 0 1; do rank_fault "$word" $phase $fault $restarts; done
@@ -159,6 +165,7 @@ if [ "${FAULTS:-}" = full ]; then
 	done
 else
 	while read -r word phase fault restarts; do rank_fault "$word" "$phase" "$fault" "$restarts"; done <<-'END'
+		dp saving kill 1
 		ddp start exit 0
 		ddp training kill 1
 		ddp accumulation segv 0

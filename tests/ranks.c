@@ -39,6 +39,7 @@ const struct gt_comm_api *ranks_api(void)
 /* What the rendezvous does in a run, for ranks that share memory. */
 #define EXCHANGE_MOST (16 << 10)
 struct hall {
+	uint32_t opened; /* ranks that have */
 	uint32_t count[RANKS_MAX]; /* exchanges that the rank has come to */
 	char value[2][RANKS_MAX][EXCHANGE_MOST];
 };
@@ -106,6 +107,10 @@ static void child(const struct ranks *r, const struct gt_comm_api *api, struct g
 		RANK_CHECK(note, code != GT_OK && !c && code == note->err.code);
 	else
 		RANK_OK(note, code, note->err);
+	/* What a body breaks at once may end the opening of a rank that is slower: not what they are about. */
+	__atomic_add_fetch(&hall->opened, 1, __ATOMIC_ACQ_REL);
+	for (double until = ranks_now() + spec.timeout_s; !r->open_fails && ranks_now() < until && __atomic_load_n(&hall->opened, __ATOMIC_ACQUIRE) < (uint32_t)r->world;)
+		usleep(200);
 	r->body(c, rank, note, r->ctx);
 	api->close(c);
 	_exit(0);

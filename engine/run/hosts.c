@@ -19,7 +19,7 @@
 #define STRANGERS 16             /* at node 0, which have proven nothing yet; one more drops the oldest */
 #define PROOF_S 5.0              /* for a connection and its proof */
 #define AGAIN_S 0.02             /* between two rounds at node 0's ports; doubled each time, */
-#define SELDOM_S 1.0             /* at most this */
+#define SELDOM_S 0.2             /* at most this: less than LATE_S */
 #define BYE_S 0.2                /* for the rest of a word that has begun to come */
 #define LATE_S 0.5               /* after a failure: so long it is told to those who come only now. Not longer: that is their next attempt */
 
@@ -31,6 +31,7 @@ struct line { /* one connection */
 	double until;
 	int node;
 	bool told; /* the word on the failure */
+	bool here; /* it knows that it is in, and so would say goodbye */
 	size_t got;
 	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
 };
@@ -112,7 +113,7 @@ static void fails(struct gt_hosts *h, const struct gt_host_word *w)
 /* Somebody has yet to hear it, and may still come. */
 static bool is_pending(const struct gt_hosts *h)
 {
-	if (!h->failed || gt_clock() > h->failed_at + LATE_S)
+	if (!h->failed || gt_clock() > h->failed_at + LATE_S || (!is_hub(h) && h->word.node != h->node))
 		return false;
 	for (int i = is_hub(h); i < peers(h); i++)
 		if (!h->line[i].told && (is_hub(h) ? i : 0) != h->word.node)
@@ -123,7 +124,7 @@ static bool is_pending(const struct gt_hosts *h)
 static void lost(struct gt_hosts *h, struct line *l)
 {
 	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = l->node, .rank = -1, .code = GT_EPEER, .step = -1};
-	bool joined = l->state == JOINED;
+	bool joined = l->state == JOINED && l->here;
 	drop(l);
 	snprintf(w.why, sizeof w.why, "its launcher is gone");
 	if (joined)
@@ -139,10 +140,14 @@ static void read_word(struct gt_hosts *h, struct line *l)
 		return;
 	}
 	const struct gt_host_word *w = (const struct gt_host_word *)(const void *)data;
-	if (n != sizeof *w || (is_hub(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
+	if (n == sizeof *w && w->kind == GT_HOST_HERE)
+		l->here = true;
+	else if (n != sizeof *w || (is_hub(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
 		drop(l);
 	else
 		fails(h, w);
+	if (h->failed && !is_hub(h))
+		drop(l); /* all is said; node 0 waits for that */
 	free(data);
 }
 
@@ -243,7 +248,10 @@ static void joined(struct gt_hosts *h, struct line *l)
 		drop(l);
 		return;
 	}
+	struct gt_host_word here = {.kind = GT_HOST_HERE, .node = h->node};
 	l->state = JOINED;
+	l->here = true;
+	say(h, l, &here);
 	spread(h);
 }
 
@@ -373,10 +381,17 @@ void gt_hosts_close(struct gt_hosts *h)
 		poll(&p, 1, 5);
 		gt_hosts_hear(h, &other);
 	}
-	for (int i = 0; h->line && i < h->lines; i++) {
-		say(h, &h->line[i], &bye);
-		gt_rdv_shut(&h->line[i].c.fd);
-	}
+	double until = gt_clock() + BYE_S;
+	for (int i = 0; h->line && i < h->lines; i++)
+		if (h->line[i].state == JOINED) {
+			say(h, &h->line[i], &bye);
+			shutdown(h->line[i].c.fd, SHUT_WR);
+		}
+	for (int i = 0; h->line && i < h->lines; i++) /* closing with something unread would take back what was said */
+		if (h->line[i].state == JOINED)
+			gt_rdv_linger(&h->line[i].c.fd, until);
+		else
+			gt_rdv_shut(&h->line[i].c.fd);
 	gt_rdv_shut(&h->listener);
 	gt_rdv_shut(&h->epoll);
 	if (h->at)

@@ -12,13 +12,13 @@
 #include "run/launcher.h"
 
 struct gt_host_word {
-	uint32_t kind; /* GT_HOST_BYE or GT_HOST_FAILS */
+	uint32_t kind;
 	int32_t node, rank, code;
 	int64_t step;
 	char host[64]; /* its name */
 	char why[1200];
 };
-enum { GT_HOST_BYE = 1, GT_HOST_FAILS };
+enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE };
 
 struct gt_hosts;
 

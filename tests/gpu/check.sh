@@ -250,6 +250,33 @@ part_sanitizer() {
 	[ $n = 1 ] || echo '# sanitizer: no run of it came to a clean end'
 }
 
+# A weight before a relu that is no number must end the run (3), as it does on the CPU: an epilogue that makes 0 of a NaN would hide it.
+part_nan() {
+	local p why
+	cat >"$tmp/nan.cfg" <<'CFG'
+schema = 1; name = "nan"; seed = 4;
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 320; samples_test = 32; };
+model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 64; }, { type = "relu"; }, { name = "fc2"; type = "linear"; out = 64; },
+	{ type = "relu"; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { steps = 4; optimizer = { type = "sgd"; lr = 1.0e-2; }; };
+CFG
+	train "$tmp/nan" "$tmp/nan.cfg" -s train.steps=1
+	python3 - "$tmp/nan/latest/model.safetensors" "$tmp/nan.safetensors" <<'PY'
+import json, struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+n = struct.unpack("<Q", data[:8])[0]
+at = 8 + n + json.loads(data[8 : 8 + n])["fc1.weight"]["data_offsets"][0]
+data[at : at + 4] = struct.pack("<f", float("nan"))
+open(sys.argv[2], "wb").write(data)
+PY
+	for p in fp32 bf16; do
+		train "$tmp/nan-$p" "$tmp/nan.cfg" --init "$tmp/nan.safetensors" -s precision=$p
+		why=
+		[ "$(cat "$tmp/nan-$p.rc")" = 3 ] || why="status $(cat "$tmp/nan-$p.rc"): $(tail -n 1 "$tmp/nan-$p.out")"
+		ok "nan_before_a_relu_$p" "$why"
+	done
+}
+
 # One rank in every mode is one rank without: the same bits.
 part_ranks() {
 	local mode opts
@@ -372,6 +399,7 @@ own signals 90 2
 own recompute 90 "$(pick 1 20)"
 own memory 60 1
 own sanitizer 200 1
+own nan 20 2
 own ranks 30 5
 echo "# all lines: $log; $((SECONDS - start)) s"
 echo "$pass passed, $fail failed, $skip skipped"

@@ -21,7 +21,7 @@ else
 	read -r passed _ failed _ skipped _ < <(tail -n 1 "$tmp/out")
 	[ $rc = 0 ] || why="status $rc: $(grep -m 3 '^not ok' "$tmp/out" | tr '\n' ' ')$(tail -n 1 "$tmp/out")"
 	[ -n "$why" ] || grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$' "$tmp/out" || why="no closing line: $(tail -n 1 "$tmp/out")"
-	for s in operations table updates device precision fmnist resume signals recompute memory sanitizer ranks; do
+	for s in operations table updates device precision fmnist resume signals recompute memory sanitizer nan ranks; do
 		grep -Eq "^$s +[0-9]+ passed +0 failed" "$tmp/out" || why="$why section $s is missing"
 	done
 	[ "${passed:-0}" -ge 60 ] || why="$why only ${passed:-0} passed"

@@ -12,14 +12,18 @@ fi
 golden=$GTRAIN_SRC/tests/golden/ddp
 if [ -n "${DDP_LIVE:-}" ]; then
 	golden=$tmp/golden
-	if ! "${TORCH_PYTHON:-python3}" "$GTRAIN_SRC/tests/golden/make_ddp.py" "$golden" >"$tmp/log" 2>&1; then
-		echo "not ok torch_ddp live: $(tail -n 1 "$tmp/log")"
+	if ! "${TORCH_PYTHON:-python3}" "$GTRAIN_SRC/tests/golden/make_ddp.py" "$golden" >"$tmp/log.live" 2>&1; then
+		echo "not ok torch_ddp live: $(tail -n 1 "$tmp/log.live")"
 		exit 1
 	fi
 	sed -n 's/^# /# live: /p' "$golden/ddp_mlp.txt"
 fi
 for cfg in "$GTRAIN_SRC"/tests/par/ddp/*.cfg; do
 	name=$(basename "$cfg" .cfg)
+	if [ ! -e "$golden/$name.txt" ]; then
+		echo "skip torch_ddp_$name: $(grep "^$name: " "$tmp/log.live")"
+		continue
+	fi
 	if "$GTRAIN" run "$cfg" -o "$tmp/$name" --device cpu --no-progress -q >"$tmp/log" 2>&1; then
 		python3 "$GTRAIN_SRC/tests/parity/compare.py" "$name" "$golden/$name.txt" "$tmp/$name/metrics.jsonl" "$tmp/$name/latest/model.safetensors"
 	else

@@ -2,6 +2,7 @@
 # Ranks that share a GPU, processes or threads (dp), on the host's CUDA runtime: what joins them goes through host memory. The curve is that
 # of one rank on the GPU.
 set -u
+# shellcheck disable=SC2153 # tests/run sets it
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
 sim_needed staged
 tmp=$(mktemp -d)
@@ -64,7 +65,7 @@ done
 # (no bias before it: its gradients are nothing but rounding)
 sed 's/padding = 1; }/padding = 1; bias = false; }/; s/{ type = "silu"; }/{ name = "bn"; type = "batchnorm2d"; }, &/; s/log = /checkpoint = { dir = "unused"; every_epochs = 0; }; log = /' "$tmp/c.cfg" >"$tmp/bn.cfg"
 pipe=(-s parallel.mode=pipe -s parallel.chunks=4 -s parallel.deferred_bn=true -s train.accumulate=2)
-digest() { cat "$tmp/$1/latest/model.safetensors" | sha256sum; }
+digest() { sha256sum <"$tmp/$1/latest/model.safetensors"; }
 bn() { # name, options
 	local name=$1
 	shift

@@ -42,7 +42,7 @@ refusal() {
 }
 
 # refused TEST WORD: counts what train() left in why; tell_refused TEST prints the counts
-refused() { echo "# $1 $2: refused: $(sed 's/^.*\.cfg:\([0-9]*:\)\{0,1\} //' <<<"$why")" >>"$tmp/refused"; }
+refused() { printf '# %s %s: refused: %s\n' "$1" "$2" "$(printf '%s' "$why" | sed 's/^.*\.cfg:\([0-9]*:\)\{0,1\} //')" >>"$tmp/refused"; }
 tell_refused() {
 	[ ! -e "$tmp/refused" ] || sort "$tmp/refused" | uniq -c | sed 's/^ *\([0-9]*\) \(.*\): refused: /\2: refused, \1 times: /'
 }

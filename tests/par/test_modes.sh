@@ -215,7 +215,7 @@ else
 		1f1b*3+zero1 3 mlp adamw 1 uneven
 	END
 fi
-some=ddp:3,zero1:2,zero3:3,dp:2,1f1b:2,1f1b*2+zero1:4
+some='ddp:3,zero1:2,zero3:3,dp:2,1f1b:2,1f1b*2+zero1:4'
 feature clip mlp 1e-5 "$some,zero-bubble*2+zero1:4" -s train.clip_norm=0.1
 mode_extra=(-s parallel.bucket_mb=0.005)
 feature clip_buckets cnn 1e-5 ddp:3,zero2:2,zero3:4 -s train.clip_norm=0.5 -s train.optimizer.nesterov=true
@@ -234,11 +234,11 @@ sed 's/{ name = "act1"/{ name = "bn1"; type = "batchnorm1d"; }, &/' "$tmp/wide.s
 mode_extra=(-s parallel.sync_bn=true)
 feature wide_bn wide_bn 1e-5 ddp:2,ddp:4,zero1:3 "${whole[@]}"
 mode_extra=()
-feature valid_split mlp 1e-5 $some -s data.valid=0.25 -s data.eval_batch=17 -s train.eval_every_steps=10
+feature valid_split mlp 1e-5 "$some" -s data.valid=0.25 -s data.eval_batch=17 -s train.eval_every_steps=10
 feature smoothing mlp 1e-5 ddp:4,zero1:3 -s train.label_smoothing=0.1
 feature ignore_index mlp 1e-5 ddp:4,zero3:2,dp:3 -s train.ignore_index=3
-feature frozen mlp 1e-5 $some -s 'model.layers[3].frozen=true'
-feature rates mlp 1e-5 $some -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s train.optimizer.decay_bias=false
+feature frozen mlp 1e-5 "$some" -s 'model.layers[3].frozen=true'
+feature rates mlp 1e-5 "$some" -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s train.optimizer.decay_bias=false
 feature schedule mlp 1e-5 ddp:2,zero2:3 -s train.schedule.type=cosine -s train.schedule.unit=step -s train.schedule.warmup=7
 feature drop_last mlp 1e-5 'ddp:3,zero3:2,1f1b*2+zero1:4' -s data.drop_last=true
 feature prefetch cnn 1e-5 ddp:2,zero3:2 -s data.prefetch=3

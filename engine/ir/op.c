@@ -75,6 +75,13 @@ bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n)
 	return n->op->flags & GT_OPF_ALIAS && n->op->alias(g, n);
 }
 
+gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v)
+{
+	for (int i = v < 0 ? -1 : g->values[v].producer; i >= 0 && gt_node_alias(g, &g->nodes[i]); i = g->values[v].producer)
+		v = g->nodes[i].in[0];
+	return v;
+}
+
 double gt_node_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	if (gt_node_alias(g, n))

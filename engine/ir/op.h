@@ -61,6 +61,7 @@ const struct gt_op *gt_op_find_layer(const char *type); /* NULL: no such layer t
 const struct gt_op *gt_op_find_loss(const char *type);
 const char *gt_op_name(const struct gt_op *op);
 double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* 0 for an alias */
+gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* the value behind aliases, whose memory it is; -1 of -1 */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);   /* GT_OPF_ALIAS and alias() says so */
 /* Writes every default into an attribute struct (attr_size bytes, zeroed first); required keys stay 0. */
 void gt_op_defaults(const struct gt_op *op, void *attr);

@@ -30,11 +30,5 @@ const struct gt_op gt_row_muon = {.code = GT_OP_MUON, .attr_size = sizeof(struct
 const struct gt_op gt_row_sgd = {.code = GT_OP_SGD, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_adam = {.code = GT_OP_ADAM, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_rmsprop = {.code = GT_OP_RMSPROP, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
-static bool always(const struct gt_graph *g, const struct gt_node *n)
-{
-	(void)g, (void)n;
-	return true;
-}
-
-const struct gt_op gt_row_rows = {.code = GT_OP_ROWS, .flags = GT_OPF_ALIAS, .attr_size = sizeof(struct gt_attr_rows), .alias = always, .flops = gt_flops_none};
+const struct gt_op gt_row_rows = {.code = GT_OP_ROWS, .flags = GT_OPF_ALIAS, .attr_size = sizeof(struct gt_attr_rows), .alias = gt_alias_always, .flops = gt_flops_none};
 const struct gt_op gt_row_comm = {.code = GT_OP_COMM, .flags = GT_OPF_ONCE, .attr_size = sizeof(struct gt_attr_comm), .flops = gt_flops_none};

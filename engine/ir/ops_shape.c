@@ -45,12 +45,6 @@ const struct gt_op gt_row_flatten = {
 
 const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none};
 
-static bool always(const struct gt_graph *g, const struct gt_node *n)
-{
-	(void)g, (void)n;
-	return true;
-}
-
 /* The gradient of what only passes on is dy itself. */
 static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
 {
@@ -69,7 +63,7 @@ const struct gt_op gt_row_identity = {
     .max_in = 1,
     .infer = gt_infer_same,
     .gradient = pass_gradient,
-    .alias = always,
+    .alias = gt_alias_always,
     .flops = gt_flops_none,
 };
 

@@ -43,6 +43,7 @@ enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, i
  * ceil: rounds up (even a single window may then reach beyond), but the last one begins inside the input or the padding before it.
  * < 1: no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
+bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n);
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n);
 enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err); /* y like x */
 /* dx = code(dy, other): one node, sharing n's attributes; other -1: dy alone. Nothing where !want[0]. */

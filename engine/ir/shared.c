@@ -90,6 +90,12 @@ int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, boo
 	return ceil && (out - 1) * s >= n + p ? out - 1 : out;
 }
 
+bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n)
+{
+	(void)g, (void)n;
+	return true;
+}
+
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n)
 {
 	(void)g, (void)n;

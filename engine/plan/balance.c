@@ -41,17 +41,6 @@ struct table {
 	double *bytes; /* [i * (layers + 1) + j]: what layers i … j - 1 receive from those before i */
 };
 
-/* The layer that really makes v. -1: it does not come from a layer. */
-static gt_vid source(const struct gt_graph *g, gt_vid v)
-{
-	int p = g->values[v].producer;
-	while (p >= 0 && gt_node_alias(g, &g->nodes[p])) {
-		v = g->nodes[p].in[0];
-		p = g->values[v].producer;
-	}
-	return v;
-}
-
 static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *count, struct gt_err *err)
 {
 	int cap = 1;
@@ -64,7 +53,7 @@ static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *c
 		if (n->backward || n->layer < 0 || gt_node_alias(g, n))
 			continue;
 		for (int k = 0; k < n->nin; k++) {
-			gt_vid v = n->in[k] < 0 ? -1 : source(g, n->in[k]);
+			gt_vid v = gt_graph_source(g, n->in[k]);
 			int p = v < 0 ? -1 : g->values[v].producer;
 			if (p >= 0 && g->nodes[p].layer >= 0 && g->nodes[p].layer < n->layer)
 				(*out)[(*count)++] = (struct edge){v, g->nodes[p].layer, n->layer};

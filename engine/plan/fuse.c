@@ -53,17 +53,6 @@ static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The value behind aliases. */
-static gt_vid source(const struct gt_graph *g, gt_vid v)
-{
-	int i = g->values[v].producer;
-	while (i >= 0 && gt_node_alias(g, &g->nodes[i])) {
-		v = g->nodes[i].in[0];
-		i = g->values[v].producer;
-	}
-	return v;
-}
-
 /* The relu.dx whose mask is y, or -1. */
 static int relu_gradient(const struct gt_graph *g, gt_vid y)
 {
@@ -115,7 +104,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 	bool residual = false;
 	if (r >= 0 && g->nodes[r].op->code == GT_OP_ADD && g->nodes[r].nin == 2) {
 		struct gt_node *add = &g->nodes[r];
-		gt_vid other = source(g, add->in[0] == y ? add->in[1] : add->in[0]);
+		gt_vid other = gt_graph_source(g, add->in[0] == y ? add->in[1] : add->in[0]);
 		if (other == y || g->values[other].producer >= i || n->nin != 6)
 			return GT_OK;
 		gt_node_input(n, other);

@@ -64,14 +64,6 @@ static void replace(struct gt_graph *g, int i, int gone, const struct gt_node *n
 			g->values[v].producer--;
 }
 
-/* The value behind aliases. */
-static gt_vid source(const struct gt_graph *g, gt_vid v)
-{
-	for (int i = v < 0 ? -1 : g->values[v].producer; i >= 0 && gt_node_alias(g, &g->nodes[i]); i = g->values[v].producer)
-		v = g->nodes[i].in[0];
-	return v;
-}
-
 static gt_vid operand(const struct gt_node *n, int i)
 {
 	return i < n->nin ? n->in[i] : -1;
@@ -110,7 +102,7 @@ static enum gt_code both_gradients(struct join *j, int i, struct gt_err *err)
 static enum gt_code mask_of_bits(struct join *j, int i, struct gt_err *err)
 {
 	struct gt_graph *g = j->g;
-	gt_vid y = source(g, operand(&g->nodes[i], 2)), mask;
+	gt_vid y = gt_graph_source(g, operand(&g->nodes[i], 2)), mask;
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
@@ -139,7 +131,7 @@ static enum gt_code layer_and_loss(struct join *j, int i, struct gt_err *err)
 {
 	struct gt_graph *g = j->g;
 	const struct gt_node *loss = &g->nodes[i];
-	gt_vid y = source(g, loss->in[0]);
+	gt_vid y = gt_graph_source(g, loss->in[0]);
 	int p = y < 0 ? -1 : g->values[y].producer;
 	struct gt_attr_linear_loss *attr;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || g->nodes[p].nout > 1 || ((const struct gt_attr_linear *)g->nodes[p].attr)->act)
@@ -147,7 +139,7 @@ static enum gt_code layer_and_loss(struct join *j, int i, struct gt_err *err)
 	for (int k = p + 1; k < i; k++) /* nothing that is left in between may read it */
 		if (!gt_node_alias(g, &g->nodes[k]))
 			for (int o = 0; o < g->nodes[k].nin; o++)
-				if (source(g, g->nodes[k].in[o]) == y)
+				if (gt_graph_source(g, g->nodes[k].in[o]) == y)
 					return GT_OK;
 	GT_NEW(attr, g->arena, 1, err);
 	attr->linear = *(const struct gt_attr_linear *)g->nodes[p].attr;

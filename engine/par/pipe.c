@@ -70,7 +70,6 @@ enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 struct pipe {
 	struct gt_emit e;
 	const struct gt_job *job;
-	const struct gt_grid *g;
 	int *unit;               /* of a micro-batch of the grid: those that have samples */
 	int *seat;               /* of a stage of this rank: its first one */
 	struct gt_plan **plan;   /* [micro * nstages + k]: the instance; NULL: not yet */
@@ -88,14 +87,15 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	int k = c->stage / job->at.npipe;
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
 	int seat = p->seat[k] + c->slot, seats = job->space->seats[base->graph->train];
+	seats = seats ? seats : 1;
 	for (int m = 0; !*at && m < c->micro; m++) { /* the same memory and kernels as an earlier one's */
 		struct gt_plan *q = p->plan[m * job->nstages + k];
 		if (q && q->seat == seat && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
 			*at = q;
 	}
 	if (!*at && p->e.code == GT_OK)
-		p->e.code = seat < (seats ? seats : 1) ? gt_plan_instance(base, seat, base->level, base->copy, at, p->e.err)
-		                                                              : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs seat %d", p->job->nunits, seat);
+		p->e.code = seat < seats ? gt_plan_instance(base, seat, base->level, base->copy, at, p->e.err)
+		                         : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs seat %d", p->job->nunits, seat);
 	return *at;
 }
 
@@ -239,49 +239,6 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		settle(p, unit + 1);
 }
 
-/* ---- transfers side by side ------------------------------------------------------------------------------------------------------------ */
-
-/* The memory of a transfer within a rank's activations. */
-static void range_of(const struct gt_step *s, size_t *begin, size_t *end, int *seat)
-{
-	const struct gt_node *n = &s->plan->graph->nodes[s->call->node];
-	gt_vid v = s->call->comm->kind == GT_COMM_SEND ? n->in[0] : n->out[0];
-	*begin = s->plan->slot[s->plan->slot[v].root].offset;
-	*end = *begin + s->call->count * gt_dtype_size(s->call->dtype);
-	*seat = s->plan->seat;
-}
-
-static bool is_transfer(const struct gt_step *s)
-{
-	return s->kind == GT_STEP_COMM && s->call->node >= 0 && !s->end && s->call->comm->group == GT_GROUP_PIPE;
-}
-
-/* Transfers that follow each other go on side by side, unless one writes where another one reads. */
-static void part(struct gt_step *step, int n)
-{
-	for (int i = 1, first = 0; i < n; i++) {
-		size_t b, e, bb, ee;
-		int seat, other;
-		if (!is_transfer(&step[i]))
-			continue;
-		if (!is_transfer(&step[i - 1])) {
-			first = i;
-			continue;
-		}
-		if (!is_transfer(&step[first]))
-			first = i - 1;
-		range_of(&step[i], &b, &e, &seat);
-		for (int k = first; k < i && !step[i].apart; k++) {
-			bool both_send = step[k].call->comm->kind == GT_COMM_SEND && step[i].call->comm->kind == GT_COMM_SEND;
-			range_of(&step[k], &bb, &ee, &other);
-			step[i].apart = !both_send && seat == other && b < ee && bb < e;
-		}
-		step[i].apart |= i - first == GT_COMM_BATCH;
-		if (step[i].apart)
-			first = i;
-	}
-}
-
 /* ---- the program --------------------------------------------------------------------------------------------------------------------------- */
 
 static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
@@ -327,12 +284,11 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	gt_emit_step(&p.e, (struct gt_step){.kind = GT_STEP_ZERO});
 	if (m) {
 		GT_TRY(gt_grid_make(job->arena, job->schedule, job->at.npipe, job->nstages, m, &g, err));
-		p.g = g;
 		for (int k = 1; k < job->nstages; k++)
 			p.seat[k] = p.seat[k - 1] + g->slots[(k - 1) * job->at.npipe + job->at.pipe];
 		for (int i = 0; i < g->ncells[job->at.pipe]; i++)
 			cell(&p, &g->cell[job->at.pipe][i]);
-		part(p.e.step, p.e.n);
+		gt_pipe_apart(&p.e);
 	}
 	settle(&p, job->nunits);
 	if (p.reduce) {

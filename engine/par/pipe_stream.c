@@ -8,13 +8,6 @@ struct range {
 	size_t begin, end;
 };
 
-struct streams {
-	struct gt_emit *e;
-	struct range *sent; /* that the transfers under way read */
-	int nsent;
-	int event;          /* behind them; -1: nothing is under way that the kernels have not waited for */
-};
-
 static bool is_transfer(const struct gt_step *s)
 {
 	return s->kind == GT_STEP_COMM && s->plan && !s->end && s->call->comm->group == GT_GROUP_PIPE &&
@@ -31,10 +24,56 @@ static struct range range_of(const struct gt_plan *p, gt_vid v)
 	return (struct range){p->seat, begin, begin + bytes};
 }
 
+/* ---- side by side ---------------------------------------------------------------------------------------------------------------------- */
+
+static struct range range_of_step(const struct gt_step *s)
+{
+	const struct gt_node *n = &s->plan->graph->nodes[s->call->node];
+	return range_of(s->plan, s->call->comm->kind == GT_COMM_SEND ? n->in[0] : n->out[0]);
+}
+
+static bool overlap(const struct range *a, const struct range *b)
+{
+	return a->seat == b->seat && a->begin < b->end && b->begin < a->end;
+}
+
+void gt_pipe_apart(struct gt_emit *e)
+{
+	struct gt_step *step = e->step;
+	for (int i = 1, first = 0; i < e->n; i++) {
+		if (!is_transfer(&step[i]))
+			continue;
+		if (!is_transfer(&step[i - 1])) {
+			first = i;
+			continue;
+		}
+		if (!is_transfer(&step[first]))
+			first = i - 1;
+		struct range own = range_of_step(&step[i]);
+		for (int k = first; k < i && !step[i].apart; k++) {
+			struct range other = range_of_step(&step[k]);
+			bool both_send = step[k].call->comm->kind == GT_COMM_SEND && step[i].call->comm->kind == GT_COMM_SEND;
+			step[i].apart = !both_send && overlap(&own, &other);
+		}
+		step[i].apart |= i - first == GT_COMM_BATCH;
+		if (step[i].apart)
+			first = i;
+	}
+}
+
+/* ---- on a stream of their own -------------------------------------------------------------------------------------------------------------- */
+
+struct streams {
+	struct gt_emit *e;
+	struct range *sent; /* that the transfers under way read */
+	int nsent;
+	int event;          /* behind them; -1: nothing is under way that the kernels have not waited for */
+};
+
 static bool meets(const struct streams *s, const struct range *r)
 {
 	for (int i = 0; i < s->nsent; i++)
-		if (s->sent[i].seat == r->seat && s->sent[i].begin < r->end && r->begin < s->sent[i].end)
+		if (overlap(&s->sent[i], r))
 			return true;
 	return false;
 }
@@ -77,7 +116,7 @@ static void run(struct streams *s, const struct gt_step *old, int i, int end)
 		t.stream = STREAM;
 		receives |= !sends;
 		if (sends)
-			s->sent[s->nsent++] = range_of(t.plan, t.plan->graph->nodes[t.call->node].in[0]);
+			s->sent[s->nsent++] = range_of_step(&t);
 		gt_emit_step(s->e, t);
 	}
 	s->event = gt_emit_event(s->e);

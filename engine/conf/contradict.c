@@ -147,23 +147,21 @@ static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* What copies of a pipeline can share out. */
-static enum gt_code check_across(struct gt_reading *rd, struct gt_err *err)
+static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 {
-	struct gt_conf_parallel *p = &rd->conf->parallel;
-	const struct gt_cnode *stage = gt_conf_given(rd->root, "parallel.stage"), *mode = gt_conf_given(rd->root, "parallel.mode");
-	if (stage && !stage->set && mode && mode->set) /* --set chose this mode and leaves behind what the file says of its own */
-		p->stage = 1;
-	if (p->stage > 1 && p->across != GT_ACROSS_ZERO)
-		return FAIL(rd, "parallel.stage", "expected parallel.across = \"zero\" beside it in parallel.mode = \"pipe\", got \"ddp\"");
-	if (p->stage > 1)
-		return FAIL(rd, "parallel.stage", "expected 1 beside parallel.mode = \"pipe\", got %" PRId64 ": gradients add up over all chunks before they are joined, so that a rank has them whole, "
-		            "and parameters would have to be gathered for each chunk again", p->stage);
-	if (rd->conf->reproducible == GT_REPRO_WORLD && p->deferred_bn)
+	const struct gt_conf *c = rd->conf;
+	const struct gt_conf_parallel *p = &c->parallel;
+	if (c->reproducible == GT_REPRO_WORLD && p->deferred_bn)
 		return FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard");
-	if (rd->conf->reproducible == GT_REPRO_WORLD && rd->conf->train.clip_norm > 0)
+	if (c->reproducible == GT_REPRO_WORLD && c->train.clip_norm > 0)
 		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\": the last bits of a norm depend on where the model is cut");
-	return GT_OK;
+	if (p->nproc % p->replicas)
+		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
+	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
+		return FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
+	if (p->balance == GT_BALANCE_MEASURED && c->reproducible == GT_REPRO_RUN && c->train.clip_norm > 0)
+		return FAIL(rd, "parallel.balance", "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm depend on where the model is cut; parallel.cuts can hold what was measured");
+	return check_cuts(rd, err);
 }
 
 static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
@@ -186,18 +184,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		return FAIL(rd, "parallel.sync_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
 	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
 		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
-	if (p->mode == GT_MODE_PIPE)
-		GT_TRY(check_across(rd, err));
-	if (p->mode == GT_MODE_PIPE && p->nproc % p->replicas)
-		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
-	if (p->mode != GT_MODE_PIPE)
-		return GT_OK;
-	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
-		return FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
-	if (p->balance == GT_BALANCE_MEASURED && c->reproducible != GT_REPRO_NONE && c->train.clip_norm > 0)
-		return FAIL(rd, "parallel.balance", "expected \"computed\" beside reproducible = \"%s\" and train.clip_norm > 0, got \"measured\": the last bits of a norm depend on where the model is cut; parallel.cuts can hold what was measured",
-		            c->reproducible == GT_REPRO_RUN ? "run" : "world");
-	return check_cuts(rd, err);
+	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 
 enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err)

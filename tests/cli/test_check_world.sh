@@ -94,8 +94,8 @@ same strided 'since data.sampler = "torch" gives all ranks as many samples' 78 -
 same muon 'parallel.mode = "zero" and the optimizer "muon" do not go together' 78 -s parallel.mode=zero -s train.optimizer.type=muon
 pipe=(-s parallel.mode=pipe -s parallel.replicas=2)
 same muon_across 'parallel.across = "zero" and the optimizer "muon" do not go together' 78 "${pipe[@]}" -s parallel.across=zero -s train.optimizer.type=muon
-same across_stage 'parallel.stage: expected 1 beside parallel.mode = "pipe", got 2: gradients add up over all chunks' 78 "${pipe[@]}" -s parallel.across=zero -s parallel.stage=2
-same stage_across 'parallel.stage: expected parallel.across = "zero" beside it in parallel.mode = "pipe"' 78 "${pipe[@]}" -s parallel.stage=2
+same across_stage 'parallel.stage: parallel.mode = "pipe" does not use it; zero does' 78 "${pipe[@]}" -s parallel.across=zero -s parallel.stage=2
+same stage_across 'parallel.stage: parallel.mode = "pipe" does not use it; zero does' 78 "${pipe[@]}" -s parallel.stage=2
 same across_zero 'parallel.across: parallel.mode = "zero" does not use it; pipe does' 78 -s parallel.mode=zero -s parallel.across=zero
 same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use it; pipe does' 78 -s parallel.mode=ddp -s parallel.deferred_bn=true
 same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true -s reproducible=world

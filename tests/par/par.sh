@@ -29,7 +29,7 @@ mode_args() {
 		case $1 in *\**) copies=${1#*\*} ;; esac
 		copies=${copies%+*}
 		mode+=(-s "parallel.replicas=$copies")
-		case $1 in *+zero1) mode+=(-s parallel.across=zero -s parallel.stage=1) ;; *) mode+=(-s parallel.across=ddp) ;; esac
+		case $1 in *+zero1) mode+=(-s parallel.across=zero) ;; *) mode+=(-s parallel.across=ddp) ;; esac
 		chunks=$((chunks * copies))
 		;;
 	esac

@@ -153,8 +153,8 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 		made += gt_tdesc_count(&g->values[n->out[0]].desc);
 		moved += ranks * (gt_tdesc_count(gt_graph_desc(g, n->in[0])) + gt_tdesc_count(gt_graph_desc(g, n->in[1])));
 	}
-	/* Gathered elements are written once and read by every rank; summed gradients are written, added up, read and applied. And one rank
-	 * updates whatever is left, so that must be little. */
+	/* Factors are written once, and every rank reads those of all; gradients to be summed are written, added up, read and applied. And one
+	 * rank updates whatever is left, so that must be little. */
 	*out = moved * 4 < made && made * 20 > gt_graph_learned(g) * 19;
 	return GT_OK;
 }

@@ -17,7 +17,7 @@ struct block {
 	struct gt_call *call; /* or, if not NULL, a call's scratch memory */
 	size_t bytes, offset;
 	int first, last;
-	int parts, part;      /* of GT_A_ROWS: this rank's of so many, each of `bytes` */
+	size_t own;           /* where this rank's part of it begins, if others have parts too */
 };
 
 static int by_size(const void *a, const void *b)
@@ -71,8 +71,8 @@ static size_t place(struct block *block, int n)
 	return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* What is read by other ranks too: value v's memory becomes this rank's block of as many as there are. */
-static enum gt_code widen(struct gt_plan *p, struct block *rows, int *nrows, struct gt_err *err)
+/* The blocks of what other ranks read too: each holds what all ranks have of a value, one behind the other. */
+static enum gt_code widen(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
 	for (int i = 0; i < g->nnodes; i++) {
@@ -88,7 +88,7 @@ static enum gt_code widen(struct gt_plan *p, struct block *rows, int *nrows, str
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
 			return gt_fail(err, GT_EINTERNAL, "%s: rows for other ranks are not alone in their memory", n->name);
 		p->slot[r].arena = GT_A_ROWS;
-		rows[(*nrows)++] = (struct block){.root = r, .bytes = bytes * (size_t)attr->parts, .parts = attr->parts, .part = attr->part};
+		rows[(*nrows)++] = (struct block){.root = r, .bytes = bytes * (size_t)attr->parts, .first = first[r], .last = last[r], .own = bytes * (size_t)attr->part};
 	}
 	return GT_OK;
 }
@@ -137,7 +137,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 			last[to] = last[from];
 		}
 
-	GT_TRY(widen(p, rows, &nrows, err));
+	GT_TRY(widen(p, first, last, rows, &nrows, err));
 	for (int v = 0; v < g->nvalues; v++)
 		if (slot[v].root == v && slot[v].arena == GT_A_ACT && g->values[v].kind == GT_V_ACT && first[v] >= 0)
 			block[nblocks++] = (struct block){.root = v, .bytes = gt_tdesc_bytes(&g->values[v].desc), .first = first[v], .last = last[v]};
@@ -152,13 +152,10 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 		else
 			slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_ACT, .offset = b->offset, .first = b->first, .last = b->last};
 	}
-	for (int i = 0; i < nrows; i++) {
-		rows[i].first = first[rows[i].root];
-		rows[i].last = last[rows[i].root];
-	}
 	p->rows_bytes = place(rows, nrows);
-	for (int i = 0; i < nrows; i++)
-		slot[rows[i].root] = (struct gt_slot){.root = rows[i].root, .arena = GT_A_ROWS, .offset = rows[i].offset + rows[i].bytes / (size_t)rows[i].parts * (size_t)rows[i].part,
-		                                      .first = rows[i].first, .last = rows[i].last};
+	for (int i = 0; i < nrows; i++) {
+		const struct block *b = &rows[i];
+		slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_ROWS, .offset = b->offset + b->own, .first = b->first, .last = b->last};
+	}
 	return GT_OK;
 }

@@ -221,8 +221,8 @@ mode_extra=(-s parallel.bucket_mb=0.005)
 feature clip_buckets cnn 1e-5 ddp:3,zero2:2,zero3:4 -s train.clip_norm=0.5 -s train.optimizer.nesterov=true
 feature rates_buckets mlp 1e-5 'ddp:2,zero1:4,zero2:3,zero3:2,interleaved*2:4,interleaved*2+zero1:4,zero-bubble*2+zero1:4' -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
 mode_extra=()
-# What the gathered factors of "wide" must do as well, and that they are gathered at all.
-if "$gtrain" plan "$tmp/wide.sgd.cfg" --world 3 -s parallel.mode=ddp 2>&1 | grep -q 'linear.dw+update'; then echo 'ok modes wide_gathers_factors'; else echo 'not ok modes wide_gathers_factors'; fi
+# What ranks of "wide" that apply their weight gradients together must do as well, and that they do at all.
+if "$gtrain" plan "$tmp/wide.sgd.cfg" --world 3 -s parallel.mode=ddp 2>&1 | grep -q 'linear.dw+update'; then echo 'ok modes wide_has_factors'; else echo 'not ok modes wide_has_factors'; fi
 whole=(-s train.accumulate=1)
 feature wide_frozen wide 1e-5 ddp:3,dp:2,zero1:2 "${whole[@]}" -s 'model.layers[3].frozen=true'
 feature wide_rates wide 1e-5 ddp:3,dp:2 "${whole[@]}" -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[1].weight_decay=0.1' -s train.optimizer.decay_bias=false

@@ -54,8 +54,6 @@ static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, st
 	group[GT_GROUP_DATA] = split[GT_GROUP_DATA];
 	group[GT_GROUP_PIPE] = split[GT_GROUP_PIPE];
 	for (int i = 1; i < s->lanes; i++) {
-		if (s->pair_bytes && world->api->room)
-			world->api->room(world, s->pair_bytes);
 		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &lane[i], err));
 		s->exec.lane[i] = lane[i];
 	}

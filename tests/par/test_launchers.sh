@@ -89,6 +89,16 @@ cat hosts_[01].out >hosts.out
 same hosts hosts2 2 $rc
 
 # ---- a rank is lost, and the run goes on ----
+# strike RANK DIR: SIGKILL after the first checkpoint in DIR; its process is in victim, "": it was not found
+strike() {
+	for _ in $(seq 600); do
+		[ -e "$2/latest" ] && break
+		sleep 0.05
+	done
+	# shellcheck disable=SC2046
+	victim=$(grep -lzs "^GTRAIN_RANK=$1$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+	[ -n "$victim" ] && kill -KILL "$victim"
+}
 # lost NAME DIR RANK ARGS...: SIGKILL to a rank after the first checkpoint, and a restart
 lost() {
 	local name=$1 dir=$2 rank=$3 pid _ victim rc rest restarts
@@ -96,13 +106,7 @@ lost() {
 	for _ in 1 2 3 4 5; do # on a busy machine a short run may be over before it is found: then once more
 		GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o "$dir" --max-restarts 2 "$@" >"$name.out" 2>&1 &
 		pid=$!
-		for _ in $(seq 600); do
-			[ -e "$dir/latest" ] && break
-			sleep 0.05
-		done
-		# shellcheck disable=SC2046
-		victim=$(grep -lzs "^GTRAIN_RANK=$rank$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
-		[ -n "$victim" ] && kill -KILL "$victim"
+		strike "$rank" "$dir"
 		wait $pid
 		rc=$?
 		[ -n "$victim" ] && break
@@ -136,13 +140,7 @@ pid=$!
 # shellcheck disable=SC2086
 GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank 1 --max-restarts 2 $long >lost_h1.out 2>&1 &
 other=$!
-for _ in $(seq 600); do
-	[ -e lost_h/latest ] && break
-	sleep 0.05
-done
-# shellcheck disable=SC2046
-victim=$(grep -lzs "^GTRAIN_RANK=1$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
-[ -n "$victim" ] && kill -KILL "$victim"
+strike 1 lost_h
 wait $pid
 rc=$?
 wait $other

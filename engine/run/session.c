@@ -183,19 +183,19 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 {
 	const struct gt_conf *c = s->conf;
 	*spec = (struct gt_loader_spec){.device = &s->device,
-	                              .view = &s->view[split],
-	                              .x = s->space->first->values[s->space->first->input].desc,
-	                              .batch = batch,
-	                              .micro = micro,
-	                              .cut = train ? s->cut : gt_shares_eval_cut(s),
-	                              .shuffle = train && c->data.shuffle,
-	                              .drop_last = train && c->data.drop_last,
-	                              .pad = train && s->cut.strided,
-	                              .fill = train && s->space->cut.factors,
-	                              .fill_target = (int32_t)s->loss.attr.ignore_index,
-	                              .sampler = c->data.sampler,
-	                              .seed = (uint64_t)c->seed,
-	                              .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
+	                                .view = &s->view[split],
+	                                .x = s->space->first->values[s->space->first->input].desc,
+	                                .batch = batch,
+	                                .micro = micro,
+	                                .cut = train ? s->cut : gt_shares_eval_cut(s),
+	                                .shuffle = train && c->data.shuffle,
+	                                .drop_last = train && c->data.drop_last,
+	                                .pad = train && s->cut.strided,
+	                                .fill = train && s->space->cut.factors,
+	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
+	                                .sampler = c->data.sampler,
+	                                .seed = (uint64_t)c->seed,
+	                                .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
 	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
 	spec->keep = train ? s->keep : 0;
 	if (!gt_session_piped(s) || s->reads)

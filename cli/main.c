@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code of a command whose output nobody reads any more */
+
 const struct gt_command *const gt_commands[] = {
 	&gt_cmd_run,   &gt_cmd_resume,  &gt_cmd_check,  &gt_cmd_plan,  &gt_cmd_eval,    &gt_cmd_predict,    &gt_cmd_inspect,
 	&gt_cmd_export, &gt_cmd_bench, &gt_cmd_fetch, &gt_cmd_devices, &gt_cmd_completion, &gt_cmd_help, NULL,
@@ -75,9 +77,14 @@ static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 {
 	struct gt_err out = {0};
 	enum gt_code flushed = gt_out_finish(cli, &out);
-	/* The reader of a pipe went away: end as the signal would have ended us, and say nothing. */
-	if (flushed != GT_OK && cli->out_errno == EPIPE)
-		return 128 + SIGPIPE;
+	/* The reader of a pipe went away, which ends a training by SIGTERM (progress.c): end as SIGPIPE would have ended us, and say nothing. Another
+	 * failure is told as ever. */
+	if ((code == GT_OK || code == (enum gt_code)(128 + SIGTERM)) && flushed != GT_OK && cli->out_errno == EPIPE) {
+		gt_rank_last_words(cli->link, BROKEN_PIPE, out.msg);
+		return BROKEN_PIPE;
+	}
+	if (code == BROKEN_PIPE) /* so did a rank */
+		return (int)code;
 	if (code != GT_OK && cli->link) /* whoever watches the ranks says it, once */
 		gt_rank_last_words(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));
 	else if (code != GT_OK)
@@ -88,7 +95,7 @@ static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 		gt_cli_note(cli, "try 'gtrain %s -h'", cli->command->name);
 	else if (code == GT_EUSAGE)
 		gt_cli_note(cli, "try 'gtrain -h'");
-	if (flushed != GT_OK)
+	if (flushed != GT_OK && cli->out_errno != EPIPE)
 		gt_cli_complain(cli, out.msg);
 	return code != GT_OK ? (int)code : (int)flushed;
 }

@@ -21,7 +21,7 @@
 #define AGAIN_S 0.02             /* between two rounds at node 0's ports; doubled each time, */
 #define SELDOM_S 0.2             /* at most this: less than LATE_S */
 #define BYE_S 0.2                /* for the rest of a word that has begun to come */
-#define LATE_S 0.5               /* after a failure: so long it is told to those who come only now. Not longer: that is their next attempt */
+#define LATE_S 0.5               /* after a failure or a stop: so long it is told to those who connect only now. Not longer: that is their next attempt */
 
 enum state { NOBODY, CONNECTS, GREETED, PROVES, JOINED };
 
@@ -30,7 +30,7 @@ struct line { /* one connection */
 	enum state state; /* of the other end: node 0's strangers begin as GREETED */
 	double until;
 	int node;
-	bool told; /* the word on the failure */
+	bool told[2]; /* the words that it has heard; see struct gt_hosts */
 	bool here; /* it knows that it is in, and so would say goodbye */
 	size_t got;
 	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
@@ -44,11 +44,14 @@ struct gt_hosts {
 	struct addrinfo *at; /* others: node 0's addresses, resolved once */
 	int port, next;      /* the first, and the one to knock at next */
 	double again, pause;
-	bool failed; /* somebody has: `word` says who, and another one counts no more */
-	double failed_at;
-	struct gt_host_word word;
-	bool has_word; /* which gt_hosts_hear() has not yet returned */
+	struct news {
+		bool known;   /* the first such word; a later one counts no more, but for the second SIGINT */
+		bool fresh;   /* gt_hosts_hear() has not yet returned it */
+		double until; /* hosts that connect before then hear it */
+		struct gt_host_word word;
+	} news[2]; /* FAILED, STOPPED */
 };
+enum { FAILED, STOPPED };
 
 static bool is_hub(const struct gt_hosts *h)
 {
@@ -89,35 +92,40 @@ static void say(struct gt_hosts *h, struct line *l, const struct gt_host_word *w
 /* To everybody who is there and has not heard it. */
 static void spread(struct gt_hosts *h)
 {
-	for (int i = 0; h->failed && i < peers(h); i++) {
-		struct line *l = &h->line[i];
-		if (l->state != JOINED || l->told || l->node == h->word.node)
-			continue;
-		l->told = true;
-		say(h, l, &h->word);
-	}
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; h->news[k].known && i < peers(h); i++) {
+			struct line *l = &h->line[i];
+			if (l->state != JOINED || l->told[k] || l->node == h->news[k].word.node)
+				continue;
+			l->told[k] = true;
+			say(h, l, &h->news[k].word);
+		}
 }
 
-static void fails(struct gt_hosts *h, const struct gt_host_word *w)
+static void learn(struct gt_hosts *h, const struct gt_host_word *w, double late_s)
 {
-	if (h->failed || w->kind != GT_HOST_FAILS)
+	int k = w->kind == GT_HOST_STOPS ? STOPPED : FAILED;
+	struct news *n = &h->news[k];
+	bool kills = n->known && k == STOPPED && w->step && !n->word.step;
+	if ((n->known && !kills) || (w->kind != GT_HOST_FAILS && w->kind != GT_HOST_STOPS))
 		return;
-	h->failed = true;
-	h->failed_at = gt_clock();
-	h->word = *w;
-	h->word.host[sizeof w->host - 1] = h->word.why[sizeof w->why - 1] = 0;
-	h->has_word = w->node != h->node;
+	for (int i = 0; i < peers(h); i++)
+		h->line[i].told[k] = false;
+	*n = (struct news){.known = true, .fresh = w->node != h->node, .until = gt_clock() + late_s, .word = *w};
+	n->word.host[sizeof w->host - 1] = n->word.why[sizeof w->why - 1] = 0;
 	spread(h);
 }
 
-/* Somebody has yet to hear it, and may still come. */
-static bool is_pending(const struct gt_hosts *h)
+bool gt_hosts_pending(const struct gt_hosts *h)
 {
-	if (!h->failed || gt_clock() > h->failed_at + LATE_S || (!is_hub(h) && h->word.node != h->node))
-		return false;
-	for (int i = is_hub(h); i < peers(h); i++)
-		if (!h->line[i].told && (is_hub(h) ? i : 0) != h->word.node)
-			return true;
+	for (int k = 0; h && k < 2; k++) {
+		const struct news *n = &h->news[k];
+		if (!n->known || gt_clock() > n->until || (!is_hub(h) && n->word.node != h->node))
+			continue;
+		for (int i = is_hub(h); i < peers(h); i++)
+			if (!h->line[i].told[k] && (is_hub(h) ? i : 0) != n->word.node)
+				return true;
+	}
 	return false;
 }
 
@@ -128,7 +136,7 @@ static void lost(struct gt_hosts *h, struct line *l)
 	drop(l);
 	snprintf(w.why, sizeof w.why, "its launcher is gone");
 	if (joined)
-		fails(h, &w);
+		learn(h, &w, LATE_S);
 }
 
 static void read_word(struct gt_hosts *h, struct line *l)
@@ -145,8 +153,8 @@ static void read_word(struct gt_hosts *h, struct line *l)
 	else if (n != sizeof *w || (is_hub(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
 		drop(l);
 	else
-		fails(h, w);
-	if (h->failed && !is_hub(h))
+		learn(h, w, LATE_S);
+	if (h->news[FAILED].known && !is_hub(h))
 		drop(l); /* all is said; node 0 waits for that */
 	free(data);
 }
@@ -292,7 +300,7 @@ bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out)
 	int n = epoll_wait(h->epoll, e, 32, 0);
 	for (int i = 0; i < n; i++) {
 		int which = (int)e[i].data.u32;
-		if (which == h->lines && h->failed && !is_pending(h))
+		if (which == h->lines && h->news[FAILED].known && !gt_hosts_pending(h))
 			gt_rdv_shut(&h->listener);
 		else if (which == h->lines)
 			greet(h);
@@ -303,14 +311,16 @@ bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out)
 	for (int i = 0; i < h->lines; i++)
 		if (h->line[i].state != NOBODY && h->line[i].state != JOINED && now > h->line[i].until)
 			drop(&h->line[i]);
-	bool knocks = !is_hub(h) && (!h->failed || is_pending(h));
+	bool knocks = !is_hub(h) && (!h->news[FAILED].known || gt_hosts_pending(h));
 	for (int k = 0; k < GT_RENDEZVOUS_PORTS && knocks && h->line[0].state == NOBODY && now >= h->again; k++)
 		knock(h);
-	if (!h->has_word)
-		return false;
-	h->has_word = false;
-	*out = h->word;
-	return true;
+	for (int k = 1; k >= 0; k--) /* who was stopped has failed nobody */
+		if (h->news[k].fresh) {
+			h->news[k].fresh = false;
+			*out = h->news[k].word;
+			return true;
+		}
+	return false;
 }
 
 void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end)
@@ -320,7 +330,16 @@ void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end)
 	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = h->node, .rank = end->rank, .code = (int32_t)end->code, .step = end->step};
 	gethostname(w.host, sizeof w.host - 1);
 	snprintf(w.why, sizeof w.why, "%s", end->why);
-	fails(h, &w);
+	learn(h, &w, LATE_S);
+}
+
+void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s)
+{
+	if (!h)
+		return;
+	struct gt_host_word w = {.kind = GT_HOST_STOPS, .node = h->node, .rank = -1, .code = sig, .step = kill};
+	gethostname(w.host, sizeof w.host - 1);
+	learn(h, &w, late_s > 0 ? late_s : LATE_S);
 }
 
 int gt_hosts_fd(const struct gt_hosts *h)
@@ -376,7 +395,8 @@ void gt_hosts_close(struct gt_hosts *h)
 	if (!h)
 		return;
 	struct gt_host_word bye = {.kind = GT_HOST_BYE, .node = h->node}, other;
-	while (h->line && is_pending(h)) {
+	double late = gt_clock() + LATE_S;
+	while (h->line && gt_hosts_pending(h) && gt_clock() < late) {
 		struct pollfd p = {.fd = h->epoll, .events = POLLIN};
 		poll(&p, 1, 5);
 		gt_hosts_hear(h, &other);

@@ -1,5 +1,5 @@
 /* What the launchers of several hosts tell each other: why an attempt fails, so that every host's last line has the cause and not only that
- * a peer was lost. A star: the launcher of node 0 listens, on the first free port after the rendezvous'; the others knock at the
+ * a peer was lost; and that the user has stopped the run on one host, so that no other host takes the end for a fault and starts again. A star: the launcher of node 0 listens, on the first free port after the rendezvous'; the others knock at the
  * rendezvous' ports until they find it, and it passes on what each says. Nobody waits for it: without it (a firewall) a run works, and the
  * other hosts say what their ranks have seen.
  *
@@ -13,12 +13,14 @@
 
 struct gt_host_word {
 	uint32_t kind;
-	int32_t node, rank, code;
-	int64_t step;
+	int32_t node;
+	int32_t rank;  /* GT_HOST_FAILS: the rank at fault, -1: none */
+	int32_t code;  /* GT_HOST_FAILS: its exit code; GT_HOST_STOPS: the signal */
+	int64_t step;  /* GT_HOST_FAILS: that it had reached, -1: none; GT_HOST_STOPS: 1 if ranks are to be killed, else 0 */
 	char host[64]; /* its name */
 	char why[1200];
 };
-enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE };
+enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE, GT_HOST_STOPS };
 
 struct gt_hosts;
 
@@ -27,9 +29,13 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 void gt_hosts_close(struct gt_hosts *h); /* says goodbye; NULL is fine, as for all below */
 
 int gt_hosts_fd(const struct gt_hosts *h); /* readable: gt_hosts_hear() has something to do; -1 */
-/* Does what is to be done now, and waits for nothing; call it at least every 0.1 s. True: another host's attempt has failed. A launcher that is
- * gone without a goodbye is such a failure. */
+/* Does what is to be done now, and waits for nothing; call it at least every 0.1 s. True: *out is a word that was not returned before: another
+ * host's attempt has failed, or its user has stopped the run. A launcher that is gone without a goodbye is such a failure. */
 bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out);
 void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end);
+/* The user has stopped this host by signal `sig`. kill: a second SIGINT, no rank is to end in order. Hosts that connect within late_s seconds
+ * from now hear of it too; 0: the default, for hosts that are connected or about to be. */
+void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s);
+bool gt_hosts_pending(const struct gt_hosts *h); /* a host has yet to hear the last word, and may still come */
 
 #endif

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LATE_S 2.0 /* the launchers' back-offs do not end at the same moment */
+
 extern char **environ;
 
 double gt_clock(void)
@@ -269,26 +271,31 @@ static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* True: go on with *argv after the back-off. */
+/* True: go on with *argv after the back-off. A user's stop ends it, on the other hosts too. */
 static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
 {
 	const struct gt_launch_spec *s = a->spec;
 	char line[1400];
-	if (a->restarts >= s->max_restarts || a->stop_signal || end->rank < 0 || !gt_launch_may_pass(end->code))
+	if (a->restarts >= s->max_restarts || end->rank < 0 || !gt_launch_may_pass(end->code))
 		return false;
-	if (s->again && !(*argv = s->again(s->user, end)))
+	if (!a->stop_signal && s->again && !(*argv = s->again(s->user, end)))
 		return false;
-	double wait = s->backoff_s > 0 ? s->backoff_s : 1;
+	double wait = s->backoff_s > 0 ? s->backoff_s : 1, until;
 	for (int i = 0; i < a->restarts && wait < 60; i++)
 		wait *= 2;
 	wait = wait < 60 ? wait : 60;
-	a->restarts++;
-	snprintf(line, sizeof line, "%s; restart %d of %d in %.3g s", end->why, a->restarts, s->max_restarts, wait);
-	if (s->say)
-		s->say(s->user, line);
-	if (gt_attempt_pause(a, wait))
-		return true;
-	end->code = (enum gt_code)(128 + a->stop_signal);
+	until = gt_clock() + wait;
+	if (!a->stop_signal) {
+		a->restarts++;
+		snprintf(line, sizeof line, "%s; restart %d of %d in %.3g s", end->why, a->restarts, s->max_restarts, wait);
+		if (s->say)
+			s->say(s->user, line);
+		if (gt_attempt_pause(a, wait))
+			return true;
+		end->code = (enum gt_code)(128 + a->stop_signal);
+	}
+	if (!*a->stop_host) /* nobody hears it while attempts end: the others would start again, and wait for this host */
+		gt_attempt_part(a, until - gt_clock() + LATE_S);
 	return false;
 }
 

@@ -19,7 +19,8 @@
  * (PR_SET_PDEATHSIG), but not what they started. Nothing has a name in /dev/shm or a file system.
  *
  * SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on, each once: the ranks end in order, and the run as 128+n. A second SIGINT kills all
- * ranks at once. SIGTSTP (Ctrl-Z) stops the ranks with the launcher, and they go on with it. */
+ * ranks at once. The launchers of other hosts hear of both, and do the same. A rank that exits with 128+n and says so in its last words got such
+ * a signal itself, or agreed with a rank that did: that is an end in order too. Neither is a fault, and nothing starts again. SIGTSTP (Ctrl-Z) stops the ranks with the launcher, and they go on with it. */
 #ifndef GT_RUN_LAUNCHER_H
 #define GT_RUN_LAUNCHER_H
 

@@ -52,6 +52,11 @@ struct gt_child {
 	size_t nline;
 };
 
+static inline bool gt_child_alive(const struct gt_child *c)
+{
+	return c->pid && !c->gone;
+}
+
 struct gt_attempt {
 	const struct gt_launch_spec *spec;
 	int restarts;
@@ -63,6 +68,8 @@ struct gt_attempt {
 	int started;
 	int signal_fd;
 	int stop_signal; /* the user's first; 0: none */
+	int stop_node;   /* the node that got it, */
+	char stop_host[64]; /* and its name; empty: this one */
 	int interrupts;  /* SIGINTs */
 	unsigned passed; /* 1 << signal: the ranks were told */
 };
@@ -72,10 +79,20 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 void gt_attempt_close(struct gt_attempt *a);
 /* supervise.c: until no rank is left. */
 void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end);
-/* Blocks the signals that concern a run and gives a descriptor that receives them, -1 on failure; *before: the mask to put back. */
+/* launcher_signals.c. Blocks the signals that concern a run and gives a descriptor that receives them, -1 on failure; *before: the mask to put
+ * back. */
 int gt_signal_fd(sigset_t *before);
+/* What has come since: passed on to the ranks, and to the other hosts' launchers. */
+void gt_attempt_signals(struct gt_attempt *a);
+/* The run is to end by signal `sig`, of this host's user or another's: the ranks are told, once; now: they are killed. Ranks agree among
+ * themselves, also with those of other hosts, to save a checkpoint and to end. */
+void gt_attempt_stop(struct gt_attempt *a, int sig, bool now);
+/* A signal for all ranks that run; group: and for what they have started. Only a rank itself may have a handler: a group gets what needs none. */
+void gt_attempt_tell(struct gt_attempt *a, int sig, bool group);
 /* Waits at most `seconds`; false: a signal asks to stop. */
 bool gt_attempt_pause(struct gt_attempt *a, double seconds);
+/* The user has stopped this host between two attempts: tells the hosts that begin theirs within `seconds`. */
+void gt_attempt_part(struct gt_attempt *a, double seconds);
 /* Ends what the ranks of an attempt started and left, also outside of their process groups: this process' children by now. */
 void gt_sweep(void);
 double gt_clock(void); /* CLOCK_MONOTONIC, seconds */

@@ -25,80 +25,9 @@ struct watch {
 	int lost;          /* the first rank that lost a peer, while nobody else is to blame; -1 */
 	double lost_at;
 	double kill_at;    /* SIGKILL for those left; INFINITY */
-	bool orderly;      /* some rank ended by the user's signal */
+	int orderly;       /* 128+n: some rank ended in order after signal n; 0: none */
+	double orderly_at;
 };
-
-/* ---- signals ---------------------------------------------------------------------------------------------------------------- */
-static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
-
-int gt_signal_fd(sigset_t *before)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
-		struct sigaction now;
-		sigaction(watched[i], NULL, &now);
-		if (now.sa_handler != SIG_IGN) /* nohup's SIGHUP; a blocked signal would come though it is ignored */
-			sigaddset(&set, watched[i]);
-	}
-	sigprocmask(SIG_BLOCK, &set, before);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-static bool alive(const struct gt_child *c)
-{
-	return c->pid && !c->gone;
-}
-
-/* To a rank itself, which may have a handler; a group only ever gets what needs none. */
-static void tell_all(struct gt_attempt *a, int sig, bool group)
-{
-	for (int i = 0; a->child && i < a->spec->nproc; i++)
-		if (alive(&a->child[i]))
-			kill(group ? -a->child[i].pid : a->child[i].pid, sig);
-}
-
-/* Ctrl-Z: the ranks are not in the terminal's foreground group, so they are stopped by hand, and go on when we do. */
-static void suspend(struct gt_attempt *a)
-{
-	tell_all(a, SIGSTOP, true);
-	raise(SIGSTOP);
-	tell_all(a, SIGCONT, true);
-	for (int i = 0; a->child && i < a->spec->nproc; i++)
-		a->child[i].beat_at = gt_clock();
-}
-
-static void read_signals(struct gt_attempt *a)
-{
-	struct signalfd_siginfo si;
-	while (read(a->signal_fd, &si, sizeof si) == sizeof si) {
-		int sig = (int)si.ssi_signo;
-		if (sig == SIGCHLD)
-			continue;
-		if (sig == SIGTSTP) {
-			suspend(a);
-			continue;
-		}
-		if (!a->stop_signal)
-			a->stop_signal = sig;
-		a->interrupts += sig == SIGINT;
-		if (a->interrupts > 1)
-			tell_all(a, SIGKILL, true);
-		else if (!(a->passed & 1u << sig))
-			tell_all(a, sig, false);
-		a->passed |= 1u << sig;
-	}
-}
-
-bool gt_attempt_pause(struct gt_attempt *a, double seconds)
-{
-	for (double until = gt_clock() + seconds, left; !a->stop_signal && (left = until - gt_clock()) > 0;) {
-		struct pollfd p = {.fd = a->signal_fd, .events = POLLIN};
-		poll(&p, 1, (int)(left * 1e3) + 1);
-		read_signals(a);
-	}
-	return !a->stop_signal;
-}
 
 /* ---- what a rank says ------------------------------------------------------------------------------------------------------- */
 static int rank_of(const struct watch *w, int local)
@@ -189,12 +118,12 @@ static void end_all(struct watch *w)
 	w->failed_at = gt_clock();
 	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
 	for (int i = 0; i < a->spec->nproc; i++)
-		if (alive(&a->child[i]) && a->child[i].link >= 0) { /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
+		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) { /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
 			send(a->child[i].link, w->end->why, strlen(w->end->why), MSG_DONTWAIT | MSG_NOSIGNAL);
 			shutdown(a->child[i].link, SHUT_WR);
 		}
 	for (int i = 0; i < a->spec->nproc; i++)
-		if (alive(&a->child[i]))
+		if (gt_child_alive(&a->child[i]))
 			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
 }
 
@@ -233,16 +162,35 @@ static void blame_host(struct watch *w, const struct gt_host_word *word)
 	end_all(w);
 }
 
+/* The user has stopped another host. */
+static void stop_host(struct watch *w, const struct gt_host_word *word)
+{
+	struct gt_attempt *a = w->a;
+	bool now = word->step != 0;
+	if (word->code < 1 || word->code > 31)
+		return;
+	if (!a->stop_signal) {
+		a->stop_node = word->node;
+		snprintf(a->stop_host, sizeof a->stop_host, "%s", *word->host ? word->host : "?");
+	}
+	if (now && a->interrupts < 2)
+		a->interrupts = 2;
+	gt_attempt_stop(a, word->code, now);
+}
+
 /* A rank that has ended, by c->status. */
 static void judge(struct watch *w, int local)
 {
 	const struct gt_child *c = &w->a->child[local];
 	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
+	bool told = c->has_words && c->words.code == code && code > 128 && !c->by_signal; /* ranks agree on a signal that any of them got */
 	char what[160];
 	if (w->failed_at >= 0 || code == 0)
 		return;
-	if (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL))) {
-		w->orderly = true;
+	if (told || (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL)))) {
+		if (!w->orderly)
+			w->orderly_at = gt_clock();
+		w->orderly = stop ? 128 + stop : code;
 		return;
 	}
 	if (code == GT_EPEER) {
@@ -269,12 +217,13 @@ static bool judge_lost(struct watch *w, bool all_gone)
 		return false;
 	if (a->hosts ? gt_clock() < w->lost_at + HOST_WAIT_S : !all_gone && gt_clock() < w->lost_at + PEER_WAIT_S)
 		return true;
-	if (w->orderly && a->stop_signal) { /* its peers left because they were told to */
+	if (a->stop_signal) { /* its peers left because they were told to */
+		w->orderly = 128 + a->stop_signal;
 		w->lost = -1;
 		return false;
 	}
 	for (int i = 0; i < a->spec->nproc; i++)
-		if (alive(&a->child[i]) && a->child[i].stopped) {
+		if (gt_child_alive(&a->child[i]) && a->child[i].stopped) {
 			blame(w, i, GT_EPEER, "is stopped, and the others lost it,");
 			return false;
 		}
@@ -302,7 +251,7 @@ static void judge_progress(struct watch *w, double now)
 		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
 		/* Who is stopped is not slow, whatever it said that it would take. */
 		double limit = allow && !c->stopped ? allow * 1e-3 : a->spec->timeout_s;
-		if (!alive(c))
+		if (!gt_child_alive(c))
 			continue;
 		left++;
 		if (beats != c->beats) {
@@ -327,7 +276,7 @@ static void judge_progress(struct watch *w, double now)
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
 	blame(w, worst, GT_EPEER, what);
 	/* It does not answer; SIGTERM would only cost the grace. */
-	if (alive(&a->child[worst]))
+	if (gt_child_alive(&a->child[worst]))
 		kill(-a->child[worst].pid, SIGKILL);
 }
 
@@ -355,7 +304,7 @@ static void reap(struct watch *w, int local)
 {
 	struct gt_child *c = &w->a->child[local];
 	siginfo_t si = {0};
-	while (alive(c) && !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) && si.si_pid) {
+	while (gt_child_alive(c) && !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) && si.si_pid) {
 		if (si.si_code == CLD_STOPPED || si.si_code == CLD_CONTINUED) {
 			c->stopped = si.si_code == CLD_STOPPED;
 			c->stopped_at = gt_clock();
@@ -392,7 +341,7 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
 	poll(p, (nfds_t)n, more_output ? 0 : (int)(wait * 1e3) + 1);
-	read_signals(a);
+	gt_attempt_signals(a);
 	more_output = false;
 	for (int i = 0; i < a->spec->nproc; i++) {
 		if (p[2 + 2 * i].revents)
@@ -400,9 +349,40 @@ static bool wait_events(struct watch *w, bool more_output)
 		if (p[3 + 2 * i].revents)
 			more_output |= read_output(w, i, BURST);
 	}
-	if (gt_hosts_hear(a->hosts, &word))
-		blame_host(w, &word);
+	while (gt_hosts_hear(a->hosts, &word))
+		if (word.kind == GT_HOST_STOPS)
+			stop_host(w, &word);
+		else
+			blame_host(w, &word);
 	return more_output;
+}
+
+/* Whoever ended by a signal whose sender has not been told yet: a word on the user's stop of another host may be on its way. */
+static bool expects_word(const struct watch *w)
+{
+	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
+}
+
+/* All ranks ended after the user's signal: the exit code, and a sentence that says who got it and the step, which a rank knows. */
+static void stopped(struct watch *w)
+{
+	const struct gt_attempt *a = w->a;
+	struct gt_launch_end *e = w->end;
+	char who[160] = "", what[sizeof ((struct gt_last_words *)0)->text];
+	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* rank 0 has another one where nobody reads its output: SIGPIPE */
+	for (int i = a->spec->nproc - 1; i >= 0 && !a->stop_signal; i--)
+		if (!a->child[i].by_signal && a->child[i].status > 128)
+			sig = a->child[i].status - 128;
+	e->code = (enum gt_code)(128 + sig);
+	snprintf(what, sizeof what, "ended by signal %d (%s)", sig, strsignal(sig));
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (a->child[i].has_words && a->child[i].words.code == (int)e->code && a->child[i].words.text[0]) {
+			snprintf(what, sizeof what, "%s", a->child[i].words.text);
+			break;
+		}
+	if (*a->stop_host)
+		snprintf(who, sizeof who, "node %d (%s) was stopped by signal %d (%s): ", a->stop_node, a->stop_host, sig, strsignal(sig));
+	snprintf(e->why, sizeof e->why, "%s%s", who, what);
 }
 
 void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
@@ -420,30 +400,21 @@ void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
 		bool was[GT_LAUNCH_MAX];
 		left = 0;
 		for (int i = 0; i < a->spec->nproc; i++) {
-			was[i] = alive(&a->child[i]);
+			was[i] = gt_child_alive(&a->child[i]);
 			reap(&w, i);
 		}
 		for (int i = 0; i < a->spec->nproc; i++) { /* after all are reaped: a lost peer's end is known by now */
 			if (was[i] && a->child[i].gone)
 				judge(&w, i);
-			left += alive(&a->child[i]);
+			left += gt_child_alive(&a->child[i]);
 		}
-		unclear = judge_lost(&w, !left);
+		unclear = judge_lost(&w, !left) || expects_word(&w);
 		if (w.failed_at < 0 && a->spec->timeout_s > 0)
 			judge_progress(&w, now);
 		if (now >= w.kill_at)
-			tell_all(a, SIGKILL, true);
+			gt_attempt_tell(a, SIGKILL, true);
 	}
 	end->end_s = w.failed_at >= 0 ? gt_clock() - w.failed_at : 0;
 	if (w.failed_at < 0 && (w.orderly || a->interrupts > 1))
-		end->code = (enum gt_code)(128 + a->stop_signal);
-	if (end->code > 128 && end->rank < 0)
-		snprintf(end->why, sizeof end->why, "ended by signal %d (%s)", a->stop_signal, strsignal(a->stop_signal));
-	if (a->interrupts > 1 && w.failed_at < 0)
-		gt_hosts_tell(a->hosts, end);
-	for (int i = 0; end->code > 128 && end->rank < 0 && i < a->spec->nproc; i++)
-		if (a->child[i].has_words && a->child[i].words.code == (int)end->code && a->child[i].words.text[0]) { /* it knows the step */
-			snprintf(end->why, sizeof end->why, "%s", a->child[i].words.text);
-			break;
-		}
+		stopped(&w);
 }

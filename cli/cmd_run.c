@@ -9,6 +9,8 @@ static const struct gt_option options[] = {
 	{"dry-run", 'n', GT_OPTION_FLAG, GT_OFFSET(dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "check everything as 'gtrain check' does, and train nothing"},
 	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "the run's directory, instead of checkpoint.dir"},
+	{"smoke", 0, GT_OPTION_FLAG, GT_OFFSET(smoke), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "test the config: a few steps, an evaluation, a checkpoint, and a resume that must end with the same bits"},
 	GT_OPT_DEVICE,
 	{"init", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "take the first weights from a safetensors file"},
@@ -48,9 +50,13 @@ static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 	struct gt_progress progress;
 	struct gt_conf *conf;
 	gt_progress_init(&progress, cli);
+	if (a->dry_run && a->smoke)
+		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together: a smoke test trains");
 	GT_TRY(gt_cli_conf(cli, &conf, err));
 	enum gt_code code;
-	if (a->dry_run) {
+	if (a->smoke) {
+		code = gt_cli_smoke(cli, conf, err);
+	} else if (a->dry_run) {
 		code = dry_run(cli, conf, err);
 	} else {
 		struct gt_run_opts o = {

@@ -45,7 +45,8 @@ static void add(struct words *w, const char *fmt, ...)
 }
 
 /* The command line of `command`, without operand and time limit. A `resume` takes neither --init nor --out: its directory has both; and
- * it goes on from the latest checkpoint, whatever the first one was. */
+ * it goes on from the latest checkpoint, whatever the first one was. A smoke test reads the events of its runs, has directories of its own, and
+ * says how many ranks they have. */
 static enum gt_code command_line(struct gt_cli *cli, const char *command, char *const **out, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
@@ -53,11 +54,11 @@ static enum gt_code command_line(struct gt_cli *cli, const char *command, char *
 	bool run = strcmp(command, "run") == 0;
 	add(&w, "%s", cli->argv[0]);
 	add(&w, "%s", command);
-	if (a->json)
+	if (a->json || a->smoke)
 		add(&w, "--json");
-	if (a->quiet)
+	if (a->quiet || a->smoke)
 		add(&w, "--quiet");
-	if (a->verbose)
+	if (a->verbose && !a->smoke)
 		add(&w, "--verbose");
 	if (a->no_progress)
 		add(&w, "--no-progress");
@@ -67,11 +68,11 @@ static enum gt_code command_line(struct gt_cli *cli, const char *command, char *
 		add(&w, "--set=%s", a->sets.v[i]);
 	if (a->device)
 		add(&w, "--device=%s", a->device);
-	if (run && a->out)
+	if (run && a->out && !a->smoke)
 		add(&w, "--out=%s", a->out);
 	if (run && a->init)
 		add(&w, "--init=%s", a->init);
-	if (a->nproc)
+	if (a->nproc && !a->smoke)
 		add(&w, a->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)a->nproc);
 	*out = w.v;
 	return w.code;
@@ -89,7 +90,7 @@ enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_e
 	o->master_port = (int)a->master_port;
 	o->token_file = a->token_file;
 	o->max_restarts = (int)a->max_restarts;
-	if (cli->link || !a->max_restarts)
+	if (cli->link || (!a->max_restarts && !a->smoke))
 		return GT_OK;
 	if (strcmp(cli->command->name, "run") == 0)
 		GT_TRY(command_line(cli, "run", &o->run_argv, err));

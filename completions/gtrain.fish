@@ -61,6 +61,7 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a run -d 'train
 complete -c gtrain -n '__gtrain_is run' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
 complete -c gtrain -n '__gtrain_is run' -s n -l dry-run -d 'check everything as \'gtrain check\' does, and train nothing'
 complete -c gtrain -n '__gtrain_is run' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run\'s directory, instead of checkpoint.dir'
+complete -c gtrain -n '__gtrain_is run' -l smoke -d 'test the config: a few steps, an evaluation, a checkpoint, and a resume that must end with the same bits'
 complete -c gtrain -n '__gtrain_is run' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is run' -l init -r -F -d 'take the first weights from a safetensors file'
 complete -c gtrain -n '__gtrain_is run' -l time-limit -x -d 'write a checkpoint and end after so long, as 90s, 15m or 1h30m'

@@ -73,6 +73,30 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 /* from: "latest", "best" or a step number. */
 enum gt_code gt_resume(const char *dir, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err);
 
+/* What a smoke test has found out so far; strings live until gt_smoke returns. */
+struct gt_smoke {
+	const char *phase;       /* that has just ended: "plan", "train", "evaluate", "checkpoint", "resume", "compare" */
+	double seconds;          /* of this phase */
+	const char *name, *mode, *precision;
+	int ranks, config_ranks; /* config_ranks 0: auto */
+	int64_t batch, config_batch, samples; /* samples: at most so many of each split; 0: all */
+	int64_t steps, saved;    /* steps of the uninterrupted run; the resumed one starts behind step `saved` */
+	const char *data;        /* where the data was found, or what stands in for it */
+	bool synthetic;          /* data is made from the seed, because the config's is not here; why: in words */
+	const char *why;
+	const char *start;       /* "train": the first line of the run: parameters, device, ranks */
+	double first_loss, last_loss; /* "train": of the first and of the last step */
+	char split[16];          /* "evaluate": the last one of them */
+	double loss, acc;        /* "evaluate" */
+	uint64_t bytes;          /* "checkpoint": of one */
+	const char *model, *optimizer; /* "compare": digests of the two files, equal after both runs; optimizer NULL: the checkpoint has none */
+};
+/* Composes gt_run and gt_resume into a test, in processes of their own: a few steps, an evaluation, checkpoints; a resume from the earlier
+ * checkpoint; the same bits at the end. What is reduced: run/smoke_plan.h. Of o: out (kept; NULL: a temporary directory, which is removed), device,
+ * init, nproc, say, user, and run_argv and resume_argv, which must make a rank write its events as JSON and nothing else. tell: after each phase,
+ * with o->user. GT_EFAIL: the resumed run ended with other bits; otherwise the code of the phase that failed. */
+enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*tell)(void *user, const struct gt_smoke *s), struct gt_err *err);
+
 /* A process that was started as a rank: called first of all, by main(). *out NULL: it is none. Its owner tells the error that the rank
  * will exit with, instead of printing it: who watches the ranks does that. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
@@ -141,6 +165,7 @@ struct gt_report {
 	struct gt_check_memory *memory;
 	int nmemory;
 	int64_t params, buffers;             /* elements */
+	int64_t outputs;                     /* values of the model's output for one sample */
 	double flops_forward, flops_train;   /* a sample */
 	int64_t train_samples, valid_samples, test_samples; /* -1: the data is not here */
 	int64_t batch, micro_batch, steps_per_epoch, steps, world;

@@ -174,9 +174,10 @@ static enum gt_code start(struct gt_attempt *a, int local, struct gt_core_place 
 	c->link = pair[0];
 	b.link = pair[1];
 	enum gt_code code = GT_OK;
-	if (local && pipe2(pipes, O_CLOEXEC)) {
+	bool piped = local || a->spec->capture;
+	if (piped && pipe2(pipes, O_CLOEXEC)) {
 		code = gt_fail(err, GT_EFAIL, "cannot make a pipe for rank %d: %s", local, strerror(errno));
-	} else if (local) {
+	} else if (piped) {
 		c->out = pipes[0];
 		b.out = pipes[1];
 		fcntl(c->out, F_SETFL, O_NONBLOCK);

@@ -10,7 +10,7 @@
  * socket for last words, the board (shared memory with progress, token and address), and for rank 0 a listening socket for the
  * rendezvous, so that no port can be taken; cores of its own, OMP_NUM_THREADS (unless it is set); a process
  * group of its own, so that the terminal's Ctrl-C reaches the launcher alone, which passes it on; /dev/null as standard input.
- * Rank 0 has the launcher's stdout and stderr; what others write comes to spec.say as lines that begin with "[rank 2] ".
+ * Rank 0 has the launcher's stdout and stderr, unless spec.capture is set; what others write comes to spec.say as lines that begin with "[rank 2] ".
  *
  * The end. The first rank that fails is named: by its own last words, its exit code or signal, or "no progress for 30 s at step 118". A
  * rank that lost its peer (GT_EPEER) is named only if no other death explains it. The launchers of several hosts tell each other
@@ -56,6 +56,7 @@ struct gt_launch_spec {
 	int max_restarts;       /* after failures that may pass (gt_launch_may_pass) */
 	double backoff_s;       /* before the first restart; doubled each time, at most 60; 0: 1 */
 	bool pin;               /* cores are shared out among the ranks */
+	bool capture;           /* what rank 0 writes comes to say too, as "[rank 0] …" */
 	/* Before a restart: the arguments of the next attempt ("resume" instead of "run"), or NULL for no restart. NULL: the same again. */
 	char *const *(*again)(void *user, const struct gt_launch_end *last);
 	/* A line without its newline: a rank's, or the launcher's own word on a restart. The launcher waits for its return. */

@@ -49,8 +49,13 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_crew *crew, 
 	}
 	for (int i = 0; i < crew->stages; i++) {
 		const struct gt_graph *g = gt_crew_graph(crew, i);
-		if (g)
-			graph_rows(r, g);
+		if (!g)
+			continue;
+		graph_rows(r, g);
+		if (g->output >= 0) { /* the stage that has the last layer */
+			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
+			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
+		}
 	}
 	return GT_OK;
 }

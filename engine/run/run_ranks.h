@@ -10,6 +10,7 @@ struct gt_ranks {
 	struct gt_world world;     /* this process, as it was started */
 	bool launch;               /* it starts ranks, and is none */
 	int nproc;                 /* of them, on this host */
+	bool capture;              /* what rank 0 writes comes to opts->say, as "[rank 0] …" */
 	int threads;               /* parallel.mode = "dp": ranks that are threads of the process that trains; else 1 */
 	const char *token_file;    /* NULL: none */
 };

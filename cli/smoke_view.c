@@ -1,0 +1,154 @@
+/* `gtrain run --smoke`: a line for each phase on stdout, or a JSON object. */
+#include "commands.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct view {
+	struct gt_cli *cli;
+	double start;
+	char name[128];
+};
+
+/* "6 steps, a checkpoint behind step 4; batches of 16 (the config: 512); fp32, ddp on 2 ranks" */
+static void plan_text(const struct gt_smoke *s, char *buf, size_t size)
+{
+	char batch[GT_UNITS], config[GT_UNITS], of[64] = "", world[64] = "";
+	if (s->batch != s->config_batch)
+		snprintf(of, sizeof of, " (the config: %s)", gt_units_count(config, s->config_batch));
+	if (strcmp(s->mode, "single") != 0)
+		snprintf(world, sizeof world, ", %s on %d rank%s", s->mode, s->ranks, s->ranks == 1 ? "" : "s");
+	int n = snprintf(buf, size, "%" PRId64 " steps, a checkpoint behind step %" PRId64 "; batches of %s%s; %s%s", s->steps, s->saved,
+	                 gt_units_count(batch, s->batch), of, s->precision, world);
+	if (s->config_ranks && s->config_ranks != s->ranks && n > 0 && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n, " (the config: %d)", s->config_ranks);
+}
+
+static void phase_text(const struct gt_smoke *s, char *buf, size_t size)
+{
+	char a[GT_UNITS], b[GT_UNITS];
+	if (!strcmp(s->phase, "plan"))
+		plan_text(s, buf, size);
+	else if (!strcmp(s->phase, "train"))
+		snprintf(buf, size, "steps 1 to %" PRId64 ", loss %s to %s", s->steps, gt_units_loss(a, s->first_loss), gt_units_loss(b, s->last_loss));
+	else if (!strcmp(s->phase, "evaluate") && isnan(s->acc))
+		snprintf(buf, size, "%s loss %s", s->split, gt_units_loss(a, s->loss));
+	else if (!strcmp(s->phase, "evaluate"))
+		snprintf(buf, size, "%s accuracy %.4f  loss %s", s->split, s->acc, gt_units_loss(a, s->loss));
+	else if (!strcmp(s->phase, "checkpoint"))
+		snprintf(buf, size, "steps %" PRId64 " and %" PRId64 ", %s each", s->saved, s->steps, gt_units_bytes(a, s->bytes));
+	else if (!strcmp(s->phase, "resume"))
+		snprintf(buf, size, "from step %" PRId64 " to %" PRId64, s->saved, s->steps);
+	else
+		snprintf(buf, size, "equal: model %.16s%s%.16s", s->model, s->optimizer ? "  optimizer " : "", s->optimizer ? s->optimizer : "");
+}
+
+static void text_line(struct view *v, const struct gt_smoke *s)
+{
+	char text[512], data[1280], clean[1280], took[GT_UNITS];
+	if (v->cli->args.quiet)
+		return;
+	phase_text(s, text, sizeof text);
+	gt_out(v->cli, "%-10s %8s  %s\n", s->phase, gt_units_seconds(took, s->seconds), text);
+	if (!strcmp(s->phase, "plan")) {
+		snprintf(data, sizeof data, "%s%s%s", s->data, s->synthetic ? ": " : "", s->synthetic ? s->why : "");
+		gt_out(v->cli, "%-10s %8s  %s", "data", "", gt_cli_printable(data, clean, sizeof clean));
+		if (s->samples > 0)
+			gt_out(v->cli, "; %s samples of each split%s", gt_units_count(took, s->samples), s->synthetic ? "" : " at most");
+		gt_out(v->cli, "\n");
+	}
+	fflush(stdout);
+}
+
+static void phase_json(struct gt_json *j, const struct gt_smoke *s)
+{
+	if (!strcmp(s->phase, "plan")) {
+		gt_json_string(j, "name", s->name);
+		gt_json_string(j, "mode", s->mode);
+		gt_json_string(j, "precision", s->precision);
+		gt_json_int(j, "ranks", s->ranks);
+		gt_json_int(j, "config_ranks", s->config_ranks);
+		gt_json_int(j, "steps", s->steps);
+		gt_json_int(j, "saved", s->saved);
+		gt_json_int(j, "batch", s->batch);
+		gt_json_int(j, "config_batch", s->config_batch);
+		gt_json_int(j, "samples", s->samples);
+		gt_json_string(j, "data", s->data);
+		gt_json_bool(j, "synthetic", s->synthetic);
+		gt_json_string(j, "why", s->why);
+	} else if (!strcmp(s->phase, "train")) {
+		gt_json_string(j, "start", s->start);
+		gt_json_double(j, "first_loss", s->first_loss, 9);
+		gt_json_double(j, "last_loss", s->last_loss, 9);
+	} else if (!strcmp(s->phase, "evaluate")) {
+		gt_json_string(j, "split", s->split);
+		gt_json_double(j, "loss", s->loss, 9);
+		gt_json_double(j, "acc", s->acc, 9);
+	} else if (!strcmp(s->phase, "checkpoint")) {
+		gt_json_uint(j, "bytes", s->bytes);
+	} else if (!strcmp(s->phase, "compare")) {
+		gt_json_string(j, "model", s->model);
+		gt_json_string(j, "optimizer", s->optimizer);
+	}
+}
+
+static void phase(void *user, const struct gt_smoke *s)
+{
+	struct view *v = user;
+	struct gt_json *j = &v->cli->json;
+	struct gt_err err;
+	snprintf(v->name, sizeof v->name, "%s", s->name);
+	if (!v->cli->args.json) {
+		text_line(v, s);
+		return;
+	}
+	gt_json_object(j, NULL);
+	gt_json_string(j, "event", "smoke");
+	gt_json_string(j, "phase", s->phase);
+	gt_json_double(j, "seconds", s->seconds, 6);
+	phase_json(j, s);
+	gt_json_end(j);
+	if (gt_out_json(v->cli, &err) != GT_OK)
+		gt_cli_complain(v->cli, err.msg);
+}
+
+static void say(void *user, const char *line)
+{
+	const struct view *v = user;
+	gt_cli_note(v->cli, "%s", line);
+}
+
+static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
+{
+	struct gt_cli *cli = v->cli;
+	char took[GT_UNITS], clean[sizeof v->name];
+	double seconds = gt_cli_seconds() - v->start;
+	if (!cli->args.json) {
+		if (code == GT_OK)
+			gt_out(cli, "%ssmoke test passed%s: %s in %s\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_style(cli->color_out, GT_STYLE_NONE),
+			       gt_cli_printable(v->name, clean, sizeof clean), gt_units_seconds(took, seconds));
+		return code;
+	}
+	gt_json_object(&cli->json, NULL);
+	gt_json_string(&cli->json, "event", "smoke");
+	gt_json_string(&cli->json, "phase", "end");
+	gt_json_double(&cli->json, "seconds", seconds, 6);
+	gt_json_string(&cli->json, "status", code == GT_OK ? "ok" : "failed");
+	gt_json_int(&cli->json, "code", code);
+	if (code != GT_OK)
+		gt_json_string(&cli->json, "error", err->msg);
+	gt_json_end(&cli->json);
+	struct gt_err lost;
+	enum gt_code told = gt_out_json(cli, code == GT_OK ? err : &lost);
+	return code == GT_OK ? told : code;
+}
+
+enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	struct view v = {.cli = cli, .start = gt_cli_seconds()};
+	struct gt_run_opts o = {.out = a->out, .device = a->device, .init = a->init, .time_limit_s = a->time_limit, .say = say, .user = &v};
+	GT_TRY(gt_cli_ranks(cli, &o, err));
+	return end(&v, gt_smoke(conf, &o, phase, err), err);
+}

@@ -1,0 +1,190 @@
+#include "run/smoke_plan.h"
+#include "known.h"
+#include "run/device.h"
+#include "run/launcher_parts.h"
+#include "run/session_data.h"
+#include "run/team.h"
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* Floating-point operations of a smoke test on a CPU, evaluations included: 10 s on cores that reach 20 G/s each. */
+#define CPU_FLOPS 4e11
+
+static bool on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
+{
+	return gt_device_choice(o->device ? o->device : c->device) < 1;
+}
+
+/* Stages of a pipeline are a property of the config where it names their cuts. */
+static int ranks_of_cuts(const struct gt_conf_parallel *p)
+{
+	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
+	return (int)((p->cuts.n + 1) / each * p->replicas);
+}
+
+/* As many as the config asks for, if the machine has as many processors (GPUs); else the largest divisor of that number that it has, and at least 2 on a
+ * CPU, so that ranks communicate. */
+static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
+{
+	const struct gt_conf_parallel *p = &c->parallel;
+	struct gt_core_place place[CPU_SETSIZE];
+	int gpus = gt_device_choice(o->device ? o->device : c->device), cpus = gt_core_places(place), fits = gpus > 0 ? gpus : cpus > 2 ? cpus : 2;
+	int replicas = p->mode == GT_MODE_PIPE ? (int)p->replicas : 1, n = (int)p->nproc;
+	if (p->mode == GT_MODE_SINGLE)
+		return 1;
+	if (o->nproc > 0)
+		return o->nproc;
+	if (p->mode == GT_MODE_PIPE && p->cuts.n)
+		return n ? n : ranks_of_cuts(p);
+	if (!n)
+		n = gpus > 0 ? gpus : 2;
+	if (n < replicas)
+		n = 2 * replicas;
+	n -= n % replicas;
+	for (int k = n; k > 1; k--)
+		if (n % k == 0 && k <= fits && k % replicas == 0)
+			return k;
+	return fits < 2 ? 1 : n;
+}
+
+/* Samples of which each batch must have a multiple: every rank, micro-batch and virtual shard has as many. */
+static int64_t batch_unit(const struct gt_conf *c, int ranks)
+{
+	const struct gt_conf_parallel *p = &c->parallel;
+	int64_t parts = p->mode == GT_MODE_PIPE ? p->chunks * p->replicas : ranks;
+	if (c->reproducible == GT_REPRO_WORLD && p->shards > parts)
+		parts = p->shards;
+	return c->train.accumulate * parts * (c->data.batch_per_rank > 0 && p->mode == GT_MODE_PIPE ? ranks : 1);
+}
+
+/* The batch of all ranks. */
+static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_report *r, int ranks)
+{
+	double sample = (2 * GT_SMOKE_STEPS - GT_SMOKE_SAVE) * r->flops_train + 2 * GT_SMOKE_EPOCH * gt_session_views(c) * r->flops_forward;
+	int64_t unit = batch_unit(c, ranks), n = 2 * unit; /* two samples in each part: batch normalisation needs them */
+	if (!on_cpu(c, o) || (double)r->batch * sample <= CPU_FLOPS)
+		return r->batch;
+	while ((double)(2 * n) * sample <= CPU_FLOPS)
+		n *= 2;
+	return n < r->batch ? n : r->batch;
+}
+
+/* Samples of a split that leave GT_SMOKE_EPOCH whole batches, and two for validation where the config has any. */
+static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
+{
+	double valid = c->data.valid;
+	for (int64_t n = GT_SMOKE_EPOCH * batch;; n++) {
+		int64_t held = (int64_t)(valid * (double)n + 0.5);
+		if (n - held >= GT_SMOKE_EPOCH * batch && (n - held) % batch == 0 && (valid <= 0 || held > 1))
+			return c->data.limit > 0 && c->data.limit < n ? c->data.limit : n;
+		if (n > INT32_MAX) /* valid is next to 1 */
+			return c->data.limit;
+	}
+}
+
+/* ---- the plan as overrides of the config ---------------------------------------------------------------------------------------- */
+static enum gt_code set(struct gt_smoke_plan *p, struct gt_arena *a, struct gt_err *err, const char *key, const char *value)
+{
+	GT_NEW_STR(p->sets[p->nsets++], gt_arena_printf(a, "%s=%s", key, value), err);
+	return GT_OK;
+}
+
+static enum gt_code set_int(struct gt_smoke_plan *p, struct gt_arena *a, struct gt_err *err, const char *key, int64_t value)
+{
+	GT_NEW_STR(p->sets[p->nsets++], gt_arena_printf(a, "%s=%lld", key, (long long)value), err);
+	return GT_OK;
+}
+
+/* Data made from the seed in the place of data that is not here. */
+static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p, struct gt_smoke *shown,
+                             struct gt_err *err)
+{
+	const struct gt_known_dataset *known = gt_known_find(c->data.name);
+	const int64_t *in = c->model.input;
+	int64_t classes = c->data.classes > 0 ? c->data.classes : known ? known->classes : r->outputs > 1 ? r->outputs : 2;
+	shown->synthetic = true;
+	if (in[1] > 0)
+		GT_NEW_STR(shown->data, gt_arena_printf(a, "synthetic stand-in of the shape [%lld, %lld, %lld] with %lld classes", (long long)in[0], (long long)in[1], (long long)in[2], (long long)classes), err);
+	else
+		GT_NEW_STR(shown->data, gt_arena_printf(a, "synthetic stand-in of the shape [%lld] with %lld classes", (long long)in[0], (long long)classes), err);
+	GT_NEW_STR(shown->why, gt_arena_strdup(a, r->data), err);
+	GT_TRY(set(p, a, err, "data.format", "synthetic"));
+	GT_TRY(set_int(p, a, err, "data.classes", classes));
+	GT_TRY(set_int(p, a, err, "data.samples", shown->samples));
+	return set_int(p, a, err, "data.samples_test", shown->samples);
+}
+
+static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
+                         struct gt_smoke *shown, struct gt_err *err)
+{
+	shown->ranks = p->ranks;
+	shown->config_ranks = (int)c->parallel.nproc;
+	shown->config_batch = r->batch;
+	shown->batch = choose_batch(c, o, r, p->ranks);
+	shown->samples = choose_samples(c, shown->batch);
+	shown->steps = GT_SMOKE_STEPS;
+	shown->saved = GT_SMOKE_SAVE;
+	shown->mode = r->mode;
+	shown->precision = r->precision;
+	GT_NEW_STR(shown->name, gt_arena_strdup(a, r->name), err);
+	if (r->train_samples < 0 || r->test_samples < 0)
+		GT_TRY(stand_in(c, a, r, p, shown, err));
+	else
+		GT_NEW_STR(shown->data, gt_arena_strdup(a, r->data), err);
+	if (c->data.batch_per_rank > 0)
+		GT_TRY(set_int(p, a, err, "data.batch_per_rank", shown->batch / p->ranks));
+	else
+		GT_TRY(set_int(p, a, err, "data.batch", shown->batch));
+	if (shown->samples > 0)
+		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
+	if (c->data.eval_batch > shown->samples)
+		GT_TRY(set_int(p, a, err, "data.eval_batch", shown->batch));
+	GT_TRY(set_int(p, a, err, "train.steps", GT_SMOKE_STEPS));
+	GT_TRY(set(p, a, err, "train.eval_every_epochs", "0"));
+	GT_TRY(set(p, a, err, "train.eval_every_steps", "0"));
+	GT_TRY(set_int(p, a, err, "checkpoint.every_steps", GT_SMOKE_SAVE));
+	GT_TRY(set(p, a, err, "checkpoint.every_epochs", "0"));
+	GT_TRY(set(p, a, err, "checkpoint.every_minutes", "0.0"));
+	GT_TRY(set(p, a, err, "checkpoint.keep", "2"));
+	GT_TRY(set(p, a, err, "log.every_steps", "1"));
+	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU may sum in another order the second time */
+		GT_TRY(set(p, a, err, "reproducible", "run"));
+		if (c->parallel.balance == GT_BALANCE_MEASURED && c->train.clip_norm > 0) /* the norm's last bits depend on where the model is cut */
+			GT_TRY(set(p, a, err, "parallel.balance", "computed"));
+	}
+	return GT_OK;
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------------------------------ */
+static enum gt_code check(const struct gt_run_opts *o, struct gt_err *err)
+{
+	struct gt_world w;
+	if (o->nnodes > 1)
+		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d do not go together: a smoke test runs on one host", o->nnodes);
+	if (o->max_restarts)
+		return gt_fail(err, GT_EUSAGE, "--smoke and --max-restarts do not go together: a smoke test ends with the first failure");
+	if (o->time_limit_s > 0)
+		return gt_fail(err, GT_EUSAGE, "--smoke and --time-limit do not go together: the uninterrupted run must reach its end");
+	if (o->link)
+		return gt_fail(err, GT_EUSAGE, "--smoke: a launcher started this process as a rank; a smoke test starts its ranks itself");
+	GT_TRY(gt_team_world(NULL, &w, err));
+	if (w.world > 1)
+		return gt_fail(err, GT_EUSAGE, "--smoke: %s started %d ranks; a smoke test starts its ranks itself, --nproc says how many", w.how, w.world);
+	return GT_OK;
+}
+
+enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out, struct gt_smoke *shown,
+                           struct gt_err *err)
+{
+	struct gt_report *r;
+	*out = (struct gt_smoke_plan){0};
+	GT_TRY(check(o, err));
+	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
+		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together", o->nproc);
+	out->ranks = choose_ranks(c, o);
+	GT_TRY(gt_check(c, NULL, out->ranks, &r, err));
+	enum gt_code code = fill(c, o, a, r, out, shown, err);
+	gt_report_free(r);
+	return code;
+}

@@ -1,0 +1,133 @@
+#!/bin/bash
+# `gtrain run --smoke`: what it runs and says, what it refuses, and that it fails where a resume fails or ends with other bits (smoke_fault.c, preloaded).
+# Of configs/, the small ones; SMOKE=full: all of them.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+export TMPDIR=$tmp/t
+mkdir "$TMPDIR"
+left() { find "$TMPDIR" -mindepth 1 -maxdepth 1 | head -n 1; }
+
+# ---- every config ------------------------------------------------------------------------------------------------------------
+short=' lenet mnist_ddp fmnist_dp tutorial_mlp_sgd '
+ran=0 all=0
+for cfg in "$src"/configs/*.cfg; do
+	name=$(basename "$cfg" .cfg)
+	all=$((all + 1))
+	[ "${SMOKE:-}" = full ] || [[ $short = *" $name "* ]] || continue
+	ran=$((ran + 1))
+	start=$(date +%s.%N)
+	run run "$cfg" --smoke
+	took=$(awk "BEGIN { print $(date +%s.%N) - $start }")
+	if [ $rc = 69 ] && grep -q bf16 "$tmp/err"; then
+		skip "config_$name" "$(head -n 1 "$tmp/err")"
+	elif [ $rc != 0 ] || ! grep -q '^compare .* equal: model [0-9a-f]' "$tmp/out" || ! tail -n 1 "$tmp/out" | grep -q '^smoke test passed: '; then
+		fail "config_$name" "ended with $rc: $(tail -n 1 "$tmp/out") $(head -n 2 "$tmp/err")"
+	elif [ -n "$(left)" ]; then
+		fail "config_$name" "left $(left)"
+		rm -rf "$TMPDIR"/*
+	else
+		echo "# smoke of $name: $took s"
+		pass "config_$name"
+	fi
+done
+echo "# smoke: $ran of $all configs"
+
+# ---- what it says ------------------------------------------------------------------------------------------------------------
+cat >"$tmp/net.cfg" <<'CFG'
+schema = 1;
+name = "net";
+data = { name = "cifar10"; root = "nowhere"; batch = 48; valid = 0.1; };
+model = { input = [3, 8, 8]; layers = ( { type = "conv2d"; out = 4; kernel = 3; }, { type = "batchnorm2d"; }, { type = "relu"; }, { type = "flatten"; },
+	{ type = "dropout"; }, { type = "linear"; out = 10; } ); };
+train = { epochs = 20; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; schedule = { type = "cosine"; warmup = 5; }; };
+checkpoint = { dir = "unused"; best = { metric = "valid/acc"; }; };
+CFG
+gives stand_in 0 out 'synthetic stand-in of the shape [3, 8, 8] with 10 classes: data.root: nowhere holds no cifar10 files' run "$tmp/net.cfg" --smoke
+lines=$(cut -d' ' -f1 "$tmp/out" | tr '\n' ' ')
+[ "$lines" = 'plan data train evaluate checkpoint resume compare smoke ' ] && pass lines || fail lines "$lines"
+run run "$tmp/net.cfg" --smoke --json
+if why=$(python3 - "$tmp/out" <<'PY'
+import json, sys
+v = [json.loads(l) for l in open(sys.argv[1])]
+assert [x["phase"] for x in v] == ["plan", "train", "evaluate", "checkpoint", "resume", "compare", "end"], v
+assert all(x["event"] == "smoke" and x["seconds"] >= 0 for x in v), v
+assert v[0]["synthetic"] is True and "nowhere" in v[0]["why"] and v[0]["batch"] == 48 and v[0]["ranks"] == 1, v[0]
+assert v[1]["first_loss"] > 0 and v[1]["last_loss"] != v[1]["first_loss"] and v[2]["split"] == "test" and 0 <= v[2]["acc"] <= 1, v
+assert len(v[5]["model"]) == 32 and v[6]["status"] == "ok" and v[6]["code"] == 0, v
+PY
+) 2>&1 && [ $rc = 0 ]; then pass json; else fail json "status $rc: $(tail -n 1 <<<"$why")"; fi
+run run "$tmp/net.cfg" --smoke --quiet
+[ $rc = 0 ] && [ "$(grep -c . "$tmp/out")" = 1 ] && [ ! -s "$tmp/err" ] && pass quiet || fail quiet "status $rc: $(cat "$tmp/out" "$tmp/err")"
+
+# ---- it works together with the other options and modes -----------------------------------------------------------------------
+gives out 0 out 'smoke test passed: net' run "$tmp/net.cfg" --smoke --out "$tmp/kept"
+if "$gtrain" inspect --verify "$tmp/kept/run" >/dev/null && "$gtrain" inspect --verify "$tmp/kept/uninterrupted" >/dev/null; then
+	pass out_kept
+else
+	fail out_kept "$(ls -R "$tmp/kept")"
+fi
+gives out_again 73 err 'holds an earlier smoke test' run "$tmp/net.cfg" --smoke --out "$tmp/kept"
+"$gtrain" export "$tmp/kept/run" -o "$tmp/first.safetensors"
+gives init 0 out 'equal' run "$tmp/net.cfg" --smoke --init "$tmp/first.safetensors"
+gives set 0 out 'batches of 24;' run "$tmp/net.cfg" --smoke -s data.batch=24 -s train.optimizer.lr=0.1 --device cpu
+for mode in ddp zero dp pipe; do
+	gives "mode_$mode" 0 out "$mode on 2 ranks" run "$tmp/net.cfg" --smoke -s parallel.mode=$mode --nproc 2
+done
+gives ranks_fit 0 out 'ddp on ' run "$tmp/net.cfg" --smoke -s parallel.mode=ddp -s parallel.nproc=64 -s data.batch=128
+grep -q 'ranks (the config: 64)' "$tmp/out" && pass ranks_told || fail ranks_told "$(head -n 1 "$tmp/out")"
+gives world_bits 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s reproducible=world -s data.batch=64
+gives per_rank 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s data.batch_per_rank=12 -s train.accumulate=2
+gives synthetic 0 out 'synthetic: made from the seed' run "$tmp/net.cfg" --smoke -s data.name=synthetic -s data.samples=500 -s data.samples_test=50 -s data.classes=10
+
+# ---- what it refuses ----------------------------------------------------------------------------------------------------------
+gives no_hosts 64 err '--smoke and --nnodes 2 do not go together' run "$tmp/net.cfg" --smoke --nnodes 2
+gives no_restarts 64 err '--smoke and --max-restarts do not go together' run "$tmp/net.cfg" --smoke --max-restarts 1
+gives no_limit 64 err '--smoke and --time-limit do not go together' run "$tmp/net.cfg" --smoke --time-limit 1m
+gives no_dry_run 64 err '--smoke and --dry-run do not go together' run "$tmp/net.cfg" --smoke --dry-run
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 gives no_ranks 64 err 'a smoke test starts its ranks itself' \
+	run "$tmp/net.cfg" --smoke
+fp16=(-s data.name=synthetic -s data.samples=500 -s data.samples_test=50 -s data.classes=10 -s precision=fp16 --device cpu)
+run run "$tmp/net.cfg" "${fp16[@]}" -o "$tmp/fp16"
+[ "$rc" != 0 ] || fail fp16_refused 'fp16 trains on this CPU'
+gives fp16 "$rc" err "$(head -n 1 "$tmp/err")" run "$tmp/net.cfg" --smoke "${fp16[@]}"
+if ! "$gtrain" devices | grep -q '^cuda:0'; then
+	gives no_gpu 69 err cuda run "$tmp/net.cfg" --smoke -s device=cuda
+	gives no_gpu_but_cpu 0 out equal run "$tmp/net.cfg" --smoke -s device=cuda --device cpu
+fi
+TMPDIR=$tmp/none gives no_directory 73 err 'cannot create a temporary directory' run "$tmp/net.cfg" --smoke
+mkdir "$tmp/data"
+printf 'not a record' | tee "$tmp"/data/data_batch_{1,2,3,4,5}.bin >"$tmp/data/test_batch.bin"
+gives damaged_data 65 err 'data_batch_' run "$tmp/net.cfg" --smoke -s "data.root=$tmp/data" -s 'model.input=[3,32,32]'
+gives diverges 3 err 'step' run "$tmp/net.cfg" --smoke -s train.optimizer.lr=1e30 -s train.schedule.type=constant
+
+# ---- what it must find --------------------------------------------------------------------------------------------------------
+if ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/fault.so" "$src/tests/cli/smoke_fault.c" -ldl 2>"$tmp/cc"; then
+	asan=$(ldd "$gtrain" 2>/dev/null | awk '/libasan/ { print $3 }')
+	preload="${asan:+$asan }$tmp/fault.so"
+	fault() { # NAME STATUS TEXT FAULT ARGS...
+		SMOKE_FAULT=$4 LD_PRELOAD=$preload gives "$1" "$2" err "$3" run "$tmp/net.cfg" --smoke "${@:5}"
+		[ -z "$(left)" ] || fail "$1" "left $(left)"
+	}
+	fault other_bits 1 'ends with other bits than the uninterrupted one: ' bits
+	grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first is ' "$tmp/err" && pass other_bits_named || fail other_bits_named "$(cat "$tmp/err")"
+	fault other_bits_ranks 1 'ends with other bits than the uninterrupted one: ' bits -s parallel.mode=ddp --nproc 2
+	fault damaged 65 'step-00000004' damage
+	fault killed 137 'was killed by signal 9' die
+	SMOKE_FAULT=none LD_PRELOAD=$preload gives no_fault 0 out equal run "$tmp/net.cfg" --smoke
+	SMOKE_FAULT=bits LD_PRELOAD=$preload run run "$tmp/net.cfg" --smoke --json
+	tail -n 1 "$tmp/out" | grep -q '"phase":"end".*"status":"failed","code":1,"error":"the resumed' && pass json_failed || fail json_failed "$(tail -n 1 "$tmp/out")"
+else
+	skip faults "no preloaded library: $(head -n 1 "$tmp/cc")"
+fi
+
+# A signal ends it in order, with nothing left.
+"$gtrain" run "$tmp/net.cfg" --smoke -s data.batch=4096 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+for _ in $(seq 1000); do
+	grep -q '^data' "$tmp/out" && [ -n "$(left)" ] && break
+	sleep 0.01
+done
+kill -TERM $pid
+wait $pid
+rc=$?
+if [ $rc = 143 ] && [ -z "$(left)" ] && ! pgrep -P $pid >/dev/null; then pass terminated; else fail terminated "status $rc, left: $(left) $(cat "$tmp/err")"; fi

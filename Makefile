@@ -56,6 +56,13 @@ $(BUILD)/obj/%.o: %.c Makefile
 # The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 
+# Checked at every start, written when it changes: objects of another version of oneDNN cannot be used.
+$(BUILD)/dnnl-version: FORCE
+	@mkdir -p $(@D)
+	@scripts/dnnl-version.sh $@ $(CC) $(CFLAGS)
+$(call obj,$(CPU_SRC)): $(BUILD)/dnnl-version
+.PHONY: FORCE
+
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call said,AR,$@)

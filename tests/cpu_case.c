@@ -37,6 +37,21 @@ void cpu_winograd(bool on)
 	device = NULL;
 }
 
+bool cpu_has_winograd(void)
+{
+	struct gt_devinfo info;
+	struct gt_err e = {0};
+	int n = 0;
+	const struct gt_backend *b = cpu_backend();
+	if (!b || b->probe(&info, 1, &n, &e) != GT_OK)
+		return false;
+	if (!strncmp(info.detail, "oneDNN 2.", 9) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq"))
+		return true;
+	test_skip("only oneDNN 2 has Winograd, and for AVX-512 only");
+	return false;
+}
+
 struct tens *tens_new(enum gt_dtype t, int rank, const int64_t *dim)
 {
 	struct tens *x = calloc(1, sizeof *x);

@@ -83,7 +83,7 @@ const struct gt_row gt_rows[] = {
     {"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
      .help = "what matrix products are computed in; weights and their sums stay fp32"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
-     .help = "let f32 3x3 convolutions use Winograd's algorithm where it is faster; its rounding differs by about 1e-6 of the result"},
+     .help = "let f32 3x3 convolutions use Winograd's algorithm where oneDNN has it (2.x with AVX-512) and it is faster; its rounding differs by about 1e-6 of the result"},
     {"autotune", GT_T_BOOL, AT(autotune), "true",
      .help = "choose convolution kernels on a GPU by timing the best candidates at the first start and keep the choice in the user's cache; "
              "never where reproducible asks for the same bits"},

@@ -44,10 +44,10 @@ struct table {
 static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *count, struct gt_err *err)
 {
 	int cap = 1;
+	*count = 0;
 	for (int i = 0; i < g->nnodes; i++)
 		cap += g->nodes[i].nin;
 	GT_NEW(*out, g->arena, cap, err);
-	*count = 0;
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		if (n->backward || n->layer < 0 || gt_node_alias(g, n))

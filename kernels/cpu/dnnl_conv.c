@@ -7,23 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum pass { FWD, DX, DW };
-
 struct job {
 	struct gt_dev *dev;
 	const struct gt_opcall *call;
-	enum pass pass;
+	enum gt_dnnl_pass pass;
 	const struct gt_attr_conv2d *conv; /* NULL: linear */
 	int64_t groups;
 	int act;
 	const struct gt_tdesc *x, *y, *b;
 	struct gt_tdesc *w;
-	dnnl_memory_desc_t mx, my, mb;
+	struct gt_dnnl_md mx, my, mb;
 };
 
 /* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512, NHWC, the older are up to
  * twice as fast for few input channels, for images of a few pixels (brgconv walks all weights once an image), for strided 1x1, and
- * by 3-10 % for most bf16; brgconv wins by as much for the rest. tests/bench/bench_cpu.c has the shapes. */
+ * by 3-10 % for most bf16; brgconv wins by as much for the rest. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and orders them
+ * otherwise: its first offer is taken. */
 static bool prefers_jit(const struct job *j)
 {
 	const struct gt_attr_conv2d *c = j->conv;
@@ -36,83 +35,53 @@ static bool prefers_jit(const struct job *j)
 	return j->x->dtype == GT_BF16 && !strided && !(pixels <= 64 && in >= 256);
 }
 
-/* The first implementation, or the first jit one of the same instruction set if there is one and it is wanted. */
-static dnnl_status_t create_pd(const struct job *j, const void *desc, dnnl_primitive_attr_t attr, dnnl_primitive_desc_t hint, bool jit,
-                               dnnl_primitive_desc_t *pd)
+/* The first jit implementation of the same instruction set instead of a batch-reduce one. */
+static bool jit_instead(const char *first, const char *name)
 {
-	dnnl_primitive_desc_iterator_t it;
-	dnnl_status_t st = dnnl_primitive_desc_create(pd, desc, attr, gt_dnnl_engine(j->dev), hint);
-	const char *first, *isa;
-	if (st != dnnl_success || !jit || strncmp(first = gt_dnnl_impl(*pd), "brgconv", 7) || !(isa = strchr(first, ':')))
-		return st;
-	if (dnnl_primitive_desc_iterator_create(&it, desc, attr, gt_dnnl_engine(j->dev), hint) != dnnl_success)
-		return st;
-	do {
-		dnnl_primitive_desc_t next = dnnl_primitive_desc_iterator_fetch(it);
-		const char *name = gt_dnnl_impl(next), *colon = strchr(name, ':');
-		if (!strncmp(name, "jit", 3) && colon && !strcmp(colon, isa)) {
-			dnnl_primitive_desc_destroy(*pd);
-			*pd = next;
-			break;
-		}
-		dnnl_primitive_desc_destroy(next);
-	} while (dnnl_primitive_desc_iterator_next(it) == dnnl_success);
-	dnnl_primitive_desc_iterator_destroy(it);
-	return st;
+	const char *isa = strchr(first, ':'), *colon = strchr(name, ':');
+	return !strncmp(first, "brgconv", 7) && !strncmp(name, "jit", 3) && isa && colon && !strcmp(colon, isa);
 }
 
 /* The primitive of a pass with weights as mw says. GT_OK with *pd = NULL where oneDNN has none. */
-static enum gt_code make_pd(const struct job *j, enum pass pass, const dnnl_memory_desc_t *mw, dnnl_primitive_desc_t hint,
+static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
-	const dnnl_memory_desc_t *mb = j->b ? &j->mb : NULL;
+	const struct gt_attr_conv2d *c = j->conv;
+	struct gt_dnnl_request r = {.pass = pass, .x = &j->mx, .w = mw, .b = j->b ? &j->mb : NULL, .y = &j->my, .hint = hint};
+	struct gt_dnnl_window window;
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t st;
 	*pd = NULL;
-	if (j->conv) {
-		const struct gt_attr_conv2d *c = j->conv;
-		dnnl_dims_t s = {c->stride[0], c->stride[1]}, p = {c->padding[0], c->padding[1]}, d = {c->dilation[0] - 1, c->dilation[1] - 1};
-		dnnl_convolution_desc_t desc;
-		if (pass == FWD)
-			st = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &j->mx, mw, mb, &j->my, s, d, p, p);
-		else if (pass == DX)
-			st = dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &j->mx, mw, &j->my, s, d, p, p);
-		else
-			st = dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &j->mx, mw, mb, &j->my, s, d, p, p);
-		GT_TRY(gt_dnnl_check(st, j->call, "convolution", err));
-		GT_TRY(gt_dnnl_attr(&attr, pass == FWD ? j->act : GT_ACT_NONE, err));
-		st = create_pd(j, &desc, attr, hint, pass == FWD && prefers_jit(j), pd);
-	} else {
-		dnnl_inner_product_desc_t desc;
-		if (pass == FWD)
-			st = dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &j->mx, mw, mb, &j->my);
-		else if (pass == DX)
-			st = dnnl_inner_product_backward_data_desc_init(&desc, &j->mx, mw, &j->my);
-		else
-			st = dnnl_inner_product_backward_weights_desc_init(&desc, &j->mx, mw, mb, &j->my);
-		GT_TRY(gt_dnnl_check(st, j->call, "inner product", err));
-		GT_TRY(gt_dnnl_attr(&attr, pass == FWD ? j->act : GT_ACT_NONE, err));
-		st = dnnl_primitive_desc_create(pd, &desc, attr, gt_dnnl_engine(j->dev), hint);
+	if (c) {
+		window = (struct gt_dnnl_window){.algorithm = dnnl_convolution_direct,
+		                                 .stride = {c->stride[0], c->stride[1]},
+		                                 .padding = {c->padding[0], c->padding[1]},
+		                                 .dilation = {c->dilation[0] - 1, c->dilation[1] - 1}};
+		r.window = &window;
+		r.instead = pass == GT_DNNL_FWD && prefers_jit(j) ? jit_instead : NULL;
 	}
+	GT_TRY(gt_dnnl_attr(&attr, pass == GT_DNNL_FWD ? j->act : GT_ACT_NONE, err));
+	r.attr = attr;
+	st = gt_dnnl_pd(gt_dnnl_engine(j->dev), &r, pd);
 	dnnl_primitive_attr_destroy(attr);
 	if (st == dnnl_unimplemented)
 		return GT_OK;
-	return gt_dnnl_check(st, j->call, "primitive", err);
+	return gt_dnnl_check(st, j->call, c ? "convolution" : "inner product", err);
 }
 
 /* The pass with weights as mw says, its hint made on the way. */
-static enum gt_code pass_pd(const struct job *j, const dnnl_memory_desc_t *mw, dnnl_primitive_desc_t *pd, struct gt_err *err)
+static enum gt_code pass_pd(const struct job *j, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t hint;
-	dnnl_memory_desc_t any;
+	struct gt_dnnl_md any;
 	struct gt_tdesc w = *j->w;
 	enum gt_code code;
-	if (j->pass == FWD)
-		return make_pd(j, FWD, mw, NULL, pd, err);
+	if (j->pass == GT_DNNL_FWD)
+		return make_pd(j, GT_DNNL_FWD, mw, NULL, pd, err);
 	w.dtype = j->x->dtype; /* that of dw is f32 */
-	gt_dnnl_md_any(&w, j->groups, &any);
+	any = gt_dnnl_md_any(&w, j->groups);
 	*pd = NULL;
-	GT_TRY(make_pd(j, FWD, &any, NULL, &hint, err));
+	GT_TRY(make_pd(j, GT_DNNL_FWD, &any, NULL, &hint, err));
 	if (!hint)
 		return GT_OK;
 	code = make_pd(j, j->pass, mw, hint, pd, err);
@@ -120,17 +89,16 @@ static enum gt_code pass_pd(const struct job *j, const dnnl_memory_desc_t *mw, d
 	return code;
 }
 
-static const dnnl_memory_desc_t *weights_md(const struct job *j, dnnl_primitive_desc_t pd)
+static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 {
-	return dnnl_primitive_desc_query_md(pd, j->pass == DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+	return dnnl_primitive_desc_query_md(pd, j->pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
 /* Chooses the primitive. *mine: the parameter's layout; the primitive's own is weights_md(*pd). */
-static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, dnnl_memory_desc_t *mine, struct gt_err *err)
+static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
-	dnnl_memory_desc_t any;
+	struct gt_dnnl_md any = gt_dnnl_md_any(j->w, j->groups);
 	dnnl_primitive_desc_t given;
-	gt_dnnl_md_any(j->w, j->groups, &any);
 	GT_TRY(pass_pd(j, &any, pd, err));
 	if (!*pd)
 		return gt_cpu_refuse(j->call, err, "oneDNN has no implementation on this processor");
@@ -140,7 +108,7 @@ static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, dnnl_memory
 		j->w->any = false;
 	}
 	GT_TRY(gt_dnnl_md(j->w, j->groups, mine, err));
-	if (dnnl_memory_desc_equal(mine, weights_md(j, *pd)))
+	if (gt_dnnl_md_is(mine, weights_md(j, *pd)))
 		return GT_OK;
 	/* The same implementation may take the given layout as well; another one would be slower than a reorder. */
 	GT_TRY(pass_pd(j, mine, &given, err));
@@ -153,21 +121,22 @@ static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, dnnl_memory
 	return GT_OK;
 }
 
-static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *mine, struct gt_err *err)
+static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const struct gt_dnnl_md *mine,
+                          struct gt_err *err)
 {
 	struct gt_dev *dev = j->dev;
 	const struct gt_opcall *call = j->call;
-	dnnl_memory_desc_t theirs = *weights_md(j, pd);
-	bool same = dnnl_memory_desc_equal(&theirs, mine);
+	gt_dnnl_ref theirs = weights_md(j, pd);
+	bool same = gt_dnnl_md_is(mine, theirs);
 	dnnl_memory_t x, y, w, own, b = NULL;
 	enum gt_code code;
 	snprintf(k->text, sizeof k->text, "%s%s%s", gt_dnnl_impl(pd), same ? "" : "+reorder", call->accumulate ? "+sum" : "");
-#define TRY(expr)                       \
-	if ((code = (expr)) != GT_OK) {     \
-		dnnl_primitive_desc_destroy(pd); \
-		return code;                    \
+#define TRY(expr)                                                                                                                          \
+	if ((code = (expr)) != GT_OK) {                                                                                                        \
+		dnnl_primitive_desc_destroy(pd);                                                                                                   \
+		return code;                                                                                                                       \
 	}
-	if (j->pass == FWD) {
+	if (j->pass == GT_DNNL_FWD) {
 		TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_IN, 0, &x, err));
 		TRY(gt_dnnl_tensor_add(dev, k, mine, GT_DNNL_IN, 1, &own, err));
 		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_OUT, 0, &y, err));
@@ -175,19 +144,19 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 			TRY(gt_dnnl_tensor_add(dev, k, &j->mb, GT_DNNL_IN, 2, &b, err));
 		w = own;
 		if (!same) {
-			TRY(gt_dnnl_tensor_add(dev, k, &theirs, GT_DNNL_SCRATCH, 0, &w, err));
+			TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
 			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
 		}
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b}};
 		return gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err);
 	}
-	if (j->pass == DX) {
+	if (j->pass == GT_DNNL_DX) {
 		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_IN, 0, &y, err));
 		TRY(gt_dnnl_tensor_add(dev, k, mine, GT_DNNL_IN, 1, &own, err));
 		TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_OUT, 0, &x, err));
 		w = own;
 		if (!same) {
-			TRY(gt_dnnl_tensor_add(dev, k, &theirs, GT_DNNL_SCRATCH, 0, &w, err));
+			TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
 			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
 		}
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}};
@@ -199,7 +168,7 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 	TRY(gt_dnnl_tensor_add(dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, &own, err));
 	w = own;
 	if (!same)
-		TRY(gt_dnnl_tensor_add(dev, k, &theirs, GT_DNNL_SCRATCH, 0, &w, err));
+		TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
 	if (j->b)
 		TRY(gt_dnnl_tensor_add(dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, &b, err));
 #undef TRY
@@ -217,18 +186,18 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_opcall *call = j->call;
-	dnnl_memory_desc_t mine;
+	struct gt_dnnl_md mine;
 	dnnl_primitive_desc_t pd;
 	struct gt_dnnl_kernel *k;
 	enum gt_code code;
 	switch (j->pass) {
-	case FWD:
+	case GT_DNNL_FWD:
 		j->x = call->in[0], j->w = call->in[1], j->b = call->nin > 2 ? call->in[2] : NULL, j->y = call->out[0];
 		break;
-	case DX:
+	case GT_DNNL_DX:
 		j->y = call->in[0], j->w = call->in[1], j->x = call->out[0];
 		break;
-	case DW:
+	case GT_DNNL_DW:
 		j->y = call->in[0], j->x = call->in[1], j->w = call->out[0], j->b = call->nout > 1 ? call->out[1] : NULL;
 		break;
 	}
@@ -255,7 +224,7 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 {
 	const struct gt_attr_conv2d *a = call->attr;
 	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
-	j.pass = call->code == GT_OP_CONV2D ? FWD : call->code == GT_OP_CONV2D_DX ? DX : DW;
+	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	if (gt_cpu_winograd(dev)) {
 		GT_TRY(gt_dnnl_wino(dev, call, out, err));
 		if (*out)
@@ -268,6 +237,6 @@ enum gt_code gt_dnnl_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 {
 	const struct gt_attr_linear *a = call->attr;
 	struct job j = {.dev = dev, .call = call, .groups = 1, .act = a->act};
-	j.pass = call->code == GT_OP_LINEAR ? FWD : call->code == GT_OP_LINEAR_DX ? DX : DW;
+	j.pass = call->code == GT_OP_LINEAR ? GT_DNNL_FWD : call->code == GT_OP_LINEAR_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	return prepare(&j, out, err);
 }

@@ -35,7 +35,8 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	*out = NULL;
 	if (!d)
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *d);
-	if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) != dnnl_success || dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags) != dnnl_success) {
+	if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) != dnnl_success ||
+	    dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags) != dnnl_success) {
 		gt_dnnl_close(d);
 		return gt_fail(err, GT_EUNAVAILABLE, "oneDNN gives no cpu engine");
 	}
@@ -43,19 +44,27 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	return GT_OK;
 }
 
+/* The names that both major versions have, the largest set first. A set's value has the bits of those that it includes. */
 const char *gt_dnnl_isa(void)
 {
-	switch (dnnl_get_effective_cpu_isa()) {
-	case dnnl_cpu_isa_avx512_core_amx: return "avx512_core_amx";
-	case dnnl_cpu_isa_avx512_core_bf16: return "avx512_core_bf16";
-	case dnnl_cpu_isa_avx512_core_vnni: return "avx512_core_vnni";
-	case dnnl_cpu_isa_avx512_core: return "avx512_core";
-	case dnnl_cpu_isa_avx2_vnni: return "avx2_vnni";
-	case dnnl_cpu_isa_avx2: return "avx2";
-	case dnnl_cpu_isa_avx: return "avx";
-	case dnnl_cpu_isa_sse41: return "sse41";
-	default: return "generic";
-	}
+	static const struct {
+		int isa;
+		const char *name;
+	} sets[] = {
+	    {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+	    {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+	    {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+	    {dnnl_cpu_isa_avx512_core, "avx512_core"},
+	    {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+	    {dnnl_cpu_isa_avx2, "avx2"},
+	    {dnnl_cpu_isa_avx, "avx"},
+	    {dnnl_cpu_isa_sse41, "sse41"},
+	};
+	int isa = (int)dnnl_get_effective_cpu_isa();
+	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+		if ((isa & sets[i].isa) == sets[i].isa)
+			return sets[i].name;
+	return "generic";
 }
 
 void gt_dnnl_version(char *buf, size_t size)
@@ -78,31 +87,38 @@ enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const 
 dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t)
 {
 	switch (t) {
-	case GT_F32: return dnnl_f32;
-	case GT_BF16: return dnnl_bf16;
-	case GT_F16: return dnnl_f16;
-	case GT_I32: return dnnl_s32;
-	case GT_U8: return dnnl_u8;
-	default: return dnnl_data_type_undef;
+	case GT_F32:
+		return dnnl_f32;
+	case GT_BF16:
+		return dnnl_bf16;
+	case GT_F16:
+		return dnnl_f16;
+	case GT_I32:
+		return dnnl_s32;
+	case GT_U8:
+		return dnnl_u8;
+	default:
+		return dnnl_data_type_undef;
 	}
 }
 
 /* ---- layouts ----------------------------------------------------------------------------------------------------------------- */
-static int split_dims(const struct gt_tdesc *d, int64_t groups, dnnl_dims_t dims)
+/* Shape and type. */
+static struct gt_dnnl_md start_md(const struct gt_tdesc *d, int64_t groups)
 {
-	int n = 0;
+	struct gt_dnnl_md md = {.dtype = gt_dnnl_dtype(d->dtype)};
 	if (groups > 1)
-		dims[n++] = groups;
+		md.dims[md.ndims++] = groups;
 	for (int i = 0; i < d->rank; i++)
-		dims[n++] = i || groups <= 1 ? d->dim[i] : d->dim[0] / groups;
-	return n;
+		md.dims[md.ndims++] = i || groups <= 1 ? d->dim[i] : d->dim[0] / groups;
+	return md;
 }
 
-void gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md)
+struct gt_dnnl_md gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups)
 {
-	dnnl_dims_t dims;
-	int n = split_dims(d, groups, dims);
-	dnnl_memory_desc_init_by_tag(md, n, dims, gt_dnnl_dtype(d->dtype), dnnl_format_tag_any);
+	struct gt_dnnl_md md = start_md(d, groups);
+	md.any = true;
+	return md;
 }
 
 /* Elements of dimension i that its blocks hold together. */
@@ -115,14 +131,13 @@ static int64_t block_of(const struct gt_layout *l, int i)
 	return p;
 }
 
-enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md, struct gt_err *err)
+enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl_md *md, struct gt_err *err)
 {
 	const struct gt_layout *l = &d->layout;
-	dnnl_dims_t dims = {0}, strides = {0};
 	int64_t stride = 1, s[GT_MAX_RANK] = {0};
-	int n = split_dims(d, groups, dims), g = groups > 1, o = g && dims[1] > 1; /* o: the dimension that has dimension 0's blocks */
-	dnnl_data_type_t t = gt_dnnl_dtype(d->dtype);
-	if (t == dnnl_data_type_undef || d->any)
+	*md = start_md(d, groups);
+	int g = groups > 1, o = g && md->dims[1] > 1; /* o: the dimension that has dimension 0's blocks */
+	if (md->dtype == dnnl_data_type_undef || d->any)
 		return gt_fail(err, GT_EINTERNAL, "a tensor without dtype or layout reached oneDNN");
 	for (int b = 0; b < l->nblk; b++)
 		stride *= l->blk[b];
@@ -133,68 +148,61 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_de
 		stride *= (d->dim[k] + p - 1) / p;
 	}
 	/* With groups, dimension 0 is g * (O/g) + o, and its blocks must not cross a group. */
-	strides[0] = s[0];
+	md->strides[0] = s[0];
 	if (g) {
-		if (o && dims[1] % block_of(l, 0))
+		if (o && md->dims[1] % block_of(l, 0))
 			return gt_fail(err, GT_EINTERNAL, "convolution weights whose blocks cross a group");
-		strides[0] = o ? s[0] * (dims[1] / block_of(l, 0)) : s[0];
-		strides[1] = s[0];
+		md->strides[0] = o ? s[0] * (md->dims[1] / block_of(l, 0)) : s[0];
+		md->strides[1] = s[0];
 	}
 	for (int i = 1; i < d->rank; i++)
-		strides[i + g] = s[i];
-	/* Dense first, our strides after: oneDNN checks strides that it is given against dimensions that are not blocked. */
-	if (dnnl_memory_desc_init_by_strides(md, n, dims, t, NULL) != dnnl_success)
-		return gt_fail(err, GT_EINTERNAL, "oneDNN refuses a shape");
-	memcpy(md->format_desc.blocking.strides, strides, sizeof *strides * (size_t)n);
-	md->format_desc.blocking.inner_nblks = l->nblk;
+		md->strides[i + g] = s[i];
+	md->nblk = l->nblk;
 	for (int b = 0; b < l->nblk; b++) {
 		int k = l->blk_dim[b];
-		md->format_desc.blocking.inner_blks[b] = l->blk[b];
-		md->format_desc.blocking.inner_idxs[b] = k ? k + g : o;
+		md->blk[b] = l->blk[b];
+		md->blk_dim[b] = k ? k + g : o;
 	}
+	memcpy(md->padded, md->dims, sizeof md->dims);
 	for (int i = 0; i < d->rank; i++) {
 		int k = i ? i + g : o;
 		int64_t p = block_of(l, i);
-		md->padded_dims[k] = (md->dims[k] + p - 1) / p * p;
+		md->padded[k] = (md->dims[k] + p - 1) / p * p;
 	}
 	return GT_OK;
 }
 
-enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, dnnl_memory_desc_t *md, struct gt_err *err)
+enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err)
 {
-	dnnl_memory_desc_t whole;
-	dnnl_dims_t dims, offsets = {0};
-	GT_TRY(gt_dnnl_md(d, 1, &whole, err));
-	memcpy(dims, whole.dims, sizeof dims);
-	dims[i] = n;
-	if (dnnl_memory_desc_init_submemory(md, &whole, dims, offsets) != dnnl_success)
-		return gt_fail(err, GT_EINTERNAL, "oneDNN refuses a part of a tensor");
+	if (block_of(&d->layout, i) != 1)
+		return gt_fail(err, GT_EINTERNAL, "a part of a tensor along a dimension that is blocked");
+	GT_TRY(gt_dnnl_md(d, 1, md, err));
+	md->dims[i] = md->padded[i] = n;
 	return GT_OK;
 }
 
-bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out)
+bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out)
 {
-	const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
 	struct gt_tdesc t = *d;
 	struct gt_err err;
-	dnnl_memory_desc_t back;
+	struct gt_dnnl_md md, back;
 	int64_t s[GT_MAX_RANK];
-	int g = groups > 1, o = g && md->dims[1] > 1; /* which of oneDNN's dimensions carries dimension 0's blocks */
-	if (md->format_kind != dnnl_blocked || md->extra.flags || md->offset0 || b->inner_nblks > GT_MAX_BLOCKS)
+	if (!gt_dnnl_md_read(ref, &md))
 		return false;
+	int g = groups > 1, o = g && md.dims[1] > 1; /* which of oneDNN's dimensions carries dimension 0's blocks */
 	memset(&t.layout, 0, sizeof t.layout);
 	t.any = false;
-	for (int i = 0; i < b->inner_nblks; i++) {
-		int k = (int)b->inner_idxs[i];
-		if (b->inner_blks[i] > 255 || (g && k < 2 && k != o))
+	for (int i = 0; i < md.nblk; i++) {
+		int k = md.blk_dim[i];
+		if (md.blk[i] > 255 || (g && k < 2 && k != o))
 			return false;
-		t.layout.blk[i] = (uint8_t)b->inner_blks[i];
+		t.layout.blk[i] = (uint8_t)md.blk[i];
 		t.layout.blk_dim[i] = (uint8_t)(g ? (k < 2 ? 0 : k - 1) : k);
 	}
-	t.layout.nblk = (uint8_t)b->inner_nblks;
+	t.layout.nblk = (uint8_t)md.nblk;
 	/* Order: by stride, largest first; equal strides (dimensions of one element) keep the logical order. */
 	for (int i = 0; i < d->rank; i++) {
-		s[i] = b->strides[i ? i + g : o];
+		s[i] = md.strides[i ? i + g : o];
 		t.layout.order[i] = (uint8_t)i;
 	}
 	for (int i = 1; i < d->rank; i++)
@@ -204,15 +212,15 @@ bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int6
 			t.layout.order[j - 1] = swap;
 		}
 	/* The proof is the way back. */
-	if (gt_dnnl_md(&t, groups, &back, &err) != GT_OK || !dnnl_memory_desc_equal(&back, md) ||
-	    dnnl_memory_desc_get_size(md) != gt_tdesc_bytes(&t))
+	if (gt_dnnl_md(&t, groups, &back, &err) != GT_OK || !gt_dnnl_md_is(&back, ref) || dnnl_memory_desc_get_size(ref) != gt_tdesc_bytes(&t))
 		return false;
 	*out = t.layout;
 	return true;
 }
 
 /* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
-__attribute__((target_clones("avx512f", "avx2", "default"))) static void add_range(float *restrict dst, const float *restrict src, int64_t n)
+__attribute__((target_clones("avx512f", "avx2", "default"))) static void add_range(float *restrict dst, const float *restrict src,
+                                                                                   int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		dst[i] += src[i];
@@ -294,23 +302,35 @@ enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err
 	return GT_OK;
 }
 
-enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const dnnl_memory_desc_t *md, int where, int index,
-                                dnnl_memory_t *mem, struct gt_err *err)
+/* Takes mem into the list; a scratch tensor gets its offset. */
+static enum gt_code add_memory(struct gt_dnnl_kernel *k, dnnl_status_t made, const dnnl_memory_t *mem, int where, int index,
+                               struct gt_err *err)
 {
-	struct gt_dnnl_tensor *t = &k->tensors[k->ntensors];
-	if (k->ntensors == GT_DNNL_MAX_TENSORS)
-		return gt_fail(err, GT_EINTERNAL, "too many tensors in a list kernel");
-	if (dnnl_memory_create(&t->mem, md, gt_dnnl_engine(dev), DNNL_MEMORY_NONE) != dnnl_success)
-		return gt_fail(err, GT_EFAIL, "oneDNN makes no memory object");
-	t->where = (uint8_t)where;
-	t->index = (uint8_t)index;
+	gt_dnnl_ref ref;
+	if (made != dnnl_success || dnnl_memory_get_memory_desc(*mem, &ref) != dnnl_success)
+		return gt_fail(err, GT_EFAIL, "oneDNN makes no memory object: status %d", (int)made);
+	struct gt_dnnl_tensor *t = &k->tensors[k->ntensors++];
+	*t = (struct gt_dnnl_tensor){.mem = *mem, .where = (uint8_t)where, .index = (uint8_t)index};
 	if (where == GT_DNNL_SCRATCH) {
 		t->offset = k->head.scratch;
-		k->head.scratch += (dnnl_memory_desc_get_size(md) + 63) & ~(size_t)63;
+		k->head.scratch += (dnnl_memory_desc_get_size(ref) + 63) & ~(size_t)63;
 	}
-	k->ntensors++;
-	*mem = t->mem;
 	return GT_OK;
+}
+
+enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
+                                dnnl_memory_t *mem, struct gt_err *err)
+{
+	if (k->ntensors == GT_DNNL_MAX_TENSORS)
+		return gt_fail(err, GT_EINTERNAL, "too many tensors in a list kernel");
+	return add_memory(k, gt_dnnl_memory(gt_dnnl_engine(dev), md, mem), mem, where, index, err);
+}
+
+enum gt_code gt_dnnl_scratch_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, dnnl_memory_t *mem, struct gt_err *err)
+{
+	if (k->ntensors == GT_DNNL_MAX_TENSORS)
+		return gt_fail(err, GT_EINTERNAL, "too many tensors in a list kernel");
+	return add_memory(k, dnnl_memory_create(mem, ref, gt_dnnl_engine(dev), DNNL_MEMORY_NONE), mem, GT_DNNL_SCRATCH, 0, err);
 }
 
 static struct gt_dnnl_tensor *tensor_of(struct gt_dnnl_kernel *k, dnnl_memory_t mem)
@@ -321,29 +341,28 @@ static struct gt_dnnl_tensor *tensor_of(struct gt_dnnl_kernel *k, dnnl_memory_t 
 	return NULL;
 }
 
-enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args, int nargs,
-                              struct gt_err *err)
+enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args,
+                              int nargs, struct gt_err *err)
 {
 	struct gt_dnnl_step *s = &k->steps[k->nsteps];
-	const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+	gt_dnnl_ref pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
 	enum gt_code code = GT_OK;
 	if (k->nsteps == GT_DNNL_MAX_STEPS || nargs >= GT_DNNL_MAX_ARGS)
 		code = gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
 	else if (dnnl_primitive_create(&s->prim, pd) != dnnl_success)
 		code = gt_fail(err, GT_EFAIL, "oneDNN makes no primitive");
-	dnnl_memory_desc_t copy = pad ? *pad : (dnnl_memory_desc_t){0};
-	dnnl_primitive_desc_destroy(pd);
-	if (code != GT_OK)
-		return code;
-	k->nsteps++;
-	memcpy(s->args, args, sizeof *args * (size_t)nargs);
-	s->nargs = nargs;
-	if (dnnl_memory_desc_get_size(&copy)) {
-		s->args[s->nargs].arg = DNNL_ARG_SCRATCHPAD;
-		GT_TRY(gt_dnnl_tensor_add(dev, k, &copy, GT_DNNL_SCRATCH, 0, &s->args[s->nargs].memory, err));
-		s->nargs++;
+	if (code == GT_OK) {
+		k->nsteps++;
+		memcpy(s->args, args, sizeof *args * (size_t)nargs);
+		s->nargs = nargs;
+		if (pad && dnnl_memory_desc_get_size(pad)) {
+			s->args[nargs].arg = DNNL_ARG_SCRATCHPAD;
+			code = gt_dnnl_scratch_add(dev, k, pad, &s->args[nargs].memory, err);
+			s->nargs++;
+		}
 	}
-	return GT_OK;
+	dnnl_primitive_desc_destroy(pd);
+	return code;
 }
 
 enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err)
@@ -351,7 +370,7 @@ enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, d
 	dnnl_primitive_attr_t attr;
 	dnnl_primitive_desc_t pd;
 	dnnl_status_t st;
-	const dnnl_memory_desc_t *a, *b;
+	gt_dnnl_ref a, b;
 	dnnl_memory_get_memory_desc(from, &a);
 	dnnl_memory_get_memory_desc(to, &b);
 	GT_TRY(gt_dnnl_attr(&attr, GT_ACT_NONE, err));
@@ -374,7 +393,8 @@ enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t 
 	struct gt_dnnl_tensor *t = tensor_of(k, mem);
 	if (k->nsteps == GT_DNNL_MAX_STEPS || !t || t->where != GT_DNNL_SCRATCH)
 		return gt_fail(err, GT_EINTERNAL, "a sum step without its scratch tensor");
-	k->steps[k->nsteps++] = (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count, .add_first = add, .add_moves = moves};
+	k->steps[k->nsteps++] =
+	    (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count, .add_first = add, .add_moves = moves};
 	return GT_OK;
 }
 
@@ -387,7 +407,7 @@ enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *er
 	if (st == dnnl_success && act == GT_ACT_RELU) {
 		st = dnnl_post_ops_create(&ops);
 		if (st == dnnl_success)
-			st = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+			st = gt_dnnl_append_relu(ops);
 		if (st == dnnl_success)
 			st = dnnl_primitive_attr_set_post_ops(*out, ops);
 		if (ops)

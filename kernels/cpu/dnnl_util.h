@@ -1,4 +1,4 @@
-/* Between gtrain and oneDNN 2.x: descriptions, layouts, and a kernel that is a short list of primitives.
+/* Between gtrain and oneDNN: descriptions, layouts, and a kernel that is a short list of primitives.
  *
  * A list kernel is built at prepare time: tensors (memory objects bound to an input, an output or a place in the scratch buffer) and
  * steps (a primitive with its arguments, or a sum into an output). launch sets the handles that changed and executes the steps, once a
@@ -7,7 +7,7 @@
 #define GT_CPU_DNNL_UTIL_H
 
 #include "cpu/cpu.h"
-#include <dnnl.h>
+#include "cpu/dnnl_api.h"
 
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
 dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev);
@@ -18,11 +18,11 @@ enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const 
 dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* dnnl_data_type_undef: oneDNN has none */
 
 /* The description of a tensor with its layout. With groups > 1 (convolution weights) dimension 0 is split into groups, O/groups. */
-enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md, struct gt_err *err);
+enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl_md *md, struct gt_err *err);
 /* The same shape, layout left open. */
-void gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups, dnnl_memory_desc_t *md);
-/* The layout of md, as chosen by oneDNN for d's shape, if struct gt_layout can say it. */
-bool gt_dnnl_layout(const dnnl_memory_desc_t *md, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out);
+struct gt_dnnl_md gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups);
+/* The layout of ref, as chosen by oneDNN for d's shape, if struct gt_layout can say it. */
+bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out);
 
 /* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
 enum { GT_DNNL_IN, GT_DNNL_OUT, GT_DNNL_SCRATCH };
@@ -62,9 +62,11 @@ struct gt_dnnl_kernel {
 /* An empty one, with launch and release set. */
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
-/* Adds a tensor; *mem goes into arguments. index: of the input or output; a scratch tensor gets its place. */
-enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const dnnl_memory_desc_t *md, int where, int index,
+/* Adds a tensor; *mem goes into arguments. index: of the input or output; a scratch tensor gets its offset. */
+enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
+/* Adds a scratch tensor as oneDNN describes it. */
+enum gt_code gt_dnnl_scratch_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, dnnl_memory_t *mem, struct gt_err *err);
 /* Adds a step that runs a primitive made from pd (which is destroyed here) with nargs arguments; its scratchpad is added too. */
 enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args, int nargs,
                               struct gt_err *err);
@@ -76,13 +78,12 @@ enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t 
 /* One of k's tensors moves on by so many bytes from slice to slice. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
 /* The description of a part of a tensor: the first n entries of dimension i. */
-enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, dnnl_memory_desc_t *md, struct gt_err *err);
+enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);
 
 /* Attributes every primitive of ours has: the scratchpad is the caller's. Destroy after use. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *err);
 /* Is this implementation one of oneDNN's slow ones? */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
-const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd);
 
 /* dst[i] += src[i], or = where add is false */
 void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n, bool add);

@@ -5,9 +5,8 @@
 #include "cpu/dnnl_util.h"
 #include <stdio.h>
 
-enum pass { FWD, DX, DW };
-#define PART_BYTES (8 << 20)     /* of activations */
-#define WEIGHT_BYTES (40 << 20)  /* of transformed weights */
+#define PART_BYTES (8 << 20)    /* of activations */
+#define WEIGHT_BYTES (40 << 20) /* of transformed weights */
 
 /* Measured with reorders, 64 to 128 images, AVX-512, against the best direct kernel: 1.0 to 1.7 times as fast with 64 channels, 2 to 2.6
  * with 256 and more; slower below 64 channels, for images under 4x4, and for so few tiles that transforming the weights dominates. */
@@ -28,16 +27,17 @@ struct cut {
 	int64_t parts;
 };
 
-static struct cut cut_of(enum pass pass, const struct gt_tdesc *x, const struct gt_tdesc *y, int threads)
+static struct cut cut_of(enum gt_dnnl_pass pass, const struct gt_tdesc *x, const struct gt_tdesc *y, int threads)
 {
 	int64_t n = x->dim[0], image = 4 * (x->dim[1] * x->dim[2] * x->dim[3] + y->dim[1] * y->dim[2] * y->dim[3]);
-	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4), weights = 36 * 4 * x->dim[1] * y->dim[1] * (pass == DW ? threads : 1);
+	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4),
+	        weights = 36 * 4 * x->dim[1] * y->dim[1] * (pass == GT_DNNL_DW ? threads : 1);
 	struct cut c = {BATCH, 1};
 	while (n / c.parts % 2 == 0 && n / c.parts * image > PART_BYTES && n / c.parts / 2 * tiles >= 256)
 		c.parts *= 2;
 	if (c.parts > 1)
 		return c;
-	c.axis = pass == DX ? IN : OUT;
+	c.axis = pass == GT_DNNL_DX ? IN : OUT;
 	int64_t channels = c.axis == IN ? x->dim[1] : y->dim[1];
 	while (weights / c.parts > WEIGHT_BYTES && channels / c.parts % 128 == 0)
 		c.parts *= 2;
@@ -45,8 +45,8 @@ static struct cut cut_of(enum pass pass, const struct gt_tdesc *x, const struct 
 }
 
 struct part {
-	dnnl_memory_desc_t ours;
-	const dnnl_memory_desc_t *theirs;
+	struct gt_dnnl_md ours;
+	gt_dnnl_ref theirs; /* NULL: ours */
 	dnnl_memory_t a, b; /* ours, theirs */
 	size_t stride;      /* bytes between the parts of a call that is cut; 0: all see the whole */
 };
@@ -54,7 +54,7 @@ struct part {
 struct job {
 	struct gt_dev *dev;
 	const struct gt_opcall *call;
-	enum pass pass;
+	enum gt_dnnl_pass pass;
 	struct cut cut;
 	const struct gt_tdesc *tx, *tw, *ty, *tb; /* tw: plain */
 	struct part x, w, y, b;                   /* b is used if tb is there */
@@ -83,32 +83,25 @@ static enum gt_code cut_all(struct job *j, struct gt_err *err)
 	return j->tb ? cut_part(j, j->tb, axis == OUT ? 0 : -1, &j->b, err) : GT_OK;
 }
 
-static dnnl_memory_desc_t open_md(const struct part *p)
+static struct gt_dnnl_md open_md(const struct part *p)
 {
-	dnnl_memory_desc_t any;
-	dnnl_memory_desc_init_by_tag(&any, p->ours.ndims, p->ours.dims, dnnl_f32, dnnl_format_tag_any);
+	struct gt_dnnl_md any = p->ours;
+	any.any = true;
 	return any;
 }
 
-static dnnl_status_t create(const struct job *j, enum pass pass, dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
+static dnnl_status_t create(const struct job *j, enum gt_dnnl_pass pass, dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
 {
 	const struct gt_attr_conv2d *a = j->call->attr;
-	dnnl_memory_desc_t x = open_md(&j->x), w = open_md(&j->w), y = open_md(&j->y);
-	const dnnl_memory_desc_t *b = j->tb ? &j->b.ours : NULL;
-	dnnl_dims_t stride = {1, 1}, pad = {a->padding[0], a->padding[1]}, dilation = {0, 0};
-	dnnl_convolution_desc_t d;
+	struct gt_dnnl_md x = open_md(&j->x), w = open_md(&j->w), y = open_md(&j->y);
+	struct gt_dnnl_window window = {.algorithm = dnnl_convolution_winograd, .stride = {1, 1}, .padding = {a->padding[0], a->padding[1]}};
+	struct gt_dnnl_request r = {.pass = pass, .window = &window, .x = &x, .w = &w, .b = j->tb ? &j->b.ours : NULL, .y = &y, .hint = hint};
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t st;
-	const dnnl_alg_kind_t alg = dnnl_convolution_winograd;
-	if (pass == FWD)
-		st = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, alg, &x, &w, b, &y, stride, dilation, pad, pad);
-	else if (pass == DX)
-		st = dnnl_dilated_convolution_backward_data_desc_init(&d, alg, &x, &w, &y, stride, dilation, pad, pad);
-	else
-		st = dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, &x, &w, b, &y, stride, dilation, pad, pad);
-	if (st != dnnl_success || gt_dnnl_attr(&attr, pass == FWD ? a->act : GT_ACT_NONE, NULL) != GT_OK)
-		return st != dnnl_success ? st : dnnl_out_of_memory;
-	st = dnnl_primitive_desc_create(pd, &d, attr, gt_dnnl_engine(j->dev), hint);
+	if (gt_dnnl_attr(&attr, pass == GT_DNNL_FWD ? a->act : GT_ACT_NONE, NULL) != GT_OK)
+		return dnnl_out_of_memory;
+	r.attr = attr;
+	st = gt_dnnl_pd(gt_dnnl_engine(j->dev), &r, pd);
 	dnnl_primitive_attr_destroy(attr);
 	return st;
 }
@@ -117,9 +110,9 @@ static dnnl_status_t create(const struct job *j, enum pass pass, dnnl_primitive_
 static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t forward = NULL;
-	dnnl_status_t st = create(j, FWD, NULL, &forward);
+	dnnl_status_t st = create(j, GT_DNNL_FWD, NULL, &forward);
 	*pd = forward;
-	if (st == dnnl_success && j->pass != FWD) {
+	if (st == dnnl_success && j->pass != GT_DNNL_FWD) {
 		st = create(j, j->pass, forward, pd);
 		dnnl_primitive_desc_destroy(forward);
 	}
@@ -136,9 +129,9 @@ static enum gt_code operand(struct job *j, struct part *p, int where, int index,
 	if (where != GT_DNNL_SCRATCH)
 		gt_dnnl_slice(j->k, p->a, p->stride);
 	p->b = p->a;
-	if (dnnl_memory_desc_equal(&p->ours, p->theirs))
+	if (!p->theirs || gt_dnnl_md_is(&p->ours, p->theirs))
 		return GT_OK;
-	return gt_dnnl_tensor_add(j->dev, j->k, p->theirs, GT_DNNL_SCRATCH, 0, &p->b, err);
+	return gt_dnnl_scratch_add(j->dev, j->k, p->theirs, &p->b, err);
 }
 
 static enum gt_code in_part(struct job *j, struct part *p, int index, struct gt_err *err)
@@ -160,39 +153,38 @@ static enum gt_code out_part(struct job *j, struct part *p, struct gt_err *err)
 static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err *err)
 {
 	const struct gt_opcall *call = j->call;
-	enum pass pass = j->pass;
+	enum gt_dnnl_pass pass = j->pass;
 	struct part *x = &j->x, *w = &j->w, *y = &j->y, *b = &j->b;
 	/* parts of the batch make parts of the same sum */
 	bool add_w = call->accumulate & 1, add_b = call->accumulate & 2, split = j->cut.axis == BATCH && j->cut.parts > 1;
 	bool sum_w = add_w || split, sum_b = add_b || split;
 	enum gt_code code = GT_OK;
-	x->theirs = dnnl_primitive_desc_query_md(pd, pass == DX ? dnnl_query_diff_src_md : dnnl_query_src_md, 0);
-	w->theirs = dnnl_primitive_desc_query_md(pd, pass == DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-	y->theirs = dnnl_primitive_desc_query_md(pd, pass == FWD ? dnnl_query_dst_md : dnnl_query_diff_dst_md, 0);
-	b->theirs = &b->ours;
-	if (pass == DX)
+	x->theirs = dnnl_primitive_desc_query_md(pd, pass == GT_DNNL_DX ? dnnl_query_diff_src_md : dnnl_query_src_md, 0);
+	w->theirs = dnnl_primitive_desc_query_md(pd, pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+	y->theirs = dnnl_primitive_desc_query_md(pd, pass == GT_DNNL_FWD ? dnnl_query_dst_md : dnnl_query_diff_dst_md, 0);
+	if (pass == GT_DNNL_DX)
 		code = operand(j, x, GT_DNNL_OUT, 0, err);
 	else
-		code = in_part(j, x, pass == FWD ? 0 : 1, err);
+		code = in_part(j, x, pass == GT_DNNL_FWD ? 0 : 1, err);
 	if (code == GT_OK)
-		code = pass == FWD ? operand(j, y, GT_DNNL_OUT, 0, err) : in_part(j, y, 0, err);
+		code = pass == GT_DNNL_FWD ? operand(j, y, GT_DNNL_OUT, 0, err) : in_part(j, y, 0, err);
 	if (code == GT_OK)
-		code = pass == DW ? operand(j, w, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, err) : in_part(j, w, 1, err);
+		code = pass == GT_DNNL_DW ? operand(j, w, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, err) : in_part(j, w, 1, err);
 	if (code == GT_OK && j->tb)
-		code = pass == FWD ? operand(j, b, GT_DNNL_IN, 2, err) : operand(j, b, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, err);
+		code = pass == GT_DNNL_FWD ? operand(j, b, GT_DNNL_IN, 2, err) : operand(j, b, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, err);
 	if (code != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
 		return code;
 	}
-	dnnl_exec_arg_t args[] = {{pass == DX ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x->b},
-	                          {pass == FWD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y->b},
-	                          {pass == DW ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w->b},
-	                          {pass == DW ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, b->b}};
+	dnnl_exec_arg_t args[] = {{pass == GT_DNNL_DX ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x->b},
+	                          {pass == GT_DNNL_FWD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y->b},
+	                          {pass == GT_DNNL_DW ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w->b},
+	                          {pass == GT_DNNL_DW ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, b->b}};
 	GT_TRY(gt_dnnl_step_add(j->dev, j->k, pd, args, j->tb ? 4 : 3, err));
-	GT_TRY(out_part(j, pass == FWD ? y : pass == DX ? x : w, err));
-	if (pass == DW && sum_w)
+	GT_TRY(out_part(j, pass == GT_DNNL_FWD ? y : pass == GT_DNNL_DX ? x : w, err));
+	if (pass == GT_DNNL_DW && sum_w)
 		GT_TRY(gt_dnnl_sum_add(j->k, 0, w->a, gt_tdesc_count(j->tw) / (split ? 1 : j->cut.parts), add_w, !split, err));
-	if (pass == DW && j->tb && sum_b)
+	if (pass == GT_DNNL_DW && j->tb && sum_b)
 		GT_TRY(gt_dnnl_sum_add(j->k, 1, b->a, gt_tdesc_count(j->tb) / (split ? 1 : j->cut.parts), add_b, !split, err));
 	return GT_OK;
 }
@@ -203,11 +195,11 @@ enum gt_code gt_dnnl_wino(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct gt_tdesc *w, plain;
 	dnnl_primitive_desc_t pd;
 	*out = NULL;
-	j.pass = call->code == GT_OP_CONV2D ? FWD : call->code == GT_OP_CONV2D_DX ? DX : DW;
-	j.tx = j.pass == DX ? call->out[0] : j.pass == DW ? call->in[1] : call->in[0];
-	j.ty = j.pass == FWD ? call->out[0] : call->in[0];
-	j.tb = j.pass == FWD && call->nin > 2 ? call->in[2] : j.pass == DW && call->nout > 1 ? call->out[1] : NULL;
-	w = j.pass == DW ? call->out[0] : call->in[1];
+	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
+	j.tx = j.pass == GT_DNNL_DX ? call->out[0] : j.pass == GT_DNNL_DW ? call->in[1] : call->in[0];
+	j.ty = j.pass == GT_DNNL_FWD ? call->out[0] : call->in[0];
+	j.tb = j.pass == GT_DNNL_FWD && call->nin > 2 ? call->in[2] : j.pass == GT_DNNL_DW && call->nout > 1 ? call->out[1] : NULL;
+	w = j.pass == GT_DNNL_DW ? call->out[0] : call->in[1];
 	if (!pays(call->attr, j.tx, j.ty) || w->dtype != GT_F32)
 		return GT_OK;
 	if (!w->any && !gt_tdesc_plain(w)) /* oneDNN transforms plain weights only */

@@ -253,10 +253,8 @@ TEST(conv_winograd)
 		{33, 96, 6, 6, 64, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1, true, 0},
 		{32, 64, 4, 4, 128, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, false, 0},
 	};
-	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq")) {
-		test_skip("oneDNN has Winograd for AVX-512 only");
+	if (!cpu_has_winograd())
 		return;
-	}
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
 		conv_case(&shapes[i], GT_F32, true);
 }

@@ -66,14 +66,6 @@ static void compare(enum gt_opcode code, const struct shape *s, bool add)
 	tens_free(x), tens_free(y), tens_free(w), tens_free(b);
 }
 
-static bool here(void)
-{
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-		return true;
-	test_skip("oneDNN has Winograd for AVX-512 only");
-	return false;
-}
-
 static const struct shape shapes[] = {
 	{32, 64, 32, 32, 64, true},   /* cut along the batch */
 	{16, 128, 24, 20, 96, false}, /* the same, with tiles that overhang */
@@ -85,7 +77,7 @@ static const struct shape shapes[] = {
 
 static void each(enum gt_opcode code, bool add)
 {
-	for (size_t i = 0; here() && i < sizeof shapes / sizeof *shapes; i++)
+	for (size_t i = 0; cpu_has_winograd() && i < sizeof shapes / sizeof *shapes; i++)
 		compare(code, &shapes[i], add);
 }
 

@@ -3,7 +3,7 @@
 #ifndef GT_GTRAIN_H
 #define GT_GTRAIN_H
 
-#include "base/err.h"
+#include "base/problems.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,9 @@
 
 struct gt_conf; /* a loaded, checked config (conf/conf.h) */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
+/* errors: all errors of the config, sorted by line, where it returns GT_ECONFIG; err is the first of them. */
+enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
+                              struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
 /* The ranks that it asks for on a host; 1 where that is the machine's choice. */
 int gt_conf_world(const struct gt_conf *c);

@@ -11,6 +11,7 @@ enum gt_code gt_fail(struct gt_err *err, enum gt_code code, const char *fmt, ...
 		vsnprintf(err->msg, sizeof err->msg, fmt, ap);
 		va_end(ap);
 		err->code = code;
+		err->line = err->subject = 0;
 	}
 	return code;
 }

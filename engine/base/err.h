@@ -28,6 +28,8 @@ enum gt_code {
 struct gt_err {
 	enum gt_code code;
 	char msg[1024]; /* one line, no newline, no leading program name */
+	int line;       /* of a config: the line that msg names; 0: none */
+	int subject;    /* leading bytes of msg that name file, line and key; 0: msg names no key */
 };
 
 /* Fills err (if any) and returns code, so that `return gt_fail(err, GT_EDATA, "…", …);` is the whole idiom. */

@@ -121,8 +121,11 @@ enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
 	if (x->blocks && x->blocks->type != GT_C_GROUP)
 		return gt_conf_fail(err, x->blocks->place, "model.blocks", "expected a group { }, got %s",
 		                    gt_cnode_text(x->blocks, got, sizeof got));
-	for (int i = 0; x->blocks && i < x->blocks->nkids; i++)
-		GT_TRY(check_template(x->blocks->kid[i], err));
+	for (int i = 0; x->blocks && i < x->blocks->nkids; i++) {
+		enum gt_code code = check_template(x->blocks->kid[i], err);
+		x->blocks->kid[i]->bad = code == GT_ECONFIG;
+		GT_COLLECT(x->rd, err, code);
+	}
 	return GT_OK;
 }
 
@@ -218,7 +221,8 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
                                   const struct gt_cnode **out, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_cnode_find(inst, "block");
-	char path[320], got[64], cut[64];
+	char path[320], got[64], cut[64], all[512] = "";
+	size_t len = 0;
 	int depth = 0;
 	snprintf(path, sizeof path, "%s.block", at);
 	const char *name = n->raw ? n->raw : text_of(n);
@@ -229,8 +233,14 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 		struct gt_guess g = gt_guess_open(gt_cut(name, cut, sizeof cut));
 		for (int i = 0; x->blocks && i < x->blocks->nkids; i++)
 			gt_guess_try(&g, x->blocks->kid[i]->name);
-		return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"%s%s%s", cut, g.best ? "; did you mean \"" : "",
-		                    g.best ? g.best : "", g.best ? "\"?" : "");
+		if (!g.best && (!x->blocks || !x->blocks->nkids))
+			return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\": the config has none; define it in model.blocks, or use type", cut);
+		if (!g.best) {
+			for (int i = 0; i < x->blocks->nkids && len + 70 < sizeof all; i++)
+				len += (size_t)snprintf(all + len, sizeof all - len, "%s%.64s", i ? ", " : "", x->blocks->kid[i]->name);
+			return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; there are: %s", cut, all);
+		}
+		return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; did you mean \"%s\"?", cut, g.best);
 	}
 	for (const struct gt_scope *k = s; k; k = k->parent, depth++)
 		if (k->tmpl == *out)
@@ -250,6 +260,12 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 	char path[320], got[64];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
+	if (tmpl->bad) { /* reported; what its layers would be is unknown, and so are those of every other instance */
+		x->rd->errors->seen++;
+		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
+		x->last = name;
+		return gt_layer_declare(x, name, name, inst->place, at, err);
+	}
 	GT_TRY(check_keys(inst, tmpl, at, false, err));
 	if (first) {
 		snprintf(path, sizeof path, "%s.first", at);
@@ -282,7 +298,12 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 			GT_NEW_STR(one, gt_arena_printf(a, "%s.%d", name, (int)i), err);
 		GT_NEW_STR(scope.prefix, gt_arena_printf(a, "%s.", one), err);
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
+		int errors = x->rd->errors->seen;
 		GT_TRY(gt_layers_expand(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
+		if (x->rd->errors->seen > errors) { /* other instances would give the same ones, and those of blocks in blocks are many */
+			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
+			break;
+		}
 		x->spec[x->n - 1].recompute &= proto->recompute; /* a block's output is kept, unless it is inside of one that says so too */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->place, path, err));

@@ -5,36 +5,56 @@
 #include "ir/op.h"
 #include <string.h>
 
-/* text NULL: read path. */
-static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const char *const *sets, int nsets, struct gt_err *err)
+/* Reads the whole tree; the errors that are collected are in rd->errors. */
+static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, int nsets, struct gt_err *err)
 {
-	struct gt_reading rd = {.arena = c->arena, .conf = c};
+	for (int i = 0; i < nsets; i++)
+		GT_COLLECT(rd, err, gt_conf_set(rd->arena, rd->root, sets[i], err));
+	return gt_conf_read(rd, err);
+}
+
+/* text NULL: read path. */
+static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
+                         struct gt_err *err)
+{
+	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors};
 	struct gt_clean clean;
 	enum gt_code code = text ? gt_guard_text(c->arena, c->path, 1, text, n, &clean, err) : gt_guard_file(c->arena, c->path, &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
-	GT_TRY(code);
+	if (code != GT_OK) /* the text cannot be parsed: one error */
+		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
 	rd.root->place = (struct gt_place){c->path, 1}; /* where what is missing altogether would stand */
-	for (int i = 0; i < nsets; i++)
-		GT_TRY(gt_conf_set(c->arena, rd.root, sets[i], err));
-	GT_TRY(gt_conf_read(&rd, err));
-	return gt_conf_write(c, err);
+	code = read_tree(&rd, sets, nsets, err);
+	if (code == GT_OK && !errors->n)
+		return gt_conf_write(c, err);
+	gt_problems_sort(errors, c->path);
+	return errors->n && code == GT_OK ? GT_ECONFIG : code;
 }
 
-static enum gt_code open_conf(const char *path, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
-                              struct gt_err *err)
+/* errors NULL: only the first one is of interest. */
+static enum gt_code open_conf(const char *path, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
+                              struct gt_conf **out, struct gt_err *err)
 {
 	struct gt_arena *a;
+	struct gt_problems own = {0};
+	struct gt_err found = {0};
 	*out = NULL;
 	GT_TRY(gt_arena_open(&a, err));
+	own.arena = a;
+	errors = errors ? errors : &own;
 	struct gt_conf *c = gt_arena_alloc(a, 1, sizeof *c);
 	enum gt_code code = GT_OK;
 	if (!c || !(c->path = gt_arena_strdup(a, path)))
 		code = gt_fail_memory(err, sizeof *c);
 	if (code == GT_OK) {
 		c->arena = a;
-		code = load(c, text, n, sets, nsets, err);
+		code = load(c, text, n, sets, nsets, errors, &found);
+		if (code == GT_ECONFIG && errors->n)
+			gt_problems_get(errors, 0, &found);
+		if (code != GT_OK && err)
+			*err = found;
 	}
 	if (code != GT_OK) {
 		gt_arena_close(a);
@@ -46,13 +66,19 @@ static enum gt_code open_conf(const char *path, const char *text, size_t n, cons
 
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err)
 {
-	return open_conf(path, NULL, 0, sets, nsets, out, err);
+	return open_conf(path, NULL, 0, sets, nsets, NULL, out, err);
+}
+
+enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
+                              struct gt_err *err)
+{
+	return open_conf(path, NULL, 0, sets, nsets, errors, out, err);
 }
 
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err)
 {
-	return open_conf(label, text, n, sets, nsets, out, err);
+	return open_conf(label, text, n, sets, nsets, NULL, out, err);
 }
 
 void gt_conf_free(struct gt_conf *c)

@@ -3,6 +3,7 @@
 #ifndef GT_CONF_CONF_H
 #define GT_CONF_CONF_H
 
+#include "base/problems.h"
 #include "ir/graph.h"
 
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
@@ -174,8 +175,12 @@ struct gt_conf {
 
 /* Reads, checks and resolves a file. sets: n strings "path=value" (value as libconfig writes it; a bare word is taken as a string)
  * with the same checks; errors in them read "--set train.epochs=x: train.epochs: expected …, got …".
- * GT_ENOINPUT: no such file. GT_ECONFIG: one line "file:line: path: expected …, got …". On failure *out is NULL. */
+ * GT_ENOINPUT: no such file. GT_ECONFIG: one line "file:line: path: expected …, got …", the first error by line. On failure *out is
+ * NULL. */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
+/* The same; with GT_ECONFIG errors has all of them, at most 20, sorted by line: those that follow from another one are left out. */
+enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
+                              struct gt_err *err);
 /* The same from n bytes in memory, as a checkpoint holds them: it includes nothing. label stands where a file name would. */
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);

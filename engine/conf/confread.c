@@ -1,5 +1,6 @@
 /* The tree into the struct, by the rows of the schema. */
 #include "conf/schema.h"
+#include "conf/synonyms.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,32 @@ struct gt_place gt_conf_place(const struct gt_cnode *n, const char *path)
 		n = kid;
 		path += len + (path[len] == '.');
 	}
+}
+
+bool gt_conf_refused(const struct gt_cnode *n, const char *path)
+{
+	char part[PATH];
+	while (*path) {
+		size_t len = strcspn(path, ".");
+		snprintf(part, sizeof part, "%.*s", (int)len, path);
+		const struct gt_cnode *kid = gt_cnode_find(n, part);
+		for (int i = 0; !kid && n->type == GT_C_GROUP && i < n->nkids; i++)
+			if (n->kid[i]->unknown)
+				return true;
+		if (!kid || kid->bad)
+			return kid != NULL;
+		n = kid;
+		path += len + (path[len] == '.');
+	}
+	return false;
+}
+
+enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const struct gt_err *err)
+{
+	if (code != GT_ECONFIG)
+		return code;
+	GT_TRY(gt_problems_add(rd->errors, err));
+	return rd->errors->n < GT_CONF_MAX_ERRORS ? GT_OK : GT_ECONFIG;
 }
 
 /* ---- one value ------------------------------------------------------------------------------------------------------------ */
@@ -191,6 +218,9 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 		}
 	}
 	const char *s = string(n);
+	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
+	if (syn)
+		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_cut(s, word, sizeof word), syn->meant);
 	if (s && r->values) {
 		struct gt_guess g = gt_guess_open(s);
 		char near[48], words[16][48];
@@ -217,6 +247,14 @@ static const char *leaf(const char *path)
 	return dot ? dot + 1 : path;
 }
 
+static bool has_key(const struct gt_row *rows, const char *const *words, const char *key)
+{
+	for (; words && *words; words++)
+		if (!strcmp(*words, key))
+			return true;
+	return gt_row_find(rows, key) != NULL;
+}
+
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
                              const char *const *words, struct gt_err *err)
 {
@@ -225,7 +263,13 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	int nlevel = 0;
 	const char *name = gt_cut(n->name, cut, sizeof cut);
 	struct gt_guess g = gt_guess_open(name);
+	bool layer = rows == gt_rows_layer;
+	const struct gt_synonym *syn = layer ? gt_synonym_of_layer_key(name) : gt_synonym_of_key(name);
 	snprintf(at, sizeof at, "%s%.*s%s", shown, (int)prefix, path, name);
+	if (syn && !syn->meant)
+		return gt_conf_fail(err, n->place, at, "unknown key; %s", syn->reason);
+	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
+		return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word, deeper in the same section */
 		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
 			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
@@ -251,33 +295,57 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	return gt_conf_fail(err, n->place, at, "unknown key; there are: %s", all);
 }
 
-static enum gt_code read_keys(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *prefix,
+/* Reads the value of a row; a refused one leaves the default and marks the node. */
+static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, struct gt_cnode *n, const char *at, void *base, struct gt_err *err)
+{
+	enum gt_code code = gt_row_read(rd->arena, r, n, at, base, err);
+	if (code != GT_ECONFIG)
+		return code;
+	n->bad = true;
+	GT_TRY(gt_conf_collect(rd, code, err));
+	return gt_row_default(rd->arena, r, base, err);
+}
+
+static enum gt_code unknown_key(struct gt_reading *rd, struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
+                                struct gt_err *err)
+{
+	n->unknown = true;
+	return gt_conf_collect(rd, gt_conf_unknown(n, shown, path, rows, NULL, err), err);
+}
+
+static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *prefix,
                               const char *shown, void *base, struct gt_err *err)
 {
 	for (int i = 0; i < group->nkids; i++) {
-		const struct gt_cnode *n = group->kid[i];
+		struct gt_cnode *n = group->kid[i];
 		char path[PATH], at[2 * PATH];
 		bool section = false;
 		size_t len = (size_t)snprintf(path, sizeof path, "%s%s", prefix, n->name);
-		if (len + 2 > sizeof path) /* a dot may follow */
-			return gt_conf_unknown(n, shown, prefix, rows, NULL, err);
+		if (len + 2 > sizeof path) { /* a dot may follow */
+			GT_TRY(unknown_key(rd, n, shown, prefix, rows, err));
+			continue;
+		}
 		snprintf(at, sizeof at, "%s%s", shown, path);
 		const struct gt_row *r = gt_row_find(rows, path);
 		if (r) {
-			GT_TRY(gt_row_read(a, r, n, at, base, err));
+			GT_TRY(read_key(rd, r, n, at, base, err));
 			continue;
 		}
 		for (r = rows; r->path && !section; r++)
 			section = !strncmp(r->path, path, len) && r->path[len] == '.';
-		if (!section)
-			return gt_conf_unknown(n, shown, path, rows, NULL, err);
+		if (!section) {
+			GT_TRY(unknown_key(rd, n, shown, path, rows, err));
+			continue;
+		}
 		if (n->type != GT_C_GROUP) {
 			char got[64];
-			return gt_conf_fail(err, n->place, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
+			n->bad = true;
+			GT_COLLECT(rd, err, gt_conf_fail(err, n->place, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got)));
+			continue;
 		}
 		path[len] = '.';
 		path[len + 1] = 0;
-		GT_TRY(read_keys(a, rows, n, path, shown, base, err));
+		GT_TRY(read_keys(rd, rows, n, path, shown, base, err));
 	}
 	return GT_OK;
 }
@@ -316,10 +384,23 @@ static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, 
 	return false;
 }
 
+/* Whether the value of a key that decides over r was refused or is missing. */
+static bool undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
+{
+	for (; r->when; r = gt_row_find(rows, r->when)) {
+		const struct gt_row *sel = gt_row_find(rows, r->when);
+		if (gt_conf_refused(group, r->when) || (sel->flags & GT_R_REQUIRED && !gt_conf_given(group, r->when)))
+			return true;
+	}
+	return false;
+}
+
 /* Keys that the value of another key rules out, and keys that are missing. */
 static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
                               const char *shown, void *base, struct gt_err *err)
 {
+	if (undecided(rows, r, group) || gt_conf_refused(group, r->path))
+		return GT_OK;
 	const struct gt_cnode *n = gt_conf_given(group, r->path);
 	char at[2 * PATH], text[512], value[48] = "";
 	bool applies = row_applies(rows, r, base, value);
@@ -336,14 +417,14 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 	return GT_OK;
 }
 
-enum gt_code gt_object_read(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
+enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
                             struct gt_err *err)
 {
 	for (const struct gt_row *r = rows; r->path; r++)
-		GT_TRY(gt_row_default(a, r, base, err));
-	GT_TRY(read_keys(a, rows, group, "", shown, base, err));
+		GT_TRY(gt_row_default(rd->arena, r, base, err));
+	GT_TRY(read_keys(rd, rows, group, "", shown, base, err));
 	for (const struct gt_row *r = rows; r->path; r++)
-		GT_TRY(check_row(a, rows, r, group, shown, base, err));
+		GT_COLLECT(rd, err, check_row(rd->arena, rows, r, group, shown, base, err));
 	return GT_OK;
 }
 
@@ -360,11 +441,13 @@ static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 		                    gt_cnode_text(list, got, sizeof got));
 	for (int i = 0; i < list->nkids; i++) {
 		snprintf(shown, sizeof shown, "data.augment[%d]", i);
-		if (list->kid[i]->type != GT_C_GROUP)
-			return gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s",
-			                    gt_cnode_text(list->kid[i], got, sizeof got));
+		if (list->kid[i]->type != GT_C_GROUP) {
+			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s",
+			                                 gt_cnode_text(list->kid[i], got, sizeof got)));
+			continue;
+		}
 		strcat(shown, ".");
-		GT_TRY(gt_object_read(rd->arena, gt_rows_augment, list->kid[i], shown, &d->augment[i], err));
+		GT_TRY(gt_object_read(rd, gt_rows_augment, list->kid[i], shown, &d->augment[i], err));
 	}
 	d->naugment = list->nkids;
 	return GT_OK;
@@ -379,13 +462,13 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	if (schema && (schema->type != GT_C_INT || schema->i != 1))
 		return gt_conf_fail(err, schema->place, "schema", "expected 1, the version that this gtrain reads, got %s",
 		                    gt_cnode_text(schema, got, sizeof got));
-	GT_TRY(gt_object_read(rd->arena, gt_rows, rd->root, "", c, err));
+	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* The defaults that hang on another key. */
 	gt_conf_optimizer_defaults(gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer);
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
-	GT_TRY(read_augment(rd, err));
-	GT_TRY(gt_conf_groups(rd, err));
-	GT_TRY(gt_conf_layers(rd, err));
+	GT_COLLECT(rd, err, read_augment(rd, err));
+	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
+	GT_COLLECT(rd, err, gt_conf_layers(rd, err));
 	return gt_conf_contradict(rd, err);
 }

@@ -1,11 +1,16 @@
 /* What every key allows by itself and the config as a whole does not. */
 #include "conf/schema.h"
+#include "conf/synonyms.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* GT_ECONFIG at the place of a key. */
-#define FAIL(rd, path, ...) gt_conf_fail(err, gt_conf_place((rd)->root, (path)), (path), __VA_ARGS__)
+/* Collects an error at the place of a key, and goes on. */
+#define FAIL(rd, path, ...)                                                                                       \
+	do {                                                                                                        \
+		if (!gt_conf_refused((rd)->root, (path)))                                                                 \
+			GT_COLLECT((rd), err, gt_conf_fail(err, gt_conf_place((rd)->root, (path)), (path), __VA_ARGS__));       \
+	} while (0)
 
 static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
@@ -18,12 +23,12 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 			d->batch = 0;
 	}
 	if (d->batch && d->batch_per_rank)
-		return FAIL(rd, "data.batch_per_rank", "expected this or data.batch, got both");
+		FAIL(rd, "data.batch_per_rank", "expected this or data.batch, got both");
 	if (!d->batch && !d->batch_per_rank)
-		return FAIL(rd, "data.batch", "expected data.batch or data.batch_per_rank > 0, got neither");
+		FAIL(rd, "data.batch", "expected data.batch or data.batch_per_rank > 0, got neither");
 	int64_t n = d->batch ? d->batch : d->batch_per_rank, parts = rd->conf->train.accumulate;
 	if (n % parts)
-		return FAIL(rd, "train.accumulate", "expected a divisor of %s = %" PRId64 ", got %" PRId64,
+		FAIL(rd, "train.accumulate", "expected a divisor of %s = %" PRId64 ", got %" PRId64,
 		            d->batch ? "data.batch" : "data.batch_per_rank", n, parts);
 	return GT_OK;
 }
@@ -33,30 +38,30 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf *c = rd->conf;
 	const struct gt_conf_data *d = &c->data;
 	const int64_t *in = c->model.input;
-	bool synthetic = !strcmp(d->name, "synthetic") || !strcmp(d->format, "synthetic"), image = in[1] * in[2] > 1;
+	bool synthetic = !strcmp(d->name, "synthetic") || !strcmp(d->format, "synthetic"), known = in[0] > 0, image = in[1] * in[2] > 1;
 	if (!d->name[0] && !d->train.n && !synthetic)
-		return FAIL(rd, "data.name", "expected the name of a dataset, or files in data.train, got neither");
-	if (in[0] * in[1] > ((int64_t)1 << 31) / in[2])
-		return FAIL(rd, "model.input", "expected at most 2^31 elements, got %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
+		FAIL(rd, "data.name", "expected the name of a dataset, or files in data.train, got neither");
+	if (known && in[0] * in[1] > ((int64_t)1 << 31) / in[2])
+		FAIL(rd, "model.input", "expected at most 2^31 elements, got %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
 	if (synthetic && d->samples < 1)
-		return FAIL(rd, "data.samples", "expected an integer ≥ 1: synthetic data needs it");
+		FAIL(rd, "data.samples", "expected an integer ≥ 1: synthetic data needs it");
 	if (synthetic && d->classes < 2)
-		return FAIL(rd, "data.classes", "expected an integer ≥ 2: synthetic data needs it");
+		FAIL(rd, "data.classes", "expected an integer ≥ 2: synthetic data needs it");
 	if (!synthetic && (d->samples || d->samples_test))
-		return FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only synthetic data uses it");
+		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only synthetic data uses it");
 	for (int i = 0; i < 2; i++) {
 		int n = i ? d->std.n : d->mean.n;
-		if (n > GT_MAX_CH || (n > 1 && image && n != in[0]))
-			return FAIL(rd, i ? "data.std" : "data.mean", "expected 1 number, or one for each of %" PRId64 " channels, got %d", in[0], n);
+		if (n > GT_MAX_CH || (n > 1 && image && known && n != in[0]))
+			FAIL(rd, i ? "data.std" : "data.mean", "expected 1 number, or one for each of %" PRId64 " channels, got %d", in[0], n);
 	}
-	if (c->eval.tta != GT_TTA_NONE && (in[1] < 2 || in[2] < 2))
-		return FAIL(rd, "eval.tta", "expected images of at least 2 x 2 pixels, but model.input is %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
-	for (int i = 0; i < d->naugment; i++) {
+	if (known && c->eval.tta != GT_TTA_NONE && (in[1] < 2 || in[2] < 2))
+		FAIL(rd, "eval.tta", "expected images of at least 2 x 2 pixels, but model.input is %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
+	for (int i = 0; known && i < d->naugment; i++) {
 		const struct gt_conf_augment *g = &d->augment[i];
 		if (!image)
-			return FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
-		if (g->type == GT_AUG_PAD_CROP && g->mode == 1 && (g->pad >= in[1] || g->pad >= in[2]))
-			return FAIL(rd, "data.augment", "expected a pad smaller than the image to mirror its edge, got %" PRId64, g->pad);
+			FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
+		else if (g->type == GT_AUG_PAD_CROP && g->mode == 1 && (g->pad >= in[1] || g->pad >= in[2]))
+			FAIL(rd, "data.augment", "expected a pad smaller than the image to mirror its edge, got %" PRId64, g->pad);
 	}
 	return GT_OK;
 }
@@ -67,14 +72,14 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		char at_[64], path_[160];                                                                               \
 		snprintf(at_, sizeof at_, "%s.%s", section, key);                                                       \
 		snprintf(path_, sizeof path_, "%s%s", shown, at_);                                                      \
-		return gt_conf_fail(err, gt_conf_place(root, at_), path_, __VA_ARGS__);                                 \
+		if (!gt_conf_refused(root, at_))                                                                        \
+			GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_place(root, at_), path_, __VA_ARGS__));                   \
 	} while (0)
 
-enum gt_code gt_conf_check_optimizer(const struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
+enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
                                      const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, struct gt_err *err)
 {
 	char gamma[64];
-	(void)rd;
 	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
 	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
 		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside it, got %g and %g", o->momentum, o->dampening);
@@ -98,11 +103,11 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf_optimizer *o = &t->optimizer;
 	const struct gt_conf_schedule *s = &t->schedule;
 	if (!t->epochs && !t->steps)
-		return FAIL(rd, "train.epochs", "expected train.epochs or train.steps > 0, got neither");
+		FAIL(rd, "train.epochs", "expected train.epochs or train.steps > 0, got neither");
 	if (t->label_smoothing > 0 && strcmp(t->loss, "cross_entropy"))
-		return FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use it; cross_entropy does", t->loss);
+		FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use it; cross_entropy does", t->loss);
 	if (t->ignore_index != -100 && !strcmp(t->loss, "mse"))
-		return FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use it; cross_entropy and nll do");
+		FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use it; cross_entropy and nll do");
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 
@@ -122,11 +127,14 @@ static bool device_fits(const char *d)
 	}
 }
 
-/* The layers that begin a stage. */
+/* The layers that begin a stage. GT_ECONFIG: the first that is wrong. */
+#define CUT_FAIL(...) gt_conf_fail(err, gt_conf_place(rd->root, "parallel.cuts"), "parallel.cuts", __VA_ARGS__)
 static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_model_spec *m = &rd->conf->model;
 	struct gt_conf_parallel *p = &rd->conf->parallel;
+	if (rd->errors->n) /* the layers may not be those that the names mean */
+		return GT_OK;
 	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
 	for (int k = 0; k < p->cuts.n; k++) {
 		struct gt_guess g = gt_guess_open(p->cuts.v[k]);
@@ -134,16 +142,15 @@ static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 		for (; i < m->nlayers && strcmp(m->layers[i].name, p->cuts.v[k]) != 0; i++)
 			gt_guess_try(&g, m->layers[i].name);
 		if (i == m->nlayers)
-			return g.best ? FAIL(rd, "parallel.cuts", "expected names of layers, got \"%.60s\"; did you mean \"%s\"?", p->cuts.v[k], g.best)
-			              : FAIL(rd, "parallel.cuts", "expected names of layers, got \"%.60s\"", p->cuts.v[k]);
+			return CUT_FAIL("expected names of layers, got \"%.60s\"%s%s%s", p->cuts.v[k], g.best ? "; did you mean \"" : "", g.best ? g.best : "", g.best ? "\"?" : "");
 		if (i == 0)
-			return FAIL(rd, "parallel.cuts", "expected layers that begin another stage, got \"%.60s\", the first one of all", p->cuts.v[k]);
+			return CUT_FAIL("expected layers that begin another stage, got \"%.60s\", the first one of all", p->cuts.v[k]);
 		if (k && i <= p->cut[k - 1])
-			return FAIL(rd, "parallel.cuts", "expected layers in the order of the model, got \"%.60s\" after \"%.60s\"", p->cuts.v[k], p->cuts.v[k - 1]);
+			return CUT_FAIL("expected layers in the order of the model, got \"%.60s\" after \"%.60s\"", p->cuts.v[k], p->cuts.v[k - 1]);
 		p->cut[k] = i;
 	}
 	if (p->cuts.n && p->nproc && p->cuts.n != p->nproc / p->replicas * each - 1)
-		return FAIL(rd, "parallel.cuts", "expected %" PRId64 " names, one less than stages, got %d", p->nproc / p->replicas * each - 1, p->cuts.n);
+		return CUT_FAIL("expected %" PRId64 " names, one less than stages, got %d", p->nproc / p->replicas * each - 1, p->cuts.n);
 	return GT_OK;
 }
 
@@ -152,16 +159,17 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf *c = rd->conf;
 	const struct gt_conf_parallel *p = &c->parallel;
 	if (c->reproducible == GT_REPRO_WORLD && p->deferred_bn)
-		return FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard");
+		FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard");
 	if (c->reproducible == GT_REPRO_WORLD && c->train.clip_norm > 0)
-		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\": the last bits of a norm depend on where the model is cut");
+		FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\": the last bits of a norm depend on where the model is cut");
 	if (p->nproc % p->replicas)
-		return FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
+		FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
 	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
-		return FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
+		FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
 	if (p->balance == GT_BALANCE_MEASURED && c->reproducible == GT_REPRO_RUN && c->train.clip_norm > 0)
-		return FAIL(rd, "parallel.balance", "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm depend on where the model is cut; parallel.cuts can hold what was measured");
-	return check_cuts(rd, err);
+		FAIL(rd, "parallel.balance", "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm depend on where the model is cut; parallel.cuts can hold what was measured");
+	GT_COLLECT(rd, err, check_cuts(rd, err));
+	return GT_OK;
 }
 
 static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
@@ -169,21 +177,24 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf *c = rd->conf;
 	const char *metric = c->checkpoint.best_metric;
 	const struct gt_conf_parallel *p = &c->parallel;
-	if (!device_fits(c->device))
-		return FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"", c->device);
+	if (!device_fits(c->device)) {
+		const struct gt_synonym *syn = gt_synonym_of_value("device", c->device);
+		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device, syn ? "; did you mean \"" : "",
+		     syn ? syn->meant : "", syn ? "\"?" : "");
+	}
 	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0)
-		return FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
+		FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
 	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
-		return FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,
+		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,
 		            c->checkpoint.best_mode ? "min" : "max");
 	if (c->reproducible == GT_REPRO_WORLD && (p->shards & (p->shards - 1)))
-		return FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
+		FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
 	if (c->reproducible == GT_REPRO_WORLD && c->data.sampler == GT_SAMPLER_TORCH)
-		return FAIL(rd, "data.sampler", "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
+		FAIL(rd, "data.sampler", "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
 	if (c->reproducible == GT_REPRO_WORLD && p->sync_bn)
-		return FAIL(rd, "parallel.sync_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
+		FAIL(rd, "parallel.sync_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
 	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
-		return FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
+		FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
 	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 

@@ -24,9 +24,16 @@ enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *pa
 	va_end(ap);
 	if (at.line > 0)
 		snprintf(line, sizeof line, ":%d", at.line);
-	if (path && path[0])
-		return gt_fail(err, GT_ECONFIG, "%s%s: %s: %s", at.file, line, path, msg);
-	return gt_fail(err, GT_ECONFIG, "%s%s: %s", at.file, line, msg);
+	if (!path || !path[0]) {
+		gt_fail(err, GT_ECONFIG, "%s%s: %s", at.file, line, msg);
+	} else {
+		gt_fail(err, GT_ECONFIG, "%s%s: %s: %s", at.file, line, path, msg);
+		if (err)
+			err->subject = snprintf(NULL, 0, "%s%s: %s:", at.file, line, path);
+	}
+	if (err)
+		err->line = at.line;
+	return GT_ECONFIG;
 }
 
 const char *gt_cut(const char *s, char *buf, size_t size)
@@ -174,8 +181,9 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 		const char *why = config_error_text(&cfg), *line = c->text ? c->text : "";
 		for (int i = 1; i < config_error_line(&cfg) && strchr(line, '\n'); i++)
 			line = strchr(line, '\n') + 1;
+		bool twice = why && strstr(why, "duplicate");
 		code = gt_conf_fail(err, place_of(c, (unsigned)config_error_line(&cfg)), NULL, "\"%.*s\": %s", (int)strcspn(line, "=\n"), line,
-		                    why ? why : "not readable");
+		                    twice ? "expected each key of a group once, got it twice; remove one of them" : why ? why : "not readable");
 	}
 	config_destroy(&cfg);
 	return code;

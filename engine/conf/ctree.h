@@ -19,6 +19,8 @@ struct gt_cnode {
 	const char *name; /* NULL in lists and arrays */
 	struct gt_place place;
 	bool set;        /* came from --set */
+	bool bad;        /* its value was refused: what depends on it is not checked */
+	bool unknown;    /* no key of its group has this name */
 	const char *raw; /* --set's unquoted scalar as it was typed, so that name=2024 can be a string; else NULL */
 	int64_t i;
 	double f;

@@ -42,7 +42,7 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	enum gt_code code = GT_OK;
 	char path[128];
 	g->weight_decay = NAN;
-	GT_TRY(gt_object_read(rd->arena, gt_rows_group, entry, shown, g, err));
+	GT_TRY(gt_object_read(rd, gt_rows_group, entry, shown, g, err));
 	const struct gt_cnode *opt = group_of(entry, "optimizer", shown, err, &code), *sched = group_of(entry, "schedule", shown, err, &code);
 	GT_TRY(code);
 	g->file = entry->place.file;
@@ -52,7 +52,7 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	g->own_optimizer = opt != NULL;
 	g->own_schedule = sched != NULL;
 	snprintf(path, sizeof path, "%smatch", shown);
-	if (!g->match.n)
+	if (!g->match.n && gt_cnode_find(entry, "match") && !gt_conf_refused(entry, "match"))
 		return gt_conf_fail(err, gt_conf_place(entry, "match"), path, "expected at least one pattern, got none");
 	for (size_t i = 0; g->frozen && i < sizeof trains / sizeof *trains; i++) {
 		snprintf(path, sizeof path, "%s%s", shown, trains[i]);
@@ -61,12 +61,12 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	}
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);
-		GT_TRY(gt_object_read(rd->arena, gt_rows_optimizer, opt, path, &g->optimizer, err));
+		GT_TRY(gt_object_read(rd, gt_rows_optimizer, opt, path, &g->optimizer, err));
 		gt_conf_optimizer_defaults(opt, &g->optimizer);
 	}
 	if (sched) {
 		snprintf(path, sizeof path, "%sschedule.", shown);
-		GT_TRY(gt_object_read(rd->arena, gt_rows_schedule, sched, path, &g->schedule, err));
+		GT_TRY(gt_object_read(rd, gt_rows_schedule, sched, path, &g->schedule, err));
 	}
 	return gt_conf_check_optimizer(rd, shown, entry, "optimizer", "schedule", &g->optimizer, &g->schedule, err);
 }
@@ -87,10 +87,12 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 	GT_NEW(match, rd->arena, list->nkids ? list->nkids : 1, err);
 	for (int i = 0; i < list->nkids; i++) {
 		snprintf(shown, sizeof shown, "train.groups[%d]", i);
-		if (list->kid[i]->type != GT_C_GROUP)
-			return gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s", gt_cnode_text(list->kid[i], got, sizeof got));
+		if (list->kid[i]->type != GT_C_GROUP) {
+			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s", gt_cnode_text(list->kid[i], got, sizeof got)));
+			continue;
+		}
 		snprintf(shown, sizeof shown, "train.groups[%d].", i);
-		GT_TRY(read_group(rd, list->kid[i], shown, &group[i], err));
+		GT_COLLECT(rd, err, read_group(rd, list->kid[i], shown, &group[i], err));
 		match[i] = (struct gt_param_group){group[i].match.v, group[i].match.n, group[i].frozen};
 	}
 	t->group = group;

@@ -1,5 +1,6 @@
 /* Entries of a list of layers. See layers.h. */
 #include "conf/layers.h"
+#include "conf/synonyms.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,6 +97,11 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 	size_t len = 0;
 	const struct gt_op *op;
 	struct gt_guess g = gt_guess_open(gt_cut(type, cut, sizeof cut));
+	const struct gt_synonym *syn = gt_synonym_of_layer_type(type);
+	if (syn && !syn->meant)
+		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);
+	if (syn)
+		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, syn->meant);
 	all[0] = 0;
 	for (int i = 0; (op = gt_op_at(i)); i++) {
 		if (!(op->flags & GT_OPF_LAYER))
@@ -186,6 +192,7 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 	struct gt_layer_spec l = *proto;
 	const struct gt_cnode *type = gt_cnode_find(entry, "type"), *v, *name = gt_cnode_find(entry, "name");
 	char path[320], got[64];
+	bool unknown = false;
 	snprintf(path, sizeof path, "%s.type", at);
 	if (!type)
 		return gt_conf_fail(err, entry->place, path, "expected the type of this layer, or block = \"…\", got neither");
@@ -202,9 +209,12 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 	gt_op_defaults(l.op, l.attr);
 	l.file = entry->place.file;
 	l.line = entry->place.line;
-	for (int i = 0; i < entry->nkids; i++)
-		GT_TRY(read_key(x, s, entry->kid[i], at, &l, err));
-	for (const struct gt_attr_def *d = l.op->attrs; d && d->key; d++)
+	for (int i = 0; i < entry->nkids; i++) {
+		enum gt_code code = read_key(x, s, entry->kid[i], at, &l, err);
+		unknown |= code == GT_ECONFIG;
+		GT_COLLECT(x->rd, err, code);
+	}
+	for (const struct gt_attr_def *d = l.op->attrs; d && d->key && !unknown; d++)
 		if (isnan(d->def) && !gt_cnode_find(entry, d->key))
 			return gt_conf_fail(err, entry->place, at, "expected \"%s\" (%s), which %s needs, got nothing", d->key, d->help,
 			                    gt_op_name(l.op));
@@ -228,6 +238,19 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 	return GT_OK;
 }
 
+/* After an error: later layers may name this one all the same. */
+static enum gt_code hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index, struct gt_err *err)
+{
+	struct gt_err ignored; /* a wrong name has been reported, or is not what is wrong here */
+	const char *name;
+	enum gt_code code = gt_layer_fullname(x, s, entry, at, index, &name, &ignored);
+	if (code == GT_OK && !slot_of(x, name)->name)
+		code = gt_layer_declare(x, name, name, entry->place, at, &ignored);
+	if (code == GT_OK)
+		x->last = name;
+	return code == GT_OK || code == GT_ECONFIG ? GT_OK : gt_fail(err, code, "%s", ignored.msg);
+}
+
 enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
                               const struct gt_layer_spec *proto, struct gt_err *err)
 {
@@ -238,12 +261,14 @@ enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, con
 	for (int i = 0; i < list->nkids; i++) {
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);
-		if (e->type != GT_C_GROUP)
-			return gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got));
-		if (gt_cnode_find(e, "block"))
-			GT_TRY(gt_block_expand(x, s, e, at, i, proto, err));
-		else
-			GT_TRY(add_layer(x, s, e, at, i, proto, err));
+		if (e->type != GT_C_GROUP) {
+			GT_COLLECT(x->rd, err, gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
+			continue;
+		}
+		enum gt_code code = gt_cnode_find(e, "block") ? gt_block_expand(x, s, e, at, i, proto, err) : add_layer(x, s, e, at, i, proto, err);
+		GT_COLLECT(x->rd, err, code);
+		if (code == GT_ECONFIG)
+			GT_TRY(hold_name(x, s, e, at, i, err));
 	}
 	return GT_OK;
 }
@@ -254,6 +279,8 @@ enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
 	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
 	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
 	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
+	if (!layers) /* gt_object_read has reported it */
+		return GT_OK;
 	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
 	x.blocks = gt_conf_given(rd->root, "model.blocks");
 	GT_TRY(gt_layer_declare(&x, "input", "input", layers->place, "model.layers", err));

@@ -237,7 +237,7 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 		buf[last - buf] = 0;
 		int64_t v = strtoll(buf, NULL, hex ? 16 : 10);
 		if (errno == ERANGE)
-			return gt_conf_fail(err, lx->at, NULL, "%s does not fit an integer of 64 bits", buf);
+			return gt_conf_fail(err, lx->at, NULL, "expected an integer from -9223372036854775808 to 9223372036854775807, got %s", buf);
 		snprintf(out, sizeof out, "%" PRId64 "L", v);
 	}
 	GT_TRY(value(lx, real ? GT_C_FLOAT : GT_C_INT, from, err));
@@ -286,7 +286,7 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 	size_t from = lx->nstr;
 	for (;; p++) {
 		if (p >= lx->end || *p == '\n' || *p == '\r')
-			return gt_conf_fail(err, lx->at, NULL, "a string that begins here does not end on its line");
+			return gt_conf_fail(err, lx->at, NULL, "a string that begins here does not end on its line; expected a closing \" before the end of the line");
 		if (*p == '"')
 			break;
 		if (*p != '\\') {
@@ -437,7 +437,7 @@ enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
 		}
 	}
 	if (lx->depth > base)
-		return gt_conf_fail(err, frame(lx)->place, NULL, "`%c` is never closed", frame(lx)->open);
+		return gt_conf_fail(err, frame(lx)->place, NULL, "`%c` is never closed; expected a `%c`", frame(lx)->open, frame(lx)->open == '{' ? '}' : frame(lx)->open == '(' ? ')' : ']');
 	if (frame(lx)->state == EQUALS || frame(lx)->state == VALUE)
 		return unexpected(lx, lx->p, err);
 	return GT_OK;

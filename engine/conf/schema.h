@@ -5,6 +5,7 @@
 #define GT_CONF_SCHEMA_H
 
 #include "conf/conf.h"
+#include "base/problems.h"
 #include "conf/ctree.h"
 #include "ir/op.h"
 
@@ -78,19 +79,26 @@ struct gt_guess gt_guess_open(const char *word);
 void gt_guess_try(struct gt_guess *g, const char *candidate); /* kept, not copied */
 
 /* ---- reading, confread.c -------------------------------------------------------------------------------------------------- */
+#define GT_CONF_MAX_ERRORS 20 /* reading ends at so many */
 struct gt_reading {
 	struct gt_arena *arena;
 	struct gt_conf *conf;
 	struct gt_cnode *root;
+	struct gt_problems *errors; /* of the config, found so far */
 };
+/* Keeps an error of the config (code GT_ECONFIG) in the list and returns GT_OK, so that reading goes on; GT_ECONFIG once the list is full.
+ * Every other code is returned as it is. */
+enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const struct gt_err *err);
+#define GT_COLLECT(rd, err, expr) GT_TRY(gt_conf_collect((rd), (expr), (err)))
 /* Writes the default of a row to base + offset; nothing where it has none. */
 enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err);
 /* Checks and reads one value; path is for messages. */
 enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
                          struct gt_err *err);
-/* Reads a group by its rows: every default, then every key. Unknown keys, wrong types, values out of range, keys that do not apply,
- * missing keys: GT_ECONFIG. shown stands before the paths in messages ("data.augment[0]."). Rows of GT_T_OTHER are left alone. */
-enum gt_code gt_object_read(struct gt_arena *a, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
+/* Reads a group by its rows: every default, then every key. Unknown keys, wrong types, values out of range, keys that do not apply and
+ * missing keys are collected; a refused value leaves the default. shown stands before the paths in messages ("data.augment[0]."). Rows of
+ * GT_T_OTHER are left alone. */
+enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
                             struct gt_err *err);
 /* The node of a path ("train.optimizer.lr"), NULL where the config does not give it. */
 const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
@@ -99,14 +107,17 @@ struct gt_place gt_conf_place(const struct gt_cnode *group, const char *path);
 /* "unknown key" with a suggestion: n is a key whose path, below shown, is path. words: more keys that it may have meant, may be NULL. */
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
                              const char *const *words, struct gt_err *err);
-/* Everything: gt_rows, data.augment, the layers, the contradictions. */
+/* Whether path, or a group above it, was refused, or is missing beside an unknown key, which may be what it was meant to be: what else is
+ * wrong with it follows from that. */
+bool gt_conf_refused(const struct gt_cnode *group, const char *path);
+/* Everything: gt_rows, data.augment, the layers, the contradictions. GT_OK where errors were collected too. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);     /* groups.c: train.groups, and what hangs on an optimizer's type */
 /* The defaults of an optimizer that depend on its type: for keys that `given` (its group) does not have. */
 void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_optimizer *o);
 /* Contradictions within one optimizer and schedule; shown stands before the paths. */
-enum gt_code gt_conf_check_optimizer(const struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
+enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
                                      const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, struct gt_err *err);
 enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* layers.c: model.layers, model.blocks */
 enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err); /* contradict.c */

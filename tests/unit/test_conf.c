@@ -272,7 +272,7 @@ TEST(conf_set_errors)
 	    {"model.layers[1]out=5", "--set model.layers[1]out=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
 	    {"model.layers[1].out=ten", "--set model.layers[1].out=ten: model.layers[1].out: expected an integer ≥ 1, got \"ten\""},
 	    {"model[0]=5", "--set model[0]=5: model: expected a list ( ) or array [ ], got a group { }"},
-	    {"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed"},
+	    {"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed; expected a `]`"},
 	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: an array [ ] holds values of one kind: write 1.0 beside 0.5"},
 	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value"},
 	    {"name=a\nb", "--set …: the value holds a control character"},

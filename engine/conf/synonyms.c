@@ -1,0 +1,175 @@
+#include "conf/synonyms.h"
+#include <string.h>
+#include <strings.h>
+
+#define INFERRED "the size of a layer's input is inferred: leave the key out"
+
+static const struct gt_synonym layer_keys[] = {
+	{"in_features", NULL, INFERRED},
+	{"in_channels", NULL, INFERRED},
+	{"num_features", NULL, INFERRED},
+	{"normalized_shape", NULL, INFERRED},
+	{"inplace", NULL, "the planner decides what is computed in place: leave the key out"},
+	{"device", NULL, "there is one device for all layers: write device at the top of the config"},
+	{"dtype", NULL, "all layers have one type: write precision at the top of the config"},
+	{"out_features", "out", NULL},
+	{"out_channels", "out", NULL},
+	{"units", "out", NULL},
+	{"filters", "out", NULL},
+	{"kernel_size", "kernel", NULL},
+	{"strides", "stride", NULL},
+	{"padding_size", "padding", NULL},
+	{"use_bias", "bias", NULL},
+	{"input", "in", NULL},
+	{"inputs", "in", NULL},
+	{"layer", "type", NULL},
+	{0},
+};
+
+static const struct gt_synonym keys[] = {
+	{"learning_rate", "train.optimizer.lr", NULL},
+	{"base_lr", "train.optimizer.lr", NULL},
+	{"batch_size", "data.batch", NULL},
+	{"train_batch_size", "data.batch", NULL},
+	{"test_batch_size", "data.eval_batch", NULL},
+	{"eval_batch_size", "data.eval_batch", NULL},
+	{"num_epochs", "train.epochs", NULL},
+	{"n_epochs", "train.epochs", NULL},
+	{"max_epochs", "train.epochs", NULL},
+	{"max_steps", "train.steps", NULL},
+	{"criterion", "train.loss", NULL},
+	{"scheduler", "train.schedule", NULL},
+	{"lr_scheduler", "train.schedule", NULL},
+	{"accumulate_grad_batches", "train.accumulate", NULL},
+	{"gradient_accumulation_steps", "train.accumulate", NULL},
+	{"clip_grad_norm", "train.clip_norm", NULL},
+	{"max_grad_norm", "train.clip_norm", NULL},
+	{"optim", "train.optimizer", NULL},
+	{"dataset", "data.name", NULL},
+	{"path", "data.root", NULL},
+	{"data_dir", "data.root", NULL},
+	{"transform", "data.augment", NULL},
+	{"transforms", "data.augment", NULL},
+	{"num_workers", "data.prefetch", NULL},
+	{"num_classes", "data.classes", NULL},
+	{"input_shape", "model.input", NULL},
+	{"dtype", "precision", NULL},
+	{"amp", "precision", NULL},
+	{"gpus", "parallel.nproc", NULL},
+	{"world_size", "parallel.nproc", NULL},
+	{"nproc_per_node", "parallel.nproc", NULL},
+	{"strategy", "parallel.mode", NULL},
+	{"save_dir", "checkpoint.dir", NULL},
+	{"output_dir", "checkpoint.dir", NULL},
+	{"checkpoint_dir", "checkpoint.dir", NULL},
+	{"manual_seed", "seed", NULL},
+	{"pin_memory", NULL, "copies to a GPU are always made from pinned memory: leave the key out"},
+	{0},
+};
+
+static const struct gt_synonym layer_types[] = {
+	{"dense", "linear", NULL},
+	{"fc", "linear", NULL},
+	{"fully_connected", "linear", NULL},
+	{"conv", "conv2d", NULL},
+	{"convolution", "conv2d", NULL},
+	{"batchnorm", "batchnorm2d", NULL},
+	{"batch_norm", "batchnorm2d", NULL},
+	{"bn", "batchnorm2d", NULL},
+	{"layer_norm", "layernorm", NULL},
+	{"maxpool", "maxpool2d", NULL},
+	{"max_pool2d", "maxpool2d", NULL},
+	{"avgpool", "avgpool2d", NULL},
+	{"avg_pool2d", "avgpool2d", NULL},
+	{"adaptiveavgpool2d", "adaptive_avgpool2d", NULL},
+	{"globalaveragepooling2d", "global_avgpool", NULL},
+	{"swish", "silu", NULL},
+	{"residual", "add", NULL},
+	{"sum", "add", NULL},
+	{"cat", "concat", NULL},
+	{"crossentropyloss", NULL, "a loss is no layer: write train.loss = \"cross_entropy\""},
+	{"mseloss", NULL, "a loss is no layer: write train.loss = \"mse\""},
+	{"nllloss", NULL, "a loss is no layer: write train.loss = \"nll\""},
+	{"sequential", NULL, "layers stand one after another in model.layers; a template for several is an entry of model.blocks"},
+	{0},
+};
+
+static const struct {
+	const char *path;
+	struct gt_synonym is;
+} values[] = {
+	{"device", {"gpu", "cuda", NULL}},
+	{"device", {"nvidia", "cuda", NULL}},
+	{"device", {"host", "cpu", NULL}},
+	{"precision", {"float32", "fp32", NULL}},
+	{"precision", {"float", "fp32", NULL}},
+	{"precision", {"f32", "fp32", NULL}},
+	{"precision", {"32", "fp32", NULL}},
+	{"precision", {"float16", "fp16", NULL}},
+	{"precision", {"half", "fp16", NULL}},
+	{"precision", {"16", "fp16", NULL}},
+	{"precision", {"bfloat16", "bf16", NULL}},
+	{"precision", {"amp", "bf16", NULL}},
+	{"precision", {"mixed", "bf16", NULL}},
+	{"train.loss", {"ce", "cross_entropy", NULL}},
+	{"train.loss", {"CrossEntropyLoss", "cross_entropy", NULL}},
+	{"train.loss", {"NLLLoss", "nll", NULL}},
+	{"train.loss", {"MSELoss", "mse", NULL}},
+	{"train.loss", {"l2", "mse", NULL}},
+	{"train.schedule.type", {"StepLR", "step", NULL}},
+	{"train.schedule.type", {"MultiStepLR", "multistep", NULL}},
+	{"train.schedule.type", {"ExponentialLR", "exponential", NULL}},
+	{"train.schedule.type", {"CosineAnnealingLR", "cosine", NULL}},
+	{"train.schedule.type", {"PolynomialLR", "polynomial", NULL}},
+	{"train.schedule.type", {"linear", "polynomial", NULL}},
+	{"train.schedule.type", {"OneCycleLR", "onecycle", NULL}},
+	{"parallel.mode", {"DataParallel", "dp", NULL}},
+	{"parallel.mode", {"DistributedDataParallel", "ddp", NULL}},
+	{"parallel.mode", {"fsdp", "zero", NULL}},
+	{"parallel.mode", {"deepspeed", "zero", NULL}},
+	{"parallel.mode", {"pipeline", "pipe", NULL}},
+	{"parallel.mode", {"none", "single", NULL}},
+	{"data.augment.type", {"RandomHorizontalFlip", "hflip", NULL}},
+	{"data.augment.type", {"flip", "hflip", NULL}},
+	{"data.augment.type", {"RandomCrop", "pad_crop", NULL}},
+	{"data.augment.type", {"crop", "pad_crop", NULL}},
+};
+
+static const struct gt_synonym *find(const struct gt_synonym *list, const char *word)
+{
+	for (; list->word; list++)
+		if (!strcasecmp(list->word, word))
+			return list;
+	return NULL;
+}
+
+const struct gt_synonym *gt_synonym_of_layer_key(const char *word)
+{
+	return find(layer_keys, word);
+}
+
+const struct gt_synonym *gt_synonym_of_key(const char *word)
+{
+	return find(keys, word);
+}
+
+const struct gt_synonym *gt_synonym_of_layer_type(const char *word)
+{
+	return find(layer_types, word);
+}
+
+/* "data.augment[0].type" is "data.augment.type" in the table. */
+static int same_path(const char *table, const char *path)
+{
+	for (; *table == *path && *table; table++)
+		path++, path += *path == '[' ? strcspn(path, "]") + 1 : 0;
+	return !*table && !*path;
+}
+
+const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
+{
+	for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
+		if (same_path(values[i].path, path) && !strcasecmp(values[i].is.word, word))
+			return &values[i].is;
+	return NULL;
+}

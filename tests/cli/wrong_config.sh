@@ -1,0 +1,118 @@
+# Wrong configs, one fault each: what `gtrain check` (or another command) must say of it. Sourced by test_wrong_config.sh, and by whoever wants
+# the score of another binary. `wrong` is defined by who sources it:
+#
+#   wrong NAME LINE STATUS EXPECTATION REMEDY EDIT [ARGS...]
+#
+# EDIT is a sed script that puts the fault into $base. The message must begin with the file and LINE (0: none), and hold EXPECTATION (what is
+# expected, or what is wrong) and REMEDY (what to write instead, or what to do). ARGS: instead of `check FILE`, with FILE as %.
+# shellcheck shell=bash disable=SC2016,SC2154
+
+# One key a line, so that every fault has a line of its own.
+base_config() {
+	cat <<'CFG'
+schema = 1;
+name = "tiny";
+device = "cpu";
+precision = "fp32";
+seed = 1;
+data = {
+	name = "synthetic";
+	root = "";
+	batch = 32;
+	eval_batch = 0;
+	classes = 4;
+	samples = 256;
+	samples_test = 64;
+	mean = [0.5];
+	std = [0.25];
+};
+model = {
+	input = [1, 8, 8];
+	layers = (
+		{ name = "conv"; type = "conv2d"; out = 4; kernel = 3; padding = 1; },
+		{ name = "bn"; type = "batchnorm2d"; },
+		{ name = "act"; type = "relu"; },
+		{ name = "flat"; type = "flatten"; },
+		{ name = "fc"; type = "linear"; out = 4; }
+	);
+};
+train = {
+	epochs = 2;
+	loss = "cross_entropy";
+	optimizer = {
+		type = "sgd";
+		lr = 0.1;
+	};
+	schedule = { type = "constant"; };
+};
+parallel = { mode = "single"; };
+checkpoint = { dir = "RUN"; keep = 3; };
+CFG
+}
+
+wrong_configs() {
+	# the text
+	wrong "no equals sign" 5 78 'expected `=`' 'got 1' '5s/=//'
+	wrong "bracket left open" 37 78 'never closed' 'expected a `}`' '37s/ };//'
+	wrong "string left open" 2 78 'expected a closing "' 'before the end of the line' '2s/";/;/'
+	wrong "word without quotes" 2 78 'expected a value, got tiny' 'a string stands in "quotes"' '2s/"//g'
+	wrong "key twice" 5 78 'expected each key of a group once' 'remove one of them' '5s/$/ seed = 2;/'
+	wrong "number too large" 5 78 'expected an integer' 'to 9223372036854775807' '5s/1/99999999999999999999/'
+	wrong "include of nothing" 5 78 '@include' 'No such file' '5s/.*/@include "nothing.cfg"/'
+	# devices and words of other programs
+	wrong "device gpu" 3 78 'expected "auto", "cpu"' 'did you mean "cuda"' '3s/"cpu"/"gpu"/'
+	wrong "device index" 3 78 'expected "auto", "cpu"' '"cuda:0"' '3s/"cpu"/"cuda:a"/'
+	wrong "float32" 4 78 'expected "fp32"' 'did you mean "fp32"' '4s/fp32/float32/'
+	wrong "bfloat16" 4 78 'expected "fp32"' 'did you mean "bf16"' '4s/fp32/bfloat16/'
+	wrong "half" 4 78 'expected "fp32"' 'did you mean "fp16"' '4s/fp32/half/'
+	wrong "batch_size" 9 78 'unknown key' 'did you mean data.batch?' '9s/batch/batch_size/'
+	wrong "learning_rate" 32 78 'unknown key' 'did you mean train.optimizer.lr?' '32s/lr/learning_rate/'
+	wrong "num_epochs" 28 78 'unknown key' 'did you mean train.epochs?' '28s/epochs/num_epochs/'
+	wrong "in_channels" 20 78 'unknown key' 'leave the key out' '20s/out =/in_channels = 1; out =/'
+	wrong "out_channels" 20 78 'unknown key' 'did you mean model.layers[0].out?' '20s/out =/out_channels =/'
+	wrong "kernel_size" 20 78 'unknown key' 'did you mean model.layers[0].kernel?' '20s/kernel/kernel_size/'
+	wrong "in_features" 24 78 'unknown key' 'leave the key out' '24s/out =/in_features = 256; out =/'
+	wrong "out_features" 24 78 'unknown key' 'did you mean model.layers[4].out?' '24s/out =/out_features =/'
+	wrong "num_features" 21 78 'unknown key' 'leave the key out' '21s/; }/; num_features = 4; }/'
+	wrong "inplace" 22 78 'unknown key' 'leave the key out' '22s/; }/; inplace = true; }/'
+	wrong "num_workers" 10 78 'unknown key' 'did you mean data.prefetch?' '10s/eval_batch/num_workers/'
+	wrong "transforms" 10 78 'unknown key' 'did you mean data.augment?' '10s/eval_batch/transforms/'
+	wrong "criterion" 29 78 'unknown key' 'did you mean train.loss?' '29s/loss/criterion/'
+	wrong "scheduler" 34 78 'unknown key' 'did you mean train.schedule?' '34s/schedule/scheduler/'
+	wrong "save_dir" 37 78 'unknown key' 'did you mean checkpoint.dir?' '37s/dir/save_dir/'
+	wrong "amp" 4 78 'unknown key' 'did you mean precision?' '4s/precision/amp/'
+	wrong "CrossEntropyLoss" 29 78 'expected "cross_entropy"' 'did you mean "cross_entropy"' '29s/cross_entropy/CrossEntropyLoss/'
+	wrong "StepLR" 34 78 'expected "constant"' 'did you mean "step"' '34s/constant/StepLR/'
+	wrong "DistributedDataParallel" 36 78 'expected "single"' 'did you mean "ddp"' '36s/single/DistributedDataParallel/'
+	# layers
+	wrong "Linear" 24 78 'expected a layer type' 'did you mean "linear"' '24s/"linear"/"Linear"/'
+	wrong "dense" 24 78 'expected a layer type' 'did you mean "linear"' '24s/"linear"/"dense"/'
+	wrong "a loss as a layer" 22 78 'expected a layer type' 'train.loss = "mse"' '22s/"relu"/"MSELoss"/'
+	wrong "layer of no kind" 22 78 'expected a layer type' 'there are: linear' '22s/"relu"/"quux"/'
+	wrong "layer without a type" 22 78 'expected the type of this layer' 'block' '22s/ type = "relu";//'
+	wrong "unknown block" 22 78 'expected the name of a block' 'define it in model.blocks' '22s/type = "relu"/block = "res"/'
+	wrong "misspelt key" 20 78 'unknown key' 'did you mean model.layers[0].padding?' '20s/padding/pading/'
+	wrong "linear without out" 24 78 'expected "out"' 'output features' '24s/ out = 4;//'
+	wrong "unknown input of a layer" 22 78 'expected the name of an earlier layer' 'did you mean "conv"' '22s/; }/; in = "convv"; }/'
+	wrong "layer's name twice" 22 78 'expected a name of its own' 'once more' '22s/"act"/"conv"/'
+	wrong "negative out" 24 78 'expected an integer ≥ 1' '-4' '24s/out = 4/out = -4/'
+	wrong "text for a number" 24 78 'expected an integer' '"ten"' '24s/out = 4/out = "ten"/'
+	# values
+	wrong "no batch" 6 78 'expected data.batch or data.batch_per_rank > 0' 'got neither' '9d'
+	wrong "batch of 0" 9 78 'expected data.batch or data.batch_per_rank > 0' 'got neither' '9s/32/0/'
+	wrong "two batches" 10 78 'expected this or data.batch' 'got both' '10s/eval_batch = 0/batch_per_rank = 8/'
+	wrong "accumulate no divisor" 28 78 'expected a divisor of data.batch = 32' 'got 5' '28s/$/ accumulate = 5;/'
+	wrong "std of 0" 15 78 'expected an array of numbers > 0' 'got 0' '15s/0.25/0/'
+	wrong "three means for one channel" 14 78 'expected 1 number, or one for each of 1 channels' 'got 3' '14s/0.5/0.5, 0.4, 0.3/'
+	wrong "optimizer without lr" 30 78 'expected a number ≥ 0' 'got nothing' '32d'
+	wrong "betas for sgd" 32 78 'train.optimizer.type = "sgd" does not use it' 'adam and adamw do' '32s/$/ betas = [0.9, 0.99];/'
+	wrong "nesterov without momentum" 32 78 'expected momentum > 0' 'got 0' '32s/$/ nesterov = true;/'
+	wrong "neither epochs nor steps" 27 78 'expected train.epochs or train.steps > 0' 'got neither' '28d'
+	wrong "unknown optimizer" 31 78 'expected "sgd", "adam"' 'got "lion"' '31s/sgd/lion/'
+	wrong "step schedule without a length" 34 78 'train.schedule.step_size: expected a number > 0' 'got nothing' '34s/constant/step/'
+	wrong "best of no split" 37 78 'expected data.valid > 0' 'valid/acc' '37s/keep = 3;/best = { metric = "valid\/acc"; };/'
+	wrong "keep of 0" 37 78 'expected an integer ≥ 1' 'got 0' '37s/keep = 3/keep = 0/'
+	wrong "nproc beside single" 36 78 'parallel.mode = "single" does not use it' 'ddp' '36s/;/; nproc = 2;/'
+	wrong "a section that is no group" 36 78 'expected a group { }' 'got 5' '36s/{.*}/5/'
+	wrong "synthetic without samples" 6 78 'expected an integer ≥ 1' 'synthetic data needs it' '12d'
+}

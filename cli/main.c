@@ -106,6 +106,7 @@ int main(int argc, char **argv)
 	struct gt_err err = {0};
 	hold_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN); /* a write fails with EPIPE instead: a run must end by its own checkpoint */
+	signal(SIGXFSZ, SIG_IGN); /* a write fails with EFBIG instead, which is told with the name of the file */
 	gt_output_init(&cli);
 	cli.argv = argv;
 	enum gt_code code = gt_rank_open(&cli.link, &err);

@@ -194,7 +194,7 @@ const struct gt_row gt_rows[] = {
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"),
      .help = "MiB of gradients that are reduced at once"},
     {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE("ddp|zero|pipe"),
-     .help = "seconds without progress after which a rank counts as lost, and that ranks wait for each other"},
+     .help = "seconds without progress after which a rank counts as lost, and that ranks wait for each other; those of several hosts at first for 300 s at least"},
 
     {"checkpoint.dir", GT_T_STRING, AT(checkpoint.dir), "\"\"",
      .help = "the run's directory: checkpoints, metrics.jsonl, config.cfg; \"\": none"},

@@ -1,4 +1,5 @@
 #include "run/hosts.h"
+#include "base/descriptors.h"
 #include "run/launcher_parts.h"
 #include "run/rendezvous_parts.h"
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAGIC "gtrain-hosts-1\0" /* 16 bytes with its last NUL */
 #define STRANGERS 16             /* at node 0, which have proven nothing yet; one more drops the oldest */
 #define PROOF_S 5.0              /* for a connection and its proof */
 #define AGAIN_S 0.02             /* between two rounds at node 0's ports; doubled each time, */
@@ -163,8 +163,11 @@ static void read_word(struct gt_hosts *h, struct line *l)
 static void greet(struct gt_hosts *h)
 {
 	int which = h->nnodes, on = 1, fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0)
+	if (fd < 0) {
+		if (gt_descriptors_exhausted(errno)) /* it would stay readable; without it, hosts say what their ranks have seen */
+			gt_rdv_shut(&h->listener);
 		return;
+	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	for (int i = h->nnodes; i < h->lines; i++)
 		if (h->line[i].state == NOBODY || (h->line[which].state != NOBODY && h->line[i].until < h->line[which].until))
@@ -172,7 +175,7 @@ static void greet(struct gt_hosts *h)
 	struct line *l = &h->line[which];
 	drop(l);
 	*l = (struct line){.c.fd = fd, .state = GREETED, .until = gt_clock() + PROOF_S};
-	memcpy(l->hello, MAGIC, 16);
+	memcpy(l->hello, GT_HOSTS_MAGIC, 16);
 	watch(h, fd, which, EPOLLIN, EPOLL_CTL_ADD);
 	if (getrandom(l->hello + 16, GT_SHA256_SIZE, 0) != GT_SHA256_SIZE || !gt_rdv_send(fd, l->hello, sizeof l->hello, gt_clock()))
 		drop(l);
@@ -242,7 +245,7 @@ static void answer(struct gt_hosts *h, struct line *l)
 {
 	gt_rdv_put(l->proof, (uint32_t)h->node);
 	gt_rdv_put(l->proof + 4, (uint32_t)h->nnodes);
-	bool good = !memcmp(l->hello, MAGIC, 16) && getrandom(l->proof + 8, GT_SHA256_SIZE, 0) == GT_SHA256_SIZE;
+	bool good = !memcmp(l->hello, GT_HOSTS_MAGIC, 16) && getrandom(l->proof + 8, GT_SHA256_SIZE, 0) == GT_SHA256_SIZE;
 	prove(h, l, l->proof + 8 + GT_SHA256_SIZE, l->mac);
 	l->state = PROVES;
 	l->got = 0;

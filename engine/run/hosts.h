@@ -11,6 +11,8 @@
 
 #include "run/launcher.h"
 
+#define GT_HOSTS_MAGIC "gtrain-hosts-1\0" /* 16 bytes with its last NUL */
+
 struct gt_host_word {
 	uint32_t kind;
 	int32_t node;

@@ -1,4 +1,5 @@
 /* One attempt: what the ranks share, and a process for each. Watching them is supervise.c's. */
+#include "base/descriptors.h"
 #include "run/launcher_parts.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SPARE 32 /* descriptors for processes that connect and are no hosts */
 #define LATE_S 2.0 /* the launchers' back-offs do not end at the same moment */
 
 extern char **environ;
@@ -31,9 +33,7 @@ double gt_clock(void)
 static enum gt_code memory_file(const char *name, uint64_t bytes, int *fd, struct gt_err *err)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC);
-	if (*fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)))
-		return gt_fail(err, GT_EFAIL, "cannot make shared memory of %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
-	return GT_OK;
+	return *fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)) ? gt_fail_shared(err, bytes, errno) : GT_OK;
 }
 
 /* A socket that listens on a loopback port that the kernel chose. */
@@ -300,6 +300,15 @@ static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const *
 	return false;
 }
 
+/* Descriptors: two a rank, and while one is made the other ends; a connection to each host. */
+static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
+{
+	char who[64];
+	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 4 : 0);
+	snprintf(who, sizeof who, "%d rank%s on this host", s->nproc, s->nproc == 1 ? "" : "s");
+	return gt_descriptors_reserve(need, need + SPARE, who, err);
+}
+
 static void put_back(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
 {
 	struct signalfd_siginfo si;
@@ -325,6 +334,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	/* What ranks leave behind becomes our child when they end, so that it can be ended too; none of that if there are other children. */
 	int reaper = 0;
 	bool alone = waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+	GT_TRY(reserve(spec, err));
 	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
 	if (alone)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);

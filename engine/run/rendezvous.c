@@ -1,4 +1,5 @@
 #include "run/rendezvous.h"
+#include "base/descriptors.h"
 #include "run/launcher_parts.h"
 #include "run/rendezvous_parts.h"
 #include <errno.h>
@@ -99,7 +100,11 @@ static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned c
 			code = gt_rdv_fail(r, GT_EPEER, err, msg);
 			break;
 		}
-		poll(p, (nfds_t)world, (int)(rest * 1e3) + 1);
+		if (gt_poll(p, world, rest) < 0) {
+			snprintf(msg, sizeof msg, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
+			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
+			break;
+		}
 		for (int i = 1; i < world && code == GT_OK; i++) {
 			if (!p[i].revents)
 				continue;
@@ -293,6 +298,8 @@ enum gt_code gt_rendezvous_open(const struct gt_rendezvous_spec *spec, struct gt
 	} else {
 		r->world = *spec->world;
 		r->timeout = spec->timeout_s;
+		r->warn = spec->warn;
+		r->warn_user = spec->warn_user;
 		code = join(r, spec, err);
 	}
 	if (spec->listen_fd >= 0)

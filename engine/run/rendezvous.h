@@ -42,6 +42,9 @@ struct gt_rendezvous_spec {
 	 * failure is that of all ranks, in the same words. NULL: they hear `mine`. */
 	enum gt_code (*answer)(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err);
 	void *user;
+	/* What the user may want to mend while ranks wait for each other: another token, or nobody there; once each. NULL: nobody hears it. */
+	void (*warn)(void *user, const char *text);
+	void *warn_user;
 	struct gt_rdv_value *all; /* [world]: what was shown, and at 0 what rank 0 answered; NULL: not wanted */
 };
 

@@ -7,9 +7,12 @@
 struct gt_rendezvous {
 	struct gt_world world;
 	double timeout;
+	void (*warn)(void *user, const char *text); /* NULL: nobody hears it */
+	void *warn_user;
 	struct gt_rdv_conn *conn; /* rank 0: one a rank, its own unused; others: one */
 	unsigned char *all;       /* what struct gt_rdv_value points into */
 	int exchanges;
+	char rejected[200];       /* rank 0: who came with another token; empty: nobody */
 	struct gt_err err; /* code GT_OK: none yet */
 };
 

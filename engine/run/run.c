@@ -174,10 +174,20 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 	return code;
 }
 
+/* Of any rank: they have not met yet. */
+static void on_team_warning(void *user, const char *text)
+{
+	const struct gt_run_opts *o = user;
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	if (o->observe)
+		o->observe(o->user, &ev);
+}
+
 static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	char start[64] = "from the beginning";
-	struct gt_team_spec spec = {.world = &r->world, .link = j->opts->link, .token_file = r->token_file, .timeout_s = j->c->parallel.timeout, .config = j->c->text, .start = start};
+	struct gt_team_spec spec = {.world = &r->world, .link = j->opts->link, .token_file = r->token_file, .timeout_s = j->c->parallel.timeout, .config = j->c->text, .start = start,
+	                            .warn = on_team_warning, .warn_user = (void *)j->opts};
 	struct gt_team *team;
 	if (j->from) /* on several hosts, each looks for the latest by itself */
 		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);

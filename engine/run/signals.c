@@ -7,7 +7,7 @@ static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 #define NWATCHED (sizeof watched / sizeof *watched)
 
 static volatile sig_atomic_t pending; /* the one global that a handler needs */
-static struct sigaction before[NWATCHED], before_xfsz;
+static struct sigaction before[NWATCHED];
 
 static void on_signal(int sig)
 {
@@ -25,7 +25,6 @@ void gt_signals_install(void)
 	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	sigemptyset(&sa.sa_mask);
 	pending = 0;
-	sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, &before_xfsz);
 	for (size_t i = 0; i < NWATCHED; i++) {
 		sigaction(watched[i], NULL, &before[i]);
 		if (before[i].sa_handler != SIG_IGN) /* nohup keeps SIGHUP ignored */
@@ -37,7 +36,6 @@ void gt_signals_restore(void)
 {
 	for (size_t i = 0; i < NWATCHED; i++)
 		sigaction(watched[i], &before[i], NULL);
-	sigaction(SIGXFSZ, &before_xfsz, NULL);
 }
 
 int gt_signals_pending(void)

@@ -2,8 +2,7 @@
 #ifndef GT_RUN_SIGNALS_H
 #define GT_RUN_SIGNALS_H
 
-/* SIGINT, SIGTERM, SIGHUP, SIGUSR1 from now on set the flag; a second SIGINT ends the process at once, with the signal's own status.
- * SIGXFSZ is ignored: a file that may not grow is then an error of write(2), which names it, not a death without a word. */
+/* SIGINT, SIGTERM, SIGHUP, SIGUSR1 from now on set the flag; a second SIGINT ends the process at once, with the signal's own status. */
 void gt_signals_install(void);
 void gt_signals_restore(void);
 int gt_signals_pending(void); /* 0, or the first signal that came */

@@ -1,4 +1,5 @@
 /* The launcher's watch over one attempt: what ranks write, how they end, whether they make progress, and the end of all of them. */
+#include "base/descriptors.h"
 #include "run/launcher_parts.h"
 #include <errno.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TICK_S 0.1       /* between looks at the board */
@@ -340,7 +342,8 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
-	poll(p, (nfds_t)n, more_output ? 0 : (int)(wait * 1e3) + 1);
+	if (gt_poll(p, n, more_output ? 0 : wait) < 0) /* signals and ends are looked for below all the same, after as long a pause */
+		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
 	gt_attempt_signals(a);
 	more_output = false;
 	for (int i = 0; i < a->spec->nproc; i++) {

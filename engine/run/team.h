@@ -32,6 +32,8 @@ struct gt_team_spec {
 	const char *token_file;    /* of ranks on several hosts that no launcher started; NULL: none */
 	double timeout_s;          /* of each exchange; the ranks of several hosts have GT_TEAM_PATIENCE to come at first */
 	const char *config;        /* text that all of them must have */
+	void (*warn)(void *user, const char *text); /* while it waits for the others; NULL: nobody hears it */
+	void *warn_user;
 	const char *start;         /* and that: where they start from, in words */
 };
 #define GT_TEAM_PATIENCE 300.0 /* seconds: two people may type the two commands */

@@ -1,4 +1,5 @@
 /* How ranks become a team: they meet, agree, share out the cores, choose what joins them, and listen for the end. */
+#include "base/descriptors.h"
 #include "run/device.h"
 #include "run/launcher_parts.h"
 #include "run/rendezvous.h"
@@ -8,11 +9,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#define FILES 12 /* that a rank has open at once beside its connections, at most */
+#define SPARE 96 /* for processes that connect and are no ranks */
 
 struct opened {
 	struct gt_team pub;
@@ -120,6 +125,16 @@ static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struc
 	return GT_OK;
 }
 
+/* Descriptors for the connections to all ranks, and for the files of a run. */
+static enum gt_code reserve(const struct gt_world *w, bool one_host, struct gt_err *err)
+{
+	char who[64];
+	int each = one_host ? 1 : 4; /* a process; or gloo's two connections, and their other ends while they are made */
+	int need = w->world * (w->rank ? each : each + 1) + FILES;
+	snprintf(who, sizeof who, "rank %d of %d", w->rank, w->world);
+	return gt_descriptors_reserve(need, need + SPARE, who, err);
+}
+
 static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct gt_err *err)
 {
 	struct gt_world *w = &t->world;
@@ -129,8 +144,9 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	bool one_host = w->local_world == w->world;
 	double patience = one_host || s->timeout_s > GT_TEAM_PATIENCE ? s->timeout_s : GT_TEAM_PATIENCE;
 	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = patience, .mine = &m.own, .nmine = sizeof m.own,
-	                                  .answer = answer, .user = &m};
+	                                  .answer = answer, .user = &m, .warn = s->warn, .warn_user = s->warn_user};
 	gt_rank_phase(t->link, "meeting the other ranks", 2 * patience);
+	GT_TRY(reserve(w, one_host, err));
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
 		spec.listen_fd = gt_rank_take_listener(t->link);

@@ -1,4 +1,5 @@
 #include "run/team_token.h"
+#include "base/descriptors.h"
 #include "base/sha256.h"
 #include "run/launcher_parts.h"
 #include <arpa/inet.h>
@@ -122,6 +123,10 @@ static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answ
 		if (poll(&p, 1, (int)(rest * 1e3) + 1) <= 0)
 			continue;
 		int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		if (c < 0 && gt_descriptors_exhausted(errno)) {
+			free(there);
+			return gt_fail(err, GT_EFAIL, "rank 0 cannot accept the other ranks: %s", strerror(errno));
+		}
 		if (c < 0)
 			continue;
 		be_brief(c);

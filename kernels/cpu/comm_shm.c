@@ -1,4 +1,5 @@
 /* The shared-memory communicator: ranks of one host. Here: the segment, who is in it, and the vtable. comm_shm.h says how it works. */
+#include "base/descriptors.h"
 #include "cpu/comm_shm.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struc
 			return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory are more than this machine has", bytes);
 	} while (!__atomic_compare_exchange_n(end, &old, round_up(at + bytes, PAGE), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	if (allocate(r->fd, at, round_up(bytes, PAGE)))
-		return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory: %s", bytes, strerror(errno));
+		return gt_fail_shared(err, bytes, errno);
 	*off = at;
 	return GT_OK;
 }
@@ -101,7 +102,7 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
 		int e = errno;
 		close(fd);
-		return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory for %d ranks: %s", end, world, strerror(e));
+		return gt_fail_shared(err, end, e);
 	}
 	out->fd = fd;
 	snprintf(out->id, sizeof out->id, "shm %d %d %016llx", (int)getpid(), fd, (unsigned long long)h.token);

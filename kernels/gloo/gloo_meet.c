@@ -3,6 +3,7 @@
  *   listens → "gtrain-gloo-1\0\0\0" nonce[32];  connects → rank, to (little-endian u32) nonce[32] mac[32];  listens → mac[32]
  * with HMAC-SHA-256 under the group's random number, over a word for the side, both nonces and both ranks. All of them are on their way at
  * once. A stranger's connection costs him that; what he sends is never seen by gloo. */
+#include "base/descriptors.h"
 #include "base/sha256.h"
 #include "gloo/gloo.h"
 #include <errno.h>
@@ -42,6 +43,7 @@ struct meeting {
 	const struct gloo_place *at;
 	struct end end[GT_COMM_RANKS], guest[GUESTS];
 	int error[GT_COMM_RANKS]; /* errno of the last try; 0: it was not there */
+	int failed;               /* errno that ends the meeting; 0: none */
 };
 
 static void put(unsigned char *p, uint32_t v)
@@ -120,8 +122,11 @@ static void greet(struct meeting *m)
 {
 	struct end *e = &m->guest[0];
 	int fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0)
+	if (fd < 0) {
+		if (gt_descriptors_exhausted(errno)) /* the connection that waits would keep the listener readable */
+			m->failed = errno;
 		return;
+	}
 	for (int i = 0; i < GUESTS; i++)
 		if (m->guest[i].state == NOBODY || (e->state != NOBODY && m->guest[i].until < e->until))
 			e = &m->guest[i];
@@ -208,7 +213,8 @@ static void turn(struct meeting *m, double deadline)
 	}
 	if (wait > PROOF_S)
 		wait = PROOF_S; /* for guests that say nothing */
-	poll(p, 1 + GUESTS + (nfds_t)m->world, wait > 0 ? (int)(wait * 1e3) + 1 : 0);
+	if (gt_poll(p, 1 + GUESTS + m->world, wait) < 0)
+		m->failed = errno;
 	for (int i = 0; i < m->world; i++)
 		if (p[1 + GUESTS + i].revents)
 			advance(m, i);
@@ -240,10 +246,12 @@ bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struc
 		m->end[i].fd = -1;
 	for (int i = 0; i < GUESTS; i++)
 		m->guest[i].fd = -1;
-	while (absent(m) >= 0 && gt_gloo_now() < deadline)
+	while (absent(m) >= 0 && !m->failed && gt_gloo_now() < deadline)
 		turn(m, deadline);
 	int out = absent(m);
-	if (out >= 0)
+	if (out >= 0 && m->failed)
+		snprintf(why, GL_WHY, "rank %d cannot accept the other ranks: %s", rank, strerror(m->failed));
+	else if (out >= 0)
 		snprintf(why, GL_WHY, "rank %d has no connection to rank %d after %g s%s%s", rank, out, timeout_s, m->error[out] ? ": " : "",
 		         m->error[out] ? strerror(m->error[out]) : "");
 	for (int i = 0; i < world; i++) {

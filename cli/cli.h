@@ -96,6 +96,7 @@ struct gt_cli {
 	struct gt_json json;    /* for gt_out_json */
 	bool color_out, color_err;
 	bool animate;           /* a rewriting progress line on stderr */
+	bool painted;           /* there is one now, without a newline: status_line.h */
 	bool utf8;
 	int out_errno;          /* of the first write to stdout that failed; 0: none */
 };
@@ -127,6 +128,8 @@ void gt_cli_complain(struct gt_cli *cli, const char *text); /* "gtrain: text" */
 
 enum gt_style { GT_STYLE_NONE, GT_STYLE_BOLD, GT_STYLE_DIM, GT_STYLE_RED, GT_STYLE_YELLOW, GT_STYLE_GREEN };
 const char *gt_style(bool color, enum gt_style s); /* the escape sequence, or "" without colour */
+/* s as one word of a POSIX shell's command line: in single quotes where it needs them. Returns buf. */
+const char *gt_cli_shell_word(const char *s, char *buf, size_t size);
 /* Copies s into buf, control characters as '?'. Returns buf. */
 const char *gt_cli_printable(const char *s, char *buf, size_t size);
 
@@ -150,6 +153,7 @@ const char *gt_units_count(char *buf, int64_t n);              /* 669,706 */
 const char *gt_units_bytes(char *buf, uint64_t n);             /* 2.55 MiB */
 const char *gt_units_si(char *buf, double v, const char *unit); /* 102.8 MFLOP */
 const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 05 s, 1 h 02 min */
+const char *gt_units_clock(char *buf, double s);               /* 0:07, 12:34, 1:02:34, 3 d 04 h */
 const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
 const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+29 where training diverges */
 

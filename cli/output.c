@@ -1,4 +1,4 @@
-#include "cli.h"
+#include "status_line.h"
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -38,6 +38,7 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...)
 	va_list ap;
 	if (cli->out_errno)
 		return;
+	gt_status_erase(cli); /* both may be the same terminal */
 	va_start(ap, fmt);
 	errno = 0;
 	int n = vprintf(fmt, ap);
@@ -49,6 +50,7 @@ void gt_out_line(struct gt_cli *cli, const char *line)
 {
 	if (cli->out_errno)
 		return;
+	gt_status_erase(cli);
 	errno = 0;
 	bool failed = fputs(line, stdout) == EOF || fputc('\n', stdout) == EOF || fflush(stdout) == EOF;
 	check_out(cli, failed);
@@ -86,12 +88,26 @@ const char *gt_cli_printable(const char *s, char *buf, size_t size)
 	return buf;
 }
 
+const char *gt_cli_shell_word(const char *s, char *buf, size_t size)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+	size_t n = 0;
+	bool quote = !*s || strspn(s, safe) != strlen(s);
+	if (quote)
+		n += (size_t)snprintf(buf, size, "'");
+	for (; *s && n + 6 < size; s++)
+		n += (size_t)snprintf(buf + n, size - n, *s == '\'' && quote ? "'\\''" : "%c", *s);
+	snprintf(buf + n, size - n, "%s", quote ? "'" : "");
+	return buf;
+}
+
 /* One write a line, so that lines of several processes do not mix. */
-static void put_err(const char *prefix, const char *text, const char *suffix)
+static void put_err(struct gt_cli *cli, const char *prefix, const char *text)
 {
 	char clean[2048], line[2304];
 	gt_cli_printable(text, clean, sizeof clean);
-	int n = snprintf(line, sizeof line, "%s%s%s\n", prefix, clean, suffix);
+	gt_status_erase(cli);
+	int n = snprintf(line, sizeof line, "%s%s\n", prefix, clean);
 	if (n > 0 && fwrite(line, 1, (size_t)n, stderr) == (size_t)n)
 		fflush(stderr);
 }
@@ -100,25 +116,24 @@ void gt_cli_note(struct gt_cli *cli, const char *fmt, ...)
 {
 	char text[2048];
 	va_list ap;
-	(void)cli;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	put_err("", text, "");
+	put_err(cli, "", text);
 }
 
 void gt_cli_warn(struct gt_cli *cli, const char *text)
 {
 	char prefix[64];
 	snprintf(prefix, sizeof prefix, "gtrain: %swarning:%s ", gt_style(cli->color_err, GT_STYLE_YELLOW), gt_style(cli->color_err, GT_STYLE_NONE));
-	put_err(prefix, text, "");
+	put_err(cli, prefix, text);
 }
 
 void gt_cli_complain(struct gt_cli *cli, const char *text)
 {
 	char prefix[64];
 	snprintf(prefix, sizeof prefix, "%sgtrain:%s ", gt_style(cli->color_err, GT_STYLE_RED), gt_style(cli->color_err, GT_STYLE_NONE));
-	put_err(prefix, text, "");
+	put_err(cli, prefix, text);
 }
 
 const char *gt_style(bool color, enum gt_style s)

@@ -1,15 +1,17 @@
 #include "progress.h"
+#include "status_line.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define DRAW_EVERY 0.1  /* seconds between two drawings on a terminal */
+#define PHASE_AFTER 0.02 /* and before the first one of an evaluation or a save */
 #define PLAIN_EVERY 5.0 /* seconds between two plain lines elsewhere */
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli)
@@ -18,41 +20,61 @@ void gt_progress_init(struct gt_progress *p, struct gt_cli *cli)
 	p->last = p->start;
 }
 
-static void erase(struct gt_progress *p)
+static void add_epoch(const struct gt_progress *p, struct gt_parts *parts, int64_t epoch)
 {
-	if (p->drawn)
-		fputs("\r\033[K", stderr);
-	p->drawn = false;
+	if (p->epochs > 0)
+		gt_parts_add(parts, 2, "epoch %" PRId64 "/%" PRId64, epoch, p->epochs);
+	else if (epoch > 0)
+		gt_parts_add(parts, 2, "epoch %" PRId64, epoch);
 }
 
-/* "epoch 2/5  step 938/2,345  loss 0.4312  lr 0.001  64.1 k samples/s  eta 12.0 s" */
-static int describe(const struct gt_event *ev, char *buf, size_t size)
+/* epoch 2/5  [=======>            ] 38%  elapsed 0:12  eta 0:19  loss 0.4312  acc 0.8521  64.1 k/s  step 938/2,345  lr 0.001 */
+static void describe(const struct gt_progress *p, const struct gt_event *ev, struct gt_parts *parts)
 {
-	char step[GT_UNITS], steps[GT_UNITS], lr[GT_UNITS], speed[GT_UNITS], eta[GT_UNITS], loss[GT_UNITS];
-	int n = 0;
-	if (ev->epochs > 0)
-		n = snprintf(buf, size, "epoch %" PRId64 "/%" PRId64 "  ", ev->epoch + 1, ev->epochs);
-	n += snprintf(buf + n, size - (size_t)n, "step %s/%s  loss %s  lr %s", gt_units_count(step, ev->step),
-	              gt_units_count(steps, ev->steps), gt_units_loss(loss, ev->loss), gt_units_number(lr, ev->lr));
-	if (ev->samples_per_s > 0)
-		n += snprintf(buf + n, size - (size_t)n, "  %s samples/s", gt_units_si(speed, ev->samples_per_s, ""));
+	char step[GT_UNITS], steps[GT_UNITS], number[GT_UNITS];
+	double share = ev->steps > 0 ? (double)ev->step / (double)ev->steps : 0;
+	*parts = (struct gt_parts){0};
+	add_epoch(p, parts, ev->epoch);
+	gt_parts_bar(parts, 3, share);
+	gt_parts_add(parts, 0, "%d%%", (int)(100 * share));
+	parts->part[parts->n - 1].tight = parts->n > 1;
+	gt_parts_add(parts, 5, "elapsed %s", gt_units_clock(number, gt_cli_seconds() - p->start));
 	if (ev->eta_s > 0 && isfinite(ev->eta_s))
-		n += snprintf(buf + n, size - (size_t)n, "  eta %s", gt_units_seconds(eta, ev->eta_s));
-	return n;
+		gt_parts_add(parts, 1, "eta %s", gt_units_clock(number, ev->eta_s));
+	gt_parts_add(parts, 4, "loss %s", gt_units_loss(number, ev->loss));
+	if (!isnan(ev->acc))
+		gt_parts_add(parts, 6, "acc %.4f", ev->acc);
+	if (ev->samples_per_s > 0)
+		gt_parts_add(parts, 7, "%s samples/s", gt_units_si(number, ev->samples_per_s, ""));
+	gt_parts_add(parts, 8, "step %s/%s", gt_units_count(step, ev->step), gt_units_count(steps, ev->steps));
+	gt_parts_add(parts, 9, "lr %s", gt_units_number(number, ev->lr));
 }
 
-static void draw(struct gt_progress *p, const struct gt_event *ev)
+/* epoch 2/5  evaluating test  [=========>          ] 45%  elapsed 0:12 */
+static void describe_phase(const struct gt_progress *p, const struct gt_event *ev, struct gt_parts *parts)
 {
-	char text[512], line[640];
-	struct winsize ws;
-	int n = describe(ev, text, sizeof text);
-	int cols = ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 1 ? ws.ws_col : 80;
-	if (n > cols - 1) /* a wrapped line could not be erased */
-		n = cols - 1;
-	int len = snprintf(line, sizeof line, "\r\033[K%.*s", n, text);
-	fwrite(line, 1, (size_t)len, stderr);
-	fflush(stderr);
-	p->drawn = true;
+	char number[GT_UNITS];
+	*parts = (struct gt_parts){0};
+	add_epoch(p, parts, ev->epoch);
+	gt_parts_add(parts, 0, "%s%s%s", ev->text ? ev->text : "", ev->split ? " " : "", ev->split ? ev->split : "");
+	if (ev->split) {
+		gt_parts_bar(parts, 3, ev->share);
+		gt_parts_add(parts, 1, "%d%%", (int)(100 * ev->share));
+		parts->part[parts->n - 1].tight = true;
+	}
+	gt_parts_add(parts, 4, "elapsed %s", gt_units_clock(number, gt_cli_seconds() - p->start));
+}
+
+/* Paints the line on a terminal, writes a plain one elsewhere. */
+static void show(struct gt_progress *p, const struct gt_parts *parts)
+{
+	char text[1024];
+	int columns = p->cli->animate ? gt_status_columns() : 0;
+	gt_parts_join(parts, columns - 1, text, sizeof text);
+	if (p->cli->animate)
+		gt_status_paint(p->cli, text);
+	else
+		gt_cli_note(p->cli, "%s", text);
 }
 
 /* stdout was lost. A broken pipe says that nobody listens any more: end by a checkpoint, if the run has its handler in place. A
@@ -66,41 +88,79 @@ static void lost_output(struct gt_progress *p)
 	if (p->cli->out_errno != EPIPE) {
 		char text[256];
 		snprintf(text, sizeof text, "cannot write standard output: %s; training goes on", strerror(p->cli->out_errno));
-		erase(p);
 		gt_cli_warn(p->cli, text);
 	} else if (sigaction(SIGTERM, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN) {
 		raise(SIGTERM);
 	}
 }
 
-static bool better(const struct gt_progress_eval *a, const struct gt_progress_eval *b)
+static bool better(const struct gt_scores *a, const struct gt_scores *b)
 {
 	return isnan(a->acc) || isnan(b->acc) ? a->loss < b->loss : a->acc > b->acc;
 }
 
+/* "test acc 0.8650 loss 0.4000" as two parts. */
+static void add_scores(struct gt_parts *parts, int rank, const char *name, const struct gt_scores *s)
+{
+	char loss[GT_UNITS];
+	bool acc = !isnan(s->acc);
+	if (acc)
+		gt_parts_add(parts, rank, "%s acc %.4f", name, s->acc);
+	gt_parts_add(parts, acc ? rank + 3 : rank, "%s%sloss %s", acc ? "" : name, acc ? "" : " ", gt_units_loss(loss, s->loss));
+	parts->part[parts->n - 1].tight = acc;
+}
+
+/* epoch 2/5  train acc 0.8521 loss 0.4312  test acc 0.8650 loss 0.4000  12.3 s */
+static void end_row(struct gt_progress *p)
+{
+	const struct gt_progress_row *r = &p->row;
+	struct gt_parts parts = {0};
+	char text[1024], number[GT_UNITS];
+	if (!r->have)
+		return;
+	add_epoch(p, &parts, r->epoch);
+	if (!r->whole)
+		gt_parts_add(&parts, 2, "step %s", gt_units_count(number, r->step));
+	if (r->train.samples)
+		add_scores(&parts, 5, "train", &r->train);
+	for (int i = 0; i < r->nevals; i++)
+		add_scores(&parts, r->nevals - i, r->eval[i].split, &r->eval[i].scores);
+	if (r->whole)
+		gt_parts_add(&parts, 9, "%s", gt_units_seconds(number, r->seconds));
+	p->row = (struct gt_progress_row){0};
+	gt_parts_join(&parts, gt_status_columns(), text, sizeof text);
+	gt_cli_note(p->cli, "%s", text);
+}
+
+static void observe_epoch(struct gt_progress *p, const struct gt_event *ev)
+{
+	bool show = !p->cli->args.quiet && !p->cli->args.json;
+	p->row = (struct gt_progress_row){.have = show, .whole = true, .step = ev->step, .epoch = ev->epoch, .train = ev->scores, .seconds = ev->seconds};
+}
+
 static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 {
-	struct gt_progress_eval e = {.have = true, .loss = ev->loss, .acc = ev->acc, .step = ev->step, .epoch = ev->epoch};
-	char epoch[64] = "", acc[48] = "", step[GT_UNITS], loss[GT_UNITS];
+	struct gt_progress_eval e = {.scores = ev->scores, .step = ev->step, .epoch = ev->epoch};
+	struct gt_progress_row *r = &p->row;
 	snprintf(e.split, sizeof e.split, "%s", ev->split ? ev->split : "eval");
 	/* The result of a run is its test split, where there is one. */
-	if (!p->eval.have || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0) {
-		if (!p->eval.have || strcmp(p->eval.split, e.split) != 0 || better(&e, &p->best))
+	if (!p->eval.split[0] || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0) {
+		if (strcmp(p->eval.split, e.split) != 0 || better(&e.scores, &p->best.scores))
 			p->best = e;
 		p->eval = e;
 	}
 	if (p->cli->args.quiet || p->cli->args.json)
 		return;
-	if (ev->epochs > 0)
-		snprintf(epoch, sizeof epoch, "epoch %" PRId64 "/%" PRId64 "  ", ev->epoch + 1, ev->epochs);
-	if (!isnan(e.acc))
-		snprintf(acc, sizeof acc, "  accuracy %.4f", e.acc);
-	gt_cli_note(p->cli, "%sstep %s  %s%s  loss %s", epoch, gt_units_count(step, ev->step), e.split, acc, gt_units_loss(loss, e.loss));
+	if (!r->have)
+		*r = (struct gt_progress_row){.have = true, .step = ev->step, .epoch = ev->epoch};
+	if (r->nevals < GT_PROGRESS_EVALS)
+		r->eval[r->nevals++] = e;
 }
 
 static void observe_train(struct gt_progress *p, const struct gt_event *ev)
 {
 	const struct gt_args *a = &p->cli->args;
+	struct gt_parts parts;
 	p->loss = ev->loss;
 	if (a->quiet)
 		return;
@@ -114,13 +174,20 @@ static void observe_train(struct gt_progress *p, const struct gt_event *ev)
 			return;
 		p->last = now;
 	}
-	if (p->cli->animate) {
-		draw(p, ev);
-	} else {
-		char text[512];
-		describe(ev, text, sizeof text);
-		gt_cli_note(p->cli, "%s", text);
-	}
+	describe(p, ev, &parts);
+	show(p, &parts);
+}
+
+static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
+{
+	const struct gt_args *a = &p->cli->args;
+	struct gt_parts parts;
+	double now = gt_cli_seconds(), wait = !p->cli->animate ? PLAIN_EVERY : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
+	if (a->quiet || a->no_progress || (a->json && !p->cli->animate) || now - p->last < wait)
+		return;
+	p->last = now;
+	describe_phase(p, ev, &parts);
+	show(p, &parts);
 }
 
 void gt_progress_observe(void *user, const struct gt_event *ev)
@@ -129,24 +196,25 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 	const struct gt_args *a = &p->cli->args;
 	p->told = true;
 	p->step = ev->step;
-	if (ev->steps > 0)
+	if (ev->steps > 0) {
 		p->steps = ev->steps;
-	if (ev->epochs > 0) {
 		p->epoch = ev->epoch;
 		p->epochs = ev->epochs;
 	}
-	if (a->json && ev->json) {
-		erase(p); /* both may be the same terminal */
+	if (a->json && ev->json)
 		gt_out_line(p->cli, ev->json);
-	}
 	if (p->cli->out_errno)
 		lost_output(p);
-	if (ev->kind == GT_EV_TRAIN) {
-		observe_train(p, ev);
-		return;
-	}
-	erase(p);
+	/* The line of an epoch is complete when something else than its evaluations follows. */
+	if (ev->kind != GT_EV_EVAL && !(ev->kind == GT_EV_PHASE && ev->split))
+		end_row(p);
 	switch (ev->kind) {
+	case GT_EV_TRAIN:
+		observe_train(p, ev);
+		break;
+	case GT_EV_PHASE:
+		observe_phase(p, ev);
+		break;
 	case GT_EV_START:
 		if (!a->quiet && !a->json && ev->text)
 			gt_cli_note(p->cli, "%s", ev->text);
@@ -156,6 +224,9 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 			char step[GT_UNITS];
 			gt_cli_note(p->cli, "resuming from %s, step %s", ev->text, gt_units_count(step, ev->step));
 		}
+		break;
+	case GT_EV_EPOCH:
+		observe_epoch(p, ev);
 		break;
 	case GT_EV_EVAL:
 		observe_eval(p, ev);
@@ -173,12 +244,15 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		break;
 	case GT_EV_END:
 		p->early = ev->text && strcmp(ev->text, "ok") != 0;
+		if (ev->result) {
+			p->ended = true;
+			p->result = *ev->result;
+			snprintf(p->best_metric, sizeof p->best_metric, "%s", ev->result->best_metric ? ev->result->best_metric : "");
+		}
 		break;
 	case GT_EV_SKIP:
 		if (a->verbose && !a->json)
 			gt_cli_note(p->cli, "step %" PRId64 ": gradients overflow, skipped; the loss scale is %g", ev->step, ev->loss_scale);
-		break;
-	case GT_EV_TRAIN:
 		break;
 	}
 }
@@ -186,58 +260,91 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 /* "test accuracy 0.8812  loss 0.3301  (5 epochs, 4.1 s)" */
 static void result(struct gt_progress *p)
 {
-	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], loss[GT_UNITS], text[256];
+	const struct gt_scores *s = &p->eval.scores;
+	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], loss[GT_UNITS], text[320];
 	int n = 0;
-	bool whole = p->epochs > 0 && p->epoch + 1 >= p->epochs && p->step == p->steps;
+	bool whole = p->epochs > 0 && p->epoch >= p->epochs && p->step == p->steps;
 	int64_t amount_n = whole ? p->epochs : p->step;
 	snprintf(amount, sizeof amount, "%s %s%s", gt_units_count(count, amount_n), whole ? "epoch" : "step", amount_n == 1 ? "" : "s");
-	if (p->eval.have) {
+	if (p->eval.split[0]) {
 		n = snprintf(text, sizeof text, "%s ", p->eval.split);
-		if (!isnan(p->eval.acc))
-			n += snprintf(text + n, sizeof text - (size_t)n, "accuracy %.4f  ", p->eval.acc);
-		n += snprintf(text + n, sizeof text - (size_t)n, "loss %s", gt_units_loss(loss, p->eval.loss));
-		if (!isnan(p->best.acc) && p->best.step != p->eval.step)
-			n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->best.acc, p->best.epoch + 1);
+		if (!isnan(s->acc))
+			n += snprintf(text + n, sizeof text - (size_t)n, "accuracy %.4f  ", s->acc);
+		n += snprintf(text + n, sizeof text - (size_t)n, "loss %s", gt_units_loss(loss, s->loss));
 	} else {
 		n = snprintf(text, sizeof text, "train loss %s", gt_units_loss(loss, p->loss));
 	}
-	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, gt_cli_seconds() - p->start));
+	if (p->best_metric[0] && p->result.best_step != p->step)
+		n += snprintf(text + n, sizeof text - (size_t)n, "  best %s %s in epoch %" PRId64, p->best_metric, gt_units_loss(loss, p->result.best),
+		              p->result.best_epoch);
+	else if (!p->best_metric[0] && p->eval.split[0] && p->best.scores.acc > s->acc)
+		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->best.scores.acc, p->best.epoch);
+	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, p->ended ? p->result.seconds : gt_cli_seconds() - p->start));
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));
 }
 
-/* How to go on with a run that ended early. */
-static void tell_resume(struct gt_progress *p)
+/* The run's directory as a word of a shell: the checkpoint is <dir>/step-…. */
+static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 {
-	char dir[sizeof p->checkpoint], step[GT_UNITS];
-	if (!p->checkpoint[0]) {
-		gt_cli_note(p->cli, "ended early, at step %s of the run; no checkpoint holds it", gt_units_count(step, p->step));
-		return;
-	}
-	/* <dir>/step-…: the run is its parent. */
+	char dir[sizeof p->checkpoint];
 	snprintf(dir, sizeof dir, "%s", p->checkpoint);
 	char *slash = strrchr(dir, '/');
 	if (slash && slash > dir)
 		*slash = '\0';
 	else
 		snprintf(dir, sizeof dir, ".");
-	gt_cli_note(p->cli, "ended early, with the checkpoint %s; 'gtrain resume %s' goes on", p->checkpoint, dir);
+	return gt_cli_shell_word(dir, buf, size);
+}
+
+/* How to go on with a run that ended early. */
+static void tell_resume(struct gt_progress *p)
+{
+	char dir[2 * sizeof p->checkpoint], step[GT_UNITS];
+	if (!p->checkpoint[0])
+		gt_cli_note(p->cli, "ended early, at step %s of the run; no checkpoint holds it", gt_units_count(step, p->step));
+	else
+		gt_cli_note(p->cli, "ended early, with the checkpoint %s; 'gtrain resume %s' goes on", p->checkpoint, run_dir(p, dir, sizeof dir));
+}
+
+/* Where a run that is complete was saved, and what can be done with it. */
+static void tell_next(struct gt_progress *p)
+{
+	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64];
+	if (!p->checkpoint[0])
+		return;
+	run_dir(p, dir, sizeof dir);
+	if (p->best_metric[0] && p->result.best_step != p->step)
+		snprintf(best, sizeof best, "; the best is step-%08" PRId64, p->result.best_step);
+	if (p->epochs > 0)
+		snprintf(more, sizeof more, "train.epochs=%" PRId64, 2 * p->epochs);
+	else
+		snprintf(more, sizeof more, "train.steps=%" PRId64, 2 * p->steps);
+	gt_cli_note(p->cli, "saved as %s%s", p->checkpoint, best);
+	gt_cli_note(p->cli, "next: gtrain eval %s", dir);
+	gt_cli_note(p->cli, "      gtrain predict %s FILE...", dir);
+	gt_cli_note(p->cli, "      gtrain resume %s -s %s", dir, more);
 }
 
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
-	erase(p);
-	fflush(stderr);
-	if (code == GT_OK && p->told && !p->cli->args.json)
+	const struct gt_args *a = &p->cli->args;
+	end_row(p);
+	gt_status_erase(p->cli);
+	if (code == GT_OK && p->told && !a->json)
 		result(p);
-	if (p->early && !p->cli->args.quiet && p->cli->out_errno != EPIPE)
+	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
 		tell_resume(p);
+	if (code == GT_OK && p->ended && !p->early && !a->quiet && !a->json) {
+		fflush(stdout); /* the result comes first where both are one terminal */
+		tell_next(p);
+	}
 	return code;
 }
 
 void gt_progress_say(void *user, const char *line)
 {
 	struct gt_progress *p = user;
-	if (p->cli->animate) /* the progress line is drawn by rank 0, in another process, which draws it again */
-		fputs("\r\033[K", stderr);
+	if (p->cli->animate) /* rank 0, another process, painted a line and will paint it again */
+		p->cli->painted = true;
 	gt_cli_note(p->cli, "%s", line);
 }

@@ -88,6 +88,22 @@ const char *gt_units_seconds(char *buf, double s)
 	return buf;
 }
 
+const char *gt_units_clock(char *buf, double s)
+{
+	if (!isfinite(s) || s < 0 || s > 1e12) {
+		snprintf(buf, GT_UNITS, "-:--");
+		return buf;
+	}
+	int64_t t = (int64_t)(s + 0.5);
+	if (t < 3600)
+		snprintf(buf, GT_UNITS, "%d:%02d", (int)(t / 60), (int)(t % 60));
+	else if (t < 2 * 86400)
+		snprintf(buf, GT_UNITS, "%d:%02d:%02d", (int)(t / 3600), (int)(t % 3600 / 60), (int)(t % 60));
+	else
+		snprintf(buf, GT_UNITS, "%" PRId64 " d %02d h", t / 86400, (int)(t % 86400 / 3600));
+	return buf;
+}
+
 const char *gt_units_number(char *buf, double v)
 {
 	snprintf(buf, GT_UNITS, "%.4g", v);

@@ -32,19 +32,41 @@ void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), voi
 
 /* ---- run and resume ------------------------------------------------------------------------------------------------------- */
 enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END,
-	GT_EV_SKIP /* fp16: gradients overflowed, the step was not applied; step: what would have been its number */ };
+	GT_EV_SKIP,  /* fp16: gradients overflowed, the step was not applied; step: what would have been its number */
+	GT_EV_EPOCH, /* an epoch of training is complete; its evaluations, if any, follow */
+	GT_EV_PHASE  /* an evaluation or a save takes time: text and share. It is never a line of metrics.jsonl */ };
+
+/* Mean loss and fractions of samples that were classified correctly (target is the largest output; among the five largest). */
+struct gt_scores {
+	double loss, acc, top5;
+	int64_t samples; /* that they are of; 0: nothing was measured */
+};
+struct gt_run_result {
+	double seconds;       /* trained, over all resumes */
+	double samples_per_s; /* of this session's steps, without evaluations and checkpoints */
+	struct gt_scores train, valid, test; /* train: of the last epoch as far as it went; others: the last evaluation of this session */
+	const char *best_metric; /* checkpoint.best.metric; NULL: none, or not evaluated so far */
+	double best;
+	int64_t best_step, best_epoch;
+};
 
 struct gt_event {
 	enum gt_event_kind kind;
 	int64_t step, steps;   /* optimizer steps done, of the whole run */
-	int64_t epoch, epochs; /* epoch: the one this step belongs to, from 0 */
-	double loss, acc, lr;  /* acc: NAN where there is none */
+	int64_t epoch, epochs; /* epoch: the one that the last step done belongs to, from 1; 0: no step is done. epochs 0: train.steps ends the run */
+	double loss, lr;       /* TRAIN: mean loss of the batch */
+	double acc;            /* TRAIN: of the batch; NAN where no sample counts */
+	struct gt_scores scores; /* EVAL, EPOCH */
+	const struct gt_run_result *result; /* END */
+	double share;          /* PHASE: done so far, 0..1 */
 	const double *lr_groups; /* TRAIN: the rates of train.groups, in their order; frozen: 0 */
 	int ngroups;
-	double samples_per_s, eta_s;
+	double samples_per_s;  /* TRAIN, EPOCH: of recent steps */
+	double seconds, eta_s; /* EPOCH: that it took in this session; TRAIN: to the end of the run, evaluations included; 0: not known yet */
 	double loss_scale;     /* TRAIN, SKIP: of fp16, behind the step; 0: none */
-	const char *split;     /* EVAL */
-	const char *text;      /* START: one line on what runs; WARN; RESUME, CHECKPOINT: the path; END: "ok", "signal", … */
+	const char *split;     /* EVAL, PHASE */
+	const char *text;      /* START: one line on what runs; WARN; RESUME, CHECKPOINT: the path; END: "ok", "signal", …; PHASE: "evaluating" (split
+	                          says what), "saving a checkpoint" */
 	const char *json;      /* the line of metrics.jsonl this event wrote; NULL: none (TRAIN events come every step, lines do not) */
 };
 typedef void (*gt_observer)(void *user, const struct gt_event *ev);

@@ -8,7 +8,7 @@
 
 #include "opcall.h"
 
-#define GT_BACKEND_ABI 4
+#define GT_BACKEND_ABI 5
 #define GT_EVENTS 1024 /* that record() and wait() know: 0 … GT_EVENTS - 1; the last GT_EVENTS_ENGINE belong to executor and loaders */
 #define GT_EVENTS_ENGINE 16
 #define GT_MARKS 8192 /* that mark() knows: 0 … GT_MARKS - 1 */
@@ -18,7 +18,8 @@ struct gt_kernel; /* owned by the caller of prepare; freed by release, before th
 
 struct gt_devinfo {
 	char id[32];       /* what --device takes: "cpu", "cuda:0" */
-	char name[128];    /* "AMD EPYC (2 threads, avx512_core_bf16)" */
+	char name[128];    /* "AMD EPYC (avx512_core_bf16)" */
+	int threads;       /* of the host that it uses unless gt_dev_opts.threads says; 0: it computes with none */
 	char detail[256];  /* versions of the libraries, features */
 	uint64_t bytes;    /* memory */
 	char place[32];    /* a GPU's PCI address: the same for two ranks of a host that share it; empty: not a device of its own */

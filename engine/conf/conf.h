@@ -189,4 +189,14 @@ void gt_conf_free(struct gt_conf *c);
 /* The loss of the config as the graph wants it. */
 enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err);
 
+/* Every key with a single value that applies, in the order of the manual: hyper-parameters, for what compares runs. */
+enum gt_scalar_kind { GT_SCALAR_NUMBER, GT_SCALAR_BOOL, GT_SCALAR_TEXT };
+struct gt_conf_scalar {
+	const char *path; /* "train.optimizer.lr" */
+	enum gt_scalar_kind kind;
+	double number;    /* BOOL: 0 or 1 */
+	const char *text;
+};
+void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const struct gt_conf_scalar *s), void *user);
+
 #endif

@@ -107,7 +107,7 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 	}
 }
 
-static bool applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
+bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
 {
 	char word[48];
 	if (!r->when)
@@ -120,7 +120,7 @@ static bool applies(const struct gt_row *rows, const struct gt_row *r, const voi
 static void put_keys(FILE *f, const struct gt_row *rows, const void *base)
 {
 	for (const struct gt_row *r = rows; r->path; r++) {
-		if (r->type == GT_T_OTHER || !applies(rows, r, base))
+		if (r->type == GT_T_OTHER || !gt_row_applies(rows, r, base))
 			continue;
 		fprintf(f, " %s = ", r->path);
 		put_value(f, r, base);
@@ -255,7 +255,7 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		return gt_fail_memory(err, 0);
 	const char *group = "";
 	for (const struct gt_row *r = gt_rows; r->path; r++) {
-		if (!applies(gt_rows, r, c) || !strcmp(r->path, "model.blocks"))
+		if (!gt_row_applies(gt_rows, r, c) || !strcmp(r->path, "model.blocks"))
 			continue;
 		int depth = move(f, group, r->path);
 		group = r->path;

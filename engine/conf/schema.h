@@ -54,6 +54,8 @@ extern const struct gt_row gt_rows_block[];    /* what an entry of model.layers 
 extern const struct gt_row gt_rows_template[]; /* the keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* NULL: none */
+/* Whether the key applies to the values of base: its `when` row has one of the values of `is`. */
+bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base);
 /* "an integer ≥ 0": what a row takes, in words. got: what came instead, may be NULL: a far upper limit is named only to a number beyond
  * it. Returns buf; 512 bytes suffice. */
 const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, char *buf, size_t size);

@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/types.h"
+#include "opcall.h"
 #include "run/safetensors.h"
 
 #define GT_CKPT_FORMAT 1
@@ -42,6 +43,7 @@ struct gt_ckpt_meta {
 	double loss_scale;    /* fp16; 0: none */
 	int64_t good_steps;   /* since the scale last changed */
 	double seconds;       /* trained so far, over all resumes */
+	struct gt_metrics epoch_sums; /* over those samples of the epoch: for its scores when it is complete */
 	const char *name;     /* of the run */
 	const char *config;   /* text of config.cfg */
 };

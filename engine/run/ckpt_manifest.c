@@ -37,6 +37,17 @@ static void put_double(struct gt_json *j, const char *key, double v)
 		gt_json_string(j, key, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
 }
 
+static void put_sums(struct gt_json *j, const struct gt_metrics *m)
+{
+	gt_json_object(j, "epoch_sums");
+	put_double(j, "loss", m->loss);
+	put_double(j, "weight", m->weight);
+	gt_json_int(j, "correct", m->correct);
+	gt_json_int(j, "top5", m->top5);
+	gt_json_int(j, "count", m->count);
+	gt_json_end(j);
+}
+
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *t = &m->meta;
@@ -66,6 +77,8 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 	put_double(j, "loss_scale", t->loss_scale);
 	gt_json_int(j, "good_steps", t->good_steps);
 	put_double(j, "seconds", t->seconds);
+	if (t->epoch_sums.count)
+		put_sums(j, &t->epoch_sums);
 	gt_json_array(j, "files");
 	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++) {
 		if (!m->file[i].there)
@@ -125,6 +138,13 @@ static bool get_seed(const cJSON *o, uint64_t *out)
 	return !errno && !strcmp(s, again); /* no sign, no space, no leading zero */
 }
 
+/* Absent where no sample of the epoch was used, and in checkpoints of earlier versions. */
+static bool get_sums(const cJSON *o, struct gt_metrics *m)
+{
+	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && whole(o, "correct", &m->correct) &&
+	              whole(o, "top5", &m->top5) && whole(o, "count", &m->count));
+}
+
 static bool hex_digest(const char *s)
 {
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
@@ -171,6 +191,7 @@ static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_ar
 	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"
 	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
 	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
+	      : !get_sums(cJSON_GetObjectItemCaseSensitive(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
 	      : !cJSON_IsNull(best) && (!get_double(best, "value", &t->best) || !whole(best, "step", &t->best_step)) ? "best" : NULL;
 	if (bad)
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);

@@ -37,6 +37,17 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	return GT_OK;
 }
 
+/* "AMD EPYC (avx512_core_bf16), 2 threads" */
+static void name_threads(struct gt_devinfo *info, int n)
+{
+	char text[32];
+	if (!info->threads)
+		return;
+	size_t used = strlen(info->name), len = (size_t)snprintf(text, sizeof text, ", %d thread%s", n, n == 1 ? "" : "s");
+	if (used + len < sizeof info->name)
+		memcpy(info->name + used, text, len + 1);
+}
+
 static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, struct gt_err *err)
 {
 	struct gt_devinfo *info = calloc(MAX_DEVICES, sizeof *info);
@@ -54,6 +65,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	opts.index = index;
 	if (code == GT_OK) {
 		out->info = info[index];
+		name_threads(&out->info, opts.threads > 0 ? opts.threads : out->info.threads);
 		code = out->be->open(&opts, &out->dev, err);
 	}
 	free(info);
@@ -130,6 +142,7 @@ enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_e
 			*r = (struct gt_device_row){.usable = found > 0};
 			snprintf(r->backend, sizeof r->backend, "%s", names[i]);
 			if (found) {
+				name_threads(&info[k], info[k].threads);
 				memcpy(r->id, info[k].id, sizeof r->id);
 				memcpy(r->name, info[k].name, sizeof r->name);
 				memcpy(r->detail, info[k].detail, sizeof r->detail);

@@ -19,7 +19,7 @@ static enum gt_code describe(const struct gt_ckpt *c, struct gt_inspect *r, stru
 		return gt_fail(err, GT_EFAIL, "%s: the path is too long", gt_ckpt_path(c));
 	r->format = gt_ckpt_format(c);
 	r->step = m->step;
-	r->epoch = m->epoch;
+	r->epoch = m->epoch + (m->cursor > 0);
 	r->world = m->world;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, m->name), err);
 	int n = 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 struct gt_metrics_file {
@@ -77,9 +78,43 @@ void gt_metrics_close(struct gt_metrics_file *m)
 	free(m);
 }
 
+static void put_scores(struct gt_json *j, const struct gt_scores *s)
+{
+	gt_json_double(j, "loss", s->loss, 9);
+	gt_json_double(j, "acc", s->acc, 9);
+	gt_json_double(j, "top5", s->top5, 9);
+	gt_json_int(j, "samples", s->samples);
+}
+
+static void put_result(struct gt_json *j, const struct gt_run_result *r)
+{
+	const char *const names[] = {"train", "valid", "test"};
+	const struct gt_scores *const scores[] = {&r->train, &r->valid, &r->test};
+	gt_json_double(j, "seconds", r->seconds, 6);
+	gt_json_double(j, "samples_per_s", r->samples_per_s, 6);
+	for (int i = 0; i < 3; i++) {
+		if (!scores[i]->samples)
+			continue;
+		gt_json_object(j, names[i]);
+		put_scores(j, scores[i]);
+		gt_json_end(j);
+	}
+	if (!r->best_metric)
+		return;
+	gt_json_object(j, "best");
+	gt_json_string(j, "metric", r->best_metric);
+	gt_json_double(j, "value", r->best, 9);
+	gt_json_int(j, "step", r->best_step);
+	gt_json_int(j, "epoch", r->best_epoch);
+	gt_json_end(j);
+}
+
+/* Scripts find "event" and "step" first, "time" last. */
 static void format(struct gt_json *j, const struct gt_event *e)
 {
-	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip"};
+	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch"};
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
 	gt_json_reset(j);
 	gt_json_object(j, NULL);
 	gt_json_string(j, "event", names[e->kind]);
@@ -93,6 +128,7 @@ static void format(struct gt_json *j, const struct gt_event *e)
 	case GT_EV_TRAIN:
 		gt_json_int(j, "epoch", e->epoch);
 		gt_json_double(j, "loss", e->loss, 9);
+		gt_json_double(j, "acc", e->acc, 9);
 		gt_json_double(j, "lr", e->lr, 17);
 		if (e->ngroups) {
 			gt_json_array(j, "lr_groups");
@@ -107,8 +143,13 @@ static void format(struct gt_json *j, const struct gt_event *e)
 	case GT_EV_EVAL:
 		gt_json_int(j, "epoch", e->epoch);
 		gt_json_string(j, "split", e->split);
-		gt_json_double(j, "loss", e->loss, 9);
-		gt_json_double(j, "acc", e->acc, 9);
+		put_scores(j, &e->scores);
+		break;
+	case GT_EV_EPOCH:
+		gt_json_int(j, "epoch", e->epoch);
+		put_scores(j, &e->scores);
+		gt_json_double(j, "seconds", e->seconds, 6);
+		gt_json_double(j, "samples_per_s", e->samples_per_s, 6);
 		break;
 	case GT_EV_CHECKPOINT:
 	case GT_EV_RESUME:
@@ -122,9 +163,15 @@ static void format(struct gt_json *j, const struct gt_event *e)
 		gt_json_double(j, "loss_scale", e->loss_scale, 9);
 		break;
 	case GT_EV_END:
+		gt_json_int(j, "epoch", e->epoch);
 		gt_json_string(j, "status", e->text);
+		if (e->result)
+			put_result(j, e->result);
+		break;
+	case GT_EV_PHASE:
 		break;
 	}
+	gt_json_double(j, "time", (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, 13);
 	gt_json_end(j);
 }
 

@@ -38,21 +38,31 @@ static void cuts_text(const struct gt_session *s, char *buf, size_t size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ", gt_session_pipe_first(s, i));
 }
 
+/* "54,000 train + 6,000 valid + 10,000 test" */
+static void samples_text(const struct gt_session *s, char *buf, size_t size)
+{
+	char count[32];
+	size_t n = 0;
+	for (int i = 0; i < GT_SPLITS && n < size; i++)
+		if (s->view[i].n)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", grouped(s->view[i].n, count, sizeof count), gt_split_names[i]);
+}
+
 static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	char text[2048], params[32], train[32], test[32], micro[64] = "", ranks[64] = "", cuts[1024];
+	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", cuts[1024];
 	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
 	if (comm)
 		snprintf(ranks, sizeof ranks, ", %s on %d ranks over %s", s->strategy->name, s->at.world, comm->api->name);
 	if (s->micro < s->batch)
 		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch / s->micro), (long long)s->micro);
 	cuts_text(s, cuts, sizeof cuts);
-	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s + %s samples from %.300s; seed %lld%s", s->conf->name,
+	samples_text(s, samples, sizeof samples);
+	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s samples from %.300s; seed %lld%s", s->conf->name,
 	         grouped(s->learned, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks, (long long)s->batch,
-	         micro, (long long)s->steps_per_epoch, grouped(s->view[GT_TRAIN].n, train, sizeof train),
-	         grouped(s->view[GT_TEST].n + s->view[GT_VALID].n, test, sizeof test), s->data[0].source, (long long)s->conf->seed, cuts);
-	struct gt_event ev = {.kind = GT_EV_START, .epoch = t->at.epoch, .text = text};
+	         micro, (long long)s->steps_per_epoch, samples, s->data[0].source, (long long)s->conf->seed, cuts);
+	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_tell(t, &ev, true, err);
 }
 
@@ -68,7 +78,7 @@ static void on_warning(void *user, const char *text)
 static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
 {
 	char text[200];
-	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
 	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->at.world)
 		return GT_OK;
 	snprintf(text, sizeof text, "reproducible = \"run\": the bits from here on are those of %lld rank%s, and %lld wrote this checkpoint", (long long)t->at.world,
@@ -145,11 +155,12 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
 	if (t->dir && c->log.tensorboard)
 		GT_TRY(gt_tensorboard_open(dir, from ? t->at.step : -1, &t->tensorboard, err));
+	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
 	if (gt_session_scales(t->s) && t->at.loss_scale <= 0)
 		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
 	GT_TRY(tell_start(t, err));
 	if (from) {
-		struct gt_event ev = {.kind = GT_EV_RESUME, .epoch = t->at.epoch, .text = gt_ckpt_path(from)};
+		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 	}

@@ -3,6 +3,7 @@
 #define GT_RUN_SESSION_H
 
 #include "conf/conf.h"
+#include "gtrain.h"
 #include "par/strategy.h"
 #include "run/device.h"
 #include "run/exec.h"
@@ -90,6 +91,8 @@ struct gt_session {
 	struct gt_prog full, tail;     /* tail.n = 0: none */
 
 	struct gt_eval_prog eval[GT_SPLITS];
+	void (*watch)(void *user, double share); /* called as an evaluation advances; NULL */
+	void *watch_user;
 	struct gt_plan *predict;
 };
 
@@ -121,10 +124,7 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* plain */
 
 /* Evaluates a split: every sample once. */
-struct gt_eval_numbers {
-	double loss, acc, top5;
-	int64_t samples;
-};
-enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_eval_numbers *out, struct gt_err *err);
+enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err);
+struct gt_scores gt_session_scores(const struct gt_metrics *m); /* acc and top5 NAN where no sample counts */
 
 #endif

@@ -33,15 +33,17 @@ static uint32_t masked(const void *data, size_t n)
 	return ((c >> 15) | (c << 17)) + 0xa282ead8u;
 }
 
-/* A protobuf being written; the messages here stay far below the size. */
+/* A protobuf being written. */
 struct msg {
 	size_t n;
-	uint8_t b[512];
+	bool full; /* something did not fit */
+	uint8_t b[16384];
 };
 
 static void put(struct msg *m, const void *p, size_t n)
 {
-	if (m->n + n <= sizeof m->b) {
+	m->full |= n > sizeof m->b - m->n;
+	if (!m->full) {
 		memcpy(m->b + m->n, p, n);
 		m->n += n;
 	}
@@ -70,19 +72,48 @@ static void bytes(struct msg *m, int field, const void *p, size_t n)
 	put(m, p, n);
 }
 
-static struct msg event(int64_t step)
+static void message(struct msg *m, int field, const struct msg *inner)
 {
-	struct msg m = {0};
+	m->full |= inner->full;
+	bytes(m, field, inner->b, inner->n);
+}
+
+static void string(struct msg *m, int field, const char *s)
+{
+	bytes(m, field, s, strlen(s));
+}
+
+static void number(struct msg *m, int field, double v)
+{
+	tag(m, field, WIRE_64);
+	put(m, &v, sizeof v); /* x86-64 and ARM64 are little-endian, as the format is */
+}
+
+static void integer(struct msg *m, int field, uint64_t v)
+{
+	tag(m, field, WIRE_VARINT);
+	varint(m, v);
+}
+
+static void start(struct msg *m)
+{
+	m->n = 0;
+	m->full = false;
+}
+
+static double wall_time(void)
+{
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
-	double wall = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-	tag(&m, 1, WIRE_64);
-	put(&m, &wall, sizeof wall); /* x86-64 and ARM64 are little-endian, as the format is */
-	if (step) {
-		tag(&m, 2, WIRE_VARINT);
-		varint(&m, (uint64_t)step);
-	}
-	return m;
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void event(struct msg *m, int64_t step)
+{
+	start(m);
+	number(m, 1, wall_time());
+	if (step)
+		integer(m, 2, (uint64_t)step);
 }
 
 static enum gt_code record(struct gt_tensorboard *t, const struct msg *m, struct gt_err *err)
@@ -90,6 +121,8 @@ static enum gt_code record(struct gt_tensorboard *t, const struct msg *m, struct
 	uint8_t buf[sizeof m->b + 16];
 	uint64_t n = m->n;
 	uint32_t crc;
+	if (m->full)
+		return gt_fail(err, GT_EINTERNAL, "%s: an event is larger than %zu bytes", t->path, sizeof m->b);
 	memcpy(buf, &n, 8);
 	crc = masked(buf, 8);
 	memcpy(buf + 8, &crc, 4);
@@ -100,43 +133,105 @@ static enum gt_code record(struct gt_tensorboard *t, const struct msg *m, struct
 	return w == (ssize_t)m->n + 16 ? GT_OK : gt_fail(err, GT_EIO, "%s: %s", t->path, w < 0 ? strerror(errno) : "short write");
 }
 
-static void scalar(struct msg *summary, const char *name, double v)
+/* "prefix/name" = v; nothing where v is no number. */
+static void scalar(struct msg *summary, const char *prefix, const char *name, double v)
 {
-	struct msg value = {0};
+	struct msg value;
+	char text[64];
 	float f = (float)v;
-	bytes(&value, 1, name, strlen(name));
+	if (isnan(v))
+		return;
+	start(&value);
+	snprintf(text, sizeof text, "%s/%s", prefix, name);
+	string(&value, 1, text);
 	tag(&value, 2, WIRE_32);
 	put(&value, &f, sizeof f);
-	bytes(summary, 1, value.b, value.n);
+	message(summary, 1, &value);
+}
+
+static void scores(struct msg *summary, const char *prefix, const struct gt_scores *s)
+{
+	scalar(summary, prefix, "loss", s->loss);
+	scalar(summary, prefix, "acc", s->acc);
+	scalar(summary, prefix, "top5", s->top5);
+}
+
+/* A Summary.Value without a value, whose metadata carries what the hparams plugin reads: HParamsPluginData with `inner` as `field`. */
+static void hparams_value(struct msg *summary, const char *name, int field, const struct msg *inner)
+{
+	struct msg data, plugin, metadata, value;
+	start(&data), start(&plugin), start(&metadata), start(&value);
+	message(&data, field, inner);
+	string(&plugin, 1, "hparams");
+	message(&plugin, 2, &data);
+	message(&metadata, 1, &plugin);
+	string(&value, 1, name);
+	message(&value, 9, &metadata);
+	message(summary, 1, &value);
+}
+
+enum { SESSION_START = 3, SESSION_END = 4, STATUS_SUCCESS = 1 }; /* of HParamsPluginData; of Status */
+
+/* An entry of SessionStartInfo.hparams, a map from string to google.protobuf.Value. */
+static void put_hparam(void *user, const struct gt_conf_scalar *s)
+{
+	struct msg *info = user, value, entry;
+	if (!strncmp(s->path, "checkpoint.", 11) || !strncmp(s->path, "log.", 4) || !strcmp(s->path, "schema"))
+		return;
+	start(&value), start(&entry);
+	if (s->kind == GT_SCALAR_TEXT)
+		string(&value, 3, s->text);
+	else if (s->kind == GT_SCALAR_BOOL)
+		integer(&value, 4, s->number != 0);
+	else
+		number(&value, 2, s->number);
+	string(&entry, 1, s->path);
+	message(&entry, 2, &value);
+	message(info, 1, &entry);
+}
+
+enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_conf *c, struct gt_err *err)
+{
+	struct msg info, summary, m;
+	if (!t)
+		return GT_OK;
+	start(&info), start(&summary), event(&m, 0);
+	gt_conf_each_scalar(c, put_hparam, &info);
+	number(&info, 5, wall_time());
+	hparams_value(&summary, "_hparams_/session_start_info", SESSION_START, &info);
+	message(&m, 5, &summary);
+	return record(t, &m, err);
 }
 
 enum gt_code gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev, struct gt_err *err)
 {
-	struct msg summary = {0}, m = event(ev->step);
-	char name[64];
+	struct msg summary, m, info;
 	if (!t)
 		return GT_OK;
+	start(&summary), start(&info), event(&m, ev->step);
 	if (ev->kind == GT_EV_TRAIN) {
-		scalar(&summary, "train/loss", ev->loss);
-		scalar(&summary, "train/lr", ev->lr);
-		scalar(&summary, "train/samples_per_s", ev->samples_per_s);
+		scalar(&summary, "train", "loss", ev->loss);
+		scalar(&summary, "train", "acc", ev->acc);
+		scalar(&summary, "train", "lr", ev->lr);
+		scalar(&summary, "train", "samples_per_s", ev->samples_per_s);
+	} else if (ev->kind == GT_EV_EPOCH) {
+		scores(&summary, "train_epoch", &ev->scores);
 	} else if (ev->kind == GT_EV_EVAL) {
-		snprintf(name, sizeof name, "%s/loss", ev->split);
-		scalar(&summary, name, ev->loss);
-		if (!isnan(ev->acc)) {
-			snprintf(name, sizeof name, "%s/acc", ev->split);
-			scalar(&summary, name, ev->acc);
-		}
+		scores(&summary, ev->split, &ev->scores);
+	} else if (ev->kind == GT_EV_END && !strcmp(ev->text, "ok")) {
+		integer(&info, 1, STATUS_SUCCESS);
+		number(&info, 2, wall_time());
+		hparams_value(&summary, "_hparams_/session_end_info", SESSION_END, &info);
 	} else {
 		return GT_OK;
 	}
-	bytes(&m, 5, summary.b, summary.n);
+	message(&m, 5, &summary);
 	return record(t, &m, err);
 }
 
 enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, struct gt_tensorboard **out, struct gt_err *err)
 {
-	static const uint8_t start[2] = {1 << 3 | WIRE_VARINT, 1}; /* SessionLog { status = START } */
+	static const uint8_t session[2] = {1 << 3 | WIRE_VARINT, 1}; /* SessionLog { status = START } */
 	struct gt_tensorboard *t = calloc(1, sizeof *t);
 	char host[64] = "host";
 	*out = NULL;
@@ -147,13 +242,15 @@ enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, struct gt
 	t->fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	enum gt_code code = t->fd < 0 ? gt_fail(err, GT_ECANTCREAT, "%s: %s", t->path, strerror(errno)) : GT_OK;
 	if (code == GT_OK) {
-		struct msg m = event(0);
-		bytes(&m, 3, "brain.Event:2", 13);
+		struct msg m;
+		event(&m, 0);
+		string(&m, 3, "brain.Event:2");
 		code = record(t, &m, err);
 	}
 	if (code == GT_OK && resume_step >= 0) {
-		struct msg m = event(resume_step);
-		bytes(&m, 7, start, sizeof start);
+		struct msg m;
+		event(&m, resume_step);
+		bytes(&m, 7, session, sizeof session);
 		code = record(t, &m, err);
 	}
 	if (code != GT_OK) {

@@ -6,6 +6,7 @@
 #ifndef GT_RUN_TENSORBOARD_H
 #define GT_RUN_TENSORBOARD_H
 
+#include "conf/conf.h"
 #include "gtrain.h"
 
 struct gt_tensorboard;
@@ -14,7 +15,11 @@ struct gt_tensorboard;
 enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, struct gt_tensorboard **out, struct gt_err *err);
 void gt_tensorboard_close(struct gt_tensorboard *t); /* NULL is fine */
 
-/* The scalars of a TRAIN or EVAL event: train/loss, train/lr, train/samples_per_s; <split>/loss, <split>/acc. Others write nothing. */
+/* The config's scalar keys as hyper-parameters of the run, for the HPARAMS tab (tensorboard/plugins/hparams/plugin_data.proto). */
+enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_conf *c, struct gt_err *err);
+
+/* The scalars of an event: TRAIN train/loss, train/acc, train/lr, train/samples_per_s; EPOCH train_epoch/ and EVAL <split>/ loss, acc,
+ * top5. END with status "ok" marks the session of the hyper-parameters as successful. Others write nothing. */
 enum gt_code gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev, struct gt_err *err);
 
 uint32_t gt_crc32c(const void *data, size_t n);

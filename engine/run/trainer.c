@@ -20,8 +20,9 @@ enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool lin
 {
 	const struct gt_session *s = t->s;
 	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
+	ev->epoch = t->at.epoch + (t->at.cursor > 0);
 	ev->steps = s->steps;
-	ev->epochs = s->conf->train.epochs;
+	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
 		GT_TRY(gt_tensorboard_write(t->tensorboard, ev, err));
@@ -114,35 +115,63 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 	return code;
 }
 
+#define SETTLED_S 0.25 /* a speed is measured over so long at the least, but at the start of a session */
+
 static void restart_window(struct gt_trainer *t)
 {
 	t->window_start = gt_seconds();
 	t->window_samples = 0;
 }
 
-/* One step as the device has done it. loss: the mean over the effective batch. lr: as in gt_dyn. */
-static enum gt_code told_step(struct gt_trainer *t, double loss, const double *lr, struct gt_err *err)
+/* Seconds to the end of the run. Evaluations and checkpoints are expected to take what they have taken so far. */
+static double time_left(const struct gt_trainer *t)
+{
+	double left = (double)(t->s->steps - t->at.step);
+	return t->samples_per_s > 0 ? left * (double)t->s->batch / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
+}
+
+/* One step as the device has done it. m: of its batch. lr: as in gt_dyn. */
+static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, const double *lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .epoch = t->epoch, .loss = loss, .acc = NAN, .lr = lr[0], .samples_per_s = t->samples_per_s, .loss_scale = t->at.loss_scale};
+	struct gt_scores r = gt_session_scores(m);
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .lr = lr[0], .samples_per_s = t->samples_per_s, .loss_scale = t->at.loss_scale};
 	double groups[GT_MAX_LR];
 	gt_optim_group_rates(&s->optim, lr, groups);
 	ev.lr_groups = groups;
 	ev.ngroups = s->conf->train.ngroups;
-	if (t->samples_per_s > 0)
-		ev.eta_s = (double)(s->steps - t->at.step) * (double)s->batch / t->samples_per_s;
+	ev.eta_s = time_left(t);
 	return gt_trainer_tell(t, &ev, line, err);
 }
 
 static void pass(struct gt_trainer *t, int64_t samples)
 {
-	t->epoch = t->at.epoch;
 	t->at.cursor += samples;
 	if (t->at.cursor == t->s->samples) {
 		t->at.cursor = 0;
 		t->at.epoch++;
 	}
+}
+
+static void add_sums(struct gt_metrics *to, const struct gt_metrics *m)
+{
+	to->loss += m->loss;
+	to->weight += m->weight;
+	to->correct += m->correct;
+	to->top5 += m->top5;
+	to->count += m->count;
+}
+
+/* Behind the last step of an epoch. */
+static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
+{
+	double now = gt_seconds();
+	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(&t->at.epoch_sums), .samples_per_s = t->samples_per_s, .seconds = now - t->epoch_start};
+	t->scores[GT_TRAIN] = ev.scores;
+	t->at.epoch_sums = (struct gt_metrics){0};
+	t->epoch_start = now; /* where nothing comes between */
+	return gt_trainer_tell(t, &ev, true, err);
 }
 
 /* Waits for the oldest window and tells of its steps. */
@@ -154,8 +183,10 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 	const struct gt_prog *p = w->prog;
 	double dt = gt_seconds() - t->window_start;
 	t->window_samples += w->n * p->samples;
-	if (dt > 0)
+	t->session_samples += w->n * p->samples;
+	if (dt > SETTLED_S || (dt > 0 && !t->settled))
 		t->samples_per_s = (double)t->window_samples / dt;
+	t->settled |= dt > SETTLED_S;
 	bool scales = gt_session_scales(s);
 	for (int i = 0, applied = 0; i < w->n; i++) {
 		const struct gt_metrics *m = &w->scalars[i].metrics;
@@ -166,12 +197,16 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 		if (scales)
 			t->at.loss_scale = w->scalars[i].scale;
 		if (t->skips) {
-			struct gt_event ev = {.kind = GT_EV_SKIP, .epoch = t->epoch, .acc = NAN, .loss_scale = t->at.loss_scale};
+			struct gt_event ev = {.kind = GT_EV_SKIP, .acc = NAN, .loss_scale = t->at.loss_scale};
 			GT_TRY(gt_trainer_tell(t, &ev, true, err));
-			continue;
+		} else {
+			t->at.step++;
+			t->session_steps++;
+			add_sums(&t->at.epoch_sums, m);
+			GT_TRY(told_step(t, m, w->dyn[applied++ * p->nmicro].lr, err));
 		}
-		t->at.step++;
-		GT_TRY(told_step(t, m->weight > 0 ? m->loss / m->weight : 0, w->dyn[applied++ * p->nmicro].lr, err));
+		if (t->at.cursor == 0)
+			GT_TRY(epoch_done(t, err));
 	}
 	if (scales) {
 		t->at.good_steps = w->scaler->good;
@@ -183,7 +218,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 }
 
 /* Is `value` of metric "split/name" the best so far? Keeps it if so. */
-static bool improves(struct gt_trainer *t, const char *split, const struct gt_eval_numbers *r)
+static bool improves(struct gt_trainer *t, const char *split, const struct gt_scores *r)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
 	const char *slash = strchr(c->best_metric, '/');
@@ -198,17 +233,41 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_ev
 	return true;
 }
 
-static enum gt_code evaluate(struct gt_trainer *t, int64_t epoch, bool *best, struct gt_err *err)
+/* Something else than training goes on. split: NULL, or what is evaluated. */
+static void tell_phase(struct gt_trainer *t, const char *text, const char *split, double share)
+{
+	struct gt_event ev = {.kind = GT_EV_PHASE, .text = text, .split = split, .share = share};
+	gt_trainer_tell(t, &ev, false, NULL);
+}
+
+struct evaluation {
+	struct gt_trainer *t;
+	const char *split;
+};
+
+static void advanced(void *user, double share)
+{
+	const struct evaluation *e = user;
+	tell_phase(e->t, "evaluating", e->split, share);
+}
+
+static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *err)
 {
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
-		struct gt_eval_numbers r;
+		struct gt_scores *r = &t->scores[i];
+		struct evaluation e = {t, gt_split_names[i]};
 		if (!t->s->eval[i].nfull)
 			continue;
 		gt_rank_phase(t->s->exec.link, "evaluating", 0);
-		GT_TRY(gt_session_eval(t->s, (enum gt_split_id)i, &r, err));
-		struct gt_event ev = {.kind = GT_EV_EVAL, .epoch = epoch, .split = gt_split_names[i], .loss = r.loss, .acc = r.acc};
+		advanced(&e, 0);
+		t->s->watch = advanced;
+		t->s->watch_user = &e;
+		enum gt_code code = gt_session_eval(t->s, (enum gt_split_id)i, r, err);
+		t->s->watch = NULL;
+		GT_TRY(code);
+		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
-		*best |= improves(t, gt_split_names[i], &r);
+		*best |= improves(t, gt_split_names[i], r);
 	}
 	return GT_OK;
 }
@@ -221,6 +280,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 		return GT_OK;
 	meta.seconds += gt_seconds() - t->start;
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
+	tell_phase(t, "saving a checkpoint", NULL, 0);
 	double patience = gt_team_patience(t->team, SAVE_S);
 	GT_TRY(gt_state_save(t->s, t->dir, &meta, is_best, path, sizeof path, err));
 	gt_team_patience(t->team, patience);
@@ -229,7 +289,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	t->saved_at = gt_seconds();
 	if (!t->dir)
 		return GT_OK;
-	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .epoch = t->at.epoch, .text = path};
+	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .text = path};
 	GT_TRY(gt_trainer_tell(t, &ev, true, err));
 	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
 }
@@ -274,7 +334,18 @@ static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
 
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
-	struct gt_event ev = {.kind = GT_EV_END, .epoch = t->at.epoch, .text = status, .samples_per_s = t->samples_per_s};
+	double session_s = gt_seconds() - t->start, per_epoch = (double)t->s->steps_per_epoch;
+	struct gt_run_result r = {.seconds = t->at.seconds + session_s, .valid = t->scores[GT_VALID], .test = t->scores[GT_TEST]};
+	r.train = t->at.epoch_sums.count ? gt_session_scores(&t->at.epoch_sums) : t->scores[GT_TRAIN];
+	if (session_s > t->pause_s)
+		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
+	if (t->at.has_best && t->s->conf->checkpoint.best_metric[0]) {
+		r.best_metric = t->s->conf->checkpoint.best_metric;
+		r.best = t->at.best;
+		r.best_step = t->at.best_step;
+		r.best_epoch = (int64_t)ceil((double)t->at.best_step / per_epoch);
+	}
+	struct gt_event ev = {.kind = GT_EV_END, .text = status, .result = &r};
 	return gt_trainer_tell(t, &ev, true, err);
 }
 
@@ -283,8 +354,9 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 {
 	const struct gt_conf *c = t->s->conf;
 	bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
+	double start = gt_seconds();
 	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) || (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
-		GT_TRY(evaluate(t, t->epoch, &best, err));
+		GT_TRY(evaluate(t, &best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);
 	}
@@ -294,6 +366,9 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		t->minutes_due = false;
 		restart_window(t);
 	}
+	t->pause_s += gt_seconds() - start;
+	if (t->at.cursor == 0) /* what stood between two epochs belongs to neither */
+		t->epoch_start = gt_seconds();
 	return GT_OK;
 }
 
@@ -312,7 +387,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_exec *x = &t->s->exec;
 	bool stop = false;
-	t->start = t->saved_at = gt_seconds();
+	t->start = t->saved_at = t->epoch_start = gt_seconds();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
 	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
 	x->told = t->s->at.world > 1;

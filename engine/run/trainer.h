@@ -23,7 +23,8 @@ struct gt_trainer {
 	struct gt_json json;
 	struct gt_ckpt_meta at;           /* where training stands; what a checkpoint says */
 	struct gt_point ahead;            /* where it will stand when what is queued is done */
-	int64_t epoch;                    /* of the step that was told of last */
+	struct gt_scores scores[GT_SPLITS]; /* train: of the epoch that ended last; others: of the last evaluation */
+	double epoch_start;               /* when this session began the epoch */
 	bool due;                         /* what is queued ends where something else is to be done first */
 	int64_t skips;                    /* fp16: steps skipped in a row */
 	int64_t saved_step;               /* the last one committed, -1 */
@@ -31,6 +32,10 @@ struct gt_trainer {
 	double window_start;              /* samples_per_s is measured over a window */
 	int64_t window_samples;
 	double samples_per_s;
+	bool settled;                     /* samples_per_s is of more than a moment */
+	int64_t session_samples;          /* trained in this session */
+	int64_t session_steps;
+	double pause_s;                   /* of this session, in evaluations and checkpoints */
 	int64_t windows;                  /* collected */
 	int64_t agree_at;                 /* the window behind which ranks tell each other what only one of them has seen */
 	bool timed_out, minutes_due;      /* what they agreed on */

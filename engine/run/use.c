@@ -26,7 +26,7 @@ static enum gt_code eval_split(const struct gt_session_spec *spec, const struct 
                                struct gt_err *err)
 {
 	struct gt_session *s;
-	struct gt_eval_numbers r;
+	struct gt_scores r;
 	GT_TRY(gt_session_open(spec, &s, err));
 	enum gt_code code = s->eval[split].nfull ? gt_state_load(s, ckpt, false, err)
 	                                         : gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[split]);

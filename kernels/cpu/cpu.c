@@ -275,7 +275,8 @@ static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt
 	cpu_brand(brand, sizeof brand);
 	memset(out, 0, sizeof *out);
 	snprintf(out->id, sizeof out->id, "cpu");
-	snprintf(out->name, sizeof out->name, "%s (%d threads, %s)", brand, default_threads(), gt_dnnl_isa());
+	snprintf(out->name, sizeof out->name, "%s (%s)", brand, gt_dnnl_isa());
+	out->threads = default_threads();
 	gt_dnnl_version(out->detail, sizeof out->detail);
 	out->bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 	return GT_OK;

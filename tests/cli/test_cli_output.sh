@@ -40,7 +40,7 @@ each json_devices devices --json
 each json_plan plan $cfg --json
 each json_run run $cfg --json -o r1
 events=$(python3 -c 'import json, sys; print(" ".join(sorted({json.loads(l)["event"] for l in sys.stdin})))' <"$tmp/out")
-if [ "$events" = 'checkpoint end eval start train' ]; then pass json_events; else fail json_events "events: $events"; fi
+if [ "$events" = 'checkpoint end epoch eval start train' ]; then pass json_events; else fail json_events "events: $events"; fi
 if cmp -s "$tmp/out" r1/metrics.jsonl; then pass json_is_metrics; else fail json_is_metrics 'stdout differs from metrics.jsonl'; fi
 each json_resume resume r1 --json -s train.epochs=3
 each json_eval eval r1 --json
@@ -55,7 +55,7 @@ if [ "$(wc -l <"$tmp/out")" = 1 ] && grep -Eq '^test accuracy 0\.[0-9]{4}  loss 
 else
 	fail result_line "$(cat "$tmp/out")"
 fi
-if [ "$(grep -c '^epoch ./2  step .*  test  accuracy ' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
+if [ "$(grep -Ec '^epoch [12]/2  train acc 0\.[0-9]{4} loss [0-9.]+  test acc 0\.[0-9]{4} loss [0-9.]+  [0-9.]+ [mu]?s$' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
 gives again 73 err 'gtrain: ' run $cfg -o r2
 gives quiet 0 out 'test accuracy ' run $cfg -o r3 -q
 if [ -s "$tmp/err" ]; then fail quiet_stderr "$(cat "$tmp/err")"; else pass quiet_stderr; fi

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The progress line on a terminal (a pseudo-terminal of 60 columns), and its absence elsewhere.
+# The progress line on a pseudo-terminal: at several widths, while it is resized, and its absence elsewhere.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 if ! command -v python3 >/dev/null; then
@@ -8,35 +8,63 @@ if ! command -v python3 >/dev/null; then
 fi
 tiny_config
 cd "$tmp" || exit 1
-# Long enough for several drawings, ended by the clock: 1 s at 10 drawings a second.
-long=(run tiny.cfg -s train.epochs=1000000 -s train.eval_every_epochs=100000 -s log.every_steps=100000 --time-limit 1s)
+# Steps that take some time, in epochs of seconds; ended by the clock: 1 s at 10 drawings a second.
+sed 's/samples = 256/samples = 50000/; s/1, 8, 8/1, 16, 16/; s/{ name = "fc"/{ type = "linear"; out = 512; }, &/' tiny.cfg >slow.cfg
+long=(run slow.cfg -s train.epochs=1000 -s train.eval_every_epochs=1000 -s log.every_steps=100000 --time-limit 1s)
+size=60
 
-# terminal NAME EXPRESSION ARGS...: a Python expression over r, what on_terminal.py says; without ARGS, of the run before.
+# terminal NAME EXPRESSION ARGS...: a Python expression over r, what on_terminal.py says, and texts, the painted lines; without ARGS, of
+# the run before.
 terminal() {
 	local name=$1 expression=$2
 	shift 2
-	[ $# = 0 ] || python3 "$src/tests/cli/on_terminal.py" 60 "$gtrain" "$@" >"$tmp/r.json"
+	[ $# = 0 ] || python3 "$src/tests/cli/on_terminal.py" $size "$gtrain" "$@" >"$tmp/r.json"
 	if why=$(python3 -c "
-import json, sys
+import json, re, sys
 r = json.load(open('$tmp/r.json'))
-draws = r['raw'].count('\r\x1b[K')
+texts = [t for t, columns in r['paints']]
+fit = all(0 < len(t) < columns for t, columns in r['paints'])
 ok = $expression
-print('' if ok else json.dumps([r['status'], draws, r['longest'], r['shown']])[:600])
+print('' if ok else json.dumps([r['status'], len(texts), r['rows'], texts[-2:], r['shown'][-8:]])[:900])
 " 2>&1) && [ -z "$why" ]; then pass "$name"; else fail "$name" "$why"; fi
 }
-terminal animated "r['status'] == 0 and 3 <= draws" "${long[@]}" -o a
-terminal rate "draws <= 25" # ten a second and what erases them, of thousands of steps
-terminal width "0 < r['longest'] <= 59"
-terminal erased "not any('eta' in l or 'samples/s' in l for l in r['shown'])"
+terminal animated "r['status'] == 0 and 3 <= len(texts)" "${long[@]}" -o a
+terminal rate "len(texts) <= 25" # ten a second, of thousands of steps
+terminal width "fit and any(len(t) == 59 for t in texts)"
+terminal erased "not any('eta' in l for l in r['shown'])"
 terminal result_stays "any('loss' in l and ' steps, 1.' in l for l in r['shown'])"
-terminal quiet "draws == 0" "${long[@]}" -o f -q
-terminal no_progress "draws == 0 and 'samples/s' not in r['raw']" "${long[@]}" -o g --no-progress
+terminal quiet "not texts" "${long[@]}" -o f -q
+terminal no_progress "not texts and 'samples/s' not in r['raw']" "${long[@]}" -o g --no-progress
 TERM=dumb terminal dumb "'\x1b' not in r['raw']" "${long[@]}" -o h
-NO_COLOR=1 terminal no_color "draws >= 3 and '\x1b[1m' not in r['raw']" "${long[@]}" -o i
+NO_COLOR=1 terminal no_color "len(texts) >= 3 and '\x1b[1m' not in r['raw']" "${long[@]}" -o i
 terminal color "'\x1b[1m' in r['raw']" "${long[@]}" -o j
 terminal error_color "r['status'] == 64 and '\x1b[1;31mgtrain:\x1b[0m ' in r['raw']" frobnicate
 terminal help_bold "r['status'] == 0 and '\x1b[1m' in r['raw']" -h
 terminal help_color_never "'\x1b' not in r['raw']" --color never -h
+
+# What is dropped first where there is little room, and what is not: percentage and remaining time. A paint that a resize overtakes was
+# made for the width before.
+whole='epoch \d+/1000  \[=*>? *\] \d+%  elapsed \d+:\d\d  eta [0-9:]+  loss \d+\.\d{4}'
+rest='  acc \d\.\d{4}  [0-9.]+ [kM]? ?samples/s  step [0-9,]+/[0-9,]+  lr 0\.01'
+size=20,0.5:40,1:80,1.5:200,2:300
+terminal columns_20 "any(re.fullmatch(r'\d+%  eta [0-9:]+', t) for t, c in r['paints'] if c == 20)" "${long[@]}" -o w --time-limit 3s
+terminal columns_40 "any(re.fullmatch(r'epoch \d+/1000  \[=*>? *\] \d+%  eta [0-9:]+', t) for t, c in r['paints'] if c == 40)"
+terminal columns_80 "any(re.match(r'$whole', t) for t, c in r['paints'] if c == 80)"
+terminal columns_200 "any(re.fullmatch(r'$whole$rest', t) for t, c in r['paints'] if c == 200)"
+terminal columns_300 "any(re.fullmatch(r'$whole$rest', t) for t, c in r['paints'] if c == 300) and sum(not 0 < len(t) < c for t, c in r['paints']) == 0"
+
+# A terminal that rewraps its lines: the line that it broke into rows is erased whole, and the next one fits.
+gone="not any('eta' in l or '[=' in l or 'samples/s' in l for l in r['shown'] if 'synthetic' not in l)"
+size=200,0.3:50,0.6:200,0.9:120,1.2:30,1.5:70
+terminal resized "r['status'] == 0 and r['rows'] >= 3 and $gone and sum(not 0 < len(t) < c for t, c in r['paints']) <= 3" "${long[@]}" -o r --time-limit 2s
+size=80
+# With the lines of epochs in between, and an evaluation long enough to be seen.
+terminal epochs "r['status'] == 0 and $gone and sum(bool(re.match(r'epoch [123]/3  train acc [01]\.\d{4} loss \d\.\d{4}  test acc', l)) for l in r['shown']) == 3" \
+	run tiny.cfg -o e -s data.samples=320000 -s train.epochs=3 -s log.every_steps=10000
+terminal evaluating "any(re.match(r'epoch 1/1  evaluating test  \[=*>? *\] \d+%  elapsed \d:\d\d', t) for t in texts)" \
+	run tiny.cfg -o v -s data.samples=32000 -s data.samples_test=2000000 -s train.epochs=1
+terminal rows_fit "all(len(l) <= 80 for l in r['shown'] if l.startswith('epoch'))" run tiny.cfg -o n -s data.valid=0.2 -s train.epochs=3
+terminal next "r['shown'][-4].startswith('saved as n/step-') and r['shown'][-3:] == ['next: gtrain eval n', '      gtrain predict n FILE...', '      gtrain resume n -s train.epochs=6']"
 
 run "${long[@]}" -o k
 if ! grep -q 'samples/s' "$tmp/err" && ! grep -q "$(printf '\r')" "$tmp/err"; then pass silent_pipe; else fail silent_pipe "$(cat "$tmp/err")"; fi

@@ -20,7 +20,7 @@ checkpoint = { dir = "unused"; every_steps = 20; keep = 99; };
 log = { every_steps = 1; };
 CFG
 # curve DIR: what a run tells of its steps, skipped ones too, without times
-curve() { grep -E '"event":"(train|skip|eval)"' "$1/metrics.jsonl" | sed -E 's/,"samples_per_s":[^,}]*//'; }
+curve() { grep -E '"event":"(train|skip|eval)"' "$1/metrics.jsonl" | sed -E 's/,"(samples_per_s|time)":[^,}]*//g'; }
 losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" 2>/dev/null | sha256sum | cut -d' ' -f1; }
 train() { # DIR ARGS...

@@ -11,7 +11,7 @@
 # shellcheck source=tests/cudasim/sim.sh
 . "$src/tests/cudasim/sim.sh"
 # curve DIR: steps applied and skipped, scales and rates; no losses
-curve() { grep -E '"event":"(train|skip)"' "$1/metrics.jsonl" | sed -E 's/,"(loss|samples_per_s|acc)":[^,}]*//g'; }
+curve() { grep -E '"event":"(train|skip)"' "$1/metrics.jsonl" | sed -E 's/,"(loss|samples_per_s|acc|time)":[^,}]*//g'; }
 
 # modes NAME CFG LIMIT MODES OPTIONS...: MODES (word:ranks) against one rank; figures of all in one line
 modes() {

@@ -16,13 +16,18 @@ digest() { # of all that training made: weights, moments, best, step; not of tim
 losses() {
 	grep '"event":"train"' "$1/metrics.jsonl" | sed 's/,"samples_per_s".*//'
 }
+scores() { # of whole epochs, whichever session finished them
+	grep '"event":"epoch"' "$1/metrics.jsonl" | sed 's/,"seconds".*//'
+}
 matrix() { # name, steps, options for run
 	local name=$1 steps=$2 ok=0 bad='' k
 	shift 2
 	"$GTRAIN" run "$here/resume.cfg" -o "$tmp/$name" "$@" >/dev/null 2>"$tmp/log" || { echo "not ok $name: the undisturbed run failed: $(tail -n1 "$tmp/log")"; return; }
-	local want_digest want_losses
+	local want_digest want_losses want_scores
 	want_digest=$(digest "$tmp/$name")
 	want_losses=$(losses "$tmp/$name")
+	want_scores=$(scores "$tmp/$name")
+	[ -n "$want_scores" ] || { echo "not ok $name: no epoch lines"; return; }
 	[ "$(echo "$want_losses" | wc -l)" = "$steps" ] || { echo "not ok $name: expected $steps steps, got $(echo "$want_losses" | wc -l)"; return; }
 	for ((k = 1; k <= steps; k++)); do
 		local d=$tmp/$name-$k
@@ -33,7 +38,7 @@ matrix() { # name, steps, options for run
 		else # killed before the first checkpoint: start again
 			"$GTRAIN" run "$here/resume.cfg" -o "$d" "$@" >/dev/null 2>"$tmp/log"
 		fi || { bad="$bad $k($(tail -n1 "$tmp/log"))"; continue; }
-		if [ "$(digest "$d")" = "$want_digest" ] && [ "$(losses "$d")" = "$want_losses" ]; then ok=$((ok + 1)); else bad="$bad $k(other bits)"; fi
+		if [ "$(digest "$d")" = "$want_digest" ] && [ "$(losses "$d")" = "$want_losses" ] && [ "$(scores "$d")" = "$want_scores" ]; then ok=$((ok + 1)); else bad="$bad $k(other bits)"; fi
 		rm -rf "$d"
 	done
 	echo "# resume-exact $name: $ok/$steps equal digests and loss curves"

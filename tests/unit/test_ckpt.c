@@ -182,9 +182,12 @@ TEST(ckpt_same_step_is_replaced_whole)
 	CHECK_OK(fix_save(d, 6, &e), e);
 	fix_make(&f, 6);
 	f.meta.cursor = 77;
+	f.meta.epoch_sums = (struct gt_metrics){.loss = 0.1, .weight = 77, .correct = 40, .top5 = 70, .count = 77};
 	CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, false, path, sizeof path, &e), e);
 	CHECK_OK(gt_ckpt_open(dir, "latest", true, NULL, NULL, &c, &e), e);
 	CHECK(gt_ckpt_meta(c)->cursor == 77);
+	const struct gt_metrics *sums = &gt_ckpt_meta(c)->epoch_sums;
+	CHECK(sums->loss == 0.1 && sums->weight == 77 && sums->correct == 40 && sums->top5 == 70 && sums->count == 77);
 	gt_ckpt_close(c);
 	CHECK(entries(dir, "step-") == 1 && entries(path, "optimizer") == 0);
 	gt_ckpt_dir_close(d);

@@ -25,18 +25,29 @@ TEST(file_reads_back)
 {
 	struct gt_tensorboard *t;
 	struct gt_err e;
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .step = 300, .loss = 0.5, .lr = 0.25, .samples_per_s = 8};
-	uint8_t buf[4096];
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .step = 300, .loss = 0.5, .acc = 0.25, .lr = 0.25, .samples_per_s = 8};
+	static const char config[] =
+	    "schema = 1; name = \"t\"; data = { name = \"synthetic\"; batch = 32; samples = 64; samples_test = 64; classes = 10; }; model = { input = [1, 8, 8]; layers = ( { type = \"flatten\"; }, "
+	    "{ type = \"linear\"; out = 10; } ); }; train = { epochs = 2; optimizer = { type = \"adam\"; lr = 0.5; }; };";
+	struct gt_conf *conf;
+	uint8_t buf[16384];
 	const uint8_t *rec[8];
 	size_t len[8];
 	int n = 0;
 	float half = 0.5f;
 	CHECK_OK(gt_tensorboard_open(test_tmpdir(), 299, &t, &e), e);
 	CHECK_OK(gt_tensorboard_write(t, &ev, &e), e);
-	ev = (struct gt_event){.kind = GT_EV_EVAL, .step = 300, .split = "test", .loss = 0.5, .acc = 0.75};
+	ev = (struct gt_event){.kind = GT_EV_EVAL, .step = 300, .split = "test", .scores = {.loss = 0.5, .acc = 0.75, .top5 = 1, .samples = 8}};
 	CHECK_OK(gt_tensorboard_write(t, &ev, &e), e);
-	ev.kind = GT_EV_END;
+	ev.kind = GT_EV_CHECKPOINT;
 	CHECK_OK(gt_tensorboard_write(t, &ev, &e), e); /* writes nothing */
+	ev.kind = GT_EV_EPOCH;
+	CHECK_OK(gt_tensorboard_write(t, &ev, &e), e);
+	CHECK_OK(gt_conf_load_text("t.cfg", config, strlen(config), NULL, 0, &conf, &e), e);
+	CHECK_OK(gt_tensorboard_hparams(t, conf, &e), e);
+	gt_conf_free(conf);
+	ev = (struct gt_event){.kind = GT_EV_END, .step = 300, .text = "ok"};
+	CHECK_OK(gt_tensorboard_write(t, &ev, &e), e);
 	gt_tensorboard_close(t);
 
 	DIR *d = opendir(test_tmpdir());
@@ -64,13 +75,20 @@ TEST(file_reads_back)
 		at += 16 + length;
 		n++;
 	}
-	CHECK_MSG(at == size && n == 4, "%d records, %zu of %zu bytes", n, at, size);
-	if (n != 4)
+	CHECK_MSG(at == size && n == 7, "%d records, %zu of %zu bytes", n, at, size);
+	if (n != 7)
 		return;
 	CHECK(has(rec[0], len[0], "\x1a\x0d" "brain.Event:2", 15));
 	CHECK(has(rec[1], len[1], "\x10\xab\x02", 3) && has(rec[1], len[1], "\x3a\x02\x08\x01", 4)); /* step 299, START */
 	CHECK(has(rec[2], len[2], "\x10\xac\x02", 3) && has(rec[2], len[2], "train/loss", 10) && has(rec[2], len[2], &half, 4));
-	CHECK(has(rec[3], len[3], "test/acc", 8));
+	CHECK(has(rec[2], len[2], "train/acc", 9) && has(rec[3], len[3], "test/acc", 8) && has(rec[3], len[3], "test/top5", 9));
+	CHECK(has(rec[4], len[4], "train_epoch/loss", 16) && has(rec[4], len[4], "train_epoch/top5", 16));
+	/* { key = "train.optimizer.lr", value { number_value = 0.5 } }, and a string; lists and where to write are no hyper-parameters. */
+	CHECK(has(rec[5], len[5], "_hparams_/session_start_info", 28) && has(rec[5], len[5], "\x0a\x07hparams", 9));
+	CHECK(has(rec[5], len[5], "\x0a\x12train.optimizer.lr\x12\x09\x11\0\0\0\0\0\0\xe0\x3f", 31));
+	CHECK(has(rec[5], len[5], "\x0a\x14train.optimizer.type\x12\x06\x1a\x04" "adam", 30));
+	CHECK(!has(rec[5], len[5], "checkpoint.", 11) && !has(rec[5], len[5], "train.optimizer.momentum", 24));
+	CHECK(has(rec[6], len[6], "_hparams_/session_end_info", 26));
 }
 
 RUN_TESTS()

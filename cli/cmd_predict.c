@@ -19,6 +19,12 @@ static void print_json(struct printing *s, const struct gt_prediction *p)
 	struct gt_json *j = &s->cli->json;
 	gt_json_object(j, NULL);
 	gt_json_string(j, "file", p->file);
+	if (p->error) {
+		gt_json_string(j, "error", p->error);
+		gt_json_end(j);
+		s->code = gt_out_json(s->cli, s->err);
+		return;
+	}
 	gt_json_int(j, "index", p->index);
 	gt_json_bool(j, "scaled", p->scaled);
 	gt_json_array(j, "top");
@@ -40,10 +46,14 @@ static void print(void *user, const struct gt_prediction *p)
 	char file[1024], name[128];
 	if (s->code != GT_OK)
 		return;
+	if (p->error)
+		gt_cli_complain(s->cli, p->error);
 	if (s->cli->args.json) {
 		print_json(s, p);
 		return;
 	}
+	if (p->error)
+		return;
 	gt_out(s->cli, "%s", gt_cli_printable(p->file, file, sizeof file));
 	if (p->index > 0)
 		gt_out(s->cli, "[%" PRId64 "]", p->index);
@@ -75,7 +85,8 @@ const struct gt_command gt_cmd_predict = {
 	.summary = "classify images (PNG, JPEG, IDX) with a checkpoint",
 	.about = "Classifies images with a checkpoint: PNG, JPEG, or IDX files, of which every image\n"
 	         "is taken. Prints a line for each: the file, then classes and their probabilities,\n"
-	         "separated by tabs.",
+	         "separated by tabs. A file that is damaged is named, the others are classified, and\n"
+	         "the command ends with 65.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
 	.min_operands = 2,
 	.max_operands = -1,

@@ -3,6 +3,7 @@
 #define GT_DATASETS_IMAGE_H
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,10 +16,17 @@ struct gt_pixels {
 	uint8_t *data; /* h*w*c, malloc'ed */
 };
 
-/* name: for messages. Grey stays grey, everything else becomes 8-bit RGB; alpha is dropped, a colour profile is not applied, as
- * PIL's convert("RGB") does it. A damaged or truncated image is GT_EDATA: there are no half pictures. */
+/* name: for messages. Grey stays grey, everything else becomes 8-bit RGB: alpha is dropped, of 16 bits the high byte is taken, CMYK is
+ * multiplied out, a colour profile is not applied, as PIL's convert("RGB") does it. (PIL cuts 16-bit grey off at 255, here it is
+ * shortened as colours are.) The picture is turned upright, as PIL's ImageOps.exif_transpose does. A damaged or truncated image is
+ * GT_EDATA: there are no half pictures. */
 enum gt_code gt_png_decode(const uint8_t *raw, size_t size, const char *name, struct gt_pixels *out, struct gt_err *err);
 enum gt_code gt_jpeg_decode(const uint8_t *raw, size_t size, const char *name, struct gt_pixels *out, struct gt_err *err);
+
+/* The orientation, 1 to 8, in the body of a JPEG's APP1 or a PNG's eXIf; 1, upright, where there is none or it is damaged. */
+int gt_exif_orientation(const uint8_t *p, size_t n);
+/* Turns a picture stored in that orientation upright. */
+enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_err *err);
 
 /* Refuses sizes that are zero or absurd, before memory is taken. */
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err);

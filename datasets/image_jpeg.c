@@ -14,6 +14,7 @@ struct catcher {
 	struct jpeg_progress_mgr progress;
 	jmp_buf back;
 	char why[JMSG_LENGTH_MAX];
+	uint8_t *row; /* of CMYK */
 };
 
 static void on_error(j_common_ptr cinfo)
@@ -45,9 +46,28 @@ static void on_progress(j_common_ptr cinfo)
 	}
 }
 
+/* Adobe's programs store CMYK inverted, and PIL takes every file as theirs: what libjpeg gives is 255 - C and so on. With that, PIL's
+ * K' - C K' / 255 for red, rounded, where K' is 255 - K (ConvertCMYK, libImaging/Convert.c). */
+static void from_cmyk(const uint8_t *in, uint8_t *out, size_t pixels)
+{
+	for (size_t i = 0; i < pixels; i++, in += 4, out += 3)
+		for (int k = 0; k < 3; k++) {
+			unsigned t = (255u - in[k]) * in[3] + 128;
+			out[k] = (uint8_t)(in[3] - ((t + (t >> 8)) >> 8));
+		}
+}
+
+static int orientation_of(const struct jpeg_decompress_struct *j)
+{
+	for (const struct jpeg_marker_struct *m = j->marker_list; m; m = m->next)
+		if (m->marker == JPEG_APP0 + 1 && m->data_length >= 6 && !memcmp(m->data, "Exif\0\0", 6))
+			return gt_exif_orientation(m->data, m->data_length);
+	return 1;
+}
+
 /* What setjmp guards: memory hangs on out. */
 static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, const uint8_t *raw, size_t size, const char *name,
-                           struct gt_pixels *out, struct gt_err *err)
+                           struct gt_pixels *out, int *orientation, struct gt_err *err)
 {
 	if (setjmp(c->back))
 		return gt_fail(err, GT_EDATA, "%s: JPEG: %s", name, c->why);
@@ -56,27 +76,34 @@ static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, 
 	j->progress = &c->progress;
 	j->mem->max_memory_to_use = 1024l << 20; /* coefficients of a progressive picture of the largest size */
 	jpeg_mem_src(j, raw, size);
+	jpeg_save_markers(j, JPEG_APP0 + 1, 0xffff);
 	jpeg_read_header(j, TRUE);
 	GT_TRY(gt_image_check_size(name, j->image_width, j->image_height, err));
 	/* In a sequential Huffman picture a block of 8 x 8 takes two bits at the least; a quarter of that leaves room for subsampling. */
 	if (!j->progressive_mode && !j->arith_code && (uint64_t)j->image_width * j->image_height / 1024 > size)
 		return gt_fail(err, GT_EDATA, "%s: JPEG: announces %u x %u pixels, more than the file can hold", name, j->image_width,
 		               j->image_height);
-	if (j->num_components != 1 && j->num_components != 3)
-		return gt_fail(err, GT_EDATA, "%s: JPEG: %d components (CMYK?); convert it to RGB first", name, j->num_components);
-	j->out_color_space = j->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+	bool cmyk = j->num_components == 4;
+	if (j->num_components != 1 && j->num_components != 3 && !cmyk)
+		return gt_fail(err, GT_EDATA, "%s: JPEG: expected 1 (grey), 3 (colour) or 4 (CMYK) components, got %d", name, j->num_components);
+	j->out_color_space = cmyk ? JCS_CMYK : j->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB; /* YCCK becomes CMYK */
 	jpeg_start_decompress(j);
 	out->w = j->output_width;
 	out->h = j->output_height;
-	out->c = j->output_components;
+	out->c = cmyk ? 3 : j->output_components;
 	size_t row = (size_t)out->w * (size_t)out->c;
 	out->data = malloc(row * (size_t)out->h);
-	if (!out->data)
+	c->row = cmyk ? malloc((size_t)out->w * 4) : NULL;
+	if (!out->data || (cmyk && !c->row))
 		return gt_fail_memory(err, row * (size_t)out->h);
 	while (j->output_scanline < j->output_height) {
-		JSAMPROW to = out->data + row * j->output_scanline;
+		uint8_t *at = out->data + row * j->output_scanline;
+		JSAMPROW to = cmyk ? c->row : at;
 		jpeg_read_scanlines(j, &to, 1);
+		if (cmyk)
+			from_cmyk(c->row, at, (size_t)out->w);
 	}
+	*orientation = orientation_of(j);
 	jpeg_finish_decompress(j);
 	return GT_OK;
 }
@@ -89,8 +116,12 @@ enum gt_code gt_jpeg_decode(const uint8_t *raw, size_t size, const char *name, s
 	j.err = jpeg_std_error(&c.mgr);
 	c.mgr.error_exit = on_error;
 	c.mgr.emit_message = on_message;
-	enum gt_code rc = decode(&j, &c, raw, size, name, out, err);
+	int orientation = 1;
+	enum gt_code rc = decode(&j, &c, raw, size, name, out, &orientation, err);
 	jpeg_destroy_decompress(&j);
+	free(c.row);
+	if (rc == GT_OK)
+		rc = gt_pixels_orient(out, orientation, err);
 	if (rc != GT_OK) {
 		free(out->data);
 		*out = (struct gt_pixels){0};

@@ -34,7 +34,7 @@ static void on_warning(png_structp png, png_const_charp why)
 
 /* Everything between setjmp and its return, and nothing that a longjmp could leave half done: memory hangs on `out` and `rows`. */
 static enum gt_code decode(png_structp png, png_infop info, struct source *s, const char *name, struct gt_pixels *out, png_bytep **rows,
-                           struct gt_err *err)
+                           int *orientation, struct gt_err *err)
 {
 	if (setjmp(png_jmpbuf(png)))
 		return gt_fail(err, GT_EDATA, "%s: PNG: %s", name, s->why);
@@ -55,7 +55,7 @@ static enum gt_code decode(png_structp png, png_infop info, struct source *s, co
 	if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
 		png_set_expand_gray_1_2_4_to_8(png);
 	if (depth == 16)
-		png_set_scale_16(png);
+		png_set_strip_16(png); /* the high byte, as PIL */
 	png_set_strip_alpha(png);
 	png_set_interlace_handling(png);
 	png_read_update_info(png, info);
@@ -71,7 +71,13 @@ static enum gt_code decode(png_structp png, png_infop info, struct source *s, co
 	for (uint32_t y = 0; y < h; y++)
 		(*rows)[y] = out->data + (size_t)y * w * (size_t)out->c;
 	png_read_image(png, *rows);
-	png_read_end(png, NULL);
+	png_read_end(png, info);
+#ifdef PNG_eXIf_SUPPORTED
+	png_uint_32 n = 0;
+	png_bytep exif = NULL;
+	if (png_get_eXIf_1(png, info, &n, &exif) && exif)
+		*orientation = gt_exif_orientation(exif, n);
+#endif
 	return GT_OK;
 }
 
@@ -82,10 +88,13 @@ enum gt_code gt_png_decode(const uint8_t *raw, size_t size, const char *name, st
 	*out = (struct gt_pixels){0};
 	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
 	png_infop info = png ? png_create_info_struct(png) : NULL;
-	enum gt_code rc = info ? decode(png, info, &s, name, out, &rows, err) : gt_fail_memory(err, 0);
+	int orientation = 1;
+	enum gt_code rc = info ? decode(png, info, &s, name, out, &rows, &orientation, err) : gt_fail_memory(err, 0);
 	if (png)
 		png_destroy_read_struct(&png, &info, NULL);
 	free(rows);
+	if (rc == GT_OK)
+		rc = gt_pixels_orient(out, orientation, err);
 	if (rc != GT_OK) {
 		free(out->data);
 		*out = (struct gt_pixels){0};

@@ -236,11 +236,14 @@ enum gt_code gt_eval(const char *ckpt, const char *split, const char *device, co
 
 struct gt_prediction {
 	const char *file;
+	const char *error;  /* why it cannot be classified; NULL: it was */
 	int64_t index;      /* image within the file */
 	bool scaled;        /* the image had another size */
 	int n;
 	struct { int label; double p; const char *name; } top[10];
 };
+/* A file that cannot be read is told to fn with its error, and the others are classified: GT_EDATA in the end. Of a single file its own
+ * error is returned. */
 enum gt_code gt_predict(const char *ckpt, const char *const *files, int nfiles, int top, const char *device,
                         void (*fn)(void *user, const struct gt_prediction *p), void *user, struct gt_err *err);
 

@@ -136,7 +136,8 @@ static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, cons
 	return GT_OK;
 }
 
-static enum gt_code predict_file(struct predictor *p, const char *file, struct gt_err *err)
+/* *bad: it is the file that cannot be used; others may be. */
+static enum gt_code predict_file(struct predictor *p, const char *file, bool *bad, struct gt_err *err)
 {
 	struct gt_session *s = p->s;
 	const int64_t *in = s->conf->model.input;
@@ -145,13 +146,14 @@ static enum gt_code predict_file(struct predictor *p, const char *file, struct g
 	struct gt_loader *l = NULL;
 	int64_t n;
 	bool scaled;
-	GT_TRY(gt_image_read(file, in[0], in[1], in[2], PREDICT_MAX, &d.images, &n, &scaled, err));
+	enum gt_code read = gt_image_read(file, in[0], in[1], in[2], PREDICT_MAX, &d.images, &n, &scaled, err);
+	*bad = read != GT_OK && read != GT_ECONFIG; /* the latter: the model takes no image at all */
+	GT_TRY(read);
 	d.n = (n + PREDICT_BATCH - 1) / PREDICT_BATCH * PREDICT_BATCH; /* the last batch is filled up with black */
 	uint8_t *grown = realloc(d.images, (size_t)d.n * image);
 	d.labels = calloc((size_t)d.n, sizeof *d.labels);
 	enum gt_code code = grown && d.labels ? GT_OK : gt_fail_memory(err, (size_t)d.n * image);
-	if (grown)
-		d.images = grown;
+	d.memory = d.images = grown ? grown : d.images;
 	void *dev[2] = {NULL, NULL};
 	if (code == GT_OK) {
 		memset(d.images + (size_t)n * image, 0, (size_t)(d.n - n) * image);
@@ -186,9 +188,22 @@ static enum gt_code predict_all(struct predictor *p, const struct gt_ckpt *ckpt,
 	if (!p->logits || !p->raw)
 		return gt_fail_memory(err, gt_tdesc_bytes(d));
 	GT_TRY(gt_state_load(p->s, ckpt, false, err));
-	for (int i = 0; i < nfiles; i++)
-		GT_TRY(predict_file(p, files[i], err));
-	return GT_OK;
+	int failed = 0;
+	for (int i = 0; i < nfiles; i++) {
+		bool bad = false;
+		struct gt_err why = {0};
+		enum gt_code code = predict_file(p, files[i], &bad, &why);
+		if (code != GT_OK && (!bad || nfiles == 1)) {
+			if (err)
+				*err = why;
+			return code;
+		}
+		if (code != GT_OK) {
+			failed++;
+			p->fn(p->user, &(struct gt_prediction){.file = files[i], .error = why.msg});
+		}
+	}
+	return failed ? gt_fail(err, GT_EDATA, "%d of %d files could not be classified", failed, nfiles) : GT_OK;
 }
 
 enum gt_code gt_predict(const char *path, const char *const *files, int nfiles, int top, const char *device,

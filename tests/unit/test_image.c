@@ -22,6 +22,10 @@ static void put_png(const char *name, const uint8_t *px, unsigned w, unsigned h,
 	CHECK_MSG(png_image_write_to_file(&im, at(name), 0, px, 0, palette), "%s", im.message);
 }
 
+static uint8_t exif[64]; /* an APP1 for the next JPEG */
+static unsigned exif_size;
+static bool ycck; /* the next JPEG of four components is stored as YCCK */
+
 static void put_jpeg(const char *name, const uint8_t *px, unsigned w, unsigned h, int c, bool progressive)
 {
 	struct jpeg_compress_struct j;
@@ -39,7 +43,11 @@ static void put_jpeg(const char *name, const uint8_t *px, unsigned w, unsigned h
 	j.comp_info[0].h_samp_factor = j.comp_info[0].v_samp_factor = 1;
 	if (progressive)
 		jpeg_simple_progression(&j);
+	if (ycck)
+		jpeg_set_colorspace(&j, JCS_YCCK);
 	jpeg_start_compress(&j, TRUE);
+	if (exif_size)
+		jpeg_write_marker(&j, JPEG_APP0 + 1, exif, exif_size);
 	for (unsigned y = 0; y < h; y++) {
 		JSAMPROW row = (JSAMPROW)(uintptr_t)(px + (size_t)y * w * (size_t)c);
 		jpeg_write_scanlines(&j, &row, 1);
@@ -105,12 +113,12 @@ TEST(png_kinds)
 	same("a.png", 1, H, W, grey, 0, false);
 	put_png("a.png", index, W, H, PNG_FORMAT_RGB_COLORMAP, palette);
 	same("a.png", 3, H, W, want, 0, false);
-	/* 16 bits, as written: linear light, which is not converted, only shortened: v * 255 / 65535, rounded */
+	/* 16 bits, as written: linear light, which is not converted, only shortened to its high byte, as PIL's convert("RGB") does */
 	for (int i = 0; i < W * H; i++)
 		grey16[i] = (uint16_t)(i * 1213);
 	put_png("a.png", (const uint8_t *)grey16, W, H, PNG_FORMAT_LINEAR_Y, NULL);
 	for (int i = 0; i < W * H; i++)
-		want[i] = (uint8_t)((grey16[i] * 255u + 32767) / 65535);
+		want[i] = (uint8_t)(grey16[i] >> 8);
 	same("a.png", 1, H, W, want, 0, false);
 }
 
@@ -128,6 +136,116 @@ TEST(jpeg_kinds)
 		same("a.jpg", 1, 24, 32, grey, 1, false);
 		put_jpeg("a.jpg", rgb, 32, 24, 3, progressive);
 		same("a.jpg", 3, 24, 32, rgb, 3, false);
+	}
+}
+
+/* Exif data whose one directory says `orientation`, of either byte order; behind another entry. */
+static void make_exif(int orientation, bool little, bool jpeg)
+{
+	static const uint8_t big[] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 2, 1, 0, 0, 3, 0, 0, 0, 1, 0, 9, 0, 0, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0},
+	                     small[] = {'I', 'I', 42, 0, 8, 0, 0, 0, 2, 0, 0, 1, 3, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	uint8_t *p = exif;
+	if (jpeg) {
+		memcpy(p, "Exif\0\0", 6);
+		p += 6;
+	}
+	memcpy(p, little ? small : big, sizeof big);
+	p[little ? 30 : 31] = (uint8_t)orientation;
+	exif_size = (unsigned)(p - exif) + sizeof big;
+}
+
+static void put_png_exif(const char *name, const uint8_t *px, unsigned w, unsigned h, bool behind)
+{
+	FILE *f = fopen(at(name), "wb");
+	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+	png_infop info = png_create_info_struct(png);
+	png_init_io(png, f);
+	png_set_IHDR(png, info, w, h, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+	png_write_info(png, info);
+	if (!behind)
+		png_write_chunk(png, (png_const_bytep)"eXIf", exif, exif_size);
+	for (unsigned y = 0; y < h; y++)
+		png_write_row(png, px + (size_t)y * w * 3);
+	if (behind)
+		png_write_chunk(png, (png_const_bytep)"eXIf", exif, exif_size);
+	png_write_end(png, NULL);
+	png_destroy_write_struct(&png, &info);
+	fclose(f);
+}
+
+/* What PIL's ImageOps.exif_transpose makes of np.arange(6).reshape(2, 3) for orientations 1 to 8. */
+TEST(turned_upright)
+{
+	static const uint8_t want[8][6] = {{0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
+	                                   {0, 3, 1, 4, 2, 5}, {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
+	enum { BLOCK = 8 }; /* of a JPEG, of one colour: exact */
+	uint8_t grey[6 * BLOCK * BLOCK], rgb[18], *out;
+	int64_t n;
+	bool scaled;
+	struct gt_err e;
+	for (int y = 0; y < 2 * BLOCK; y++)
+		for (int x = 0; x < 3 * BLOCK; x++)
+			grey[y * 3 * BLOCK + x] = (uint8_t)(40 * (y / BLOCK * 3 + x / BLOCK));
+	for (int i = 0; i < 18; i++)
+		rgb[i] = (uint8_t)(40 * (i / 3));
+	for (int k = 0; k < 32; k++) {
+		int o = k % 8 + 1;
+		int64_t h = o > 4 ? 3 : 2, w = o > 4 ? 2 : 3, block = k < 16 ? BLOCK : 1;
+		make_exif(o, k / 8 % 2, k < 16);
+		if (k < 16)
+			put_jpeg("o", grey, 3 * BLOCK, 2 * BLOCK, 1, false);
+		else
+			put_png_exif("o", rgb, 3, 2, k % 16 >= 8);
+		CHECK_OK(gt_image_read(at("o"), 1, h * block, w * block, 1, &out, &n, &scaled, &e), e);
+		CHECK(!scaled);
+		for (int64_t i = 0; i < 6; i++) {
+			int64_t at = (i / w * w * block + i % w) * block;
+			CHECK_MSG(out[at] == 40 * want[o - 1][i], "%s of orientation %d: pixel %d is of block %d, not %d", k < 16 ? "JPEG" : "PNG", o, (int)i, out[at] / 40,
+			          want[o - 1][i]);
+		}
+		free(out);
+	}
+	/* Damaged Exif data, and values that there are not, are no orientation. */
+	for (int k = 0; k < 8; k++) {
+		make_exif(k == 0 ? 9 : k == 1 ? 0 : 6, true, true);
+		exif_size = k < 2 ? exif_size : k == 2 ? 6 : k == 3 ? 12 : k == 4 ? 16 : k == 5 ? 39 : exif_size;
+		if (k == 6)
+			memset(exif + 10, 0xff, 4); /* where the directory is */
+		if (k == 7)
+			exif[6] = 'X';
+		put_jpeg("o", grey, 3 * BLOCK, 2 * BLOCK, 1, false);
+		CHECK_OK(gt_image_read(at("o"), 1, 2 * BLOCK, 3 * BLOCK, 1, &out, &n, &scaled, &e), e);
+		CHECK_MSG(!memcmp(out, grey, sizeof grey), "case %d", k);
+		free(out);
+	}
+	exif_size = 0;
+}
+
+/* CMYK as Adobe stores it, inverted. Blocks of one colour; the results are those of PIL's Image.open(...).convert("RGB"), which for every
+ * CMYK below is 255 - K - C (255 - K) / 255 and so on, rounded. */
+TEST(cmyk)
+{
+	static const uint8_t in[4][4] = {{0, 37, 74, 111}, {148, 185, 222, 3}, {40, 77, 114, 151}, {12, 49, 86, 123}},
+	                     want[4][3] = {{144, 123, 102}, {106, 69, 33}, {88, 73, 58}, {126, 107, 87}};
+	uint8_t px[8 * 32 * 4], *out;
+	int64_t n;
+	bool scaled;
+	struct gt_err e;
+	for (int i = 0; i < 8 * 32; i++)
+		for (int k = 0; k < 4; k++)
+			px[4 * i + k] = (uint8_t)(255 - in[i % 32 / 8][k]);
+	for (int k = 0; k < 2; k++) {
+		ycck = k;
+		put_jpeg("c", px, 32, 8, 4, false);
+		ycck = false;
+		CHECK_OK(gt_image_read(at("c"), 3, 8, 32, 1, &out, &n, &scaled, &e), e);
+		for (int b = 0; b < 4; b++)
+			for (int c = 0; c < 3; c++) {
+				int d = out[(4 * 32 + 8 * b + 4) * 3 + c] - want[b][c];
+				/* YCCK: luma and chroma are rounded before they are stored */
+				CHECK_MSG(abs(d) <= (k ? 2 : 0), "%s, block %d, channel %d: off by %d", k ? "YCCK" : "CMYK", b, c, d);
+			}
+		free(out);
 	}
 }
 
@@ -262,8 +380,6 @@ TEST(damaged_pictures)
 		}
 		free(b);
 	}
-	put_jpeg("c.jpg", px, 64, 48, 4, false);
-	refused("c.jpg", "CMYK");
 	put("x", "no picture at all", 17, false);
 	refused("x", "neither PNG, nor JPEG, nor IDX");
 	put("x", "\x89PNG\r\n\x1a\n", 8, false);

@@ -1,0 +1,67 @@
+/* The orientation of a picture: tag 0x0112 of the first directory of its Exif data (Exif 2.32, 4.6.4: TIFF 6.0), and the turning and
+ * mirroring that undoes it. */
+#include "base/arena.h"
+#include "image.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY = 12 };
+
+static uint32_t number(const uint8_t *p, int bytes, bool little)
+{
+	uint32_t v = 0;
+	for (int i = 0; i < bytes; i++)
+		v = v << 8 | p[little ? bytes - 1 - i : i];
+	return v;
+}
+
+int gt_exif_orientation(const uint8_t *p, size_t n)
+{
+	if (n >= 6 && !memcmp(p, "Exif\0\0", 6)) /* of a JPEG's APP1; a PNG's eXIf begins with the TIFF header */
+		p += 6, n -= 6;
+	if (n < 8 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
+		return 1;
+	bool little = *p == 'I';
+	size_t at = number(p + 4, 4, little);
+	if (at > n - 2)
+		return 1;
+	size_t entries = number(p + at, 2, little);
+	at += 2;
+	for (; entries && n - at >= ENTRY; entries--, at += ENTRY) {
+		if (number(p + at, 2, little) != TAG_ORIENTATION)
+			continue;
+		uint32_t v = number(p + at + 8, 2, little);
+		return number(p + at + 2, 2, little) == TYPE_SHORT && number(p + at + 4, 4, little) == 1 && v >= 1 && v <= 8 ? (int)v : 1;
+	}
+	return 1;
+}
+
+enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_err *err)
+{
+	/* 1..8: where row 0 and column 0 of what is stored belong, as the standard's table has it. */
+	static const struct {
+		bool swapped, right, bottom; /* rows are columns; column 0 belongs right; row 0 belongs to the bottom (both before the swap) */
+	} how[] = {{false, false, false}, {false, true, false}, {false, true, true}, {false, false, true},
+	           {true, false, false},  {true, false, true},  {true, true, true},  {true, true, false}};
+	if (orientation <= 1 || orientation > 8)
+		return GT_OK;
+	size_t c = (size_t)p->c, bytes = (size_t)p->w * (size_t)p->h * c;
+	uint8_t *out = malloc(bytes);
+	if (!out)
+		return gt_fail_memory(err, bytes);
+	bool swapped = how[orientation - 1].swapped, right = how[orientation - 1].right, bottom = how[orientation - 1].bottom;
+	int64_t stride = swapped ? p->h : p->w; /* of a row of out */
+	for (int64_t y = 0; y < p->h; y++)
+		for (int64_t x = 0; x < p->w; x++) {
+			int64_t tx = right ? p->w - 1 - x : x, ty = bottom ? p->h - 1 - y : y;
+			memcpy(out + (size_t)(swapped ? tx * stride + ty : ty * stride + tx) * c, p->data + (size_t)(y * p->w + x) * c, c);
+		}
+	free(p->data);
+	p->data = out;
+	if (swapped) {
+		int64_t w = p->w;
+		p->w = p->h;
+		p->h = w;
+	}
+	return GT_OK;
+}

@@ -47,3 +47,26 @@ done
 # A table that came out empty would agree with an empty page.
 n=$(for c in $(commands); do "$gtrain" "$c" -h | sed -n '/^options$/,/^$/p'; done | grep -c -- ' --')
 if [ "$n" -ge 25 ]; then pass counted; else fail counted "only $n options found"; fi
+
+# Every event and member of metrics.jsonl is in gtrain-checkpoint(5).
+page=$src/man/gtrain-checkpoint.5
+if why=$(mandoc -T lint -W warning "$page" 2>&1); then pass lint_checkpoint; else fail lint_checkpoint "$(head -n 1 <<<"$why")"; fi
+mandoc -T ascii -O width=1000 "$page" | sed 's/.\x08//g' | sed -n '/^METRICS/,/^EXAMPLES/p' >"$text"
+tiny_config
+"$gtrain" run "$tmp/tiny.cfg" -o "$tmp/r" -q -s data.valid=0.25 -s checkpoint.best.metric=valid/acc -s 'train.groups=({ match = "*.bias"; frozen = true; })' \
+	>/dev/null && "$gtrain" resume "$tmp/r" -q -s train.epochs=3 >/dev/null || fail metrics_run 'gtrain run or resume failed'
+if why=$(python3 - "$tmp/r/metrics.jsonl" "$text" <<'PY'
+import json, re, sys
+words = set(re.findall(r"[a-z0-9_]+", open(sys.argv[2]).read()))
+lines = [json.loads(line) for line in open(sys.argv[1])]
+keys = {k for e in lines for k in list(e) + [k for v in e.values() if isinstance(v, dict) for k in v]} | {e["event"] for e in lines}
+missing = sorted(keys - words)
+if missing or len(keys) < 25 or any(list(e)[:2] != ["event", "step"] or list(e)[-1] != "time" for e in lines):
+    print(f"not in the manual: {missing}; {len(keys)} words")
+end = lines[-1]
+if end["event"] != "end" or end["epoch"] != 3 or not end["test"]["samples"] or end["best"]["metric"] != "valid/acc" or not 1e9 < end["time"] < 1e11:
+    print(f"the last line is {end}")
+if [e["epoch"] for e in lines if e["event"] == "epoch"] != [1, 2, 3]:
+    print("epochs are not counted from 1")
+PY
+) && [ -z "$why" ]; then pass metrics_documented; else fail metrics_documented "$why"; fi

@@ -118,6 +118,11 @@ check:
 check-only: tests
 	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
 
+## check-faults: every sweep of faults in full: kills, failing calls, power loss, flipped bits, refused allocations, lost ranks (about 30 minutes)
+.PHONY: check-faults
+check-faults: tests
+	@tests/crash/check_faults.sh $(BUILD)
+
 ## gpu-folder: a folder (build/gpu, below 60 MiB) that runs check-gpu and bench-gpu on a machine that has a GPU and no packages
 .PHONY: gpu-folder
 gpu-folder: all $(TOOLS) $(BUILD)/tests/ops/test_ops $(BUILD)/tests/ops/test_updates

@@ -18,13 +18,13 @@ for cfg in "$src"/configs/*.cfg; do
 	start=$(date +%s.%N)
 	run run "$cfg" --smoke
 	took=$(awk "BEGIN { print $(date +%s.%N) - $start }")
-	if [ $rc = 69 ] && grep -q bf16 "$tmp/err"; then
+	if [ "$rc" = 69 ] && grep -q bf16 "$tmp/err"; then
 		skip "config_$name" "$(head -n 1 "$tmp/err")"
-	elif [ $rc != 0 ] || ! grep -q '^compare .* equal: model [0-9a-f]' "$tmp/out" || ! tail -n 1 "$tmp/out" | grep -q '^smoke test passed: '; then
+	elif [ "$rc" != 0 ] || ! grep -q '^compare .* equal: model [0-9a-f]' "$tmp/out" || ! tail -n 1 "$tmp/out" | grep -q '^smoke test passed: '; then
 		fail "config_$name" "ended with $rc: $(tail -n 1 "$tmp/out") $(head -n 2 "$tmp/err")"
 	elif [ -n "$(left)" ]; then
 		fail "config_$name" "left $(left)"
-		rm -rf "$TMPDIR"/*
+		rm -rf "${TMPDIR:?}"/*
 	else
 		echo "# smoke of $name: $took s"
 		pass "config_$name"
@@ -44,7 +44,7 @@ checkpoint = { dir = "unused"; best = { metric = "valid/acc"; }; };
 CFG
 gives stand_in 0 out 'synthetic stand-in of the shape [3, 8, 8] with 10 classes: data.root: nowhere holds no cifar10 files' run "$tmp/net.cfg" --smoke
 lines=$(cut -d' ' -f1 "$tmp/out" | tr '\n' ' ')
-[ "$lines" = 'plan data train evaluate checkpoint resume compare smoke ' ] && pass lines || fail lines "$lines"
+if [ "$lines" = 'plan data train evaluate checkpoint resume compare smoke ' ]; then pass lines; else fail lines "$lines"; fi
 run run "$tmp/net.cfg" --smoke --json
 if why=$(python3 - "$tmp/out" <<'PY'
 import json, sys
@@ -55,9 +55,9 @@ assert v[0]["synthetic"] is True and "nowhere" in v[0]["why"] and v[0]["batch"] 
 assert v[1]["first_loss"] > 0 and v[1]["last_loss"] != v[1]["first_loss"] and v[2]["split"] == "test" and 0 <= v[2]["acc"] <= 1, v
 assert len(v[5]["model"]) == 32 and v[6]["status"] == "ok" and v[6]["code"] == 0, v
 PY
-) 2>&1 && [ $rc = 0 ]; then pass json; else fail json "status $rc: $(tail -n 1 <<<"$why")"; fi
+) 2>&1 && [ "$rc" = 0 ]; then pass json; else fail json "status $rc: $(tail -n 1 <<<"$why")"; fi
 run run "$tmp/net.cfg" --smoke --quiet
-[ $rc = 0 ] && [ "$(grep -c . "$tmp/out")" = 1 ] && [ ! -s "$tmp/err" ] && pass quiet || fail quiet "status $rc: $(cat "$tmp/out" "$tmp/err")"
+if [ "$rc" = 0 ] && [ "$(grep -c . "$tmp/out")" = 1 ] && [ ! -s "$tmp/err" ]; then pass quiet; else fail quiet "status $rc: $(cat "$tmp/out" "$tmp/err")"; fi
 
 # ---- it works together with the other options and modes -----------------------------------------------------------------------
 gives out 0 out 'smoke test passed: net' run "$tmp/net.cfg" --smoke --out "$tmp/kept"
@@ -74,7 +74,7 @@ for mode in ddp zero dp pipe; do
 	gives "mode_$mode" 0 out "$mode on 2 ranks" run "$tmp/net.cfg" --smoke -s parallel.mode=$mode --nproc 2
 done
 gives ranks_fit 0 out 'ddp on ' run "$tmp/net.cfg" --smoke -s parallel.mode=ddp -s parallel.nproc=64 -s data.batch=128
-grep -q 'ranks (the config: 64)' "$tmp/out" && pass ranks_told || fail ranks_told "$(head -n 1 "$tmp/out")"
+if grep -q 'ranks (the config: 64)' "$tmp/out"; then pass ranks_told; else fail ranks_told "$(head -n 1 "$tmp/out")"; fi
 gives world_bits 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s reproducible=world -s data.batch=64
 gives per_rank 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s data.batch_per_rank=12 -s train.accumulate=2
 gives synthetic 0 out 'synthetic: made from the seed' run "$tmp/net.cfg" --smoke -s data.name=synthetic -s data.samples=500 -s data.samples_test=50 -s data.classes=10
@@ -109,13 +109,13 @@ if ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/fault.so" "$src/tests/cli/smoke_fault.c
 		[ -z "$(left)" ] || fail "$1" "left $(left)"
 	}
 	fault other_bits 1 'ends with other bits than the uninterrupted one: ' bits
-	grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first is ' "$tmp/err" && pass other_bits_named || fail other_bits_named "$(cat "$tmp/err")"
+	if grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first is ' "$tmp/err"; then pass other_bits_named; else fail other_bits_named "$(cat "$tmp/err")"; fi
 	fault other_bits_ranks 1 'ends with other bits than the uninterrupted one: ' bits -s parallel.mode=ddp --nproc 2
 	fault damaged 65 'step-00000004' damage
 	fault killed 137 'was killed by signal 9' die
 	SMOKE_FAULT=none LD_PRELOAD=$preload gives no_fault 0 out equal run "$tmp/net.cfg" --smoke
 	SMOKE_FAULT=bits LD_PRELOAD=$preload run run "$tmp/net.cfg" --smoke --json
-	tail -n 1 "$tmp/out" | grep -q '"phase":"end".*"status":"failed","code":1,"error":"the resumed' && pass json_failed || fail json_failed "$(tail -n 1 "$tmp/out")"
+	if tail -n 1 "$tmp/out" | grep -q '"phase":"end".*"status":"failed","code":1,"error":"the resumed'; then pass json_failed; else fail json_failed "$(tail -n 1 "$tmp/out")"; fi
 else
 	skip faults "no preloaded library: $(head -n 1 "$tmp/cc")"
 fi
@@ -130,4 +130,4 @@ done
 kill -TERM $pid
 wait $pid
 rc=$?
-if [ $rc = 143 ] && [ -z "$(left)" ] && ! pgrep -P $pid >/dev/null; then pass terminated; else fail terminated "status $rc, left: $(left) $(cat "$tmp/err")"; fi
+if [ "$rc" = 143 ] && [ -z "$(left)" ] && ! pgrep -P $pid >/dev/null; then pass terminated; else fail terminated "status $rc, left: $(left) $(cat "$tmp/err")"; fi

@@ -44,7 +44,7 @@ TEST(diskfull_file_size_limit)
 	char dir[256];
 	struct gt_ckpt_dir *d;
 	struct gt_err e;
-	int full = 0, good = 0;
+	int full = 0, good = 0, bad = 0;
 	snprintf(dir, sizeof dir, "%s/limit", fast_dir());
 	CHECK_OK(gt_ckpt_dir_open(dir, &d, &e), e);
 	CHECK_OK(fix_save(d, 1, &e), e);
@@ -62,6 +62,7 @@ TEST(diskfull_file_size_limit)
 		waitpid(pid, &status, 0);
 		int rc = WIFEXITED(status) ? WEXITSTATUS(status) : BAD;
 		CHECK_MSG(rc == GOOD || rc == FULL, "limit %d: status %x", (int)limit, status);
+		bad += rc != GOOD && rc != FULL;
 		full += rc == FULL;
 		good += rc == GOOD;
 		if (rc == GOOD) { /* back to step 1 alone */
@@ -71,7 +72,7 @@ TEST(diskfull_file_size_limit)
 		}
 	}
 	CHECK(full > 50 && good > 10);
-	printf("# disk-full (RLIMIT_FSIZE): %d sizes, %d too small, old checkpoint lost: 0\n", full + good, full);
+	printf("# sweep full disk, file size limit: %d points, %d failures, %d sizes were too small\n", full + good, bad, full);
 }
 
 /* In a child, in a mount namespace of its own. */
@@ -122,7 +123,7 @@ TEST(diskfull_tmpfs)
 {
 	char at[256];
 	struct gt_err e;
-	int tried = 0;
+	int tried = 0, bad = 0;
 	snprintf(at, sizeof at, "%s/tmpfs", fast_dir());
 	CHECK_OK(gt_dir_make(at, &e), e);
 	for (int kib = 4; kib <= 160; kib += 4, tried++) {
@@ -138,8 +139,9 @@ TEST(diskfull_tmpfs)
 			return;
 		}
 		CHECK_MSG(rc == GOOD || (rc == FULL && kib < 32), "%d KiB: status %x", kib, status);
+		bad += rc != GOOD && (rc != FULL || kib >= 32);
 	}
-	printf("# disk-full (tmpfs): %d sizes, old checkpoint lost: 0\n", tried);
+	printf("# sweep full disk, tmpfs: %d points, %d failures\n", tried, bad);
 }
 
 RUN_TESTS()

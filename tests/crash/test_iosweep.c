@@ -118,7 +118,7 @@ static void sweep(const char *name, int64_t step)
 		}
 	}
 	CHECK(calls > 30); /* a save makes that many, or the hooks see nothing */
-	printf("# io-sweep %s: %d calls of a save and a retention failed in %d ways, old checkpoint lost: %d\n", name, calls, points, lost);
+	printf("# sweep failed calls of a save and a retention, %s: %d points, %d failures, %d calls\n", name, points, lost, calls);
 }
 
 TEST(iosweep_new_step)

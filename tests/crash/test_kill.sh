@@ -63,7 +63,7 @@ sweep() {
 			run "$1" "$2" "$3" "$call" "$k"
 		done
 	done
-	echo "# kill-syscall ($1): $points points, failures: $failures"
+	echo "# sweep kill in a save, ${1//_/ }: $points points, $failures failures"
 	if [ $failures = 0 ] && [ $points -gt 60 ]; then
 		echo "ok kill_$1"
 	elif [ $failures = 0 ]; then

@@ -9,7 +9,8 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#define RANDOM_STATES 10 /* for each prefix, beside the fixed policies */
+#define RANDOM_STATES 10 /* for each prefix, beside the fixed policies; SWEEP=full: */
+#define RANDOM_STATES_FULL 40
 #define SECTOR 64        /* small, as our files are */
 
 /* ---- recording ------------------------------------------------------------------------------------------------------------ */
@@ -371,12 +372,13 @@ static void check_state(const char *dir, int64_t done, int64_t begun, const char
 static void try_prefixes(const char *name)
 {
 	char dir[256], what[256];
-	int states = 0;
+	const char *sweep = getenv("SWEEP");
+	int states = 0, policies = FIXED_POLICIES + (sweep && !strcmp(sweep, "full") ? RANDOM_STATES_FULL : RANDOM_STATES);
 	failures = 0;
 	int64_t done = -1, begun = -1;
 	int top = new_node(DIR_NODE);
 	for (int k = 0; k <= nrecords; k++) {
-		for (int policy = 0; policy < FIXED_POLICIES + RANDOM_STATES; policy++) {
+		for (int policy = 0; policy < policies; policy++) {
 			seed = (unsigned)(k * 1000 + policy);
 			snprintf(dir, sizeof dir, "%s/state", fast_dir());
 			snprintf(what, sizeof what, "%s, after %d calls, policy %d", name, k, policy);
@@ -395,7 +397,7 @@ static void try_prefixes(const char *name)
 		else
 			replay(&records[k]);
 	}
-	printf("# power-loss %s: %d calls, states tried: %d, failures: %d\n", name, nrecords, states, failures);
+	printf("# sweep power loss, %s: %d points, %d failures, %d calls\n", name, states, failures, nrecords);
 	free_nodes();
 	for (int k = 0; k < nrecords; k++)
 		free(records[k].data);

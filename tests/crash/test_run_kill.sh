@@ -85,7 +85,7 @@ for ms in 004 006 008 010 012 014 017 020 025 030; do
 	fi
 	after "after 0.$ms s"
 done
-echo "# kill -9 of a run: $points kills ($fresh before the first commit), resumed to other digests: $failures"
+echo "# sweep kill of a run, some calls and moments: $points points, $failures failures, $fresh before the first commit"
 if [ $failures = 0 ] && [ "$points" -gt 2 ]; then
 	echo "ok run_kill"
 elif [ $failures = 0 ]; then

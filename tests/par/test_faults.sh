@@ -195,5 +195,5 @@ seconds() {
 seconds 'from a fault to the end of the run' ended 2
 seconds "from the stop of a rank to the end of the run, timeout $timeout s" stopped $((timeout + 1))
 seconds 'from a fault to the ranks of the next attempt, 1 s of which it waits' again 3
-echo "# faults: $injected injected, $bad went wrong, $missed moments were missed and tried again"
+echo "# sweep ranks killed, crashed, stopped: $injected points, $bad failures, $missed moments were missed and tried again"
 if [ $bad = 0 ] && [ $injected -gt 0 ]; then echo "ok faults nothing left"; elif [ $bad = 0 ]; then echo "not ok faults: none was injected"; fi

@@ -1,0 +1,26 @@
+#!/bin/bash
+# smoke_all.sh BUILD OPTIONS...: `gtrain run CFG --smoke OPTIONS` of every config in configs/; a line each, and the sum. A config in bf16 that this
+# processor has no kernels for (exit 69) is tested in fp32, and its line says so.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+gtrain=$1/bin/gtrain
+shift
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0 failed=0
+for cfg in configs/*.cfg; do
+	note=
+	start=$(date +%s.%N)
+	"$gtrain" run "$cfg" --smoke "$@" >"$log" 2>&1
+	rc=$?
+	if [ $rc = 69 ] && grep -q 'of bf16 ' "$log"; then
+		note=' (no bf16 on this processor: in fp32)'
+		"$gtrain" run "$cfg" --smoke "$@" -s precision=fp32 >"$log" 2>&1
+		rc=$?
+	fi
+	printf '%-34s %6.1f s  exit %d%s\n' "$cfg" "$(awk "BEGIN { print $(date +%s.%N) - $start }")" "$rc" "$note"
+	sed 's/^/    /' "$log"
+	if [ $rc = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]

@@ -44,7 +44,7 @@ struct gt_args {
 	const char *color;
 
 	struct gt_strlist sets;
-	bool dry_run, verify, smoke;
+	bool dry_run, strict, verify, smoke;
 	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit;
 	const char *master_addr, *token_file;

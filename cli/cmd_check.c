@@ -8,6 +8,8 @@ static const struct gt_option options[] = {
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
 	GT_OPT_MODE,
+	{"strict", 0, GT_OPTION_FLAG, GT_OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "fail where there is a warning, as one about data or a device that this machine lacks"},
 	{0},
 };
 
@@ -54,6 +56,10 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	gt_json_array(j, "lr");
 	for (int i = 0; i < 5; i++)
 		gt_json_double(j, NULL, r->lr[i], 9);
+	gt_json_end(j);
+	gt_json_array(j, "warnings");
+	for (int i = 0; i < r->warnings.n; i++)
+		gt_json_string(j, NULL, r->warnings.v[i].text);
 	gt_json_end(j);
 	if (r->ngroups)
 		gt_json_array(j, "groups");
@@ -161,15 +167,29 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	return gt_table_print(cli, &t, err);
 }
 
+/* The first warning that a run would fail of decides on the exit status. */
+static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
+{
+	const struct gt_problems *w = &r->warnings;
+	enum gt_code code = GT_OK;
+	for (int i = 0; i < w->n && code == GT_OK; i++)
+		code = w->v[i].code;
+	if (!w->n)
+		return GT_OK;
+	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: %d warning%s", w->n, w->n == 1 ? "" : "s");
+}
+
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err)
 {
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
 	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
-	enum gt_code code = GT_OK;
-	if (cli->args.json) {
+	enum gt_code code = cli->args.dry_run ? GT_OK : gt_check_machine(c, cli->args.device, r, err); /* a dry run has tried it */
+	for (int i = 0; i < r->warnings.n; i++)
+		gt_cli_warn(cli, r->warnings.v[i].text);
+	if (code == GT_OK && cli->args.json) {
 		code = print_json(cli, r, err);
-	} else {
+	} else if (code == GT_OK) {
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
 		/* Without --device none is opened: the plan stands for itself. */
@@ -183,6 +203,8 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		if (code == GT_OK)
 			code = print_facts(cli, r, err);
 	}
+	if (code == GT_OK && cli->args.strict)
+		code = strict(r, err);
 	gt_report_free(r);
 	return code;
 }

@@ -1,13 +1,26 @@
 #include "commands.h"
+#include <ctype.h>
+#include <string.h>
 
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write", true},
 	{0},
 };
 
+/* A file is what its name says: another format's extension is refused. */
+static enum gt_code check_name(const char *path, struct gt_err *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+	if (!dot || dot == name || !isalpha((unsigned char)dot[1]) || !strcmp(dot, ".safetensors"))
+		return GT_OK;
+	return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with .safetensors, the only format that is written, got %.20s; write -o %.*s.safetensors", path,
+	               dot, (int)(dot - path > 400 ? 400 : dot - path), path);
+}
+
 static enum gt_code export(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
+	GT_TRY(check_name(a->out, err));
 	GT_TRY(gt_export(a->operands.v[0], a->out, err));
 	if (a->json) {
 		gt_json_object(&cli->json, NULL);

@@ -1,13 +1,11 @@
 #include "commands.h"
 #include "progress.h"
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct gt_option options[] = {
 	GT_OPT_SET,
 	{"dry-run", 'n', GT_OPTION_FLAG, GT_OFFSET(dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "check everything as 'gtrain check' does, and train nothing"},
+	 "fail where a run would before its first step, else report as 'gtrain check'; train nothing"},
 	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "the run's directory, instead of checkpoint.dir"},
 	{"smoke", 0, GT_OPTION_FLAG, GT_OFFSET(smoke), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "test the config: a few steps, an evaluation, a checkpoint, and a resume that must end with the same bits"},
@@ -24,12 +22,14 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 	const struct gt_args *a = &cli->args;
 	const char **sets = NULL;
 	int n = a->sets.n;
-	GT_NEW(sets, cli->arena, n + 2, err);
+	GT_NEW(sets, cli->arena, n + 3, err);
 	if (n)
 		memcpy(sets, a->sets.v, (size_t)n * sizeof *sets);
 	/* "auto" has no number in gt_run_opts: it is the config's word for it. */
 	if (a->nproc == GT_NPROC_AUTO)
 		sets[n++] = "parallel.nproc=auto";
+	if (a->dry_run && a->out)
+		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "checkpoint.dir=\"%s\"", a->out), err);
 	if (a->mode)
 		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "parallel.mode=%s", a->mode), err);
 	struct gt_problems errors = {.arena = cli->arena};
@@ -45,8 +45,9 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	if (a->init && access(a->init, R_OK) != 0)
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", a->init, strerror(errno));
+	struct gt_run_opts o = {.device = a->device, .init = a->init, .dry = true};
+	GT_TRY(gt_cli_ranks(cli, &o, err));
+	GT_TRY(gt_run(conf, &o, err));
 	int nproc = a->nproc > 0 ? (int)a->nproc : a->nnodes > 1 ? gt_conf_world(conf) : 0;
 	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, err);
 }

@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "base/bytes.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,15 +36,7 @@ static int scaled(char *buf, double v)
 
 const char *gt_units_bytes(char *buf, uint64_t n)
 {
-	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	int u = 0;
-	double v = (double)n;
-	/* 1023.5 would print as 1024. */
-	for (; v >= 1023.5 && u < 6; u++)
-		v /= 1024;
-	int len = u ? scaled(buf, v) : snprintf(buf, GT_UNITS, "%.0f", v);
-	snprintf(buf + len, (size_t)(GT_UNITS - len), " %s", unit[u]);
-	return buf;
+	return gt_bytes_text(buf, GT_UNITS, n);
 }
 
 const char *gt_units_si(char *buf, double v, const char *unit)

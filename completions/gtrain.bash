@@ -110,7 +110,7 @@ _gtrain()
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	check)
-		options=' --set -s --device --world --mode'
+		options=' --set -s --device --world --mode --strict'
 		((operand)) || kind='config' choices=''
 		;;
 	plan)

@@ -59,7 +59,7 @@ complete -c gtrain -l version -d 'print the version'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a run -d 'train the model that a config file describes'
 complete -c gtrain -n '__gtrain_is run' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
-complete -c gtrain -n '__gtrain_is run' -s n -l dry-run -d 'check everything as \'gtrain check\' does, and train nothing'
+complete -c gtrain -n '__gtrain_is run' -s n -l dry-run -d 'fail where a run would before its first step, else report as \'gtrain check\'; train nothing'
 complete -c gtrain -n '__gtrain_is run' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run\'s directory, instead of checkpoint.dir'
 complete -c gtrain -n '__gtrain_is run' -l smoke -d 'test the config: a few steps, an evaluation, a checkpoint, and a resume that must end with the same bits'
 complete -c gtrain -n '__gtrain_is run' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
@@ -93,6 +93,7 @@ complete -c gtrain -n '__gtrain_is check' -s s -l set -x -a '(__gtrain_keys)' -d
 complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for so many ranks, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
+complete -c gtrain -n '__gtrain_is check' -l strict -d 'fail where there is a warning, as one about data or a device that this machine lacks'
 complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a plan -d 'print the step list of a rank'

@@ -61,8 +61,9 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	/* A flat input takes the values in the file's order; with several channels that would not be PyTorch's. */
 	if (s[1] <= 1 && s[2] <= 1 && d->c == 1 && gt_product4(1, 1, d->h, d->w, &values) && values == (uint64_t)s[0])
 		return GT_OK;
-	return gt_fail(err, GT_ECONFIG, "%.500s: holds images of [%lld, %lld, %lld] but model.input is [%lld, %lld, %lld]", file,
-	               (long long)d->c, (long long)d->h, (long long)d->w, (long long)s[0], (long long)s[1], (long long)s[2]);
+	bool last = s[0] == d->h && s[1] == d->w && s[2] == d->c; /* TensorFlow's order */
+	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s", (long long)d->c,
+	               (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2], last ? "; channels come first" : "");
 }
 
 /* ---- search ----------------------------------------------------------------------------------------------------------------- */
@@ -117,10 +118,13 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		size_t n = strlen(where);
 		snprintf(where + n, sizeof where - n, "%s%s", i ? ", " : "", d->path[i]);
 	}
+	if (*spec->root && access(spec->root, F_OK))
+		return gt_fail(err, GT_ENOINPUT, "data.root: expected the folder of the data, but %.300s does not exist%s%.40s%s", spec->root,
+		               known ? "; without data.root, `gtrain fetch " : "", known ? known->name : "", known ? "` downloads it" : "");
 	if (known && *spec->root)
 		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no %s files of %s", spec->root, known->format, known->name);
 	if (known)
-		return gt_fail(err, GT_ENOINPUT, "the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it", known->name, where,
+		return gt_fail(err, GT_ENOINPUT, "data.name: the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it", known->name, where,
 		               known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,
@@ -128,7 +132,7 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		               spec->root);
 	return gt_fail(
 	    err, GT_ENOINPUT,
-	    "no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for your own data set "
+	    "data.name: no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for your own data set "
 	    "data.root, or data.format, data.train and data.test",
 	    spec->name, where);
 }

@@ -77,6 +77,7 @@ struct gt_run_opts {
 	const char *out;       /* checkpoint.dir instead of the config's; NULL */
 	const char *device;    /* instead of the config's; NULL */
 	const char *init;      /* safetensors file with the first weights; NULL */
+	bool dry;              /* find out all that a run finds out before its first step, and end there: no file is made or changed */
 	double time_limit_s;   /* checkpoint and end after so long; 0: none */
 	int nproc;             /* ranks on this host; 0: the config's */
 	int nnodes, node_rank; /* hosts with so many ranks each, and which of them this is; 0: one host */
@@ -214,10 +215,13 @@ struct gt_report {
 	struct gt_check_group *groups;
 	int ngroups;
 	const char *data;                    /* where the data was found, or why not */
+	struct gt_problems warnings;         /* sorted by line; in the report's arena */
 	struct gt_arena *arena;              /* owns it all */
 };
 /* device: plan with its kernels; NULL: on paper. world: ranks; 0: as many as the config asks for, 1 where that is the machine's choice. */
 enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err);
+/* Adds to the warnings what a run of the report's config would fail of on this machine; each has the code that it would end with. */
+enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err);
 void gt_report_free(struct gt_report *r);
 
 /* The step list of one rank as text (malloc'ed, caller frees). device, world: as gt_check's. */

@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/bytes.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes)
 {
 	if (!bytes)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes wanted", bytes);
+	char text[GT_BYTES_TEXT];
+	return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
 }
 
 enum gt_code gt_arena_open(struct gt_arena **out, struct gt_err *err)

@@ -3,6 +3,8 @@
 #include "conf/guard.h"
 #include "conf/schema.h"
 #include "ir/op.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Reads the whole tree; the errors that are collected are in rd->errors. */
@@ -26,6 +28,8 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	if (code != GT_OK) /* the text cannot be parsed: one error */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
 	rd.root->place = (struct gt_place){c->path, 1}; /* where what is missing altogether would stand */
+	rd.from_file = !text;
+	c->tree = rd.root;
 	code = read_tree(&rd, sets, nsets, err);
 	if (code == GT_OK && !errors->n)
 		return gt_conf_write(c, err);
@@ -85,6 +89,40 @@ void gt_conf_free(struct gt_conf *c)
 {
 	if (c)
 		gt_arena_close(c->arena);
+}
+
+enum gt_code gt_conf_refuse(const struct gt_conf *c, const char *path, struct gt_err *err, const char *fmt, ...)
+{
+	char text[sizeof err->msg];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	return gt_conf_fail(err, gt_conf_place(c->tree, path), path, "%s", text);
+}
+
+enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err)
+{
+	const struct gt_layer_spec *l = &c->model.layers[i];
+	char path[2 * 200];
+	struct gt_err said = *err;
+	snprintf(path, sizeof path, "model.layers[%d] (%s)", i, l->name);
+	gt_conf_fail(err, (struct gt_place){l->file, l->line}, path, "%s", said.msg);
+	return err->code = said.code;
+}
+
+enum gt_code gt_conf_at_key(const struct gt_conf *c, struct gt_err *err)
+{
+	struct gt_err said = *err;
+	char key[64];
+	size_t n = strcspn(said.msg, ": ");
+	if (said.msg[n] != ':' || n >= sizeof key)
+		return said.code;
+	snprintf(key, sizeof key, "%.*s", (int)n, said.msg);
+	if (!gt_row_find(gt_rows, key))
+		return said.code;
+	gt_conf_refuse(c, key, err, "%s", said.msg + n + 1 + strspn(said.msg + n + 1, " "));
+	return err->code = said.code;
 }
 
 enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err)

@@ -170,6 +170,7 @@ struct gt_conf {
 	struct gt_conf_parallel parallel;
 	struct gt_conf_checkpoint checkpoint;
 	struct gt_conf_log log;
+	const struct gt_cnode *tree; /* as it was read: for the places in messages */
 	const char *text; /* the resolved config, as written to <dir>/config.cfg: loading it gives the same struct */
 };
 
@@ -185,6 +186,14 @@ enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nse
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
+
+/* "file:line: path: …" at the place of a key, or of the nearest group above it. Returns GT_ECONFIG. */
+enum gt_code gt_conf_refuse(const struct gt_conf *c, const char *path, struct gt_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Puts "file:line: model.layers[i] (name): " before a message; keeps its code, and returns it. */
+enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err);
+/* A message that begins with a key ("data.root: …") gets the key's place before it; others stay as they are. Returns the message's code. */
+enum gt_code gt_conf_at_key(const struct gt_conf *c, struct gt_err *err);
 
 /* The loss of the config as the graph wants it. */
 enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATH 256
 
@@ -453,6 +454,36 @@ static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* A relative path of the config's data becomes an absolute one: below the folder of the file that names it, as with @include; below the
+ * working directory where --set names it. Text in memory is a checkpoint's, whose paths are absolute already. */
+static enum gt_code absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
+{
+	const struct gt_cnode *n = gt_conf_given(rd->root, key);
+	char cwd[4096];
+	if (!n || !**path || **path == '/' || (!rd->from_file && !n->set))
+		return GT_OK;
+	const char *slash = n->set ? NULL : strrchr(n->place.file, '/'), *file = slash ? n->place.file : "";
+	int len = slash ? (int)(slash - file) : 0;
+	if (slash && *file == '/')
+		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%.*s/%s", len, file, *path), err);
+	else if (!getcwd(cwd, sizeof cwd))
+		return gt_conf_fail(err, n->place, key, "expected an absolute path: the working directory is unknown");
+	else
+		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%s/%.*s%s%s", cwd, len, file, slash ? "/" : "", *path), err);
+	return GT_OK;
+}
+
+static enum gt_code data_paths(struct gt_reading *rd, struct gt_err *err)
+{
+	struct gt_conf_data *d = &rd->conf->data;
+	GT_TRY(absolute(rd, "data.root", &d->root, err));
+	for (int i = 0; !*d->root && i < d->train.n; i++)
+		GT_TRY(absolute(rd, "data.train", &d->train.v[i], err));
+	for (int i = 0; !*d->root && i < d->test.n; i++)
+		GT_TRY(absolute(rd, "data.test", &d->test.v[i], err));
+	return GT_OK;
+}
+
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf *c = rd->conf;
@@ -467,6 +498,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	gt_conf_optimizer_defaults(gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer);
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
+	GT_COLLECT(rd, err, data_paths(rd, err));
 	GT_COLLECT(rd, err, read_augment(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
 	GT_COLLECT(rd, err, gt_conf_layers(rd, err));

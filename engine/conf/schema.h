@@ -86,6 +86,7 @@ struct gt_reading {
 	struct gt_arena *arena;
 	struct gt_conf *conf;
 	struct gt_cnode *root;
+	bool from_file;             /* false: from text in memory */
 	struct gt_problems *errors; /* of the config, found so far */
 };
 /* Keeps an error of the config (code GT_ECONFIG) in the list and returns GT_OK, so that reading goes on; GT_ECONFIG once the list is full.

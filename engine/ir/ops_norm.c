@@ -30,6 +30,10 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
 	int64_t channels = x.dim[1];
 	a->train = g->train || !a->track;
+	if (!g->train && !a->track && gt_tdesc_count(&x) == channels) /* a backend has no answer either: the variance of one value is 0 */
+		return gt_fail(err, GT_ECONFIG,
+		               "expected more than one value a channel in an evaluation, which has no running statistics (track_running_stats = false), "
+		               "got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
 	if (g->train && !g->sync_bn && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
 		return gt_fail(err, GT_ECONFIG, "expected more than one value a channel in training, got a batch of 1: choose another batch size");
 	GT_TRY(affine_params(g, n, a->affine, 1, &channels, err));

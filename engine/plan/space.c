@@ -1,4 +1,5 @@
 #include "plan/plan_parts.h"
+#include "base/bytes.h"
 #include "ir/op.h"
 #include <stdlib.h>
 #include <string.h>
@@ -82,9 +83,10 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (!s->bytes[i] || s->base[i])
 			continue;
+		char text[GT_BYTES_TEXT];
 		if (alloc_arena(s, (enum gt_arena_id)i, s->bytes[i], err) != GT_OK)
-			return gt_fail_prefix(err, "%s (%.1f MB; a smaller data.batch or a larger train.accumulate needs less)", gt_arena_name((enum gt_arena_id)i),
-			                      (double)s->bytes[i] / 1e6);
+			return gt_fail_prefix(err, "%s (%s; a smaller data.batch or a larger train.accumulate needs less)", gt_arena_name((enum gt_arena_id)i),
+			                      gt_bytes_text(text, sizeof text, s->bytes[i]));
 	}
 	return GT_OK;
 }

@@ -54,6 +54,8 @@ struct gt_ckpt_dir; /* an open, locked run directory */
  * errno's words; "another run (pid N) uses DIR" if it is locked. */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
+/* Whether gt_ckpt_dir_open would succeed now, with its codes and sentences. Creates, changes and keeps nothing. */
+enum gt_code gt_ckpt_dir_try(const char *path, struct gt_err *err);
 
 /* Commits one checkpoint and points `latest` (and `best`, if is_best) at it. path (size bytes) receives "<dir>/step-…". A failure
  * leaves every committed checkpoint as it was; GT_EIO names the file. A step that is committed already is replaced whole. */

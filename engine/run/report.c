@@ -3,6 +3,7 @@
 #include "ir/op.h"
 #include "run/report_ranks.h"
 #include "run/schedule.h"
+#include "run/warnings.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,9 @@ static enum gt_code fill(struct gt_report *r, const struct gt_crew *crew, struct
 	for (int i = 0; i < 5; i++)
 		r->lr[i] = s->steps > 0 ? gt_schedule_lr(&c->train, (s->steps - 1) * i / 4, s->steps, s->steps_per_epoch) : NAN;
 	GT_TRY(groups(r, s, err));
+	r->warnings.arena = r->arena;
+	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
+	gt_problems_sort(&r->warnings, c->path);
 	return s->data_note ? GT_OK : gt_session_check_best(s, err);
 }
 
@@ -138,6 +142,13 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct g
 	}
 	gt_crew_close(crew);
 	return code;
+}
+
+enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err)
+{
+	GT_TRY(gt_machine_lacks(c, device, r->train_samples < 0 || r->test_samples < 0 ? r->data : NULL, &r->warnings, err));
+	gt_problems_sort(&r->warnings, c->path);
+	return GT_OK;
 }
 
 void gt_report_free(struct gt_report *r)

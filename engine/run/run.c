@@ -2,12 +2,15 @@
 #include "ir/op.h"
 #include "par/pipe.h"
 #include "run/crew.h"
+#include "run/launcher.h"
+#include "run/rendezvous.h"
 #include "run/run_ranks.h"
 #include "run/session_data.h"
 #include "run/session_pipe.h"
 #include "run/signals.h"
 #include "run/state.h"
 #include "run/trainer.h"
+#include "run/warnings.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,16 +89,20 @@ static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct
 	return gt_trainer_tell(t, &ev, true, err);
 }
 
-/* A second run must not mix its checkpoints with another's. */
-static enum gt_code refuse_used(const char *dir, struct gt_err *err)
+/* gt_session_spec.sized: the warnings, while nothing is allocated yet: a machine whose memory is too small may end the process. metrics.jsonl
+ * is not open yet, and receives none of them. */
+static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
-	struct gt_ckpt *c;
-	enum gt_code code = gt_ckpt_open(dir, "latest", false, NULL, NULL, &c, NULL);
-	if (code == GT_ENOINPUT)
-		return GT_OK;
-	if (code == GT_OK)
-		gt_ckpt_close(c);
-	return gt_fail(err, GT_ECANTCREAT, "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
+	struct gt_trainer *t = user;
+	struct gt_problems list = {.arena = s->arena};
+	GT_TRY(gt_warnings(s, t->resumes ? NULL : t->saves ? "dir" : "", &list, err));
+	gt_problems_sort(&list, s->conf->path);
+	for (int i = 0; i < list.n && t->opts->observe; i++) {
+		struct gt_event ev = {.kind = GT_EV_WARN, .epochs = s->conf->train.epochs, .steps = s->steps, .text = list.v[i].text};
+		GT_TRY(gt_metrics_write(NULL, &t->json, &ev, err));
+		t->opts->observe(t->opts->user, &ev);
+	}
+	return GT_OK;
 }
 
 struct job {
@@ -123,13 +130,15 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
 	spec.team = t->team;
 	spec.data = j->data;
-	if (!*dir && c->log.tensorboard)
-		return gt_fail(err, GT_ECONFIG, "%s: log.tensorboard = true and checkpoint.dir = \"\" do not go together: there is no folder to write to", c->path);
+	GT_TRY(gt_check_tensorboard(c, dir, err));
+	spec.sized = o->dry ? NULL : tell_warnings;
+	spec.user = t;
 	if (*dir && !w->rank)
-		GT_TRY(gt_ckpt_dir_open(dir, &t->dir, err));
+		GT_TRY(gt_at_directory(c, dir, o->dry ? gt_ckpt_dir_try(dir, err) : gt_ckpt_dir_open(dir, &t->dir, err), err));
 	t->saves = *dir;
+	t->resumes = from != NULL;
 	if (*dir && !w->rank && !from)
-		GT_TRY(refuse_used(dir, err));
+		GT_TRY(gt_refuse_used(dir, err));
 	gt_rank_phase(t->team->link, "reading data and planning", PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &t->s, err));
 	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", PATIENCE * c->parallel.timeout);
@@ -151,6 +160,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_session_init(t->s, err));
 	}
 	t->at.world = w->world;
+	if (o->dry)
+		return GT_OK;
 	if (t->dir)
 		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
 	if (t->dir && c->log.tensorboard)
@@ -233,7 +244,39 @@ static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, str
 {
 	const struct gt_run_opts *o = j->opts;
 	GT_TRY(gt_crew_preflight(j->c, o->device, r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1), err));
-	return *j->dir && !j->from && !o->node_rank ? refuse_used(j->dir, err) : GT_OK;
+	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
+}
+
+/* A dry run of several ranks: what they would find out on the first one's device, in this process. Data is read, kernels are prepared, nothing
+ * is allocated for training. */
+static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	const struct gt_run_opts *o = j->opts;
+	struct gt_world here = {.local_world = r->nproc};
+	struct gt_session_spec spec = session_spec(j->c);
+	struct gt_dataset data[2];
+	struct gt_st_file *init;
+	struct gt_session *s;
+	char device[32];
+	unsigned char token[GT_TOKEN_SIZE];
+	if (o->nnodes > 1)
+		GT_TRY(gt_token_read(r->token_file, token, err));
+	explicit_bzero(token, sizeof token);
+	if (*j->dir && !o->node_rank)
+		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_try(j->dir, err), err));
+	GT_TRY(gt_session_read(&spec, data, err));
+	spec.data = data;
+	spec.dry = true;
+	spec.world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
+	spec.device = gt_rank_device(o->device ? o->device : j->c->device, &here, device, sizeof device);
+	enum gt_code code = gt_session_open(&spec, &s, err);
+	if (code == GT_OK)
+		gt_session_close(s);
+	gt_dataset_free(&data[0]);
+	gt_dataset_free(&data[1]);
+	if (code == GT_OK && o->init && (code = gt_st_open(o->init, &init, err)) == GT_OK)
+		gt_st_close(init);
+	return code;
 }
 
 /* What both commands share: `from` NULL starts anew. */
@@ -241,13 +284,15 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 {
 	struct gt_ranks r;
 	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
+	if (o->dry) /* choices are kept in the user's cache */
+		c->autotune = false;
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
 		GT_TRY(preflight(&j, &r, err));
-		return gt_ranks_launch(&r, c, dir, o, err);
+		return o->dry ? rehearse(&j, &r, err) : gt_ranks_launch(&r, c, dir, o, err);
 	}
 	if (r.threads > 1)
-		return threads(&j, r.threads, err);
+		return o->dry ? rehearse(&j, &r, err) : threads(&j, r.threads, err);
 	enum gt_code code = one_process(&j, &r, err);
 	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* nobody else says which one it was */
 		gt_fail_prefix(err, "rank %d", r.world.rank);

@@ -55,11 +55,11 @@ static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, 
 {
 	const char *mode = modes[c->parallel.mode];
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
-		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together", o->nproc);
+		return gt_conf_refuse(c, "parallel.mode", err, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	if (!has_processes(c->parallel.mode) && o->nnodes > 1)
-		return gt_fail(err, GT_ECONFIG, "--nnodes %d and parallel.mode = \"%s\" do not go together", o->nnodes, mode);
+		return gt_conf_refuse(c, "parallel.mode", err, "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, mode);
 	if (!has_processes(c->parallel.mode) && w->world > 1)
-		return gt_fail(err, GT_ECONFIG, "%s started %d ranks: that and parallel.mode = \"%s\" do not go together", w->how, w->world, mode);
+		return gt_conf_refuse(c, "parallel.mode", err, "%s started %d ranks: that and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", w->how, w->world, mode);
 	if (o->link)
 		return GT_OK;
 	if (w->world > 1 && (o->nnodes > 1 || (o->nproc > 0 && o->nproc != w->world && o->nproc != w->local_world)))

@@ -16,7 +16,7 @@
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
 const char *const gt_precision_names[] = {"fp32", "tf32", "bf16", "fp16"};
 
-static enum gt_code compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err)
+enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err)
 {
 	bool cuda = !strcmp(backend, "cuda"), null = !strcmp(backend, "null");
 	switch ((enum gt_precision)c->precision) {
@@ -30,14 +30,25 @@ static enum gt_code compute_dtype(const struct gt_conf *c, const char *backend, 
 		*out = GT_F32;
 		if (cuda || null)
 			return GT_OK;
-		return gt_fail(err, GT_ECONFIG, "%s: precision = \"tf32\" and device \"%s\" do not go together: tf32 is a mode of NVIDIA GPUs", c->path, backend);
+		return gt_conf_refuse(c, "precision", err, "precision = \"tf32\" and device \"%s\" do not go together: tf32 is a mode of NVIDIA GPUs; use \"fp32\"", backend);
 	case GT_PREC_FP16:
 		*out = GT_F16;
 		if (cuda || null)
 			return GT_OK;
 		break;
 	}
-	return gt_fail(err, GT_ECONFIG, "%s: precision = \"fp16\" and device \"%s\" do not go together: it has no f16 arithmetic; use \"bf16\"", c->path, backend);
+	return gt_conf_refuse(c, "precision", err, "precision = \"fp16\" and device \"%s\" do not go together: it has no f16 arithmetic; use \"bf16\"", backend);
+}
+
+enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
+{
+	enum gt_code code = gt_device_open(word, opts, out, err);
+	/* A rank's "cuda:1" is the config's "cuda". */
+	if (code != GT_EUNAVAILABLE || !err || strncmp(c->device, "cuda", 4) != 0 || strncmp(word, c->device, strlen(c->device)) != 0)
+		return code;
+	struct gt_err said = *err;
+	gt_conf_refuse(c, "device", err, "expected \"auto\" or \"cpu\" on this machine, got \"%.40s\": %s", c->device, said.msg);
+	return err->code = code;
 }
 
 /* What the schema allows but this build cannot run is refused here, by both names. */
@@ -66,7 +77,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
 	struct gt_graph *g;
-	GT_TRY(compute_dtype(c, s->family, &compute, err));
+	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	GT_TRY(gt_graph_build(s->arena, &c->model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
@@ -251,6 +262,16 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, str
 	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
 }
 
+/* The layer whose `out` is the number of outputs. */
+static int last_with_out(const struct gt_conf *c)
+{
+	for (int i = c->model.nlayers - 1; i > 0; i--)
+		for (const struct gt_attr_def *d = c->model.layers[i].op->attrs; d && d->key; d++)
+			if (!strcmp(d->key, "out"))
+				return i;
+	return 0;
+}
+
 /* Every label that counts must be one of the model's outputs: told now, not by the kernel that meets the first one that is not. The
  * readers have checked that labels are below the data's own number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
@@ -263,9 +284,11 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 		int64_t classes = s->data[i].classes;
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
-		if (out->rank == 2 && classes > out->dim[1])
-			return gt_fail(err, GT_ECONFIG, "%s: model.layers: expected at least %lld outputs, one a class of %s, got %lld", s->conf->path,
-			               (long long)classes, s->conf->data.name, (long long)out->dim[1]);
+		if (out->rank == 2 && classes > out->dim[1]) {
+			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one a class of %s, got %lld; write out = %lld", (long long)classes,
+			        *s->conf->data.name ? s->conf->data.name : "the data", (long long)out->dim[1], (long long)classes);
+			return err ? gt_conf_at_layer(s->conf, last_with_out(s->conf), err) : GT_ECONFIG;
+		}
 	}
 	return GT_OK;
 }
@@ -282,7 +305,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		threads = 1;
 	struct gt_dev_opts opts = {.threads = threads, .deterministic = c->reproducible != GT_REPRO_NONE, .winograd = c->winograd, .autotune = c->autotune, .tf32 = c->precision == GT_PREC_TF32};
 	const char *word = spec->device ? spec->device : c->device;
-	GT_TRY(gt_device_open(spec->paper ? "null" : word, &opts, &s->device, err));
+	GT_TRY(gt_device_for(c, spec->paper ? "null" : word, &opts, &s->device, err));
 	s->queues = !s->device.be->host_memory && s->device.be->host_alloc;
 	s->family = !spec->paper ? s->device.be->name : !strncmp(word, "cuda", 4) ? "cuda" : !strcmp(word, "cpu") ? "cpu" : "null";
 	s->queues |= spec->paper && !strcmp(s->family, "cuda");
@@ -316,13 +339,23 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	s->space->micros = (int)s->units;
 	GT_TRY(room_for_batches(s, err));
 	gt_space_size(s->space);
+	if (spec->sized)
+		GT_TRY(spec->sized(spec->user, s, err));
 	if (spec->dry)
 		return GT_OK;
 
 	s->exec.link = s->team ? s->team->link : NULL;
 	if (there)
 		GT_TRY(gt_session_join(s, err));
-	GT_TRY(gt_space_alloc(s->space, err));
+	if (gt_space_alloc(s->space, err) != GT_OK) {
+		enum gt_code code = err ? err->code : GT_EFAIL;
+		if (err && code == GT_EFAIL) {
+			struct gt_err said = *err;
+			gt_conf_refuse(c, "data.batch", err, "%s", said.msg);
+			err->code = code;
+		}
+		return code;
+	}
 	for (int i = 0; i < s->nplans; i++)
 		gt_plan_bind(s->plan[i]);
 	gt_prog_bind(&s->full, s->space);

@@ -15,6 +15,7 @@ enum gt_split_id { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS];
 extern const char *const gt_precision_names[]; /* by enum gt_precision */
 
+struct gt_session;
 /* What to build. */
 struct gt_session_spec {
 	struct gt_conf *conf;    /* not owned */
@@ -26,6 +27,9 @@ struct gt_session_spec {
 	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
 	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
 	const struct gt_dataset *data; /* [2]: what gt_session_read has read for the same spec; not owned. NULL: the session reads it for itself */
+	/* Called when all sizes are known, before anything is allocated; may be NULL. */
+	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
+	void *user;
 	bool dry;                /* plan only: data is probed, not read; nothing is allocated */
 };
 
@@ -98,6 +102,12 @@ struct gt_session {
 
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);
 void gt_session_close(struct gt_session *s);
+
+/* gt_device_open; a failure of the config's own device names its place. */
+enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err);
+
+/* What products are computed in on a backend ("cpu", "cuda", "null"). GT_ECONFIG: the precision is not the backend's. */
+enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
 /* The plan for something; made once. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err);

@@ -90,6 +90,7 @@ enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_datas
 		if (job[i].code == GT_OK)
 			continue;
 		gt_dataset_free(&out[!i]);
+		gt_conf_at_key(spec->conf, &job[i].err);
 		if (err)
 			*err = job[i].err;
 		return job[i].code;
@@ -110,6 +111,8 @@ enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec 
 	for (int i = 0; i < 2; i++) {
 		if (!wanted(spec, i))
 			continue;
+		if (job[i].code != GT_OK)
+			gt_conf_at_key(s->conf, &job[i].err);
 		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works where the data is not */
 			GT_NEW_STR(s->data_note, gt_arena_strdup(s->arena, job[i].err.msg), err);
 			continue;

@@ -17,6 +17,7 @@ struct gt_trainer {
 	const struct gt_run_opts *opts;   /* observe is NULL on all ranks but 0 */
 	const struct gt_team *team;
 	bool saves;                       /* there are checkpoints */
+	bool resumes;                     /* training goes on from one */
 	struct gt_ckpt_dir *dir;          /* where, on rank 0 */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: not asked for */

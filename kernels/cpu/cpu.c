@@ -1,5 +1,6 @@
 /* The CPU device: memory, threads, and the table that maps operation codes to the families. Streams, events and sync are nothing
  * here: a launch has done its work when it returns. */
+#include "base/bytes.h"
 #include "cpu/cpu.h"
 #include <omp.h>
 #include <stdio.h>
@@ -194,13 +195,14 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 {
 	/* Big blocks start on a huge page and ask for more of them: a step walks whole arenas, and misses in the TLB would show. */
 	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, size;
+	char text[GT_BYTES_TEXT];
 	*out = NULL;
 	if (bytes > SIZE_MAX - align || bytes > PTRDIFF_MAX - HUGE_PAGE)
-		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
 	size = bytes ? (bytes + 63) & ~(size_t)63 : 64;
 	if (posix_memalign(out, align, size)) {
 		*out = NULL;
-		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
 	}
 	if (align == HUGE_PAGE)
 		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* advice: a kernel without huge pages is as right */

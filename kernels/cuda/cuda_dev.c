@@ -1,4 +1,5 @@
 /* The device: probing, memory, streams, waiting, errors. */
+#include "base/bytes.h"
 #include "cuda/cuda_internal.h"
 #include "cuda/cublaslt.h"
 #include <dlfcn.h>
@@ -236,6 +237,7 @@ bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes)
 enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
 {
 	size_t size = bytes ? bytes : 1, left = 0, all = 0;
+	char text[3][GT_BYTES_TEXT];
 	cudaError_t e;
 	*out = NULL;
 	GT_TRY(gt_cuda_use(dev, err));
@@ -244,7 +246,8 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 		*out = NULL;
 		cudaGetLastError();
 		cudaMemGetInfo(&left, &all);
-		return gt_fail(err, GT_EFAIL, "out of memory on %s: %zu bytes asked for, %zu of %zu are free", dev->id, size, left, all);
+		return gt_fail(err, GT_EFAIL, "out of memory on %s: %s asked for, %s of %s are free", dev->id, gt_bytes_text(text[0], sizeof text[0], size),
+		               gt_bytes_text(text[1], sizeof text[1], left), gt_bytes_text(text[2], sizeof text[2], all));
 	}
 	GT_CUDA(dev, e, "cudaMalloc", err);
 	e = cudaMemsetAsync(*out, 0, size, dev->stream[0]);

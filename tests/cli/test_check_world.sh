@@ -32,7 +32,8 @@ equal() { # name, expected, got
 "$gtrain" check net.cfg --json >auto.json
 "$gtrain" check net.cfg --json -s parallel.nproc=3 >own.json
 "$gtrain" check net.cfg --json -s parallel.nproc=3 --world 4 >given.json
-"$gtrain" run net.cfg -n --json --nproc 2 --nnodes 3 --master-addr 127.0.0.1 >dry.json
+(umask 077 && printf "%064d" 7 >token)
+"$gtrain" run net.cfg -n --json --nproc 2 --nnodes 3 --master-addr 127.0.0.1 --token-file token >dry.json
 equal world_auto '1 1' "$(number 'd["world"], len(d["ranks"])' auto.json | tr -d '(),')"
 equal world_own '3 3' "$(number 'd["world"], len(d["ranks"])' own.json | tr -d '(),')"
 equal world_given '4 4' "$(number 'd["world"], len(d["ranks"])' given.json | tr -d '(),')"
@@ -87,7 +88,7 @@ same() {
 		fail "refuse_$name" "check $c: $(head -n 1 check.err); run $r: $(head -n 2 run.err)"
 	fi
 }
-same outputs 'model.layers: expected at least 12 outputs' 78 -s data.classes=12
+same outputs 'expected at least 12 outputs' 78 -s data.classes=12
 same fp16_on_cpu 'precision = "fp16" and device "cpu" do not go together' 78 -s precision=fp16
 same batch_too_small 'data.batch: expected at least' 78 -s data.batch=1
 same strided 'since data.sampler = "torch" gives all ranks as many samples' 78 -s data.batch=25 -s data.sampler=torch
@@ -101,7 +102,7 @@ same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use i
 same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true -s reproducible=world
 same shards 'parallel.shards: expected a multiple of the number of ranks' 78 -s reproducible=world -s parallel.shards=1
 same best 'checkpoint.best.metric: expected SPLIT/acc' 78 -s checkpoint.best.metric=valid/acc -s data.valid=0.001
-check=no same data_missing '/nonexistent holds no cifar10 files' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 -s data.samples_test=0 -s data.classes=0 -s 'model.input=[3,32,32]'
+check=no same data_missing '/nonexistent does not exist' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 -s data.samples_test=0 -s data.classes=0 -s 'model.input=[3,32,32]'
 "$gtrain" run net.cfg -q -o used --nproc 2 >out 2>err
 check=no same dir_used 'used: holds the checkpoints of another run' 73 -o used
 

@@ -114,5 +114,29 @@ wrong_configs() {
 	wrong "keep of 0" 37 78 'expected an integer ≥ 1' 'got 0' '37s/keep = 3/keep = 0/'
 	wrong "nproc beside single" 36 78 'parallel.mode = "single" does not use it' 'ddp' '36s/;/; nproc = 2;/'
 	wrong "a section that is no group" 36 78 'expected a group { }' 'got 5' '36s/{.*}/5/'
+	# what only the plan or the data shows
+	wrong "too few outputs" 24 78 'expected at least 4 outputs' 'write out = 4' '24s/out = 4/out = 3/'
+	wrong "kernel larger than the image" 20 78 'model.layers[0] (conv)' 'expected' '20s/kernel = 3; padding = 1/kernel = 9/'
+	wrong "flat input for a convolution" 20 78 'expected an input of [batch, channels, height, width]' 'got [32, 64]' '18s/1, 8, 8/64/'
+	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'channels come first' '7s/synthetic/fashion-mnist/; 12,13s/.*//; 18s/1, 8, 8/28, 28, 1/; 11s/4/10/; 20,21s/.*//; 24s/4/10/'
+	wrong "statistics of one sample" 22 78 'more than one value a channel' 'data.eval_batch' '10s/0/1/; 21s/, *$/,/; 22s/.*/{ name = "f"; type = "flatten"; }, { type = "batchnorm1d"; track_running_stats = false; },/; 23d'
+	wrong "top5 misspelt" 37 78 'expected' '"test/top5"' '37s/keep = 3;/best = { metric = "test\/top"; };/'
+	# warnings: the run goes on, or another machine could run it; --strict makes them errors
+	wrong "no directory" 37 78 'the trained weights are discarded' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' check --strict %
+	wrong "batch larger than the data" 9 78 'the training split has 256' 'write a smaller batch' '9s/32/512/' check --strict %
+	wrong "mean of bytes" 14 78 'expected numbers for pixels in 0..1' 'write 0.4902' '14s/0.5/125.0/' check --strict %
+	wrong "std of bytes" 15 78 'expected numbers for pixels in 0..1' 'write 0.2471' '15s/0.25/63.0/' check --strict %
+	wrong "softmax before cross_entropy" 25 78 'which applies it itself' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' check --strict %
+	wrong "nll without log_softmax" 24 78 'expects the output of log_softmax' 'train.loss = "cross_entropy"' '29s/cross_entropy/nll/' check --strict %
+	wrong "rate of 0" 32 78 'trains nothing' 'write a rate above 0' '32s/0.1/0.0/' check --strict %
+	wrong "more memory than there is" 9 78 'training needs' 'lower data.batch, or raise train.accumulate' '9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
+	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %
+	wrong "tf32 on a CPU" 4 78 'tf32" and device "cpu" do not go together' 'use "fp32"' '4s/fp32/tf32/' run -n %
+	wrong "root that is not there" 8 66 'expected the folder of the data' 'gtrain fetch mnist' '7s/synthetic/mnist/; 8s/""/"nowhere"/; 12,13d' run -n %
+	wrong "data that is not here" 7 66 'is not here' 'gtrain fetch cifar100' '7s/synthetic/cifar100/; 12,13s/.*//; 11s/4/100/; 18s/1, 8, 8/3, 32, 32/; 24s/4/100/' run -n %
+	wrong "nproc beside single, as an option" 36 78 'parallel.mode = "single" do not go together' 'add -s parallel.mode=ddp' '1s/^//' run -n % --nproc 2
+	wrong "directory that cannot be" 37 73 'cannot create folder' 'Not a directory' '37s/RUN/base.cfg\/run/' run -n %
+	wrong "device that is absent" 3 69 'expected "auto" or "cpu" on this machine' 'got "cuda"' '3s/cpu/cuda/' run -n %
+	wrong "tensorboard without a directory" 38 78 'expected false without a checkpoint.dir' 'write a checkpoint.dir' '37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %
 	wrong "synthetic without samples" 6 78 'expected an integer ≥ 1' 'synthetic data needs it' '12d'
 }

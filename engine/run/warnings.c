@@ -1,0 +1,205 @@
+#include "run/warnings.h"
+#include "base/bytes.h"
+#include "ir/op.h"
+#include "run/ckpt.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct list {
+	const struct gt_session *s;
+	const struct gt_conf *c;
+	const char *dir;
+	struct gt_problems *out;
+	struct gt_err *err;
+};
+
+/* ---- what the config and the plan say ------------------------------------------------------------------------------------------ */
+
+/* A warning at the place of a key. */
+static enum gt_code warn(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static enum gt_code warn(const struct list *l, const char *path, const char *fmt, ...)
+{
+	char text[800];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	struct gt_err e;
+	gt_conf_refuse(l->c, path, &e, "%s", text);
+	e.code = GT_OK;
+	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
+}
+
+static enum gt_code no_directory(const struct list *l)
+{
+	if (!l->dir || *l->dir)
+		return GT_OK;
+	return warn(l, "checkpoint.dir", "not set: the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or give -o runs/%.60s",
+	            l->c->name, l->c->name);
+}
+
+static enum gt_code large_batch(const struct list *l)
+{
+	const struct gt_session *s = l->s;
+	const char *key = l->c->data.batch_per_rank && !l->c->data.batch ? "data.batch_per_rank" : "data.batch";
+	if (s->view[GT_TRAIN].n <= 0 || s->batch <= s->view[GT_TRAIN].n)
+		return GT_OK;
+	return warn(l, key, "a step takes %lld samples, but the training split has %lld: every step is a whole epoch; write a smaller batch", (long long)s->batch,
+	            (long long)s->view[GT_TRAIN].n);
+}
+
+/* Images are bytes, and x / 255 when mean is subtracted: a value beyond 1 was meant for bytes. */
+static enum gt_code scaled(const struct list *l, const char *key, const struct gt_floats *f)
+{
+	for (int i = 0; i < f->n; i++)
+		if (fabs(f->v[i]) > 1)
+			return warn(l, key, "expected numbers for pixels in 0..1, got %g: pixels are divided by 255 first; write %.4g", f->v[i], f->v[i] / 255);
+	return GT_OK;
+}
+
+static enum gt_code moments(const struct list *l)
+{
+	GT_TRY(scaled(l, "data.mean", &l->c->data.mean));
+	return scaled(l, "data.std", &l->c->data.std);
+}
+
+/* The loss takes the last layer's output: cross_entropy logits, nll their logarithmic softmax. */
+static enum gt_code last_layer(const struct list *l)
+{
+	const struct gt_model_spec *m = &l->c->model;
+	const struct gt_layer_spec *last = m->nlayers ? &m->layers[m->nlayers - 1] : NULL;
+	const char *type = last ? gt_op_name(last->op) : "", *loss = l->c->train.loss;
+	bool soft = !strcmp(type, "softmax"), log_soft = !strcmp(type, "log_softmax");
+	struct gt_err e;
+	if (!last || !(strcmp(loss, "cross_entropy") ? !strcmp(loss, "nll") && !log_soft : soft || log_soft))
+		return GT_OK;
+	if (!strcmp(loss, "nll"))
+		gt_fail(&e, GT_OK, "train.loss = \"nll\" expects the output of log_softmax, but the last layer is %s; add { type = \"log_softmax\"; } or write train.loss = \"cross_entropy\"", type);
+	else
+		gt_fail(&e, GT_OK, "%s before train.loss = \"cross_entropy\", which applies it itself; remove this layer%s", type,
+		        log_soft ? ", or write train.loss = \"nll\"" : "");
+	gt_conf_at_layer(l->c, m->nlayers - 1, &e);
+	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
+}
+
+static enum gt_code no_rate(const struct list *l)
+{
+	if (l->c->train.optimizer.lr > 0 || l->c->train.ngroups)
+		return GT_OK;
+	return warn(l, "train.optimizer.lr", "a rate of 0 trains nothing; write a rate above 0, as 0.1 or 1.0e-3");
+}
+
+/* Bytes that this machine, or the memory limit of this process's container, has left; 0: unknown. */
+static uint64_t host_memory(void)
+{
+	char line[128];
+	unsigned long long kib = 0, limit = 0, used = 0;
+	FILE *f = fopen("/proc/meminfo", "re");
+	while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
+		;
+	if (f)
+		fclose(f);
+	if ((f = fopen("/sys/fs/cgroup/memory.max", "re"))) { /* "max" where there is none */
+		if (fscanf(f, "%llu", &limit) != 1)
+			limit = 0;
+		fclose(f);
+	}
+	if (limit && (f = fopen("/sys/fs/cgroup/memory.current", "re"))) {
+		if (fscanf(f, "%llu", &used) != 1)
+			used = 0;
+		fclose(f);
+	}
+	uint64_t free = kib * 1024;
+	return limit && limit > used && (!free || limit - used < free) ? limit - used : free;
+}
+
+static enum gt_code memory(const struct list *l)
+{
+	const struct gt_session *s = l->s;
+	const struct gt_space *p = s->space;
+	bool gpu = !strcmp(s->family, "cuda");
+	uint64_t need = 0, have = gpu ? s->device.info.bytes : host_memory();
+	int most = 0;
+	char needs[GT_BYTES_TEXT], of[GT_BYTES_TEXT], has[GT_BYTES_TEXT];
+	for (int i = 0; i < GT_A_COUNT; i++) {
+		need += p->bytes[i];
+		most = p->bytes[i] > p->bytes[most] ? i : most;
+	}
+	if (!have || need <= have)
+		return GT_OK;
+	bool samples = most == GT_A_ACT || most == GT_A_SCRATCH;
+	return warn(l, "data.batch", "training needs %s (%s for %s), but %s has %s free; %s", gt_bytes_text(needs, sizeof needs, need),
+	            gt_bytes_text(of, sizeof of, p->bytes[most]), gt_arena_name((enum gt_arena_id)most), gpu ? "the GPU" : "this machine",
+	            gt_bytes_text(has, sizeof has, have),
+	            samples ? "lower data.batch, or raise train.accumulate" : "use a smaller model, or share it out with parallel.mode = \"zero\" or \"pipe\"");
+}
+
+enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
+{
+	static enum gt_code (*const each[])(const struct list *l) = {no_directory, large_batch, moments, last_layer, no_rate, memory};
+	struct list l = {s, s->conf, dir, out, err};
+	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+		GT_TRY(each[i](&l));
+	return GT_OK;
+}
+
+/* ---- what this machine lacks ------------------------------------------------------------------------------------------------------- */
+
+enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
+{
+	struct gt_ckpt *c;
+	enum gt_code code = gt_ckpt_open(dir, "latest", false, NULL, NULL, &c, NULL);
+	if (code == GT_ENOINPUT)
+		return GT_OK;
+	if (code == GT_OK)
+		gt_ckpt_close(c);
+	return gt_fail(err, GT_ECANTCREAT, "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
+}
+
+enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_code code, struct gt_err *err)
+{
+	if (code == GT_OK || !err || dir != c->checkpoint.dir)
+		return code;
+	struct gt_err said = *err;
+	gt_conf_refuse(c, "checkpoint.dir", err, "%s", said.msg);
+	return err->code = code;
+}
+
+enum gt_code gt_check_tensorboard(const struct gt_conf *c, const char *dir, struct gt_err *err)
+{
+	if (*dir || !c->log.tensorboard)
+		return GT_OK;
+	return gt_conf_refuse(c, "log.tensorboard", err, "expected false without a checkpoint.dir, where its files would be, got true; write a checkpoint.dir");
+}
+
+enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_problems *out, struct gt_err *err)
+{
+	struct gt_err e = {0};
+	const char *dir = c->checkpoint.dir;
+	struct gt_dev_opts opts = {.threads = 1};
+	struct gt_device dev;
+	enum gt_dtype compute;
+	enum gt_code code = *dir ? gt_ckpt_dir_try(dir, &e) : GT_OK;
+	if (code == GT_OK && *dir)
+		code = gt_refuse_used(dir, &e);
+	if (gt_at_directory(c, dir, code, &e) != GT_OK)
+		GT_TRY(gt_problems_add(out, &e));
+	if (gt_check_tensorboard(c, dir, &e) != GT_OK)
+		GT_TRY(gt_problems_add(out, &e));
+	code = gt_device_for(c, device ? device : c->device, &opts, &dev, &e);
+	if (code == GT_OK) {
+		code = gt_compute_dtype(c, dev.be->name, &compute, &e);
+		gt_device_close(&dev);
+	}
+	if (code != GT_OK)
+		GT_TRY(gt_problems_add(out, &e));
+	if (data_note) {
+		gt_fail(&e, GT_ENOINPUT, "%s", data_note);
+		GT_TRY(gt_problems_add(out, &e));
+	}
+	(void)err;
+	return GT_OK;
+}

@@ -10,7 +10,8 @@
 /* What an operand or the argument of an option may be, for the completions. */
 enum gt_complete {
 	GT_COMPLETE_NONE,
-	GT_COMPLETE_CONFIG,     /* *.cfg */
+	GT_COMPLETE_CONFIG,     /* *.cfg; where none is here, as GT_COMPLETE_BUNDLED */
+	GT_COMPLETE_BUNDLED,    /* `gtrain completion configs` */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
 	GT_COMPLETE_CHECKPOINT, /* a run directory or a step-… directory */
@@ -160,6 +161,8 @@ const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 double gt_cli_seconds(void); /* monotonic clock */
 enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* operand 0 with --set and --nproc applied */
+/* The file that an operand CFG means: itself, or the config of that name that comes with gtrain, which is told. cmd_configs.c */
+enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);
 /* The options about ranks, and what a restart is to execute. */
 enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err); /* what `check` prints */

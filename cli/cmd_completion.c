@@ -34,13 +34,19 @@ static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
 		gt_complete_zsh(cli);
 	} else if (strcmp(what, "fish") == 0) {
 		gt_complete_fish(cli);
-	} else if (strcmp(what, "keys") == 0) { /* this one and the next two are asked by the scripts */
+	} else if (strcmp(what, "keys") == 0) { /* this one and the next three are asked by the scripts */
 		gt_schema_each(key_line, cli);
 	} else if (strcmp(what, "devices") == 0) {
 		return list_devices(cli, err);
 	} else if (strcmp(what, "datasets") == 0) {
 		for (int i = 0; gt_fetch_name(i); i++)
 			gt_out(cli, "%s\n", gt_fetch_name(i));
+	} else if (strcmp(what, "configs") == 0) {
+		struct gt_bundled *rows;
+		int n;
+		GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
+		for (int i = 0; i < n; i++)
+			gt_out(cli, "%s\n", rows[i].name);
 	} else {
 		return gt_fail(err, GT_EUSAGE, "unknown shell '%.60s'; expected bash, zsh or fish", what);
 	}

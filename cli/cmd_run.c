@@ -33,7 +33,9 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 	if (a->mode)
 		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "parallel.mode=%s", a->mode), err);
 	struct gt_problems errors = {.arena = cli->arena};
-	enum gt_code code = gt_conf_load_all(a->operands.v[0], sets, n, &errors, out, err);
+	const char *path;
+	GT_TRY(gt_cli_config_path(cli, a->operands.v[0], &path, err));
+	enum gt_code code = gt_conf_load_all(path, sets, n, &errors, out, err);
 	/* The last error is main()'s to report, and a rank's launcher has reported the others. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)
 		gt_cli_complain(cli, errors.v[i].text);

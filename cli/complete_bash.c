@@ -6,7 +6,7 @@ static const char *const kind_name[] = {
 	[GT_COMPLETE_NONE] = "none",       [GT_COMPLETE_CONFIG] = "config",         [GT_COMPLETE_DIR] = "dir",
 	[GT_COMPLETE_FILE] = "file",       [GT_COMPLETE_CHECKPOINT] = "checkpoint", [GT_COMPLETE_KEY] = "key",
 	[GT_COMPLETE_DEVICE] = "device",   [GT_COMPLETE_DATASET] = "dataset",       [GT_COMPLETE_COMMAND] = "command",
-	[GT_COMPLETE_CHOICE] = "choice",
+	[GT_COMPLETE_CHOICE] = "choice", [GT_COMPLETE_BUNDLED] = "bundled",
 };
 
 static void choices(struct gt_cli *cli, const char *list)
@@ -109,7 +109,9 @@ static const char tail[] =
 	"\tconfig)\n"
 	"\t\tmapfile -t COMPREPLY < <(compgen -f -X '!*.cfg' -- \"$cur\"; compgen -d -- \"$cur\")\n"
 	"\t\tcompopt -o filenames\n"
+	"\t\t((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -W \"$(\"$1\" completion configs 2>/dev/null)\" -- \"$cur\")\n"
 	"\t\t;;\n"
+	"\tbundled) mapfile -t COMPREPLY < <(compgen -W \"$(\"$1\" completion configs 2>/dev/null)\" -- \"$cur\") ;;\n"
 	"\tdir | checkpoint)\n"
 	"\t\tmapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n"
 	"\t\tcompopt -o filenames\n"

@@ -18,7 +18,10 @@ static void candidates(struct gt_cli *cli, enum gt_complete kind, const char *ch
 	case GT_COMPLETE_COMMAND: /* has its own lines */
 		break;
 	case GT_COMPLETE_CONFIG:
-		gt_out(cli, " -k -a '(__fish_complete_suffix .cfg)'");
+		gt_out(cli, " -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'");
+		break;
+	case GT_COMPLETE_BUNDLED:
+		gt_out(cli, " -a '(__gtrain_words configs)'");
 		break;
 	case GT_COMPLETE_DIR:
 	case GT_COMPLETE_CHECKPOINT:

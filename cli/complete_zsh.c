@@ -20,7 +20,10 @@ static void action(struct gt_cli *cli, enum gt_complete kind, const char *choice
 		gt_out(cli, " ");
 		break;
 	case GT_COMPLETE_CONFIG:
-		gt_out(cli, "_files -g \"*.cfg\"");
+		gt_out(cli, "_gtrain_configs");
+		break;
+	case GT_COMPLETE_BUNDLED:
+		gt_out(cli, "_gtrain_words configs");
 		break;
 	case GT_COMPLETE_DIR:
 	case GT_COMPLETE_CHECKPOINT:
@@ -111,6 +114,11 @@ static const char head[] =
 	"\t\tdone\n"
 	"\t\t_describe -t keys key keys -S =\n"
 	"\tfi\n"
+	"}\n"
+	"\n"
+	"# Files here; where there are none, the configs that come with gtrain.\n"
+	"_gtrain_configs() {\n"
+	"\t_files -g '*.cfg' || _gtrain_words configs\n"
 	"}\n"
 	"\n"
 	"_gtrain_commands() {\n"

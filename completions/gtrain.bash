@@ -98,7 +98,7 @@ _gtrain()
 	fi
 	kind='' choices=''
 	local global=' --json --quiet -q --verbose -v --color --no-progress --help -h --version'
-	local commands='run resume check plan eval predict inspect export bench fetch devices completion help'
+	local commands='run resume check plan eval predict inspect export bench configs fetch devices completion help'
 	case $command in
 	'') kind=command choices=$commands ;;
 	run)
@@ -138,6 +138,10 @@ _gtrain()
 		options=' --set -s --device --nproc --steps'
 		((operand)) || kind='config' choices=''
 		;;
+	configs)
+		options=''
+		((operand)) || kind='bundled' choices=''
+		;;
 	fetch)
 		options=' --dir --url'
 		((operand)) || kind='dataset' choices=''
@@ -164,7 +168,9 @@ _gtrain()
 	config)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.cfg' -- "$cur"; compgen -d -- "$cur")
 		compopt -o filenames
+		((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -W "$("$1" completion configs 2>/dev/null)" -- "$cur")
 		;;
+	bundled) mapfile -t COMPREPLY < <(compgen -W "$("$1" completion configs 2>/dev/null)" -- "$cur") ;;
 	dir | checkpoint)
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 		compopt -o filenames

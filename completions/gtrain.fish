@@ -72,7 +72,7 @@ complete -c gtrain -n '__gtrain_is run' -l master-addr -x -d 'address of the fir
 complete -c gtrain -n '__gtrain_is run' -l master-port -x -d 'port on it; 29500 unless given'
 complete -c gtrain -n '__gtrain_is run' -l token-file -r -F -d 'what ranks on several hosts know each other by: 64 hexadecimal digits, readable by nobody else'
 complete -c gtrain -n '__gtrain_is run' -l max-restarts -x -d 'after a lost rank, go on from the newest checkpoint, so many times at most'
-complete -c gtrain -n '__gtrain_is run eq 0' -k -a '(__fish_complete_suffix .cfg)'
+complete -c gtrain -n '__gtrain_is run eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a resume -d 'go on with a run from its newest checkpoint'
 complete -c gtrain -n '__gtrain_is resume' -l from -x -a 'latest best' -d 'the checkpoint: latest (the newest one that verifies), best, or the number of a step'
@@ -94,7 +94,7 @@ complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devic
 complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for so many ranks, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
 complete -c gtrain -n '__gtrain_is check' -l strict -d 'fail where there is a warning, as one about data or a device that this machine lacks'
-complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg)'
+complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a plan -d 'print the step list of a rank'
 complete -c gtrain -n '__gtrain_is plan' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, as train.epochs=3; may be given again'
@@ -102,7 +102,7 @@ complete -c gtrain -n '__gtrain_is plan' -l device -x -a '(__gtrain_words device
 complete -c gtrain -n '__gtrain_is plan' -l world -x -d 'plan for so many ranks, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is plan' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
 complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'the list of this rank; 0 unless given'
-complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg)'
+complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a eval -d 'measure a checkpoint on a split of its data'
 complete -c gtrain -n '__gtrain_is eval' -l split -x -a 'train valid test' -d 'train, valid or test; test unless given'
@@ -129,7 +129,10 @@ complete -c gtrain -n '__gtrain_is bench' -s s -l set -x -a '(__gtrain_keys)' -d
 complete -c gtrain -n '__gtrain_is bench' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is bench' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is bench' -l steps -x -d 'time N training steps; 100 unless given'
-complete -c gtrain -n '__gtrain_is bench eq 0' -k -a '(__fish_complete_suffix .cfg)'
+complete -c gtrain -n '__gtrain_is bench eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
+
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a configs -d 'list the configs that come with gtrain, or print one'
+complete -c gtrain -n '__gtrain_is configs eq 0' -a '(__gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a fetch -d 'download a dataset and check its digests'
 complete -c gtrain -n '__gtrain_is fetch' -l dir -x -a '(__fish_complete_directories)' -d 'where to put it; the user\'s cache unless given'
@@ -151,6 +154,7 @@ complete -c gtrain -n '__gtrain_is help eq 0' -a predict
 complete -c gtrain -n '__gtrain_is help eq 0' -a inspect
 complete -c gtrain -n '__gtrain_is help eq 0' -a export
 complete -c gtrain -n '__gtrain_is help eq 0' -a bench
+complete -c gtrain -n '__gtrain_is help eq 0' -a configs
 complete -c gtrain -n '__gtrain_is help eq 0' -a fetch
 complete -c gtrain -n '__gtrain_is help eq 0' -a devices
 complete -c gtrain -n '__gtrain_is help eq 0' -a completion

@@ -19,6 +19,17 @@ void gt_conf_free(struct gt_conf *c);
 /* The ranks that it asks for on a host; 1 where that is the machine's choice. */
 int gt_conf_world(const struct gt_conf *c);
 
+/* ---- configs that come with gtrain ------------------------------------------------------------------------------------------ */
+struct gt_bundled {
+	const char *name, *path; /* "fmnist_mlp.cfg", and where it is */
+	const char *dataset;     /* data.name */
+	const char *summary;     /* the first sentence of its opening comment */
+};
+/* All of them, by name; in the arena. GT_ENOINPUT: they are not installed. */
+enum gt_code gt_bundled_list(struct gt_arena *a, struct gt_bundled **rows, int *n, struct gt_err *err);
+/* The path of the one of this name, with or without ".cfg"; NULL: there is none. */
+enum gt_code gt_bundled_find(struct gt_arena *a, const char *name, const char **path, struct gt_err *err);
+
 /* ---- schema, for --set completion and the manual ------------------------------------------------------------------------- */
 struct gt_schema_key {
 	const char *path;    /* "train.optimizer.lr", "model.layers[].conv2d.kernel" */

@@ -14,16 +14,16 @@ static bool name_ok(const char *name)
 	return n > 0 && n < 64 && strspn(name, set) == n;
 }
 
-/* The folder of the running program, without the last slash. A replaced binary reads "/dir/gtrain (deleted)": the folder holds. */
-static enum gt_code exe_dir(char *buf, size_t size, struct gt_err *err)
+/* A replaced binary reads "/dir/gtrain (deleted)": the folder holds. */
+enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
 	if (n < 0)
-		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: %s (gtrain finds its plugins from there)", strerror(errno));
+		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: %s (gtrain finds its plugins and configs from there)", strerror(errno));
 	buf[n] = '\0';
 	char *slash = strrchr(buf, '/');
 	if (!slash || (size_t)n == size - 1)
-		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: no usable path (gtrain finds its plugins from there)");
+		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: no usable path (gtrain finds its plugins and configs from there)");
 	*slash = '\0';
 	return GT_OK;
 }
@@ -35,7 +35,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	*out = NULL;
 	if (!name_ok(name))
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\": no such plugin", name);
-	GT_TRY(exe_dir(dir, sizeof dir, err));
+	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	size_t i;
 	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* the nearest folder of plugins: one further out belongs to another build */
 		snprintf(path, sizeof path, "%s/%s/lib/gtrain", dir, up[i]);

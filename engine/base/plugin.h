@@ -7,10 +7,13 @@
 #define GT_BASE_PLUGIN_H
 
 #include "base/err.h"
+#include <stddef.h>
 
 /* Opens NAME.so ("cpu", "fetch": letters, digits, '-', '_') and puts the address of its `symbol` in *out. It stays open until
  * the process ends; a second call gives the same address. GT_EUNAVAILABLE: not there, or it cannot be loaded (the message has
  * the loader's reason, such as a missing library); GT_EINTERNAL: no such symbol in it. */
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err);
+/* The folder of the running program, without a last slash. GT_EUNAVAILABLE: unknown. */
+enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err);
 
 #endif

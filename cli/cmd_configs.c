@@ -1,0 +1,96 @@
+#include "commands.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum gt_code unknown(struct gt_cli *cli, const char *name, struct gt_err *err)
+{
+	struct gt_bundled *rows;
+	const char **names = NULL;
+	int n;
+	GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
+	GT_NEW(names, cli->arena, n + 1, err);
+	for (int i = 0; i < n; i++)
+		names[i] = rows[i].name;
+	const char *near = gt_cli_nearest(name, names, n);
+	return gt_fail(err, GT_ENOINPUT, "%.200s: no file here, and no config of gtrain's own; %s%s%s", name, near ? "did you mean " : "`gtrain configs` lists these",
+	               near ? near : "", near ? "?" : "");
+}
+
+enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
+{
+	*path = name;
+	if (strchr(name, '/') || !access(name, F_OK) || errno != ENOENT)
+		return GT_OK;
+	GT_TRY(gt_bundled_find(cli->arena, name, path, err));
+	if (!*path)
+		return unknown(cli, name, err);
+	if (!cli->link && !cli->args.quiet)
+		gt_cli_note(cli, "no %s here: taking %s", name, *path);
+	return GT_OK;
+}
+
+/* The file itself, comments and all: what a config of one's own begins with. */
+static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_err *err)
+{
+	const char *path;
+	char buf[4096];
+	size_t n;
+	GT_TRY(gt_bundled_find(cli->arena, name, &path, err));
+	if (!path)
+		return unknown(cli, name, err);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return gt_fail(err, GT_ENOINPUT, "%s: %s", path, strerror(errno));
+	while ((n = fread(buf, 1, sizeof buf, f)) > 0)
+		gt_out(cli, "%.*s", (int)n, buf);
+	bool failed = ferror(f);
+	fclose(f);
+	return failed ? gt_fail(err, GT_EIO, "%s: cannot read", path) : GT_OK;
+}
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_bundled *r, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "name", r->name);
+	gt_json_string(j, "dataset", r->dataset);
+	gt_json_string(j, "summary", r->summary);
+	gt_json_string(j, "path", r->path);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+static enum gt_code configs(struct gt_cli *cli, struct gt_err *err)
+{
+	struct gt_bundled *rows;
+	struct gt_table t;
+	int n;
+	if (cli->args.operands.n)
+		return print_file(cli, cli->args.operands.v[0], err);
+	GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
+	gt_table_init(&t, cli->arena, "lll");
+	gt_table_head(&t, (const char *[]){"config", "dataset", "what it is"});
+	for (int i = 0; i < n; i++) {
+		if (cli->args.json)
+			GT_TRY(print_json(cli, &rows[i], err));
+		else
+			gt_table_add(&t, (const char *[]){rows[i].name, rows[i].dataset, rows[i].summary});
+	}
+	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
+}
+
+const struct gt_command gt_cmd_configs = {
+	.name = "configs",
+	.operands = "[NAME]",
+	.summary = "list the configs that come with gtrain, or print one",
+	.about = "Lists the configs that come with gtrain. Commands that take a config find them by\n"
+	         "name where there is no such file in the working directory. With NAME, prints that\n"
+	         "file, to begin a config of one's own with.",
+	.example = "gtrain configs fmnist_mlp.cfg >mine.cfg",
+	.max_operands = 1,
+	.first = GT_COMPLETE_BUNDLED,
+	.options = (const struct gt_option[]){{0}},
+	.run = configs,
+};

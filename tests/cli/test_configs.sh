@@ -1,0 +1,50 @@
+#!/bin/bash
+# The configs that come with gtrain: listed, printed, found by name from the source tree and from an installed tree, and completed.
+# shellcheck disable=SC2015
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+cd "$tmp" || exit 1
+
+check_tree() { # NAME: the binary $gtrain finds the configs
+	run configs --json
+	[ "$rc" = 0 ] && [ "$(grep -c '^{"name":"[a-z0-9_]*\.cfg","dataset":"[a-z0-9-]*","summary":"[^"(]\{20,96\}","path":"/[^"]*"}$' out)" = "$(find "$src/configs" -name '*.cfg' | wc -l)" ] &&
+		pass "$1_json" || fail "$1_json" "status $rc: $(head -n 2 out) $(cat err)"
+	run configs
+	[ "$rc" = 0 ] && grep -q '^fmnist_mlp.cfg  *fashion-mnist  *A perceptron on FashionMNIST' out && pass "$1_list" || fail "$1_list" "status $rc: $(cat out err)"
+	run configs mnist_ddp
+	[ "$rc" = 0 ] && cmp -s out "$src/configs/mnist_ddp.cfg" && pass "$1_print" || fail "$1_print" "status $rc: $(cat err)"
+	for name in mnist_ddp.cfg mnist_ddp; do
+		run check "$name"
+		[ "$rc" = 0 ] && grep -qx "no $name here: taking /.*/configs/mnist_ddp.cfg" err && pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
+	done
+}
+
+check_tree source_tree
+# A file here comes first, and nothing is said of it.
+tiny_config
+mkdir here && cp tiny.cfg here/mnist_ddp.cfg
+(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q taking here/err && pass file_first || fail file_first "$(cat here/err)"
+# A path is taken as it is.
+run check ./mnist_ddp.cfg
+[ "$rc" = 66 ] && pass path_is_no_name || fail path_is_no_name "status $rc"
+run check ../configs/mnist_ddp.cfg
+[ "$rc" = 66 ] && pass no_parents || fail no_parents "status $rc"
+run run mnist_dpd.cfg
+[ "$rc" = 66 ] && grep -qF 'did you mean mnist_ddp.cfg?' err && pass near_name || fail near_name "status $rc: $(cat err)"
+run run quux.cfg
+[ "$rc" = 66 ] && grep -qF 'gtrain configs' err && pass unknown_name || fail unknown_name "status $rc: $(cat err)"
+# Ranks, which this program starts again by its own command line, find it too.
+run run -q fmnist_zero -o zero --nproc 2 -s data.name=synthetic -s data.classes=10 -s data.samples=64 -s data.samples_test=32 -s data.batch=32 -s train.epochs=1
+[ "$rc" = 0 ] && [ -e zero/latest ] && pass ranks || fail ranks "status $rc: $(cat err)"
+# Installed.
+mkdir -p root/bin root/share/gtrain root/lib
+cp "$gtrain" root/bin/ && cp -r "$src/configs" root/share/gtrain/ && ln -s "$(dirname "$gtrain")/../lib/gtrain" root/lib/gtrain
+gtrain=$tmp/root/bin/gtrain
+check_tree installed
+run check fmnist_mlp
+grep -q "taking $tmp/root/share/gtrain/configs/fmnist_mlp.cfg" err && pass installed_path || fail installed_path "$(cat err)"
+run completion configs
+[ "$rc" = 0 ] && grep -qx mnist_ddp.cfg out && pass completion_words || fail completion_words "status $rc: $(cat err)"
+rm -r root/share
+run configs
+[ "$rc" = 66 ] && grep -q 'no configs are installed' err && pass none_installed || fail none_installed "status $rc: $(cat err)"

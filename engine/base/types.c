@@ -177,3 +177,44 @@ const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size)
 		snprintf(buf + n, size - n, "]");
 	return buf;
 }
+
+/* ---- values ------------------------------------------------------------------------------------------------------------------------- */
+/* A value is finite iff its exponent has a bit that is 0. Blocks are searched as a whole, which the compiler makes vectors of; within the first
+ * bad one, elements are. */
+#define FIRST_NONFINITE(name, T, EXPONENT)                            \
+	static int64_t name(const char *p, int64_t n)                     \
+	{                                                                 \
+		enum { BLOCK = 1024 };                                        \
+		for (int64_t i = 0; i < n; i += BLOCK) {                      \
+			T x[BLOCK] = {0};                                         \
+			int64_t m = n - i < BLOCK ? n - i : BLOCK;                \
+			int bad = 0;                                              \
+			memcpy(x, p + (size_t)i * sizeof *x, (size_t)m * sizeof *x); \
+			for (int k = 0; k < BLOCK; k++)                           \
+				bad |= (x[k] & (EXPONENT)) == (EXPONENT);             \
+			for (int k = 0; bad && k < BLOCK; k++)                    \
+				if ((x[k] & (EXPONENT)) == (EXPONENT))                \
+					return i + k;                                     \
+		}                                                             \
+		return -1;                                                    \
+	}
+FIRST_NONFINITE(first_f32, uint32_t, 0x7f800000u)
+FIRST_NONFINITE(first_f64, uint64_t, 0x7ff0000000000000u)
+FIRST_NONFINITE(first_bf16, uint16_t, 0x7f80u)
+FIRST_NONFINITE(first_f16, uint16_t, 0x7c00u)
+
+int64_t gt_first_nonfinite(const void *p, enum gt_dtype t, int64_t n)
+{
+	switch (t) {
+	case GT_F32:
+		return first_f32(p, n);
+	case GT_F64:
+		return first_f64(p, n);
+	case GT_BF16:
+		return first_bf16(p, n);
+	case GT_F16:
+		return first_f16(p, n);
+	default:
+		return -1;
+	}
+}

@@ -72,6 +72,9 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx);
 void gt_tdesc_pack(const struct gt_tdesc *d, const void *plain, void *physical);
 void gt_tdesc_unpack(const struct gt_tdesc *d, const void *physical, void *plain);
 
+/* Index of the first of n elements that is NaN or infinite; -1: none. Integers are always finite. */
+int64_t gt_first_nonfinite(const void *p, enum gt_dtype t, int64_t n);
+
 /* "[128, 64, 32, 32]" into buf; returns buf. 96 bytes always suffice. */
 const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size);
 

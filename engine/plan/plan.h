@@ -185,6 +185,8 @@ enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, 
 
 /* Prepares one call outside a graph, e.g. the optimizer's. Release it with the backend before the device closes. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
+/* The same without room in GT_A_SCRATCH for it: out->scratch bytes are the caller's to find. */
+enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 
 /* Settles the last size that is open, that of METRICS, after all plans are made. */
 void gt_space_size(struct gt_space *s);

@@ -13,7 +13,6 @@ static inline int gt_at_least_one(int n)
 }
 
 /* space.c */
-enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a);
 /* A parameter whose bucket is whole in a place behind the shards. */
 void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place);

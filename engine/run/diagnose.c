@@ -1,37 +1,13 @@
 /* Which layer, operation and sample brought NaN or infinity into a step. */
 #include "run/exec_parts.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool finite_at(const char *p, enum gt_dtype t)
-{
-	uint16_t h;
-	float f;
-	double d;
-	switch (t) {
-	case GT_F32:
-		memcpy(&f, p, sizeof f);
-		return isfinite(f);
-	case GT_F64:
-		memcpy(&d, p, sizeof d);
-		return isfinite(d);
-	case GT_BF16:
-		memcpy(&h, p, sizeof h);
-		return (h & 0x7f80) != 0x7f80;
-	case GT_F16:
-		memcpy(&h, p, sizeof h);
-		return (h & 0x7c00) != 0x7c00;
-	default:
-		return true;
-	}
-}
-
 /* First element of a tensor that is not finite, -1 if all are; in physical order. */
 static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const void *dev, int64_t *at, struct gt_err *err)
 {
-	size_t bytes = gt_tdesc_bytes(d), size = gt_dtype_size(d->dtype);
+	size_t bytes = gt_tdesc_bytes(d);
 	char *copy = NULL;
 	const char *p = dev;
 	*at = -1;
@@ -47,11 +23,7 @@ static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const
 		}
 		p = copy;
 	}
-	for (size_t i = 0; i < bytes; i += size)
-		if (!finite_at(p + i, d->dtype)) {
-			*at = (int64_t)(i / size);
-			break;
-		}
+	*at = gt_first_nonfinite(p, d->dtype, (int64_t)(bytes / gt_dtype_size(d->dtype)));
 	free(copy);
 	return GT_OK;
 }

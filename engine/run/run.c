@@ -118,6 +118,14 @@ static struct gt_session_spec session_spec(struct gt_conf *c)
 	return (struct gt_session_spec){.conf = c, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
 }
 
+static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
+{
+	char text[4400];
+	snprintf(text, sizeof text, "%s: %s values were %s f32, in which weights are kept", t->opts->init, gt_dtype_name(from), from == GT_F64 ? "rounded to" : "converted to");
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	return gt_trainer_tell(t, &ev, true, err);
+}
+
 static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_conf *c = j->c;
@@ -126,6 +134,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	const struct gt_run_opts *o = t->opts;
 	const struct gt_world *w = &t->team->world;
 	char device[32];
+	enum gt_dtype converted = GT_F32;
 	struct gt_session_spec spec = session_spec(c);
 	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
 	spec.team = t->team;
@@ -155,7 +164,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there", gt_ckpt_path(from),
 			               (long long)t->at.cursor, (long long)t->s->batch);
 	} else if (o->init) {
-		GT_TRY(gt_state_import(t->s, o->init, err));
+		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
 	} else {
 		GT_TRY(gt_session_init(t->s, err));
 	}
@@ -170,6 +179,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (gt_session_scales(t->s) && t->at.loss_scale <= 0)
 		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
 	GT_TRY(tell_start(t, err));
+	if (converted != GT_F32)
+		GT_TRY(tell_conversion(t, converted, err));
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));

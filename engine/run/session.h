@@ -117,6 +117,9 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 
 /* Initial weights by the config's method and seed, buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
+/* Are all parameters and buffers finite? If not, GT_EDIVERGED with the name of the first that is not, the same on all ranks, which all call it
+ * when nothing is queued. */
+enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err);
 /* After the master weights changed from outside: writes the 16-bit copies. */
 enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err);
 

@@ -5,6 +5,7 @@
 #include "ir/init.h"
 #include "run/session_team.h"
 #include "run/whiten.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +194,81 @@ enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 	if (s->space->base[GT_A_WORK] && !anothers(s))
 		GT_TRY(cast_weights(s, err));
 	return s->space->cut.common ? gt_session_meet(s, err) : GT_OK;
+}
+
+/* ---- finite values ------------------------------------------------------------------------------------------------------------------- */
+/* A device with memory of its own adds up the squares of all parameters of this rank, which are finite iff the sum is (f64 holds those of f32).
+ * *sum: NaN where it does not. */
+static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_err *err)
+{
+	struct gt_space *sp = s->space;
+	struct gt_scalars *scalars = gt_space_scalars(sp, 0);
+	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->elements / sp->cut.shards : sp->elements, one = 1;
+	struct gt_tdesc flat = gt_tdesc_make(sp->master, 1, &n, false), out = gt_tdesc_make(GT_F64, 1, &one, false);
+	struct gt_opcall oc = {.code = GT_OP_SUMSQ, .name = "parameters", .nin = 1, .nout = 1, .in = {&flat}, .out = {&out}};
+	struct gt_dyn dyn = {0};
+	struct gt_call c;
+	*sum = NAN;
+	if (s->device.be->host_memory || !sp->base[GT_A_PARAM] || !scalars || !n)
+		return GT_OK;
+	GT_TRY(gt_kernel_prepare(sp, &oc, &c, err));
+	c.in[0] = sp->base[GT_A_PARAM];
+	c.out[0] = &scalars->sumsq;
+	struct gt_launch a = {.in = c.in, .out = c.out, .scratch = sp->base[GT_A_SCRATCH], .dyn = &dyn};
+	enum gt_code code = GT_OK;
+	if (c.scratch <= sp->bytes[GT_A_SCRATCH]) {
+		code = sp->be->launch(sp->dev, c.kernel, &a, err);
+		if (code == GT_OK)
+			code = sp->be->copy(sp->dev, sum, &scalars->sumsq, sizeof *sum, GT_COPY_D2H, 0, err);
+		if (code == GT_OK)
+			code = sp->be->sync(sp->dev, 0, err);
+	}
+	sp->be->release(sp->dev, c.kernel);
+	return code;
+}
+
+/* Has this rank's piece of tensor i a value that is not finite? */
+static enum gt_code piece_is_bad(struct gt_session *s, int i, bool *bad, struct gt_err *err)
+{
+	enum gt_dtype t = s->space->place[i].desc.dtype;
+	struct piece p = own_piece(s, i, -1);
+	int64_t n = p.end - p.begin;
+	size_t bytes = (size_t)n * gt_dtype_size(t);
+	*bad = false;
+	if (!p.at || n <= 0)
+		return GT_OK;
+	if (s->device.be->host_memory) {
+		*bad = gt_first_nonfinite(p.at, t, n) >= 0;
+		return GT_OK;
+	}
+	void *copy = malloc(bytes);
+	if (!copy)
+		return gt_fail_memory(err, bytes);
+	enum gt_code code = copy_piece(s, (struct piece){p.at, 0, n}, gt_dtype_size(t), copy, true, err);
+	*bad = code == GT_OK && gt_first_nonfinite(copy, t, n) >= 0;
+	free(copy);
+	return code;
+}
+
+enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	int64_t first = 0; /* nparams - index of the first bad one of all ranks; 0: none */
+	double sum;
+	GT_TRY(sum_of_squares(s, &sum, err));
+	for (int i = 0; i < g->nparams && !first; i++) {
+		bool bad, buffer = g->params[i].cls == GT_PARAM_BUFFER;
+		if (isfinite(sum) && !buffer)
+			continue;
+		GT_TRY(piece_is_bad(s, i, &bad, err));
+		first = bad ? g->nparams - i : 0;
+	}
+	if (s->at.world > 1)
+		GT_TRY(gt_team_max(s->team, &first, 1, err));
+	if (!first)
+		return GT_OK;
+	return gt_fail(err, GT_EDIVERGED, "diverged before or at step %lld: %s is not finite; these weights were neither evaluated nor saved", (long long)step,
+	               g->params[g->nparams - first].name);
 }
 
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err)

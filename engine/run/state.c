@@ -1,4 +1,5 @@
 #include "run/state.h"
+#include "run/convert.h"
 #include "run/safetensors.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 		if (!buf)
 			return gt_fail_memory(err, gt_tdesc_bytes(&d));
 		enum gt_code code = gt_ckpt_read(c, 0, p->name, &d, buf, err);
+		if (code == GT_OK && gt_first_nonfinite(buf, d.dtype, gt_tdesc_count(&d)) >= 0)
+			code = gt_fail(err, GT_EDATA, "%s: %s is not finite: choose an older checkpoint", gt_ckpt_path(c), p->name);
 		if (code == GT_OK)
 			code = gt_session_put(s, i, -1, buf, err);
 		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
@@ -152,23 +155,40 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 	return gt_session_refresh(s, err);
 }
 
-enum gt_code gt_state_import(struct gt_session *s, const char *path, struct gt_err *err)
+static enum gt_code import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted, struct gt_err *err)
+{
+	struct gt_tdesc d = gt_session_desc(s, i);
+	int64_t n = gt_tdesc_count(&d);
+	const void *data = t->data;
+	char want[96], got[96];
+	float *buf = NULL;
+	if ((t->desc.dtype != d.dtype && !(d.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) || !gt_tdesc_same_shape(&t->desc, &d))
+		return gt_fail(err, GT_EDATA, "%s: %s: expected %s %s, got %s %s", path, t->name, gt_dtype_name(d.dtype), gt_tdesc_text(&d, want, sizeof want),
+		               gt_dtype_name(t->desc.dtype), gt_tdesc_text(&t->desc, got, sizeof got));
+	if (t->desc.dtype != d.dtype) {
+		if (!(data = buf = malloc((size_t)n * sizeof *buf)))
+			return gt_fail_memory(err, (size_t)n * sizeof *buf);
+		gt_convert_f32(buf, t->data, t->desc.dtype, n);
+		*converted = t->desc.dtype;
+	}
+	int64_t bad = gt_first_nonfinite(data, d.dtype, n);
+	enum gt_code code = bad < 0 ? gt_session_put(s, i, -1, data, err)
+	                            : gt_fail(err, GT_EDATA, "%s: %s: expected finite values, got NaN or infinity at element %lld%s", path, t->name, (long long)bad,
+	                                      t->desc.dtype == GT_F64 ? " (as f32)" : "");
+	free(buf);
+	return code;
+}
+
+enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->first;
 	struct gt_st_file *f;
 	enum gt_code code = GT_OK;
+	*converted = GT_F32;
 	GT_TRY(gt_st_open(path, &f, err));
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
-		struct gt_tdesc d = gt_session_desc(s, i);
 		const struct gt_st_tensor *t = gt_st_find(f, g->params[i].name);
-		char want[96], got[96];
-		if (!t)
-			code = gt_fail(err, GT_EDATA, "%s: no tensor %s", path, g->params[i].name);
-		else if (t->desc.dtype != d.dtype || !gt_tdesc_same_shape(&t->desc, &d))
-			code = gt_fail(err, GT_EDATA, "%s: %s: expected %s %s, got %s %s", path, t->name, gt_dtype_name(d.dtype), gt_tdesc_text(&d, want, sizeof want),
-			               gt_dtype_name(t->desc.dtype), gt_tdesc_text(&t->desc, got, sizeof got));
-		else
-			code = gt_session_put(s, i, -1, t->data, err);
+		code = t ? import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: no tensor %s", path, g->params[i].name);
 	}
 	if (code == GT_OK && gt_st_count(f) != g->nparams)
 		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, g->nparams, gt_st_count(f));

@@ -13,7 +13,8 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 /* Reads parameters and buffers, and with optim the optimizer's state, into the session. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 
-/* Weights from a safetensors file of the same names and shapes: nothing may be missing or left over. */
-enum gt_code gt_state_import(struct gt_session *s, const char *path, struct gt_err *err);
+/* Weights from a safetensors file of the same names and shapes: nothing may be missing or left over, and every value must be finite. f16, bf16
+ * and f64 values are converted to f32; *converted is their type, GT_F32 if there were none. */
+enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err);
 
 #endif

@@ -225,7 +225,7 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 	if (!slash || strncmp(c->best_metric, split, (size_t)(slash - c->best_metric)) || strlen(split) != (size_t)(slash - c->best_metric))
 		return false;
 	double v = !strcmp(slash + 1, "loss") ? r->loss : !strcmp(slash + 1, "top5") ? r->top5 : r->acc;
-	if (isnan(v) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
+	if (!isfinite(r->loss) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
 		return false;
 	t->at.has_best = true;
 	t->at.best = v;
@@ -251,8 +251,19 @@ static void advanced(void *user, double share)
 	tell_phase(e->t, "evaluating", e->split, share);
 }
 
+/* Weights with a NaN or an infinity are neither measured nor kept: a loss may well be finite with them, behind a relu. */
+static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
+{
+	if (t->finite_step == t->at.step)
+		return GT_OK;
+	GT_TRY(gt_session_finite(t->s, t->at.step, err));
+	t->finite_step = t->at.step;
+	return GT_OK;
+}
+
 static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *err)
 {
+	GT_TRY(check_finite(t, err));
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
 		struct gt_scores *r = &t->scores[i];
 		struct evaluation e = {t, gt_split_names[i]};
@@ -278,6 +289,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	struct gt_ckpt_meta meta = t->at;
 	if (!t->saves || (t->saved_step == t->at.step && !is_best))
 		return GT_OK;
+	GT_TRY(check_finite(t, err));
 	meta.seconds += gt_seconds() - t->start;
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
 	tell_phase(t, "saving a checkpoint", NULL, 0);
@@ -389,6 +401,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	bool stop = false;
 	t->start = t->saved_at = t->epoch_start = gt_seconds();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
+	t->finite_step = -1;
 	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
 	x->told = t->s->at.world > 1;
 	GT_TRY(gt_loader_start(t->s->loader, t->at.epoch, t->at.cursor, err));

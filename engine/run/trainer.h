@@ -29,6 +29,7 @@ struct gt_trainer {
 	bool due;                         /* what is queued ends where something else is to be done first */
 	int64_t skips;                    /* fp16: steps skipped in a row */
 	int64_t saved_step;               /* the last one committed, -1 */
+	int64_t finite_step;              /* the last one whose parameters were found finite, -1 */
 	double start, saved_at;           /* monotonic seconds */
 	double window_start;              /* samples_per_s is measured over a window */
 	int64_t window_samples;

@@ -67,6 +67,4 @@ dnnl_status_t gt_dnnl_pd(dnnl_engine_t engine, const struct gt_dnnl_request *r, 
 
 const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd); /* "jit:avx512_core"; dnnl_util.c */
 
-dnnl_status_t gt_dnnl_append_relu(dnnl_post_ops_t ops);
-
 #endif

@@ -159,8 +159,4 @@ dnnl_status_t gt_dnnl_pd(dnnl_engine_t engine, const struct gt_dnnl_request *r, 
 	return st;
 }
 
-dnnl_status_t gt_dnnl_append_relu(dnnl_post_ops_t ops)
-{
-	return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
-}
 #endif

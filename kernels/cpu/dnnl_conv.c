@@ -14,6 +14,7 @@ struct job {
 	const struct gt_attr_conv2d *conv; /* NULL: linear */
 	int64_t groups;
 	int act;
+	int64_t parts; /* of the batch, executed one after the other: FWD with a relu */
 	const struct gt_tdesc *x, *y, *b;
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
@@ -60,7 +61,7 @@ static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const s
 		r.window = &window;
 		r.instead = pass == GT_DNNL_FWD && prefers_jit(j) ? jit_instead : NULL;
 	}
-	GT_TRY(gt_dnnl_attr(&attr, pass == GT_DNNL_FWD ? j->act : GT_ACT_NONE, err));
+	GT_TRY(gt_dnnl_attr(&attr, err));
 	r.attr = attr;
 	st = gt_dnnl_pd(gt_dnnl_engine(j->dev), &r, pd);
 	dnnl_primitive_attr_destroy(attr);
@@ -146,9 +147,16 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 		if (!same) {
 			TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
 			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
+			k->steps[k->nsteps - 1].once = true;
+		}
+		k->slices = (int)j->parts;
+		if (j->parts > 1) {
+			gt_dnnl_slice(k, x, gt_tdesc_bytes(j->x) / (size_t)j->parts);
+			gt_dnnl_slice(k, y, gt_tdesc_bytes(j->y) / (size_t)j->parts);
 		}
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b}};
-		return gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err);
+		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
+		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, j->y, true, err) : GT_OK;
 	}
 	if (j->pass == GT_DNNL_DX) {
 		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_IN, 0, &y, err));
@@ -183,6 +191,20 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 	return GT_OK;
 }
 
+/* A relu behind a convolution finds the output in the cache if the batch is executed in parts of about this size. Parts of one size only,
+ * since they share a primitive. */
+#define RELU_PART (1 << 20) /* bytes of output, half of an L2 cache, a thread */
+
+static int64_t relu_parts(const struct job *j)
+{
+	int64_t n = j->y->dim[0], parts = 1, threads = gt_cpu_threads(j->dev), bytes = (int64_t)gt_tdesc_bytes(j->y);
+	if (j->pass != GT_DNNL_FWD || !j->conv || j->act != GT_ACT_RELU || j->x->layout.order[0] || j->y->layout.order[0] || j->x->layout.nblk || j->y->layout.nblk)
+		return 1;
+	while (n / parts % 2 == 0 && n / parts / 2 >= threads && bytes / parts > RELU_PART * threads)
+		parts *= 2;
+	return parts;
+}
+
 static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_opcall *call = j->call;
@@ -203,8 +225,14 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 	}
 	if (j->x->dtype != GT_F32 && j->x->dtype != GT_BF16)
 		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
-	GT_TRY(gt_dnnl_md(j->x, 1, &j->mx, err));
-	GT_TRY(gt_dnnl_md(j->y, 1, &j->my, err));
+	j->parts = relu_parts(j);
+	if (j->parts > 1) {
+		GT_TRY(gt_dnnl_md_part(j->x, 0, j->x->dim[0] / j->parts, &j->mx, err));
+		GT_TRY(gt_dnnl_md_part(j->y, 0, j->y->dim[0] / j->parts, &j->my, err));
+	} else {
+		GT_TRY(gt_dnnl_md(j->x, 1, &j->mx, err));
+		GT_TRY(gt_dnnl_md(j->y, 1, &j->my, err));
+	}
 	if (j->b)
 		GT_TRY(gt_dnnl_md(j->b, 1, &j->mb, err));
 	GT_TRY(choose(j, &pd, &mine, err));

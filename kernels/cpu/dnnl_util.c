@@ -1,4 +1,5 @@
 #include "cpu/dnnl_util.h"
+#include "cpu/loops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,6 +265,11 @@ static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, cons
 			const struct gt_dnnl_step *s = &k->steps[i];
 			if (s->once && slice)
 				continue;
+			if (s->relu_count) {
+				if (s->relu_moves || slice == k->slices - 1)
+					gt_cpu_relu(dev, s->relu_type, (char *)a->out[0] + (s->relu_moves ? (size_t)slice * (size_t)s->relu_count * gt_dtype_size(s->relu_type) : 0), s->relu_count);
+				continue;
+			}
 			if (!s->prim) {
 				const float *from = (const float *)((char *)a->scratch + s->add_from);
 				float *to = (float *)a->out[s->add_to] + (s->add_moves ? slice * s->add_count : 0);
@@ -373,7 +379,7 @@ enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, d
 	gt_dnnl_ref a, b;
 	dnnl_memory_get_memory_desc(from, &a);
 	dnnl_memory_get_memory_desc(to, &b);
-	GT_TRY(gt_dnnl_attr(&attr, GT_ACT_NONE, err));
+	GT_TRY(gt_dnnl_attr(&attr, err));
 	st = dnnl_reorder_primitive_desc_create(&pd, a, gt_dnnl_engine(dev), b, gt_dnnl_engine(dev), attr);
 	dnnl_primitive_attr_destroy(attr);
 	if (st != dnnl_success)
@@ -398,21 +404,19 @@ enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t 
 	return GT_OK;
 }
 
-enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *err)
+enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err)
 {
-	dnnl_post_ops_t ops = NULL;
+	if (k->nsteps == GT_DNNL_MAX_STEPS)
+		return gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
+	k->steps[k->nsteps++] = (struct gt_dnnl_step){.relu_count = gt_tdesc_padded(y) / (moves ? k->slices : 1), .relu_type = y->dtype, .relu_moves = moves};
+	return GT_OK;
+}
+
+enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err)
+{
 	dnnl_status_t st = dnnl_primitive_attr_create(out);
 	if (st == dnnl_success)
 		st = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-	if (st == dnnl_success && act == GT_ACT_RELU) {
-		st = dnnl_post_ops_create(&ops);
-		if (st == dnnl_success)
-			st = gt_dnnl_append_relu(ops);
-		if (st == dnnl_success)
-			st = dnnl_primitive_attr_set_post_ops(*out, ops);
-		if (ops)
-			dnnl_post_ops_destroy(ops);
-	}
 	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EFAIL, "oneDNN refuses attributes: status %d", (int)st);
 }
 

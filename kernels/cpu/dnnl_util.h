@@ -40,7 +40,7 @@ struct gt_dnnl_tensor {
 };
 
 struct gt_dnnl_step {
-	dnnl_primitive_t prim; /* NULL: out[add_to] += scratch[add_from] */
+	dnnl_primitive_t prim; /* NULL: relu of out[0] if relu_count > 0, else out[add_to] += scratch[add_from] */
 	int nargs;
 	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
 	int add_to;
@@ -49,6 +49,9 @@ struct gt_dnnl_step {
 	bool add_first;    /* false: the first slice overwrites */
 	bool add_moves;    /* every slice has its own elements */
 	bool once;         /* for the first slice only */
+	int64_t relu_count;  /* elements of out[0], or of each slice of it if relu_moves */
+	enum gt_dtype relu_type;
+	bool relu_moves;
 };
 
 struct gt_dnnl_kernel {
@@ -75,13 +78,16 @@ enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, d
 /* Adds out[index] += the scratch tensor mem, count f32 elements. moves: each slice has its own count elements of out[index]; otherwise
  * all add to the same ones, and where add is false the first overwrites them. */
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves, struct gt_err *err);
+/* Adds out[0] = relu(out[0]), y's elements. moves: each slice has its own, one behind the other; otherwise the last slice does all. oneDNN's
+ * relu, alone or as a post-op, makes 0 of a NaN, where PyTorch's keeps it. */
+enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err);
 /* One of k's tensors moves on by so many bytes from slice to slice. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
 /* The description of a part of a tensor: the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);
 
 /* Attributes every primitive of ours has: the scratchpad is the caller's. Destroy after use. */
-enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, int act, struct gt_err *err);
+enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
 /* Is this implementation one of oneDNN's slow ones? */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
 

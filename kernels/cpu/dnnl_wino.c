@@ -98,7 +98,7 @@ static dnnl_status_t create(const struct job *j, enum gt_dnnl_pass pass, dnnl_pr
 	struct gt_dnnl_request r = {.pass = pass, .window = &window, .x = &x, .w = &w, .b = j->tb ? &j->b.ours : NULL, .y = &y, .hint = hint};
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t st;
-	if (gt_dnnl_attr(&attr, pass == GT_DNNL_FWD ? a->act : GT_ACT_NONE, NULL) != GT_OK)
+	if (gt_dnnl_attr(&attr, NULL) != GT_OK)
 		return dnnl_out_of_memory;
 	r.attr = attr;
 	st = gt_dnnl_pd(gt_dnnl_engine(j->dev), &r, pd);
@@ -182,6 +182,8 @@ static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err
 	                          {pass == GT_DNNL_DW ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, b->b}};
 	GT_TRY(gt_dnnl_step_add(j->dev, j->k, pd, args, j->tb ? 4 : 3, err));
 	GT_TRY(out_part(j, pass == GT_DNNL_FWD ? y : pass == GT_DNNL_DX ? x : w, err));
+	if (pass == GT_DNNL_FWD && ((const struct gt_attr_conv2d *)call->attr)->act == GT_ACT_RELU)
+		GT_TRY(gt_dnnl_relu_add(j->k, j->ty, split, err));
 	if (pass == GT_DNNL_DW && sum_w)
 		GT_TRY(gt_dnnl_sum_add(j->k, 0, w->a, gt_tdesc_count(j->tw) / (split ? 1 : j->cut.parts), add_w, !split, err));
 	if (pass == GT_DNNL_DW && j->tb && sum_b)

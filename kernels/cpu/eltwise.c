@@ -71,6 +71,12 @@ static const struct row {
 static const struct row row_addn = {ROW(addn), 0, 32768};
 static const struct row row_gelu_tanh = {ROW(gelu_tanh), 1, 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 2, 8192};
 
+void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n)
+{
+	struct args c = {.in = {y}, .out = y, .nin = 1};
+	gt_cpu_for(dev, n, rows[GT_OP_RELU].grain, 64, rows[GT_OP_RELU].fn[gt_cpu_type(type)], &c);
+}
+
 struct eltwise {
 	struct gt_kernel head;
 	gt_range_fn *fn; /* NULL: a copy */

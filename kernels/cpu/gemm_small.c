@@ -50,7 +50,7 @@ static int64_t panel_size(int64_t m, int64_t out)
 #define STORE(p, v) _mm512_storeu_ps(p, v)
 #define BCAST(p) _mm512_set1_ps(*(p))
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define MAX(a, b) _mm512_max_ps(a, b)
+#define RELU(a) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, ZERO(), _CMP_NLE_UQ), a)
 #define ZERO() _mm512_setzero_ps()
 #define N(name) name##_avx512
 #define MR 8
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 #undef STORE
 #undef BCAST
 #undef FMA
-#undef MAX
+#undef RELU
 #undef ZERO
 #undef N
 #undef MR
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 #define STORE(p, v) _mm256_storeu_ps(p, v)
 #define BCAST(p) _mm256_set1_ps(*(p))
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define MAX(a, b) _mm256_max_ps(a, b)
+#define RELU(a) _mm256_and_ps(_mm256_cmp_ps(a, ZERO(), _CMP_NLE_UQ), a)
 #define ZERO() _mm256_setzero_ps()
 #define N(name) name##_avx2
 #define MR 6

@@ -20,6 +20,9 @@ typedef void gt_range_fn(const void *ctx, int64_t begin, int64_t end);
 /* fn over [0, n): cut at multiples of `align`, no piece shorter than `grain` (a fork and join cost ~2 µs). */
 void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t align, gt_range_fn *fn, const void *ctx);
 
+/* y = relu(y) over n elements of f32, bf16 or f64 (eltwise.c). */
+void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n);
+
 /* Does gt_cpu_for keep this to one thread? Then a kernel is small (team.c). */
 static inline bool gt_cpu_alone(int64_t n, int64_t grain)
 {

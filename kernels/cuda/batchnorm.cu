@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
 }
 
 /* ---- kernels: gradient --------------------------------------------------------------------------------------------------------------- */
-/* dy where the relu behind let it through. MASK 1: where bn(x) > 0 as the forward pass rounded it; 2: where y > 0. */
+/* dy where the relu behind let it through: 0 where its output is 0, as gt_relu_dx. MASK 1: by bn(x) as the forward pass rounded it; 2: by y. */
 template <class S, int V, int MASK>
 __device__ static inline void masked(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
 {
@@ -225,7 +225,7 @@ __device__ static inline void masked(float *dy, const float *x, const packed<S, 
 		if (MASK == 1)
 			v[j] = to_float(from_float<S>(x[j] * scale[j] + shift[j]));
 		if (MASK)
-			dy[j] = v[j] > 0 ? dy[j] : 0;
+			dy[j] = v[j] <= 0 ? 0 : dy[j];
 	}
 }
 

@@ -69,9 +69,11 @@ static cudnnBackendDescriptor_t pointwise(struct gt_dnn_set *s, cudnnPointwiseMo
                                           cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
 {
 	cudnnDataType_t math = CUDNN_DATA_FLOAT;
+	cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN; /* relu: PyTorch's keeps a NaN; without this cuDNN makes 0 of it */
 	cudnnBackendDescriptor_t d = gt_dnn_new(s, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise"), op;
 	gt_dnn_put(s, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
 	gt_dnn_put(s, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
+	gt_dnn_put(s, d, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nan);
 	gt_dnn_finalize(s, d, "pointwise");
 	op = gt_dnn_new(s, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise");
 	gt_dnn_put_desc(s, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);

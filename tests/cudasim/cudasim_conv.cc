@@ -85,6 +85,7 @@ static cudnnStatus_t pointwise(const dnn_desc *d, dnn_op *op, std::string *why)
 {
 	const dnn_desc *p = d->ref(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
 	op->mode = p->get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
+	op->keeps_nan = p->has(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) && p->get<cudnnNanPropagation_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == CUDNN_PROPAGATE_NAN;
 	op->x = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)), op->y = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
 	op->has_w = d->has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
 	if (op->has_w != (op->mode == CUDNN_POINTWISE_ADD))
@@ -259,7 +260,7 @@ static void point(const dnn_op &op, const view &x, const view &b, const view &y)
 						    b.p, op.w.type,
 						    b.at(op.w.dim[0] > 1 ? i0 : 0, op.w.dim[1] > 1 ? i1 : 0, op.w.dim[2] > 1 ? i2 : 0, op.w.dim[3] > 1 ? i3 : 0));
 					else
-						v = v > 0 ? v : 0;
+						v = v > 0 || (op.keeps_nan && v != v) ? v : 0;
 					store(y.p, op.y.type, y.at(i0, i1, i2, i3), v);
 				}
 }

@@ -45,6 +45,7 @@ struct dnn_tensor {
 struct dnn_op {
 	int kind;           /* descriptor type of the operation */
 	int mode;           /* of a pointwise one */
+	bool keeps_nan;     /* of a relu: NaN stays, else it becomes 0 */
 	dnn_tensor x, w, y; /* pointwise: x, b in w, y; gradients: dx, dw, dy */
 	bool has_w;
 	int64_t pre[2], stride[2], dilation[2];

@@ -130,7 +130,7 @@ static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, cons
 				bits[bit / 8] = (unsigned char)((bits[bit / 8] & ~(1 << bit % 8)) | (sum > 0) << bit % 8);
 			if (drelu && !(bits[bit / 8] >> bit % 8 & 1))
 				sum = 0;
-			put(D, out.type, i + j * out.ld, relu && sum <= 0 ? 0 : sum);
+			put(D, out.type, i + j * out.ld, relu && !(sum > 0) ? 0 : sum); /* a NaN becomes 0, as it does in cuBLASLt's epilogues */
 		}
 	for (int64_t j = 0; d.epilogue == CUBLASLT_EPILOGUE_BGRADB && j < out.cols; j++) {
 		double sum = 0;

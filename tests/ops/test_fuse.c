@@ -1,4 +1,4 @@
-/* Fusion (plan/fuse.c) changes no bit, and neither does batch normalisation in pieces, on one rank, behind it (plan/syncbn.c), nor
+/* Fusion (plan/fuse.c) changes no bit and hides no NaN, and neither does batch normalisation in pieces, on one rank, behind it (plan/syncbn.c), nor
  * recomputation of those: networks are run node by node as built, then rewritten, and every gradient, statistic and metric is compared. */
 #include "../unit/ir_net.h"
 #include "harness.h"
@@ -29,6 +29,15 @@ static void fill(struct harness *h, const struct gt_graph *g, int64_t classes)
 	}
 }
 
+/* The same bits; of a NaN, whatever its bits. */
+static bool same(const double *x, const double *y, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (memcmp(&x[i], &y[i], sizeof *x) != 0 && !(isnan(x[i]) && isnan(y[i])))
+			return false;
+	return true;
+}
+
 static void compare(struct harness *a, const struct gt_graph *ga, struct harness *b, const struct gt_graph *gb, const char *what)
 {
 	static double x[MAX_VALUES], y[MAX_VALUES];
@@ -42,13 +51,13 @@ static void compare(struct harness *a, const struct gt_graph *ga, struct harness
 		int64_t n = gt_tdesc_count(&ga->values[u].desc);
 		CHECK_OK(harness_get(a, u, x, &e), e);
 		CHECK_OK(harness_get(b, w, y, &e), e);
-		CHECK_MSG(!memcmp(x, y, (size_t)n * sizeof *x), "%s: %s differs", what, ga->values[u].name);
+		CHECK_MSG(same(x, y, n), "%s: %s differs", what, ga->values[u].name);
 		compared++;
 	}
 	struct gt_metrics m = {0}, k = {0};
 	CHECK_OK(harness_metrics(a, ga->metrics, &m, &e), e);
 	CHECK_OK(harness_metrics(b, gb->metrics, &k, &e), e);
-	CHECK_MSG(!memcmp(&m, &k, sizeof m), "%s: loss %.17g, fused %.17g", what, m.loss, k.loss);
+	CHECK_MSG(!memcmp(&m, &k, sizeof m) || (isnan(m.loss) && isnan(k.loss) && m.weight == k.weight), "%s: loss %.17g, fused %.17g", what, m.loss, k.loss);
 	CHECK_MSG(compared > 0 || !ga->train, "%s: nothing was compared", what);
 }
 
@@ -192,6 +201,83 @@ TEST(left_alone)
 	net_add(&t, "flat", "flatten", NULL, NULL);
 	net_add(&t, "fc", "linear", "out=3", NULL);
 	both_ways(&t, 3, 0, "unfused");
+	net_close(&t);
+}
+
+/* One NaN in a weight or a bias before a relu: the fused network has it where the network as built has it, in the loss too. */
+static void poisoned(struct net *t, int64_t batch, int64_t classes, const char *param, const char *what)
+{
+	static const enum gt_dtype dtypes[] = {GT_F32, GT_BF16};
+	static double x[MAX_VALUES];
+	for (int d = 0; d < 2; d++) {
+		struct harness h[2];
+		struct gt_graph *g[2];
+		struct gt_metrics m[2] = {0};
+		struct gt_err e = {0};
+		for (int k = 0; k < 2; k++) {
+			g[k] = graph(t, batch, dtypes[d], true);
+			if (k)
+				CHECK_OK(gt_graph_fuse(g[k], &e), e);
+			CHECK_OK(harness_open(&h[k], "cpu", &e), e);
+			h[k].dyn = (struct gt_dyn){.step = 1, .stride = 1, .inv_weight = 1.0 / (double)batch};
+			CHECK_OK(harness_graph(&h[k], g[k], &e), e);
+			fill(&h[k], g[k], classes);
+			for (gt_vid v = 0; v < g[k]->nvalues; v++) {
+				const struct gt_value *val = &g[k]->values[v];
+				if (val->producer >= 0 || (val->kind != GT_V_WORK && val->kind != GT_V_PARAM) || strcmp(g[k]->params[val->param].name, param) != 0)
+					continue;
+				CHECK_OK(harness_get(&h[k], v, x, &e), e);
+				x[gt_tdesc_count(&val->desc) / 2] = NAN;
+				CHECK_OK(harness_put(&h[k], v, x, &e), e);
+			}
+			CHECK_OK(harness_run(&h[k], 0, g[k]->nnodes, &e), e);
+			CHECK_OK(harness_metrics(&h[k], g[k]->metrics, &m[k], &e), e);
+			CHECK_MSG(isnan(m[k].loss), "%s %s, a NaN in %s: the loss of the %s network is %g", what, gt_dtype_name(dtypes[d]), param, k ? "fused" : "plain", m[k].loss);
+		}
+		compare(&h[0], g[0], &h[1], g[1], what);
+		harness_close(&h[0]);
+		harness_close(&h[1]);
+	}
+}
+
+TEST(nan_in_linear_layers)
+{
+	struct net t;
+	net_open(&t, 1, 6, 6);
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "fc1", "linear", "out=33", NULL);
+	net_add(&t, "r1", "relu", NULL, NULL);
+	net_add(&t, "fc2", "linear", "out=40", NULL);
+	net_add(&t, "bn", "batchnorm1d", NULL, NULL);
+	net_add(&t, "r2", "relu", NULL, NULL);
+	net_add(&t, "fc3", "linear", "out=4", NULL);
+	for (int64_t batch = 6; batch <= 520; batch += 514) { /* own kernels; oneDNN's from 513 on, and in bf16 */
+		poisoned(&t, batch, 4, "fc1.weight", "linear");
+		poisoned(&t, batch, 4, "fc1.bias", "linear");
+		poisoned(&t, batch, 4, "bn.weight", "linear");
+	}
+	net_close(&t);
+}
+
+TEST(nan_in_convolutions)
+{
+	struct net t;
+	net_open(&t, 1, 64, 64);
+	net_add(&t, "conv1", "conv2d", "out=16 kernel=3 padding=1", NULL);
+	net_add(&t, "r1", "relu", NULL, NULL);
+	net_add(&t, "pool", "maxpool2d", "kernel=4", NULL);
+	net_add(&t, "conv2", "conv2d", "out=16 kernel=3 padding=1", NULL);
+	net_add(&t, "bn2", "batchnorm2d", NULL, NULL);
+	net_add(&t, "sum", "add", NULL, "bn2 pool");
+	net_add(&t, "r2", "relu", NULL, NULL);
+	net_add(&t, "gap", "global_avgpool", NULL, NULL);
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "fc", "linear", "out=5", NULL);
+	for (int64_t batch = 3; batch <= 16; batch += 13) { /* 16: the output of conv1 is made in two parts */
+		poisoned(&t, batch, 5, "conv1.weight", "convolution");
+		poisoned(&t, batch, 5, "conv1.bias", "convolution");
+		poisoned(&t, batch, 5, "bn2.bias", "convolution");
+	}
 	net_close(&t);
 }
 

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "status_line.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,6 @@ static const struct gt_option options[] = {
 struct showing {
 	struct gt_cli *cli;
 	double last;
-	bool drawn;
 	char file[256]; /* the one that is coming */
 };
 
@@ -36,9 +36,16 @@ static void show(void *user, const char *file, uint64_t done, uint64_t total)
 	if (!first && now - s->last < 0.1)
 		return;
 	s->last = now;
-	fprintf(stderr, "\r\033[K%.40s  %s%s%s", name, gt_units_bytes(have, done), total ? " of " : "", total ? gt_units_bytes(of, total) : "");
-	fflush(stderr);
-	s->drawn = true;
+	char text[1024];
+	struct gt_parts parts = {0};
+	gt_parts_add(&parts, 0, "%.40s", name);
+	if (total) {
+		gt_parts_bar(&parts, 3, (double)done / (double)total);
+		gt_parts_add(&parts, 1, "%d%%", (int)(100 * ((double)done / (double)total)));
+	}
+	gt_parts_add(&parts, 2, "%s%s%s", gt_units_bytes(have, done), total ? " of " : "", total ? gt_units_bytes(of, total) : "");
+	gt_parts_join(&parts, gt_status_columns() - 1, text, sizeof text);
+	gt_status_paint(s->cli, text);
 }
 
 static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
@@ -63,10 +70,7 @@ static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
 	}
 	struct showing s = {.cli = cli};
 	enum gt_code code = gt_fetch(name, a->dir, a->url, show, &s, err);
-	if (s.drawn) {
-		fputs("\r\033[K", stderr);
-		fflush(stderr);
-	}
+	gt_status_erase(cli);
 	if (code != GT_OK)
 		return code;
 	if (a->json) {

@@ -135,9 +135,29 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 	return GT_OK;
 }
 
+/* Every mirror in turn. Where all of them fail, each is named with its reason. */
+static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_file *file, int fd, const char *part, struct gt_err *err)
+{
+	const char *one[] = {f->base_url, NULL}, *const *mirrors = f->base_url ? one : f->row->mirrors;
+	enum gt_code rc = GT_EINTERNAL;
+	char all[sizeof err->msg] = "";
+	size_t n = 0;
+	int tried = 0;
+	for (; mirrors[tried]; tried++) {
+		bool stop;
+		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, err);
+		if (one_rc == GT_OK || stop)
+			return one_rc;
+		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* of different reasons: one of them may pass */
+		if (n < sizeof all)
+			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
+	}
+	return tried > 1 ? gt_fail(err, rc, "%s: none of %d mirrors has it: %s", file->name, tried, all) : rc;
+}
+
 static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)
 {
-	bool good, stop = false;
+	bool good;
 	GT_TRY(is_there(f, file->name, file->size, file->md5, file->sha256, &good, err));
 	if (good) {
 		if (f->progress)
@@ -149,13 +169,7 @@ static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file
 	int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
 	if (fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
-	const char *one[] = {f->base_url, NULL}, *const *mirrors = f->base_url ? one : f->row->mirrors;
-	enum gt_code rc = GT_EINTERNAL;
-	for (int i = 0; mirrors[i]; i++) {
-		rc = from_mirror(f, file, mirrors[i], fd, part, &stop, err);
-		if (rc == GT_OK || stop)
-			break;
-	}
+	enum gt_code rc = from_mirrors(f, file, fd, part, err);
 	if (rc == GT_OK)
 		rc = put_in_place(f, fd, part, file->name, err);
 	struct stat st;

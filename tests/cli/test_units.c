@@ -10,6 +10,19 @@
 		CHECK_MSG(!strcmp(got_, want), "%s: %s, not %s", #expr, got_, want); \
 	} while (0)
 
+TEST(clock_times)
+{
+	char b[GT_UNITS];
+	SAME(gt_units_clock(b, 0), "0:00");
+	SAME(gt_units_clock(b, 0.0574), "0:00"); /* not 57.4 ms */
+	SAME(gt_units_clock(b, 59.6), "1:00");
+	SAME(gt_units_clock(b, 754), "12:34");
+	SAME(gt_units_clock(b, 3754), "1:02:34");
+	SAME(gt_units_clock(b, 2 * 86400 + 3 * 3600), "2 d 03 h");
+	SAME(gt_units_clock(b, INFINITY), "-:--");
+	SAME(gt_units_clock(b, -1), "-:--");
+}
+
 TEST(counts)
 {
 	char b[GT_UNITS];

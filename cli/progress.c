@@ -182,10 +182,11 @@ static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
 {
 	const struct gt_args *a = &p->cli->args;
 	struct gt_parts parts;
-	double now = gt_cli_seconds(), wait = !p->cli->animate ? PLAIN_EVERY : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
-	if (a->quiet || a->no_progress || (a->json && !p->cli->animate) || now - p->last < wait)
+	bool early = !p->steps; /* before the run is known: for people who wait, no line of a log */
+	double now = gt_cli_seconds(), wait = !p->cli->animate ? PLAIN_EVERY : early ? 0 : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
+	if (a->quiet || a->no_progress || ((a->json || early) && !p->cli->animate) || now - p->last < wait)
 		return;
-	p->last = now;
+	p->last = early ? p->last : now;
 	describe_phase(p, ev, &parts);
 	show(p, &parts);
 }
@@ -194,7 +195,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 {
 	struct gt_progress *p = user;
 	const struct gt_args *a = &p->cli->args;
-	p->told = true;
+	p->told |= ev->kind != GT_EV_PHASE;
 	p->step = ev->step;
 	if (ev->steps > 0) {
 		p->steps = ev->steps;

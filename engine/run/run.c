@@ -148,6 +148,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	t->resumes = from != NULL;
 	if (*dir && !w->rank && !from)
 		GT_TRY(gt_refuse_used(dir, err));
+	if (o->observe && !o->dry)
+		o->observe(o->user, &(struct gt_event){.kind = GT_EV_PHASE, .text = "reading data and planning"});
 	gt_rank_phase(t->team->link, "reading data and planning", PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &t->s, err));
 	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", PATIENCE * c->parallel.timeout);

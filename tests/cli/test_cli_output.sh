@@ -56,6 +56,8 @@ else
 	fail result_line "$(cat "$tmp/out")"
 fi
 if [ "$(grep -Ec '^epoch [12]/2  train acc 0\.[0-9]{4} loss [0-9.]+  test acc 0\.[0-9]{4} loss [0-9.]+  [0-9.]+ [mu]?s$' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
+gives threads 0 err ', 1 thread; batch 32, 8 steps an epoch; 256 train + 64 test samples from ' run $cfg -s threads=1 -o 'r 9'
+if grep -qF "gtrain resume 'r 9' -s train.epochs=4" "$tmp/err"; then pass next_quoted; else fail next_quoted "$(cat "$tmp/err")"; fi
 gives again 73 err 'gtrain: ' run $cfg -o r2
 gives quiet 0 out 'test accuracy ' run $cfg -o r3 -q
 if [ -s "$tmp/err" ]; then fail quiet_stderr "$(cat "$tmp/err")"; else pass quiet_stderr; fi

@@ -78,14 +78,15 @@ feature() {
 	done
 }
 
-# The same evaluations at the same steps: as many lines, losses to 4 digits (a difference of the weights shows in them), the same number of hits.
+# The same evaluations and scores of training epochs at the same steps: as many lines, losses to 4 digits (a difference of the weights shows in
+# them), the same number of hits, among the largest five too.
 same_evals() {
 	local d
 	for d in one run; do
-		sed -n 's/.*"event":"eval",\("step":[0-9]*\).*\("split":"[a-z]*"\),"loss":\([0-9.]*\),\("acc":[0-9.]*\).*/\1 \2 \3 \4/p' "$tmp/$d/metrics.jsonl" |
-			awk '{ printf "%s %s %.4f %s\n", $1, $2, $3, $4 }' >"$tmp/$d.evals"
+		sed -nE 's/.*"event":"(eval|epoch)",("step":[0-9]*).*,"loss":([0-9.]*),("acc":[0-9.]*,"top5":[0-9.]*,"samples":[0-9]*).*/\1 \2 \3 \4/p' \
+			"$tmp/$d/metrics.jsonl" | awk '{ printf "%s %s %.4f %s\n", $1, $2, $3, $4 }' >"$tmp/$d.evals"
 	done
-	[ -s "$tmp/one.evals" ] && cmp -s "$tmp/one.evals" "$tmp/run.evals"
+	grep -q eval "$tmp/one.evals" && grep -q epoch "$tmp/one.evals" && cmp -s "$tmp/one.evals" "$tmp/run.evals"
 }
 
 # one WORD RANKS NET OPT ACC DATA

@@ -58,6 +58,18 @@ fi
 if [ "$(grep -Ec '^epoch [12]/2  train acc 0\.[0-9]{4} loss [0-9.]+  test acc 0\.[0-9]{4} loss [0-9.]+  [0-9.]+ [mu]?s$' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
 gives threads 0 err ', 1 thread; batch 32, 8 steps an epoch; 256 train + 64 test samples from ' run $cfg -s threads=1 -o 'r 9'
 if grep -qF "gtrain resume 'r 9' -s train.epochs=4" "$tmp/err"; then pass next_quoted; else fail next_quoted "$(cat "$tmp/err")"; fi
+# The best by top-5, of eight classes: what metrics.jsonl, the link and the summary say.
+sed 's/classes = 4/classes = 8/; s/out = 4/out = 8/' $cfg >eight.cfg
+gives top5 0 out '  (3 epochs, ' run eight.cfg -o r10 -s checkpoint.best.metric=test/top5 -s train.epochs=3 -s train.optimizer.lr=0.001
+if why=$(python3 -c '
+import json, os
+lines = [json.loads(l) for l in open("r10/metrics.jsonl")]
+evals = [(e["top5"], e["step"]) for e in lines if e["event"] == "eval"]
+best, end = max(evals, key=lambda e: (e[0], -e[1])), lines[-1]["best"]
+assert len(evals) == 3 and all(0 < t < 1 for t, s in evals), evals
+assert end == {"metric": "test/top5", "value": best[0], "step": best[1], "epoch": best[1] // 8}, (end, evals)
+assert os.readlink("r10/best").endswith("step-%08d" % best[1]), os.readlink("r10/best")
+' 2>&1); then pass top5_best; else fail top5_best "$(tail -n 1 <<<"$why")"; fi
 gives again 73 err 'gtrain: ' run $cfg -o r2
 gives quiet 0 out 'test accuracy ' run $cfg -o r3 -q
 if [ -s "$tmp/err" ]; then fail quiet_stderr "$(cat "$tmp/err")"; else pass quiet_stderr; fi

@@ -53,8 +53,10 @@ page=$src/man/gtrain-checkpoint.5
 if why=$(mandoc -T lint -W warning "$page" 2>&1); then pass lint_checkpoint; else fail lint_checkpoint "$(head -n 1 <<<"$why")"; fi
 mandoc -T ascii -O width=1000 "$page" | sed 's/.\x08//g' | sed -n '/^METRICS/,/^EXAMPLES/p' >"$text"
 tiny_config
-"$gtrain" run "$tmp/tiny.cfg" -o "$tmp/r" -q -s data.valid=0.25 -s checkpoint.best.metric=valid/acc -s 'train.groups=({ match = "*.bias"; frozen = true; })' \
-	>/dev/null && "$gtrain" resume "$tmp/r" -q -s train.epochs=3 >/dev/null || fail metrics_run 'gtrain run or resume failed'
+if ! "$gtrain" run "$tmp/tiny.cfg" -o "$tmp/r" -q -s data.valid=0.25 -s checkpoint.best.metric=valid/acc -s 'train.groups=({ match = "*.bias"; frozen = true; })' \
+	>/dev/null || ! "$gtrain" resume "$tmp/r" -q -s train.epochs=3 >/dev/null; then
+	fail metrics_run 'gtrain run or resume failed'
+fi
 if why=$(python3 - "$tmp/r/metrics.jsonl" "$text" <<'PY'
 import json, re, sys
 words = set(re.findall(r"[a-z0-9_]+", open(sys.argv[2]).read()))

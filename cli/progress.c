@@ -330,6 +330,8 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
 	const struct gt_args *a = &p->cli->args;
 	end_row(p);
+	if (p->cli->animate && !p->told) /* a rank that was killed may have left its line */
+		p->cli->painted = true;
 	gt_status_erase(p->cli);
 	if (code == GT_OK && p->told && !a->json)
 		result(p);

@@ -12,13 +12,14 @@ cd "$tmp" || exit 1
 sed 's/samples = 256/samples = 50000/; s/1, 8, 8/1, 16, 16/; s/{ name = "fc"/{ type = "linear"; out = 512; }, &/' tiny.cfg >slow.cfg
 long=(run slow.cfg -s train.epochs=1000 -s train.eval_every_epochs=1000 -s log.every_steps=100000 --time-limit 1s)
 size=60
+command=("$gtrain")
 
 # terminal NAME EXPRESSION ARGS...: a Python expression over r, what on_terminal.py says, and texts, the painted lines; without ARGS, of
 # the run before.
 terminal() {
 	local name=$1 expression=$2
 	shift 2
-	[ $# = 0 ] || python3 "$src/tests/cli/on_terminal.py" $size "$gtrain" "$@" >"$tmp/r.json"
+	[ $# = 0 ] || python3 "$src/tests/cli/on_terminal.py" $size "${command[@]}" "$@" >"$tmp/r.json"
 	if why=$(python3 -c "
 import json, re, sys
 r = json.load(open('$tmp/r.json'))
@@ -65,6 +66,16 @@ terminal evaluating "any(re.match(r'epoch 1/1  evaluating test  \[=*>? *\] \d+% 
 	run tiny.cfg -o v -s data.samples=32000 -s data.samples_test=2000000 -s train.epochs=1
 terminal rows_fit "all(len(l) <= 80 for l in r['shown'] if l.startswith('epoch'))" run tiny.cfg -o n -s data.valid=0.2 -s train.epochs=3
 terminal next "r['shown'][-4].startswith('saved as n/step-') and r['shown'][-3:] == ['next: gtrain eval n', '      gtrain predict n FILE...', '      gtrain resume n -s train.epochs=6']"
+# Rank 0 paints, and is killed: the launcher, another process, erases its line before it says so.
+cat >killed.sh <<'SH'
+"$1" run slow.cfg -o x -s parallel.mode=ddp --nproc 2 -s train.epochs=1000 &
+sleep 2
+pkill -KILL -P $! # its ranks
+wait $!
+SH
+command=(bash killed.sh)
+terminal killed "texts and any(re.fullmatch(r'gtrain: rank \d was killed by signal 9 .Killed. at step \d+', l) for l in r['shown'])" "$gtrain"
+command=("$gtrain")
 
 run "${long[@]}" -o k
 if ! grep -q 'samples/s' "$tmp/err" && ! grep -q "$(printf '\r')" "$tmp/err"; then pass silent_pipe; else fail silent_pipe "$(cat "$tmp/err")"; fi

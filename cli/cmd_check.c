@@ -184,7 +184,9 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
 	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
-	enum gt_code code = cli->args.dry_run ? GT_OK : gt_check_machine(c, cli->args.device, r, err); /* a dry run has tried it */
+	/* A dry run has tried this machine; device "null" stands for none. */
+	bool elsewhere = cli->args.dry_run || (cli->args.device && !strcmp(cli->args.device, "null"));
+	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
 	if (code == GT_OK && cli->args.json) {

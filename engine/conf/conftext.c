@@ -1,6 +1,7 @@
 /* The resolved text: every key that applies, with its value, so that loading it gives the same struct whatever the defaults of a later
  * version are. Blocks are written expanded. */
 #include "conf/schema.h"
+#include "base/memstream.h"
 #include "ir/op.h"
 #include <inttypes.h>
 #include <math.h>
@@ -250,7 +251,8 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 {
 	char *text = NULL, *kept;
 	size_t n;
-	FILE *f = open_memstream(&text, &n);
+	struct gt_memstream m;
+	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
 	const char *group = "";
@@ -273,11 +275,7 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		}
 	}
 	move(f, group, "");
-	bool failed = ferror(f);
-	if (fclose(f) || failed) {
-		free(text);
-		return gt_fail_memory(err, 0);
-	}
+	GT_TRY(gt_memstream_close(f, &m, &text, &n, err));
 	kept = gt_arena_strdup(c->arena, text);
 	free(text);
 	if (!kept)

@@ -1,4 +1,5 @@
 #include "par/pipe_grid.h"
+#include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,7 +234,8 @@ enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int colum
 	GT_TRY(gt_grid_time(a, g, &cost, &t, err));
 	int width = snprintf(cell, sizeof cell, "F%d", g->micros - 1) + (g->chunks > 1) + 1, label = snprintf(cell, sizeof cell, "rank %d ", g->ranks - 1);
 	int span = (int)(t.span + 0.5), fit = (columns - label) / width;
-	FILE *f = open_memstream(text, len);
+	struct gt_memstream m;
+	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
 	if (fit < span)
@@ -258,5 +260,5 @@ enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int colum
 		}
 		fprintf(f, "%s\n", x < span ? "..." : "");
 	}
-	return fclose(f) ? gt_fail_memory(err, 0) : GT_OK;
+	return gt_memstream_close(f, &m, text, len, err);
 }

@@ -1,4 +1,5 @@
 #include "plan/step.h"
+#include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,7 +37,8 @@ static void joins(FILE *f, const struct gt_step *s)
 
 enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool json, char **text, size_t *len, struct gt_err *err)
 {
-	FILE *f = open_memstream(text, len);
+	struct gt_memstream m;
+	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
 	if (!json)
@@ -79,5 +81,5 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		}
 		fprintf(f, "\n");
 	}
-	return fclose(f) ? gt_fail_memory(err, 0) : GT_OK;
+	return gt_memstream_close(f, &m, text, len, err);
 }

@@ -1,21 +1,22 @@
 /* Weight gradients of linear layers that are applied as they are made: by one rank, or by several that each make a part (plan.h). */
-#include "plan/plan.h"
+#include "plan/plan_parts.h"
 #include "ir/op.h"
 
-static bool offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks, const struct gt_attr_dw_update *attr)
+static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks, const struct gt_attr_dw_update *attr, bool *yes,
+                           struct gt_err *err)
 {
 	const struct gt_place *place = s->place ? &s->place[g->values[dw->out[0]].param] : NULL;
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc dy = g->values[dw->in[0]].desc, x = g->values[dw->in[1]].desc, w = g->values[dw->out[0]].desc, db = {0},
 	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall oc = {.code = GT_OP_LINEAR_DW_UPDATE, .name = dw->name, .attr = attr, .nin = 4, .nout = 1, .in = {&dy, &x, &w, &scalars}};
-	struct gt_kernel *k;
 	dy.dim[0] *= ranks;
 	x.dim[0] *= ranks;
 	w.any = true;
+	*yes = false;
 	if (place) {
 		if (!place->early) /* the first plan decides for all */
-			return false;
+			return GT_OK;
 		w = place->desc;
 	}
 	if (dw->nout > 1 && dw->out[1] >= 0 && ranks == 1) {
@@ -24,10 +25,7 @@ static bool offers(struct gt_space *s, const struct gt_graph *g, const struct gt
 	}
 	for (int i = 0; i < s->nstates; i++)
 		oc.in[oc.nin++] = &w;
-	if (s->be->prepare(s->dev, &oc, &k, NULL) != GT_OK)
-		return false;
-	s->be->release(s->dev, k);
-	return true;
+	return gt_call_offered(s, &oc, yes, err);
 }
 
 static bool is_dw(const struct gt_node *n)
@@ -115,7 +113,9 @@ enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct 
 		if (!is_dw(&g->nodes[i]))
 			continue;
 		GT_TRY(attributes(g, i, apply, 0, 1, &attr, err));
-		if (!offers(s, g, &g->nodes[i], 1, attr))
+		bool yes;
+		GT_TRY(offers(s, g, &g->nodes[i], 1, attr, &yes, err));
+		if (!yes)
 			continue;
 		if (bound < 0)
 			GT_TRY(new_bound(g, &bound, err));
@@ -148,7 +148,9 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 		if (!is_dw(n))
 			continue;
 		GT_TRY(attributes(g, i, apply, 0, ranks, &attr, err));
-		if (!offers(s, g, n, ranks, attr))
+		bool yes;
+		GT_TRY(offers(s, g, n, ranks, attr, &yes, err));
+		if (!yes)
 			return GT_OK;
 		made += gt_tdesc_count(&g->values[n->out[0]].desc);
 		moved += ranks * (gt_tdesc_count(gt_graph_desc(g, n->in[0])) + gt_tdesc_count(gt_graph_desc(g, n->in[1])));

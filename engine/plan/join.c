@@ -26,11 +26,10 @@ static struct gt_tdesc seen(const struct join *j, gt_vid v)
 	return d;
 }
 
-static bool offered(const struct join *j, const struct gt_node *n)
+static enum gt_code offered(const struct join *j, const struct gt_node *n, bool *yes, struct gt_err *err)
 {
 	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];
 	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = j->deterministic};
-	struct gt_kernel *k;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] >= 0) {
 			in[i] = seen(j, n->in[i]);
@@ -43,10 +42,7 @@ static bool offered(const struct join *j, const struct gt_node *n)
 			if (j->accumulate && j->g->values[n->out[i]].kind == GT_V_GRAD)
 				oc.accumulate |= 1u << i;
 		}
-	if (j->space->be->prepare(j->space->dev, &oc, &k, NULL) != GT_OK)
-		return false;
-	j->space->be->release(j->space->dev, k);
-	return true;
+	return gt_call_offered(j->space, &oc, yes, err);
 }
 
 /* ---- rewriting --------------------------------------------------------------------------------------------------------------------- */
@@ -93,7 +89,9 @@ static enum gt_code both_gradients(struct join *j, int i, struct gt_err *err)
 	n.out[n.nout++] = dx->out[0];
 	for (int k = 0; k < g->nodes[dw].nout; k++)
 		n.out[n.nout++] = g->nodes[dw].out[k];
-	if (offered(j, &n))
+	bool yes;
+	GT_TRY(offered(j, &n, &yes, err));
+	if (yes)
 		replace(g, i, dw, &n);
 	return GT_OK;
 }
@@ -118,7 +116,11 @@ static enum gt_code mask_of_bits(struct join *j, int i, struct gt_err *err)
 		linear.out[linear.nout++] = mask;
 	}
 	dx.in[2] = mask;
-	if (!offered(j, &linear) || !offered(j, &dx))
+	bool yes;
+	GT_TRY(offered(j, &linear, &yes, err));
+	if (yes)
+		GT_TRY(offered(j, &dx, &yes, err));
+	if (!yes)
 		return GT_OK;
 	g->nodes[p] = linear;
 	g->values[mask].producer = p;
@@ -155,7 +157,9 @@ static enum gt_code layer_and_loss(struct join *j, int i, struct gt_err *err)
 		gt_node_input(&n, loss->in[2]);
 	for (int k = 0; k < loss->nout; k++)
 		n.out[n.nout++] = loss->out[k];
-	if (!offered(j, &n))
+	bool yes;
+	GT_TRY(offered(j, &n, &yes, err));
+	if (!yes)
 		return GT_OK;
 	replace(g, i, p, &n); /* aliases of y may now stand before it, which says nothing about memory */
 	return GT_OK;

@@ -13,6 +13,8 @@ static inline int gt_at_least_one(int n)
 }
 
 /* space.c */
+/* Whether the backend takes a call that it may refuse. Running out of memory is no refusal: a plan does not depend on it. */
+enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a);
 /* A parameter whose bucket is whole in a place behind the shards. */
 void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place);

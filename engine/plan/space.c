@@ -48,6 +48,17 @@ enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, s
 	return GT_OK;
 }
 
+enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err)
+{
+	struct gt_kernel *k;
+	struct gt_err why;
+	enum gt_code code = s->be->prepare(s->dev, oc, &k, &why);
+	*yes = code == GT_OK;
+	if (code == GT_OK)
+		s->be->release(s->dev, k);
+	return code == GT_EFAIL ? gt_fail(err, code, "%s", why.msg) : GT_OK;
+}
+
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)
 {
 	GT_TRY(gt_kernel_prepare(s, oc, out, err));

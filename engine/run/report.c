@@ -1,5 +1,6 @@
 /* gt_check and gt_plan_text: what a run would do, without doing it. */
 #include "gtrain.h"
+#include "base/memstream.h"
 #include "ir/op.h"
 #include "run/report_ranks.h"
 #include "run/schedule.h"
@@ -208,15 +209,15 @@ enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int 
 	world = world ? world : gt_conf_world(c);
 	struct gt_session_spec spec = gt_crew_spec(c, device, !device, rank, world);
 	struct gt_session *s;
-	size_t len;
+	struct gt_memstream m;
 	*out = NULL;
 	if (rank < 0 || rank >= world)
 		return gt_fail(err, GT_EUSAGE, world == 1 ? "--rank %d: there is 1 rank, 0" : "--rank %d: there are ranks 0 to %d", rank, world - 1);
 	GT_TRY(gt_session_open(&spec, &s, err));
-	FILE *f = open_memstream(out, &len);
+	FILE *f = gt_memstream_open(&m);
 	enum gt_code code = f ? plan_text(s, json, f, err) : gt_fail_memory(err, 0);
-	if (f && fclose(f) && code == GT_OK)
-		code = gt_fail_memory(err, 0);
+	if (f && gt_memstream_close(f, &m, out, NULL, code == GT_OK ? err : NULL) != GT_OK && code == GT_OK)
+		code = GT_EFAIL;
 	gt_session_close(s);
 	if (code != GT_OK) {
 		free(*out);

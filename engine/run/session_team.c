@@ -1,4 +1,5 @@
 #include "run/session_team.h"
+#include "base/memstream.h"
 #include "run/comm_staged.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->first;
 	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	struct gt_memstream m;
+	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
 	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples, (long long)(s->at.npipe == 1 ? s->space->elements : 0), (long long)s->steps);
@@ -35,7 +36,8 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 			fprintf(f, " %d:%d", (int)p->desc.layout.blk_dim[k], (int)p->desc.layout.blk[k]);
 		fprintf(f, "\n");
 	}
-	enum gt_code code = fclose(f) ? gt_fail_memory(err, 0) : gt_team_same(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
+	GT_TRY(gt_memstream_close(f, &m, &text, NULL, err));
+	enum gt_code code = gt_team_same(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
 	free(text);
 	return code;
 }

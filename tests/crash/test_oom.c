@@ -4,7 +4,6 @@
 #include "fast_dir.h"
 #include "gtrain.h"
 #include "run/safetensors.h"
-#include <errno.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
@@ -15,57 +14,7 @@ TEST(oom_sweep)
 
 #else
 
-/* glibc's own names: a definition of malloc in the executable stands before libc's, in every library (manual, "Replacing malloc"). */
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void __libc_free(void *p);
-
-/* Or only the calls of libgtrain.a came here, not those of cJSON and libc. */
-#define SEEN __attribute__((visibility("default")))
-
-static bool armed, ever;
-static int count, at;
-static long live; /* blocks: what a refusal must not leak */
-
-static bool fails(void)
-{
-	if (!armed)
-		return false;
-	count++;
-	if (count < at || (count > at && !ever))
-		return false;
-	errno = ENOMEM;
-	return true;
-}
-
-static void *kept(void *p)
-{
-	live += p != NULL;
-	return p;
-}
-
-SEEN void *malloc(size_t n)
-{
-	return kept(fails() ? NULL : __libc_malloc(n));
-}
-
-SEEN void *calloc(size_t n, size_t size)
-{
-	return kept(fails() ? NULL : __libc_calloc(n, size));
-}
-
-SEEN void *realloc(void *p, size_t n)
-{
-	void *q = fails() ? NULL : __libc_realloc(p, n);
-	return p ? q : kept(q);
-}
-
-SEEN void free(void *p)
-{
-	live -= p != NULL;
-	__libc_free(p);
-}
+#include "failing_malloc.h"
 
 static char dir[256];
 static int passed_over, wrong;

@@ -118,7 +118,7 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 }
 
 /* The heuristic's default assumption, operands aligned to 256 bytes, is what the planner gives; gt_lt_run holds callers to it. */
-static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, bool offered, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
+static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
 	cublasLtMatmulHeuristicResult_t r;
@@ -132,7 +132,7 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, bool offere
 		   "REDUCTION_SCHEME_MASK", err);
 	}
 	cublasStatus_t status = lt->cublasLtMatmulAlgoGetHeuristic(lt->handle, g->desc, g->a, g->b, g->d, g->d, pref, 1, &r, &n);
-	if (status == CUBLAS_STATUS_NOT_SUPPORTED || (offered && status != CUBLAS_STATUS_SUCCESS) || (status == CUBLAS_STATUS_SUCCESS && (n == 0 || r.state != CUBLAS_STATUS_SUCCESS)))
+	if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && (n == 0 || r.state != CUBLAS_STATUS_SUCCESS)))
 		return GT_OK;
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return lt_fail(dev, lt, status, "cublasLtMatmulAlgoGetHeuristic", err);
@@ -150,14 +150,14 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 	enum gt_code code = make_desc(dev, spec, out, err);
 	if (code == GT_OK) {
 		cublasStatus_t status = dev->lt->cublasLtMatmulPreferenceCreate(&pref);
-		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, spec->offered, pref, found, err)
+		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, pref, found, err)
 		                                       : lt_fail(dev, dev->lt, status, "cublasLtMatmulPreferenceCreate", err);
 	}
 	if (pref)
 		dev->lt->cublasLtMatmulPreferenceDestroy(pref);
 	if (code != GT_OK || !*found)
 		gt_lt_drop(dev, out);
-	return code;
+	return spec->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? code : GT_OK; /* an epilogue that the library refuses is no failure */
 }
 
 void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g)

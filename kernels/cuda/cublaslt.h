@@ -12,8 +12,11 @@
  *   heuristic has no algorithm for one, the plan shows y as the operand and relu.dx runs behind the product. DRELU_BGRAD, which would make the
  *   db of the layer before as well, is not used: dw has BGRADB, its sums over N would cross tiles, and in 16 bits its db is of 16 bits.
  *   What lies in the bits behind a row of D is never read.
- * - Every epilogue but BIAS and RELU is an offer: a status other than success counts as no algorithm. Known of NVIDIA's forum, to be seen on
- *   a GPU: the RELU epilogues make 0 of a NaN, where PyTorch's relu keeps it.
+ * - Every epilogue other than DEFAULT is optional: any status other than success counts as "no algorithm", and the caller has another way.
+ *   PyTorch (ATen/native/cuda/Blas.cpp) reports CUBLAS_STATUS_INVALID_VALUE from the heuristic where m, n or k is 1, and takes the plain
+ *   product there. Without BIAS, D is filled with the bias and the product is added to it (beta = 1), which rounds once, as the epilogue
+ *   does; without RELU, an element-wise kernel follows. The simulator refuses every epilogue where a dimension is 1.
+ *   Known from NVIDIA's forum, not yet seen by us on a GPU: the RELU epilogues turn NaN into 0, where PyTorch's relu keeps it.
  * - The algorithm is the heuristic's first. To measure: the first eight, timed once, as cuDNN's plans are. */
 #ifndef GT_KERNELS_CUBLASLT_H
 #define GT_KERNELS_CUBLASLT_H
@@ -60,7 +63,6 @@ struct gt_lt_spec {
 	enum gt_dtype in, out; /* of A and B; of D */
 	cublasLtEpilogue_t epilogue;
 	enum gt_dtype bias; /* of what the epilogue reads or writes */
-	bool offered;       /* the caller has another way: whatever the library has against it is no error, but *found = false */
 };
 
 struct gt_lt_gemm {
@@ -72,7 +74,8 @@ struct gt_lt_gemm {
 	bool has_bias, has_aux;
 };
 
-/* Asks the library's heuristic for an algorithm; *found = false if it has none for this. */
+/* Asks the library's heuristic for an algorithm; *found = false if it has none for this. With an epilogue other than DEFAULT every failure
+ * of the library means *found = false; with DEFAULT, only "not supported" does, and any other status is an error. */
 enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struct gt_lt_gemm *out, bool *found, struct gt_err *err);
 void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g); /* zeroes it; a zeroed one is fine */
 enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const void *a, const void *b, const void *c, void *d,

@@ -2,7 +2,9 @@
  *   y  = x w'  + b   is  Y[out, N]  = W' X      W stored [in, out], transposed; the bias runs along the rows of Y
  *   dx = dy w        is  dX[in, N]  = W dY
  *   dw = dy' x       is  dW[in, out] = X dY'    db = the sum of dY over N, which is the product's k: epilogue BGRADB
- * 16-bit outputs take a 16-bit bias in cuBLASLt's table of types: it is rounded into the scratch first, as PyTorch's autocast does. */
+ * 16-bit outputs take a 16-bit bias in cuBLASLt's table of types: it is rounded into the scratch first, as PyTorch's autocast does.
+ * Where the library has no algorithm with an epilogue (cublaslt.h), kernels of our own do its part: fill_rows before the product and relu
+ * behind it, colsum for db. */
 #include "cuda/cublaslt.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +16,9 @@ struct linear {
 	int type;
 	int64_t n, in, out;
 	bool bias;
+	bool own_act;        /* forward: bias and relu by kernels before and behind the product */
 	bool own_db, add_db; /* db by colsum, not by the product */
-	bool no_dw;
+	bool no_dw, relu;
 	bool mask; /* dx: the relu before, by its output, in a kernel behind the product */
 	bool bits; /* the same by the product's epilogue, and of the forward pass: written by it */
 	size_t bias16, colsum; /* offsets in the scratch: of the rounded bias, of colsum's part */
@@ -32,6 +35,21 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 		bias = rounded;
 	}
 	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, k->bits ? a->out[1] : NULL, a->scratch, s, err);
+}
+
+/* y = bias, y += x w', y = relu(y) */
+static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct linear *k = (const struct linear *)kernel;
+	void *y = a->out[0];
+	if (k->bias)
+		GT_CUDA(dev, gt_cu_fill_rows_start(k->type, a->in[2], y, k->n, k->out, s), "linear: bias", err);
+	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], y, y, NULL, NULL, a->scratch, s, err));
+	if (!k->relu)
+		return GT_OK;
+	struct gt_cu_eltwise c = {{y}, y, k->n * k->out, 1, 0, true}; /* gt_lt_run has checked its alignment */
+	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU, false, k->type, &c, s), "linear: relu", err);
+	return GT_OK;
 }
 
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
@@ -64,7 +82,6 @@ static void release(struct gt_dev *dev, struct gt_kernel *kernel)
 
 static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall *call)
 {
-	const struct gt_attr_linear *attr = call->attr;
 	enum gt_dtype t = call->in[0]->dtype;
 	struct gt_lt_spec s = {.batch = 1, .alpha = 1, .in = t, .out = t, .bias = t, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
 	if (k->code == GT_OP_LINEAR) {
@@ -72,18 +89,18 @@ static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall 
 		                                                  {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
 		                                                  {CUBLASLT_EPILOGUE_RELU_AUX, CUBLASLT_EPILOGUE_RELU_AUX_BIAS}};
 		s.m = k->out, s.n = k->n, s.k = k->in, s.ta = true;
-		s.epilogue = epilogue[k->bits ? 2 : attr->act == GT_ACT_RELU][k->bias];
-		s.offered = k->bits;
+		if (k->own_act)
+			s.beta = k->bias ? 1 : 0;
+		else
+			s.epilogue = epilogue[k->bits ? 2 : k->relu][k->bias];
 	} else if (k->code == GT_OP_LINEAR_DX) {
 		s.m = k->in, s.n = k->n, s.k = k->out;
 		s.epilogue = k->bits ? CUBLASLT_EPILOGUE_DRELU : CUBLASLT_EPILOGUE_DEFAULT;
-		s.offered = k->bits;
 	} else {
 		s.m = k->in, s.n = k->out, s.k = k->n, s.tb = true;
 		s.out = s.bias = GT_F32;
 		s.beta = call->accumulate & 1 ? 1 : 0;
-		s.offered = k->bias && !k->own_db;
-		s.epilogue = s.offered ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
+		s.epilogue = k->bias && !k->own_db ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
 	}
 	return s;
 }
@@ -93,8 +110,11 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct gt_lt_spec s = spec_of(k, call);
 	bool found;
 	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
-	if (!found && s.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
-		k->own_db = true;
+	if (!found && k->bits) /* the planner has another way: y as the mask (engine/plan/join.c) */
+		return gt_cuda_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
+	if (!found && s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+		k->own_act = k->code == GT_OP_LINEAR;
+		k->own_db = k->code == GT_OP_LINEAR_DW;
 		s = spec_of(k, call);
 		GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
 	}
@@ -144,6 +164,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->bias = b != NULL;
 	k->mask = mask && !bits;
 	k->bits = bits;
+	k->relu = fwd && ((const struct gt_attr_linear *)call->attr)->act == GT_ACT_RELU;
 	k->no_dw = dw && !w;
 	k->add_db = call->accumulate & 2;
 	k->own_db = k->add_db || k->no_dw;
@@ -152,13 +173,19 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 		release(dev, &k->head);
 		return code;
 	}
+	if (k->own_act)
+		k->head.launch = launch_plain;
 	k->bias16 = k->colsum = (k->gemm.workspace + 255) / 256 * 256;
-	k->head.scratch = k->bias16 + (fwd && k->bias && k->type != GT_CU_F32 ? (size_t)k->out * 2 : 0);
+	k->head.scratch = k->bias16 + (fwd && k->bias && !k->own_act && k->type != GT_CU_F32 ? (size_t)k->out * 2 : 0);
 	if (dw && k->bias && k->own_db)
 		k->head.scratch += gt_cu_colsum_scratch(k->n, k->out);
 	strcpy(k->text, k->no_dw ? "colsum" : dev->tf32 && k->type == GT_CU_F32 ? "cublasLt:tf32" : "cublasLt");
 	if (dw && k->bias && !k->no_dw)
 		strcat(k->text, k->own_db ? " + colsum" : " with bgradb");
+	if (k->own_act && k->bias)
+		strcat(k->text, " + bias");
+	if (k->own_act && k->relu)
+		strcat(k->text, " + relu");
 	if (k->mask || k->bits)
 		strcat(k->text, k->mask ? " + relu.dx" : fwd ? " with relu_aux" : " with drelu");
 	k->head.describe = k->text;

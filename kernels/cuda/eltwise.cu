@@ -79,6 +79,23 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltw
 	store<S>(a.out, sum, i, a.n, a.aligned);
 }
 
+template <class S> __global__ void __launch_bounds__(BLOCK) fill_rows(const float *row, void *y, int64_t n, int64_t cols, bool aligned)
+{
+	after_previous();
+	constexpr int V = width<S>::n;
+	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
+	if (i >= n)
+		return;
+	float v[V];
+	int64_t c = i % cols;
+#pragma unroll
+	for (int j = 0; j < V; j++) {
+		v[j] = row[c];
+		c = c + 1 < cols ? c + 1 : 0;
+	}
+	store<S>(y, v, i, n, aligned);
+}
+
 /* Eight elements a thread: a vector of a 16-bit side, two of an f32 side. */
 template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const void *in, void *out, int64_t n, bool aligned)
 {
@@ -136,6 +153,14 @@ cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, *a) : cudaSuccess;
+}
+
+cudaError_t gt_cu_fill_rows_start(int type, const float *row, void *y, int64_t rows, int64_t cols, cudaStream_t s)
+{
+	int64_t n = rows * cols, blocks = ceil_div(n, BLOCK * (type == GT_CU_F32 ? width<float>::n : width<bf16>::n));
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(OF_TYPE(type, fill_rows), dim3((unsigned)blocks), dim3(BLOCK), s, row, y, n, cols, (uintptr_t)y % 16 == 0) : cudaSuccess;
 }
 
 typedef void cast_fn(const void *, void *, int64_t, bool);

@@ -39,6 +39,9 @@ struct gt_cu_eltwise {
 cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct gt_cu_eltwise *a, cudaStream_t s);
 cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_t n, cudaStream_t s); /* from != to */
 
+/* y[rows, cols]: every row is the f32 vector row[cols], rounded to y's type. */
+cudaError_t gt_cu_fill_rows_start(int type, const float *row, void *y, int64_t rows, int64_t cols, cudaStream_t s);
+
 /* ---- dropout.cu -------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_dropout {
 	const void *x;

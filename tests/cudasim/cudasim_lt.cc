@@ -1,5 +1,6 @@
-/* cuBLASLt by plain loops. $CUDASIM_NO_EPILOGUE: a list of BGRADB, AUX, DRELU: no algorithm has these epilogues, so that the other way is
- * tested too.
+/* cuBLASLt by plain loops. It returns CUBLAS_STATUS_INVALID_VALUE for every epilogue but DEFAULT where m, n or k is 1, as the library is
+ * reported to do (kernels/cuda/cublaslt.h). $CUDASIM_NO_EPILOGUE: words among BIAS, RELU, BGRADB, AUX, DRELU, with commas between them: no
+ * algorithm has these epilogues, so that the other way is tested for every shape.
  *
  * The mask of a relu, in the manual's words a matrix of bits like D, its leading dimension in bits, a multiple of 128 and no less than D's
  * rows: bit i + j * ld is set where D[i, j] > 0. Which bit of a byte that is the manual does not say, and only cuBLASLt reads it. */
@@ -83,10 +84,21 @@ static bool with_aux(cublasLtEpilogue_t e)
 	return e == CUBLASLT_EPILOGUE_RELU_AUX || e == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || e == CUBLASLT_EPILOGUE_DRELU;
 }
 
+static bool listed(const char *name)
+{
+	const char *list = getenv("CUDASIM_NO_EPILOGUE");
+	for (size_t n = strlen(name); list && *list; list += strcspn(list, ","), list += strspn(list, ","))
+		if (strcspn(list, ",") == n && !strncmp(list, name, n))
+			return true;
+	return false;
+}
+
 static bool refused(cublasLtEpilogue_t e)
 {
-	const char *list = getenv("CUDASIM_NO_EPILOGUE"), *name = e == CUBLASLT_EPILOGUE_BGRADB ? "BGRADB" : e == CUBLASLT_EPILOGUE_DRELU ? "DRELU" : with_aux(e) ? "AUX" : NULL;
-	return list && name && strstr(list, name);
+	if (e == CUBLASLT_EPILOGUE_BGRADB || e == CUBLASLT_EPILOGUE_DRELU)
+		return listed(e == CUBLASLT_EPILOGUE_DRELU ? "DRELU" : "BGRADB");
+	bool relu = with_aux(e) || e == CUBLASLT_EPILOGUE_RELU || e == CUBLASLT_EPILOGUE_RELU_BIAS;
+	return (with_bias(e) && listed("BIAS")) || (relu && listed("RELU")) || (with_aux(e) && listed("AUX"));
 }
 
 /* The rules of the manual's table "cublasLtMatmul": A, B and C, D types, bias type; dimensions. */
@@ -96,6 +108,8 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 	int64_t m = d->ta ? a->cols : a->rows, k = d->ta ? a->rows : a->cols, kb = d->tb ? b->cols : b->rows, n = d->tb ? b->rows : b->cols;
 	bool bias = with_bias(d->epilogue) || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
 	if (with_aux(d->epilogue) && (!d->aux || (uintptr_t)d->aux % 16 || d->aux_ld % 128 || d->aux_ld < out->rows || out->batch > 1))
+		return false;
+	if (d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && (m == 1 || n == 1 || k == 1))
 		return false;
 	if (k != kb || out->rows != m || out->cols != n || c->rows != m || c->cols != n || c->type != out->type)
 		return false;

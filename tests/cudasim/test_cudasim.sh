@@ -43,10 +43,10 @@ part device 5 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"
-part operations 338 "$sim/tests/ops/test_ops" -b cuda
-part operations_first_first 338 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
+part operations 380 "$sim/tests/ops/test_ops" -b cuda
+part operations_first_first 380 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
 part updates 40 "$sim/tests/ops/test_updates" -b cuda
-part linear_without_bgradb 36 env CUDASIM_NO_EPILOGUE=BGRADB "$sim/tests/ops/test_ops" -b cuda linear
+part linear_without_bgradb 60 env CUDASIM_NO_EPILOGUE=BGRADB "$sim/tests/ops/test_ops" -b cuda linear
 
 # ---- trainings: augmentation, dropout, accumulation, clipping, a short last batch --------------------------------------------------
 cat >"$tmp/net.cfg" <<'CFG'

@@ -185,9 +185,10 @@ TEST(losses)
 /* x, w, b -> y; dy, w, y -> dx; dy, x -> dw, db, overwritten or added to. */
 TEST(linear)
 {
-	static const int64_t shapes[][3] = {{1, 1, 1}, {4, 7, 5}, {32, 784, 33}, {100, 33, 70}, {9, 128, 32}, {513, 8, 65}}; /* N, in, out */
+	static const int64_t shapes[][3] = {{1, 1, 1}, {1, 7, 5},     {6, 1, 9},     {6, 7, 1},    {1, 7, 1},   {1, 1, 9},
+	                                    {6, 1, 1}, {4, 7, 5}, {32, 784, 33}, {100, 33, 70}, {9, 128, 32}, {513, 8, 65}}; /* N, in, out */
 	static const enum gt_opcode codes[] = {GT_OP_LINEAR, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW};
-	for (int s = 0; s < 6; s++)
+	for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
 		for (int c = 0; c < 3; c++)
 			for (int t = 0; t < 3; t++)
 				for (int v = 0; v < 4; v++) {

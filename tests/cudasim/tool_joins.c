@@ -152,7 +152,8 @@ TEST(a_mask_of_bits)
 				CHECK_MSG(apart(&x[6], &x[8]) <= tol, "dx of %s [%d, %d] differs", gt_dtype_name(t), (int)n, (int)out);
 				bits++;
 			} else {
-				CHECK_MSG(e.code == GT_EUNAVAILABLE && getenv("PAIR_GPU"), "%s", e.msg);
+				/* No epilogue where a dimension is 1; a library may lack it for other shapes. */
+				CHECK_MSG(e.code == GT_EUNAVAILABLE && (getenv("PAIR_GPU") || n == 1), "%s", e.msg);
 				printf("# joins: %s\n", e.msg);
 			}
 			drop(x, 10);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC "gtrain cudnn plans 1"
+#define MAGIC "gtrain cudnn plans 2" /* 1 kept choices that passed over tensor cores */
 #define FILE_MAX ((size_t)1 << 20)
 #define ENTRIES_MAX 4096
 #define LINE_MAX_BYTES (GT_DNN_KEY + 64 + GT_DNN_KNOBS * 32)

@@ -1,7 +1,7 @@
 /* Which engine was the fastest for a convolution on this card with this library: kept in memory, and between runs in
  *   $XDG_CACHE_HOME/gtrain/cudnn-CARD-LIBRARY.plans, else ~/.cache/gtrain/…      (mode 0600)
  *
- *   gtrain cudnn plans 1<TAB>CARD<TAB>LIBRARY
+ *   gtrain cudnn plans 2<TAB>CARD<TAB>LIBRARY
  *   KEY<TAB>ENGINE<TAB>MICROSECONDS<TAB>KNOB=VALUE,KNOB=VALUE        or - without knobs; one line a choice, every line ends in \n
  *
  * The file is a hint and is read as hostile: a first line that is not this one, a file that is too long or not a regular one count as no
@@ -28,6 +28,7 @@ struct gt_dnn_choice {
 	/* not kept in the file */
 	size_t workspace; /* bytes of its plan, once one was made */
 	bool ran;         /* in this process */
+	bool tensor_core; /* its engine multiplies on tensor cores */
 };
 
 struct gt_dnn_cache;

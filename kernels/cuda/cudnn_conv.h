@@ -16,7 +16,7 @@
 #include "cuda/cudnn_lib.h"
 
 #define GT_DNN_WORKSPACE ((int64_t)256 << 20) /* an engine that takes more is not considered */
-#define GT_DNN_CANDIDATES 8                   /* timed at most */
+#define GT_DNN_CANDIDATES 16                  /* considered at most: timed, or looked through for engines on tensor cores */
 
 enum gt_dnn_pass { GT_DNN_FWD, GT_DNN_DX, GT_DNN_DW };
 
@@ -44,7 +44,8 @@ struct gt_dnn_plan {
 };
 
 /* Chooses an engine and makes its plan: the cache's choice if it still holds, else the heuristic's (modes A, then fallback) that dev's
- * options allow and that runs, the fastest of them where dev->autotune is on and the run need not be repeatable.
+ * options allow and that runs: the fastest of them where dev->autotune is on and the run need not be repeatable; else the first on tensor
+ * cores, and the first of all where none is (asked of cuDNN 9.19: of a 1x1 convolution with stride 2 in 16 bits the first three are not).
  * GT_EUNAVAILABLE: nothing is allowed; err says what was refused and why, without naming the call. */
 enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err);
 void gt_dnn_plan_drop(struct gt_dnn_plan *p); /* a zeroed one is fine */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_ONES 3 /* without a clock: the first, and what to fall back on where it does not run */
+#define FIRST_ONES 3 /* without a clock: the one to take, and what to fall back on where it does not run */
 #define CONFIGS 96   /* of the heuristic that are looked at; it offers about 40 */
 
 /* ---- what is allowed --------------------------------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
 /* ---- what the heuristic offers ------------------------------------------------------------------------------------------------- */
 struct offer {
 	struct gt_dnn_choice choice[GT_DNN_CANDIDATES];
-	int n, all, refused[GT_DNN_VERDICTS];
+	int n, tensor_core, all, refused[GT_DNN_VERDICTS]; /* candidates, of them on tensor cores; engines that the library named */
 	char last[300]; /* what cuDNN said of the last one that it refused */
 };
 
@@ -146,9 +146,20 @@ static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, s
 	return s->status == CUDNN_STATUS_SUCCESS;
 }
 
-/* Adds what is allowed to o, up to `most` in all, in the heuristic's order. p holds the graph and comes back as it was. */
-static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled,
-                int most, struct offer *o)
+static bool may_time(const struct gt_dev *dev)
+{
+	/* A choice by the clock is not the same in every process, and with it the last bits of the results. */
+	return dev->autotune && !dev->deterministic;
+}
+
+static bool enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const struct offer *o)
+{
+	bool tensor_cores = c->type != GT_F32 || dev->tf32;
+	return o->n == GT_DNN_CANDIDATES || (!may_time(dev) && (tensor_cores ? o->tensor_core : o->n) == FIRST_ONES);
+}
+
+/* Adds what is allowed to o, in the heuristic's order, until there is enough. p holds the graph and comes back as it was. */
+static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled, struct offer *o)
 {
 	struct gt_dnn_set h = {.dnn = dev->dnn};
 	cudnnBackendDescriptor_t config[CONFIGS], heur = gt_dnn_new(&h, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristic");
@@ -165,19 +176,22 @@ static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_c
 	int64_t n = gt_dnn_get(&h, heur, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, config);
 	if (h.status != CUDNN_STATUS_SUCCESS)
 		gt_dnn_told(&h, o->last, sizeof o->last);
-	for (int64_t i = 0; i < n && o->n < most; i++) {
+	for (int64_t i = 0; i < n && !enough(dev, c, o); i++) {
 		struct gt_dnn_choice choice;
 		bool known = read_choice(&h, config[i], &choice);
 		enum gt_dnn_verdict v = known ? gt_dnn_realize(dev, p, c, &choice, compiled) : GT_DNN_NO_PLAN;
 		choice.workspace = p->workspace;
+		choice.tensor_core = p->tensor_core;
 		if (v == GT_DNN_NO_PLAN)
 			gt_dnn_told(known ? &p->set : &h, o->last, sizeof o->last);
 		gt_dnn_drop(&p->set, keep);
 		gt_dnn_drop(&h, base);
 		o->all++;
 		o->refused[v]++;
-		if (v == GT_DNN_FINE)
+		if (v == GT_DNN_FINE) {
 			o->choice[o->n++] = choice;
+			o->tensor_core += choice.tensor_core;
+		}
 	}
 	gt_dnn_drop(&h, 0);
 }
@@ -194,25 +208,34 @@ static enum gt_code refuse(const struct gt_dnn *dnn, const struct offer *o, stru
 }
 
 /* ---- the choice ---------------------------------------------------------------------------------------------------------------- */
-static bool may_time(const struct gt_dev *dev)
+/* Engines on tensor cores first, each kind in the heuristic's order; the best FIRST_ONES stay. */
+static void prefer_tensor_cores(struct offer *o)
 {
-	/* A choice by the clock is not the same in every process, and with it the last bits of the results. */
-	return dev->autotune && !dev->deterministic;
+	struct gt_dnn_choice sorted[GT_DNN_CANDIDATES];
+	int n = 0;
+	for (int others = 0; others < 2; others++)
+		for (int i = 0; i < o->n; i++)
+			if (o->choice[i].tensor_core == !others)
+				sorted[n++] = o->choice[i];
+	memcpy(o->choice, sorted, (size_t)n * sizeof *sorted);
+	o->n = n < FIRST_ONES ? n : FIRST_ONES;
 }
 
 static enum gt_code choose(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key, struct gt_err *err)
 {
 	struct offer o = {0};
-	int keep = p->set.n, most = may_time(dev) ? GT_DNN_CANDIDATES : FIRST_ONES;
+	int keep = p->set.n;
 	for (int compiled = 0; compiled < 2 && !o.n; compiled++) {
 		o.all = 0;
 		memset(o.refused, 0, sizeof o.refused);
-		ask(dev, p, c, CUDNN_HEUR_MODE_A, compiled, most, &o);
+		ask(dev, p, c, CUDNN_HEUR_MODE_A, compiled, &o);
 		if (!o.n)
-			ask(dev, p, c, CUDNN_HEUR_MODE_FALLBACK, compiled, most, &o);
+			ask(dev, p, c, CUDNN_HEUR_MODE_FALLBACK, compiled, &o);
 	}
 	if (!o.n)
 		return refuse(dev->dnn, &o, err);
+	if (!may_time(dev))
+		prefer_tensor_cores(&o);
 	GT_TRY(gt_dnn_try(dev, c, o.choice, &o.n, may_time(dev), err));
 	for (int i = 0; i < o.n; i++) {
 		if (gt_dnn_realize(dev, p, c, &o.choice[i], true) == GT_DNN_FINE) {

@@ -283,6 +283,8 @@ cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_p
 
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
 /* out[n] = (add: +=) x[n]; both to 16 bytes. */
+/* Numbers in [-1, 1), other ones at every place. */
+cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
 
 /* ---- views.cu ---------------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,8 @@
  *   1 plain, tiles 0..2: the middle one is the fastest   2 takes too much workspace    3 tensor cores: rounds f32 to tf32
  *   4 offered, but has no plan      5 adds in no fixed order      6 Winograd      7 converts down      8 reduced sums      9 FFT
  *   10 like 1, fails when it runs   90 compiled first: the only one for graphs that nothing precompiled fits
- * Environment: CUDASIM_DNN_ONLY   engines that the heuristic offers, in this order: "4,3"
+ * Environment: CUDASIM_DNN_IDLE    convolutions compute nothing: for plans of large ones
+ *              CUDASIM_DNN_ONLY   engines that the heuristic offers, in this order: "4,3"
  *              CUDASIM_DNN_LOG    a file that gets a line a query ("heuristic MODE"), plan ("plan ENGINE TILE") and run ("run ENGINE TILE")
  *              CUDASIM_DNN_VERSION what cudnnGetVersion returns */
 #include "cudasim_dnn.h"
@@ -481,6 +482,12 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t p, cudnnBackendA
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------------------------- */
+static bool one_value(const dnn_tensor &t, const void *p)
+{
+	int64_t n = dnn_extent(t), size = t.type == CUDNN_DATA_FLOAT ? 4 : 2;
+	return n > size && !memcmp(p, (const char *)p + size, (size_t)(n - size));
+}
+
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
 {
 	plan_desc *d = (plan_desc *)alive(plan);
@@ -520,9 +527,13 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	snprintf(line, sizeof line, "run %d %d", (int)p->engine, (int)p->tile);
 	log_line(line);
 	cudaError_t e = cudasim_enqueue(h->stream, [=] {
+		for (const dnn_op &op : p->ops) /* before it runs: is an operand one value throughout, as fresh memory is? */
+			if (!op.x.is_virtual && op.has_w && !op.w.is_virtual && (one_value(op.x, memory.at(op.x.uid)) || one_value(op.w, memory.at(op.w.uid))))
+				log_line("trivial operand");
 		if (workspace)
 			memset(workspace, 0xff, (size_t)p->workspace);
-		dnn_run(*p, memory);
+		if (!getenv("CUDASIM_DNN_IDLE"))
+			dnn_run(*p, memory);
 		cudasim_spend(p->us);
 	});
 	return e == cudaSuccess ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_EXECUTION_FAILED, "stream");

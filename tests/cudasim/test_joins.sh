@@ -42,18 +42,17 @@ nodes mlp 10 "${mlp[@]}" -s data.samples=64
 nodes lenet 33 "${lenet[@]}" -s data.samples=16
 nodes resnet18_bf16 174 "${resnet[@]}" -s data.samples=4
 
-# The same training where the library refuses some epilogues, and where it refuses all of them.
-losses() { sed -nE 's/.*"event":"(train|eval)".*"step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+# The same training where the library refuses.
+losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 for p in fp32 bf16 fp16; do
-	for o in '' BGRADB,AUX,DRELU BIAS,RELU,BGRADB,AUX,DRELU; do
+	for o in '' BGRADB,AUX,DRELU; do
 		CUDASIM_NO_EPILOGUE=$o "$sim/bin/gtrain" run "${mlp[@]}" -s data.samples=320 --device cuda -q --no-progress -o "$tmp/$p-$o" -s train.epochs=2 -s log.every_steps=1 \
 			-s "precision=$p" -s train.optimizer.lr=0.02 >"$tmp/log" 2>&1 || echo "not ok run_$p: $(tail -n 1 "$tmp/log")"
-		[ -n "$o" ] || continue
-		worst=$(paste -d ' ' <(losses "$tmp/$p-") <(losses "$tmp/$p-$o") | awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($2 != $5) d = 9; if (d > m) m = d } END { if (NR < 20) m = 9; print m + 0 }')
-		# Masks are the same bits; sums of bias gradients in f32 in another order, 2^-24 each; in 16 bits these move roundings of 2^-8 and 2^-11.
-		tol=1e-5
-		[ $p = fp32 ] || tol=1e-2
-		if awk "BEGIN { exit !($worst <= $tol) }"; then echo "ok without_epilogues_${p}_$o"; else echo "not ok without_epilogues_${p}_$o: losses differ by $worst"; fi
-		echo "# joins: $p without $o: losses within $worst"
 	done
+	worst=$(paste -d ' ' <(losses "$tmp/$p-") <(losses "$tmp/$p-BGRADB,AUX,DRELU") | awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($2 != $5) d = 9; if (d > m) m = d } END { if (NR < 20) m = 9; print m + 0 }')
+	# Masks are the same bits; sums of bias gradients in f32 in another order, 2^-24 each; in 16 bits these move roundings of 2^-8 and 2^-11.
+	tol=1e-5
+	[ $p = fp32 ] || tol=1e-2
+	if awk "BEGIN { exit !($worst <= $tol) }"; then echo "ok without_epilogues_$p"; else echo "not ok without_epilogues_$p: losses differ by $worst"; fi
+	echo "# joins: $p without epilogues: losses within $worst"
 done

@@ -114,6 +114,7 @@ TEST(the_fastest_is_taken)
 	expect((struct gt_dev_opts){.autotune = true}, GT_F32, "cudnn:1 (timed)");
 	int best = logged("run 1 1"), others = logged("run 1 2") + logged("run 1 0");
 	CHECK_MSG(best > 3 && others > 3, "%d runs of the fastest, %d of the others", best, others);
+	CHECK_MSG(logged("trivial operand") == 0, "%d runs on an operand of one value", logged("trivial operand"));
 	unlink(log_path);
 	expect((struct gt_dev_opts){.autotune = true}, GT_F32, "cudnn:1 (cached)");
 	CHECK(logged("heuristic") == 0 && logged("run 1 1") == 1 && logged("run") == 1); /* it runs once before its first use */
@@ -147,6 +148,26 @@ TEST(repeatable_runs_are_not_timed)
 	expect((struct gt_dev_opts){.autotune = true}, GT_F32, "cudnn:1 (timed)"); /* and neither takes the other's choice */
 	expect((struct gt_dev_opts){.autotune = true, .deterministic = true}, GT_F32, "cudnn:1 (cached)");
 	CHECK(logged("run 1 2") > 1);
+}
+
+/* Where tensor cores may be used, an engine on them is taken even if the heuristic names others first, 16 at most. */
+TEST(tensor_cores_are_preferred)
+{
+	static const enum gt_dtype types[] = {GT_BF16, GT_F16, GT_F32};
+	static const char *const want[][2] = {{"cudnn:3 (heuristic)", "cudnn:1 (heuristic)"}, {"cudnn:3 (heuristic)", "cudnn:1 (heuristic)"}, {"cudnn:1 (heuristic)", "cudnn:1 (heuristic)"}};
+	static const char *const offers[] = {"1,1,1,1,1,1,3", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,3"};
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 2; k++) {
+			setup();
+			setenv("CUDASIM_DNN_ONLY", offers[k], 1);
+			expect((struct gt_dev_opts){.deterministic = true, .autotune = true}, types[i], want[i][k]);
+			expect((struct gt_dev_opts){.deterministic = true}, types[i], i < 2 && !k ? "cudnn:3 (cached)" : "cudnn:1 (cached)");
+		}
+	setup();
+	setenv("CUDASIM_DNN_ONLY", offers[0], 1);
+	expect((struct gt_dev_opts){.deterministic = true, .tf32 = true}, GT_F32, "cudnn:3 (heuristic) tf32");
+	setenv("CUDASIM_DNN_ONLY", "10,1,3", 1); /* 10 does not run, and is no engine on tensor cores */
+	expect((struct gt_dev_opts){.deterministic = true}, GT_F16, "cudnn:3 (heuristic)");
 }
 
 TEST(fallback_and_compiled_engines_come_last)
@@ -447,7 +468,7 @@ TEST(writers_at_the_same_time)
 	CHECK_OK(gt_file_read(only_file(path, sizeof path), 1 << 20, &text, &n, &e), e);
 	int lines = 0;
 	char *save, *line = strtok_r(text, "\n", &save);
-	CHECK(line && !strncmp(line, "gtrain cudnn plans 1\t", 21));
+	CHECK(line && !strncmp(line, "gtrain cudnn plans 2\t", 21));
 	while ((line = strtok_r(NULL, "\n", &save))) {
 		CHECK_MSG(!strncmp(line, "conv2d fwd f32 x2,4,", 20) && strstr(line, "repeatable\t1\t0.0\t2=2,14=4"), "line: %s", line);
 		lines++;

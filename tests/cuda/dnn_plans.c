@@ -1,6 +1,8 @@
 /* What the installed cuDNN itself says of our convolutions on an H200 and an A100, without either: plans are made from a description
  * of the card (cuDNN 9.8 and newer, "Deviceless Ahead-of-time Compilation") and never run. Shows that the graphs are ones that the library
- * has precompiled engines for, with the options' limits; that a choice is rebuilt from what the cache keeps; how refusals read.
+ * has precompiled engines for, with the options' limits; that a choice is rebuilt from what the cache keeps; how refusals read; that engines
+ * which are compiled at run time can be had. GTRAIN_DNN_GRAPHS names a file with a line for each graph of the configs, as gt_dnn_key()
+ * writes them; GTRAIN_DNN_STUB=1 says that a driver, if only the toolkit's stub, is on the loader's path.
  * Run by test_dnn_plans.sh. */
 #include "cuda/cudnn_conv.h"
 #include "test.h"
@@ -164,6 +166,178 @@ TEST(tensor_cores_only_where_tf32_is_allowed)
 		gt_dnn_plan_drop(&p);
 	}
 }
+
+TEST(tensor_cores_in_repeatable_runs)
+{
+	/* Of the 1x1 convolution with stride 2 the heuristic names three engines first that are on no tensor cores. */
+	static const enum gt_dtype types[] = {GT_BF16, GT_F16};
+	struct gt_err e = {0};
+	struct gt_dnn_plan p;
+	int on = 0;
+	for (int card = 0; card < CARDS; card++) {
+		if (!open_card((enum card)card))
+			return;
+		dev.deterministic = true;
+		for (int i = 0; i < 10; i++)
+			for (int pass = GT_DNN_FWD; pass <= GT_DNN_DW; pass++)
+				for (int t = 0; t < 2; t++) {
+					struct gt_dnn_conv c = conv_of(shapes[i], (enum gt_dnn_pass)pass, types[t], pass == GT_DNN_FWD ? 2 : 0);
+					char key[GT_DNN_KEY];
+					gt_dnn_key(&dev, &c, key);
+					CHECK_OK(gt_dnn_plan_make(&dev, &c, &p, &e), e);
+					CHECK_MSG(has_note(&p, CUDNN_NUMERICAL_NOTE_TENSOR_CORE), "%s on %s: engine %lld is on no tensor cores", key, card_names[card],
+					          (long long)p.choice.engine);
+					on += p.tensor_core;
+					gt_dnn_plan_drop(&p);
+				}
+	}
+	printf("# %d of %d 16-bit plans of repeatable runs are on tensor cores\n", on, CARDS * 10 * 3 * 2);
+}
+
+/* ---- the configs' graphs ------------------------------------------------------------------------------------------------------------- */
+/* A key of gt_dnn_key(), read back: graph, type and the device's options. */
+static bool parse_key(const char *s, struct gt_dnn_conv *c)
+{
+	static const char *const passes[] = {[GT_DNN_FWD] = "fwd", [GT_DNN_DX] = "dx", [GT_DNN_DW] = "dw"};
+	long long v[14];
+	char pass[8], type[8];
+	int at = 0;
+	if (sscanf(s, "conv2d %7s %7s x%lld,%lld,%lld,%lld w%lld,%lld,%lld,%lld s%lld,%lld p%lld,%lld d%lld,%lld%n", pass, type, &v[0], &v[1], &v[2], &v[3], &v[4],
+	           &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11], &v[12], &v[13], &at) != 16)
+		return false;
+	*c = (struct gt_dnn_conv){.x = {v[0], v[1], v[2], v[3]}, .w = {v[4], v[5], v[6], v[7]}, .stride = {v[8], v[9]}, .padding = {v[10], v[11]}, .dilation = {v[12], v[13]}};
+	for (int i = GT_DNN_FWD; i <= GT_DNN_DW; i++)
+		if (!strcmp(pass, passes[i]))
+			c->pass = (enum gt_dnn_pass)i;
+	c->type = !strcmp(type, "bf16") ? GT_BF16 : !strcmp(type, "f16") ? GT_F16 : GT_F32;
+	c->y[0] = v[0], c->y[1] = v[4];
+	for (int i = 0; i < 2; i++)
+		c->y[2 + i] = (v[2 + i] + 2 * v[10 + i] - v[12 + i] * (v[6 + i] - 1) - 1) / v[8 + i] + 1;
+	c->bias = strstr(s + at, " bias"), c->relu = strstr(s + at, " relu"), c->add = strstr(s + at, " add");
+	dev.tf32 = strstr(s + at, " tf32"), dev.winograd = strstr(s + at, " winograd"), dev.deterministic = strstr(s + at, " repeatable");
+	return true;
+}
+
+TEST(graphs_of_the_configs)
+{
+	const char *path = getenv("GTRAIN_DNN_GRAPHS");
+	FILE *f = path ? fopen(path, "r") : NULL;
+	int graphs = 0, plans = 0, failures = 0, allowed[CARDS] = {0}, on[CARDS] = {0};
+	char line[512], key[GT_DNN_KEY];
+	if (!f) {
+		test_skip("no list of graphs (GTRAIN_DNN_GRAPHS)");
+		return;
+	}
+	for (int card = 0; card < CARDS; card++) {
+		rewind(f);
+		graphs = 0;
+		if (!open_card((enum card)card))
+			break;
+		while (fgets(line, sizeof line, f)) {
+			struct gt_dnn_conv c;
+			line[strcspn(line, "\n")] = '\0';
+			if (!parse_key(line, &c)) {
+				test_fail(__FILE__, __LINE__, "no key: %s", line);
+				continue;
+			}
+			gt_dnn_key(&dev, &c, key);
+			CHECK_MSG(!strcmp(key, line), "%s was read as %s", line, key);
+			graphs++;
+			for (int repeatable = 0; repeatable < 2; repeatable++) {
+				struct gt_err e = {0};
+				struct gt_dnn_plan p;
+				dev.deterministic = repeatable;
+				if (gt_dnn_plan_make(&dev, &c, &p, &e) != GT_OK) {
+					test_fail(__FILE__, __LINE__, "%s on %s: %s", line, card_names[card], e.msg);
+					failures++;
+					continue;
+				}
+				plans++;
+				CHECK_MSG(!strcmp(p.how, "heuristic"), "%s: %s", line, p.how);
+				allowed[card] += repeatable && (c.type != GT_F32 || dev.tf32);
+				on[card] += repeatable && (c.type != GT_F32 || dev.tf32) && p.tensor_core;
+				gt_dnn_plan_drop(&p);
+			}
+		}
+	}
+	fclose(f);
+	CHECK(graphs > 0);
+	printf("# configs: %d graphs, %d plans on %d cards, %d failures; on tensor cores, of the repeatable ones that may be: H200 %d of %d, A100 %d of %d\n", graphs,
+	       plans, CARDS, failures, on[H200], allowed[H200], on[A100], allowed[A100]);
+}
+
+/* ---- engines that are compiled when a plan is made -------------------------------------------------------------------------------------- */
+#if CUDNN_VERSION >= 90800
+/* What the stub of a driver answers, CUDA_ERROR_STUB_LIBRARY, when it is handed the compiled kernels: cuDNN can go no further without a GPU. */
+#define STUB "cuLibraryLoadData returned error  (34)"
+
+/* Compiles an engine for the graph. false: none of those whose kernels are compiled at run time got as far as the driver, and told has what the
+ * last one said, or nothing where there is none. */
+static bool compile(const struct gt_dnn_conv *c, struct gt_dnn_plan *p, char *told, size_t size)
+{
+	cudnnBackendBehaviorNote_t note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+	struct gt_dnn_set *s = &p->set;
+	int64_t engines = 0;
+	int keep;
+	told[0] = '\0';
+	*p = (struct gt_dnn_plan){.set.dnn = dev.dnn};
+	gt_dnn_graph(p, c);
+	gt_dnn_get(s, p->graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &engines);
+	keep = s->n;
+	for (int64_t i = 0; i < engines; i++, gt_dnn_drop(s, keep)) {
+		cudnnBackendDescriptor_t config, engine = gt_dnn_new(s, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
+		gt_dnn_put_desc(s, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, p->graph);
+		gt_dnn_put(s, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i);
+		gt_dnn_put_desc(s, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, dev.dnn->prop);
+		gt_dnn_finalize(s, engine, "engine");
+		int64_t notes = gt_dnn_get(s, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, note);
+		bool compiled = false;
+		for (int64_t k = 0; k < notes; k++)
+			compiled |= note[k] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+		if (compiled) {
+			config = gt_dnn_new(s, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "engine configuration");
+			gt_dnn_put_desc(s, config, CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+			gt_dnn_finalize(s, config, "engine configuration");
+			p->plan = gt_dnn_new(s, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "execution plan");
+			gt_dnn_put_desc(s, p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+			gt_dnn_put_desc(s, p->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, dev.dnn->prop);
+			gt_dnn_finalize(s, p->plan, "execution plan");
+			gt_dnn_told(s, told, size);
+			if (s->status == CUDNN_STATUS_SUCCESS || strstr(told, STUB))
+				return true;
+		}
+	}
+	return false;
+}
+
+TEST(compiled_engines)
+{
+	static const enum gt_dtype types[] = {GT_F32, GT_F16};
+	int graphs = 0, compiled = 0;
+	if (!getenv("GTRAIN_DNN_STUB")) {
+		test_skip("no driver and no stub of one (GTRAIN_DNN_STUB)");
+		return;
+	}
+	if (!open_card(H200))
+		return;
+	dev.tf32 = true;
+	for (int pass = GT_DNN_FWD; pass <= GT_DNN_DW; pass++)
+		for (int t = 0; t < 2; t++) {
+			struct gt_dnn_conv c = conv_of(shapes[1], (enum gt_dnn_pass)pass, types[t], pass == GT_DNN_FWD ? 2 : 0);
+			struct gt_dnn_plan p;
+			char key[GT_DNN_KEY], told[400];
+			gt_dnn_key(&dev, &c, key);
+			graphs++;
+			if (compile(&c, &p, told, sizeof told))
+				compiled++;
+			else
+				printf("# no compiled engine takes %s: %s\n", key, told);
+			gt_dnn_plan_drop(&p);
+		}
+	CHECK_MSG(compiled >= 3, "engines were compiled for %d of %d graphs", compiled, graphs);
+	printf("# engines compiled at run time: %d of %d graphs got as far as the driver\n", compiled, graphs);
+}
+#endif
 
 TEST(a_wrong_choice_in_the_cache_is_passed_over)
 {

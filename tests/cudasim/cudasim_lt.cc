@@ -1,15 +1,18 @@
 /* cuBLASLt by plain loops. It returns CUBLAS_STATUS_INVALID_VALUE for every epilogue but DEFAULT where m, n or k is 1, as the library is
  * reported to do (kernels/cuda/cublaslt.h). $CUDASIM_NO_EPILOGUE: words among BIAS, RELU, BGRADB, AUX, DRELU, with commas between them: no
- * algorithm has these epilogues, so that the other way is tested for every shape.
+ * algorithm has these epilogues, so that the other way is tested for every shape. $CUDASIM_UNORDERED=1: where the caller's preferences allow sums in the order of arrival, the last bits of a product differ
+ * from launch to launch.
  *
  * The mask of a relu, in the manual's words a matrix of bits like D, its leading dimension in bits, a multiple of 128 and no less than D's
  * rows: bit i + j * ld is set where D[i, j] > 0. Which bit of a byte that is the manual does not say, and only cuBLASLt reads it. */
 #include "cublasLt.h"
 #include "cuda_runtime.h"
 #include "ew.h"
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <new>
+#include <unistd.h>
 #include <vector>
 
 #define MAGIC 0x67747261696eull
@@ -124,18 +127,22 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 	return !bias || (d->bias_type_set ? d->bias_type : out->type) == out->type;
 }
 
-static void multiply(const cudasim_lt_desc &d, double alpha, const void *A, const cudasim_lt_layout &a, const void *B,
+static std::atomic<unsigned> launches;
+
+static void multiply(const cudasim_lt_desc &d, bool unordered, double alpha, const void *A, const cudasim_lt_layout &a, const void *B,
                      const cudasim_lt_layout &b, double beta, const void *C, void *D, const cudasim_lt_layout &out)
 {
 	int64_t k = d.ta ? a.rows : a.cols;
 	bool drelu = d.epilogue == CUBLASLT_EPILOGUE_DRELU, aux = with_aux(d.epilogue) && !drelu;
 	bool relu = aux || d.epilogue == CUBLASLT_EPILOGUE_RELU || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
 	unsigned char *bits = (unsigned char *)d.aux;
+	double arrival = unordered ? 1 + 0x1p-22 * ((launches++ + (unsigned)getpid()) * 2654435761u >> 30) : 1;
 	for (int64_t j = 0; j < out.cols; j++)
 		for (int64_t i = 0; i < out.rows; i++) {
 			double sum = 0;
 			for (int64_t l = 0; l < k; l++)
 				sum += (double)get(A, a.type, d.ta ? l + i * a.ld : i + l * a.ld) * get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
+			sum *= arrival;
 			sum = alpha * sum + (beta != 0 ? beta * get(C, out.type, i + j * out.ld) : 0);
 			if (with_bias(d.epilogue))
 				sum += get(d.bias, out.type, i);
@@ -160,6 +167,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 {
 	cudasim_lt_desc desc = *d;
 	cudasim_lt_layout la = *a, lb = *b, lo = *out;
+	bool unordered = algo->data[2] != 0;
 	double al = *(const float *)alpha, be = *(const float *)beta;
 	uintptr_t at = (uintptr_t)A | (uintptr_t)B | (uintptr_t)C | (uintptr_t)D | (uintptr_t)workspace;
 	if (!valid(d, a, b, c, out) || at % 256 || algo->data[0] != MAGIC || algo->data[1] != (uint64_t)desc.epilogue ||
@@ -168,7 +176,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 	cudaError_t e = cudasim_enqueue(s, [=] {
 		memset(workspace, 0xff, WORKSPACE);
 		for (int i = 0; i < lo.batch; i++)
-			multiply(desc, al, (const char *)A + i * la.stride * size_of(la.type), la, (const char *)B + i * lb.stride * size_of(lb.type), lb, be,
+			multiply(desc, unordered, al, (const char *)A + i * la.stride * size_of(la.type), la, (const char *)B + i * lb.stride * size_of(lb.type), lb, be,
 			         (const char *)C + i * lo.stride * size_of(lo.type), (char *)D + i * lo.stride * size_of(lo.type), lo);
 	});
 	return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
@@ -186,6 +194,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 	r[0] = {};
 	r[0].algo.data[0] = MAGIC;
 	r[0].algo.data[1] = (uint64_t)d->epilogue;
+	r[0].algo.data[2] = (p->mask & CUBLASLT_REDUCTION_SCHEME_INPLACE) && getenv("CUDASIM_UNORDERED");
 	r[0].workspaceSize = WORKSPACE;
 	*found = 1;
 	return CUBLAS_STATUS_SUCCESS;
@@ -278,7 +287,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
 {
-	*p = new cudasim_lt_pref();
+	*p = new cudasim_lt_pref{0, UINT32_MAX};
 	return CUBLAS_STATUS_SUCCESS;
 }
 

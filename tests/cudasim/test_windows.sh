@@ -7,10 +7,11 @@ set -u
 sim_needed windows
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+export CUDASIM_UNORDERED=1 # what is compared bit by bit must not rely on an order that a GPU's libraries do not promise
 
 # 79 steps an epoch, the last one of 4 samples (micro-batches of 16): windows of 64, 8 and 1 fit into it.
 cat >"$tmp/mlp.cfg" <<'CFG'
-schema = 1; name = "net"; seed = 3;
+schema = 1; name = "net"; seed = 3; reproducible = "run"; # without, a GPU's libraries may add in another order in the next run
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 2500; samples_test = 500; augment = ( { type = "pad_crop"; pad = 1; }, { type = "hflip"; } ); };
 model = { input = [3, 4, 4]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 17; }, { type = "gelu"; },
 	{ type = "dropout"; p = 0.2; }, { name = "fc"; type = "linear"; out = 4; } ); };
@@ -49,8 +50,10 @@ for w in 1 8 64; do
 done
 train "$tmp/eager64" -s cuda_graphs=false -s window=64
 same window_without_graphs "$tmp/eager" "$tmp/eager64"
-CUDASIM_FIRST=1 train "$tmp/first" -s window=64
-same window_first_thread_first "$tmp/eager" "$tmp/first"
+if [ -z "${GTRAIN_SIM:-}" ]; then # the order of threads is the simulator's
+	CUDASIM_FIRST=1 train "$tmp/first" -s window=64
+	same window_first_thread_first "$tmp/eager" "$tmp/first"
+fi
 GTRAIN_CUDA_PDL=1 train "$tmp/early" -s window=64
 same kernels_that_come_early "$tmp/eager" "$tmp/early"
 n=$(sed -n 's/^cudasim: \([0-9]*\) kernels came before.*/\1/p' "$tmp/early.out") m=$(sed -n 's/^cudasim: \([0-9]*\) kernels came before.*/\1/p' "$tmp/w64.out")

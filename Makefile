@@ -128,10 +128,10 @@ check-faults: tests
 gpu-folder: all $(TOOLS) $(BUILD)/tests/ops/test_ops $(BUILD)/tests/ops/test_updates
 	@tests/gpu/folder.sh $(BUILD) $(BUILD)/gpu
 
-## check-gpu: the CUDA backend on a GPU against PyTorch's results and the CPU; whole trainings; compute-sanitizer
+## check-gpu: the CUDA backend on a GPU against PyTorch's results and the CPU; SECTIONS='table nan': some of it (tests/gpu/README.md)
 .PHONY: check-gpu
 check-gpu: tests
-	@tests/gpu/check.sh $(BUILD)
+	@tests/gpu/check.sh $(BUILD) $(SECTIONS)
 
 ## bench-gpu: the speed table on a GPU, PyTorch beside it
 .PHONY: bench-gpu

@@ -1,18 +1,29 @@
 #!/bin/bash
-# check.sh [BUILD]: the CUDA backend on a GPU (make check-gpu), from a build tree or a folder of `make gpu-folder`, in under 8 minutes.
+# check.sh [--list] [BUILD] [SECTION...]: the CUDA backend on a GPU (make check-gpu), from a build tree or a folder of `make gpu-folder`.
+# Without SECTION it runs all sections, those that say most about a new card first, until CHECK_BUDGET seconds are used up; what did not fit
+# is named, to be run by its name in a second call. --list prints the sections with their time limits. README.md has more.
 # Prints a line a section, everything that failed, and "N passed, N failed, N skipped" at the end; all `ok`, `not ok` and `skip` lines are in
 # the log that it names. Ends with 0 if nothing failed. Without a usable GPU: one skip line and 0, or 69 where CHECK_GPU=required.
-# Environment: CHECK_ONLY (a word in the names of the sections to run), CHECK_BUDGET (seconds, 460: what does not fit is skipped, and
-# said), CHECK_TINY=1 (a few cases a section: for the dry run on the host's CUDA runtime, BUILD=build/cudasim), CHECK_LOG (the log).
-# NOT YET RUN ON A GPU: written and dry-run on machines that have none.
+# Environment: CHECK_BUDGET (seconds, 540), CHECK_TINY=1 (a few cases a section: for the dry run on the host's CUDA runtime,
+# BUILD=build/cudasim), CHECK_LOG (the log), CHECK_DEVICE.
+# Not yet run on a GPU: written and dry-run on machines that have none. Time limits are estimates that count 2 s for the start of a process.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 src=$(cd "$here/../.." && pwd)
 if [ "${1:-}" = --part ]; then # one section of this file, under a time limit of its own
 	part=$2
 else
-	part=
-	build=${1:-}
+	part='' list=''
+	if [ "${1:-}" = --list ]; then
+		list=1
+		shift
+	fi
+	build=
+	if [ -d "${1:-}" ]; then
+		build=$1
+		shift
+	fi
+	wanted=("$@")
 	[ -n "$build" ] || build=$([ -x "$src/bin/gtrain" ] && echo "$src" || echo "$src/build")
 	build=$(cd "$build" && pwd) || exit 66
 	start=$SECONDS
@@ -62,17 +73,19 @@ same() { # NAME A B: status, losses, weights and moments
 }
 
 # ---- sections --------------------------------------------------------------------------------------------------------------------------
-# The same command twice; then from every checkpoint of the first run: losses, weights and moments, bit for bit.
+# The same command twice; then from checkpoints of the first run: losses, weights and moments, bit for bit.
 part_resume() {
 	local p k s d n
 	local cfg=$src/tests/resume/resume.cfg
+	local every
+	every=$(pick 4 3)
 	for p in $(pick bf16 'fp32 tf32 bf16 fp16'); do
 		for d in a b; do train "$tmp/$p-$d" "$cfg" -s precision="$p" -s checkpoint.every_steps=1 -s checkpoint.keep=99; done
 		same "repeat_$p" "$tmp/$p-a" "$tmp/$p-b"
 		n=0
 		for s in "$tmp/$p-a"/step-*; do
 			k=$((10#${s##*-}))
-			if [ ! -d "$s" ] || [ $((k % $(pick 4 1))) != 0 ]; then continue; fi
+			if [ ! -d "$s" ] || [ $((k % every)) != 0 ]; then continue; fi
 			d=$tmp/$p-from
 			rm -rf "$d"
 			cp -r "$tmp/$p-a" "$d"
@@ -83,7 +96,8 @@ part_resume() {
 			same "resume_${p}_from_$k" "$tmp/$p-a" "$d"
 			n=$((n + 1))
 		done
-		[ $n -ge "$(pick 2 9)" ] || ok "resume_$p" "only $n checkpoints"
+		[ $n -ge "$(pick 2 1)" ] || ok "resume_$p" "only $n checkpoints"
+		every=6 # of the other precisions fewer: each costs a start
 	done
 }
 
@@ -157,11 +171,11 @@ part_recompute() {
 	cp "$cfg" "$tmp/re-none.cfg"
 	sed 's/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/re-blocks.cfg"
 	sed 's/{ type = "\(conv2d\|batchnorm2d\|relu\|global_avgpool\|batchnorm1d\|tanh\)";/& recompute = true;/; s/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/re-all.cfg"
-	for p in $(pick fp32 'fp32 tf32 bf16 fp16'); do
+	for p in $(pick fp32 'fp32 bf16 fp16'); do
 		args=(-s 'reproducible="run"' -s precision="$p")
 		[ -z "$tiny" ] || args+=(-s data.samples=12 -s data.samples_test=4 -s data.batch=4 -s train.epochs=1)
 		train "$tmp/re" "$tmp/re-none.cfg" "${args[@]}"
-		for one in $(pick all:cheap 'none:cheap blocks:none blocks:cheap all:none all:cheap'); do
+		for one in $(pick all:cheap 'blocks:cheap all:none all:cheap'); do
 			train "$tmp/re2" "$tmp/re-${one%:*}.cfg" "${args[@]}" -s train.recompute="${one#*:}"
 			same "recompute_${one/:/_}_$p" "$tmp/re" "$tmp/re2"
 		done
@@ -219,9 +233,13 @@ part_memory() {
 
 # compute-sanitizer over the op table and a training of few steps.
 part_sanitizer() {
-	local tool why what limit n=0
-	if ! command -v compute-sanitizer >/dev/null; then
-		echo 'skip sanitizer: no compute-sanitizer here'
+	local tool why what limit n=0 sanitizer d
+	sanitizer=$(command -v compute-sanitizer)
+	for d in /usr/local/cuda/bin /usr/local/cuda/compute-sanitizer /usr/local/cuda-*/bin; do
+		[ -n "$sanitizer" ] || [ ! -x "$d/compute-sanitizer" ] || sanitizer=$d/compute-sanitizer
+	done
+	if [ -z "$sanitizer" ]; then
+		echo 'skip sanitizer: no compute-sanitizer on PATH or in /usr/local/cuda/bin'
 		return
 	fi
 	for tool in memcheck racecheck initcheck; do
@@ -230,7 +248,7 @@ part_sanitizer() {
 			table) limit=45 && set -- "$build/tests/ops/test_ops" -b cuda ;;
 			training) limit=20 && set -- "$GTRAIN" run "$src/tests/resume/resume.cfg" --device cuda --no-progress -q -o "$tmp/san-$tool" -s precision=bf16 -s train.steps=3 ;;
 			esac
-			timeout -k 2 $limit compute-sanitizer --tool $tool --target-processes all --error-exitcode 86 --print-limit 20 "$@" >"$tmp/san" 2>&1
+			timeout -k 2 $limit "$sanitizer" --tool $tool --target-processes all --error-exitcode 86 --print-limit 20 "$@" >"$tmp/san" 2>&1
 			case $? in
 			0) why='' n=1 ;;
 			86) why="$(grep -m 1 -A 1 '^========= [A-Z].*\(rror\|nvalid\|ninit\|azard\|ace\)' "$tmp/san" | tr -s '=\n ' ' ') ($(grep 'SUMMARY' "$tmp/san" | tail -n 1))" ;;
@@ -295,6 +313,46 @@ if [ -n "$part" ]; then
 	exit 0
 fi
 
+# ---- the list of sections ----------------------------------------------------------------------------------------------------------------
+# In the order of what they say about a card that nobody has tried. NAME, seconds at most, processes that it starts, what it shows.
+sections='offers       40   1  what cuBLASLt has for linear layers: products, types and epilogues
+plans        60   1  what cuDNN has for convolutions (of cards that are described, the same library)
+convolutions 60   1  convolutions beside the CPU
+table       120   1  every operation in fp32, tf32, bf16 and fp16 beside the CPU in f64
+nan          20   3  a NaN before a relu ends the run
+operations   90   1  every operation beside results of PyTorch
+updates      60   1  optimizers beside results of PyTorch
+calls        90   1  own kernels around their boundaries
+layers       90   1  normalisation and pooling around their boundaries
+joins        60   1  joined operations beside the separate ones
+muon         60   1  the iterations of Muon
+device       60   1  memory, streams, events, graphs
+nccl         60   1  NCCL with one rank: two ranks cannot share a GPU
+precision    60   5  the loss of a small CNN in each precision
+fmnist       60   2  an epoch of FashionMNIST beside the CPU
+resume       90  18  the same bits twice, and from checkpoints
+windows     120  26  windows and graphs beside single steps, bit for bit
+fp16         60  11  the loss scale
+signals      90   6  SIGKILL and SIGTERM in the middle of windows
+memory       60   5  predicted memory beside what is gone
+parity      120  15  curves of PyTorch
+recompute    60  12  recomputation changes no bit
+ranks        30   6  one rank in every mode
+staged      120  40  ranks that share the GPU
+sanitizer   200   6  compute-sanitizer over operations and a training'
+limit_of() { awk -v n="$1" '$1 == n { print $2 }' <<<"$sections"; }
+
+if [ -n "$list" ]; then
+	awk '{ n = $1; t = $2; p = $3; $1 = $2 = $3 = ""; sub(/^ */, ""); printf "%-13s at most %3d s, %2d process%s  %s\n", n, t, p, p == 1 ? ", " : "es,", $0 }' <<<"$sections"
+	exit 0
+fi
+for name in "${wanted[@]}"; do
+	if [ -z "$(limit_of "$name")" ]; then
+		echo "check.sh: no build tree and no section is called $name; check.sh --list has them" >&2
+		exit 64
+	fi
+done
+
 # ---- the machine -------------------------------------------------------------------------------------------------------------------------
 log=${CHECK_LOG:-${OUT:-$build}/check-gpu.log}
 : >"$log" || exit 73
@@ -318,14 +376,18 @@ name=$(sed -n 's/.*"name":"\([^"]*\)".*/\1/p' <<<"$row")
 } | tee -a "$log"
 
 pass=0 fail=0 skip=0
-# section NAME SECONDS LEAST COMMAND...: a program that prints `ok`, `not ok` and `skip` lines; fewer than LEAST passed and skipped: a failure
+# section NAME LEAST COMMAND...: a program that prints `ok`, `not ok` and `skip` lines; fewer than LEAST passed and skipped: a failure
 section() {
-	local name=$1 limit=$2 least=$3 left=$((${CHECK_BUDGET:-460} - SECONDS + start)) began=$SECONDS rc p f s
-	shift 3
-	case $name in *"${CHECK_ONLY:-}"*) ;; *) return ;; esac
+	local name=$1 limit least=$2 left=$((${CHECK_BUDGET:-540} - SECONDS + start)) began=$SECONDS rc p f s
+	shift 2
+	limit=$(limit_of "$name")
 	if [ $left -lt 5 ]; then
-		echo "skip $name: the budget of ${CHECK_BUDGET:-460} s is used up" | tee -a "$log"
+		echo "skip $name: the budget of ${CHECK_BUDGET:-540} s is used up; run \`check.sh $name\`" | tee -a "$log"
 		skip=$((skip + 1))
+		return
+	fi
+	if [ ! -x "$1" ] && [ "$1" != bash ]; then
+		without "$name" "$1 is not built"
 		return
 	fi
 	[ -z "$tiny" ] || limit=$((limit * 6)) # limits are a GPU's; the host's runtime may share a processor with anything
@@ -354,53 +416,49 @@ section() {
 	pass=$((pass + p)) fail=$((fail + f)) skip=$((skip + s))
 }
 without() { # NAME WHY: a section that cannot be here
-	case $1 in *"${CHECK_ONLY:-}"*) ;; *) return ;; esac
 	echo "skip $1: $2" | tee -a "$log"
 	skip=$((skip + 1))
 }
-own() { section "$1" "$2" "$3" bash "$here/check.sh" --part "$1"; }
+own() { section "$1" "$2" bash "$here/check.sh" --part "$1"; }
+on_gpu() { # NAME LEAST COMMAND...: a section that a simulated GPU does not need
+	if [ "$CHECK_SIM" = 1 ]; then without "$1" 'on the host it is a test of make check'; else section "$@"; fi
+}
+full() { # NAME LEAST COMMAND...: a section without a short form
+	if [ -n "$tiny" ]; then without "$1" 'it has no short form'; else section "$@"; fi
+}
 
-# Calls, in their own binaries: the op table against PyTorch and against the CPU, every own kernel around its boundaries, the device.
+# ---- all of them ---------------------------------------------------------------------------------------------------------------------------
 read -ra word <<<"$(pick linear_ '')"
-section operations 90 "$(pick 8 338)" "$build/tests/ops/test_ops" -b cuda "${word[@]}"
-section table 120 "$(pick 8 400)" "$build/tests/gpu/tool_table" -b cuda "${word[@]}"
-section updates 60 "$(pick 4 40)" "$build/tests/ops/test_updates" -b cuda
-if [ -z "$tiny" ]; then
-	[ "$CHECK_SIM" = 1 ] || export PAIR_GPU=1 # exp, tanh and erf of two mathematical libraries
-	section calls 90 12 "$build/tests/cudasim/tool_calls"
-	section layers 90 11 "$build/tests/cudasim/tool_layers"
-	section muon 60 4 "$build/tests/cudasim/tool_muon"
-	section joins 60 5 "$build/tests/cudasim/tool_joins"
-fi
-section device 60 5 "$build/tests/cudasim/tool_device"
-if [ -x "$build/tests/cudasim/tool_nccl" ]; then section nccl 60 5 "$build/tests/cudasim/tool_nccl"; fi
-if [ -x "$build/tests/cudasim/tool_conv" ] && [ -z "$tiny" ]; then section convolutions 60 1 "$build/tests/cudasim/tool_conv"; fi
-if [ -x "$build/tests/cuda/dnn_plans" ] && [ "$CHECK_SIM" = 0 ]; then section plans 60 7 "$build/tests/cuda/dnn_plans"; fi
-# Whole trainings: windows and graphs against single steps, bit for bit; PyTorch's curves; repeating, resuming, recomputing.
-if [ "$CHECK_SIM" = 1 ]; then
-	without windows 'on the host it is a test of make check'
-	without fp16 'on the host it is a test of make check'
-	without staged 'on the host it is a test of make check'
-else
-	export GTRAIN_SIM=$build GTRAIN_BUILD=$build
-	section windows 120 13 bash "$src/tests/cudasim/test_windows.sh"
-	section fp16 60 10 bash "$src/tests/cudasim/test_fp16.sh"
-	STAGED_LIMIT=1e-5 section staged 120 17 bash "$src/tests/cudasim/test_staged.sh" # ranks that share the GPU, in every mode
-fi
-if [ -n "$tiny" ]; then
-	without parity 'whole curves of PyTorch take the host minutes; the CPU backend has them in make check'
-else
-	PARITY_DEVICE=cuda section parity 120 28 bash "$src/tests/parity/test_parity.sh"
-fi
-own precision 60 4
-own fmnist 60 1
-own resume 90 3
-own signals 90 2
-own recompute 90 "$(pick 1 20)"
-own memory 60 1
-own sanitizer 200 1
-own nan 20 2
-own ranks 30 5
+[ "$CHECK_SIM" = 1 ] || export PAIR_GPU=1 # exp, tanh and erf of two mathematical libraries
+export GTRAIN_SIM=$build GTRAIN_BUILD=$build
+run_section() {
+	case $1 in
+	offers) section offers 4 "$build/tests/gpu/tool_offers" ;;
+	plans) on_gpu plans 8 "$build/tests/cuda/dnn_plans" ;;
+	convolutions) full convolutions 1 "$build/tests/cudasim/tool_conv" ;;
+	table) section table "$(pick 8 600)" "$build/tests/gpu/tool_table" -b cuda "${word[@]}" ;;
+	operations) section operations "$(pick 8 380)" "$build/tests/ops/test_ops" -b cuda "${word[@]}" ;;
+	updates) section updates "$(pick 4 40)" "$build/tests/ops/test_updates" -b cuda ;;
+	calls) full calls 12 "$build/tests/cudasim/tool_calls" ;;
+	layers) full layers 11 "$build/tests/cudasim/tool_layers" ;;
+	joins) full joins 5 "$build/tests/cudasim/tool_joins" ;;
+	muon) full muon 4 "$build/tests/cudasim/tool_muon" ;;
+	device) section device 5 "$build/tests/cudasim/tool_device" ;;
+	nccl) section nccl 5 "$build/tests/cudasim/tool_nccl" ;;
+	windows) on_gpu windows 13 bash "$src/tests/cudasim/test_windows.sh" ;;
+	fp16) on_gpu fp16 10 bash "$src/tests/cudasim/test_fp16.sh" ;;
+	staged) STAGED_LIMIT=1e-5 on_gpu staged 11 bash "$src/tests/cudasim/test_staged.sh" ;;
+	parity) PARITY_DEVICE=cuda full parity 28 bash "$src/tests/parity/test_parity.sh" ;;
+	precision) own precision 4 ;;
+	recompute) own recompute "$(pick 1 9)" ;;
+	resume) own resume 3 ;;
+	signals | nan) own "$1" 2 ;;
+	ranks) own ranks 5 ;;
+	*) own "$1" 1 ;;
+	esac
+}
+[ ${#wanted[@]} -gt 0 ] || mapfile -t wanted < <(awk '{ print $1 }' <<<"$sections")
+for name in "${wanted[@]}"; do run_section "$name"; done
 echo "# all lines: $log; $((SECONDS - start)) s"
 echo "$pass passed, $fail failed, $skip skipped"
 [ "$fail" = 0 ] && [ "$pass" -gt 0 ]

@@ -22,13 +22,12 @@ rm -rf "$dest"
 mkdir -p "$dest"/{bin,libexec,lib/gtrain,lib/dep,lib/libc,configs,data}
 dest=$(cd "$dest" && pwd)
 
-programs=(bin/gtrain tests/ops/test_ops tests/ops/test_updates)
-for t in "$build"/tests/cudasim/tool_{calls,conv,layers,device,muon,nccl} "$build"/tests/gpu/tool_*; do
-	case $t in *.d | *'*'*) continue ;; esac
-	programs+=("${t#"$build"/}")
-done
-for p in "${programs[@]}"; do
+# The programs that check.sh names. Those that need the headers of cuDNN or NCCL are not built without them; a simulator needs no plans.
+# shellcheck disable=SC2016 # the text of another script
+mapfile -t programs < <(grep -o '"\$build/tests/[a-z_/]*"' "$src/tests/gpu/check.sh" | sed 's|"$build/||; s|"||' | sort -u)
+for p in bin/gtrain "${programs[@]}"; do
 	if [ ! -x "$build/$p" ]; then
+		case $p in tests/cuda/dnn_plans | tests/cudasim/tool_conv | tests/cudasim/tool_nccl) say "without $p: it is not built" && continue ;; esac
 		say "$build/$p is not built"
 		exit 66
 	fi
@@ -37,6 +36,12 @@ for p in "${programs[@]}"; do
 	strip -o "$dest/libexec/${p##*/}" "$build/$p"
 done
 for p in null cpu cuda; do strip -o "$dest/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
+# A folder of build/cudasim brings the host's CUDA runtime: all that has opened it must open the same file.
+for p in libcudasim.so libcublasLt.so.0 libcudnn.so.0 libnccl.so.0; do
+	[ ! -e "$build/lib/gtrain/$p" ] || strip -o "$dest/lib/gtrain/$p" "$build/lib/gtrain/$p"
+done
+mkdir -p "$dest/tests/cudasim"
+${CC:-gcc} -O1 -shared -fPIC -D_GNU_SOURCE "$src/tests/cudasim/fast_clock.c" -o "$dest/tests/cudasim/fast_clock.so" -ldl # test_staged.sh
 
 # ---- shared libraries: all that the programs and backends are linked to; the C library's parts apart ------------------------------------
 libc='^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libanl|libnss_.*)\.so'
@@ -46,7 +51,7 @@ if grep 'not found' "$dest/ldd" >&2; then
 	exit 69
 fi
 awk '$2 == "=>" { print $3 }' "$dest/ldd" | sort -u | while read -r f; do
-	if [[ ${f##*/} =~ $libc ]]; then continue; fi
+	if [[ ${f##*/} =~ $libc || $f == "$dest"/* ]]; then continue; fi
 	strip -o "$dest/lib/dep/${f##*/}" "$f"
 done
 here=$(awk '$1 == "libc.so.6" { print $3; exit }' "$dest/ldd")
@@ -56,7 +61,7 @@ for f in "${here%/*}"/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1
 	cp -L "$f" "$dest/lib/libc/"
 done
 cp -L "${here%/*}/ld-linux-x86-64.so.2" "$dest/libexec/"
-objdump -T "$dest"/libexec/[!l]* "$dest"/lib/gtrain/*.so "$dest"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 |
+objdump -T "$dest"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$dest"/lib/gtrain/*.so "$dest"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 |
 	sed 's/GLIBC_//' >"$dest/GLIBC"
 if [ ! -s "$dest/GLIBC" ]; then
 	say 'objdump names no version of the C library'
@@ -67,7 +72,7 @@ xz -1 "$dest/lib/dep/libdnnl.so.2"
 # ---- what the scripts read -----------------------------------------------------------------------------------------------------------
 cp "$src"/configs/*.cfg "$dest/configs/"
 (cd "$src" && tar cf - tests/ops/cases.txt tests/golden/ops.bin tests/golden/parity tests/parity/*.{cfg,py,sh} tests/resume/resume.cfg \
-	tests/cli/recompute.cfg tests/cudasim/{sim,test_windows,test_fp16,test_staged}.sh tests/gpu/*.{sh,py}) |
+	tests/cli/recompute.cfg tests/cudasim/{sim,test_windows,test_fp16,test_staged}.sh tests/cudasim/fast_clock.c tests/gpu/*.{sh,py,md}) |
 	tar xf - -C "$dest"
 git -C "$src" describe --always --dirty --abbrev=10 >"$dest/COMMIT" 2>/dev/null || echo unknown >"$dest/COMMIT"
 data=${GPU_FOLDER_DATA-/usr/share/datasets/fashion-mnist}

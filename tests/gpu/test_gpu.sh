@@ -1,4 +1,5 @@
 #!/bin/bash
+# shellcheck disable=SC2016 # it reads the text of other scripts
 # What must work on the day there is a GPU, as far as it goes without one: check.sh through all of its sections on the host's CUDA runtime,
 # bench.sh on the CPU, the folder of make gpu-folder in an empty environment.
 set -u
@@ -16,21 +17,73 @@ if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
 elif grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
 	echo 'skip check_dry_run: the coroutines of cudasim and AddressSanitizer do not go together'
 else
-	CHECK_TINY=1 CHECK_LOG=$tmp/log CHECK_BUDGET=500 "$here/check.sh" "$sim" >"$tmp/out" 2>&1
-	rc=$? why=
+	# The folder of the simulated build, in a root that has the machine's programs and libraries, and nothing of this tree: no sources, no
+	# build, no home, no toolkit. Without the right to make such a root: in an empty environment.
+	root=$tmp/root folder=$tmp/simulated why=
+	"$here/folder.sh" "$sim" "$folder" >"$tmp/out" 2>&1 || why="folder.sh: status $?: $(tail -n 1 "$tmp/out")"
+	mkdir "$root"
+	cat >"$tmp/alone.sh" <<'ALONE'
+set -e
+root=$1 folder=$2
+shift 2
+mount -t tmpfs none "$root"
+mkdir "$root"/{usr,etc,dev,proc,tmp,gpu}
+for d in bin sbin lib lib32 lib64; do
+	if [ -L "/$d" ]; then cp -d "/$d" "$root/$d"
+	elif [ -d "/$d" ]; then mkdir "$root/$d" && mount --rbind "/$d" "$root/$d"; fi
+done
+for d in usr etc dev proc; do mount --rbind "/$d" "$root/$d"; done
+mount -t tmpfs none "$root/usr/local"
+mount --bind "$folder" "$root/gpu"
+exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp CHECK_TINY=1 CHECK_LOG=/tmp/log CHECK_BUDGET=500 CHECK_IN_ROOT=1 "$@"
+ALONE
+	how=root unshare=(unshare -m)
+	[ "$(id -u)" = 0 ] || unshare=(unshare -r -m)
+	"${unshare[@]}" bash "$tmp/alone.sh" "$root" "$folder" /bin/sh -c 'test ! -e "$0" && test -x /gpu/tests/gpu/check.sh' "$GTRAIN_SRC" >"$tmp/out" 2>&1 || how=environment
+	if [ $how = root ]; then
+		"${unshare[@]}" bash "$tmp/alone.sh" "$root" "$folder" /gpu/tests/gpu/check.sh >"$tmp/out" 2>&1
+	else
+		echo "# no root of its own: $(tail -n 1 "$tmp/out")"
+		env -i PATH=/usr/bin:/bin HOME="$tmp" CHECK_TINY=1 CHECK_LOG="$tmp/log" CHECK_BUDGET=500 "$folder/tests/gpu/check.sh" >"$tmp/out" 2>&1
+	fi
+	rc=$?
 	read -r passed _ failed _ skipped _ < <(tail -n 1 "$tmp/out")
-	[ $rc = 0 ] || why="status $rc: $(grep -m 3 '^not ok' "$tmp/out" | tr '\n' ' ')$(tail -n 1 "$tmp/out")"
+	[ $rc = 0 ] || why="$why status $rc: $(grep -m 3 '^not ok' "$tmp/out" | tr '\n' ' ')$(tail -n 1 "$tmp/out")"
 	[ -n "$why" ] || grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$' "$tmp/out" || why="no closing line: $(tail -n 1 "$tmp/out")"
-	for s in operations table updates device precision fmnist resume signals recompute memory sanitizer nan ranks; do
+	for s in offers table nan operations updates device nccl precision fmnist resume signals recompute memory sanitizer ranks; do
 		grep -Eq "^$s +[0-9]+ passed +0 failed" "$tmp/out" || why="$why section $s is missing"
 	done
 	[ "${passed:-0}" -ge 60 ] || why="$why only ${passed:-0} passed"
-	ok check_dry_run "$why"
-	echo "# check-gpu's dry run: ${passed:-?} passed, ${failed:-?} failed, ${skipped:-?} skipped"
+	ok "folder_alone_in_an_empty_$how" "$why"
+	echo "# the folder's check on the simulator, in an empty $how: ${passed:-?} passed, ${failed:-?} failed, ${skipped:-?} skipped, $(grep -Ec '^[a-z0-9]+ +[0-9]+ passed +0 failed' "$tmp/out") sections"
+
+	# What check.sh and the scripts that it runs name is in the folder.
+	why='' names=0
+	while IFS=: read -r file name; do
+		case $name in
+		'$src/build' | '$GTRAIN_BUILD/cudasim' | '$GTRAIN_BUILD/tests/par/tool_same') continue ;; # of a source tree; of the simulator's own tests
+		'$build/tests/cuda/dnn_plans') continue ;;                                               # of a build for GPUs, below
+		'$here/'* | '$(dirname "$0")/'*) path=${file%/*}/${name#'$(dirname "$0")/'} && path=${path/'$here/'/} ;;
+		*) path=${name#*/} ;;
+		esac
+		names=$((names + 1))
+		compgen -G "$folder/$path" >/dev/null || why="$why ${file##*/} names $path;"
+	done < <(cd "$folder" && grep -o '\($\(build\|src\|here\|GTRAIN_SRC\|GTRAIN_BUILD\)\|$(dirname "$0")\)/[A-Za-z0-9_.][A-Za-z0-9_./-]*[A-Za-z0-9_]' tests/gpu/{check,bench}.sh tests/cudasim/*.sh tests/parity/*.sh)
+	[ $names -ge 25 ] || why="$why only $names names were found"
+	ok folder_has_what_its_scripts_name "$why"
+
+	"$here/check.sh" --list >"$tmp/out"
+	rc=$? why=
+	[ $rc = 0 ] && [ "$(grep -c 'at most *[0-9]* s' "$tmp/out")" -ge 25 ] || why="status $rc: $(tail -n 1 "$tmp/out")"
+	while read -r s _; do grep -q "^| .$s. |" "$here/README.md" || why="$why README.md has no section $s"; done <"$tmp/out"
+	"$here/check.sh" "$sim" no-such-section >"$tmp/out" 2>&1
+	rc=$?
+	[ $rc = 64 ] && grep -q 'no section is called no-such-section' "$tmp/out" || why="$why status $rc of an unknown section"
+	ok check_lists_its_sections "$why"
 
 	"$sim/tests/gpu/tool_table" >"$tmp/out" 2>&1
 	rc=$? why=
-	[ $rc = 0 ] && ! grep -q '^not ok' "$tmp/out" && [ "$(grep -c '^ok ' "$tmp/out")" -ge 570 ] ||
+	[ $rc = 0 ] && ! grep -q '^not ok' "$tmp/out" && [ "$(grep -c '^ok ' "$tmp/out")" -ge 620 ] ||
 		why="status $rc, $(grep -c '^ok ' "$tmp/out") cases: $(grep -m 1 '^not ok' "$tmp/out" || tail -n 1 "$tmp/out")"
 	ok table_in_four_precisions "$why"
 	grep '^# ' "$tmp/out"
@@ -40,12 +93,12 @@ else
 	cp -r "$sim/bin" "$sim/lib" "$tmp/bad"
 	printf '#!/bin/sh\necho "ok a"\necho "not ok b: made up"\nexit 1\n' >"$tmp/bad/tests/ops/test_ops"
 	chmod +x "$tmp/bad/tests/ops/test_ops"
-	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_ONLY=operations "$here/check.sh" "$tmp/bad" >"$tmp/out" 2>&1
+	CHECK_TINY=1 CHECK_LOG=$tmp/log2 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
 	rc=$? why=
 	[ $rc = 1 ] && grep -q '^not ok b: made up' "$tmp/out" && grep -q '^1 passed, 1 failed, 0 skipped$' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 	ok check_shows_a_failure "$why"
 	printf '#!/bin/bash\ntrap "" TERM\n(trap "" TERM; exec sleep 1234.5) &\nwait\n' >"$tmp/bad/tests/ops/test_ops"
-	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_ONLY=operations CHECK_BUDGET=6 "$here/check.sh" "$tmp/bad" >"$tmp/out" 2>&1
+	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_BUDGET=6 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
 	rc=$? why=
 	[ $rc = 1 ] && grep -q '^not ok operations: not through after' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 	pgrep -f 'sleep 1234[.]5' >/dev/null && why="$why a process was left behind"
@@ -86,6 +139,12 @@ rc=$? why=
 bytes=$(du -sb "$tmp/first" 2>/dev/null | cut -f1)
 [ $rc = 0 ] && [ "${bytes:-0}" -lt $((60 << 20)) ] && [ "${bytes:-0}" -gt $((10 << 20)) ] || why="status $rc, ${bytes:-no} bytes: $(tail -n 1 "$tmp/out")"
 ok gpu_folder_below_60_mib "$why"
+why=
+for p in tests/cuda/dnn_plans tests/cudasim/tool_{joins,conv,nccl} tests/cudasim/fast_clock.{c,so}; do
+	case $p in *.c | *.so) ;; *) [ -e "$GTRAIN_BUILD/$p" ] || continue ;; esac
+	[ -e "$tmp/first/$p" ] || why="$why $p"
+done
+ok gpu_folder_is_whole "${why:+missing:$why}"
 echo "# gpu-folder: $((${bytes:-0} >> 20)) MiB, glibc $(cat "$tmp/first/GLIBC")"
 mkdir "$tmp/a place" && mv "$tmp/first" "$tmp/a place/moved"
 moved="$tmp/a place/moved"

@@ -65,18 +65,35 @@ static pid_t starter(const char *variable)
 	return pid;
 }
 
+/* What only processes of this user can know of the starter: where the kernel has laid out its memory (auxv: the addresses of its random bytes, of
+ * its program and of the vDSO; proc(5)). Nothing where it is another user's, as Slurm's is. */
+static void add_secret(struct gt_sha256 *s, pid_t pid)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+	if (f)
+		fclose(f);
+	gt_sha256_add(s, text, n);
+}
+
 static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
 {
 	char text[GT_ADDR_SIZE + 128];
 	unsigned char hash[GT_SHA256_SIZE];
 	struct gt_sha256 s;
+	bool torchrun = !strcmp(w->how, "torchrun");
+	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID") ? 0 : starter(gt_world_variable(w->how)); /* by hand (env://) there need be no common one */
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (!strcmp(w->how, "torchrun")) /* its port is held by its own store; and by hand (env://) there need be no common starter */
-		snprintf(text, sizeof text, "%s %d %d %s %d", w->how, (int)geteuid(), w->world, w->addr, w->port);
+	if (torchrun) /* its port is held by its own store */
+		snprintf(text, sizeof text, "%s %d %d %s %d %d", w->how, (int)geteuid(), w->world, w->addr, w->port, (int)parent);
 	else
-		snprintf(text, sizeof text, "%s %d %d %d", w->how, (int)geteuid(), w->world, (int)starter(gt_world_variable(w->how)));
+		snprintf(text, sizeof text, "%s %d %d %d", w->how, (int)geteuid(), w->world, (int)parent);
 	gt_sha256_start(&s);
 	gt_sha256_add(&s, text, strlen(text));
+	if (parent)
+		add_secret(&s, parent);
 	gt_sha256_end(&s, hash);
 	int n = snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "gtrain-"); /* byte 0 stays 0: no file */
 	for (int i = 0; i < 16; i++)
@@ -85,11 +102,34 @@ static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
 }
 
 /* ---- the exchange ------------------------------------------------------------------------------------------------------------- */
-static bool same_user(int fd)
+static bool same_user(int fd, struct ucred *peer)
 {
-	struct ucred peer;
-	socklen_t n = sizeof peer;
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.uid == geteuid();
+	socklen_t n = sizeof *peer;
+	*peer = (struct ucred){.pid = -1, .uid = (uid_t)-1};
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &n) && peer->uid == geteuid();
+}
+
+/* The name belongs to the ranks of one start; where another user's process has it, they cannot meet. */
+static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
+{
+	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u holds the name by which the ranks that %s started find each other: end that process, or let gtrain "
+	               "start the ranks (--nproc)", w->rank, (int)by->pid, (unsigned)by->uid, w->how);
+}
+
+/* Rank 0 could not take the name: who has it? */
+static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at, socklen_t n, struct gt_err *err)
+{
+	struct ucred by;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool reached = fd >= 0 && !connect(fd, (const struct sockaddr *)at, n), ours = reached && same_user(fd, &by);
+	if (fd >= 0)
+		close(fd);
+	if (reached && !ours)
+		return squatted(w, &by, err);
+	if (!reached)
+		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer holds the name by which the ranks that %s started find each other: let gtrain start the "
+		               "ranks (--nproc)", w->how);
+	return gt_fail(err, GT_EUSAGE, "two processes are rank 0 of the ranks that %s started; the other one is process %d", w->how, (int)by.pid);
 }
 
 /* A peer of this host that connects answers at once, or is not worth waiting for. */
@@ -129,8 +169,9 @@ static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answ
 		}
 		if (c < 0)
 			continue;
+		struct ucred peer;
 		be_brief(c);
-		if (same_user(c) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 && h.rank < h.world &&
+		if (same_user(c, &peer) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 && h.rank < h.world &&
 		    send(c, a, sizeof *a, MSG_NOSIGNAL) == sizeof *a && !there[h.rank]) {
 			there[h.rank] = true;
 			left--;
@@ -159,7 +200,7 @@ static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, sock
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	enum gt_code code;
 	if (fd < 0 || bind(fd, (const struct sockaddr *)at, n) || listen(fd, 128))
-		code = errno == EADDRINUSE ? gt_fail(err, GT_EUSAGE, "two processes are rank 0 of the ranks that %s started", w->how)
+		code = errno == EADDRINUSE ? taken(w, at, n, err)
 		                           : gt_fail(err, GT_EFAIL, "cannot listen for the other ranks: %s", strerror(errno));
 	else
 		code = hand_out(fd, w, &a, until, err);
@@ -183,7 +224,12 @@ static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, sockle
 			continue;
 		}
 		be_brief(fd);
-		bool mine = same_user(fd), got = mine && send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h && recv(fd, &a, sizeof a, MSG_WAITALL) == sizeof a;
+		struct ucred peer;
+		if (!same_user(fd, &peer)) {
+			close(fd);
+			return squatted(w, &peer, err);
+		}
+		bool got = send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h && recv(fd, &a, sizeof a, MSG_WAITALL) == sizeof a;
 		close(fd);
 		if (got) {
 			memcpy(token, a.token, sizeof a.token);
@@ -191,7 +237,7 @@ static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, sockle
 			explicit_bzero(&a, sizeof a);
 			return GT_OK;
 		}
-		why = mine ? "it gave no answer" : "its name is held by another user";
+		why = "it gave no answer";
 	}
 	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 of the %d that %s started: %s", w->rank, w->world, w->how, why);
 }

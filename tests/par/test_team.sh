@@ -102,6 +102,26 @@ else
 	fail rank_0_absent "statuses $codes: $(cat rank.1)"
 fi
 
+# ---- another user has taken the name ----
+# Ranks that a script starts have no secret in common: their name can be told, and who holds it is named at once. torchrun's have its process.
+if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
+	python3 "$src/tests/par/squat.py" "$(printf 'torchrun 0 2 127.0.0.1 %d 0' "$port")" 65534 >squat.out 2>&1 &
+	squat=$!
+	for _ in $(seq 100); do
+		grep -q ready squat.out && break
+		sleep 0.05
+	done
+	join torchrun 2
+	why="process $squat of user 65534 holds the name by which the ranks that torchrun started find each other: end that process, or let gtrain start the ranks"
+	if [ "$codes" = "75 75 " ] && grep -q "rank 0: $why" rank.0 && grep -q "rank 1: $why" rank.1; then pass squatted; else fail squatted "statuses $codes: $(cat squat.out rank.0 rank.1)"; fi
+	TORCHELASTIC_RUN_ID=none join torchrun 2
+	if [ "$codes" = "0 0 " ] && grep -q "^team how=torchrun world=2 " rank.0; then pass not_squatted; else fail not_squatted "statuses $codes: $(cat rank.0 rank.1)"; fi
+	kill $squat
+	wait $squat 2>/dev/null
+else
+	skip squatted "needs root, for a process of another user, and python3"
+fi
+
 # ---- several hosts ----
 (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >token && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >other && cp token open)
 chmod 644 open

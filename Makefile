@@ -1,6 +1,6 @@
 # gtrain. `make list` prints the targets; README.md tells the rest.
-# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), GLOO (the same), V=1 (show
-# every command).
+# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), GLOO (the same), HARDEN (empty:
+# without protection of stack, buffers and relocations), V=1 (show every command).
 
 .DEFAULT_GOAL := all
 BUILD   ?= build
@@ -10,7 +10,21 @@ CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
 # -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
-ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(CFLAGS) $(XFLAGS)
+ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(HARDEN) $(CFLAGS) $(XFLAGS)
+
+# Protection of stacks, and of buffers where the compiler optimises (without that it cannot know their sizes, and warns) and neither a
+# sanitizer nor CFLAGS has a say on them. What is linked is read-only after its relocations.
+OPTIMIZED := $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
+HARDEN    ?= -fstack-protector-strong \
+             $(if $(OPTIMIZED),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+ifneq ($(strip $(HARDEN)),)
+HARDEN_LD := -Wl,-z,relro -Wl,-z,now
+endif
+
+# Names with a space are two names to make. Sources may lie in such a folder: their names are relative to it.
+ifneq ($(words $(BUILD)),1)
+$(error BUILD="$(BUILD)": the output folder must be one name without a space)
+endif
 
 ifneq ($(V),1)
 Q    := @
@@ -28,6 +42,12 @@ FETCH_SRC  := $(wildcard datasets/fetch/*.c)
 TEST_SRC   := $(wildcard tests/*/test_*.c)
 TEST_SH    := $(wildcard tests/*/test_*.sh)
 TEST_LIB   := $(wildcard tests/*.c tests/ops/harness*.c)
+# check-quick: configs, graphs, plans, every operation against PyTorch, optimizers, checkpoints, a resumed run, the command line, ranks.
+QUICK_SRC  := $(filter-out %/test_dataset_bad.c %/test_fetch.c %/test_dnn_cache.c,$(wildcard tests/unit/test_*.c)) tests/ops/test_ops.c \
+              tests/ops/test_updates.c tests/ops/test_cpu_dnn.c tests/ops/test_gemm_small.c tests/ops/test_fuse.c tests/ops/test_muon.c \
+              tests/crash/test_corrupt.c tests/crash/test_diskfull.c tests/par/test_grid.c tests/par/test_prove.c tests/par/test_dp.c
+QUICK_SH   := tests/resume/test_resume_exact.sh tests/cli/test_cli_help.sh tests/cli/test_cli_usage.sh tests/cli/test_cli_readme.sh \
+              tests/cli/test_cli_signals.sh tests/cli/test_plan.sh tests/cli/test_check_world.sh
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_OBJ := $(call obj,$(BASE_SRC))
@@ -37,6 +57,7 @@ ifneq ($(FETCH_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
 endif
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
 TOOLS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/*/tool_*.c))
 LIBS     := -lconfig -lcjson -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthread
 
@@ -71,22 +92,22 @@ $(BUILD)/libgtrain.a: $(LIB_OBJ)
 $(BUILD)/bin/gtrain: $(call obj,$(CLI_SRC)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(ALLFLAGS) -pie $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
 
 $(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lm
+	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lm
 
 $(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(LDFLAGS) -ldnnl -lm
+	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 
 $(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(LDFLAGS) -lcurl -lcrypto -lz -lm
+	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)
@@ -97,21 +118,35 @@ $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 .PHONY: tests
 tests: all $(TESTS) $(TOOLS) $(CUDASIM)
 
-## demo: installs what is missing, builds, trains FashionMNIST from configs/fmnist_mlp.cfg, prints the test accuracy
+## demo: installs what is missing, builds, trains FashionMNIST from configs/fmnist_mlp.cfg (RUN: where to), prints the test accuracy
+RUN  ?= runs/demo
+SHOWN = $(if $(filter 1,$(words $(RUN))),$(RUN),"$(RUN)")
 .PHONY: demo
 demo:
 	@scripts/deps.sh run
 	@$(MAKE) --no-print-directory -j$(shell nproc) all
-	@rm -rf runs/demo
-	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg --out runs/demo
+	@rm -rf "$(RUN)"
+	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg --out "$(RUN)" $(ARGS)
+	@printf '\n%s\n' 'The run is in $(RUN). Next, for example:'
+	@printf '  %s\n' '$(BUILD)/bin/gtrain eval $(SHOWN)                          # loss and accuracy of its best checkpoint' \
+		'$(BUILD)/bin/gtrain inspect $(SHOWN)                       # what that checkpoint holds' \
+		'$(BUILD)/bin/gtrain resume $(SHOWN) -s train.epochs=8      # train on, to epoch 8'
 
-## check: installs what is missing, builds and runs every test
+## check: installs what is missing, builds and runs every test (about 20 minutes on two idle cores)
 .PHONY: check
 check:
 	@scripts/deps.sh test
 	@$(MAKE) --no-print-directory -j$(shell nproc) tests
 	@$(MAKE) --no-print-directory check-deps check-headers
+	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: 3, the most telling ones)'
 	@tests/run $(BUILD) $(TESTS) $(TEST_SH)
+
+## check-quick: builds without CUDA, runs the most telling tests, in less than 3 minutes on two cores
+.PHONY: check-quick
+check-quick:
+	@scripts/deps.sh run
+	@$(MAKE) --no-print-directory -j$(shell nproc) CUDA= all $(filter $(BUILD)/%,$(QUICK))
+	@tests/run $(BUILD) $(QUICK)
 
 ## check-only: runs some tests, e.g. make check-only T='conf' (a word in their file names)
 .PHONY: check-only
@@ -164,6 +199,7 @@ ubsan:
 F ?= idx
 S ?= 60
 .PHONY: fuzz
+fuzz: HARDEN =
 fuzz:
 	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' build/fuzz/libgtrain.a
@@ -195,27 +231,27 @@ bench-pipe: all
 	@tests/bench/bench_pipe.sh $(BUILD)
 
 ## install: to $(DESTDIR)$(prefix)
+DEST = $(DESTDIR)$(prefix)
 .PHONY: install
 install: all
-	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/lib/gtrain $(DESTDIR)$(prefix)/share/man/man1 $(DESTDIR)$(prefix)/share/man/man5 \
-		$(DESTDIR)$(prefix)/share/gtrain/configs $(DESTDIR)$(prefix)/share/bash-completion/completions \
-		$(DESTDIR)$(prefix)/share/zsh/site-functions $(DESTDIR)$(prefix)/share/fish/vendor_completions.d
-	install -m 755 $(BUILD)/bin/gtrain $(DESTDIR)$(prefix)/bin
-	install -m 644 $(PLUGINS) $(DESTDIR)$(prefix)/lib/gtrain
-	install -m 644 configs/*.cfg $(DESTDIR)$(prefix)/share/gtrain/configs
-	install -m 644 man/*.1 $(DESTDIR)$(prefix)/share/man/man1
-	install -m 644 man/*.5 $(DESTDIR)$(prefix)/share/man/man5
-	install -m 644 completions/gtrain.bash $(DESTDIR)$(prefix)/share/bash-completion/completions/gtrain
-	install -m 644 completions/_gtrain $(DESTDIR)$(prefix)/share/zsh/site-functions
-	install -m 644 completions/gtrain.fish $(DESTDIR)$(prefix)/share/fish/vendor_completions.d
+	install -d "$(DEST)/bin" "$(DEST)/lib/gtrain" "$(DEST)/share/man/man1" "$(DEST)/share/man/man5" "$(DEST)/share/gtrain/configs" \
+		"$(DEST)/share/bash-completion/completions" "$(DEST)/share/zsh/site-functions" "$(DEST)/share/fish/vendor_completions.d"
+	install -m 755 $(BUILD)/bin/gtrain "$(DEST)/bin"
+	install -m 644 $(PLUGINS) "$(DEST)/lib/gtrain"
+	install -m 644 configs/*.cfg "$(DEST)/share/gtrain/configs"
+	install -m 644 man/*.1 "$(DEST)/share/man/man1"
+	install -m 644 man/*.5 "$(DEST)/share/man/man5"
+	install -m 644 completions/gtrain.bash "$(DEST)/share/bash-completion/completions/gtrain"
+	install -m 644 completions/_gtrain "$(DEST)/share/zsh/site-functions"
+	install -m 644 completions/gtrain.fish "$(DEST)/share/fish/vendor_completions.d"
 
 ## uninstall: removes what install put there
 .PHONY: uninstall
 uninstall:
-	rm -f $(DESTDIR)$(prefix)/bin/gtrain $(DESTDIR)$(prefix)/share/man/man1/gtrain.1 $(DESTDIR)$(prefix)/share/man/man5/gtrain.cfg.5 \
-		$(DESTDIR)$(prefix)/share/man/man5/gtrain-checkpoint.5 $(DESTDIR)$(prefix)/share/bash-completion/completions/gtrain \
-		$(DESTDIR)$(prefix)/share/zsh/site-functions/_gtrain $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/gtrain.fish
-	rm -rf $(DESTDIR)$(prefix)/lib/gtrain $(DESTDIR)$(prefix)/share/gtrain
+	rm -f "$(DEST)/bin/gtrain" "$(DEST)/share/man/man1/gtrain.1" "$(DEST)/share/man/man5/gtrain.cfg.5" \
+		"$(DEST)/share/man/man5/gtrain-checkpoint.5" "$(DEST)/share/bash-completion/completions/gtrain" \
+		"$(DEST)/share/zsh/site-functions/_gtrain" "$(DEST)/share/fish/vendor_completions.d/gtrain.fish"
+	rm -rf "$(DEST)/lib/gtrain" "$(DEST)/share/gtrain"
 
 ## clean: removes every build folder
 .PHONY: clean

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh test: what the tests use as well.
+# Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh test: what the tests use as well. Where it may not
+# install packages it says in one line what to run, and ends with 77; on other systems with 69.
 set -eu
 pkgs="gcc libc6-dev make libconfig-dev libcjson-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libdnnl-dev
 libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
@@ -19,7 +20,13 @@ if ! command -v apt-get >/dev/null; then
 	exit 69
 fi
 sudo=
-[ "$(id -u)" = 0 ] || sudo=sudo
+if [ "$(id -u)" != 0 ]; then
+	sudo=sudo
+	if ! command -v sudo >/dev/null; then
+		echo "deps.sh: packages are missing and only root can install them; run as root: apt-get update && apt-get install -y --no-install-recommends$missing" >&2
+		exit 77
+	fi
+fi
 echo "installing:$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -132,7 +132,10 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 	r->reserve = round_up((size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE), HUGE_PAGE) + ((size_t)1 << 30);
 	void *base = mmap(NULL, r->reserve, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, r->fd, 0);
 	if (base == MAP_FAILED)
-		return gt_fail(err, GT_EFAIL, "%zu bytes of address space for shared memory: %s", r->reserve, strerror(errno));
+		return gt_fail(err, GT_EFAIL,
+		               "rank %d cannot reserve %zu bytes of address space for shared memory (what the machine has, and 1 GiB): %s; raise the limit "
+		               "(ulimit -v unlimited)",
+		               r->rank, r->reserve, strerror(errno));
 	madvise(base, r->reserve, MADV_DONTDUMP);
 	r->head = base;
 	return GT_OK;
@@ -159,7 +162,8 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 		if (__atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == SHM_THERE) {
 			if (i != r->rank && (r->pidfd[i] = (int)syscall(SYS_pidfd_open, m->pid, 0)) < 0) {
 				if (errno != ESRCH)
-					return gt_shm_break(c, err, "rank %d cannot watch the process of rank %d: %s", r->rank, i, strerror(errno));
+					return gt_shm_break(c, err, "rank %d cannot watch the process of rank %d: pidfd_open: %s (ranks need Linux 5.3 or later)", r->rank,
+					                    i, strerror(errno));
 				r->pidfd[i] = -2;
 			}
 			i++;

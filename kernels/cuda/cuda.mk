@@ -70,7 +70,7 @@ $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -shared -pthread $^ -o $@ $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
+	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 
 # Plans as the real cuDNN makes them for a card that is described, not there (tests/cuda/dnn_plans.c).
 ifneq ($(CUDNN_H),)

@@ -15,9 +15,9 @@ static const struct gt_option options[] = {
 static enum gt_code resume(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	const char *from = a->from ? a->from : "latest", **sets;
+	const char *from = a->from, **sets;
 	int n = a->sets.n;
-	if (strcmp(from, "latest") != 0 && strcmp(from, "best") != 0 && strspn(from, "0123456789") != strlen(from))
+	if (from && strcmp(from, "latest") != 0 && strcmp(from, "best") != 0 && strspn(from, "0123456789") != strlen(from))
 		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or the number of a step, got '%.60s'", from);
 	GT_NEW(sets, cli->arena, n + 1, err);
 	if (n)
@@ -42,8 +42,10 @@ const struct gt_command gt_cmd_resume = {
 	.operands = "DIR",
 	.summary = "go on with a run from its newest checkpoint",
 	.about = "Goes on with the run in DIR, exactly where a checkpoint left it: the same order of\n"
-	         "samples, the same random numbers, the same schedule. Damaged checkpoints are told\n"
-	         "and passed over.",
+	         "samples, the same random numbers, the same schedule. DIR may be one of the run's\n"
+	         "checkpoints, which is the same as --from. Damaged checkpoints are skipped with a\n"
+	         "warning. Going back to an earlier checkpoint deletes nothing: the later ones move\n"
+	         "to DIR/history-N when the first new one is committed.",
 	.example = "gtrain resume runs/fmnist-mlp -s train.epochs=10",
 	.min_operands = 1,
 	.max_operands = 1,

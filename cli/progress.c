@@ -251,6 +251,11 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 			snprintf(p->best_metric, sizeof p->best_metric, "%s", ev->result->best_metric ? ev->result->best_metric : "");
 		}
 		break;
+	case GT_EV_COMPLETE:
+		p->complete = true;
+		if (!a->json)
+			gt_out(p->cli, "%s\n", ev->text);
+		break;
 	case GT_EV_SKIP:
 		if (a->verbose && !a->json)
 			gt_cli_note(p->cli, "step %" PRId64 ": gradients overflow, skipped; the loss scale is %g", ev->step, ev->loss_scale);
@@ -333,7 +338,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 	if (p->cli->animate && !p->told) /* a rank that was killed may have left its line */
 		p->cli->painted = true;
 	gt_status_erase(p->cli);
-	if (code == GT_OK && p->told && !a->json)
+	if (code == GT_OK && p->told && !p->complete && !a->json)
 		result(p);
 	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
 		tell_resume(p);

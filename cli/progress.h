@@ -39,6 +39,7 @@ struct gt_progress {
 	struct gt_run_result result;
 	char best_metric[32];               /* result.best_metric */
 	char checkpoint[1024]; /* the last one committed; "": none */
+	bool complete;         /* there was nothing left to do: that was said instead of a result */
 	bool early;            /* ended before the last step, by a signal or the time limit */
 };
 

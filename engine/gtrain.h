@@ -45,7 +45,8 @@ void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), voi
 enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END,
 	GT_EV_SKIP,  /* fp16: gradients overflowed, the step was not applied; step: what would have been its number */
 	GT_EV_EPOCH, /* an epoch of training is complete; its evaluations, if any, follow */
-	GT_EV_PHASE  /* an evaluation or a save takes time: text and share. It is never a line of metrics.jsonl */ };
+	GT_EV_PHASE, /* an evaluation or a save takes time: text and share. It is never a line of metrics.jsonl */
+	GT_EV_COMPLETE /* a resume of a run that has nothing left to do: text says so, and what prolongs it. The only event then */ };
 
 /* Mean loss and fractions of samples that were classified correctly (target is the largest output; among the five largest). */
 struct gt_scores {
@@ -107,8 +108,10 @@ struct gt_run_opts {
 /* Where the config or the options ask for several ranks, and nothing else has started them, both execute the program again once per rank
  * and watch over these (run/launcher.h). A signal ends both with 128+n after a checkpoint. */
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err);
-/* from: "latest", "best" or a step number. */
-enum gt_code gt_resume(const char *dir, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err);
+/* path: a run directory, or a checkpoint in one, which stands for its run and step. from: "latest", "best", a step number, or NULL: the
+ * checkpoint that path names, else the latest. Going back to an earlier checkpoint changes nothing in the directory until the first new
+ * one is committed; then the later ones move to <dir>/history-<n>. */
+enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err);
 
 /* What a smoke test has found out so far; strings live until gt_smoke returns. */
 struct gt_smoke {

@@ -120,6 +120,27 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 	return GT_OK;
 }
 
+enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err)
+{
+	struct stat st;
+	*fd = -1;
+	if (lstat(path, &st))
+		return errno == ENOENT ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s; remove or rename it", path,
+		               S_ISLNK(st.st_mode) ? "symbolic link" : S_ISFIFO(st.st_mode) ? "FIFO" : S_ISDIR(st.st_mode) ? "directory" : "special file");
+	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
+	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* it changed meanwhile, or may not be read */
+		enum gt_code code = gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
+		return code;
+	}
+	*bytes = (uint64_t)st.st_size;
+	return GT_OK;
+}
+
 enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64_t offset, struct gt_err *err)
 {
 	char *p = buf;

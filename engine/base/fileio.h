@@ -33,6 +33,8 @@ enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n,
 enum gt_code gt_file_sync_close(int fd, const char *path, struct gt_err *err);
 /* A regular file for reading (never blocks on a FIFO), and its length. */
 enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_err *err);
+/* The same, but never through a symbolic link: of a file that is to be written next. *fd: -1 where it is not there, which is no failure. */
+enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err);
 /* Exactly n bytes at offset; an early end of the file is GT_EDATA. */
 enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64_t offset, struct gt_err *err);
 /* Calls fn with the first `bytes` bytes of the file in pieces, in order; stops at the first failure, of fn too. */

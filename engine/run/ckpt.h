@@ -8,8 +8,12 @@
  *                                 XXH3-128 digest
  * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
  * <dir>/.lock                     flock: one run a directory
+ * <dir>/history-<serial>/         what a run left behind when it went back to an earlier checkpoint: the later checkpoints, metrics.jsonl
+ *                                 and config.cfg. <serial> is that of the checkpoint that replaced them. It is a run directory too
  *
  * Commit: step-N.tmp-<nonce>/ → files, fsync each → manifest, fsync → fsync directory → rename to step-N → fsync parent → symlinks.
+ * Going back (ckpt_history.c): nothing moves until the first new checkpoint is committed. Its manifest names its parent, so a later
+ * writer can finish a move that a kill interrupted.
  * An old checkpoint is renamed to step-N.old-<nonce> before its files are removed; left-overs of either kind are swept by the next
  * run that holds the lock. Loading executes nothing and takes no path from a file. (SQLite's and Orbax's protocols.) */
 #ifndef GT_RUN_CKPT_H
@@ -57,17 +61,34 @@ void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
 /* Whether gt_ckpt_dir_open would succeed now, with its codes and sentences. Creates, changes and keeps nothing. */
 enum gt_code gt_ckpt_dir_try(const char *path, struct gt_err *err);
 
-/* Commits one checkpoint and points `latest` (and `best`, if is_best) at it. path (size bytes) receives "<dir>/step-…". A failure
- * leaves every committed checkpoint as it was; GT_EIO names the file. A step that is committed already is replaced whole. */
-enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
-                          const struct gt_ckpt_tensor *optim, int noptim, bool is_best, char *path, size_t size, struct gt_err *err);
+/* The run goes on from this checkpoint of d. *next: 0 where it is the newest. Else the run goes back: later checkpoints move to
+ * <dir>/history-<*next> when the first new one is committed; text (size bytes) is one sentence that says so. Until then the caller keeps
+ * its other files under the names of gt_ckpt_next_path(). */
+struct gt_ckpt;
+enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size, struct gt_err *err);
 
-/* Removes committed checkpoints but the newest `keep` and the one that `best` points to. keep <= 0 keeps all. */
+/* "<dir>/<name>", or "<dir>/next-<next>.<name>" where next > 0: the name of a file that takes its place when the checkpoint with that
+ * serial is committed, and is removed by the next writer if it never is. buf: GT_PATH_SIZE bytes. */
+enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err);
+
+/* Commits one checkpoint and points `latest` at it, and `best` at the step that m calls best. path (size bytes) receives "<dir>/step-…".
+ * A failure leaves every committed checkpoint as it was; GT_EIO names the file. A step that is committed already is replaced whole. */
+enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
+                          const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err);
+
+/* Removes committed checkpoints but the newest `keep` and the best ones: for each that stays, the checkpoint that its manifest calls best
+ * stays too, so that a run can go back to any of them. keep <= 0 keeps all. */
 enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err);
 
-/* An opened checkpoint: its files verified as asked, its tensors readable by name. */
-struct gt_ckpt;
+/* The run directory that path means, into dir (GT_PATH_SIZE bytes). *step: -1; if path is a checkpoint inside a run directory (its
+ * step-… directory, `latest` or `best`, or "." in one of these), that checkpoint's step. GT_EUSAGE: a checkpoint under another name,
+ * which belongs to no run directory. */
+enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct gt_err *err);
 
+/* The serial of the newest checkpoint of a run directory, 0 if there is none. */
+enum gt_code gt_ckpt_newest_serial(const char *dir, int64_t *serial, struct gt_err *err);
+
+/* An opened checkpoint: its files verified as asked, its tensors readable by name. */
 /* path: a run directory (which: "latest", "best", a decimal step, or NULL: the best if one is marked, else the latest) or a step
  * directory. Of a run directory with "latest" the newest checkpoint that verifies is taken; each damaged one before it is told through
  * warn; one that is asked for by name is never replaced by another. Newest: committed last, which after a resume from an earlier step is

@@ -60,6 +60,7 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 	gt_json_int(j, "format", GT_CKPT_FORMAT);
 	gt_json_string(j, "version", GT_VERSION);
 	gt_json_int(j, "serial", m->serial);
+	gt_json_int(j, "parent", m->parent);
 	gt_json_string(j, "name", t->name);
 	gt_json_int(j, "step", t->step);
 	gt_json_int(j, "epoch", t->epoch);
@@ -195,6 +196,10 @@ static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_ar
 	      : !cJSON_IsNull(best) && (!get_double(best, "value", &t->best) || !whole(best, "step", &t->best_step)) ? "best" : NULL;
 	if (bad)
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);
+	if (!cJSON_HasObjectItem(root, "parent"))
+		m->parent = m->serial - 1;
+	else if (!whole(root, "parent", &m->parent) || m->parent >= m->serial)
+		return gt_fail(err, GT_EDATA, "%s: \"parent\" is wrong", path);
 	t->has_best = !cJSON_IsNull(best);
 	GT_NEW_STR(t->name, gt_arena_strdup(a, name), err);
 	return parse_files(cJSON_GetObjectItemCaseSensitive(root, "files"), path, m, err);

@@ -1,9 +1,10 @@
 /* manifest.json: one line of JSON, written last, that makes a folder a checkpoint.
- *   {"format":1,"version":"0.1.0","serial":7,"name":"fmnist-mlp","step":938,"epoch":1,"cursor":0,"world":1,"seed":"42",
+ *   {"format":1,"version":"0.1.0","serial":7,"parent":6,"name":"fmnist-mlp","step":938,"epoch":1,"cursor":0,"world":1,"seed":"42",
  *    "best":{"value":0.87,"step":938},"loss_scale":0,"good_steps":0,"seconds":1.5,
  *    "files":[{"name":"model.safetensors","bytes":123,"xxh3":"<32 hex digits>"},…],"xxh3":"<32 hex digits>"}
  * serial: the count of checkpoints committed in the run directory; the newest is the one with the highest, not the one with the highest
- * step, for a run may go on from an earlier step. seed: a string, as JSON's numbers are doubles. best: null if there is none.
+ * step, for a run may go on from an earlier step. parent: the serial of the checkpoint that it continues, 0 for none; those with a serial
+ * between the two were left behind (ckpt_history.c). Manifests of older versions have none; it is then serial - 1. seed: a string, as JSON's numbers are doubles. best: null if there is none.
  * xxh3: of all bytes before `,"xxh3":"`, so that no flipped bit of the manifest is believed.
  * files: names out of the fixed list below; a name is compared, never used as a path. */
 #ifndef GT_RUN_CKPT_MANIFEST_H
@@ -33,7 +34,7 @@ const char *gt_ckpt_file_name(int file);
 
 struct gt_ckpt_manifest {
 	struct gt_ckpt_meta meta; /* config is NULL: it has a file of its own */
-	int64_t format, serial;
+	int64_t format, serial, parent;
 	struct {
 		bool there;
 		int64_t bytes;

@@ -3,6 +3,7 @@
 #include "run/ckpt_scan.h"
 #include "run/st_file.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,22 +244,60 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	return open_step(s, step, out, err);
 }
 
-/* A folder with a manifest, or with the name of a checkpoint: then a missing manifest is damage, not an empty run. */
-static bool is_step_dir(const char *path)
+/* The last component of a path, "" if it does not fit. */
+static void last_name(const char *path, char name[GT_CKPT_NAME])
 {
-	char name[GT_CKPT_NAME] = "";
 	size_t n = strlen(path);
-	int64_t step;
-	if (exists(path, GT_CKPT_MANIFEST))
-		return true;
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	size_t from = n;
 	while (from && path[from - 1] != '/')
 		from--;
-	if (n - from < sizeof name)
+	memset(name, 0, GT_CKPT_NAME);
+	if (n - from < GT_CKPT_NAME)
 		memcpy(name, path + from, n - from);
-	return gt_ckpt_name_parse(name, &step) == GT_CKPT_STEP;
+}
+
+/* With a checkpoint's name, a missing manifest is damage, not an empty run. */
+bool gt_ckpt_is_step_dir(const char *path)
+{
+	char name[GT_CKPT_NAME];
+	int64_t step;
+	last_name(path, name);
+	return exists(path, GT_CKPT_MANIFEST) || gt_ckpt_name_parse(name, &step) == GT_CKPT_STEP;
+}
+
+enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct gt_err *err)
+{
+	char name[GT_CKPT_NAME], real[PATH_MAX];
+	struct stat st;
+	*step = -1;
+	if (strlen(path) >= GT_PATH_SIZE)
+		return gt_fail(err, GT_ENOINPUT, "%.200s…: path is too long", path);
+	if (!gt_ckpt_is_step_dir(path) || stat(path, &st) || !S_ISDIR(st.st_mode)) {
+		strcpy(dir, path);
+		return GT_OK;
+	}
+	/* As the user writes it, where the name says it all: step-… itself, or a link to one beside it. */
+	last_name(path, name);
+	GT_TRY(gt_path_parent(dir, path, err));
+	if (*name && strcmp(name, ".") && strcmp(name, "..")) {
+		char link[GT_PATH_SIZE];
+		GT_TRY(gt_path_join(link, dir, name, err));
+		GT_TRY(gt_ckpt_link_step(dir, name, step, err));
+		if (*step >= 0)
+			return GT_OK;
+		if (!lstat(link, &st) && S_ISDIR(st.st_mode) && gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
+			return GT_OK;
+	}
+	if (!realpath(path, real))
+		return gt_fail(err, GT_EIO, "%s: cannot resolve: %s", path, strerror(errno));
+	last_name(real, name);
+	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
+		return gt_path_parent(dir, real, err);
+	*step = -1;
+	return gt_fail(err, GT_EUSAGE, "%s: a checkpoint outside of a run's directory: copy it to an empty directory under the name step-<its step> "
+	               "(8 digits) and resume that directory", path);
 }
 
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
@@ -271,7 +310,7 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return gt_fail(err, GT_EDATA, "%s: not a folder; a run or a checkpoint is one", path);
-	return is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
+	return gt_ckpt_is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
 }
 
 /* ---- an opened checkpoint ------------------------------------------------------------------------------------------------- */
@@ -310,6 +349,11 @@ enum gt_code gt_ckpt_read(const struct gt_ckpt *c, int file, const char *name, c
 const struct gt_st_file *gt_ckpt_file(const struct gt_ckpt *c, int file)
 {
 	return c->file[file];
+}
+
+int64_t gt_ckpt_serial(const struct gt_ckpt *c)
+{
+	return c->manifest.serial;
 }
 
 int64_t gt_ckpt_format(const struct gt_ckpt *c)

@@ -92,7 +92,7 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	gt_nonce(nonce);
 	strcat(strcat(name, ".tmp-"), nonce);
 	GT_TRY(gt_path_join(s->tmp, s->dir->path, name, err));
-	s->manifest = (struct gt_ckpt_manifest){.meta = *s->meta, .serial = s->dir->serial + 1};
+	s->manifest = (struct gt_ckpt_manifest){.meta = *s->meta, .serial = s->dir->serial + 1, .parent = s->dir->parent};
 	if (mkdir(s->tmp, 0700))
 		return gt_fail(err, GT_EIO, "%s: cannot create folder: %s", s->tmp, strerror(errno));
 	GT_TRY(write_tensors(s, GT_CKPT_MODEL, err));
@@ -140,17 +140,28 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code point(struct gt_ckpt_dir *d, const char *link, int64_t step, struct gt_err *err)
+/* What follows the rename. A kill in here is made good by the next writer's sweep. */
+static enum gt_code settle(struct save *s, struct gt_err *err)
 {
-	char path[GT_PATH_SIZE], name[GT_CKPT_NAME];
-	gt_ckpt_name_print(name, step);
-	GT_TRY(gt_path_join(path, d->path, link, err));
-	return gt_link_replace(name, path, err);
+	struct gt_ckpt_dir *d = s->dir;
+	bool changed = false;
+	if (d->back) {
+		GT_TRY(gt_ckpt_history_settle(d->path, d->serial, d->parent, d->step, err));
+		GT_TRY(gt_ckpt_next_settle(d->path, d->serial, err));
+		d->back = false;
+	}
+	d->parent = d->serial;
+	d->step = s->meta->step;
+	GT_TRY(gt_ckpt_link_set(d->path, "best", s->meta->has_best ? s->meta->best_step : -1, &changed, err));
+	GT_TRY(gt_ckpt_link_set(d->path, "latest", s->meta->step, &changed, err));
+	return gt_dir_sync(d->path, err);
 }
 
-static enum gt_code save(struct save *s, bool is_best, struct gt_err *err)
+static enum gt_code save(struct save *s, struct gt_err *err)
 {
 	char name[GT_CKPT_NAME];
+	if (s->dir->back)
+		GT_TRY(gt_ckpt_history_clear(s->dir, err));
 	gt_ckpt_name_print(name, s->meta->step);
 	GT_TRY(gt_path_join(s->to, s->dir->path, name, err));
 	enum gt_code code = write_all(s, err);
@@ -170,10 +181,7 @@ static enum gt_code save(struct save *s, bool is_best, struct gt_err *err)
 	s->dir->serial++;
 	GT_TRY(gt_dir_sync(s->dir->path, err));
 	/* Committed. */
-	if (is_best)
-		GT_TRY(point(s->dir, "best", s->meta->step, err));
-	GT_TRY(point(s->dir, "latest", s->meta->step, err));
-	GT_TRY(gt_dir_sync(s->dir->path, err));
+	GT_TRY(settle(s, err));
 	return s->tmp[0] ? gt_tree_remove(s->tmp, err) : GT_OK;
 }
 
@@ -183,7 +191,7 @@ static bool in_range(int64_t v)
 }
 
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
-                          const struct gt_ckpt_tensor *optim, int noptim, bool is_best, char *path, size_t size, struct gt_err *err)
+                          const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err)
 {
 	if (!in_range(m->step) || !in_range(m->epoch) || !in_range(m->cursor) || !in_range(m->world) || !in_range(m->good_steps) ||
 	    (m->has_best && !in_range(m->best_step)) || !m->name || !m->config || strlen(m->config) > GT_CKPT_CONFIG_MAX)
@@ -199,7 +207,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	s->count[GT_CKPT_OPTIMIZER] = noptim;
 	enum gt_code code = gt_digest_open(&s->digest, err);
 	if (!code)
-		code = save(s, is_best, err);
+		code = save(s, err);
 	if (code == GT_ECANTCREAT) { /* the folder was writable when the run began */
 		code = GT_EIO;
 		if (err)

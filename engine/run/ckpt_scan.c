@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void gt_ckpt_name_print(char name[GT_CKPT_NAME], int64_t step)
@@ -18,14 +19,18 @@ static bool is_nonce(const char *s)
 	return strlen(s) == GT_NONCE_SIZE - 1 && strspn(s, "0123456789abcdef") == GT_NONCE_SIZE - 1;
 }
 
+/* Files and links that are replaced by renaming a temporary. */
+static const char *const replaced[] = {"latest.tmp-", "best.tmp-", "config.cfg.tmp-", "metrics.jsonl.tmp-"};
+
 enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
 {
 	char head[GT_CKPT_NAME];
 	*step = -1;
 	if (strlen(name) >= GT_CKPT_NAME)
 		return GT_CKPT_OTHER;
-	if (!strncmp(name, "latest.tmp-", 11) || !strncmp(name, "best.tmp-", 9))
-		return is_nonce(strchr(name, '-') + 1) ? GT_CKPT_LEFTOVER : GT_CKPT_OTHER;
+	for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+		if (!strncmp(name, replaced[i], strlen(replaced[i])))
+			return is_nonce(name + strlen(replaced[i])) ? GT_CKPT_LEFTOVER : GT_CKPT_OTHER;
 	if (strncmp(name, "step-", 5))
 		return GT_CKPT_OTHER;
 	char *end;
@@ -77,6 +82,7 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 	if (code || m.meta.step != e->step)
 		return GT_OK;
 	e->serial = m.serial;
+	e->parent = m.parent;
 	e->has_best = m.meta.has_best;
 	e->best_step = m.meta.best_step;
 	return GT_OK;
@@ -106,6 +112,12 @@ static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, in
 	}
 }
 
+/* Perhaps the older checkpoint of a step whose name a new one took: both exchanged their names. */
+static bool displaced(const char *name)
+{
+	return !strncmp(name, "step-", 5) && strstr(name, ".tmp-");
+}
+
 enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry **out, int *n, struct gt_err *err)
 {
 	*out = NULL;
@@ -120,7 +132,7 @@ enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry 
 	enum gt_code code = list(d, dir, out, n, err);
 	closedir(d);
 	for (int i = 0; i < *n && !code && manifests; i++)
-		if ((*out)[i].kind != GT_CKPT_LEFTOVER)
+		if ((*out)[i].kind != GT_CKPT_LEFTOVER || displaced((*out)[i].name))
 			code = read_serial(dir, &(*out)[i], err);
 	if (code) {
 		free(*out);
@@ -130,6 +142,19 @@ enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry 
 	}
 	if (*n)
 		qsort(*out, (size_t)*n, sizeof **out, by_age);
+	return GT_OK;
+}
+
+enum gt_code gt_ckpt_newest_serial(const char *dir, int64_t *serial, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	int n;
+	*serial = 0;
+	GT_TRY(gt_ckpt_scan(dir, true, &e, &n, err));
+	for (int i = 0; i < n; i++)
+		if (e[i].kind != GT_CKPT_LEFTOVER && e[i].serial > *serial)
+			*serial = e[i].serial;
+	free(e);
 	return GT_OK;
 }
 
@@ -145,4 +170,25 @@ enum gt_code gt_ckpt_link_step(const char *dir, const char *link, int64_t *step,
 	if (gt_ckpt_name_parse(target, step) != GT_CKPT_STEP)
 		*step = -1;
 	return GT_OK;
+}
+
+enum gt_code gt_ckpt_link_set(const char *dir, const char *link, int64_t step, bool *changed, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
+	struct stat st;
+	int64_t is;
+	GT_TRY(gt_path_join(path, dir, link, err));
+	gt_ckpt_name_print(name, step);
+	GT_TRY(gt_path_join(target, dir, name, err));
+	if (step >= 0 && !lstat(target, &st)) {
+		GT_TRY(gt_ckpt_link_step(dir, link, &is, err));
+		if (is == step)
+			return GT_OK;
+		*changed = true;
+		return gt_link_replace(name, path, err);
+	}
+	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+		return GT_OK;
+	*changed = true;
+	return unlink(path) && errno != ENOENT ? gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(errno)) : GT_OK;
 }

@@ -1,81 +1,154 @@
 #include "run/metrics.h"
 #include "base/arena.h"
+#include "base/fileio.h"
+#include "run/ckpt.h"
+#include "run/json_read.h"
+#include "run/logfile.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#define NAME "metrics.jsonl"
+#define LINE_MAX_BYTES (1 << 20) /* no line of gtrain's comes near */
+
 struct gt_metrics_file {
-	int fd;
-	char path[4096];
+	struct gt_logfile *log;
 };
 
-/* The step of a line that gtrain wrote: "step" is a key of every one of them. */
-static int64_t line_step(const char *line)
-{
-	const char *p = strstr(line, "\"step\":");
-	return p ? strtoll(p + 7, NULL, 10) : -1;
-}
+/* ---- what is kept of an older file -------------------------------------------------------------------------------------------- */
 
-/* Keeps the whole lines up to `step`: a torn last line and what a lost stretch of training wrote go. */
-static enum gt_code cut(const char *path, int64_t step, struct gt_err *err)
-{
-	char tmp[4200], *line = NULL;
-	size_t cap = 0;
-	ssize_t n;
-	FILE *in = fopen(path, "re");
-	if (!in)
-		return errno == ENOENT ? GT_OK : gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
-	snprintf(tmp, sizeof tmp, "%s.tmp", path);
-	FILE *out = fopen(tmp, "we");
-	bool ok = out != NULL;
-	while (ok && (n = getline(&line, &cap, in)) > 0)
-		if (line[n - 1] == '\n' && line_step(line) <= step)
-			ok = fwrite(line, 1, (size_t)n, out) == (size_t)n;
-	ok = ok && !ferror(in) && !fflush(out) && !fsync(fileno(out));
-	int why = errno;
-	free(line);
-	fclose(in);
-	if (out && fclose(out))
-		ok = false;
-	if (ok && !rename(tmp, path))
-		return GT_OK;
-	unlink(tmp);
-	return gt_fail(err, GT_EIO, "%s: %s", path, strerror(ok ? errno : why));
-}
+struct copy {
+	const struct gt_metrics_spec *spec;
+	const char *path;
+	struct gt_logfile *to;
+	char *line; /* LINE_MAX_BYTES + 1 */
+	size_t n;
+	bool too_long;
+	int64_t damaged;
+};
 
-enum gt_code gt_metrics_open(const char *dir, int64_t resume_step, struct gt_metrics_file **out, struct gt_err *err)
+/* A whole line, without its newline. */
+static enum gt_code take_line(struct copy *c, struct gt_err *err)
 {
-	struct gt_metrics_file *m = calloc(1, sizeof *m);
-	*out = NULL;
-	if (!m)
-		return gt_fail_memory(err, sizeof *m);
-	m->fd = -1;
-	snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);
-	enum gt_code code = resume_step >= 0 ? cut(m->path, resume_step, err) : GT_OK;
-	if (code == GT_OK) {
-		m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume_step >= 0 ? 0 : O_TRUNC), 0600);
-		if (m->fd < 0)
-			code = gt_fail(err, GT_ECANTCREAT, "%s: %s", m->path, strerror(errno));
-	}
-	if (code != GT_OK) {
-		gt_metrics_close(m);
+	struct gt_err why = {0};
+	cJSON *o = NULL;
+	int64_t step;
+	enum gt_code code = c->too_long ? GT_EDATA : gt_json_parse(c->line, c->n, c->path, 4, 4096, &o, &why);
+	if (code == GT_EFAIL) { /* out of memory says nothing about the line */
+		if (err)
+			*err = why;
 		return code;
 	}
+	const char *event = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "event"));
+	if (code || !event || !gt_json_whole(cJSON_GetObjectItemCaseSensitive(o, "step"), &step)) {
+		c->damaged++;
+	} else if (step <= c->spec->resume_step) {
+		c->line[c->n] = '\n';
+		gt_logfile_write(c->to, c->line, c->n + 1);
+	}
+	cJSON_Delete(o);
+	return GT_OK;
+}
+
+/* A piece of the old file. */
+static enum gt_code take(void *user, const void *data, size_t n, struct gt_err *err)
+{
+	struct copy *c = user;
+	for (const char *p = data, *end = p + n; p < end;) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		size_t len = (size_t)((nl ? nl : end) - p), room = LINE_MAX_BYTES - c->n;
+		c->too_long |= len > room;
+		memcpy(c->line + c->n, p, len < room ? len : room);
+		c->n += len < room ? len : room;
+		p += len + 1;
+		if (!nl)
+			return GT_OK;
+		GT_TRY(take_line(c, err));
+		c->n = 0;
+		c->too_long = false;
+	}
+	return GT_OK;
+}
+
+static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_err *err)
+{
+	if (!(c->line = malloc(LINE_MAX_BYTES + 1)))
+		return gt_fail_memory(err, LINE_MAX_BYTES + 1);
+	enum gt_code code = gt_file_each(fd, c->path, bytes, take, c, err);
+	c->damaged += c->n > 0; /* cut short */
+	free(c->line);
+	return code;
+}
+
+/* ---- the file ----------------------------------------------------------------------------------------------------------------- */
+
+/* The new file under a temporary name, filled with what is kept of the old one, then under its own. */
+static enum gt_code make(struct copy *c, int fd, uint64_t bytes, const char *to, struct gt_logfile **out, struct gt_err *err)
+{
+	char tmp[GT_PATH_SIZE];
+	GT_TRY(gt_file_temporary(tmp, to, err));
+	GT_TRY(gt_logfile_create(tmp, c->path, &c->to, err));
+	enum gt_code code = fd >= 0 && c->spec->resume_step >= 0 ? copy_kept(c, fd, bytes, err) : GT_OK;
+	gt_logfile_sync(c->to);
+	const char *trouble = gt_logfile_trouble(c->to);
+	if (!code && trouble) /* before the first step: nothing is lost by saying so */
+		code = gt_fail(err, GT_EIO, "%s", trouble);
+	if (!code)
+		code = gt_file_rename(tmp, to, err);
+	if (code) {
+		gt_logfile_close(c->to, NULL);
+		unlink(tmp);
+		return code;
+	}
+	*out = c->to;
+	return GT_OK;
+}
+
+enum gt_code gt_metrics_open(const struct gt_metrics_spec *spec, struct gt_metrics_file **out, int64_t *damaged, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], to[GT_PATH_SIZE];
+	struct copy c = {.spec = spec, .path = path};
+	uint64_t bytes = 0;
+	int fd;
+	*out = NULL;
+	*damaged = 0;
+	GT_TRY(gt_path_join(path, spec->dir, NAME, err));
+	GT_TRY(gt_ckpt_next_path(to, spec->dir, spec->next, NAME, err));
+	struct gt_metrics_file *m = calloc(1, sizeof *m);
+	if (!m)
+		return gt_fail_memory(err, sizeof *m);
+	enum gt_code code = gt_file_open_own(path, &fd, &bytes, err);
+	if (!code)
+		code = make(&c, fd, bytes, to, &m->log, err);
+	if (fd >= 0)
+		close(fd);
+	if (code) {
+		free(m);
+		return code;
+	}
+	*damaged = c.damaged;
 	*out = m;
 	return GT_OK;
 }
 
-void gt_metrics_close(struct gt_metrics_file *m)
+void gt_metrics_sync(struct gt_metrics_file *m)
 {
-	if (m && m->fd >= 0)
-		close(m->fd);
+	gt_logfile_sync(m ? m->log : NULL);
+}
+
+const char *gt_metrics_trouble(struct gt_metrics_file *m)
+{
+	return gt_logfile_trouble(m ? m->log : NULL);
+}
+
+enum gt_code gt_metrics_close(struct gt_metrics_file *m, struct gt_err *err)
+{
+	enum gt_code code = gt_logfile_close(m ? m->log : NULL, err);
 	free(m);
+	return code;
 }
 
 static void put_scores(struct gt_json *j, const struct gt_scores *s)
@@ -112,7 +185,7 @@ static void put_result(struct gt_json *j, const struct gt_run_result *r)
 /* Scripts find "event" and "step" first, "time" last. */
 static void format(struct gt_json *j, const struct gt_event *e)
 {
-	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch"};
+	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch", "", "complete"};
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	gt_json_reset(j);
@@ -156,6 +229,7 @@ static void format(struct gt_json *j, const struct gt_event *e)
 		gt_json_string(j, "path", e->text);
 		break;
 	case GT_EV_WARN:
+	case GT_EV_COMPLETE:
 		gt_json_string(j, "text", e->text);
 		break;
 	case GT_EV_SKIP:
@@ -183,9 +257,12 @@ enum gt_code gt_metrics_write(struct gt_metrics_file *m, struct gt_json *j, stru
 	ev->json = text;
 	if (!m)
 		return GT_OK;
+	gt_json_line(j);
+	if (j->no_memory)
+		return gt_fail_memory(err, 0);
 	/* One write a line, so that a reader and a crash see whole lines. */
-	size_t n = strlen(text);
-	struct iovec part[2] = {{(void *)text, n}, {"\n", 1}};
-	ssize_t w = writev(m->fd, part, 2);
-	return w == (ssize_t)n + 1 ? GT_OK : gt_fail(err, GT_EIO, "%s: %s", m->path, w < 0 ? strerror(errno) : "short write");
+	gt_logfile_write(m->log, j->text, j->len);
+	j->text[--j->len] = 0; /* the observer gets it without the newline */
+	ev->json = j->text;
+	return GT_OK;
 }

@@ -1,6 +1,8 @@
 /* gt_run and gt_resume: what stands before and after the training loop. */
+#include "base/fileio.h"
 #include "ir/op.h"
 #include "par/pipe.h"
+#include "run/ckpt_scan.h"
 #include "run/crew.h"
 #include "run/launcher.h"
 #include "run/rendezvous.h"
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
 
@@ -77,16 +80,22 @@ static void on_warning(void *user, const char *text)
 		t->opts->observe(t->opts->user, &ev);
 }
 
+/* The same, with a line of metrics.jsonl. */
+static enum gt_code warn_line(struct gt_trainer *t, const char *text, struct gt_err *err)
+{
+	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
+	return gt_trainer_tell(t, &ev, true, err);
+}
+
 /* The number of ranks may come from the command line, and a checkpoint's config does not have it. */
 static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
 {
 	char text[200];
-	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
 	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->at.world)
 		return GT_OK;
 	snprintf(text, sizeof text, "reproducible = \"run\": the bits from here on are those of %lld rank%s, and %lld wrote this checkpoint", (long long)t->at.world,
 	         t->at.world == 1 ? "" : "s", (long long)wrote);
-	return gt_trainer_tell(t, &ev, true, err);
+	return warn_line(t, text, err);
 }
 
 /* gt_session_spec.sized: the warnings, while nothing is allocated yet: a machine whose memory is too small may end the process. metrics.jsonl
@@ -122,8 +131,33 @@ static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, st
 {
 	char text[4400];
 	snprintf(text, sizeof text, "%s: %s values were %s f32, in which weights are kept", t->opts->init, gt_dtype_name(from), from == GT_F64 ? "rounded to" : "converted to");
-	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
-	return gt_trainer_tell(t, &ev, true, err);
+	return warn_line(t, text, err);
+}
+
+/* What is to be said once the run has been announced; "": nothing. */
+struct notes {
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64];
+};
+
+/* The files of the run's directory beside its checkpoints. They are as they were where anything before this fails; and a run that goes
+ * back leaves those that are there until its first commit. */
+static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
+{
+	char config[GT_PATH_SIZE];
+	int64_t next = 0, step = j->from ? t->at.step : -1, damaged;
+	struct stat st;
+	if (j->from)
+		GT_TRY(gt_ckpt_dir_continue(t->dir, j->from, &next, say->back, sizeof say->back, err));
+	struct gt_metrics_spec spec = {.dir = j->dir, .resume_step = step, .next = next};
+	GT_TRY(gt_metrics_open(&spec, &t->metrics, &damaged, err));
+	if (j->c->log.tensorboard)
+		GT_TRY(gt_tensorboard_open(j->dir, step, next, &t->tensorboard, err));
+	GT_TRY(gt_ckpt_next_path(config, j->dir, next, "config.cfg", err));
+	if (!lstat(config, &st) && !S_ISREG(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file; remove or rename it", config);
+	if (damaged)
+		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: dropped %lld damaged line%s", j->dir, (long long)damaged, damaged == 1 ? "" : "s");
+	return gt_file_replace(config, 0600, j->c->text, strlen(j->c->text), err);
 }
 
 static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_err *err)
@@ -135,6 +169,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	const struct gt_world *w = &t->team->world;
 	char device[32];
 	enum gt_dtype converted = GT_F32;
+	struct notes say = {0};
 	struct gt_session_spec spec = session_spec(c);
 	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
 	spec.team = t->team;
@@ -174,9 +209,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (o->dry)
 		return GT_OK;
 	if (t->dir)
-		GT_TRY(gt_metrics_open(dir, from ? t->at.step : -1, &t->metrics, err));
-	if (t->dir && c->log.tensorboard)
-		GT_TRY(gt_tensorboard_open(dir, from ? t->at.step : -1, &t->tensorboard, err));
+		GT_TRY(open_files(j, t, &say, err));
 	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
 	if (gt_session_scales(t->s) && t->at.loss_scale <= 0)
 		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
@@ -187,6 +220,10 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
+		if (*say.back)
+			GT_TRY(warn_line(t, say.back, err));
+		if (*say.damaged)
+			GT_TRY(warn_line(t, say.damaged, err));
 	}
 	gt_rank_phase(t->team->link, "", 0);
 	return gt_trainer_run(t, err);
@@ -201,8 +238,13 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
 	enum gt_code code = train(j, &t, err);
-	gt_metrics_close(t.metrics);
-	gt_tensorboard_close(t.tensorboard);
+	struct gt_err why[2] = {0};
+	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
+	for (int i = 0; i < 2; i++) { /* what ended the training comes first */
+		if (code == GT_OK && logs[i] && err)
+			*err = why[i];
+		code = code ? code : logs[i];
+	}
 	gt_json_free(&t.json);
 	gt_session_close(t.s);
 	gt_ckpt_dir_close(t.dir);
@@ -302,7 +344,7 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
 		GT_TRY(preflight(&j, &r, err));
-		return o->dry ? rehearse(&j, &r, err) : gt_ranks_launch(&r, c, dir, o, err);
+		return o->dry ? rehearse(&j, &r, err) : gt_ranks_launch(&r, c, dir, from, o, err);
 	}
 	if (r.threads > 1)
 		return o->dry ? rehearse(&j, &r, err) : threads(&j, r.threads, err);
@@ -317,18 +359,69 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 	return run(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
 }
 
-enum gt_code gt_resume(const char *dir, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err)
+/* What a killed run left half done in its directory is finished before a checkpoint of it is chosen. Of several ranks, rank 0 does it when
+ * it opens the directory; a launcher has done it before them. */
+static enum gt_code tidy(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	struct gt_ckpt_dir *d;
+	struct gt_world w;
+	int n;
+	GT_TRY(gt_team_world(o->link, &w, err));
+	if (o->link || w.world > 1 || gt_ckpt_scan(dir, false, &e, &n, NULL))
+		return GT_OK; /* whoever opens the checkpoint says what is wrong with the folder */
+	free(e);
+	if (!n)
+		return GT_OK;
+	GT_TRY(gt_ckpt_dir_open(dir, &d, err));
+	gt_ckpt_dir_close(d);
+	return GT_OK;
+}
+
+static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o, struct gt_err *err)
+{
+	char text[GT_PATH_SIZE + 256], epochs[32], steps[32];
+	struct gt_event ev = {.kind = GT_EV_COMPLETE, .step = at->step, .steps = at->step, .epoch = at->epoch, .epochs = at->epoch, .text = text};
+	struct gt_json j = {0};
+	struct gt_world w;
+	bool by_steps = c->train.steps > 0;
+	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps. -s train.%s=N with N above %lld prolongs it", dir,
+	         grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", grouped(at->step, steps, sizeof steps), by_steps ? "steps" : "epochs",
+	         (long long)(by_steps ? at->step : at->epoch));
+	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
+	if (!code)
+		code = gt_team_world(o->link, &w, err);
+	if (!code && o->observe && !w.rank)
+		o->observe(o->user, &ev);
+	gt_json_free(&j);
+	return code;
+}
+
+enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_trainer warn = {.opts = o};
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c = NULL;
-	char path[4400];
+	char dir[GT_PATH_SIZE], named[24], config[GT_PATH_SIZE];
+	int64_t step;
+	GT_TRY(gt_ckpt_run_dir(path, dir, &step, err));
+	if (step >= 0) {
+		if (from && (from[0] < '0' || from[0] > '9' || strtoll(from, NULL, 10) != step))
+			return gt_fail(err, GT_EUSAGE, "%s is the checkpoint of step %lld, and --from %s asks for another: expected the run's directory, %s", path,
+			               (long long)step, from, dir);
+		snprintf(named, sizeof named, "%lld", (long long)step);
+		from = named;
+	}
+	GT_TRY(tidy(dir, o, err));
 	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt, err)); /* a launcher has warned already */
-	snprintf(path, sizeof path, "%s/config.cfg", gt_ckpt_path(ckpt));
 	/* The text that was verified, and it may include nothing. */
 	const char *text = gt_ckpt_meta(ckpt)->config;
-	enum gt_code code = gt_conf_load_text(path, text, strlen(text), sets, nsets, &c, err);
+	enum gt_code code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
 	if (code == GT_OK)
+		code = gt_conf_load_text(config, text, strlen(text), sets, nsets, &c, err);
+	if (code == GT_OK && gt_trainer_complete(c, gt_ckpt_meta(ckpt)->step, gt_ckpt_meta(ckpt)->epoch))
+		code = tell_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
+	else if (code == GT_OK)
 		code = run(c, o->out ? o->out : dir, ckpt, o, err);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(c);

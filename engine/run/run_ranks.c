@@ -109,7 +109,8 @@ struct launch {
 	const struct gt_run_opts *o;
 	const char *dir;
 	double began;
-	char limit[48], *argv[1024];
+	int64_t step, serial; /* of the checkpoint that it goes on from, -1: none; of the newest one when it began */
+	char limit[48], from[48], *argv[1024];
 };
 
 /* Whether there is a checkpoint. A new run began in a directory without any, so it is the run's own. */
@@ -130,7 +131,7 @@ static char *const *again(void *user, const struct gt_launch_end *last)
 	size_t n = 0;
 	(void)last;
 	for (; from[n]; n++) {
-		if (n + 4 >= sizeof l->argv / sizeof *l->argv)
+		if (n + 5 >= sizeof l->argv / sizeof *l->argv)
 			return NULL;
 		l->argv[n] = from[n];
 	}
@@ -140,6 +141,12 @@ static char *const *again(void *user, const struct gt_launch_end *last)
 			return NULL;
 		snprintf(l->limit, sizeof l->limit, "--time-limit=%.0fs", left);
 		l->argv[n++] = l->limit;
+	}
+	/* Until its first commit, a run that went back to an earlier checkpoint begins there again: the newest is what it turned away from. */
+	int64_t newest;
+	if (l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial) {
+		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)l->step);
+		l->argv[n++] = l->from;
 	}
 	l->argv[n++] = "--";
 	l->argv[n++] = (char *)(resume ? l->dir : l->c->path);
@@ -154,11 +161,12 @@ static void say(void *user, const char *line)
 		l->o->say(l->o->user, line);
 }
 
-enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_run_opts *o, struct gt_err *err)
+enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
+                             struct gt_err *err)
 {
 	unsigned char token[GT_TOKEN_SIZE];
 	struct gt_launch_end end;
-	struct launch l = {.c = c, .o = o, .dir = dir, .began = gt_clock()};
+	struct launch l = {.c = c, .o = o, .dir = dir, .began = gt_clock(), .step = from ? gt_ckpt_meta(from)->step : -1};
 	struct gt_launch_spec spec = {
 		.nproc = r->nproc,
 		.node = o->node_rank,
@@ -178,6 +186,8 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 		GT_TRY(gt_token_read(r->token_file, token, err));
 		spec.token = token;
 	}
+	if (from)
+		GT_TRY(gt_ckpt_newest_serial(dir, &l.serial, err));
 	enum gt_code code = gt_launch_run(&spec, &end, err);
 	explicit_bzero(token, sizeof token);
 	return code;

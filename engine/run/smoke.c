@@ -118,7 +118,7 @@ static enum gt_code start(struct smoke *s, char *const *base, const char *const 
 	GT_TRY(gt_ranks_of(s->conf, &o, &r, err));
 	r.capture = true;
 	s->heard = gt_clock();
-	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, &o, err);
+	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
 	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* there is no other one to tell it from */
 		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
 	GT_TRY(code);

@@ -76,7 +76,7 @@ static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const ch
 	return t;
 }
 
-static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size, struct gt_err *err)
+static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
 {
 	struct gt_session *s = v->s;
 	const struct gt_graph *g = s->space->first;
@@ -102,19 +102,18 @@ static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ck
 	meta->name = s->conf->name;
 	meta->config = s->conf->text;
 	if (code == GT_OK)
-		code = gt_ckpt_save(dir, meta, model, nmodel, optim, noptim, is_best, path, size, err);
+		code = gt_ckpt_save(dir, meta, model, nmodel, optim, noptim, path, size, err);
 	free(model);
 	free(optim);
 	gt_arena_close(names);
 	return code;
 }
 
-enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size,
-                           struct gt_err *err)
+enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
 {
 	struct saving v = {.s = s};
 	int64_t done = DONE;
-	enum gt_code code = s->at.rank ? answer(&v, err) : save(&v, dir, meta, is_best, path, size, err);
+	enum gt_code code = s->at.rank ? answer(&v, err) : save(&v, dir, meta, path, size, err);
 	free(v.buf);
 	if (code == GT_OK && s->at.rank == 0) /* else this rank ends, and the others with it */
 		code = call_out(&v, &done, err);

@@ -7,8 +7,7 @@
 
 /* Commits the session's state. meta is complete but for name and config, which come from the session. All ranks call it; rank 0 writes, into
  * dir, and holds one tensor at a time of what it does not have itself; the others need no dir and get no path. */
-enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, bool is_best, char *path, size_t size,
-                           struct gt_err *err);
+enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err);
 
 /* Reads parameters and buffers, and with optim the optimizer's state, into the session. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);

@@ -1,17 +1,18 @@
 #include "run/tensorboard.h"
 #include "base/arena.h"
-#include <errno.h>
-#include <fcntl.h>
+#include "base/fileio.h"
+#include "run/ckpt.h"
+#include "run/logfile.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 struct gt_tensorboard {
-	int fd;
-	char path[4400];
+	struct gt_logfile *log;
 };
 
 /* Castagnoli's polynomial, reflected. A few dozen bytes a record: a bit at a time is fast enough and needs no table. */
@@ -116,21 +117,18 @@ static void event(struct msg *m, int64_t step)
 		integer(m, 2, (uint64_t)step);
 }
 
-static enum gt_code record(struct gt_tensorboard *t, const struct msg *m, struct gt_err *err)
+static void record(struct gt_tensorboard *t, const struct msg *m)
 {
 	uint8_t buf[sizeof m->b + 16];
 	uint64_t n = m->n;
 	uint32_t crc;
-	if (m->full)
-		return gt_fail(err, GT_EINTERNAL, "%s: an event is larger than %zu bytes", t->path, sizeof m->b);
 	memcpy(buf, &n, 8);
 	crc = masked(buf, 8);
 	memcpy(buf + 8, &crc, 4);
 	memcpy(buf + 12, m->b, m->n);
 	crc = masked(m->b, m->n);
 	memcpy(buf + 12 + m->n, &crc, 4);
-	ssize_t w = write(t->fd, buf, m->n + 16);
-	return w == (ssize_t)m->n + 16 ? GT_OK : gt_fail(err, GT_EIO, "%s: %s", t->path, w < 0 ? strerror(errno) : "short write");
+	gt_logfile_write(t->log, buf, m->n + 16);
 }
 
 /* "prefix/name" = v; nothing where v is no number. */
@@ -200,14 +198,17 @@ enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_co
 	number(&info, 5, wall_time());
 	hparams_value(&summary, "_hparams_/session_start_info", SESSION_START, &info);
 	message(&m, 5, &summary);
-	return record(t, &m, err);
+	if (m.full)
+		return gt_fail(err, GT_EINTERNAL, "the event of the hyper-parameters is larger than %zu bytes", sizeof m.b);
+	record(t, &m);
+	return GT_OK;
 }
 
-enum gt_code gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev, struct gt_err *err)
+void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
 {
 	struct msg summary, m, info;
 	if (!t)
-		return GT_OK;
+		return;
 	start(&summary), start(&info), event(&m, ev->step);
 	if (ev->kind == GT_EV_TRAIN) {
 		scalar(&summary, "train", "loss", ev->loss);
@@ -223,47 +224,79 @@ enum gt_code gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_even
 		number(&info, 2, wall_time());
 		hparams_value(&summary, "_hparams_/session_end_info", SESSION_END, &info);
 	} else {
-		return GT_OK;
+		return;
 	}
 	message(&m, 5, &summary);
-	return record(t, &m, err);
+	record(t, &m);
 }
 
-enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, struct gt_tensorboard **out, struct gt_err *err)
+/* A name that no file has: in a container, two sessions may have the same pid within one second. */
+static enum gt_code create(struct gt_tensorboard *t, const char *dir, int64_t next, struct gt_err *err)
+{
+	char host[64] = "host", name[160], path[GT_PATH_SIZE], final[GT_PATH_SIZE];
+	enum gt_code code = GT_ECANTCREAT;
+	struct stat st;
+	gethostname(host, sizeof host - 1);
+	for (int i = 0; code && i < 100; i++) {
+		int n = snprintf(name, sizeof name, "events.out.tfevents.%lld.%s.%d", (long long)time(NULL), host, (int)getpid());
+		if (i)
+			snprintf(name + n, sizeof name - (size_t)n, ".%d", i);
+		GT_TRY(gt_path_join(final, dir, name, err));
+		GT_TRY(gt_ckpt_next_path(path, dir, next, name, err));
+		if (lstat(final, &st))
+			code = gt_logfile_create(path, final, &t->log, err);
+		else
+			gt_fail(err, code, "%s: is there already", final);
+		if (code && lstat(path, &st) && lstat(final, &st))
+			break; /* another reason */
+	}
+	return code;
+}
+
+enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err)
 {
 	static const uint8_t session[2] = {1 << 3 | WIRE_VARINT, 1}; /* SessionLog { status = START } */
 	struct gt_tensorboard *t = calloc(1, sizeof *t);
-	char host[64] = "host";
 	*out = NULL;
 	if (!t)
 		return gt_fail_memory(err, sizeof *t);
-	gethostname(host, sizeof host - 1);
-	snprintf(t->path, sizeof t->path, "%s/events.out.tfevents.%lld.%s.%d", dir, (long long)time(NULL), host, (int)getpid());
-	t->fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	enum gt_code code = t->fd < 0 ? gt_fail(err, GT_ECANTCREAT, "%s: %s", t->path, strerror(errno)) : GT_OK;
-	if (code == GT_OK) {
-		struct msg m;
-		event(&m, 0);
-		string(&m, 3, "brain.Event:2");
-		code = record(t, &m, err);
+	enum gt_code code = create(t, dir, next, err);
+	if (code) {
+		free(t);
+		return code;
 	}
-	if (code == GT_OK && resume_step >= 0) {
-		struct msg m;
+	struct msg m;
+	event(&m, 0);
+	string(&m, 3, "brain.Event:2");
+	record(t, &m);
+	if (resume_step >= 0) {
 		event(&m, resume_step);
 		bytes(&m, 7, session, sizeof session);
-		code = record(t, &m, err);
+		record(t, &m);
 	}
-	if (code != GT_OK) {
-		gt_tensorboard_close(t);
+	gt_logfile_sync(t->log);
+	code = gt_dir_sync(dir, err);
+	if (code) {
+		gt_tensorboard_close(t, NULL);
 		return code;
 	}
 	*out = t;
 	return GT_OK;
 }
 
-void gt_tensorboard_close(struct gt_tensorboard *t)
+void gt_tensorboard_sync(struct gt_tensorboard *t)
 {
-	if (t && t->fd >= 0)
-		close(t->fd);
+	gt_logfile_sync(t ? t->log : NULL);
+}
+
+const char *gt_tensorboard_trouble(struct gt_tensorboard *t)
+{
+	return gt_logfile_trouble(t ? t->log : NULL);
+}
+
+enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err)
+{
+	enum gt_code code = gt_logfile_close(t ? t->log : NULL, err);
 	free(t);
+	return code;
 }

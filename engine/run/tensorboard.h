@@ -11,16 +11,19 @@
 
 struct gt_tensorboard;
 
-/* Makes <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. */
-enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, struct gt_tensorboard **out, struct gt_err *err);
-void gt_tensorboard_close(struct gt_tensorboard *t); /* NULL is fine */
+/* Makes <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. next: as in
+ * gt_ckpt_dir_continue(). NULL is fine for the others; a failed write ends no training (run/logfile.h). */
+enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err);
+void gt_tensorboard_sync(struct gt_tensorboard *t);
+const char *gt_tensorboard_trouble(struct gt_tensorboard *t);
+enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err);
 
 /* The config's scalar keys as hyper-parameters of the run, for the HPARAMS tab (tensorboard/plugins/hparams/plugin_data.proto). */
 enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_conf *c, struct gt_err *err);
 
 /* The scalars of an event: TRAIN train/loss, train/acc, train/lr, train/samples_per_s; EPOCH train_epoch/ and EVAL <split>/ loss, acc,
  * top5. END with status "ok" marks the session of the hyper-parameters as successful. Others write nothing. */
-enum gt_code gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev, struct gt_err *err);
+void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev);
 
 uint32_t gt_crc32c(const void *data, size_t n);
 

@@ -16,6 +16,19 @@ double gt_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* A log that cannot be written must not end the training that it tells of: it is said at once, and the run's status says it at the end. */
+static void warn_of_logs(struct gt_trainer *t)
+{
+	const char *why[2] = {gt_metrics_trouble(t->metrics), gt_tensorboard_trouble(t->tensorboard)};
+	for (int i = 0; i < 2; i++) {
+		char text[700];
+		struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+		snprintf(text, sizeof text, "%s; training goes on", why[i] ? why[i] : "");
+		if (why[i] && t->opts->observe)
+			t->opts->observe(t->opts->user, &ev);
+	}
+}
+
 enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -25,22 +38,22 @@ enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool lin
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
-		GT_TRY(gt_tensorboard_write(t->tensorboard, ev, err));
+		gt_tensorboard_write(t->tensorboard, ev);
+		warn_of_logs(t);
 	}
 	if (t->opts->observe)
 		t->opts->observe(t->opts->user, ev);
 	return GT_OK;
 }
 
-static bool ends(const struct gt_trainer *t, int64_t step, int64_t epoch)
+bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch)
 {
-	const struct gt_conf_train *c = &t->s->conf->train;
-	return c->steps > 0 ? step >= c->steps : epoch >= c->epochs;
+	return c->train.steps > 0 ? step >= c->train.steps : epoch >= c->train.epochs;
 }
 
 static bool finished(const struct gt_trainer *t)
 {
-	return ends(t, t->at.step, t->at.epoch);
+	return gt_trainer_complete(t->s->conf, t->at.step, t->at.epoch);
 }
 
 static bool every(int64_t n, int64_t count)
@@ -94,7 +107,7 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 		t->ahead.epoch++;
 	}
 	bool boundary = t->ahead.epoch != epoch;
-	t->due = ends(t, t->ahead.step, t->ahead.epoch) || every(c->train.eval_every_steps, t->ahead.step) || every(c->checkpoint.every_steps, t->ahead.step) ||
+	t->due = gt_trainer_complete(c, t->ahead.step, t->ahead.epoch) || every(c->train.eval_every_steps, t->ahead.step) || every(c->checkpoint.every_steps, t->ahead.step) ||
 	         (boundary && (every(c->train.eval_every_epochs, t->ahead.epoch) || every(c->checkpoint.every_epochs, t->ahead.epoch)));
 	return GT_OK;
 }
@@ -293,8 +306,10 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	meta.seconds += gt_seconds() - t->start;
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
 	tell_phase(t, "saving a checkpoint", NULL, 0);
+	gt_metrics_sync(t->metrics); /* what is said of the steps that it holds lasts as long as it does */
+	gt_tensorboard_sync(t->tensorboard);
 	double patience = gt_team_patience(t->team, SAVE_S);
-	GT_TRY(gt_state_save(t->s, t->dir, &meta, is_best, path, sizeof path, err));
+	GT_TRY(gt_state_save(t->s, t->dir, &meta, path, sizeof path, err));
 	gt_team_patience(t->team, patience);
 	gt_rank_phase(t->s->exec.link, "", 0);
 	t->saved_step = t->at.step;

@@ -47,6 +47,9 @@ struct gt_trainer {
 /* Trains from t->at to the end of the run, to a signal (GT code 128 + n), or to the time limit. */
 enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err);
 
+/* Whether a run that stands there has nothing left to do. epoch: of the next step. */
+bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch);
+
 /* Sends an event: written to metrics.jsonl if `line`, then told to the observer. */
 enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
 

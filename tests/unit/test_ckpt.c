@@ -117,7 +117,7 @@ TEST(ckpt_without_optimizer_or_best)
 	fix_make(&f, 12345678901);
 	f.meta.has_best = false;
 	CHECK_OK(gt_ckpt_dir_open(dir, &d, &e), e);
-	CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, false, path, sizeof path, &e), e);
+	CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, path, sizeof path, &e), e);
 	CHECK(!strcmp(path, in(dir, "step-12345678901")));
 	CHECK(access(in(path, "optimizer.safetensors"), F_OK));
 	CHECK(access(in(dir, "best"), F_OK));
@@ -131,13 +131,13 @@ TEST(ckpt_without_optimizer_or_best)
 	gt_ckpt_close(c);
 	/* What no manifest can hold is refused before anything is written; odd values of `best` survive. */
 	f.meta.step = -1;
-	CHECK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, false, path, sizeof path, &e) == GT_EINTERNAL);
+	CHECK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, path, sizeof path, &e) == GT_EINTERNAL);
 	static const double odd[] = {INFINITY, -INFINITY, NAN, 4.9e-324};
 	for (int i = 0; i < 4; i++) {
 		f.meta.step = i;
 		f.meta.has_best = true;
 		f.meta.best = odd[i];
-		CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, false, path, sizeof path, &e), e);
+		CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, path, sizeof path, &e), e);
 		CHECK_OK(gt_ckpt_open(path, "latest", true, NULL, NULL, &c, &e), e);
 		CHECK(gt_ckpt_meta(c)->has_best && (gt_ckpt_meta(c)->best == odd[i] || (isnan(odd[i]) && isnan(gt_ckpt_meta(c)->best))));
 		gt_ckpt_close(c);
@@ -183,7 +183,7 @@ TEST(ckpt_same_step_is_replaced_whole)
 	fix_make(&f, 6);
 	f.meta.cursor = 77;
 	f.meta.epoch_sums = (struct gt_metrics){.loss = 0.1, .weight = 77, .correct = 40, .top5 = 70, .count = 77};
-	CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, false, path, sizeof path, &e), e);
+	CHECK_OK(gt_ckpt_save(d, &f.meta, f.model, 3, NULL, 0, path, sizeof path, &e), e);
 	CHECK_OK(gt_ckpt_open(dir, "latest", true, NULL, NULL, &c, &e), e);
 	CHECK(gt_ckpt_meta(c)->cursor == 77);
 	const struct gt_metrics *sums = &gt_ckpt_meta(c)->epoch_sums;

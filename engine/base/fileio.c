@@ -287,13 +287,14 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	}
 	/* The pid is for the message above only; the lock itself is the kernel's and cannot go stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-	if (ftruncate(*fd, 0) || pwrite(*fd, text, (size_t)n, 0) != n) {
-		enum gt_code code = gt_fail(err, GT_ECANTCREAT, "%s: cannot write: %s", path, strerror(errno));
-		close(*fd);
-		*fd = -1;
-		return code;
-	}
-	return GT_OK;
+	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno)) : gt_file_write(*fd, path, text, (size_t)n, err);
+	if (code == GT_OK)
+		return GT_OK;
+	close(*fd);
+	*fd = -1;
+	if (err)
+		err->code = GT_ECANTCREAT;
+	return GT_ECANTCREAT;
 }
 
 void gt_lock_drop(int fd)

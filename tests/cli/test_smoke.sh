@@ -120,8 +120,8 @@ else
 	skip faults "no preloaded library: $(head -n 1 "$tmp/cc")"
 fi
 
-# A signal ends it in order, with nothing left.
-"$gtrain" run "$tmp/net.cfg" --smoke -s data.batch=4096 >"$tmp/out" 2>"$tmp/err" &
+# A signal ends it in order, with nothing left. The net is one that takes seconds.
+"$gtrain" run "$src/configs/resnet18_cifar.cfg" --smoke >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 for _ in $(seq 1000); do
 	grep -q '^data' "$tmp/out" && [ -n "$(left)" ] && break

@@ -1,8 +1,8 @@
 #!/bin/bash
-# A run, a resume and a run on two ranks, killed at every call that changes the run's directory, and with every such call
-# failing by ENOSPC, EIO or EINTR (fault_at.c, preloaded). What must hold then: every checkpoint that was there verifies; what is
+# A run, a resume, a resume from an older step and a run on two ranks, killed at every call that changes the run's directory, and with every such call
+# failing by ENOSPC, EIO or EINTR or writing half (fault_at.c, preloaded). What must hold then: every checkpoint that was there verifies; what is
 # left resumes, and ends with the bits of the run that nobody disturbed; metrics.jsonl has each step once; nothing is left over.
-# SWEEP=full: every call (`make check-faults`). Else about SWEEP calls a scenario (default 6), others at other SWEEP_SEED.
+# SWEEP=full: every call (`make check-faults`). Else about SWEEP calls a scenario (default 6), others at other SWEEP_SEED. SWEEP_KINDS: only these faults.
 set -u
 src=${GTRAIN_SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 gtrain=${GTRAIN:-$src/build/bin/gtrain}
@@ -98,7 +98,7 @@ scenario() {
 		echo "not ok run_sweep: $scenario: undisturbed, it ended with $rc after $total calls: $(tail -n 1 "$tmp/struck")"
 		return
 	fi
-	for kind in $kinds; do
+	for kind in ${SWEEP_KINDS:-$kinds}; do
 		points=0 failures=0 lost=0 began=$SECONDS
 		case $kind in ENOSPC | EIO) lost=1 ;; esac
 		step=1

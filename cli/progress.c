@@ -135,7 +135,8 @@ static void end_row(struct gt_progress *p)
 static void observe_epoch(struct gt_progress *p, const struct gt_event *ev)
 {
 	bool show = !p->cli->args.quiet && !p->cli->args.json;
-	p->row = (struct gt_progress_row){.have = show, .whole = true, .step = ev->step, .epoch = ev->epoch, .train = ev->scores, .seconds = ev->seconds};
+	p->row = (struct gt_progress_row){.have = show, .whole = true, .step = ev->step, .epoch = ev->epoch, .train = ev->scores};
+	p->row.seconds = ev->seconds;
 }
 
 static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
@@ -285,7 +286,8 @@ static void result(struct gt_progress *p)
 		              p->result.best_epoch);
 	else if (!p->best_metric[0] && p->eval.split[0] && p->best.scores.acc > s->acc)
 		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->best.scores.acc, p->best.epoch);
-	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, p->ended ? p->result.seconds : gt_cli_seconds() - p->start));
+	double seconds = p->ended ? p->result.seconds : gt_cli_seconds() - p->start;
+	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, seconds));
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));
 }
 

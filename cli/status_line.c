@@ -110,8 +110,10 @@ void gt_parts_join(const struct gt_parts *p, int columns, char *buf, size_t size
 		if (!kept[i] || (columns <= 0 && !isnan(t->bar)))
 			continue;
 		n += (size_t)snprintf(buf + n, size - n, "%s", !n ? "" : t->tight ? " " : "  ");
-		if (n < size)
-			n += (size_t)(isnan(t->bar) ? snprintf(buf + n, size - n, "%s", t->text) : draw_bar(buf + n, size - n, t->bar, bar < BAR_MOST ? bar : BAR_MOST));
+		if (n < size && isnan(t->bar))
+			n += (size_t)snprintf(buf + n, size - n, "%s", t->text);
+		else if (n < size)
+			n += (size_t)draw_bar(buf + n, size - n, t->bar, bar < BAR_MOST ? bar : BAR_MOST);
 	}
 	if (columns > 0 && strlen(buf) > (size_t)columns) /* the last part that is left; ASCII */
 		buf[columns] = '\0';

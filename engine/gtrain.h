@@ -77,8 +77,8 @@ struct gt_event {
 	double seconds, eta_s; /* EPOCH: that it took in this session; TRAIN: to the end of the run, evaluations included; 0: not known yet */
 	double loss_scale;     /* TRAIN, SKIP: of fp16, behind the step; 0: none */
 	const char *split;     /* EVAL, PHASE */
-	const char *text;      /* START: one line on what runs; WARN; RESUME, CHECKPOINT: the path; END: "ok", "signal", …; PHASE: "evaluating" (split
-	                          says what), "saving a checkpoint" */
+	const char *text;      /* START: one line on what runs; WARN; RESUME, CHECKPOINT: the path; END: "ok", "signal", …;
+	                          PHASE: "evaluating" (split says what), "saving a checkpoint" */
 	const char *json;      /* the line of metrics.jsonl this event wrote; NULL: none (TRAIN events come every step, lines do not) */
 };
 typedef void (*gt_observer)(void *user, const struct gt_event *ev);

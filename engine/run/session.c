@@ -424,7 +424,8 @@ void gt_session_close(struct gt_session *s)
 }
 
 /* The next `times` batches of `all`, one behind the other, without waiting for any; `behind` follow. */
-static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, int64_t behind, int64_t all, struct gt_err *err)
+static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, int64_t behind, int64_t all,
+                             struct gt_err *err)
 {
 	while (times > 0) {
 		int n = gt_exec_fit(&s->exec, p, times);

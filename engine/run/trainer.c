@@ -149,7 +149,8 @@ static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, 
 	const struct gt_session *s = t->s;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
 	struct gt_scores r = gt_session_scores(m);
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .lr = lr[0], .samples_per_s = t->samples_per_s, .loss_scale = t->at.loss_scale};
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .lr = lr[0], .samples_per_s = t->samples_per_s};
+	ev.loss_scale = t->at.loss_scale;
 	double groups[GT_MAX_LR];
 	gt_optim_group_rates(&s->optim, lr, groups);
 	ev.lr_groups = groups;
@@ -180,7 +181,8 @@ static void add_sums(struct gt_metrics *to, const struct gt_metrics *m)
 static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_seconds();
-	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(&t->at.epoch_sums), .samples_per_s = t->samples_per_s, .seconds = now - t->epoch_start};
+	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(&t->at.epoch_sums), .samples_per_s = t->samples_per_s};
+	ev.seconds = now - t->epoch_start;
 	t->scores[GT_TRAIN] = ev.scores;
 	t->at.epoch_sums = (struct gt_metrics){0};
 	t->epoch_start = now; /* where nothing comes between */

@@ -78,7 +78,9 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	enum gt_dtype compute;
 	struct gt_graph *g;
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
-	GT_TRY(gt_graph_build(s->arena, &c->model, w->n * views, compute, w->train, &g, err));
+	struct gt_model_spec model = c->model;
+	model.sync_bn = s->sync_bn;
+	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
 	if (w->loss)
@@ -87,7 +89,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 		GT_TRY(gt_graph_differentiate(g, err));
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
-	if (w->train && c->model.sync_bn)
+	if (w->train && s->sync_bn)
 		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, w->all, err));
 	if (w->idle) {
 		*out = g;
@@ -295,7 +297,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 
 static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
-	struct gt_conf *c = s->conf;
+	const struct gt_conf *c = s->conf;
 	bool there = spec->team && spec->team->comm;
 	s->team = spec->team;
 	GT_TRY(check_features(c, s, there ? spec->team->world.rank : spec->rank, there ? spec->team->world.world : spec->world ? spec->world : 1, err));
@@ -314,7 +316,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
 	GT_TRY(gt_shares_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
-	c->model.sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
+	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
 	if (s->strategy->cut)
 		s->strategy->cut(c, &s->at, gt_session_common(spec, c, s->device.be), &s->space->cut);
 

@@ -18,7 +18,7 @@ extern const char *const gt_precision_names[]; /* by enum gt_precision */
 struct gt_session;
 /* What to build. */
 struct gt_session_spec {
-	struct gt_conf *conf;    /* not owned */
+	const struct gt_conf *conf; /* not owned; ranks that are threads share it */
 	const struct gt_team *team; /* the ranks; not owned. NULL: there is one */
 	int rank, world;         /* dry: of a world that is not there; 0, 0: one rank */
 	const char *device;      /* instead of the config's; NULL */
@@ -51,7 +51,8 @@ struct gt_want {
 
 #define GT_PLANS 128
 struct gt_session {
-	struct gt_conf *conf;
+	const struct gt_conf *conf;
+	bool sync_bn;                  /* parallel.sync_bn, and there are ranks to share statistics with */
 	struct gt_arena *arena;
 	struct gt_device device;
 	const char *family;            /* "cpu", "cuda"; "null": a plan on paper, for either */

@@ -131,7 +131,7 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 		if (s->space->cut.factors) /* the loader fills up */
 			own = gt_part(all, s->cut.parts, 0, NULL);
 		struct gt_want want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
-		if (!own && s->conf->model.sync_bn)
+		if (!own && s->sync_bn)
 			want = (struct gt_want){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
 			GT_TRY(unit_plan(s, &want, &job->unit[i], err));

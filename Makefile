@@ -195,6 +195,12 @@ asan:
 ubsan:
 	@$(MAKE) --no-print-directory check BUILD=build/ubsan CUDA= CFLAGS='-O1 -g -fsanitize=undefined -fno-sanitize-recover=all'
 
+## tsan: ranks that are threads of one process (mode dp) under ThreadSanitizer (build/tsan)
+.PHONY: tsan
+tsan:
+	@$(MAKE) --no-print-directory BUILD=build/tsan CUDA= GLOO= CFLAGS='-O1 -g -fsanitize=thread' build/tsan/bin/gtrain build/tsan/lib/gtrain/cpu.so
+	@tests/par/tsan.sh build/tsan
+
 ## fuzz: libFuzzer (clang, ASan, UBSan) on one reader for S seconds, e.g. make fuzz F=idx S=60 (idx, cifar, image, conf …)
 F ?= idx
 S ?= 60

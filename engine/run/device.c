@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_DEVICES 64
 
@@ -48,7 +49,8 @@ static void name_threads(struct gt_devinfo *info, int n)
 		memcpy(info->name + used, text, len + 1);
 }
 
-static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, struct gt_err *err)
+/* found: devices of that backend, -1 where it could not be asked; NULL: not wanted. */
+static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, int *found, struct gt_err *err)
 {
 	struct gt_devinfo *info = calloc(MAX_DEVICES, sizeof *info);
 	struct gt_dev_opts opts = *given;
@@ -58,6 +60,8 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	enum gt_code code = backend_open(name, &out->be, err);
 	if (code == GT_OK)
 		code = out->be->probe(info, MAX_DEVICES, &n, err);
+	if (found)
+		*found = code == GT_OK ? n : -1;
 	if (code == GT_OK && n == 0) /* probe left the reason in err */
 		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
 	else if (code == GT_OK && index >= n)
@@ -72,17 +76,34 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
+/* The driver's own files: WSL has the second one. */
+static bool gpu_is_there(void)
+{
+	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);
+}
+
+/* The first GPU, else the CPU; that a GPU is there and cannot be used, most often for want of a library, is no reason to be silent. */
+static enum gt_code open_auto(const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
+{
+	struct gt_err why = {0};
+	int found = -1;
+	if (open_one("cuda", 0, opts, out, &found, &why) == GT_OK)
+		return GT_OK;
+	*out = (struct gt_device){0};
+	GT_TRY(open_one("cpu", 0, opts, out, NULL, err));
+	bool hidden = !found && getenv("CUDA_VISIBLE_DEVICES");
+	if (found > 0 || (gpu_is_there() && !hidden))
+		snprintf(out->note, sizeof out->note, "device = \"auto\" takes the CPU, though this machine has a GPU: %.400s", why.msg);
+	return GT_OK;
+}
+
 enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
 {
 	char name[16];
 	int index = 0;
 	*out = (struct gt_device){0};
-	if (!strcmp(word, "auto")) {
-		if (open_one("cuda", 0, opts, out, NULL) == GT_OK)
-			return GT_OK;
-		*out = (struct gt_device){0};
-		return open_one("cpu", 0, opts, out, err);
-	}
+	if (!strcmp(word, "auto"))
+		return open_auto(opts, out, err);
 	const char *colon = strchr(word, ':');
 	size_t n = colon ? (size_t)(colon - word) : strlen(word);
 	if (n >= sizeof name)
@@ -98,7 +119,7 @@ enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, st
 			return gt_fail(err, GT_EUNAVAILABLE, "no such device: \"%s\" (expected one index, as in cuda:0)", word);
 		index = (int)i;
 	}
-	return open_one(name, index, opts, out, err);
+	return open_one(name, index, opts, out, NULL, err);
 }
 
 int gt_device_choice(const char *word)

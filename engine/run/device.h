@@ -8,6 +8,7 @@ struct gt_device {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_devinfo info;
+	char note[512]; /* "auto" took the CPU though a GPU seems to be there: why; empty: nothing to say */
 };
 
 /* word: "auto" (the first CUDA device, else the CPU: the run's first line says which), "cpu", "cuda", "cuda:N", "null".

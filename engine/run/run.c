@@ -216,6 +216,10 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	GT_TRY(tell_start(t, err));
 	if (converted != GT_F32)
 		GT_TRY(tell_conversion(t, converted, err));
+	if (*t->s->device.note) {
+		struct gt_event ev = {.kind = GT_EV_WARN, .text = t->s->device.note};
+		GT_TRY(gt_trainer_tell(t, &ev, false, err));
+	}
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));

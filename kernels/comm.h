@@ -118,6 +118,7 @@ struct gt_comm_spec {
 	size_t pair_bytes;  /* what a send may run ahead of its recv, for each pair that is used; 0: GT_PAIR_BYTES. Equal on all ranks */
 	const struct gt_comm_boot *boot;
 	struct gt_dev *dev; /* whose memory and streams; NULL: host memory */
+	struct gt_comm *host; /* for groups of devices: the same ranks joined on their hosts, whose check() ends a wait for queued work; NULL: none */
 	/* For transports across hosts (gloo), NULL for the others. exchange: every rank gives n bytes and gets everybody's, all[world * n], over a
 	 * channel on which all have proven that they belong to the run (gt_rendezvous_exchange). open() calls it on its own thread, equally often
 	 * on every rank, and not after it. addr: where this rank listens, a number or a name of this host that all others reach; NULL: 127.0.0.1. */

@@ -95,7 +95,7 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	enum gt_code code = s->at.rank == 0 ? api->create(s->at.world, &boot, err) : GT_OK;
 	GT_TRY(code);
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
-	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev};
+	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev, .host = s->team->comm};
 	GT_TRY(api->open(&spec, &s->device_world, err));
 	return split_groups(s, s->device_world, s->device_group, s->device_lane, err);
 }

@@ -361,7 +361,11 @@ static void give_up(struct gt_comm *c, const char *why)
 
 static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 {
-	return gt_shm_is_broken((struct shm_comm *)c) ? gt_shm_broken((struct shm_comm *)c, err) : GT_OK;
+	struct shm_comm *s = (struct shm_comm *)c;
+	for (int i = 0; i < c->world && !gt_shm_is_broken(s); i++) /* one that has closed the group has died in order */
+		if (gt_shm_dead(s->root, s->member[i]) && !__atomic_load_n(&s->slot[i].left, __ATOMIC_ACQUIRE))
+			return gt_shm_break(s, err, "rank %d has died", s->member[i]);
+	return gt_shm_is_broken(s) ? gt_shm_broken(s, err) : GT_OK;
 }
 
 static void room(struct gt_comm *c, size_t pair_bytes)

@@ -3,32 +3,14 @@
  * maximum may be either.
  *
  * The library is opened when the first group is; its communicators do not block (ncclConfig_t.blocking = 0), so that every call has its
- * deadline. What fails later, on the device, is told by check(). */
-#include "comm.h"
-#include "cuda/cuda_internal.h"
-#include <nccl.h>
+ * deadline. So has queued work: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group and of the hosts' group,
+ * which sees a rank that died, and after the deadline the groups are aborted, which ends their kernels. */
+#include "cuda/nccl_lib.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
-#define LIBRARY "libnccl.so." TEXT(NCCL_MAJOR)
-
-#define FUNCTIONS(X)                                                                                                          \
-	X(ncclGetUniqueId) X(ncclCommInitRankConfig) X(ncclCommFinalize) X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommSplit)     \
-	X(ncclCommGetAsyncError) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce)     \
-	X(ncclReduceScatter) X(ncclAllGather) X(ncclBroadcast) X(ncclSend) X(ncclRecv) X(ncclMemAlloc) X(ncclMemFree)             \
-	X(ncclCommRegister)
-
-struct library {
-	void *so;
-#define GT_X(name) __typeof__(name) *name;
-	FUNCTIONS(GT_X)
-#undef GT_X
-};
 
 struct block { /* of buffer() */
 	struct block *next;
@@ -37,11 +19,14 @@ struct block { /* of buffer() */
 
 /* What a group and those split from it share. */
 struct root {
-	struct library nccl;
+	struct gt_nccl nccl;
 	struct gt_dev *dev;
 	double timeout_s;
 	void *token;        /* four bytes of the device, for barriers */
 	struct block *blocks;
+	struct group *groups;     /* all of them */
+	struct gt_comm *host;     /* the same ranks on their hosts; NULL */
+	struct gt_cuda_watch watch;
 	_Atomic int broken; /* 1: somebody writes why; 2: it is written */
 	char why[640];
 };
@@ -50,6 +35,7 @@ struct group {
 	struct gt_comm pub;
 	struct root *root;
 	ncclComm_t comm;
+	struct group *next; /* of the root's */
 	bool split;
 };
 
@@ -75,17 +61,32 @@ static enum gt_code told(struct root *r, struct gt_err *err)
 	return gt_fail(err, GT_EPEER, "%s", r->why);
 }
 
-/* The first failure is that of all later calls. */
-static enum gt_code fall(struct group *g, struct gt_err *err, const char *what, const char *why)
+/* Kernels that wait for other ranks end. On the thread that uses the groups only: no other one may be in a call of NCCL with them. */
+static void collapse(struct root *r)
 {
-	int whole = 0;
-	if (atomic_compare_exchange_strong(&g->root->broken, &whole, 1)) {
-		snprintf(g->root->why, sizeof g->root->why, "rank %d: %s (%s): %s", g->pub.rank, what, g->pub.name, why);
-		atomic_store(&g->root->broken, 2);
+	for (struct group *g = r->groups; g; g = g->next) {
 		if (g->comm)
-			g->root->nccl.ncclCommAbort(g->comm);
+			r->nccl.ncclCommAbort(g->comm);
 		g->comm = NULL;
 	}
+}
+
+/* The first failure is that of all later calls. Any thread. */
+static void tear(struct root *r, const char *why)
+{
+	int whole = 0;
+	if (!atomic_compare_exchange_strong(&r->broken, &whole, 1))
+		return;
+	snprintf(r->why, sizeof r->why, "%.*s", (int)sizeof r->why - 1, why);
+	atomic_store(&r->broken, 2);
+}
+
+static enum gt_code fall(struct group *g, struct gt_err *err, const char *what, const char *why)
+{
+	char text[sizeof g->root->why];
+	snprintf(text, sizeof text, "rank %d: %s (%s): %.500s", g->pub.rank, what, g->pub.name, why);
+	tear(g->root, text);
+	collapse(g->root);
 	return told(g->root, err);
 }
 
@@ -105,6 +106,10 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 {
 	double deadline = now() + g->root->timeout_s;
 	while (status == ncclInProgress) {
+		if (atomic_load(&g->root->broken)) {
+			collapse(g->root);
+			return told(g->root, err);
+		}
 		ncclResult_t asked = g->root->nccl.ncclCommGetAsyncError(g->comm, &status);
 		if (asked != ncclSuccess)
 			status = asked;
@@ -119,70 +124,59 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 	return status == ncclSuccess ? GT_OK : failed(g, status, what, err);
 }
 
+/* See struct gt_cuda_watch. */
+static enum gt_code look(void *user, double waited_s, struct gt_err *err)
+{
+	struct root *r = user;
+	struct gt_err why = {0};
+	if (!atomic_load(&r->broken) && r->host && r->host->api->check(r->host, &why) != GT_OK)
+		tear(r, why.msg);
+	for (struct group *g = r->groups; g && !atomic_load(&r->broken); g = g->next) {
+		ncclResult_t status = ncclSuccess, asked = g->comm ? r->nccl.ncclCommGetAsyncError(g->comm, &status) : ncclSuccess;
+		if (asked != ncclSuccess || (status != ncclSuccess && status != ncclInProgress))
+			return failed(g, asked != ncclSuccess ? asked : status, "queued work", err);
+	}
+	if (!atomic_load(&r->broken) && waited_s > r->timeout_s) {
+		snprintf(why.msg, sizeof why.msg, "queued work is not done after %g s: a rank that takes part in it has gone, or does not come", r->timeout_s);
+		tear(r, why.msg);
+	}
+	if (!atomic_load(&r->broken))
+		return GT_OK;
+	collapse(r);
+	return told(r, err);
+}
+
+static void enlist(struct group *g)
+{
+	g->next = g->root->groups;
+	g->root->groups = g;
+}
+
+static void delist(struct group *g)
+{
+	struct group **at = &g->root->groups;
+	while (*at && *at != g)
+		at = &(*at)->next;
+	if (*at)
+		*at = g->next;
+}
+
 /* ---- groups ---------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code load(struct library *l, struct gt_err *err)
-{
-	static const char *const names[] = {
-#define GT_X(name) #name,
-	    FUNCTIONS(GT_X)
-#undef GT_X
-	};
-	void **const slots[] = {
-#define GT_X(name) (void **)&l->name,
-	    FUNCTIONS(GT_X)
-#undef GT_X
-	};
-	return gt_cuda_library(LIBRARY, "NCCL", names, slots, (int)(sizeof names / sizeof *names), &l->so, err);
-}
-
-static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
-{
-	static const char digits[] = "0123456789abcdef";
-	struct library l;
-	ncclUniqueId id;
-	*out = (struct gt_comm_boot){.fd = -1};
-	if (world < 1)
-		return gt_fail(err, GT_EINTERNAL, "a group of %d ranks", world);
-	GT_TRY(load(&l, err));
-	ncclResult_t status = l.ncclGetUniqueId(&id);
-	if (status != ncclSuccess)
-		return gt_fail(err, GT_EUNAVAILABLE, "NCCL gives no id for a group: %s", l.ncclGetErrorString(status));
-	_Static_assert(sizeof out->id > 2 * sizeof id, "an id fits");
-	for (size_t i = 0; i < sizeof id; i++) {
-		unsigned char b = (unsigned char)id.internal[i];
-		out->id[2 * i] = digits[b >> 4];
-		out->id[2 * i + 1] = digits[b & 15];
-	}
-	return GT_OK;
-}
-
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static enum gt_code parse(const struct gt_comm_boot *boot, ncclUniqueId *id, struct gt_err *err)
-{
-	for (size_t i = 0; i < sizeof *id; i++) {
-		int hi = digit(boot->id[2 * i]), lo = hi < 0 ? -1 : digit(boot->id[2 * i + 1]);
-		if (lo < 0)
-			return gt_fail(err, GT_EINTERNAL, "not an id of an NCCL group");
-		id->internal[i] = (char)(hi << 4 | lo);
-	}
-	return GT_OK;
-}
-
 static void shut(struct gt_comm *c)
 {
 	struct group *g = of(c);
 	if (!g)
 		return;
 	struct root *r = g->root;
+	if (atomic_load(&r->broken))
+		collapse(r);
 	if (g->comm && r->nccl.ncclCommFinalize(g->comm) == ncclInProgress)
 		settle(g, ncclInProgress, "the end", NULL);
 	if (g->comm)
 		r->nccl.ncclCommDestroy(g->comm);
+	delist(g);
 	if (!g->split) {
+		gt_cuda_unwatch(r->dev, &r->watch);
 		for (struct block *b = r->blocks, *next; b; b = next) {
 			next = b->next;
 			r->nccl.ncclMemFree(b->p);
@@ -210,13 +204,16 @@ static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm *
 	}
 	r->dev = spec->dev;
 	r->timeout_s = spec->timeout_s;
+	r->host = spec->host;
+	r->watch = (struct gt_cuda_watch){.look = look, .user = r};
 	g->root = r;
+	enlist(g);
 	g->pub = (struct gt_comm){.api = &gt_comm_nccl, .rank = spec->rank, .world = spec->world};
 	snprintf(g->pub.name, sizeof g->pub.name, "%s", spec->name ? spec->name : "world");
 	config.blocking = 0;
-	enum gt_code code = parse(spec->boot, &id, err);
+	enum gt_code code = gt_nccl_parse(spec->boot, &id, err);
 	if (code == GT_OK)
-		code = load(&r->nccl, err);
+		code = gt_nccl_load(&r->nccl, err);
 	if (code == GT_OK)
 		code = gt_cuda_use(r->dev, err);
 	if (code == GT_OK)
@@ -227,6 +224,7 @@ static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm *
 		shut(&g->pub);
 		return code;
 	}
+	gt_cuda_watch(r->dev, &r->watch);
 	*out = &g->pub;
 	return GT_OK;
 }
@@ -234,8 +232,10 @@ static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm *
 /* Before each call: whole, and the calling thread's device. */
 static enum gt_code ready(struct group *g, struct gt_err *err)
 {
-	if (atomic_load(&g->root->broken))
+	if (atomic_load(&g->root->broken)) {
+		collapse(g->root);
 		return told(g->root, err);
+	}
 	return gt_cuda_use(g->root->dev, err);
 }
 
@@ -268,8 +268,12 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 			code = fall(g, err, "split", "a copy failed");
 		if (code == GT_OK)
 			code = settle(g, g->root->nccl.ncclAllGather(mine, dev, 2, ncclInt64, g->comm, s), "split", err);
-		if (code == GT_OK && (cudaMemcpyAsync(all, dev, (size_t)c->world * sizeof own, cudaMemcpyDeviceToHost, s) != cudaSuccess || cudaStreamSynchronize(s) != cudaSuccess))
+		if (code == GT_OK)
+			code = gt_cuda_finish(g->root->dev, s, NULL, err);
+		if (code == GT_OK && cudaMemcpyAsync(all, dev, (size_t)c->world * sizeof own, cudaMemcpyDeviceToHost, s) != cudaSuccess)
 			code = fall(g, err, "split", "a copy failed");
+		if (code == GT_OK)
+			code = gt_cuda_finish(g->root->dev, s, NULL, err);
 	}
 	for (int i = 0; code == GT_OK && i < c->world; i++) {
 		if (all[2 * i] != color)
@@ -277,6 +281,7 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 		n->pub.world++;
 		n->pub.rank += all[2 * i + 1] < key || (all[2 * i + 1] == key && i < c->rank);
 	}
+	enlist(n);
 	if (code == GT_OK)
 		code = settle(g, g->root->nccl.ncclCommSplit(g->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &n->comm, &config), "split", err);
 	if (code == GT_OK && color >= 0)
@@ -284,10 +289,14 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 	free(all);
 	if (dev)
 		gt_cuda_free(g->root->dev, dev);
-	if (code != GT_OK || color < 0)
+	if (code != GT_OK || color < 0) {
+		if (n->comm)
+			g->root->nccl.ncclCommAbort(n->comm);
+		delist(n);
 		free(n);
-	else
+	} else {
 		*out = &n->pub;
+	}
 	return code;
 }
 
@@ -310,8 +319,9 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 	g->root->blocks = b;
 	cudaStream_t s;
 	GT_TRY(gt_cuda_stream(g->root->dev, 0, &s, err));
-	if (cudaMemsetAsync(b->p, 0, bytes, s) != cudaSuccess || cudaStreamSynchronize(s) != cudaSuccess)
+	if (cudaMemsetAsync(b->p, 0, bytes, s) != cudaSuccess)
 		return gt_fail(err, GT_EFAIL, "%s: cannot clear %zu bytes", g->root->dev->id, bytes);
+	GT_TRY(gt_cuda_finish(g->root->dev, s, NULL, err));
 	GT_TRY(settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &handle), "registering a buffer", err)); /* until the group ends */
 	*out = b->p;
 	return GT_OK;
@@ -383,7 +393,7 @@ static enum gt_code broadcast(struct gt_comm *c, const struct gt_coll *x, struct
 static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
 {
 	struct group *g = of(c);
-	const struct library *l = &g->root->nccl;
+	const struct gt_nccl *l = &g->root->nccl;
 	bool gathers = kind == GT_COLL_GATHER, root = c->rank == x->root;
 	size_t bytes = x->count * gt_dtype_size(x->dtype);
 	ncclResult_t status = ncclSuccess;
@@ -430,7 +440,7 @@ static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
 static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
 {
 	struct group *g = of(c);
-	const struct library *l = &g->root->nccl;
+	const struct gt_nccl *l = &g->root->nccl;
 	ncclResult_t status = ncclSuccess;
 	cudaStream_t s;
 	enum gt_code code = gt_p2p_check(c, list, n, err);
@@ -448,9 +458,12 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 }
 
 /* ---- the end --------------------------------------------------------------------------------------------------------------------- */
+/* Of any thread: the one that uses the groups aborts them when it looks next. */
 static void give_up(struct gt_comm *c, const char *why)
 {
-	fall(of(c), NULL, "gave up", why);
+	char text[640];
+	snprintf(text, sizeof text, "rank %d gave up: %.500s", c->rank, why);
+	tear(of(c)->root, text);
 }
 
 static enum gt_code check(struct gt_comm *c, struct gt_err *err)
@@ -476,7 +489,7 @@ __attribute__((visibility("default"))) const struct gt_comm_api gt_comm_nccl = {
     .abi = GT_COMM_ABI,
     .name = "nccl",
     .async = true,
-    .create = create,
+    .create = gt_nccl_create,
     .open = open_group,
     .close = shut,
     .split = split,

@@ -157,8 +157,11 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
                               struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
+	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
+	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H) /* to pageable memory, the runtime itself waits for the stream */
+		GT_TRY(gt_cuda_wait(dev, s, err));
+	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
 	/* From the host: the runtime has read ordinary (pageable) memory when it returns. To the host: the caller reads it next. */
 	return dir == GT_COPY_D2H ? gt_cuda_wait(dev, s, err) : GT_OK;
 }

@@ -39,7 +39,7 @@ NCCL_H   := $(firstword $(wildcard $(CUDA)/include/nccl.h /usr/local/include/ncc
 	print(*[f for d in dirs for f in glob.glob(d + "/nvidia/nccl/include/nccl.h")])' 2>/dev/null))
 
 CUDA_C   := $(filter-out $(if $(CUDNN_H),,kernels/cuda/cudnn_lib.c kernels/cuda/cudnn_conv.c kernels/cuda/cudnn_tune.c kernels/cuda/cudnn_trial.c) \
-	$(if $(NCCL_H),,kernels/cuda/comm_nccl.c), \
+	$(if $(NCCL_H),,kernels/cuda/comm_nccl.c kernels/cuda/nccl_lib.c), \
 	$(wildcard kernels/cuda/*.c))
 CUDA_CU  := $(wildcard kernels/cuda/*.cu)
 CUDA_LIB := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib $(CUDA)/lib/x86_64-linux-gnu))

@@ -196,7 +196,7 @@ enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err
 	GT_TRY(gt_cuda_use(dev, err));
 	if (event < 0 || event >= GT_EVENTS || !dev->event[event])
 		return gt_fail(err, GT_EINTERNAL, "%s: event %d was never recorded", dev->id, event);
-	GT_CUDA(dev, cudaEventSynchronize(dev->event[event]), "cudaEventSynchronize", err);
+	GT_TRY(gt_cuda_finish(dev, NULL, dev->event[event], err));
 	return check_fault(dev, err);
 }
 
@@ -204,7 +204,7 @@ enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err
 {
 	if (dev->capturing)
 		return gt_fail(err, GT_EINTERNAL, "%s: the host cannot wait while a graph is captured", dev->id);
-	GT_CUDA(dev, cudaStreamSynchronize(s), "cudaStreamSynchronize", err);
+	GT_TRY(gt_cuda_finish(dev, s, NULL, err));
 	return check_fault(dev, err);
 }
 
@@ -251,9 +251,10 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 	}
 	GT_CUDA(dev, e, "cudaMalloc", err);
 	e = cudaMemsetAsync(*out, 0, size, dev->stream[0]);
-	if (e == cudaSuccess)
-		e = cudaStreamSynchronize(dev->stream[0]); /* other streams may use it at once */
-	enum gt_code code = e == cudaSuccess ? remember(dev, *out, size, err) : gt_cuda_fail(dev, e, "cudaMemsetAsync", err);
+	enum gt_code code = e == cudaSuccess ? gt_cuda_finish(dev, dev->stream[0], NULL, err) /* other streams may use it at once */
+	                                     : gt_cuda_fail(dev, e, "cudaMemsetAsync", err);
+	if (code == GT_OK)
+		code = remember(dev, *out, size, err);
 	if (code != GT_OK) {
 		cudaFree(*out);
 		*out = NULL;
@@ -265,8 +266,7 @@ enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, v
 {
 	GT_TRY(gt_cuda_alloc(dev, bytes, out, err));
 	GT_CUDA(dev, cudaMemcpyAsync(*out, src, bytes, cudaMemcpyHostToDevice, dev->stream[0]), "cudaMemcpyAsync", err);
-	GT_CUDA(dev, cudaStreamSynchronize(dev->stream[0]), "cudaStreamSynchronize", err); /* launches may come on any stream */
-	return GT_OK;
+	return gt_cuda_finish(dev, dev->stream[0], NULL, err); /* launches may come on any stream */
 }
 
 enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err)

@@ -52,7 +52,7 @@ enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *secon
 	if (from < 0 || to < 0 || from >= GT_MARKS || to >= GT_MARKS || !dev->mark[from] || !dev->mark[to])
 		return gt_fail(err, GT_EINTERNAL, "%s: no marks %d and %d", dev->id, from, to);
 	GT_TRY(gt_cuda_use(dev, err));
-	GT_CUDA(dev, cudaEventSynchronize(dev->mark[to]), "cudaEventSynchronize", err);
+	GT_TRY(gt_cuda_finish(dev, NULL, dev->mark[to], err));
 	GT_CUDA(dev, cudaEventElapsedTime(&ms, dev->mark[from], dev->mark[to]), "cudaEventElapsedTime", err);
 	*seconds = 1e-3 * (double)ms;
 	return GT_OK;

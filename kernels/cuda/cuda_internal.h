@@ -21,6 +21,14 @@ struct gt_cuda_block { /* one allocation */
 	size_t bytes;
 };
 
+/* Somebody whose queued work may wait for other ranks. While the host waits for a stream, look() is asked every few milliseconds, with the seconds
+ * that it has waited; a failure ends the wait, and is its error. */
+struct gt_cuda_watch {
+	enum gt_code (*look)(void *user, double waited_s, struct gt_err *err);
+	void *user;
+	struct gt_cuda_watch *next;
+};
+
 struct gt_dev {
 	int index;
 	char id[16];
@@ -34,6 +42,7 @@ struct gt_dev {
 	int nblocks, cap;
 	struct gt_lt *lt;   /* cuBLASLt and its handle */
 	struct gt_dnn *dnn; /* cuDNN; NULL until the first convolution */
+	struct gt_cuda_watch *watch; /* NULL: nothing on this device waits for other ranks */
 };
 
 /* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
@@ -84,6 +93,13 @@ enum gt_code gt_cuda_dyn(const struct gt_dev *dev, const struct gt_launch *a, st
  * libraries register kernels with the driver and do not survive being unloaded and loaded again. */
 enum gt_code gt_cuda_library(const char *file, const char *product, const char *const *names, void **const *slot, int n, void **so,
                              struct gt_err *err);
+
+/* ---- cuda_wait.c ---------------------------------------------------------------------------------------------------------- */
+void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w); /* the caller's, until unwatch */
+void gt_cuda_unwatch(struct gt_dev *dev, struct gt_cuda_watch *w);
+/* Until the device has done what is queued on s, or what came before the last record of e, where e is not NULL. Every wait of the host goes
+ * through here, so that none is without a deadline. */
+enum gt_code gt_cuda_finish(struct gt_dev *dev, cudaStream_t s, cudaEvent_t e, struct gt_err *err);
 
 /* ---- cuda_graph.c: streams' order and graphs --------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_record(struct gt_dev *dev, int event, int stream, struct gt_err *err);

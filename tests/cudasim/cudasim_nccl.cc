@@ -1,6 +1,9 @@
 // A group of one rank, as NCCL would treat it. Calls that do not block say so at first, and are done when they are asked about.
 #include "nccl.h"
+#include "cuda_runtime.h"
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 namespace {
@@ -44,7 +47,15 @@ ncclResult_t flush()
 
 struct ncclComm {
 	bool busy;
+	int world = 1;
+	std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
 };
+
+/* $CUDASIM_SILENT_PEER: a second rank that came, and from then on takes part in nothing. Its partner's kernels wait until the group is aborted. */
+static bool silent_peer()
+{
+	return getenv("CUDASIM_SILENT_PEER") != nullptr;
+}
 
 static ncclResult_t begun(ncclComm_t c)
 {
@@ -56,6 +67,10 @@ static ncclResult_t alone(const void *in, void *out, size_t n, ncclDataType_t t,
 {
 	if (!c || (n && (!in || !out)))
 		return ncclInvalidArgument;
+	if (c->world > 1) {
+		auto aborted = c->aborted;
+		return cudasim_hold(s, [=] { return !*aborted; }) == cudaSuccess ? begun(c) : ncclInternalError;
+	}
 	if (in != out && n && cudaMemcpyAsync(out, in, n * size_of(t), cudaMemcpyDeviceToDevice, s) != cudaSuccess)
 		return ncclInternalError;
 	return begun(c);
@@ -72,9 +87,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
 {
 	ncclUniqueId want;
 	ncclGetUniqueId(&want);
-	if (nranks != 1 || rank != 0 || config->blocking != 0 || std::memcmp(&id, &want, sizeof id))
+	if (nranks != (silent_peer() ? 2 : 1) || rank != 0 || config->blocking != 0 || std::memcmp(&id, &want, sizeof id))
 		return ncclInvalidArgument;
 	*comm = new ncclComm{false};
+	(*comm)->world = nranks;
 	return begun(*comm);
 }
 
@@ -97,6 +113,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+	*comm->aborted = true;
 	delete comm;
 	return ncclSuccess;
 }

@@ -24,6 +24,7 @@ struct mark { /* a recorded event: a place in a queue */
 struct item {
 	std::function<void()> work;
 	std::shared_ptr<mark> record, wait;
+	std::function<bool()> held; /* not to be begun while it says so */
 };
 
 struct cudasim_stream {
@@ -219,16 +220,32 @@ cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work)
 	if (s->capture)
 		s->capture->work.push_back(std::move(work));
 	else
-		s->queue.push_back({std::move(work), nullptr, nullptr});
+		s->queue.push_back({std::move(work), nullptr, nullptr, nullptr});
 	return cudaSuccess;
 }
 
-static void step(cudaStream_t s)
+cudaError_t cudasim_hold(cudaStream_t s, std::function<bool()> held)
 {
-	item i = std::move(s->queue.front());
+	GUARD;
+	if (!all_streams.count(s))
+		return cudaErrorInvalidResourceHandle;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	s->queue.push_back({nullptr, nullptr, nullptr, std::move(held)});
+	return cudaSuccess;
+}
+
+/* False: something before it is held. */
+static bool try_step(cudaStream_t s)
+{
+	item &front = s->queue.front();
+	if (front.held && front.held())
+		return false;
+	while (front.wait && !front.wait->done)
+		if (!try_step(front.wait->s))
+			return false;
+	item i = std::move(front);
 	s->queue.pop_front();
-	while (i.wait && !i.wait->done)
-		step(i.wait->s);
 	if (i.work) {
 		device_access open;
 		i.work();
@@ -239,6 +256,15 @@ static void step(cudaStream_t s)
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		i.record->us = clock_us;
 		i.record->host = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	}
+	return true;
+}
+
+static void step(cudaStream_t s)
+{
+	while (!try_step(s)) { /* as a host that waits for a kernel that waits */
+		struct timespec t = {0, 1000000};
+		nanosleep(&t, nullptr);
 	}
 }
 
@@ -271,6 +297,26 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 	if (s->capture)
 		return cudaErrorStreamCaptureUnsupported;
 	drain(s);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t s)
+{
+	GUARD;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	while (!s->queue.empty())
+		if (!try_step(s))
+			return cudaErrorNotReady;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+	GUARD;
+	while (e->last && !e->last->done)
+		if (!try_step(e->last->s))
+			return cudaErrorNotReady;
 	return cudaSuccess;
 }
 
@@ -322,7 +368,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 		return cudaSuccess;
 	e->last = std::make_shared<mark>();
 	e->last->s = s;
-	s->queue.push_back({nullptr, e->last, nullptr});
+	s->queue.push_back({nullptr, e->last, nullptr, nullptr});
 	return cudaSuccess;
 }
 
@@ -336,7 +382,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
 	} else if (s->capture) {
 		return cudaErrorStreamCaptureUnsupported;
 	} else if (e->last) {
-		s->queue.push_back({nullptr, nullptr, e->last});
+		s->queue.push_back({nullptr, nullptr, e->last, nullptr});
 	}
 	return cudaSuccess;
 }

@@ -41,6 +41,7 @@ part joins_last_first 5 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 4 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 5 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
+part nccl_silent_peer 3 env CUDASIM_SILENT_PEER=1 "$sim/tests/cudasim/tool_nccl" silent_peer
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"
 part operations 380 "$sim/tests/ops/test_ops" -b cuda

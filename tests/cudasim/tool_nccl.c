@@ -4,7 +4,10 @@
 #include "base/plugin.h"
 #include "comm.h"
 #include "test.h"
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define N 1000
 
@@ -142,6 +145,92 @@ TEST(wrong_operands_break_the_group_with_one_sentence)
 	api->close(comm);
 	be->free(dev, mem);
 	be->close(dev);
+}
+
+/* $CUDASIM_SILENT_PEER: a second rank that comes, and then does nothing. The host waits for the device in each of the ways that it has. */
+static bool open_pair(double timeout_s, struct gt_comm *host)
+{
+	struct gt_err e = {0};
+	struct gt_comm_boot boot;
+	void *p;
+	CHECK_OK(gt_plugin_open("cuda", "gt_backend_cuda", &p, &e), e);
+	be = p;
+	CHECK_OK(gt_plugin_open("cuda", "gt_comm_nccl", &p, &e), e);
+	api = p;
+	CHECK_OK(be->open(&(struct gt_dev_opts){0}, &dev, &e), e);
+	CHECK_OK(be->alloc(dev, N * 4, (void **)&mem, &e), e);
+	CHECK_OK(api->create(2, &boot, &e), e);
+	struct gt_comm_spec spec = {.rank = 0, .world = 2, .timeout_s = timeout_s, .boot = &boot, .dev = dev, .host = host};
+	CHECK_OK(api->open(&spec, &comm, &e), e);
+	return comm && mem;
+}
+
+static void shut_pair(void)
+{
+	api->close(comm);
+	be->free(dev, mem);
+	be->close(dev);
+	comm = NULL;
+}
+
+TEST(silent_peer)
+{
+	unsigned char host[N * 4];
+	for (int way = 0; getenv("CUDASIM_SILENT_PEER") && way < 4; way++) {
+		struct gt_err e = {0}, again = {0};
+		if (!open_pair(0.3, NULL))
+			return;
+		struct gt_coll x = {.in = mem, .out = mem, .count = N, .dtype = GT_F32};
+		CHECK_OK(api->all_reduce(comm, &x, &e), e);
+		CHECK_OK(be->record(dev, 0, 0, &e), e);
+		enum gt_code code = way == 0   ? be->sync(dev, 0, &e)
+		                    : way == 1 ? be->host_wait(dev, 0, &e)
+		                    : way == 2 ? be->copy(dev, host, mem, sizeof host, GT_COPY_D2H, 0, &e)
+		                               : api->split(comm, "half", 0, 0, &(struct gt_comm *){NULL}, &e);
+		CHECK_MSG(code == GT_EPEER && strstr(e.msg, "queued work is not done after 0.3 s"), "way %d: code %d, %s", way, code, e.msg);
+		CHECK(api->all_reduce(comm, &x, &again) == GT_EPEER && !strcmp(e.msg, again.msg));
+		CHECK_OK(be->sync(dev, 0, &again), again); /* the kernels have ended with the group */
+		shut_pair();
+	}
+}
+
+static enum gt_code host_broke(struct gt_comm *c, struct gt_err *err)
+{
+	return gt_fail(err, GT_EPEER, "rank %d has died", c->world - 1);
+}
+
+/* The ranks' group on their hosts knows of a death long before the deadline. */
+TEST(silent_peer_that_died)
+{
+	static const struct gt_comm_api api_of_host = {.check = host_broke};
+	struct gt_comm host = {.api = &api_of_host, .world = 2};
+	struct gt_err e = {0};
+	if (!getenv("CUDASIM_SILENT_PEER") || !open_pair(1e6, &host))
+		return;
+	CHECK_OK(api->barrier(comm, 0, &e), e);
+	CHECK_MSG(be->sync(dev, 0, &e) == GT_EPEER && !strcmp(e.msg, "rank 1 has died"), "%s", e.msg);
+	shut_pair();
+}
+
+/* abort() comes from another thread than the one that waits. */
+static void *give_up_soon(void *user)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	api->abort(user, "the run is being ended");
+	return NULL;
+}
+
+TEST(silent_peer_and_an_end)
+{
+	struct gt_err e = {0};
+	pthread_t other;
+	if (!getenv("CUDASIM_SILENT_PEER") || !open_pair(1e6, NULL))
+		return;
+	CHECK_OK(api->barrier(comm, 0, &e), e);
+	CHECK(!pthread_create(&other, NULL, give_up_soon, comm));
+	CHECK_MSG(be->sync(dev, 0, &e) == GT_EPEER && strstr(e.msg, "rank 0 gave up: the run is being ended"), "%s", e.msg);
+	pthread_join(other, NULL);
+	shut_pair();
 }
 
 RUN_TESTS()

@@ -131,6 +131,8 @@ static inline int atomicCAS_system(int *p, int compare, int value)
 
 /* Puts work on a stream, or into the graph that the stream is captured to. */
 cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work);
+/* What is queued behind it waits while held() is true. */
+cudaError_t cudasim_hold(cudaStream_t s, std::function<bool()> held);
 bool cudasim_on_device(const void *p, size_t bytes); /* all of it in one block? */
 void cudasim_spend(double us);                       /* work that runs took so long */
 void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread); /* early: with programmatic serialization */

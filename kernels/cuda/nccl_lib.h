@@ -1,0 +1,28 @@
+/* Inside the NCCL communicator: the library's functions, and the id of a group. */
+#ifndef GT_KERNELS_CUDA_NCCL_LIB_H
+#define GT_KERNELS_CUDA_NCCL_LIB_H
+
+#include "comm.h"
+#include "cuda/cuda_internal.h"
+#include <nccl.h>
+
+#define GT_NCCL_FUNCTIONS(X)                                                                                                          \
+	X(ncclGetUniqueId) X(ncclCommInitRankConfig) X(ncclCommFinalize) X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommSplit)     \
+	X(ncclCommGetAsyncError) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce)     \
+	X(ncclReduceScatter) X(ncclAllGather) X(ncclBroadcast) X(ncclSend) X(ncclRecv) X(ncclMemAlloc) X(ncclMemFree)             \
+	X(ncclCommRegister)
+
+struct gt_nccl {
+	void *so;
+#define GT_X(name) __typeof__(name) *name;
+	GT_NCCL_FUNCTIONS(GT_X)
+#undef GT_X
+};
+
+/* nccl_lib.c. Opens the library. */
+enum gt_code gt_nccl_load(struct gt_nccl *l, struct gt_err *err);
+/* A new group's id as text in the boot record, and back. */
+enum gt_code gt_nccl_create(int world, struct gt_comm_boot *out, struct gt_err *err);
+enum gt_code gt_nccl_parse(const struct gt_comm_boot *boot, ncclUniqueId *id, struct gt_err *err);
+
+#endif

@@ -79,7 +79,7 @@ const struct gt_row gt_rows[] = {
     {"name", GT_T_STRING, AT(name), "\"run\"", .help = "name of the run, for messages and logs"},
     {"seed", GT_T_INT, AT(seed), "0", 0, INFINITY, .help = "seed of every random draw: weights, order, augmentation, dropout"},
     {"reproducible", GT_T_ENUM, AT(reproducible), "\"none\"", .values = "none|run|world",
-     .help = "run: the same command gives the same bits again; world: any number of ranks and any mode give the same bits"},
+     .help = "run: the same command gives the same bits again, on as many threads and ranks; world: any number of ranks and any mode give the same bits"},
     {"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
      .help = "what matrix products are computed in; weights and their sums stay fp32"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",

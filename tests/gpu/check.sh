@@ -268,33 +268,6 @@ part_sanitizer() {
 	[ $n = 1 ] || echo '# sanitizer: no run of it came to a clean end'
 }
 
-# A weight before a relu that is no number must end the run (3), as it does on the CPU: an epilogue that makes 0 of a NaN would hide it.
-part_nan() {
-	local p why
-	cat >"$tmp/nan.cfg" <<'CFG'
-schema = 1; name = "nan"; seed = 4;
-data = { name = "synthetic"; batch = 32; classes = 4; samples = 320; samples_test = 32; };
-model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 64; }, { type = "relu"; }, { name = "fc2"; type = "linear"; out = 64; },
-	{ type = "relu"; }, { name = "fc"; type = "linear"; out = 4; } ); };
-train = { steps = 4; optimizer = { type = "sgd"; lr = 1.0e-2; }; };
-CFG
-	train "$tmp/nan" "$tmp/nan.cfg" -s train.steps=1
-	python3 - "$tmp/nan/latest/model.safetensors" "$tmp/nan.safetensors" <<'PY'
-import json, struct, sys
-data = bytearray(open(sys.argv[1], "rb").read())
-n = struct.unpack("<Q", data[:8])[0]
-at = 8 + n + json.loads(data[8 : 8 + n])["fc1.weight"]["data_offsets"][0]
-data[at : at + 4] = struct.pack("<f", float("nan"))
-open(sys.argv[2], "wb").write(data)
-PY
-	for p in fp32 bf16; do
-		train "$tmp/nan-$p" "$tmp/nan.cfg" --init "$tmp/nan.safetensors" -s precision=$p
-		why=
-		[ "$(cat "$tmp/nan-$p.rc")" = 3 ] || why="status $(cat "$tmp/nan-$p.rc"): $(tail -n 1 "$tmp/nan-$p.out")"
-		ok "nan_before_a_relu_$p" "$why"
-	done
-}
-
 # One rank in every mode is one rank without: the same bits.
 part_ranks() {
 	local mode opts
@@ -319,7 +292,7 @@ sections='offers       40   1  what cuBLASLt has for linear layers: products, ty
 plans        60   1  what cuDNN has for convolutions (of cards that are described, the same library)
 convolutions 60   1  convolutions beside the CPU
 table       120   1  every operation in fp32, tf32, bf16 and fp16 beside the CPU in f64
-nan          20   3  a NaN before a relu ends the run
+nan          60  12  weights before a relu that stop being finite end the run, nothing is saved
 operations   90   1  every operation beside results of PyTorch
 updates      60   1  optimizers beside results of PyTorch
 calls        90   1  own kernels around their boundaries
@@ -452,7 +425,8 @@ run_section() {
 	precision) own precision 4 ;;
 	recompute) own recompute "$(pick 1 9)" ;;
 	resume) own resume 3 ;;
-	signals | nan) own "$1" 2 ;;
+	nan) section nan 12 bash "$src/tests/cudasim/test_sim_nan.sh" ;;
+	signals) own signals 2 ;;
 	ranks) own ranks 5 ;;
 	*) own "$1" 1 ;;
 	esac

@@ -10,18 +10,20 @@ while [ ! -d "$root/libexec" ]; do
 	root=${root%/*}
 done
 dep=$root/lib/dep
-# oneDNN travels compressed, the folder has a limit: unpacked at the first start.
-if [ ! -e "$dep/libdnnl.so.2" ] && [ -e "$dep/libdnnl.so.2.xz" ]; then
-	unpack() {
-		if command -v xz >/dev/null; then xz -dc "$1"
-		else python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi
-	}
-	if ! { unpack "$dep/libdnnl.so.2.xz" >"$dep/dnnl.$$" && mv "$dep/dnnl.$$" "$dep/libdnnl.so.2"; }; then
-		rm -f "$dep/dnnl.$$"
-		echo "$name: $dep/libdnnl.so.2.xz cannot be unpacked beside it (a folder that cannot be written?)" >&2
+# The largest files travel compressed, the folder has a limit: unpacked at the first start.
+unpack() {
+	if command -v xz >/dev/null; then xz -dc "$1"
+	else python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi
+}
+for packed in "$dep/libdnnl.so.2.xz" "$root/lib/gtrain/cuda.so.xz" "$root/libexec/dnn_plans.xz"; do
+	file=${packed%.xz}
+	if [ -e "$file" ] || [ ! -e "$packed" ]; then continue; fi
+	if ! { unpack "$packed" >"$file.$$" && chmod 755 "$file.$$" && mv "$file.$$" "$file"; }; then
+		rm -f "$file.$$"
+		echo "$name: $packed cannot be unpacked beside it (a folder that cannot be written?)" >&2
 		exit 73
 	fi
-fi
+done
 loader=${GTRAIN_LOADER:-}
 if [ -z "$loader" ]; then
 	loader=bundled

@@ -164,8 +164,9 @@ rm -rf "$tmp/half/$last" "$tmp/half/step-00000008" "$tmp/half/best"
 ln -sfn step-00000004 "$tmp/half/latest"
 sed -i '/"step":\(5\|6\|7\|8\|9\|10\|11\|12\),/d' "$tmp/half/metrics.jsonl"
 
-scenario run '' '' 'kill ENOSPC EIO EINTR' -- run "$tmp/t.cfg" -o "$dir"
-scenario resume "$tmp/half" step-00000004 'kill ENOSPC EIO EINTR' -- resume "$dir"
+scenario run '' '' 'kill ENOSPC EIO EINTR short' -- run "$tmp/t.cfg" -o "$dir"
+scenario resume "$tmp/half" step-00000004 'kill ENOSPC EIO EINTR short' -- resume "$dir"
+scenario 'resume from an older step' "$tmp/finished" 'step-00000004 step-00000008 step-00000012' 'kill EIO' -- resume "$dir" --from 4
 on_ranks=(--nproc 2) mode=(-s parallel.mode=ddp)
 undisturbed "${on_ranks[@]}" "${mode[@]}"
 scenario 'two ranks' '' '' 'kill EIO' -- run "$tmp/t.cfg" -o "$dir" "${on_ranks[@]}" "${mode[@]}"

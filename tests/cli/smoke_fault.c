@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,15 +53,22 @@ __attribute__((constructor)) static void begin(void)
 		raise(SIGKILL);
 }
 
-/* oneDNN comes with a backend that is opened later, out of the reach of RTLD_NEXT. */
+/* oneDNN comes with a backend that is opened later, out of the reach of RTLD_NEXT, and its soname depends on the release (libdnnl.so.2,
+ * libdnnl.so.3.6): it is looked for among the libraries that are loaded. */
+static int is_onednn(struct dl_phdr_info *info, size_t size, void *lib)
+{
+	(void)size;
+	if (!strstr(info->dlpi_name, "/libdnnl.so"))
+		return 0;
+	*(void **)lib = dlopen(info->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+	return 1;
+}
+
 static void *from_onednn(const char *name)
 {
 	static void *lib;
-	char soname[32];
-	for (int major = 2; !lib && major < 9; major++) {
-		snprintf(soname, sizeof soname, "libdnnl.so.%d", major);
-		lib = dlopen(soname, RTLD_NOW | RTLD_NOLOAD);
-	}
+	if (!lib)
+		dl_iterate_phdr(is_onednn, &lib);
 	void *f = lib ? dlsym(lib, name) : NULL;
 	if (!f)
 		abort();

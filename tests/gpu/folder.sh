@@ -67,7 +67,7 @@ if [ ! -s "$dest/GLIBC" ]; then
 	say 'objdump names no version of the C library'
 	exit 70
 fi
-xz -1 "$dest"/lib/dep/libdnnl.so.2
+xz -1 "$dest"/lib/dep/libdnnl.so.*
 for p in "$dest/lib/gtrain/cuda.so" "$dest/libexec/dnn_plans"; do # wrap.sh unpacks these three
 	[ ! -e "$p" ] || xz -1 "$p"
 done

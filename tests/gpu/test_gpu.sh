@@ -167,7 +167,7 @@ done
 ok gpu_folder_trains_to_the_same_bits "$why"
 GTRAIN_LOADER=bundled strace -f -e trace=open,openat -o "$tmp/trace" "$moved/bin/gtrain" check "$moved/configs/lenet.cfg" --device cpu >"$tmp/out" 2>&1
 why=$(sed -n '/libexec/,$p' "$tmp/trace" | grep -v ENOENT | grep -o '"[^"]*\.so[^"]*"' | grep -v "\"$moved/\|ld.so.cache" | sort -u | tr '\n' ' ')
-[ -s "$tmp/trace" ] && grep -q "$moved/lib/dep/libdnnl.so.2" "$tmp/trace" || why="no trace: $(tail -n 1 "$tmp/out")"
+[ -s "$tmp/trace" ] && grep -q "$moved/lib/dep/libdnnl.so." "$tmp/trace" || why="no trace: $(tail -n 1 "$tmp/out")"
 ok gpu_folder_opens_no_library_of_the_machine "$why"
 env -i PATH=/usr/bin:/bin "$moved/tests/gpu/check.sh" >"$tmp/out" 2>&1
 rc=$? why=

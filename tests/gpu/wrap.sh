@@ -15,7 +15,7 @@ unpack() {
 	if command -v xz >/dev/null; then xz -dc "$1"
 	else python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi
 }
-for packed in "$dep/libdnnl.so.2.xz" "$root/lib/gtrain/cuda.so.xz" "$root/libexec/dnn_plans.xz"; do
+for packed in "$dep"/libdnnl.so.*.xz "$root/lib/gtrain/cuda.so.xz" "$root/libexec/dnn_plans.xz"; do
 	file=${packed%.xz}
 	if [ -e "$file" ] || [ ! -e "$packed" ]; then continue; fi
 	if ! { unpack "$packed" >"$file.$$" && chmod 755 "$file.$$" && mv "$file.$$" "$file"; }; then

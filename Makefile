@@ -120,17 +120,12 @@ tests: all $(TESTS) $(TOOLS) $(CUDASIM)
 
 ## demo: installs what is missing, builds, trains FashionMNIST from configs/fmnist_mlp.cfg (RUN: where to), prints the test accuracy
 RUN  ?= runs/demo
-SHOWN = $(if $(filter 1,$(words $(RUN))),$(RUN),"$(RUN)")
 .PHONY: demo
 demo:
 	@scripts/deps.sh run
 	@$(MAKE) --no-print-directory -j$(shell nproc) all
 	@rm -rf "$(RUN)"
 	$(BUILD)/bin/gtrain run configs/fmnist_mlp.cfg --out "$(RUN)" $(ARGS)
-	@printf '\n%s\n' 'The run is in $(RUN). Next, for example:'
-	@printf '  %s\n' '$(BUILD)/bin/gtrain eval $(SHOWN)                          # loss and accuracy of its best checkpoint' \
-		'$(BUILD)/bin/gtrain inspect $(SHOWN)                       # what that checkpoint holds' \
-		'$(BUILD)/bin/gtrain resume $(SHOWN) -s train.epochs=8      # train on, to epoch 8'
 
 ## check: installs what is missing, builds and runs every test (about 20 minutes on two idle cores)
 .PHONY: check

@@ -101,6 +101,12 @@ const char *gt_cli_shell_word(const char *s, char *buf, size_t size)
 	return buf;
 }
 
+const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size)
+{
+	const char *typed = cli->argv && cli->argv[0] ? cli->argv[0] : "";
+	return gt_cli_shell_word(strchr(typed, '/') ? typed : "gtrain", buf, size);
+}
+
 /* One write a line, so that lines of several processes do not mix. */
 static void put_err(struct gt_cli *cli, const char *prefix, const char *text)
 {

@@ -307,20 +307,22 @@ static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 /* How to go on with a run that ended early. */
 static void tell_resume(struct gt_progress *p)
 {
-	char dir[2 * sizeof p->checkpoint], step[GT_UNITS];
+	char dir[2 * sizeof p->checkpoint], step[GT_UNITS], gtrain[PATH_MAX];
 	if (!p->checkpoint[0])
 		gt_cli_note(p->cli, "ended early, at step %s of the run; no checkpoint holds it", gt_units_count(step, p->step));
 	else
-		gt_cli_note(p->cli, "ended early, with the checkpoint %s; 'gtrain resume %s' goes on", p->checkpoint, run_dir(p, dir, sizeof dir));
+		gt_cli_note(p->cli, "ended early, with the checkpoint %s; `%s resume %s` goes on", p->checkpoint, gt_cli_program(p->cli, gtrain, sizeof gtrain),
+		            run_dir(p, dir, sizeof dir));
 }
 
 /* Where a run that is complete was saved, and what can be done with it. */
 static void tell_next(struct gt_progress *p)
 {
-	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64];
+	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64], gtrain[PATH_MAX];
 	if (!p->checkpoint[0])
 		return;
 	run_dir(p, dir, sizeof dir);
+	gt_cli_program(p->cli, gtrain, sizeof gtrain);
 	if (p->best_metric[0] && p->result.best_step != p->step)
 		snprintf(best, sizeof best, "; the best is step-%08" PRId64, p->result.best_step);
 	if (p->epochs > 0)
@@ -328,9 +330,9 @@ static void tell_next(struct gt_progress *p)
 	else
 		snprintf(more, sizeof more, "train.steps=%" PRId64, 2 * p->steps);
 	gt_cli_note(p->cli, "saved as %s%s", p->checkpoint, best);
-	gt_cli_note(p->cli, "next: gtrain eval %s", dir);
-	gt_cli_note(p->cli, "      gtrain predict %s FILE...", dir);
-	gt_cli_note(p->cli, "      gtrain resume %s -s %s", dir, more);
+	gt_cli_note(p->cli, "next: %s eval %s", gtrain, dir);
+	gt_cli_note(p->cli, "      %s inspect %s", gtrain, dir);
+	gt_cli_note(p->cli, "      %s resume %s -s %s", gtrain, dir, more);
 }
 
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)

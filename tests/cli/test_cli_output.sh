@@ -78,7 +78,7 @@ if [ "$(grep -c '  loss .*  lr ' "$tmp/err")" = 16 ]; then pass verbose_lines; e
 gives eval_line 0 out 'test accuracy ' eval r2
 gives inspect_verified 0 out 'every digest matches' inspect r2 --verify
 gives check_table 0 out '  260' check $cfg
-gives time_limit 0 err "'gtrain resume r5' goes on" run $cfg -o r5 -s train.epochs=1000000 -s log.every_steps=100000 --time-limit 1s
+gives time_limit 0 err "gtrain resume r5\` goes on" run $cfg -o r5 -s train.epochs=1000000 -s log.every_steps=100000 --time-limit 1s
 gives resume_steps 0 err 'resuming from ' resume r2 -s train.epochs=3
 
 # ---- colours -----------------------------------------------------------------------------------------------------------------

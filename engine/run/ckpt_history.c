@@ -49,22 +49,42 @@ static enum gt_code move(const char *dir, const char *name, const char *to, cons
 	return GT_OK;
 }
 
-/* `latest` and `best` of the folder that checkpoints were moved to. */
+/* A link in a history, which has none yet: made under its own name, so that a kill leaves no temporary. */
+static enum gt_code link_once(const char *history, const char *link, int64_t step, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
+	struct stat st;
+	gt_ckpt_name_print(name, step);
+	GT_TRY(gt_path_join(path, history, link, err));
+	GT_TRY(gt_path_join(target, history, name, err));
+	if (lstat(target, &st)) /* its best one may have stayed on the line */
+		return GT_OK;
+	return symlink(name, path) && errno != EEXIST ? gt_fail(err, GT_EIO, "%s: cannot make symlink: %s", path, strerror(errno)) : GT_OK;
+}
+
+/* `best` and `latest` of the folder that checkpoints were moved to. */
 static enum gt_code set_links(const char *history, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
-	bool changed = false;
 	int n;
 	GT_TRY(gt_ckpt_scan(history, true, &e, &n, err));
 	const struct gt_ckpt_entry *newest = NULL;
 	for (int i = 0; i < n && !newest; i++)
 		if (e[i].kind == GT_CKPT_STEP && e[i].serial)
 			newest = &e[i];
-	enum gt_code code = newest ? gt_ckpt_link_set(history, "latest", newest->step, &changed, err) : GT_OK;
+	enum gt_code code = newest && newest->has_best ? link_once(history, "best", newest->best_step, err) : GT_OK;
 	if (newest && !code)
-		code = gt_ckpt_link_set(history, "best", newest->has_best ? newest->best_step : -1, &changed, err);
+		code = link_once(history, "latest", newest->step, err);
 	free(e);
 	return code;
+}
+
+/* Whether a kill came behind the last move and before the links. */
+static bool lacks_links(const char *history)
+{
+	char path[GT_PATH_SIZE];
+	struct stat st;
+	return !lstat(history, &st) && !gt_path_join(path, history, "latest", NULL) && lstat(path, &st);
 }
 
 /* number: of the history. */
@@ -82,7 +102,7 @@ static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int6
 		gt_ckpt_name_print(name, e[i].step);
 		GT_TRY(move(dir, e[i].name, history, name, err));
 	}
-	if (!moved)
+	if (!moved && !lacks_links(history))
 		return GT_OK;
 	GT_TRY(set_links(history, err));
 	GT_TRY(gt_dir_sync(history, err));

@@ -68,7 +68,7 @@ goes_on() {
 		[ -d "$d" ] && ! calm inspect --verify "$d" && wrong "$(basename "$d") does not verify: $(tail -n 1 "$tmp/out")"
 	done
 	for d in $kept; do # those from before the fault, here or moved aside: none is lost
-		[ -n "$(find "$dir" -type d -name "$d*" ! -name '*.tmp-*')" ] || wrong "$d is lost"
+		grep -rqxF --include=manifest.json -- "$(cat "$template/$d/manifest.json")" "$dir" || wrong "$d is lost"
 	done
 	if ls -d "$dir"/step-???????? >/dev/null 2>&1; then
 		calm resume "$dir" "${on_ranks[@]}"
@@ -78,7 +78,7 @@ goes_on() {
 	fi || wrong "resumed: $(tail -n 1 "$tmp/out")"
 	[ "$(digests)" = "$want" ] || wrong "resumed, it ends with other digests: $(digests | tr '\n' ' ')"
 	whole_metrics || wrong "metrics.jsonl has the steps $(train_steps)"
-	[ -z "$(find "$dir" -name '*.tmp-*' -o -name '*.old-*' -o -name '*.prev-*' -o -name '*.tmp')" ] || wrong "left over: $(cd "$dir" && find . -name '*.tmp*' -o -name '*.old-*' -o -name '*.prev-*')"
+	[ -z "$(find "$dir" -name 'next-*' -o -name '*.tmp-*' -o -name '*.old-*' -o -name '*.prev-*' -o -name '*.tmp')" ] || wrong "left over: $(cd "$dir" && find . -name '*.tmp*' -o -name '*.old-*' -o -name '*.prev-*')"
 }
 
 start() {
@@ -166,7 +166,7 @@ sed -i '/"step":\(5\|6\|7\|8\|9\|10\|11\|12\),/d' "$tmp/half/metrics.jsonl"
 
 scenario run '' '' 'kill ENOSPC EIO EINTR short' -- run "$tmp/t.cfg" -o "$dir"
 scenario resume "$tmp/half" step-00000004 'kill ENOSPC EIO EINTR short' -- resume "$dir"
-scenario 'resume from an older step' "$tmp/finished" 'step-00000004 step-00000008 step-00000012' 'kill EIO' -- resume "$dir" --from 4
+scenario 'resume from an older step' "$tmp/finished" 'step-00000004 step-00000008 step-00000012' 'kill ENOSPC EIO EINTR short' -- resume "$dir" --from 4
 on_ranks=(--nproc 2) mode=(-s parallel.mode=ddp)
 undisturbed "${on_ranks[@]}" "${mode[@]}"
 scenario 'two ranks' '' '' 'kill EIO' -- run "$tmp/t.cfg" -o "$dir" "${on_ranks[@]}" "${mode[@]}"

@@ -7,6 +7,10 @@
 # shellcheck source=tests/cli/wrong_config.sh
 . "$(dirname "$0")/wrong_config.sh"
 cd "$tmp" || exit 1
+# No data of the user is in the way.
+export HOME=$tmp/home GTRAIN_DATA=
+unset XDG_CACHE_HOME
+mkdir home
 base_config >base.cfg
 
 tried=0 named=0
@@ -75,8 +79,7 @@ else
 fi
 
 # ---- run -n fails where run does, with its status, and leaves no trace -------------------------------------------------------------------
-export HOME=$tmp/home GTRAIN_DATA=
-mkdir home taken
+mkdir taken
 base_config | sed 's/RUN/run/' >base.cfg
 printf 'not an idx file' >bad.idx
 "$gtrain" run -q base.cfg -o taken/run >/dev/null 2>&1 || fail rehearse_setup "the run of base.cfg fails"
@@ -109,7 +112,7 @@ rehearse fine_threads 0 -s parallel.mode=dp --nproc 2
 rehearse new_parents 0 -o run/a/b
 rehearse statistics_of_one 78 -s 'model.layers[2]={ type = "flatten"; }' -s 'model.layers[3]={ type = "batchnorm1d"; track_running_stats = false; }' -s data.eval_batch=1
 rehearse statistics_of_last 78 -s 'model.layers[2]={ type = "flatten"; }' -s 'model.layers[3]={ type = "batchnorm1d"; track_running_stats = false; }' -s data.samples_test=65
-rehearse no_data 66 -s data.name=cifar10 "${other[@]}" -s model.input=[3,32,32] -s data.classes=10 -s model.layers[4].out=10
+rehearse no_data 66 -s data.name=nothing-of-this-name "${other[@]}"
 rehearse bad_data 65 -s data.name= -s data.format=idx -s 'data.train=["bad.idx","bad.idx"]' -s 'data.test=["bad.idx","bad.idx"]' "${other[@]}"
 if [ -e /dev/nvidia0 ]; then
 	skip rehearse_no_gpu "there is a GPU"

@@ -314,12 +314,20 @@ GT_HD double gt_pow_n(double x, int64_t n)
 	return y;
 }
 
+/* What Muon multiplies a direction of this norm by. A NaN stays one. */
+GT_EW double gt_muon_scale(double norm, double eps)
+{
+	return 1 / (norm < eps ? eps : norm);
+}
+
 /* The factor of Muon's rate for a matrix [rows, cols]. */
 GT_EW double gt_muon_adjust(int adjust, int64_t rows, int64_t cols)
 {
 	double r = (double)rows, c = (double)cols;
 	if (adjust == GT_MUON_NONE)
 		return 1;
+	if (adjust == GT_MUON_SPECTRAL)
+		return sqrt(r / c);
 	return adjust == GT_MUON_RMS ? 0.2 * sqrt(r > c ? r : c) : sqrt(r > c ? r / c : 1);
 }
 

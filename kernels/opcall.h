@@ -202,20 +202,21 @@ struct gt_attr_update {
 	enum gt_dtype work_dtype; /* of the work copy: bf16, f16 */
 };
 
-enum gt_muon_adjust { GT_MUON_ORIGINAL, GT_MUON_RMS, GT_MUON_NONE };
+enum gt_muon_adjust { GT_MUON_ORIGINAL, GT_MUON_RMS, GT_MUON_NONE, GT_MUON_SPECTRAL };
 
-/* Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024. A weight [out, …] is taken as the matrix [out, the rest].
- *   buf = momentum * buf + g;  d = nesterov ? g + momentum * buf : buf
+/* torch.optim.Muon's formula and state. A weight [out, …] is taken as the matrix [out, the rest].
+ *   buf = momentum * buf + (1 - momentum) * g;  d = nesterov ? (1 - momentum) * g + momentum * buf : buf
  *   normalize: p *= sqrt(out) / |p|;  p *= 1 - lr * weight_decay
  *   p -= lr * adjust(out, rest) * NS(d)
- * NS: X = d / (|d| + eps), of the shorter side's orientation, then ns_steps times X = a X + (b A + c A A) X with A = X X^T. A rate of 0
- * leaves p alone. */
+ * NS: X = d / max(|d|, eps), of the shorter side's orientation, then ns_steps times X = a X + (b A + c A A) X with A = X X^T. A rate of 0
+ * leaves p alone. Jordan's own form ("Muon: an optimizer for hidden layers in neural networks", 2024; airbench94_muon) has neither factor
+ * 1 - momentum: its d is that of this one times a constant, which NS divides out. */
 struct gt_attr_muon {
 	struct gt_attr_update update;       /* momentum, nesterov, eps, clip_norm, seg, work_dtype */
 	const struct gt_tdesc *const *desc; /* one a segment: shape and layout */
 	int64_t ns_steps;
 	double ns[3];                       /* a, b, c */
-	int adjust;                         /* enum gt_muon_adjust: sqrt(max(1, out / rest)), 0.2 sqrt(max(out, rest)), 1 */
+	int adjust;                         /* enum gt_muon_adjust: sqrt(max(1, out / rest)), 0.2 sqrt(max(out, rest)), 1, sqrt(out / rest) */
 	bool normalize;
 };
 

@@ -92,8 +92,6 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 			FAIL_AT(sched, "milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
 	if (s->type == GT_SCHED_MULTISTEP && !s->milestones.n)
 		FAIL_AT(sched, "milestones", "expected at least one number, got none");
-	if (s->min_lr > o->lr)
-		FAIL_AT(sched, "min_lr", "expected at most %s%s.lr = %g, got %g", shown, opt, o->lr, s->min_lr);
 	return GT_OK;
 }
 

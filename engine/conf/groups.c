@@ -13,7 +13,7 @@ void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_opt
 {
 	bool muon = o->type == GT_OPT_MUON, sgd = o->type == GT_OPT_SGD;
 	if (!keeps(given, "weight_decay", true))
-		o->weight_decay = o->type == GT_OPT_ADAMW ? 0.01 : 0;
+		o->weight_decay = o->type == GT_OPT_ADAMW ? 0.01 : muon ? 0.1 : 0;
 	if (!keeps(given, "momentum", muon || sgd || o->type == GT_OPT_RMSPROP))
 		o->momentum = muon ? 0.95 : 0;
 	if (!keeps(given, "nesterov", muon || sgd))

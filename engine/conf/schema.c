@@ -33,8 +33,8 @@
     {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P, "rmsprop"), .help = "decay of the mean square"}, \
     {P "centered", GT_T_BOOL, A(centered), "false", OPT(P, "rmsprop"), \
      .help = "divide by the variance, not by the mean square"}, \
-    {P "eps", GT_T_FLOAT, A(eps), "(1.0e-8; muon: 1.0e-7)", 0, 1, GT_R_ABOVE, OPT(P, "adam|adamw|rmsprop|muon"), .help = "added to the divisor"}, \
-    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "(0.0; adamw: 0.01)", 0, INFINITY, \
+    {P "eps", GT_T_FLOAT, A(eps), "(1.0e-8; muon: 1.0e-7)", 0, 1, OPT(P, "adam|adamw|rmsprop|muon"), .help = "added to the divisor; muon: the least one; with 0, an element whose divisor is 0 stays as it is"}, \
+    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "(0.0; adamw: 0.01; muon: 0.1)", 0, INFINITY, \
      .help = "L2 penalty; decoupled from the gradient with adamw and muon"}, \
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"}, \
     {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
@@ -42,8 +42,8 @@
     {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P, "muon"), .help = "iterations of Newton and Schulz that make the update orthogonal; on a GPU in bf16 where precision is bf16 or fp16"}, \
     {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P, "muon"), \
      .help = "a, b, c of an iteration X = a X + (b A + c A A) X with A the product of X and its transpose"}, \
-    {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none", OPT(P, "muon"), \
-     .help = "factor of the rate by a matrix's shape [out, in]: sqrt(max(1, out / in)); 0.2 sqrt(max(out, in)), for rates as AdamW's; 1"}, \
+    {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none|spectral_unclamped", OPT(P, "muon"), \
+     .help = "factor of the rate by a matrix's shape [out, in]: sqrt(max(1, out / in)); 0.2 sqrt(max(out, in)), for rates as AdamW's; 1; sqrt(out / in)"}, \
     {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P, "muon"), \
      .help = "scale each weight to norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
@@ -109,8 +109,8 @@ const struct gt_row gt_rows[] = {
     {"data.eval_batch", GT_T_INT, AT(data.eval_batch), "0", 0, 1 << 24, .help = "batch of an evaluation; 0: as in training"},
     {"data.shuffle", GT_T_BOOL, AT(data.shuffle), "true", .help = "a new order every epoch, a function of seed and epoch"},
     {"data.drop_last", GT_T_BOOL, AT(data.drop_last), "false", .help = "leave out the last batch of an epoch if it is not full"},
-    {"data.sampler", GT_T_ENUM, AT(data.sampler), "\"gtrain\"", .values = "gtrain|torch",
-     .help = "torch: PyTorch's own order for the same seed"},
+    {"data.sampler", GT_T_ENUM, AT(data.sampler), "\"gtrain\"", .values = "gtrain|torch|torch-random",
+     .help = "torch: the order of PyTorch's DistributedSampler(seed = seed); torch-random: of DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed))"},
     {"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW,
      .help = "share of the training split kept out of it as the split \"valid\""},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]", .help = "subtracted from a pixel in 0..1; one number, or one a channel; []: 0"},
@@ -135,10 +135,10 @@ const struct gt_row gt_rows[] = {
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
      .help = "end after so many optimizer steps, whatever train.epochs says; 0: after train.epochs"},
     {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse", .help = "what is minimised"},
-    {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1, GT_R_BELOW,
+    {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1,
      .help = "share of the target spread over all classes (cross_entropy)"},
     {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30,
-     .help = "samples with this label count nothing (cross_entropy, nll)"},
+     .help = "samples with this label count nothing (cross_entropy, nll); a batch of them alone has loss 0 and gradient 0, where PyTorch has NaN"},
     {"train.accumulate", GT_T_INT, AT(train.accumulate), "1", 1, 1 << 20,
      .help = "micro-batches of one optimizer step; the step is that of the whole batch"},
     {"train.recompute", GT_T_ENUM, AT(train.recompute), "\"none\"", .values = "none|cheap",

@@ -22,6 +22,21 @@ static void shuffle(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, int64_t *
 	}
 }
 
+/* torch/utils/data: an iterator of DataLoader draws an int64 for the seeds of its workers; RandomSampler yields randperm(n) and then, of a second
+ * one, num_samples % n = 0 elements, which it draws for that all the same. */
+static void random_sampler(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
+{
+	struct gt_mt19937 mt;
+	gt_mt19937_seed(&mt, seed);
+	for (uint64_t e = 0; e < epoch; e++) {
+		gt_mt19937_u64(&mt);
+		for (int64_t i = 0; i < 2 * (n - 1); i++)
+			gt_mt19937_u32(&mt);
+	}
+	gt_mt19937_u64(&mt);
+	gt_mt19937_randperm(&mt, n, perm);
+}
+
 enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm, struct gt_err *err)
 {
 	if (n >= INT64_C(1) << 32)
@@ -30,6 +45,10 @@ enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, 
 		struct gt_mt19937 mt;
 		gt_mt19937_seed(&mt, seed + epoch);
 		gt_mt19937_randperm(&mt, n, perm);
+		return GT_OK;
+	}
+	if (sampler == GT_SAMPLER_TORCH_RANDOM) {
+		random_sampler(seed, epoch, n, perm);
 		return GT_OK;
 	}
 	shuffle(gt_rng_key(seed, GT_RNG_SHUFFLE, 0), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);

@@ -30,7 +30,7 @@ double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t ste
 	case GT_SCHED_CONSTANT:
 		return lr;
 	case GT_SCHED_STEP:
-		return lr * pow(s->gamma, floor(units / s->step_size + 1e-9));
+		return lr * pow(s->gamma, floor(x / unit / s->step_size + 1e-9)); /* step_size need not be a whole number of epochs */
 	case GT_SCHED_MULTISTEP: {
 		int passed = 0;
 		for (int i = 0; i < s->milestones.n; i++)

@@ -326,7 +326,9 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		int64_t known = s->samples > 0 ? s->samples : s->batch;
 		if (known >= s->batch)
 			GT_TRY(train_prog(s, s->batch, &s->full, err));
-		if (known % s->batch)
+		/* A run of train.steps may end before the first short batch. In fp16, skipped steps are made up for with later batches. */
+		bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch && c->precision != GT_PREC_FP16;
+		if (known % s->batch && !ends_before)
 			GT_TRY(train_prog(s, known % s->batch, &s->tail, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++)

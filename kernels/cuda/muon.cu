@@ -15,7 +15,7 @@ __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muo
 	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &dyn, a.scalars);
 }
 
-/* buf = momentum * buf + g, and the sums of squares of the directions and, where they are needed, of the weights. The block that comes
+/* buf = momentum * buf + (1 - momentum) * g, and the sums of squares of the directions and, where they are needed, of the weights. The block that comes
  * last of a matrix adds those of its chunks, in their order. */
 __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool aligned)
 {
@@ -30,6 +30,7 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 		gt_opt_f64 d = options(a, m);
 		h.clip = (float)d.clip;
 		h.momentum = (float)d.momentum;
+		h.lerp1 = (float)d.lerp1;
 	}
 	__syncthreads();
 	bool vector = aligned && c.begin % 4 == 0;
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 		double norm = sqrt(weights), shrink = d.shrink;
 		if (a.normalize)
 			shrink *= norm > 0 ? sqrt((double)m.rows) / norm : 1;
-		a.factor[c.seg] = {(float)(1 / (sqrt(sum) + a.attr.eps)), (float)shrink, (float)(-d.neg_lr * m.adjust)};
+		a.factor[c.seg] = {(float)gt_muon_scale(sqrt(sum), a.attr.eps), (float)shrink, (float)(-d.neg_lr * m.adjust)};
 	}
 }
 
@@ -86,6 +87,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_c
 		gt_opt_f64 d = options(a, m);
 		h.clip = (float)d.clip;
 		h.momentum = (float)d.momentum;
+		h.lerp1 = (float)d.lerp1;
 	}
 	__syncthreads();
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) { /* ld is a multiple of 4, and so are begin and n */

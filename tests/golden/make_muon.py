@@ -4,7 +4,7 @@
 Usage: make_muon.py OUT      (any PyTorch; with 2.9 or newer the formula below is also held to torch.optim.Muon, whose Newton-Schulz
 iteration runs in bf16: an element of an orthogonal matrix is at most 1, its error a few of bf16's 2^-8)
 
-The formula is that of Jordan's page "Muon: an optimizer for hidden layers in neural networks"; `normalize` is that of airbench94_muon.
+The formula is torch.optim.Muon's; `normalize` is that of airbench94_muon.
 Values: make_ops.uniform of "CASE/p" and "CASE/g<step>". A line: NAME STEP VALUES…, the parameter after the step.
 """
 import os
@@ -27,7 +27,7 @@ CASES = {  # name: shape, keys of the optimizer
 
 def newton_schulz(g, steps):
     a, b, c = 3.4445, -4.7750, 2.0315
-    x = g / (g.norm() + 1e-7)
+    x = g / g.norm().clamp(min=1e-7)
     flip = len(x) > x.shape[1]
     x = x.T if flip else x
     for _ in range(steps):
@@ -46,8 +46,8 @@ def trajectory(name, shape, k):
     out = []
     for t in range(STEPS):
         g = f32(uniform(f"{name}/g{t}", shape))
-        buf = k["momentum"] * buf + g
-        d = g + k["momentum"] * buf if k["nesterov"] else buf
+        buf = k["momentum"] * buf + (1 - k["momentum"]) * g
+        d = (1 - k["momentum"]) * g + k["momentum"] * buf if k["nesterov"] else buf
         if k.get("normalize"):
             p = p * (len(p) ** 0.5 / p.norm())
         p = p * (1 - k["lr"] * k["weight_decay"])

@@ -45,7 +45,7 @@ TEST(groups_are_read)
 	CHECK(g[0].frozen && !g[0].own_optimizer);
 	CHECK(g[1].match.n == 2 && g[1].lr_mul == 2 && g[1].weight_decay == 0.25 && g[1].freeze_after == 2 && g[1].optimizer.momentum == 0.9);
 	CHECK(g[2].optimizer.type == GT_OPT_MUON && g[2].optimizer.momentum == 0.95 && g[2].optimizer.nesterov && g[2].optimizer.ns_steps == 5);
-	CHECK(g[2].optimizer.eps == 1e-7 && g[2].optimizer.weight_decay == 0 && g[2].optimizer.ns.n == 3 && g[2].optimizer.ns.v[1] == -4.775);
+	CHECK(g[2].optimizer.eps == 1e-7 && g[2].optimizer.weight_decay == 0.1 && g[2].optimizer.ns.n == 3 && g[2].optimizer.ns.v[1] == -4.775);
 	CHECK(g[2].optimizer.adjust == GT_MUON_ORIGINAL && !g[2].optimizer.normalize && isnan(g[2].weight_decay) && g[2].lr_mul == 1);
 	CHECK(g[2].schedule.type == GT_SCHED_CONSTANT && g[3].schedule.type == GT_SCHED_POLYNOMIAL);
 	gt_conf_free(c);

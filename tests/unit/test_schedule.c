@@ -49,6 +49,36 @@ TEST(curves_are_pytorchs)
 		fclose(f);
 }
 
+/* Lengths in epochs need not be whole: the same lengths in steps give the same rates. */
+TEST(fractions_of_epochs)
+{
+	static const struct gt_conf_schedule epochs[] = {
+		{.type = GT_SCHED_STEP, .step_size = 1.5, .gamma = 0.5},
+		{.type = GT_SCHED_STEP, .step_size = 0.5, .gamma = 0.5},
+		{.type = GT_SCHED_STEP, .step_size = 0.3, .gamma = 0.9},
+		{.type = GT_SCHED_STEP, .step_size = 2.1, .gamma = 0.5, .warmup = 0.7, .warmup_start = 0.1},
+		{.type = GT_SCHED_MULTISTEP, .milestones = {2, {0.4, 2.3}}, .gamma = 0.1},
+		{.type = GT_SCHED_COSINE, .t_max = 2.5, .min_lr = 0.01, .warmup = 0.3},
+		{.type = GT_SCHED_POLYNOMIAL, .t_max = 3.7, .power = 2},
+		{.type = GT_SCHED_ONECYCLE, .t_max = 4.5, .pct_start = 0.3, .div_factor = 25, .final_div_factor = 1e4},
+	};
+	for (size_t i = 0; i < sizeof epochs / sizeof *epochs; i++) {
+		struct gt_conf_train e = {.optimizer = {.lr = 0.1}, .schedule = epochs[i]}, s = e;
+		e.schedule.unit = GT_UNIT_EPOCH;
+		s.schedule.unit = GT_UNIT_STEP;
+		s.schedule.step_size = round(s.schedule.step_size * 10);
+		s.schedule.warmup = round(s.schedule.warmup * 10);
+		s.schedule.t_max = round(s.schedule.t_max * 10);
+		for (int k = 0; k < s.schedule.milestones.n; k++)
+			s.schedule.milestones.v[k] = round(s.schedule.milestones.v[k] * 10);
+		for (int step = 0; step < 60; step++) {
+			double a = gt_schedule_lr(&e, step, 60, 10), b = gt_schedule_lr(&s, step, 60, 10);
+			/* products of a fraction with 10 are rounded once */
+			CHECK_MSG(fabs(a - b) <= 1e-14, "schedule %zu at step %d: %.17g in epochs, %.17g in steps", i, step, a, b);
+		}
+	}
+}
+
 static bool is_permutation(const int64_t *p, int64_t n)
 {
 	char *seen = calloc((size_t)n, 1);
@@ -80,6 +110,39 @@ TEST(torch_order)
 	struct gt_err e;
 	CHECK_OK(gt_permute(GT_SAMPLER_TORCH, 0, 0, 10, got, &e), e);
 	CHECK(!memcmp(got, want, sizeof got));
+}
+
+/* RandomSampler's order over epochs, by make_sampler.py. */
+TEST(random_sampler_order)
+{
+	char path[512], *line = NULL;
+	size_t cap = 0;
+	int seen = 0;
+	int64_t *got = malloc(60000 * sizeof *got);
+	snprintf(path, sizeof path, "%s/tests/golden/sampler.txt", test_source());
+	FILE *f = fopen(path, "r");
+	CHECK_MSG(f != NULL, "%s is missing", path);
+	while (f && getline(&line, &cap, f) > 0) {
+		char *p = line;
+		struct gt_err e;
+		if (*p == '#')
+			continue;
+		uint64_t seed = strtoull(p, &p, 10), n = strtoull(p, &p, 10), epoch = strtoull(p, &p, 10);
+		CHECK_OK(gt_permute(GT_SAMPLER_TORCH_RANDOM, seed, epoch, (int64_t)n, got, &e), e);
+		CHECK(is_permutation(got, (int64_t)n));
+		for (uint64_t i = 0; i < n && i < 24 && *p == ' '; i++) /* drop_last: fewer than n */
+			if (got[i] != strtoll(p, &p, 10)) {
+				test_fail(__FILE__, __LINE__, "seed %llu, %llu samples, epoch %llu: another index at %llu", (unsigned long long)seed, (unsigned long long)n,
+				          (unsigned long long)epoch, (unsigned long long)i);
+				break;
+			}
+		seen++;
+	}
+	CHECK_MSG(seen == 3 * 7 * 4, "%d epochs compared", seen);
+	free(line);
+	free(got);
+	if (f)
+		fclose(f);
 }
 
 TEST(split_keeps_every_sample_once)

@@ -157,7 +157,7 @@ static void observe(void *user, const struct gt_event *ev)
 	if (ev->kind == GT_EV_TRAIN && k->n < STEPS)
 		k->loss[k->n++] = ev->loss;
 	if (ev->kind == GT_EV_EVAL)
-		k->eval = ev->loss;
+		k->eval = ev->scores.loss;
 }
 
 static bool train(const struct run *r, const char *out, struct curve *k)

@@ -19,15 +19,15 @@ E2
 
 # begin DIR ARGS...: a launcher, its process in pid[0]
 begin() {
-	GTRAIN_TEST_MARK=$mark timeout 60 "$gtrain" run ddp.cfg -o "$@" >"$1.0" 2>&1 &
+	GTRAIN_TEST_MARK=$mark timeout --foreground 60 "$gtrain" run ddp.cfg -o "$@" >"$1.0" 2>&1 &
 	pid=($!)
 }
-# hosts DIR: two launchers, their processes in pid[]. timeout passes a signal on.
+# hosts DIR: two launchers, their processes in pid[]. timeout passes a signal on, with --foreground once: a second SIGINT means another thing.
 hosts() {
 	local n
 	pid=()
 	for n in 0 1; do
-		GTRAIN_TEST_MARK=$mark timeout 60 "$gtrain" run ddp.cfg -o "$1" --nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port "$port" \
+		GTRAIN_TEST_MARK=$mark timeout --foreground 60 "$gtrain" run ddp.cfg -o "$1" --nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port "$port" \
 			--token-file token --max-restarts 3 --node-rank $n >"$1.$n" 2>&1 &
 		pid+=($!)
 	done

@@ -17,6 +17,19 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_inspect *r, s
 	gt_json_int(j, "step", r->step);
 	gt_json_int(j, "epoch", r->epoch);
 	gt_json_int(j, "world", r->world);
+	gt_json_double(j, "seconds", r->seconds, 6);
+	if (r->has_best) {
+		gt_json_object(j, "best");
+		if (r->best_metric)
+			gt_json_string(j, "metric", r->best_metric);
+		gt_json_double(j, "value", r->best, 9);
+		gt_json_int(j, "step", r->best_step);
+		if (r->best_epoch >= 0)
+			gt_json_int(j, "epoch", r->best_epoch);
+		gt_json_end(j);
+	} else {
+		gt_json_null(j, "best");
+	}
 	gt_json_bool(j, "verified", r->verified);
 	gt_json_array(j, "tensors");
 	for (int i = 0; i < r->ntensors; i++) {
@@ -35,14 +48,20 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_inspect *r, s
 
 static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct gt_err *err)
 {
-	char path[sizeof r->path], name[128], step[GT_UNITS], bytes[GT_UNITS];
+	char path[sizeof r->path], name[128], step[GT_UNITS], bytes[GT_UNITS], took[GT_UNITS];
 	struct gt_table t;
 	uint64_t total = 0;
 	gt_out(cli, "%s%s%s\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(r->path, path, sizeof path),
 	       gt_style(cli->color_out, GT_STYLE_NONE));
-	gt_out(cli, "%s, step %s, epoch %" PRId64 ", %" PRId64 " rank%s, format %" PRId64 ", %s\n\n",
+	gt_out(cli, "%s, step %s, epoch %" PRId64 ", %" PRId64 " rank%s, format %" PRId64 ", %s\n",
 	       gt_cli_printable(r->name ? r->name : "", name, sizeof name), gt_units_count(step, r->step), r->epoch, r->world,
 	       r->world == 1 ? "" : "s", r->format, r->verified ? "every digest matches" : "digests not recomputed (--verify does)");
+	gt_out(cli, "trained %s", gt_units_seconds(took, r->seconds));
+	if (r->has_best)
+		gt_out(cli, "; best %s %s at step %s", r->best_metric ? r->best_metric : "result", gt_units_loss(bytes, r->best), gt_units_count(step, r->best_step));
+	if (r->has_best && r->best_epoch >= 0)
+		gt_out(cli, ", epoch %" PRId64, r->best_epoch);
+	gt_out(cli, "\n\n");
 	gt_table_init(&t, cli->arena, "llllr");
 	gt_table_head(&t, (const char *[]){"file", "tensor", "type", "shape", "bytes"});
 	for (int i = 0; i < r->ntensors; i++) {
@@ -68,8 +87,8 @@ const struct gt_command gt_cmd_inspect = {
 	.name = "inspect",
 	.operands = "CKPT",
 	.summary = "show what a checkpoint holds, and verify it",
-	.about = "Shows what a checkpoint holds: step, epoch, and every tensor. Fails with 65 if it is\n"
-	         "damaged; --verify reads all of it to know.",
+	.about = "Shows what a checkpoint holds: step, epoch, the time trained, the best result so far,\n"
+	         "and every tensor. Fails with 65 if it is damaged; --verify reads all of it to know.",
 	.example = "gtrain inspect --verify runs/fmnist-mlp",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -94,11 +94,6 @@ static void lost_output(struct gt_progress *p)
 	}
 }
 
-static bool better(const struct gt_scores *a, const struct gt_scores *b)
-{
-	return isnan(a->acc) || isnan(b->acc) ? a->loss < b->loss : a->acc > b->acc;
-}
-
 /* "test acc 0.8650 loss 0.4000" as two parts. */
 static void add_scores(struct gt_parts *parts, int rank, const char *name, const struct gt_scores *s)
 {
@@ -145,11 +140,8 @@ static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 	struct gt_progress_row *r = &p->row;
 	snprintf(e.split, sizeof e.split, "%s", ev->split ? ev->split : "eval");
 	/* The result of a run is its test split, where there is one. */
-	if (!p->eval.split[0] || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0) {
-		if (strcmp(p->eval.split, e.split) != 0 || better(&e.scores, &p->best.scores))
-			p->best = e;
+	if (!p->eval.split[0] || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0)
 		p->eval = e;
-	}
 	if (p->cli->args.quiet || p->cli->args.json)
 		return;
 	if (!r->have)
@@ -284,8 +276,8 @@ static void result(struct gt_progress *p)
 	if (p->best_metric[0] && p->result.best_step != p->step)
 		n += snprintf(text + n, sizeof text - (size_t)n, "  best %s %s in epoch %" PRId64, p->best_metric, gt_units_loss(loss, p->result.best),
 		              p->result.best_epoch);
-	else if (!p->best_metric[0] && p->eval.split[0] && p->best.scores.acc > s->acc)
-		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->best.scores.acc, p->best.epoch);
+	else if (!p->best_metric[0] && p->eval.split[0] && p->result.peak_epoch > 0 && p->result.peak_acc > s->acc)
+		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->result.peak_acc, p->result.peak_epoch);
 	double seconds = p->ended ? p->result.seconds : gt_cli_seconds() - p->start;
 	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, seconds));
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));

@@ -33,8 +33,7 @@ struct gt_progress {
 	int64_t step, steps, epoch, epochs; /* epochs 0: steps end the run */
 	double loss;        /* of the last step */
 	struct gt_progress_row row;
-	struct gt_progress_eval eval, best; /* eval: the last one, of the test split where there is one; best: highest accuracy (lowest loss
-	                                       without one) of this session's */
+	struct gt_progress_eval eval;       /* the last one, of the test split where there is one */
 	bool ended;                         /* and `result` is there */
 	struct gt_run_result result;
 	char best_metric[32];               /* result.best_metric */

@@ -60,6 +60,8 @@ struct gt_run_result {
 	const char *best_metric; /* checkpoint.best.metric; NULL: none, or not evaluated so far */
 	double best;
 	int64_t best_step, best_epoch;
+	double peak_acc;      /* highest accuracy of all evaluations of test, or of valid where there is no test; over all resumes */
+	int64_t peak_epoch;   /* of that evaluation; 0: none had an accuracy */
 };
 
 struct gt_event {
@@ -274,6 +276,11 @@ struct gt_inspect {
 	char path[512];
 	int64_t format, step, epoch, world;
 	const char *name;
+	double seconds;     /* trained, over all resumes */
+	bool has_best;      /* the run had a best result by then */
+	const char *best_metric; /* checkpoint.best.metric; NULL: not known, the checkpoint is of an earlier version */
+	double best;
+	int64_t best_step, best_epoch; /* best_epoch -1: as best_metric */
 	bool verified;      /* every digest was recomputed and matched */
 	struct gt_inspect_tensor *tensors;
 	int ntensors;

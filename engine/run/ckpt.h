@@ -44,6 +44,10 @@ struct gt_ckpt_meta {
 	bool has_best;
 	double best;          /* value of checkpoint.best so far */
 	int64_t best_step;
+	int64_t best_epoch;   /* the epoch that best_step belongs to, from 1; -1: not known, of a checkpoint of an earlier version */
+	const char *best_metric, *best_mode; /* what `best` is a value of: "test/acc" and "max"; NULL: as best_epoch */
+	double peak_acc;      /* highest accuracy of any evaluation of the test split, or of the valid split where there is none */
+	int64_t peak_epoch;   /* of that evaluation, from 1; 0: there was none with an accuracy */
 	double loss_scale;    /* fp16; 0: none */
 	int64_t good_steps;   /* since the scale last changed */
 	double seconds;       /* trained so far, over all resumes */

@@ -71,9 +71,21 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 		gt_json_object(j, "best");
 		put_double(j, "value", t->best);
 		gt_json_int(j, "step", t->best_step);
+		if (t->best_epoch >= 0)
+			gt_json_int(j, "epoch", t->best_epoch);
+		if (t->best_metric && t->best_mode) {
+			gt_json_string(j, "metric", t->best_metric);
+			gt_json_string(j, "mode", t->best_mode);
+		}
 		gt_json_end(j);
 	} else {
 		gt_json_null(j, "best");
+	}
+	if (t->peak_epoch > 0) {
+		gt_json_object(j, "peak");
+		put_double(j, "acc", t->peak_acc);
+		gt_json_int(j, "epoch", t->peak_epoch);
+		gt_json_end(j);
 	}
 	put_double(j, "loss_scale", t->loss_scale);
 	gt_json_int(j, "good_steps", t->good_steps);
@@ -146,6 +158,22 @@ static bool get_sums(const cJSON *o, struct gt_metrics *m)
 	              whole(o, "top5", &m->top5) && whole(o, "count", &m->count));
 }
 
+/* best: the object. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
+static bool get_best(const cJSON *best, struct gt_ckpt_meta *t)
+{
+	t->best_epoch = -1;
+	t->best_metric = text_of(best, "metric");
+	t->best_mode = text_of(best, "mode");
+	return get_double(best, "value", &t->best) && whole(best, "step", &t->best_step) &&
+	       (!cJSON_HasObjectItem(best, "epoch") || whole(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
+}
+
+/* Absent where no evaluation had an accuracy, and in checkpoints of earlier versions. */
+static bool get_peak(const cJSON *o, struct gt_ckpt_meta *t)
+{
+	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));
+}
+
 static bool hex_digest(const char *s)
 {
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
@@ -193,7 +221,8 @@ static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_ar
 	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
 	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
 	      : !get_sums(cJSON_GetObjectItemCaseSensitive(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
-	      : !cJSON_IsNull(best) && (!get_double(best, "value", &t->best) || !whole(best, "step", &t->best_step)) ? "best" : NULL;
+	      : !get_peak(cJSON_GetObjectItemCaseSensitive(root, "peak"), t)                                     ? "peak"
+	      : !cJSON_IsNull(best) && !get_best(best, t)                                                        ? "best" : NULL;
 	if (bad)
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);
 	if (!cJSON_HasObjectItem(root, "parent"))
@@ -202,6 +231,10 @@ static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_ar
 		return gt_fail(err, GT_EDATA, "%s: \"parent\" is wrong", path);
 	t->has_best = !cJSON_IsNull(best);
 	GT_NEW_STR(t->name, gt_arena_strdup(a, name), err);
+	if (t->best_metric) { /* of the parsed text so far */
+		GT_NEW_STR(t->best_metric, gt_arena_strdup(a, t->best_metric), err);
+		GT_NEW_STR(t->best_mode, gt_arena_strdup(a, t->best_mode), err);
+	}
 	return parse_files(cJSON_GetObjectItemCaseSensitive(root, "files"), path, m, err);
 }
 

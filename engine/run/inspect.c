@@ -21,6 +21,13 @@ static enum gt_code describe(const struct gt_ckpt *c, struct gt_inspect *r, stru
 	r->step = m->step;
 	r->epoch = m->epoch + (m->cursor > 0);
 	r->world = m->world;
+	r->seconds = m->seconds;
+	r->has_best = m->has_best;
+	r->best = m->best;
+	r->best_step = m->best_step;
+	r->best_epoch = m->best_epoch;
+	if (m->has_best && m->best_metric)
+		GT_NEW_STR(r->best_metric, gt_arena_strdup(r->arena, m->best_metric), err);
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, m->name), err);
 	int n = 0;
 	for (int file = 0; file < 2; file++)

@@ -98,6 +98,28 @@ static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct
 	return warn_line(t, text, err);
 }
 
+/* Of a resume: the best result so far counts only if it is a value of the metric that the config names now. text: one sentence where it
+ * does not, else "". */
+static void keep_best(struct gt_trainer *t, char *text, size_t size)
+{
+	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
+	struct gt_ckpt_meta *at = &t->at;
+	const char *mode = gt_best_mode_name(c);
+	char now[64] = "not set";
+	*text = 0;
+	if (!at->has_best)
+		return;
+	if (at->best_epoch < 0) /* a checkpoint of an earlier version, which does not say: right if the batch was the same ever since */
+		at->best_epoch = (at->best_step + t->s->steps_per_epoch - 1) / t->s->steps_per_epoch;
+	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
+		return;
+	if (*c->best_metric)
+		snprintf(now, sizeof now, "%s (%s)", c->best_metric, mode);
+	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s: the best checkpoint so far, step %lld, no longer counts as the best%s", at->best_metric,
+	         at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation begins anew" : "");
+	at->has_best = false;
+}
+
 /* gt_session_spec.sized: the warnings, while nothing is allocated yet: a machine whose memory is too small may end the process. metrics.jsonl
  * is not open yet, and receives none of them. */
 static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
@@ -136,7 +158,7 @@ static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, st
 
 /* What is to be said once the run has been announced; "": nothing. */
 struct notes {
-	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64];
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512];
 };
 
 /* The files of the run's directory beside its checkpoints. They are as they were where anything before this fails; and a run that goes
@@ -192,6 +214,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	t->at.seed = (uint64_t)c->seed;
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
+		keep_best(t, say.best, sizeof say.best);
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales(t->s))
 			t->at.loss_scale = 0, t->at.good_steps = 0;
@@ -226,6 +249,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(warn_line(t, say.back, err));
+		if (*say.best)
+			GT_TRY(warn_line(t, say.best, err));
 		if (*say.damaged)
 			GT_TRY(warn_line(t, say.damaged, err));
 	}

@@ -29,11 +29,16 @@ static void warn_of_logs(struct gt_trainer *t)
 	}
 }
 
+int64_t gt_trainer_epoch(const struct gt_trainer *t)
+{
+	return t->at.epoch + (t->at.cursor > 0);
+}
+
 enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
 	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
-	ev->epoch = t->at.epoch + (t->at.cursor > 0);
+	ev->epoch = gt_trainer_epoch(t);
 	ev->steps = s->steps;
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
 	if (line) {
@@ -234,6 +239,11 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
+const char *gt_best_mode_name(const struct gt_conf_checkpoint *c)
+{
+	return c->best_mode ? "min" : "max";
+}
+
 /* Is `value` of metric "split/name" the best so far? Keeps it if so. */
 static bool improves(struct gt_trainer *t, const char *split, const struct gt_scores *r)
 {
@@ -247,7 +257,19 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 	t->at.has_best = true;
 	t->at.best = v;
 	t->at.best_step = t->at.step;
+	t->at.best_epoch = gt_trainer_epoch(t);
+	t->at.best_metric = c->best_metric;
+	t->at.best_mode = gt_best_mode_name(c);
 	return true;
+}
+
+/* For the summary of a run that keeps no best checkpoint. */
+static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct gt_scores *r)
+{
+	if (split != (t->s->eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) || (t->at.peak_epoch > 0 && r->acc <= t->at.peak_acc))
+		return;
+	t->at.peak_acc = r->acc;
+	t->at.peak_epoch = gt_trainer_epoch(t);
 }
 
 /* Something else than training goes on. split: NULL, or what is evaluated. */
@@ -296,6 +318,7 @@ static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *er
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_tell(t, &ev, true, err));
 		*best |= improves(t, gt_split_names[i], r);
+		note_peak(t, (enum gt_split_id)i, r);
 	}
 	return GT_OK;
 }
@@ -318,6 +341,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	gt_rank_phase(t->s->exec.link, "", 0);
 	t->saved_step = t->at.step;
 	t->saved_at = gt_seconds();
+	t->saved_seconds = meta.seconds;
 	if (!t->dir)
 		return GT_OK;
 	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .text = path};
@@ -365,8 +389,10 @@ static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
 
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
-	double session_s = gt_seconds() - t->start, per_epoch = (double)t->s->steps_per_epoch;
-	struct gt_run_result r = {.seconds = t->at.seconds + session_s, .valid = t->scores[GT_VALID], .test = t->scores[GT_TEST]};
+	double session_s = gt_seconds() - t->start;
+	/* Where a checkpoint holds the last step, its time: the next session counts from there. */
+	double seconds = t->saved_step == t->at.step ? t->saved_seconds : t->at.seconds + session_s;
+	struct gt_run_result r = {.seconds = seconds, .peak_acc = t->at.peak_acc, .peak_epoch = t->at.peak_epoch, .valid = t->scores[GT_VALID], .test = t->scores[GT_TEST]};
 	r.train = t->at.epoch_sums.count ? gt_session_scores(&t->at.epoch_sums) : t->scores[GT_TRAIN];
 	if (session_s > t->pause_s)
 		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
@@ -374,7 +400,7 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 		r.best_metric = t->s->conf->checkpoint.best_metric;
 		r.best = t->at.best;
 		r.best_step = t->at.best_step;
-		r.best_epoch = (int64_t)ceil((double)t->at.best_step / per_epoch);
+		r.best_epoch = t->at.best_epoch;
 	}
 	struct gt_event ev = {.kind = GT_EV_END, .text = status, .result = &r};
 	return gt_trainer_tell(t, &ev, true, err);
@@ -420,6 +446,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	bool stop = false;
 	t->start = t->saved_at = t->epoch_start = gt_seconds();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
+	t->saved_seconds = t->at.seconds;
 	t->finite_step = -1;
 	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
 	x->told = t->s->at.world > 1;

@@ -29,6 +29,7 @@ struct gt_trainer {
 	bool due;                         /* what is queued ends where something else is to be done first */
 	int64_t skips;                    /* fp16: steps skipped in a row */
 	int64_t saved_step;               /* the last one committed, -1 */
+	double saved_seconds;             /* gt_ckpt_meta.seconds of it */
 	int64_t finite_step;              /* the last one whose parameters were found finite, -1 */
 	double start, saved_at;           /* monotonic seconds */
 	double window_start;              /* samples_per_s is measured over a window */
@@ -49,6 +50,12 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err);
 
 /* Whether a run that stands there has nothing left to do. epoch: of the next step. */
 bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch);
+
+/* The epoch that the last step done belongs to, from 1; 0: no step is done. */
+int64_t gt_trainer_epoch(const struct gt_trainer *t);
+
+/* checkpoint.best.mode as it is written: "max" or "min". */
+const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 
 /* Sends an event: written to metrics.jsonl if `line`, then told to the observer. */
 enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);

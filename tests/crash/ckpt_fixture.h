@@ -39,6 +39,11 @@ static inline void fix_make(struct fixture *f, int64_t step)
 	                                .has_best = step > 0,
 	                                .best = 1.0 / (double)(step + 1),
 	                                .best_step = step - step % 3,
+	                                .best_epoch = (step - step % 3) / 10 + 1,
+	                                .best_metric = "test/loss",
+	                                .best_mode = "min",
+	                                .peak_acc = (double)step / 1024,
+	                                .peak_epoch = step / 10,
 	                                .loss_scale = 65536,
 	                                .good_steps = step,
 	                                .seconds = (double)step / 7,
@@ -66,7 +71,9 @@ static inline const char *fix_differs(const struct gt_ckpt *c)
 	fix_make(&f, m->step);
 	if (m->epoch != f.meta.epoch || m->cursor != f.meta.cursor || m->world != 1 || m->seed != f.meta.seed ||
 	    m->has_best != f.meta.has_best || m->loss_scale != 65536 || m->good_steps != m->step || m->seconds != f.meta.seconds ||
-	    strcmp(m->name, "fixture") || (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step)))
+	    strcmp(m->name, "fixture") || (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step || m->best_epoch != f.meta.best_epoch ||
+	                     !m->best_metric || strcmp(m->best_metric, f.meta.best_metric) || strcmp(m->best_mode, f.meta.best_mode))) ||
+	    m->peak_epoch != f.meta.peak_epoch || (m->peak_epoch && m->peak_acc != f.meta.peak_acc))
 		return "meta";
 	if (strcmp(m->config, FIX_CONFIG))
 		return "config";

@@ -67,6 +67,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 		gt_json_object(j, NULL);
 		gt_json_string(j, "match", r->groups[i].match);
 		gt_json_bool(j, "frozen", r->groups[i].frozen);
+		gt_json_bool(j, "frozen_stats", r->groups[i].frozen_stats);
 		gt_json_array(j, "lr");
 		for (int k = 0; k < 5; k++)
 			gt_json_double(j, NULL, r->groups[i].lr[k], 9);
@@ -159,7 +160,7 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		const struct gt_check_group *g = &r->groups[i];
 		char rates[256];
 		describe_rates(r, g->lr, rates, sizeof rates);
-		snprintf(text, sizeof text, "%s  (%s)", g->frozen ? "frozen" : rates, g->match);
+		snprintf(text, sizeof text, "%s%s  (%s)", g->frozen ? "frozen" : rates, g->frozen_stats ? ", statistics frozen" : "", g->match);
 		snprintf(data, sizeof data, "  groups[%d]", i);
 		gt_table_add(&t, (const char *[]){data, text});
 	}

@@ -198,6 +198,7 @@ struct gt_check_stage {
 struct gt_check_group {      /* an entry of train.groups */
 	const char *match;       /* its patterns, "*.norm1.bias, *.norm2.bias" */
 	bool frozen;
+	bool frozen_stats;       /* of its batch normalisations */
 	double lr[5];            /* as gt_report.lr */
 };
 struct gt_report {

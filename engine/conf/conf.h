@@ -85,6 +85,7 @@ struct gt_conf_loss_scale {
 struct gt_conf_group {
 	struct gt_strings match;
 	bool frozen;
+	bool frozen_stats; /* of batch normalisations */
 	double freeze_after; /* epochs; 0: never */
 	double lr_mul;
 	double weight_decay; /* NAN: the optimizer's */

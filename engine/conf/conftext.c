@@ -150,7 +150,7 @@ static void put_groups(FILE *f, const struct gt_conf *c)
 		put_value(f, gt_row_find(gt_rows_group, "match"), g);
 		fputs(";", f);
 		if (g->frozen) {
-			fputs(" frozen = true; }", f);
+			fputs(g->frozen_stats ? " frozen = true; frozen_stats = true; }" : " frozen = true; }", f);
 			continue;
 		}
 		for (const struct gt_row *r = gt_rows_group; r->path; r++) {

@@ -59,6 +59,12 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 		if (gt_cnode_find(entry, trains[i]))
 			return gt_conf_fail(err, gt_conf_place(entry, trains[i]), path, "parameters with frozen = true do not use it");
 	}
+	if (g->frozen_stats && g->freeze_after > 0) {
+		snprintf(path, sizeof path, "%sfrozen_stats", shown);
+		return gt_conf_fail(err, gt_conf_place(entry, "frozen_stats"), path,
+		                    "expected no freeze_after beside it, got freeze_after = %g: statistics are frozen for the whole run; remove one of them",
+		                    g->freeze_after);
+	}
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);
 		GT_TRY(gt_object_read(rd, gt_rows_optimizer, opt, path, &g->optimizer, err));
@@ -93,7 +99,7 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 		}
 		snprintf(shown, sizeof shown, "train.groups[%d].", i);
 		GT_COLLECT(rd, err, read_group(rd, list->kid[i], shown, &group[i], err));
-		match[i] = (struct gt_param_group){group[i].match.v, group[i].match.n, group[i].frozen};
+		match[i] = (struct gt_param_group){group[i].match.v, group[i].match.n, group[i].frozen, group[i].frozen_stats};
 	}
 	t->group = group;
 	t->ngroups = rd->conf->model.ngroups = list->nkids;

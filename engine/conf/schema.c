@@ -234,6 +234,9 @@ const struct gt_row gt_rows_group[] = {
     {"match", GT_T_STRINGS, GROUP(match), NULL, .flags = GT_R_REQUIRED,
      .help = "patterns of parameter names, with * and ?: \"*.conv?.weight\"; the first group that matches a parameter has it"},
     {"frozen", GT_T_BOOL, GROUP(frozen), "false", .help = "these parameters are not trained"},
+    {"frozen_stats", GT_T_BOOL, GROUP(frozen_stats), "false",
+     .help = "batch normalisations whose weight and bias it matches use their running statistics in training and do not update them, as PyTorch's "
+             "eval(); without it frozen ones go on updating them, as PyTorch's train()"},
     {"freeze_after", GT_T_FLOAT, GROUP(freeze_after), "0.0", 0, INFINITY, .help = "epochs after which their learning rate is 0; 0: never"},
     {"lr_mul", GT_T_FLOAT, GROUP(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate, beside that of a layer"},
     {"weight_decay", GT_T_FLOAT, GROUP(weight_decay), "(the optimizer's)", 0, INFINITY, .help = "instead of the optimizer's; that of a layer comes first"},

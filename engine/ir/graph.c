@@ -107,6 +107,14 @@ static int group_of(const struct gt_graph *g, const char *name)
 	return -1;
 }
 
+enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const char *suffix, int *out, struct gt_err *err)
+{
+	const char *name;
+	GT_NEW_STR(name, joined(g, n->name, suffix), err);
+	*out = group_of(g, name);
+	return GT_OK;
+}
+
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
 {

@@ -70,7 +70,7 @@ struct gt_param {
 	double weight_decay; /* NAN: the optimizer's */
 	gt_vid value, work, grad; /* -1: none */
 	bool frozen;
-	int group; /* index into the model's groups; -1: none matches */
+	int group; /* index into the model's groups; -1: none matches. Of running statistics: the group that has frozen_stats; else -1 */
 };
 
 /* The parts of one micro-batch's work that a pipeline orders on its own. */
@@ -144,6 +144,7 @@ struct gt_param_group {
 	const char *const *match; /* patterns, as fnmatch(3) without flags has them */
 	int nmatch;
 	bool frozen;
+	bool frozen_stats; /* batch normalisations use running statistics in training and do not update them */
 };
 
 struct gt_model_spec {
@@ -202,6 +203,8 @@ enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *
  * `any`, a parameter of rank 3 ([C, H, W]) lies as the activations do, H, W, C; all others are plain. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err);
+/* The first of the model's groups whose patterns match "<n->name>.<suffix>", whether such a parameter exists or not; -1: none. */
+enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const char *suffix, int *out, struct gt_err *err);
 /* Appends the gradient value of the parameter behind input vid to n's outputs (made on first use). -1 or frozen: appends "absent".
  * n: the newest node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);

@@ -24,23 +24,48 @@ static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int64_t 
 	return gt_graph_output(g, n, "rstd", &d, &v, err);
 }
 
+/* The group with frozen_stats that has the weight and the bias of the batch normalisation n; -1: none. */
+static enum gt_code frozen_stats(struct gt_graph *g, const struct gt_node *n, bool track, int *out, struct gt_err *err)
+{
+	int weight, bias;
+	GT_TRY(gt_graph_group(g, n, "weight", &weight, err));
+	GT_TRY(gt_graph_group(g, n, "bias", &bias, err));
+	bool with_weight = weight >= 0 && g->groups[weight].frozen_stats, with_bias = bias >= 0 && g->groups[bias].frozen_stats;
+	*out = with_weight ? weight : -1;
+	if (!with_weight && !with_bias)
+		return GT_OK;
+	if (weight != bias)
+		return gt_fail(err, GT_ECONFIG,
+		               "train.groups[%d].frozen_stats: expected a match of both %s.weight and %s.bias or of neither, got %s.%s only: add the other one to match",
+		               with_weight ? weight : bias, n->name, n->name, n->name, with_weight ? "weight" : "bias");
+	if (!track)
+		return gt_fail(err, GT_ECONFIG,
+		               "train.groups[%d].frozen_stats: expected batch normalisations with running statistics, got %s with track_running_stats = false",
+		               weight, n->name);
+	return GT_OK;
+}
+
 static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
 	int64_t channels = x.dim[1];
-	a->train = g->train || !a->track;
+	int still; /* the group that keeps the running statistics as they are */
+	GT_TRY(frozen_stats(g, n, a->track, &still, err));
+	a->train = (g->train && still < 0) || !a->track;
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels) /* a backend has no answer either: the variance of one value is 0 */
 		return gt_fail(err, GT_ECONFIG,
 		               "expected more than one value a channel in an evaluation, which has no running statistics (track_running_stats = false), "
 		               "got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
-	if (g->train && !g->sync_bn && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
+	if (g->train && a->train && !g->sync_bn && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
 		return gt_fail(err, GT_ECONFIG, "expected more than one value a channel in training, got a batch of 1: choose another batch size");
 	GT_TRY(affine_params(g, n, a->affine, 1, &channels, err));
 	if (a->track) {
 		GT_TRY(gt_graph_param(g, n, "running_mean", GT_PARAM_BUFFER, 1, &channels, zeros, 0, 0, err));
 		GT_TRY(gt_graph_param(g, n, "running_var", GT_PARAM_BUFFER, 1, &channels, ones, 0, 0, err));
 		GT_TRY(gt_graph_param(g, n, "num_batches_tracked", GT_PARAM_BUFFER, 0, NULL, zeros, 0, 0, err));
+		for (int i = 1; i <= 3; i++)
+			g->params[g->nparams - i].group = still;
 	} else {
 		for (int i = 0; i < 3; i++)
 			gt_node_input(n, -1);

@@ -121,12 +121,17 @@ static enum gt_code check_groups(const struct gt_optim *o, const char *path, con
 {
 	const struct gt_conf_train *t = o->conf;
 	for (int i = 0; i < t->ngroups; i++) {
-		int n = 0;
-		for (int k = 0; k < g->nparams; k++)
+		int n = 0, stats = 0;
+		for (int k = 0; k < g->nparams; k++) {
 			n += g->params[k].group == i;
+			stats += g->params[k].group == i && g->params[k].cls == GT_PARAM_BUFFER;
+		}
 		if (!n)
 			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].match: expected patterns of parameter names that no earlier group has, such as \"%s\", got none that fits",
 			               t->group[i].file, t->group[i].line, i, g->nparams ? g->params[0].name : "fc.weight");
+		if (t->group[i].frozen_stats && !stats)
+			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none",
+			               t->group[i].file, t->group[i].line, i);
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];

@@ -113,6 +113,18 @@ same tta_any_batch near "$trained" "$(loss -s data.eval_batch=7)"
 if near "$trained" "$(loss -s eval.tta=none)"; then echo "not ok tta_changes: the same loss without views"; else echo "ok tta_changes"; fi
 
 refused groups_no_match 78 'train.groups\[3\].match' -s 'train.groups[3]={ match = "fc*"; lr_mul = 2.0; }'
+refused frozen_stats_none 78 'train.groups\[3\].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none' \
+	-s 'train.groups[3]={ match = "head.*"; frozen_stats = true; }'
+refused frozen_stats_half 78 'train.groups\[0\].frozen_stats: expected a match of both bn.weight and bn.bias or of neither, got bn.weight only' -s 'train.groups[0].frozen_stats=true'
+refused frozen_stats_untracked 78 'got bn with track_running_stats = false' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; }' \
+	-s 'train.groups[0].match="whiten.weight"' -s 'model.layers[3].track_running_stats=false'
+refused frozen_stats_later 78 'frozen_stats: expected no freeze_after beside it, got freeze_after = 1' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; freeze_after = 1.0; }' \
+	-s 'train.groups[0].match="whiten.weight"'
+# A normalisation without parameters is matched by the names that they would have.
+run "$tmp/plain_bn" -s 'train.groups=({ match = "bn.*"; frozen_stats = true; })' -s 'model.layers[3].affine=false'
+same frozen_stats_without_affine grep -q '"event":"epoch"' "$tmp/plain_bn/metrics.jsonl"
+if "$GTRAIN" check "$tmp/plain_bn/config.cfg" >"$tmp/out" 2>"$tmp/log" && grep -q 'groups\[0\]  .*, statistics frozen  (bn\.\*)$' "$tmp/out"; then echo 'ok frozen_stats_in_check'
+else echo "not ok frozen_stats_in_check: $(cat "$tmp/log"; grep groups "$tmp/out")"; fi
 refused groups_taken 78 'train.groups\[3\].match' -s 'train.groups[3]={ match = "conv.weight"; lr_mul = 2.0; }'
 refused muon_of_a_bias 78 'head.bias' -s 'train.groups[3]={ match = "head.*"; optimizer = { type = "muon"; lr = 0.1; }; }'
 refused muon_of_the_rest 78 'train.optimizer.type' -s train.optimizer.type=muon

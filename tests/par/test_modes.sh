@@ -55,7 +55,7 @@ feature() {
 		name=feature_${feature}_$m
 		mode_args "${m%:*}" "${m#*:}"
 		expect=$(refusal "${m%:*}" "$net" "$feature")
-		case $net-${m%:*} in cnn-dp) continue ;; cnn-*) mode+=(-s parallel.sync_bn=true) ;; esac
+		case $net-${m%:*} in cnn-dp) [[ $feature == frozen_stats ]] || continue ;; cnn-ddp | cnn-zero[123]) mode+=(-s parallel.sync_bn=true) ;; esac
 		train run "$tmp/$net.sgd.cfg" -s train.accumulate=2 -s data.samples=459 "$@" "${mode[@]}" ${mode_extra[0]+"${mode_extra[@]}"}
 		case $? in
 		0)
@@ -252,6 +252,13 @@ feature muon mlp 1e-5 $every -s 'train.groups=({match=["fc1.weight","fc3.weight"
 feature groups mlp 1e-5 $every -s 'train.groups=({match="*.bias";optimizer={type="adam";lr=0.001;};},{match="fc2.weight";frozen=true;},{match="fc3.weight";freeze_after=1.0;lr_mul=0.5;weight_decay=0.0;})'
 feature augment_tta skip 1e-5 $every -s 'data.augment=({type="pad_crop";pad=1;mode="reflect";},{type="hflip";alternate=true;})' -s 'eval.tta="mirror_translate"' -s train.eval_every_steps=20
 feature first_values skip 1e-5 $every -s 'model.layers[0].init="whitening"' -s 'model.layers[2].init="dirac"' -s 'model.layers[15].init_std=0.1'
+# Running statistics that stay: of all normalisations (with sync_bn, which has nothing to exchange then), of one of two; on pipelines with deferred_bn.
+still='train.groups=({match="bn?.*";frozen_stats=true;})' one_still='train.groups=({match="bn1.*";frozen=true;frozen_stats=true;})'
+feature frozen_stats cnn 1e-5 $every -s "$still"
+feature frozen_stats_one cnn 1e-5 ddp:3,zero1:2,zero3:4 -s "$one_still"
+mode_extra=(-s parallel.deferred_bn=true)
+feature frozen_stats_deferred cnn 1e-5 1f1b:2,zero-bubble:2,interleaved:2 -s "$still"
+mode_extra=()
 feature rmsprop mlp 1e-5 $every -s 'train.optimizer={type="rmsprop";lr=0.0005;momentum=0.5;centered=true;}' -s train.clip_norm=0.5
 feature torch_sampler mlp 1e-5 $every -s 'data.sampler="torch"' -s data.samples=480
 feature events mlp 1e-5 $every -s train.eval_every_steps=7 -s checkpoint.every_steps=5 -s checkpoint.keep=2 -s 'checkpoint.best.metric="test/loss"' -s log.tensorboard=true -s 'reproducible="run"'

@@ -43,7 +43,7 @@ static inline void fix_make(struct fixture *f, int64_t step)
 	                                .best_metric = "test/loss",
 	                                .best_mode = "min",
 	                                .peak_acc = (double)step / 1024,
-	                                .peak_epoch = step / 10,
+	                                .peak_epoch = step / 10 + 1,
 	                                .loss_scale = 65536,
 	                                .good_steps = step,
 	                                .seconds = (double)step / 7,
@@ -73,7 +73,7 @@ static inline const char *fix_differs(const struct gt_ckpt *c)
 	    m->has_best != f.meta.has_best || m->loss_scale != 65536 || m->good_steps != m->step || m->seconds != f.meta.seconds ||
 	    strcmp(m->name, "fixture") || (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step || m->best_epoch != f.meta.best_epoch ||
 	                     !m->best_metric || strcmp(m->best_metric, f.meta.best_metric) || strcmp(m->best_mode, f.meta.best_mode))) ||
-	    m->peak_epoch != f.meta.peak_epoch || (m->peak_epoch && m->peak_acc != f.meta.peak_acc))
+	    m->peak_epoch != f.meta.peak_epoch || m->peak_acc != f.meta.peak_acc)
 		return "meta";
 	if (strcmp(m->config, FIX_CONFIG))
 		return "config";

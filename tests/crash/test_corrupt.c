@@ -197,6 +197,7 @@ TEST(corrupt_manifests_that_lie)
 {
 	static const struct {
 		const char *from, *to;
+		bool earlier; /* no lie: as an earlier version wrote it */
 	} cases[] = {
 	    {"\"format\":1", "\"format\":2"},
 	    {"\"format\":1", "\"format\":1.5"},
@@ -213,6 +214,12 @@ TEST(corrupt_manifests_that_lie)
 	    {"\"loss_scale\":65536", "\"loss_scale\":1e999"},
 	    {"\"best\":{", "\"best\":[{"},
 	    {"\"best\":{\"value\"", "\"best\":{\"worth\""},
+	    {"\"epoch\":1,\"metric\"", "\"epoch\":-1,\"metric\""},
+	    {"\"metric\":\"test/loss\",", ""},
+	    {"\"mode\":\"min\"", "\"mode\":3"},
+	    {"\"peak\":{\"acc\"", "\"peak\":{\"accuracy\""},
+	    {",\"epoch\":1,\"metric\":\"test/loss\",\"mode\":\"min\"", "", .earlier = true},
+	    {"\"peak\":{\"acc\":0.001953125,\"epoch\":1},", "", .earlier = true},
 	    {"\"name\":\"fixture\"", "\"name\":null"},
 	    {"\"name\":\"fixture\"", "\"name\":\"fix\\u0000ture\""},
 	    {"model.safetensors", "../step-00000001/model.safetensors"},
@@ -243,6 +250,17 @@ TEST(corrupt_manifests_that_lie)
 		gt_digest_bytes(body, strlen(body), hex);
 		snprintf(text, sizeof text, "%.3900s,\"xxh3\":\"%s\"}\n", body, hex);
 		put(path, text, strlen(text));
+		if (cases[i].earlier) {
+			struct gt_ckpt *c;
+			struct gt_err e;
+			enum gt_code code = gt_ckpt_open(newest, "latest", true, NULL, NULL, &c, &e);
+			CHECK_OK(code, e);
+			const struct gt_ckpt_meta *m = code ? NULL : gt_ckpt_meta(c);
+			CHECK(m && (m->peak_epoch == 0 || (m->has_best && m->best_epoch == -1 && !m->best_metric && !m->best_mode)));
+			if (m)
+				gt_ckpt_close(c);
+			continue;
+		}
 		if (strstr(cases[i].to, "\"step\":3")) { /* well formed: wrong only under this folder's name */
 			struct gt_ckpt *c;
 			struct gt_err e;

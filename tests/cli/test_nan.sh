@@ -77,3 +77,16 @@ for due in 'checkpoint.every_steps=1' 'train.eval_every_steps=1' 'train.steps=1'
 		fi
 	done
 done
+
+# A checkpoint of an older version that holds a NaN, its digests right: no run goes on from it.
+cat >"$tmp/poison" <<'END'
+fc1.weight 70 nan
+END
+run run "$tmp/net.cfg" -o "$tmp/poisoned" -s train.steps=2
+edit() { python3 "$src/tests/resume/edit_checkpoint.py" "$tmp/poisoned/latest" model "$1" 2>"$tmp/why"; }
+if ! edit "$tmp/poison"; then skip resume_nan "$(cat "$tmp/why")"; else
+	gives resume_nan 65 err 'fc1.weight is not finite' resume "$tmp/poisoned" -s train.steps=4
+	echo 'fc1.weight 70 0.5' >"$tmp/mend" # it was the NaN
+	edit "$tmp/mend"
+	gives resume_mended 0 out '(4 steps' resume "$tmp/poisoned" -s train.steps=4
+fi

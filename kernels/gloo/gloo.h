@@ -17,7 +17,7 @@
  *
  * Security. Tensor traffic is neither authenticated nor encrypted; connections are: the two ends of each prove to each other that they know the
  * group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process where a stranger talks to it, so it
- * never listens to anybody (gloo_link.cc). Who can read the rendezvous between the hosts learns the random number, and who can forge TCP segments
+ * never listens to anybody (gloo_pairs.cc). Who can read the rendezvous between the hosts learns the random number, and who can forge TCP segments
  * needs none: the network between the hosts must be trusted, as for any tensor traffic. */
 #ifndef GT_KERNELS_GLOO_GLOO_H
 #define GT_KERNELS_GLOO_GLOO_H

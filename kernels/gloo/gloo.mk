@@ -3,8 +3,6 @@
 ifeq ($(origin GLOO),undefined)
 GLOO := $(if $(shell command -v $(firstword $(CXX))),$(patsubst %/include/gloo/transport/tcp/device.h,%,$(firstword \
 	$(wildcard /usr/include/gloo/transport/tcp/device.h /usr/local/include/gloo/transport/tcp/device.h))))
-# A later gloo makes connections in a way that gloo_link.cc cannot take part in.
-GLOO := $(if $(wildcard $(GLOO)/include/gloo/transport/tcp/listener.h),,$(GLOO))
 endif
 
 ifneq ($(GLOO),)
@@ -30,5 +28,5 @@ else
 all: no-gloo
 .PHONY: no-gloo
 no-gloo:
-	@echo 'note: built without gloo (libgloo-dev and a C++ compiler): no ranks across hosts on CPUs'
+	@echo 'note: built without gloo, which needs libgloo-dev and a C++ compiler: no ranks across hosts on CPUs'
 endif

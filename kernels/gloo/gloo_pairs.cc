@@ -1,0 +1,200 @@
+/* gloo's interface takes no connections: a pair makes its own. So that it comes by one of ours:
+ *   1. gl_pairs_make() creates pairs, none of which ever accepts a connection (see below: this depends on the version of gloo).
+ *   2. The pair connects to a socket of this process.
+ *   3. dup3() replaces the pair's end of that connection, under the same descriptor number, by the connection that the pair is to have.
+ * gloo's interface shows no descriptors either: they are found by the addresses of their sockets. */
+#include "gloo/gloo_pairs.h"
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <future>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdexcept>
+#include <string>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+namespace tcp = gloo::transport::tcp;
+
+struct Fd {
+	int n;
+	explicit Fd(int fd) : n(fd) {}
+	Fd(const Fd &) = delete;
+	~Fd()
+	{
+		if (n >= 0)
+			::close(n);
+	}
+};
+
+struct Place {
+	sockaddr_storage at = {};
+	socklen_t bytes = sizeof at;
+	bool operator==(const Place &o) const { return bytes == o.bytes && !std::memcmp(&at, &o.at, bytes); }
+};
+
+static bool here(int fd, Place *p)
+{
+	return !getsockname(fd, reinterpret_cast<sockaddr *>(&p->at), &p->bytes);
+}
+
+static bool there(int fd, Place *p)
+{
+	return !getpeername(fd, reinterpret_cast<sockaddr *>(&p->at), &p->bytes);
+}
+
+/* The descriptor of this process that is bound to `own`, and to `peer`, or listens where that is NULL. */
+static int find(const Place &own, const Place *peer)
+{
+	int found = -1;
+	DIR *d = opendir("/proc/self/fd");
+	for (dirent *e; d && found < 0 && (e = readdir(d));) {
+		int fd = std::atoi(e->d_name), listens = 0;
+		socklen_t n = sizeof listens;
+		Place a, b;
+		if (*e->d_name == '.' || !here(fd, &a) || !(a == own))
+			continue;
+		if (peer ? there(fd, &b) && b == *peer : !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) && listens)
+			found = fd;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static void must(bool so, const char *what)
+{
+	if (!so)
+		throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+}
+
+static tcp::Handler *handler_of(gloo::transport::Pair *p)
+{
+	return dynamic_cast<tcp::Handler *>(p);
+}
+
+/* Under number fd gloo's thread finds `with` from now on. */
+static void swap(tcp::Device *d, gloo::transport::Pair *p, int fd, int with)
+{
+	d->unregisterDescriptor(fd, handler_of(p));
+	must(dup3(with, fd, O_CLOEXEC) == fd, "dup3");
+	d->registerDescriptor(fd, EPOLLIN, handler_of(p));
+}
+
+/* ---- 1: pairs that accept no connection ------------------------------------------------------------------------------------------- */
+static void make_context(gl_net *n, const char *address, int rank, int world, std::chrono::milliseconds limit)
+{
+	tcp::attr attr;
+	attr.hostname = address; /* of this host alone, and greater than the address in gl_pairs_adopt(): the greater one connects */
+	n->device = std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(attr));
+	n->context = n->device->createContext(rank, world);
+	n->context->setTimeout(limit);
+}
+
+#if __has_include(<gloo/transport/tcp/listener.h>)
+/* gloo since May 2023: the device has one listening socket for all pairs, and a pair is created without a socket. The device listens at the
+ * broadcast address of the loopback interface: Linux lets a TCP socket be bound to a broadcast address, but connect() to one fails with
+ * ENETUNREACH, and a SYN that is sent to one is dropped. So nobody can ever connect to it. */
+void gl_pairs_make(gl_net *n, int rank, int world, std::chrono::milliseconds limit)
+{
+	make_context(n, "127.255.255.255", rank, world, limit);
+	for (int i = 0; i < world; i++) {
+		if (i != rank)
+			n->context->createPair(i);
+	}
+}
+#else
+/* gloo before May 2023: the constructor of a pair listens, and the pair takes the first connection that arrives. So pairs are created on
+ * gloo's thread, which therefore polls no socket meanwhile. An eventfd that never becomes readable replaces the listening socket before
+ * gloo's thread continues. */
+/* gloo's thread calls it once. */
+struct Maker : tcp::Handler {
+	tcp::Device *device;
+	gloo::transport::Context *context;
+	Fd event{eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
+	std::promise<void> made;
+
+	Maker(tcp::Device *d, gloo::transport::Context *c) : device(d), context(c) {}
+
+	void handleEvents(int) override
+	{
+		try {
+			device->unregisterDescriptor(event.n, this);
+			for (int i = 0; i < context->size; i++) {
+				if (i != context->rank)
+					make(i);
+			}
+			made.set_value();
+		} catch (...) {
+			made.set_exception(std::current_exception());
+		}
+	}
+
+	void make(int peer)
+	{
+		Fd mute(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		auto &pair = context->createPair(peer);
+		Place own;
+		std::vector<char> bytes = pair->address().bytes(); /* begins with the socket's */
+		own.bytes = sizeof(sockaddr_in);
+		std::memcpy(&own.at, bytes.data(), own.bytes);
+		int fd = find(own, nullptr);
+		must(mute.n >= 0 && fd >= 0 && handler_of(pair.get()), "where gloo listens");
+		swap(device, pair.get(), fd, mute.n);
+	}
+};
+
+static void make_pairs(gl_net *n)
+{
+	Maker maker(n->device.get(), n->context.get());
+	auto made = maker.made.get_future();
+	must(maker.event.n >= 0, "eventfd");
+	n->device->registerDescriptor(maker.event.n, EPOLLIN, &maker);
+	made.get();
+	/* The promise is kept a little before gloo's thread leaves the handler. unregisterDescriptor() waits until it has left. */
+	Fd last(eventfd(0, EFD_CLOEXEC));
+	n->device->registerDescriptor(last.n, EPOLLIN, &maker);
+	n->device->unregisterDescriptor(last.n, &maker);
+}
+
+void gl_pairs_make(gl_net *n, int rank, int world, std::chrono::milliseconds limit)
+{
+	make_context(n, "127.0.0.2", rank, world, limit);
+	make_pairs(n);
+}
+#endif
+
+/* ---- 2 and 3 --------------------------------------------------------------------------------------------------------------------- */
+void gl_pairs_adopt(gl_net *n, int peer, int connection)
+{
+	Fd own(connection);
+	gloo::transport::Pair *pair = n->context->getPair(peer).get();
+	Fd door(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	Place at;
+	sockaddr_in lo = {};
+	int on = 1, fd = -1;
+	lo.sin_family = AF_INET;
+	lo.sin_addr.s_addr = htonl(INADDR_LOOPBACK); /* see make_context() */
+	must(door.n >= 0 && !bind(door.n, reinterpret_cast<sockaddr *>(&lo), sizeof lo) && !listen(door.n, 16) && here(door.n, &at),
+	     "a door for gloo");
+	std::vector<char> bytes = pair->address().bytes();
+	std::memcpy(bytes.data(), &at.at, sizeof lo);
+	pair->connect(bytes);
+	std::vector<std::unique_ptr<Fd>> ends; /* kept: gloo takes the end of what is still its connection for the end of the pair */
+	while (fd < 0) { /* others may come as well: those whose other end is not in this process */
+		ends.push_back(std::make_unique<Fd>(accept4(door.n, nullptr, nullptr, SOCK_CLOEXEC)));
+		Place from;
+		must(ends.back()->n >= 0, "gloo's own connection");
+		if (there(ends.back()->n, &from))
+			fd = find(from, &at);
+	}
+	must(!fcntl(connection, F_SETFL, O_NONBLOCK) && !setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on),
+	     "a connection's options");
+	swap(n->device.get(), pair, fd, connection);
+}

@@ -12,10 +12,11 @@
  *
  * Failure. Every call has a deadline of spec.timeout_s for each of its exchanges. A rank that dies, closes early, does not come in
  * time, or calls something else makes the call return GT_EPEER with one sentence that names the rank by its number in the group that
- * open() made ("rank 2 has not reached all_reduce #17 of gradients (world) after 30 s"). From the first failure or abort() on, every call on
- * every rank of the group, and of all groups split from it, returns GT_EPEER with that same sentence at once: a group is never
- * repaired; a restarted run makes a new one. A call with invalid arguments (GT_EINTERNAL) is an error of the program; it too breaks the
- * group, because the other ranks are waiting for this one. After a failure the contents of outputs are undefined.
+ * open() made ("rank 2 has not reached all_reduce #17 of gradients (world) after 30 s"). A rank that is late because it waits for another
+ * one is not the one that is named. From the first failure or abort() on, every call on every rank of the group, and of all groups split
+ * from it, returns GT_EPEER with that same sentence at once: a group is never repaired; a restarted run makes a new one. A call with
+ * invalid arguments (GT_EINTERNAL) is an error of the program; it too breaks the group, because the other ranks are waiting for this one.
+ * After a failure the contents of outputs are undefined.
  *
  * Result. The sum (or maximum) of an element x_0 … x_{n-1} over n ranks is formed in one fixed tree, whatever the size, the timing or
  * the place of memory, and every rank gets the same bits:

@@ -163,7 +163,8 @@ static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n,
 		int peer = t[i].x->peer;
 		if (t[i].finished || (!gone[peer] && !late))
 			continue;
-		char text[96], since[32] = "";
+		char text[96], since[32] = "", chain[64] = "";
+		int member = c->member[peer], culprit = late ? gt_shm_culprit(c->root, member) : member;
 		uint32_t next = t[i].started ? t[i].seq : 1 + (t[i].x->sends ? c->sent : c->got)[peer];
 		text_of(t[i].x, next, text, sizeof text);
 		const char *why = "";
@@ -171,27 +172,38 @@ static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n,
 			snprintf(since, sizeof since, " after %g s", c->root->timeout_s);
 		else
 			why = __atomic_load_n(&c->slot[peer].left, __ATOMIC_ACQUIRE) ? " has closed its communicator; it" : " has died; it";
-		return gt_shm_break(c, err, "rank %d%s has not %s %s %s rank %d (%s)%s", c->member[peer], why, t[i].x->sends ? "received" : "sent",
+		if (culprit != member)
+			snprintf(chain, sizeof chain, "rank %d has not answered rank %d, which", culprit, member);
+		else
+			snprintf(chain, sizeof chain, "rank %d", member);
+		return gt_shm_break(c, err, "%s%s has not %s %s %s rank %d (%s)%s", chain, why, t[i].x->sends ? "received" : "sent",
 		                    text, t[i].x->sends ? "from" : "to", c->member[c->pub.rank], c->pub.name, since);
 	}
 	return GT_OK;
 }
 
-enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
+static int first_unfinished(const struct transfer *t, int n)
 {
-	(void)stream;
-	struct shm_comm *c = (struct shm_comm *)pub;
+	for (int i = 0; i < n; i++) {
+		if (!t[i].finished)
+			return t[i].x->peer;
+	}
+	return -1;
+}
+
+static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int n, struct gt_err *err)
+{
 	if (gt_shm_is_broken(c))
 		return gt_shm_broken(c, err);
 	struct gt_err bad = {0};
-	if (gt_p2p_check(pub, list, n, &bad) != GT_OK) {
-		gt_shm_break(c, NULL, "rank %d: %.900s", c->member[pub->rank], bad.msg);
+	if (gt_p2p_check(&c->pub, list, n, &bad) != GT_OK) {
+		gt_shm_break(c, NULL, "rank %d: %.900s", c->member[c->pub.rank], bad.msg);
 		return gt_fail(err, bad.code, "%s", bad.msg);
 	}
 	struct transfer t[GT_COMM_BATCH];
 	for (int i = 0; i < n; i++)
 		t[i] = (struct transfer){.x = &list[i], .bytes = list[i].count * gt_dtype_size(list[i].dtype)};
-	struct shm_slot *own = &c->slot[pub->rank];
+	struct shm_slot *own = &c->slot[c->pub.rank];
 	double deadline = 0;
 	bool moved, gone[GT_COMM_RANKS] = {0}, some_gone = false;
 	int left, turns = 0;
@@ -203,6 +215,8 @@ enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int
 		if (gt_shm_is_broken(c))
 			return gt_shm_broken(c, err);
 		if (moved) {
+			if (deadline > 0)
+				gt_shm_say_awaits(c, -1);
 			deadline = 0;
 			turns = 0;
 			continue;
@@ -221,6 +235,7 @@ enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int
 		}
 		if (deadline == 0)
 			deadline = gt_shm_now() + c->root->timeout_s;
+		gt_shm_say_awaits(c, first_unfinished(t, n));
 		/* Announce the sleep, look once more, sleep: a peer that moves after the look sees the announcement and rings. */
 		__atomic_store_n(&own->drowsy, 1, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -244,4 +259,13 @@ enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int
 				GT_TRY(give_up(c, t, n, gone, true, err));
 		}
 	}
+}
+
+enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
+{
+	(void)stream;
+	struct shm_comm *c = (struct shm_comm *)pub;
+	enum gt_code code = exchange(c, list, n, err);
+	gt_shm_say_awaits(c, -1);
+	return code;
 }

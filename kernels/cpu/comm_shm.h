@@ -45,6 +45,7 @@ struct shm_pair {
 struct shm_member {
 	uint32_t state GT_SHM_ALIGN; /* SHM_ABSENT … */
 	int32_t pid;
+	uint32_t awaits;   /* 1 + the member for which this one sleeps; 0: none */
 	uint64_t cpus[16]; /* that it may run on: cpu_set_t */
 };
 enum { SHM_ABSENT, SHM_COMING, SHM_THERE };
@@ -110,6 +111,10 @@ enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fm
 bool gt_shm_dead(const struct shm_root *r, int member);                     /* its process has ended */
 void gt_shm_publish(struct shm_comm *c);                                    /* the next phase */
 enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err); /* for this rank's phase */
+/* What others read at their deadline: for whom this rank sleeps; -1: nobody. */
+void gt_shm_say_awaits(struct shm_comm *c, int rank);
+/* The member that keeps this one waiting: follows from the member what each waits for. In a ring of waiting members: the member itself. */
+int gt_shm_culprit(const struct shm_root *r, int member);
 void gt_shm_ring(struct shm_comm *c, int rank);                             /* after a pair of that rank has moved */
 void gt_shm_doze(struct shm_comm *c, uint32_t bell);                        /* until the bell differs from `bell`, or a short time */
 static inline void gt_shm_pause(void)

@@ -82,6 +82,24 @@ bool gt_shm_dead(const struct shm_root *r, int member)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
+void gt_shm_say_awaits(struct shm_comm *c, int rank)
+{
+	uint32_t member = rank < 0 ? 0 : 1 + (uint32_t)c->member[rank];
+	__atomic_store_n(&c->root->head->member[c->root->rank].awaits, member, __ATOMIC_RELEASE);
+}
+
+int gt_shm_culprit(const struct shm_root *r, int member)
+{
+	int at = member;
+	for (int i = 0; i < r->world; i++) {
+		uint32_t next = __atomic_load_n(&r->head->member[at].awaits, __ATOMIC_ACQUIRE);
+		if (next == 0 || next > (uint32_t)r->world)
+			return at;
+		at = (int)next - 1;
+	}
+	return member;
+}
+
 /* ---- phases ------------------------------------------------------------------------------------------------------------------ */
 static bool reached(const struct shm_slot *s, uint32_t phase)
 {
@@ -114,6 +132,27 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 	return GT_OK;
 }
 
+/* Time is up while rank r has not come. Breaks the group, and names a rank that is late without waiting for another one itself. */
+static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
+{
+	char text[160], others[32] = "";
+	int missing = 0, late = -1;
+	for (int i = 0; i < c->pub.world; i++) {
+		if (reached(&c->slot[i], c->phase))
+			continue;
+		missing++;
+		if (late < 0 && gt_shm_culprit(c->root, c->member[i]) == c->member[i])
+			late = i;
+	}
+	doing(c, ctx, text, sizeof text);
+	if (late < 0 && missing) /* who is late is no member of this group, or has come already */
+		return gt_shm_break(c, err, "rank %d has not answered rank %d, which %s after %g s", gt_shm_culprit(c->root, c->member[r]),
+		                    c->member[r], text, c->root->timeout_s);
+	if (missing > 1)
+		snprintf(others, sizeof others, ", nor have %d others", missing - 1);
+	return gt_shm_break(c, err, "rank %d %s after %g s%s", c->member[late < 0 ? r : late], text, c->root->timeout_s, others);
+}
+
 static enum gt_code wait_asleep(struct shm_comm *c, int r, double *deadline, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
 	struct shm_slot *s = &c->slot[r];
@@ -132,14 +171,7 @@ static enum gt_code wait_asleep(struct shm_comm *c, int r, double *deadline, gt_
 		GT_TRY(look_for_dead(c, doing, ctx, err));
 		if (gt_shm_now() < *deadline)
 			continue;
-		char text[160], others[32] = "";
-		int more = 0;
-		for (int i = 0; i < c->pub.world; i++)
-			more += i != r && !reached(&c->slot[i], c->phase);
-		if (more)
-			snprintf(others, sizeof others, ", nor have %d others", more);
-		doing(c, ctx, text, sizeof text);
-		return gt_shm_break(c, err, "rank %d %s after %g s%s", c->member[r], text, c->root->timeout_s, others);
+		return tell_late(c, r, doing, ctx, err);
 	}
 }
 
@@ -160,7 +192,10 @@ enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void
 		if (reached(s, c->phase))
 			continue;
 		c->spin = c->spin / 2 > SPIN_MIN ? c->spin / 2 : SPIN_MIN;
-		GT_TRY(wait_asleep(c, r, &deadline, doing, ctx, err));
+		gt_shm_say_awaits(c, r);
+		enum gt_code code = wait_asleep(c, r, &deadline, doing, ctx, err);
+		gt_shm_say_awaits(c, -1);
+		GT_TRY(code);
 	}
 	if (deadline == 0 && turns > 0) /* it was enough: leave more room */
 		c->spin = c->spin * 2 < c->root->spin ? c->spin * 2 : c->root->spin;

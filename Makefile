@@ -178,6 +178,10 @@ check-deps:
 check-headers:
 	@for h in $$(git ls-files '*.h' | grep -v '^kernels/cuda/\|^tests/cudasim/'); do \
 		$(CC) -std=gnu17 -D_GNU_SOURCE $(INC) -Itests -Wall -Wextra -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
+ifneq ($(GLOO),)
+	@for h in $$(git ls-files '*.hh'); do \
+		$(CXX) -std=c++17 $(INC) $(GLOO_INC) -Wall -Wextra -fsyntax-only -x c++ $$h || exit 1; done
+endif
 
 ## asan: every test under AddressSanitizer (build/asan)
 # Leaks are not looked for: LeakSanitizer's tracer dies in processes that have loaded oneDNN's threads.

@@ -30,12 +30,12 @@ while IFS=: read -r dir allowed; do
 		room=$(room_of "$inc")
 		[ "$room" = local ] && continue
 		case " $allowed " in *" $room "*) ;; *) echo "$file: includes \"$inc\"; $dir may only include: $allowed"; fail=1 ;; esac
-	done < <(find "$dir" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' \) -print0 | xargs -0 -r grep -H '^#include "' | sed 's/#include "\(.*\)".*/\1/')
+	done < <(find "$dir" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' -o -name '*.hh' \) -print0 | xargs -0 -r grep -H '^#include "' | sed 's/#include "\(.*\)".*/\1/')
 done <<<"$rules"
 vendor() { # header pattern, folder it may appear in
 	while read -r file; do
 		case $file in $2/*) ;; *) echo "$file: includes a header of $1 outside $2/"; fail=1 ;; esac
-	done < <(grep -rlE "^#include <($1)" --include='*.[ch]' --include='*.cu' --include='*.cuh' --include='*.cc' base engine cli kernels datasets 2>/dev/null)
+	done < <(grep -rlE "^#include <($1)" --include='*.[ch]' --include='*.cu' --include='*.cuh' --include='*.cc' --include='*.hh' base engine cli kernels datasets 2>/dev/null)
 }
 vendor 'libconfig' engine/conf
 vendor '(oneapi/)?dnnl' kernels/cpu
@@ -43,7 +43,7 @@ vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
 vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|png|jpeglib|curl' datasets
 vendor 'cjson' engine
-dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
+dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
 [ $fail = 0 ] && echo "check-deps: includes run one way"
 exit $fail

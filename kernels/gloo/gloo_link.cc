@@ -1,6 +1,6 @@
 /* Only this file and gloo_pairs.cc include gloo. No function throws. */
 #include "gloo/gloo_link.h"
-#include "gloo/gloo_pairs.h"
+#include "gloo/gloo_pairs.hh"
 #include <chrono>
 #include <cstdio>
 #include <cstring>

@@ -3,7 +3,7 @@
  *   2. The pair connects to a socket of this process.
  *   3. dup3() replaces the pair's end of that connection, under the same descriptor number, by the connection that the pair is to have.
  * gloo's interface shows no descriptors either: they are found by the addresses of their sockets. */
-#include "gloo/gloo_pairs.h"
+#include "gloo/gloo_pairs.hh"
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

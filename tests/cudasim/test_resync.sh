@@ -73,9 +73,10 @@ net() {
 # 16 bits against the CPU's f32: gradients are as far from it as the CPU's own bf16 is, for both round the same values to 8 bits. Those of all
 # tensors as one vector within 1.5 of the CPU's figure; a single tensor's within twice, since roundings go one way or the other. f16 has 11 bits:
 # a smooth net comes 8 times as near; maxima and kinks of ReLU that change sides are an 8th as many, which makes the root of it, 0.35. Half as
-# far at most for the whole, and 0.75 for a single tensor.
+# far at most for the whole, and 0.75 for a single tensor. Compared is the root of the mean square over the steps: where a maximum changes its
+# place, one step is far off by chance (airbench's net in the CPU's own bf16: 0.027 to 0.21 in twelve steps), in one precision and not in the other.
 sixteen() {
-	local ks='1 6 11' p bad got k ref whole most all wr=0 wm
+	local ks='1 6 11' p bad got k ref whole most all m a rm ra
 	[ "${RESYNC:-}" != full ] || ks=$(seq 1 $last)
 	if ! grep -qw avx512bw /proc/cpuinfo; then
 		echo "skip resync_$1_16_bits: this CPU has no AVX-512 for bf16"
@@ -83,8 +84,9 @@ sixteen() {
 	fi
 	: >"$tmp/ref"
 	for p in bf16 fp16; do
-		bad='' wm=0
+		bad=''
 		scale=() most=2 all=1.5
+		: >"$tmp/far"
 		[ $p = bf16 ] || scale=(-s train.loss_scale.init=1024.0) most=0.75 all=0.5
 		for k in $ks; do
 			if [ $p = bf16 ]; then
@@ -97,12 +99,13 @@ sixteen() {
 			one "$1" "$k" cuda $p
 			[ -z "$why" ] || { bad=$why; break; }
 			got=$(far "$k") || { bad="step $k: $got"; break; }
-			awk -v m="$(number moments "$got")" -v a="$(number all "$got")" "BEGIN { exit !($whole > 0 && a > 0 && m <= $most * $ref && a <= $all * $whole) }" ||
-				{ bad="step $k: $got; the CPU's bf16: moments=$ref all=$whole"; break; }
-			wm=$(larger "$(number all "$got")" "$wm") wr=$(larger "$whole" "$wr")
+			echo "$(number moments "$got") $(number all "$got") $ref $whole" >>"$tmp/far"
 		done
+		read -r got m a rm ra < <(awk -v most=$most -v all=$all '{ m += $1 ^ 2; a += $2 ^ 2; rm += $3 ^ 2; ra += $4 ^ 2 }
+			END { if (NR) print (a > 0 && ra > 0 && m <= most ^ 2 * rm && a <= all ^ 2 * ra), sqrt(m / NR), sqrt(a / NR), sqrt(rm / NR), sqrt(ra / NR) }' "$tmp/far")
+		[ -n "$bad" ] || [ "$got" = 1 ] || bad="moments=$m all=$a; the CPU's bf16: moments=$rm all=$ra"
 		if [ -z "$bad" ]; then echo "ok resync_$1_$p"; else echo "not ok resync_$1_$p: $bad"; fi
-		echo "# resync: $1, $p: moments within $wm of the CPU's f32, all as one vector; the CPU's bf16: $wr"
+		echo "# resync: $1, $p: moments $a from the CPU's f32, all as one vector; the CPU's bf16: $ra"
 	done
 }
 

@@ -8,7 +8,7 @@ if [ -x /usr/local/cuda/bin/nvcc ]; then
 	pkgs="$pkgs g++" # nvcc's host compiler
 fi
 if [ "${1:-run}" = test ]; then
-	pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich"
+	pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich xz-utils"
 fi
 missing=
 for p in $pkgs; do

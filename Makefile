@@ -133,10 +133,10 @@ check:
 	@scripts/deps.sh test
 	@$(MAKE) --no-print-directory -j$(shell nproc) tests
 	@$(MAKE) --no-print-directory check-deps check-headers
-	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: 3, the most telling ones)'
+	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: only the most telling ones)'
 	@tests/run $(BUILD) $(TESTS) $(TEST_SH)
 
-## check-quick: builds without CUDA, runs the most telling tests, in less than 3 minutes on two cores
+## check-quick: builds without CUDA, runs only the most telling tests
 .PHONY: check-quick
 check-quick:
 	@scripts/deps.sh run

@@ -5,6 +5,7 @@
 #define GT_KERNELS_CPU_H
 
 #include "backend.h"
+#include "cpu/team_choice.h"
 
 struct gt_dev; /* cpu.c: threads and the oneDNN handles (opaque, so that only dnnl_*.c include dnnl) */
 int gt_cpu_threads(const struct gt_dev *dev);
@@ -22,10 +23,11 @@ void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
 /* Head of every kernel; families embed it as their first member, calloc theirs and fill it. */
 struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
-	/* In a list (team.c). part: the share of one of several threads, which need no barrier between them; NULL: there is none. small: too
+	/* In a list (launch_list.c). part: the share of one of several threads, which need no barrier between them; NULL: there is none. small: too
 	 * little work for two threads, so that launch needs no others. A kernel with neither ends the team. */
 	void (*part)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, int thread, int threads);
 	bool small;
+	struct gt_team_choice choice; /* of the list that begins with this kernel */
 	void (*release)(struct gt_kernel *k); /* NULL: free(k) is enough */
 	size_t scratch;
 	const char *describe; /* static, or freed by release */
@@ -45,7 +47,7 @@ gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu
 /* f64 only */
 gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm; /* ref_*.c */
 
-/* team.c: gt_backend.launch_list */
+/* launch_list.c: gt_backend.launch_list */
 enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);
 
 /* "conv2d (layer1.0.conv1): f16 is not supported by the cpu backend": GT_EUNAVAILABLE */

@@ -4,14 +4,16 @@
  * others wrote.
  *
  * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex): on a shared machine the thread
- * it waits for may not be running. */
+ * it waits for may not be running. Where that happens often, one thread walks the list alone, and does the parts of all (team_choice.h). */
 #include "cpu/cpu.h"
+#include "cpu/team_choice.h"
 #include <linux/futex.h>
 #include <omp.h>
 #include <stdbool.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SPINS 1000 /* some 15 us */
@@ -60,6 +62,18 @@ static bool joins(const struct gt_kernel *k)
 	return k->part || k->small;
 }
 
+/* The same parts as a team's, one after the other: hence the same bits. */
+static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+{
+	for (int i = 0, threads = gt_cpu_threads(dev); i < n; i++) {
+		if (!k[i]->part)
+			GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
+		for (int t = 0; k[i]->part && t < threads; t++)
+			k[i]->part(dev, k[i], &args[i], t, threads);
+	}
+	return GT_OK;
+}
+
 static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct meeting m = {.round = 0};
@@ -75,12 +89,28 @@ static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 				m.failed = code != GT_OK;
 			}
 			/* from small to small the first thread goes on alone; the end of the region is a barrier */
-			if (threads > 1 && i + 1 < n && (k[i]->part || k[i + 1]->part) && !meet(&m, threads))
-				break;
-			if (threads == 1 && code != GT_OK)
+			if (i + 1 < n && (k[i]->part || k[i + 1]->part) && !meet(&m, threads))
 				break;
 		}
 	}
+	return code;
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum gt_code walk(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+{
+	struct gt_team_choice *c = &k[0]->choice;
+	if (gt_cpu_threads(dev) == 1)
+		return alone(dev, n, k, args, err);
+	double begin = now();
+	enum gt_code code = (c->one ? alone : team)(dev, n, k, args, err);
+	gt_team_walked(c, now() - begin);
 	return code;
 }
 
@@ -91,7 +121,7 @@ enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *con
 		while (end < n && joins(k[end]))
 			end++;
 		if (end - i > 1) {
-			GT_TRY(team(dev, end - i, k + i, args + i, err));
+			GT_TRY(walk(dev, end - i, k + i, args + i, err));
 			i = end;
 		} else {
 			GT_TRY(k[i]->launch(dev, k[i], &args[i], err));

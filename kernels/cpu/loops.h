@@ -23,7 +23,7 @@ void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t alig
 /* y = relu(y) over n elements of f32, bf16 or f64 (eltwise.c). */
 void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n);
 
-/* Does gt_cpu_for keep this to one thread? Then a kernel is small (team.c). */
+/* Does gt_cpu_for keep this to one thread? Then a kernel is small (launch_list.c). */
 static inline bool gt_cpu_alone(int64_t n, int64_t grain)
 {
 	return n / (grain > 0 ? grain : 1) < 2;

@@ -1,4 +1,6 @@
-/* Lists of launches (kernels/cpu/launch_list.c): the same bits as launch by launch, for any number of threads, and an end at the first failure. */
+/* Lists of launches (kernels/cpu/launch_list.c): the same bits as launch by launch, for any number of threads and whether
+ * all walk or one, and an end at the first failure. */
+#include "cpu/cpu.h"
 #include "cpu_case.h"
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +112,7 @@ static void same_bits(int threads, int times)
 	CHECK(sum > 0 && s.metrics.count == N);
 	for (int i = 0; i < times; i++) {
 		clear(&s);
+		s.k[0]->choice.one = i & 1;
 		CHECK_OK(cpu_backend()->launch_list(s.dev, s.n, s.k, s.a, &e), e);
 		if (memcmp(want, s.t[DW1]->p, n1) || memcmp(want + n1, s.t[DW2]->p, n2) || s.metrics.loss != sum || s.metrics.count != N) {
 			test_fail(__FILE__, __LINE__, "%d threads, list %d of %d: other gradients", threads, i, times);
@@ -147,6 +150,7 @@ TEST(list_ends_at_a_failure)
 		for (int i = 0; i < 50; i++) {
 			uint32_t word;
 			clear(&s);
+			s.k[0]->choice.one = i & 1;
 			CHECK(cpu_backend()->launch_list(s.dev, s.n, s.k, s.a, &e) == GT_EDATA);
 			CHECK_MSG(strstr(e.msg, "label 10 of sample 5"), "%s", e.msg);
 			memcpy(&word, s.t[DX1]->p, sizeof word);

@@ -1,0 +1,42 @@
+#include "cpu/team_choice.h"
+
+#define WINDOW 0.02 /* seconds: several time slices of Linux (3 ms) */
+#define GAIN 0.95   /* of the other's time, or less: faster */
+#define CHANGED 1.25
+#define WAIT_MIN 2
+#define WAIT_MAX 200 /* a trial by one thread costs a window at most: 0.5 % */
+
+static void settle(struct gt_team_choice *c, double mean)
+{
+	bool faster = mean < GAIN * c->mean[!c->one];
+	c->trial = false;
+	c->windows = 0;
+	c->wait = faster || !c->wait ? WAIT_MIN : 2 * c->wait < WAIT_MAX ? 2 * c->wait : WAIT_MAX;
+	if (!faster)
+		c->one = !c->one;
+	c->before = c->mean[c->one];
+}
+
+void gt_team_walked(struct gt_team_choice *c, double seconds)
+{
+	c->seconds += seconds;
+	c->walks++;
+	if (c->seconds < WINDOW)
+		return;
+	double mean = c->seconds / c->walks, other = c->mean[!c->one];
+	c->seconds = 0, c->walks = 0;
+	if (!c->warm) { /* pages and caches */
+		c->warm = true;
+		return;
+	}
+	c->mean[c->one] = mean;
+	if (c->trial) {
+		settle(c, mean);
+		return;
+	}
+	c->windows++;
+	if (c->windows >= c->wait ? c->one || mean > GAIN * other : mean > CHANGED * c->before && c->windows >= WAIT_MIN) {
+		c->one = !c->one;
+		c->trial = true;
+	}
+}

@@ -108,7 +108,7 @@ struct gt_run_opts {
 	void *user;
 };
 /* Where the config or the options ask for several ranks, and nothing else has started them, both execute the program again once per rank
- * and watch over these (run/launcher.h). A signal ends both with 128+n after a checkpoint. */
+ * and watch over these (launch/launcher.h). A signal ends both with 128+n after a checkpoint. */
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err);
 /* path: a run directory, or a checkpoint in one, which stands for its run and step. from: "latest", "best", a step number, or NULL: the
  * checkpoint that path names, else the latest. Going back to an earlier checkpoint changes nothing in the directory until the first new

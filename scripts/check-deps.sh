@@ -11,12 +11,17 @@ engine/ir:base kernels ir
 engine/conf:base kernels datasets ir conf gtrain
 engine/plan:base kernels ir plan
 engine/par:base kernels ir conf plan par
-engine/run:base kernels datasets ir conf plan par run gtrain
+engine/store:base kernels store gtrain
+engine/launch:base launch
+engine/exec:base kernels datasets conf plan launch exec gtrain
+engine/team:base kernels launch exec team gtrain
+engine/session:base kernels ir conf plan par store exec team session gtrain
+engine/run:base kernels datasets ir conf par store launch exec team session run gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | par/* | run/*) echo "${1%%/*}" ;;
+	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | run/*) echo "${1%%/*}" ;;
 	gtrain.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels
@@ -45,5 +50,9 @@ vendor 'zlib|libdeflate|png|jpeglib|curl' datasets
 vendor 'cjson' engine
 dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
+for dir in engine/*/; do
+	n=$(find "$dir" -type f | wc -l)
+	if [ "$n" -gt 30 ]; then echo "$dir has $n files; a room has at most 30"; fail=1; fi
+done
 [ $fail = 0 ] && echo "check-deps: includes run one way"
 exit $fail

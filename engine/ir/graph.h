@@ -32,7 +32,7 @@ enum gt_init_method { GT_INIT_TORCH_DEFAULT, GT_INIT_TORCH, GT_INIT_KAIMING_NORM
 	GT_INIT_XAVIER_UNIFORM,
 	/* of a layer only: what is drawn is the model's, then … */
 	GT_INIT_DIRAC,     /* … the first min(in, out) filters of a convolution become the identity (torch.nn.init.dirac_) */
-	GT_INIT_WHITENING  /* … all of them are found from the training data (run/whiten.h) */
+	GT_INIT_WHITENING  /* … all of them are found from the training data (session/whiten.h) */
 };
 
 enum gt_init_kind { GT_INIT_CONST, GT_INIT_UNIFORM, GT_INIT_NORMAL };

@@ -6,7 +6,7 @@
  *   kaiming-normal   N(0, sqrt(2 / fan_in)), kaiming-uniform U(±sqrt(6 / fan_in)), xavier-normal N(0, sqrt(2 / (fan_in + fan_out))),
  *   …                xavier-uniform U(±sqrt(6 / (fan_in + fan_out))): weights as torch.nn.init with the gain of ReLU (kaiming) or 1
  *                    (xavier); biases 0
- * A layer's init = "dirac" makes the first min(in, out) filters the identity after the draw; "whitening" is left to run/whiten.c, which
+ * A layer's init = "dirac" makes the first min(in, out) filters the identity after the draw; "whitening" is left to session/whiten.c, which
  * knows the data. init_std then scales the weights to a standard deviation.
  * Normalisations and buffers start at their constants under every method. */
 #ifndef GT_IR_INIT_H

@@ -1,5 +1,5 @@
 /* A program: the list of steps that one rank executes for one optimizer step, or for one evaluation batch. Strategies (par/) make
- * them, the executor (run/exec.c) walks them and knows no strategy, dump.c prints them. */
+ * them, the executor (exec/exec.c) walks them and knows no strategy, dump.c prints them. */
 #ifndef GT_PLAN_STEP_H
 #define GT_PLAN_STEP_H
 

@@ -2,8 +2,8 @@
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "gtrain.h"
-#include "run/ckpt_scan.h"
-#include "run/st_file.h"
+#include "store/ckpt_scan.h"
+#include "store/st_file.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define GT_RUN_MEASURE_H
 
 #include "gtrain.h"
-#include "run/session.h"
+#include "session/session.h"
 
 #define GT_MEASURE_STAGES 64 /* of a rank: parallel.virtual_stages is not above it */
 

@@ -2,10 +2,10 @@
 #include "run/measure.h"
 #include "comm.h"
 #include "par/pipe.h"
-#include "run/crew.h"
 #include "run/run_ranks.h"
-#include "run/session_data.h"
-#include "run/session_pipe.h"
+#include "session/crew.h"
+#include "session/session_data.h"
+#include "session/session_pipe.h"
 #include <stdlib.h>
 
 #define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */

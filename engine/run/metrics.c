@@ -1,9 +1,9 @@
 #include "run/metrics.h"
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "run/ckpt.h"
-#include "run/json_read.h"
 #include "run/logfile.h"
+#include "store/ckpt.h"
+#include "store/json_read.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

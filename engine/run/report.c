@@ -3,8 +3,8 @@
 #include "base/memstream.h"
 #include "ir/op.h"
 #include "run/report_ranks.h"
-#include "run/schedule.h"
 #include "run/warnings.h"
+#include "session/schedule.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,18 +1,18 @@
 /* gt_run and gt_resume: what stands before and after the training loop. */
 #include "base/fileio.h"
 #include "ir/op.h"
+#include "launch/launcher.h"
+#include "launch/rendezvous.h"
+#include "launch/signals.h"
 #include "par/pipe.h"
-#include "run/ckpt_scan.h"
-#include "run/crew.h"
-#include "run/launcher.h"
-#include "run/rendezvous.h"
 #include "run/run_ranks.h"
-#include "run/session_data.h"
-#include "run/session_pipe.h"
-#include "run/signals.h"
-#include "run/state.h"
 #include "run/trainer.h"
 #include "run/warnings.h"
+#include "session/crew.h"
+#include "session/session_data.h"
+#include "session/session_pipe.h"
+#include "session/state.h"
+#include "store/ckpt_scan.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

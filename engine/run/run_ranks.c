@@ -1,11 +1,11 @@
 #include "run/run_ranks.h"
+#include "exec/device.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous.h"
 #include "par/strategy.h"
-#include "run/ckpt.h"
-#include "run/device.h"
-#include "run/launcher_parts.h"
-#include "run/rendezvous.h"
-#include "run/team.h"
 #include "run/trainer.h"
+#include "store/ckpt.h"
+#include "team/team.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

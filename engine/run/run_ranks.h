@@ -4,8 +4,8 @@
 
 #include "conf/conf.h"
 #include "gtrain.h"
-#include "run/ckpt.h"
-#include "run/world.h"
+#include "launch/world.h"
+#include "store/ckpt.h"
 
 struct gt_ranks {
 	struct gt_world world;     /* this process, as it was started */

@@ -3,12 +3,12 @@
  *   DIR/uninterrupted/   the last checkpoint of the first run, taken out of DIR/run before the resume */
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "run/ckpt_scan.h"
-#include "run/json_read.h"
-#include "run/launcher_parts.h"
+#include "launch/launcher_parts.h"
+#include "launch/signals.h"
 #include "run/run_ranks.h"
-#include "run/signals.h"
 #include "run/smoke_plan.h"
+#include "store/ckpt_scan.h"
+#include "store/json_read.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

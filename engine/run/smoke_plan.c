@@ -1,9 +1,9 @@
 #include "run/smoke_plan.h"
+#include "exec/device.h"
 #include "known.h"
-#include "run/device.h"
-#include "run/launcher_parts.h"
-#include "run/session_data.h"
-#include "run/team.h"
+#include "launch/launcher_parts.h"
+#include "session/session_data.h"
+#include "team/team.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #include "run/tensorboard.h"
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "run/ckpt.h"
 #include "run/logfile.h"
+#include "store/ckpt.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

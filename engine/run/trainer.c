@@ -1,7 +1,7 @@
 #include "run/trainer.h"
-#include "run/schedule.h"
-#include "run/signals.h"
-#include "run/state.h"
+#include "launch/signals.h"
+#include "session/schedule.h"
+#include "session/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 #define GT_RUN_TRAINER_H
 
 #include "gtrain.h"
-#include "run/ckpt.h"
 #include "run/metrics.h"
-#include "run/session.h"
 #include "run/tensorboard.h"
+#include "session/session.h"
+#include "store/ckpt.h"
 
 struct gt_point {
 	int64_t step, epoch, cursor; /* as in struct gt_ckpt_meta */

@@ -1,8 +1,8 @@
 /* gt_eval and gt_predict: a checkpoint put to use. */
 #include "gtrain.h"
-#include "run/session_data.h"
-#include "run/state.h"
 #include "run/trainer.h"
+#include "session/session_data.h"
+#include "session/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

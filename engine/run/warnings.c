@@ -1,7 +1,7 @@
 #include "run/warnings.h"
 #include "base/bytes.h"
 #include "ir/op.h"
-#include "run/ckpt.h"
+#include "store/ckpt.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "base/problems.h"
 #include "gtrain.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* Adds what the config and the planned session say. dir: where checkpoints go, "" nowhere; NULL: not asked (a run that resumes has one).
  * The texts name file, line, key and remedy. */

@@ -2,7 +2,7 @@
 #ifndef GT_TESTS_CKPT_FIXTURE_H
 #define GT_TESTS_CKPT_FIXTURE_H
 
-#include "run/ckpt.h"
+#include "store/ckpt.h"
 #include <stdio.h>
 #include <string.h>
 

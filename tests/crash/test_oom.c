@@ -3,7 +3,7 @@
 #include "ckpt_fixture.h"
 #include "fast_dir.h"
 #include "gtrain.h"
-#include "run/safetensors.h"
+#include "store/safetensors.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 

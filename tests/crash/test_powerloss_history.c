@@ -1,9 +1,9 @@
 /* What a power cut may leave of a run that goes back to an earlier checkpoint: the commit, the move of what is left behind to history-6, and
  * the file that changes places with it; then the next writer finishes it. No checkpoint may be lost in any state. */
 #include "ckpt_fixture.h"
-#include "fast_dir.h"
 #include "disk_model.h"
-#include "run/ckpt_scan.h"
+#include "fast_dir.h"
+#include "store/ckpt_scan.h"
 
 #define RANDOM_STATES 10 /* for each prefix, beside the fixed policies; SWEEP=full: */
 #define RANDOM_STATES_FULL 40

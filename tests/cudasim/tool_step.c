@@ -8,7 +8,7 @@
  * first momentum of SGD, and momentum * before + gradient later.
  * all: the same of the moments of all tensors as one vector.
  *   -u, -m    status 1 if updates, moments part by more. A tensor that only one of the runs has changed is infinitely far. */
-#include "run/safetensors.h"
+#include "store/safetensors.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

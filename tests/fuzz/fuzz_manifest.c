@@ -1,6 +1,6 @@
 /* libFuzzer target: manifest.json (make fuzz F=manifest). As every manifest is sealed with its digest, the input is tried as it is and
  * sealed. */
-#include "run/ckpt_manifest.h"
+#include "store/ckpt_manifest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""squat.py TEXT UID: as user UID, holds the abstract socket that gtrain's ranks derive from TEXT (engine/run/team_token.c)."""
+"""squat.py TEXT UID: as user UID, holds the abstract socket that gtrain's ranks derive from TEXT (engine/team/team_token.c)."""
 import hashlib
 import os
 import socket

@@ -2,8 +2,8 @@
  * this process, as in a run: replicas are its threads. */
 #include "gtrain.h"
 #include "par/prove.h"
-#include "run/safetensors.h"
-#include "run/session.h"
+#include "session/session.h"
+#include "store/safetensors.h"
 #include "test.h"
 #include <math.h>
 #include <pthread.h>

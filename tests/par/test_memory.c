@@ -2,7 +2,7 @@
  * all of it has been written. Ranks are threads of this process; modes take these as they take processes of one host. */
 #include "comm.h"
 #include "gtrain.h"
-#include "run/crew.h"
+#include "session/crew.h"
 #include "test.h"
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The rendezvous with a process a rank: values, disagreements, missing and dead ranks, strangers and wrong tokens. */
-#include "run/launcher_parts.h"
-#include "run/rendezvous_wire.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous_wire.h"
 #include "test.h"
 #include <arpa/inet.h>
 #include <signal.h>

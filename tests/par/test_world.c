@@ -1,5 +1,5 @@
 /* Variables that launchers set → the world, or the sentence. */
-#include "run/world.h"
+#include "launch/world.h"
 #include "test.h"
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *   tool_launch [-n RANKS] [-t TIMEOUT] [-g GRACE] [-r RESTARTS] [-s STEPS] [RANK|*:WHAT[=VALUE][@ATTEMPT]]...
  * Every rank says "ready" and makes a step each 2 ms; at step 3 it does what it was told to. The launcher closes with
  * "end code=… rank=… signal=… step=… restarts=… fds=BEFORE,AFTER children=… end_s=…" and "why …". */
-#include "run/launcher.h"
+#include "launch/launcher.h"
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>

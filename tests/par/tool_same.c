@@ -6,7 +6,7 @@
  *   -b        leave running statistics out: modes that normalise by parts of the batch keep others
  *   -l, -w, -m    status 1 if the losses, the weights, the optimizer's moments part by more
  *   -f        losses from this step on (a run that was resumed has two lines for none) */
-#include "run/safetensors.h"
+#include "store/safetensors.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-e RANK] [-s STEPS] [RANK|*:WHAT]...
  * Every rank adds its number to a sum at each of STEPS steps, and at step 3 does what it was told to. Rank 0 closes with
  * "team how=… world=… sum=… comm=… exchanges=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
-#include "run/rendezvous.h"
-#include "run/team.h"
+#include "launch/rendezvous.h"
+#include "team/team.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

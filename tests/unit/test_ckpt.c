@@ -2,7 +2,7 @@
 #include "../crash/ckpt_fixture.h"
 #include "base/fileio.h"
 #include "gtrain.h"
-#include "run/safetensors.h"
+#include "store/safetensors.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

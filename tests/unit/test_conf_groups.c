@@ -1,6 +1,6 @@
 /* train.groups: what is read, what is inherited, what --set changes, and the rates of every step. */
 #include "conf/conf.h"
-#include "run/optim.h"
+#include "session/optim.h"
 #include "test.h"
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "test.h"
 #include "base/fileio.h"
-#include "run/safetensors.h"
-#include "run/st_header.h"
+#include "store/safetensors.h"
+#include "store/st_header.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

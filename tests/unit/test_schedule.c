@@ -1,6 +1,6 @@
 /* Learning-rate curves against PyTorch's (golden/make_schedules.py), and the orders of epochs. */
-#include "run/permute.h"
-#include "run/schedule.h"
+#include "exec/permute.h"
+#include "session/schedule.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>

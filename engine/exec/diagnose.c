@@ -1,0 +1,87 @@
+/* Which layer, operation and sample brought NaN or infinity into a step. */
+#include "exec/exec_parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* First element of a tensor that is not finite, -1 if all are; in physical order. */
+static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const void *dev, int64_t *at, struct gt_err *err)
+{
+	size_t bytes = gt_tdesc_bytes(d);
+	char *copy = NULL;
+	const char *p = dev;
+	*at = -1;
+	if (!dev)
+		return GT_OK;
+	if (!x->be->host_memory) {
+		if (!(copy = malloc(bytes)))
+			return gt_fail_memory(err, bytes);
+		enum gt_code code = x->be->copy(x->dev, copy, dev, bytes, GT_COPY_D2H, 0, err);
+		if (code != GT_OK) {
+			free(copy);
+			return code;
+		}
+		p = copy;
+	}
+	*at = gt_first_nonfinite(p, d->dtype, (int64_t)(bytes / gt_dtype_size(d->dtype)));
+	free(copy);
+	return GT_OK;
+}
+
+static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err *err)
+{
+	const struct gt_graph *g = x->space->first;
+	for (int i = 0; i < g->nparams; i++) {
+		bool buffer = g->params[i].cls == GT_PARAM_BUFFER;
+		int64_t at;
+		GT_TRY(first_bad(x, &x->space->place[i].desc, gt_space_param(x->space, i, buffer ? GT_A_BUFFER : GT_A_PARAM, 0), &at, err));
+		if (at >= 0)
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: %s is not finite (before the step)", (long long)step, g->params[i].name);
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_dyn *numbers, int64_t step,
+                              struct gt_err *err)
+{
+	struct gt_dyn *dyn;
+	GT_TRY(bad_parameter(x, step, err));
+	GT_TRY(gt_exec_numbers(x, &dyn, err));
+	memcpy(dyn, numbers, (size_t)p->nmicro * sizeof *dyn);
+	GT_TRY(gt_loader_claim(l, p->nmicro, dyn, err));
+	GT_TRY(gt_exec_send(x, p, 1, err));
+	for (int i = 0; i < p->n; i++) {
+		const struct gt_step *s = &p->step[i];
+		if (s->kind == GT_STEP_CHECK || s->kind == GT_STEP_UPDATE)
+			break;
+		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));
+		GT_TRY(x->be->sync(x->dev, s->stream, err));
+		if (s->kind != GT_STEP_LAUNCH || s->call->node < 0)
+			continue;
+		const struct gt_graph *g = s->plan->graph;
+		const struct gt_node *n = &g->nodes[s->call->node];
+		for (int k = 0; k < n->nout; k++) {
+			int64_t at;
+			if (n->out[k] < 0)
+				continue;
+			const struct gt_value *v = &g->values[n->out[k]];
+			struct gt_tdesc d = v->kind == GT_V_GRAD ? x->space->place[v->param].desc : v->desc;
+			if (v->kind == GT_V_METRICS)
+				continue;
+			GT_TRY(first_bad(x, &d, s->call->out[k], &at, err));
+			if (at < 0)
+				continue;
+			if (v->kind == GT_V_GRAD)
+				return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradient of %s is not finite (%s); nothing was updated",
+				               (long long)step, g->params[v->param].name, s->call->op);
+			int64_t row = d.rank > 0 && d.dim[0] == g->batch ? at / (gt_tdesc_padded(&d) / d.dim[0]) : -1;
+			int64_t sample = row >= 0 ? gt_loader_sample(l, (int64_t)dyn[s->micro].sample0 + row) : -1;
+			char which[64] = "";
+			if (sample >= 0)
+				snprintf(which, sizeof which, ", first for training sample %lld", (long long)sample);
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the output of %s (%s) is not finite%s; nothing was updated", (long long)step,
+			               s->call->layer, s->call->op, which);
+		}
+	}
+	return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradients exceed what f32 holds; nothing was updated", (long long)step);
+}

@@ -1,0 +1,378 @@
+#include "exec/exec_parts.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WINDOW_S 0.1 /* a window is no longer than this, so that signals, time limits and the progress line are not kept waiting */
+#define GRAPH_STEPS 16384 /* of programs in one graph: a node each, and about a kilobyte of device memory and a microsecond to make it */
+#define LIST 64 /* launches given to the backend at once */
+#define EVENT (GT_EVENTS - 2) /* and the one behind it: a window of the ring each */
+
+static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
+
+double gt_exec_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+/* Device memory as space.c lays it out, mirrored in host memory for each window of the ring. */
+static size_t scalars_bytes(int n)
+{
+	return GT_SCALER_BYTES + (size_t)n * sizeof(struct gt_scalars);
+}
+
+enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
+{
+	struct gt_space *s = x->space;
+	bool host = x->be->host_memory;
+	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_dyn);
+	x->depth = host || x->lockstep ? 1 : 2;
+	if (!(x->held = calloc((size_t)s->micros, sizeof *x->held)))
+		return gt_fail_memory(err, (size_t)s->micros * sizeof *x->held);
+	if (!x->be->capture_begin)
+		x->graphs = false;
+	if (!host && !x->be->copy_async)
+		return gt_fail(err, GT_EUNAVAILABLE, "the %s backend runs nothing", x->be->name);
+	for (int i = 0; i < x->depth; i++) {
+		char *p = (char *)gt_space_scaler(s);
+		if (!host) {
+			void *mirror;
+			GT_TRY(x->be->host_alloc(x->dev, bytes, &mirror, err));
+			p = mirror;
+		}
+		x->ring[i] = (struct gt_window){.scaler = (struct gt_scaler *)(void *)p, .scalars = (struct gt_scalars *)(void *)(p + GT_SCALER_BYTES),
+		                                .dyn = (struct gt_dyn *)(void *)(p + back)};
+	}
+	return GT_OK;
+}
+
+void gt_exec_close(struct gt_exec *x)
+{
+	if (x->depth && !x->be->host_memory)
+		x->be->sync(x->dev, 0, NULL); /* queued copies use what is freed below */
+	for (int i = 0; i < x->nprogs; i++)
+		for (int k = 0; k < GT_EXEC_SIZES; k++)
+			if (x->prog[i].graph[k])
+				x->be->graph_free(x->dev, x->prog[i].graph[k]);
+	for (int i = 0; i < x->depth; i++)
+		if (!x->be->host_memory && x->ring[i].scaler)
+			x->be->host_free(x->dev, (void *)(uintptr_t)x->ring[i].scaler);
+	free(x->held);
+	*x = (struct gt_exec){0};
+}
+
+static struct gt_exec_prog *prog_of(struct gt_exec *x, const struct gt_prog *p)
+{
+	for (int i = 0; i < x->nprogs; i++)
+		if (x->prog[i].prog == p)
+			return &x->prog[i];
+	if (x->nprogs == GT_EXEC_PROGS)
+		return NULL;
+	struct gt_exec_prog *e = &x->prog[x->nprogs++];
+	*e = (struct gt_exec_prog){.prog = p};
+	for (int i = 0; i < p->n; i++)
+		e->train |= p->step[i].kind == GT_STEP_CHECK;
+	return e;
+}
+
+/* ---- one step of a program ------------------------------------------------------------------------------------------------------- */
+void *gt_exec_move(const struct gt_exec *x, void *p, int slot)
+{
+	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;
+	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;
+}
+
+static struct gt_dyn *numbers_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
+{
+	return gt_space_dyn(x->space, 0) + (int64_t)slot * p->nmicro + micro;
+}
+
+static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_err *err)
+{
+	struct gt_call *c = s->call;
+	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
+	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .dyn = dyn, .stream = s->stream};
+	void *in[GT_MAX_IO], *out[GT_MAX_IO];
+	if (s->kind == GT_STEP_CHECK && c->nin > 2)
+		c->in[2] = dyn;
+	if (slot && prog_of(x, p)->train) {
+		for (int i = 0; i < c->nin; i++)
+			in[i] = gt_exec_move(x, c->in[i], slot);
+		for (int i = 0; i < c->nout; i++)
+			out[i] = gt_exec_move(x, c->out[i], slot);
+		a.in = in;
+		a.out = out;
+	}
+	return x->be->launch(x->dev, c->kernel, &a, err);
+}
+
+/* The host's own memory: the batch is here, or the loader's thread brings it. Elsewhere the gather is one more kernel. */
+static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
+{
+	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
+	if (s->kind == GT_STEP_PASS) {
+		struct gt_batch others;
+		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_claim) */
+			return GT_OK;
+		GT_TRY(gt_loader_pass(l, &others, err));
+		dyn->epoch = (uint64_t)others.epoch;
+		dyn->sample0 = (uint64_t)others.cursor;
+		dyn->stride = (uint64_t)others.stride;
+		return GT_OK;
+	}
+	int64_t n = s->plan->graph->batch / s->plan->graph->views;
+	struct gt_batch b;
+	if (!x->be->host_memory) {
+		GT_TRY(gt_loader_launch(l, n, dyn, s->stream, &b, err));
+	} else {
+		GT_TRY(gt_loader_next(l, &b, err));
+		if (b.n != n)
+			return gt_fail(err, GT_EINTERNAL, "the loader gave %lld samples where the plan wants %lld", (long long)b.n, (long long)n);
+		dyn->epoch = (uint64_t)b.epoch;
+		dyn->sample0 = (uint64_t)b.cursor;
+		dyn->stride = (uint64_t)b.stride;
+	}
+	gt_plan_bind_batch(s->plan, b.x, b.target);
+	x->held[s->micro] = b;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err)
+{
+	const struct gt_step *s = &p->step[i];
+	switch (s->kind) {
+	case GT_STEP_LAUNCH:
+	case GT_STEP_CHECK:
+	case GT_STEP_UPDATE:
+		return launch(x, p, s, slot, err);
+	case GT_STEP_LOAD:
+	case GT_STEP_PASS:
+		return load(x, p, s, slot, l, err);
+	case GT_STEP_BIND:
+		gt_plan_bind_batch(s->plan, x->held[s->micro].x, x->held[s->micro].target);
+		return GT_OK;
+	case GT_STEP_COMM:
+		return gt_exec_comm(x, p, i, slot, err);
+	case GT_STEP_CLEAR:
+		return x->be->zero(x->dev, gt_space_at(x->space, s->range), s->bytes, s->stream, err);
+	case GT_STEP_RECORD:
+		return x->be->record(x->dev, s->event, s->stream, err);
+	case GT_STEP_WAIT:
+		return x->be->wait(x->dev, s->event, s->stream, err);
+	case GT_STEP_ZERO: /* of the whole window at once */
+		if (slot)
+			return GT_OK;
+		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), (size_t)n * sizeof(struct gt_scalars), s->stream, err);
+	}
+	return gt_fail(err, GT_EINTERNAL, "unknown step %d", (int)s->kind);
+}
+
+/* ---- windows ----------------------------------------------------------------------------------------------------------------------- */
+int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want)
+{
+	if (x->space->slots == 1 || x->times)
+		return 1;
+	struct gt_exec_prog *e = prog_of(x, p);
+	double limit = x->space->slots;
+	if (!e || !e->warm)
+		return 1;
+	double step_s = x->told ? x->told_s : e->step_s;
+	if (x->most)
+		limit = x->most;
+	else if (e->train)
+		limit = step_s > 0 ? WINDOW_S / step_s : 1;
+	for (int i = 0; i < GT_EXEC_SIZES; i++)
+		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->slots && (int64_t)sizes[i] * p->n <= GRAPH_STEPS)
+			return sizes[i];
+	return 1;
+}
+
+double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p)
+{
+	const struct gt_exec_prog *e = p->n ? prog_of(x, p) : NULL;
+	return e ? e->step_s : 0;
+}
+
+enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err)
+{
+	struct gt_window *w = &x->ring[x->next];
+	*out = w->dyn;
+	if (x->queued == x->depth)
+		return gt_fail(err, GT_EINTERNAL, "a window is launched before the one that used its memory was collected");
+	if (w->busy)
+		GT_TRY(x->be->host_wait(x->dev, EVENT + x->next, err));
+	w->busy = false;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, struct gt_err *err)
+{
+	const struct gt_window *w = &x->ring[x->next];
+	if (x->be->host_memory)
+		return GT_OK;
+	return x->be->copy_async(x->dev, gt_space_dyn(x->space, 0), w->dyn, (size_t)n * (size_t)p->nmicro * sizeof *w->dyn, GT_COPY_H2D, 0, err);
+}
+
+/* The steps [begin, end) of p, all of them kernels, in slot 0. */
+static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int begin, int end, struct gt_err *err)
+{
+	struct gt_kernel *k[LIST];
+	struct gt_launch a[LIST];
+	for (int i = begin; i < end; i++) {
+		struct gt_call *c = p->step[i].call;
+		k[i - begin] = c->kernel;
+		a[i - begin] = (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .dyn = numbers_at(x, p, 0, p->step[i].micro)};
+	}
+	return x->be->launch_list(x->dev, end - begin, k, a, err);
+}
+
+static bool listed(const struct gt_step *s)
+{
+	return (s->kind == GT_STEP_LAUNCH || s->kind == GT_STEP_CHECK || s->kind == GT_STEP_UPDATE) && s->stream == 0;
+}
+
+static enum gt_code run(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
+{
+	bool lists = x->be->launch_list && n == 1 && !x->lockstep;
+	for (int slot = 0; slot < n; slot++)
+		for (int i = 0; i < p->n;) {
+			int end = i;
+			while (lists && end < p->n && end - i < LIST && listed(&p->step[end]))
+				end++;
+			if (end - i > 1) {
+				GT_TRY(run_list(x, p, i, end, err));
+				i = end;
+			} else {
+				GT_TRY(gt_exec_step(x, p, i++, slot, n, l, err));
+			}
+		}
+	return GT_OK;
+}
+
+/* By the device's clock: the host is steps ahead, and a step's time is its kernels' (and the gaps between them). */
+static enum gt_code run_marked(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
+{
+	for (int i = 0; i < p->n; i++) {
+		GT_TRY(x->be->mark(x->dev, 2 * i, p->step[i].stream, err));
+		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));
+		GT_TRY(x->be->mark(x->dev, 2 * i + 1, p->step[i].stream, err));
+	}
+	for (int i = 0; i < p->n; i++) {
+		double seconds;
+		GT_TRY(x->be->elapsed(x->dev, 2 * i, 2 * i + 1, &seconds, err));
+		x->times[i] += seconds;
+	}
+	return GT_OK;
+}
+
+static enum gt_code run_timed(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
+{
+	GT_TRY(x->be->sync(x->dev, 0, err));
+	if (x->be->mark && 2 * p->n <= GT_MARKS)
+		return run_marked(x, p, l, err);
+	for (int i = 0; i < p->n; i++) {
+		double t = gt_exec_now();
+		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));
+		GT_TRY(x->be->sync(x->dev, p->step[i].stream, err));
+		x->times[i] += gt_exec_now() - t;
+	}
+	return GT_OK;
+}
+
+static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, void **graph, struct gt_err *err)
+{
+	GT_TRY(x->be->capture_begin(x->dev, err));
+	enum gt_code code = run(x, p, l, n, err);
+	/* also after a failure, or the stream would stay captured */
+	enum gt_code ended = x->be->capture_end(x->dev, graph, code == GT_OK ? err : NULL);
+	if (code != GT_OK && ended == GT_OK)
+		x->be->graph_free(x->dev, *graph);
+	if (code != GT_OK || ended != GT_OK)
+		*graph = NULL;
+	return code != GT_OK ? code : ended;
+}
+
+static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_loader *l, int n, struct gt_err *err)
+{
+	int k = 0;
+	while (k < GT_EXEC_SIZES && sizes[k] != n)
+		k++;
+	if (k == GT_EXEC_SIZES)
+		return gt_fail(err, GT_EINTERNAL, "a window of %d steps", n);
+	if (!e->graph[k])
+		GT_TRY(capture(x, e->prog, l, n, &e->graph[k], err));
+	x->ring[x->next].start = gt_exec_now();
+	return x->be->replay(x->dev, e->graph[k], err);
+}
+
+enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
+{
+	struct gt_window *w = &x->ring[x->next];
+	struct gt_exec_prog *e = prog_of(x, p);
+	if (!e)
+		return gt_fail(err, GT_EINTERNAL, "too many programs");
+	w->prog = p;
+	w->n = n;
+	w->cold = !e->warm;
+	e->warm = true;
+	if (!x->be->host_memory)
+		w->start = gt_exec_now();
+	GT_TRY(gt_exec_send(x, p, n, err));
+	if (x->times)
+		GT_TRY(run_timed(x, p, l, err));
+	else if (x->graphs && !w->cold)
+		GT_TRY(replay(x, e, l, n, err));
+	else
+		GT_TRY(run(x, p, l, n, err));
+	if (!x->be->host_memory) {
+		if (e->train)
+			GT_TRY(x->be->copy_async(x->dev, (void *)(uintptr_t)w->scaler, gt_space_scaler(x->space), scalars_bytes(n), GT_COPY_D2H, 0, err));
+		GT_TRY(x->be->record(x->dev, EVENT + x->next, 0, err));
+		w->busy = true;
+	}
+	x->queued += e->train;
+	x->next = (x->next + 1) % x->depth;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err)
+{
+	int at = (x->next + x->depth - x->queued) % x->depth;
+	struct gt_window *w = &x->ring[at];
+	*out = w;
+	if (x->queued == 0)
+		return gt_fail(err, GT_EINTERNAL, "no window is queued");
+	if (w->busy)
+		GT_TRY(x->be->host_wait(x->dev, EVENT + at, err));
+	w->busy = false;
+	x->queued--;
+	if (x->be->host_memory)
+		return GT_OK;
+	double t = gt_exec_now(), from = w->start > x->collected ? w->start : x->collected;
+	if (!w->cold)
+		prog_of(x, w->prog)->step_s = (t - from) / w->n;
+	x->collected = t;
+	return GT_OK;
+}
+
+enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err)
+{
+	x->queued = 0;
+	return x->be->sync(x->dev, 0, err);
+}
+
+enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *out, struct gt_err *err)
+{
+	void *m = gt_space_scalars(x->space, 0);
+	if (x->be->host_memory) {
+		memcpy(out, m, sizeof *out);
+		if (clear)
+			memset(m, 0, sizeof *out);
+		return GT_OK;
+	}
+	GT_TRY(x->be->copy(x->dev, out, m, sizeof *out, GT_COPY_D2H, 0, err));
+	return clear ? x->be->zero(x->dev, m, sizeof *out, 0, err) : GT_OK;
+}

@@ -1,0 +1,87 @@
+/* Steps that join ranks: a collective, or a run of sends and receives that follow each other, which go on side by side. */
+#include "comm.h"
+#include "exec/exec_parts.h"
+
+typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
+
+static collective *function(const struct gt_comm_api *a, int kind)
+{
+	switch (kind) {
+	case GT_COLL_ALL_REDUCE: return a->all_reduce;
+	case GT_COLL_REDUCE_SCATTER: return a->reduce_scatter;
+	case GT_COLL_ALL_GATHER: return a->all_gather;
+	case GT_COLL_BROADCAST: return a->broadcast;
+	case GT_COLL_GATHER: return a->gather;
+	case GT_COLL_SCATTER: return a->scatter;
+	}
+	return NULL;
+}
+
+/* Do two transfers go over one communicator? */
+static bool together(const struct gt_step *a, const struct gt_step *b)
+{
+	return a->stream == b->stream && a->call->comm->group == b->call->comm->group && a->call->comm->lane == b->call->comm->lane;
+}
+
+static bool transfers(const struct gt_step *s)
+{
+	return s->kind == GT_STEP_COMM && !s->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
+}
+
+/* The transfers from step i on. Those behind the first of a run have been done with it. */
+static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, struct gt_err *err)
+{
+	struct gt_p2p list[GT_COMM_BATCH];
+	const struct gt_step *first = &p->step[i];
+	int n = 0;
+	if (i && !first->apart && transfers(first - 1) && together(first - 1, first))
+		return GT_OK;
+	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && (s == first || !s->apart) && together(s, first); s++) {
+		const struct gt_attr_comm *a = s->call->comm;
+		if (n == GT_COMM_BATCH)
+			return gt_fail(err, GT_EINTERNAL, "more than %d transfers at once", GT_COMM_BATCH);
+		list[n++] = (struct gt_p2p){.what = s->call->layer,
+		                            .sends = a->kind == GT_COMM_SEND,
+		                            .peer = a->peer,
+		                            .send = s->call->in[0],
+		                            .recv = s->call->out[0],
+		                            .count = s->call->count,
+		                            .dtype = s->call->dtype};
+	}
+	return c->api->exchange(c, list, n, first->stream, err);
+}
+
+enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err)
+{
+	const struct gt_step *s = &p->step[i];
+	const struct gt_attr_comm *a = s->call->comm;
+	struct gt_comm *c = a->lane ? x->lane[a->lane] : x->group[a->group];
+	enum gt_code code;
+	if (s->end) { /* between two stages of this rank */
+		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->end, *to = a->kind == GT_COMM_SEND ? s->end : s->call;
+		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
+	}
+	if (!c)
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is no communicator", s->call->op, s->call->layer);
+	double start = x->waited ? gt_exec_now() : 0;
+	gt_rank_waits(x->link, true);
+	if (transfers(s)) {
+		code = exchange(p, i, c, err);
+	} else if (a->kind == GT_COLL_BARRIER) {
+		code = c->api->barrier(c, s->stream, err);
+	} else {
+		struct gt_coll coll = {.what = s->call->layer,
+		                       .in = gt_exec_move(x, s->call->in[0], slot),
+		                       .out = gt_exec_move(x, s->call->out[0], slot),
+		                       .count = s->call->count,
+		                       .dtype = s->call->dtype,
+		                       .op = (enum gt_reduction)a->op,
+		                       .root = a->peer,
+		                       .stream = s->stream};
+		code = function(c->api, a->kind)(c, &coll, err);
+	}
+	gt_rank_waits(x->link, false);
+	if (x->waited)
+		*x->waited += gt_exec_now() - start;
+	return code;
+}

@@ -1,0 +1,527 @@
+#include "exec/loader.h"
+#include "exec/permute.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEPTH 16
+#define MAX_SIZES 8 /* distinct sizes: of a full micro-batch and of the remainder of a tail, a whole part, the last one, … */
+
+struct order { /* one epoch's permutation: row epoch % 2 of both memories */
+	int64_t epoch;
+	int64_t *host;
+	bool sent; /* the device has been told to read it */
+};
+
+struct place { /* a point in the endless sequence of parts */
+	int64_t epoch, cursor; /* where its micro-batch begins */
+	int part;
+};
+
+struct gt_loader {
+	struct gt_loader_spec spec;
+	const struct gt_backend *be;
+	struct gt_dev *dev;
+	int64_t samples; /* of an epoch */
+	int64_t row;     /* length of an order */
+	struct order order[2];
+	struct order counted; /* of gt_loader_weight, where a thread makes the other two */
+	int64_t *orders, *orders_dev; /* both rows; the same where memory is shared */
+	struct {
+		int64_t n;
+		struct gt_kernel *kernel;
+	} gather[MAX_SIZES];
+	int nsizes;
+	int nbuf;
+	void **x, **target; /* nbuf */
+	int slot;           /* without a thread: the buffer that comes next */
+	struct place next; /* what the consumer gets next */
+
+	/* the producer's side, guarded by lock when there is a thread */
+	pthread_t thread;
+	bool threaded, stop;
+	pthread_mutex_t lock;
+	pthread_cond_t filled, freed;
+	struct place ahead;              /* what the producer gathers next */
+	struct gt_batch *ring;           /* nbuf */
+	int head, count;                 /* ready batches */
+	int lent;                        /* so many before head are with the consumer */
+	struct gt_err failure;
+};
+
+/* Rows of x a sample. */
+static int64_t views(const struct gt_loader *l)
+{
+	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
+}
+
+/* Whether there may be samples that count nothing. */
+static bool ignores(const struct gt_loader *l)
+{
+	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
+}
+
+/* Samples of the micro-batch that begins at cursor. */
+static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
+{
+	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
+	if (in_batch > l->samples - cursor)
+		in_batch = l->samples - cursor;
+	/* a tail batch is cut as a full one is: full micro-batches, then what is left */
+	return n < in_batch ? n : in_batch;
+}
+
+/* The part that stands at p: its samples, and where they are. */
+static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
+{
+	const struct gt_cut *c = &l->spec.cut;
+	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
+	int64_t n = micro_at(l, p->cursor), first;
+	b.micro = p->cursor;
+	b.n = gt_part(n, c->parts, p->part, &first);
+	b.cursor = p->cursor + (c->strided ? p->part : first);
+	return b;
+}
+
+static void advance(const struct gt_loader *l, struct place *p)
+{
+	const struct gt_cut *c = &l->spec.cut;
+	if (++p->part < c->part0 + c->nparts)
+		return;
+	p->part = c->part0;
+	p->cursor += micro_at(l, p->cursor);
+	if (p->cursor >= l->samples) {
+		p->cursor = 0;
+		p->epoch++;
+	}
+}
+
+/* The same, past empty parts. */
+static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
+{
+	struct gt_batch b = part_at(l, p);
+	for (; b.n == 0 && !l->spec.fill; b = part_at(l, p))
+		advance(l, p);
+	return b;
+}
+
+int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t batch)
+{
+	if (pad)
+		n = (n + parts - 1) / parts * parts;
+	return drop_last ? n - n % batch : n;
+}
+
+/* The samples of an epoch in their order. */
+static enum gt_code fill(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
+{
+	const struct gt_view *v = l->spec.view;
+	if (l->spec.shuffle)
+		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, row, err));
+	else
+		for (int64_t i = 0; i < v->n; i++)
+			row[i] = i;
+	if (v->index)
+		for (int64_t i = 0; i < v->n; i++)
+			row[i] = v->index[row[i]];
+	for (int64_t i = v->n; i < l->row; i++)
+		row[i] = row[i - v->n];
+	return GT_OK;
+}
+
+static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
+{
+	struct order *o = &l->order[epoch & 1];
+	if (o->epoch == epoch)
+		return GT_OK;
+	o->epoch = -1;
+	if (o->sent) /* long done, as a rule: the row was sent two epochs ago */
+		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
+	GT_TRY(fill(l, epoch, o->host, err));
+	if (l->orders_dev != l->orders) {
+		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, o->host, (size_t)l->row * sizeof *o->host, GT_COPY_H2D, 0, err));
+		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
+		o->sent = true;
+	}
+	o->epoch = epoch;
+	return GT_OK;
+}
+
+/* Queues the kernel for n samples, to x; dyn in host or device memory. */
+static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, void *x, int slot, int stream, struct gt_err *err)
+{
+	struct gt_kernel *k = NULL;
+	for (int i = 0; i < l->nsizes; i++)
+		if (l->gather[i].n == n)
+			k = l->gather[i].kernel;
+	if (!k)
+		return gt_fail(err, GT_EINTERNAL, "loader: no kernel for %lld samples", (long long)n);
+	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {x, l->target[slot]};
+	struct gt_launch a = {.in = in, .out = o, .dyn = dyn, .stream = stream};
+	return l->be->launch(l->dev, k, &a, err);
+}
+
+static size_t row_bytes(const struct gt_loader *l)
+{
+	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
+}
+
+/* With fill: the rows that every part has. */
+static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
+{
+	struct place first = {b->epoch, b->micro, 0};
+	return part_at(l, &first).n;
+}
+
+static void fill_up(const struct gt_loader *l, struct gt_batch *b)
+{
+	int64_t rows = rows_of(l, b);
+	memset((char *)b->x + (size_t)b->n * row_bytes(l), 0, (size_t)(rows - b->n) * row_bytes(l));
+	for (; b->n < rows; b->n++)
+		((int32_t *)b->target)[b->n] = l->spec.fill_target;
+}
+
+/* b: epoch, cursor, n and stride are filled. */
+static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
+{
+	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
+	b->x = l->x[slot];
+	b->target = l->target[slot];
+	if (l->spec.rows)
+		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.cut.part0) * row_bytes(l);
+	GT_TRY(make_order(l, b->epoch, err));
+	if (b->n)
+		GT_TRY(launch(l, b->n, &dyn, b->x, slot, stream, err));
+	if (l->spec.fill)
+		fill_up(l, b);
+	return GT_OK;
+}
+
+static void *produce(void *arg)
+{
+	struct gt_loader *l = arg;
+	int slot = 0;
+	pthread_mutex_lock(&l->lock);
+	for (;;) {
+		/* the permutation of two epochs ago would be overwritten by a third */
+		while (!l->stop && (l->count + l->lent >= l->nbuf || l->ahead.epoch > l->next.epoch + 1))
+			pthread_cond_wait(&l->freed, &l->lock);
+		if (l->stop)
+			break;
+		struct gt_batch b = next_part(l, &l->ahead);
+		pthread_mutex_unlock(&l->lock);
+		enum gt_code code = gather(l, &b, slot, 1, &l->failure);
+		pthread_mutex_lock(&l->lock);
+		if (code != GT_OK) {
+			l->stop = true;
+			pthread_cond_signal(&l->filled);
+			break;
+		}
+		slot = (slot + 1) % l->nbuf;
+		l->ring[(l->head + l->count) % l->nbuf] = b;
+		l->count++;
+		advance(l, &l->ahead);
+		pthread_cond_signal(&l->filled);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+void gt_loader_stop(struct gt_loader *l)
+{
+	if (!l->threaded)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	pthread_cond_signal(&l->freed);
+	pthread_mutex_unlock(&l->lock);
+	pthread_join(l->thread, NULL);
+	l->threaded = false;
+}
+
+enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err)
+{
+	gt_loader_stop(l);
+	l->next = l->ahead = (struct place){epoch, cursor, l->spec.cut.part0};
+	l->head = l->count = l->lent = l->slot = 0;
+	l->stop = false;
+	l->failure = (struct gt_err){0};
+	GT_TRY(make_order(l, epoch, err));
+	if (l->spec.depth > 0) {
+		if (pthread_create(&l->thread, NULL, produce, l))
+			return gt_fail(err, GT_EFAIL, "cannot start the loader's thread");
+		l->threaded = true;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
+{
+	if (!l->threaded) {
+		*out = next_part(l, &l->next);
+		GT_TRY(gather(l, out, l->slot, 0, err));
+		l->slot = (l->slot + 1) % l->nbuf;
+		advance(l, &l->next);
+		return GT_OK;
+	}
+	pthread_mutex_lock(&l->lock);
+	if (l->lent == l->spec.keep)
+		l->lent--;
+	pthread_cond_signal(&l->freed);
+	while (!l->count && !l->stop)
+		pthread_cond_wait(&l->filled, &l->lock);
+	if (!l->count) {
+		pthread_mutex_unlock(&l->lock);
+		if (err)
+			*err = l->failure;
+		return l->failure.code;
+	}
+	*out = l->ring[l->head];
+	l->head = (l->head + 1) % l->nbuf;
+	l->count--;
+	l->lent++;
+	next_part(l, &l->next);
+	advance(l, &l->next);
+	pthread_cond_signal(&l->freed);
+	pthread_mutex_unlock(&l->lock);
+	return GT_OK;
+}
+
+enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
+{
+	if (l->threaded)
+		return gt_fail(err, GT_EINTERNAL, "loader: a thread gathers what nobody reads");
+	*out = next_part(l, &l->next);
+	GT_TRY(make_order(l, out->epoch, err));
+	advance(l, &l->next);
+	return GT_OK;
+}
+
+enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err)
+{
+	if (l->be->host_memory)
+		return GT_OK;
+	for (int i = 0; i < nmicro; i++) {
+		struct gt_batch b = part_at(l, &l->next);
+		GT_TRY(make_order(l, b.epoch, err));
+		dyn[i].epoch = (uint64_t)b.epoch;
+		dyn[i].sample0 = (uint64_t)b.cursor;
+		dyn[i].stride = (uint64_t)b.stride;
+		advance(l, &l->next);
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err)
+{
+	int slot = l->slot; /* in a graph that is replayed the slots stay as they were recorded, each step's in their order */
+	l->slot = (slot + 1) % l->nbuf;
+	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
+	return launch(l, n, dyn, out->x, slot, stream, err);
+}
+
+enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)
+{
+	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : make_order(l, l->next.epoch + 1, err);
+}
+
+enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err)
+{
+	const struct gt_dataset *d = l->spec.view->data;
+	const struct order *o = l->counted.host ? &l->counted : &l->order[epoch & 1];
+	int64_t counted = n;
+	if (ignores(l)) {
+		if (!l->counted.host)
+			GT_TRY(make_order(l, epoch, err));
+		else if (l->counted.epoch != epoch)
+			GT_TRY(fill(l, epoch, l->counted.host, err));
+		l->counted.epoch = epoch;
+		for (int64_t i = 0; i < n; i++)
+			counted -= d->labels[o->host[cursor + i]] == l->spec.ignore_index;
+	}
+	*out = (double)counted;
+	return GT_OK;
+}
+
+int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
+{
+	int64_t epoch = l->next.cursor > cursor ? l->next.epoch : l->next.epoch - (l->next.cursor == 0);
+	const struct order *o = &l->order[epoch & 1];
+	return o->epoch == epoch && cursor < l->row ? o->host[cursor] : -1;
+}
+
+static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
+{
+	const struct gt_dataset *d = l->spec.view->data;
+	int64_t dims[4] = {d->n, d->c, d->h, d->w}, rows[2] = {2, l->row};
+	if (n == 0)
+		return GT_OK;
+	for (int i = 0; i < l->nsizes; i++)
+		if (l->gather[i].n == n)
+			return GT_OK;
+	if (l->nsizes == MAX_SIZES)
+		return gt_fail(err, GT_EINTERNAL, "loader: more than %d sizes of batches", MAX_SIZES);
+	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 2, rows, false),
+	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
+	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};
+	x = gt_tdesc_make(x.dtype, 4, shape, true); /* a rank-2 input [N, C] is the same bytes */
+	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2, .in = {&images, &labels, &index}, .out = {&x, &target}};
+	GT_TRY(l->be->prepare(l->dev, &oc, &l->gather[l->nsizes].kernel, err));
+	l->gather[l->nsizes++].n = n;
+	return GT_OK;
+}
+
+/* The kernels for the parts of a micro-batch of n samples. */
+static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
+{
+	const struct gt_cut *c = &l->spec.cut;
+	for (int p = c->part0; p < c->part0 + c->nparts; p++)
+		GT_TRY(prepare_size(l, gt_part(n, c->parts, p, NULL), err));
+	return GT_OK;
+}
+
+static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
+{
+	const struct gt_loader_spec *s = &l->spec;
+	struct gt_tdesc x = s->x;
+	size_t order = (size_t)l->row * sizeof(int64_t);
+	int64_t tail = l->samples % s->batch, most = gt_part(s->micro, s->cut.parts, 0, NULL);
+	x.dim[0] = most * views(l);
+	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
+	if (tail >= s->micro)
+		GT_TRY(prepare_parts(l, s->micro, err));
+	if (tail % s->micro)
+		GT_TRY(prepare_parts(l, tail % s->micro, err));
+	if (l->be->host_memory) {
+		if (!(l->orders = l->orders_dev = malloc(2 * order)))
+			return gt_fail_memory(err, 2 * order);
+	} else {
+		void *p;
+		GT_TRY(l->be->host_alloc(l->dev, 2 * order, &p, err));
+		l->orders = p;
+		GT_TRY(l->be->alloc(l->dev, 2 * order, &p, err));
+		l->orders_dev = p;
+	}
+	l->counted.epoch = -1;
+	if (l->spec.depth > 0 && ignores(l) && !(l->counted.host = malloc(order)))
+		return gt_fail_memory(err, order);
+	for (int i = 0; i < 2; i++) {
+		l->order[i].epoch = -1;
+		l->order[i].host = l->orders + i * l->row;
+	}
+	l->x = calloc((size_t)l->nbuf, sizeof *l->x);
+	l->target = calloc((size_t)l->nbuf, sizeof *l->target);
+	l->ring = calloc((size_t)l->nbuf, sizeof *l->ring);
+	if (!l->x || !l->target || !l->ring)
+		return gt_fail_memory(err, 0);
+	for (int i = 0; i < l->nbuf; i++) {
+		if (s->rows)
+			l->x[i] = s->rows + (size_t)i * gt_loader_rows(s);
+		else
+			GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
+		GT_TRY(l->be->alloc(l->dev, (size_t)most * sizeof(int32_t), &l->target[i], err));
+	}
+	return GT_OK;
+}
+
+static int depth_of(const struct gt_loader_spec *s)
+{
+	return !s->fill && !s->device->be->host_memory ? 0 : s->depth < MAX_DEPTH ? s->depth : MAX_DEPTH;
+}
+
+int gt_loader_buffers(const struct gt_loader_spec *s)
+{
+	return depth_of(s) + (s->keep > 1 ? s->keep : 1);
+}
+
+size_t gt_loader_rows(const struct gt_loader_spec *s)
+{
+	struct gt_tdesc x = s->x;
+	x.dim[0] = gt_part(s->micro, s->cut.parts, 0, NULL) * s->cut.parts;
+	return gt_tdesc_bytes(&x);
+}
+
+enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err)
+{
+	struct gt_loader *l = calloc(1, sizeof *l);
+	*out = NULL;
+	if (!l)
+		return gt_fail_memory(err, sizeof *l);
+	l->spec = *spec;
+	l->be = spec->device->be;
+	l->dev = spec->device->dev;
+	l->spec.depth = depth_of(spec);
+	l->nbuf = gt_loader_buffers(spec);
+	l->spec.keep = l->nbuf - l->spec.depth;
+	if (!l->spec.cut.parts)
+		l->spec.cut = (struct gt_cut){.parts = 1, .nparts = 1};
+	l->row = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, false, spec->batch);
+	l->samples = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, spec->drop_last, spec->batch);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->filled, NULL);
+	pthread_cond_init(&l->freed, NULL);
+	enum gt_code code = l->samples > 0 ? open_parts(l, err)
+	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld", (long long)spec->batch,
+	                                             (long long)spec->view->n);
+	if (code != GT_OK) {
+		gt_loader_close(l);
+		return code;
+	}
+	*out = l;
+	return GT_OK;
+}
+
+void gt_loader_close(struct gt_loader *l)
+{
+	if (!l)
+		return;
+	gt_loader_stop(l);
+	for (int i = 0; i < l->nsizes; i++)
+		l->be->release(l->dev, l->gather[i].kernel);
+	free(l->counted.host);
+	if (l->be->host_memory) {
+		free(l->orders);
+	} else {
+		l->be->sync(l->dev, 0, NULL); /* an order may be on its way */
+		if (l->orders_dev)
+			l->be->free(l->dev, l->orders_dev);
+		if (l->orders)
+			l->be->host_free(l->dev, l->orders);
+	}
+	for (int i = 0; i < l->nbuf; i++) {
+		if (l->x && l->x[i] && !l->spec.rows)
+			l->be->free(l->dev, l->x[i]);
+		if (l->target && l->target[i])
+			l->be->free(l->dev, l->target[i]);
+	}
+	free(l->x);
+	free(l->target);
+	free(l->ring);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->filled);
+	pthread_cond_destroy(&l->freed);
+	free(l);
+}
+
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err)
+{
+	size_t pixels = (size_t)(d->n * d->c * d->h * d->w), labels = (size_t)d->n * sizeof *d->labels;
+	dev[0] = d->images;
+	dev[1] = d->labels;
+	if (device->be->host_memory)
+		return GT_OK;
+	dev[0] = dev[1] = NULL;
+	GT_TRY(device->be->alloc(device->dev, pixels, &dev[0], err));
+	GT_TRY(device->be->alloc(device->dev, labels, &dev[1], err));
+	GT_TRY(device->be->copy(device->dev, dev[0], d->images, pixels, GT_COPY_H2D, 0, err));
+	return device->be->copy(device->dev, dev[1], d->labels, labels, GT_COPY_H2D, 0, err);
+}
+
+void gt_resident_drop(const struct gt_device *device, void *dev[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (dev[i] && !device->be->host_memory)
+			device->be->free(device->dev, dev[i]);
+		dev[i] = NULL;
+	}
+}

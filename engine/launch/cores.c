@@ -1,0 +1,63 @@
+/* Which processors a rank may run on: whole cores where they suffice, so that no two ranks share one. */
+#include "launch/launcher_parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One number of /sys/devices/system/cpu/cpuN/topology; `or` where there is none (a container may hide it). */
+static int topology(int cpu, const char *what, int or)
+{
+	char path[96];
+	int v;
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, what);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return or;
+	if (fscanf(f, "%d", &v) != 1)
+		v = or;
+	fclose(f);
+	return v;
+}
+
+int gt_core_places(struct gt_core_place out[CPU_SETSIZE])
+{
+	cpu_set_t set;
+	int n = 0;
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof set, &set)) /* EINVAL: more processors than cpu_set_t holds */
+		return 0;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			out[n++] = (struct gt_core_place){cpu, topology(cpu, "physical_package_id", 0), topology(cpu, "core_id", cpu)};
+	return n;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct gt_core_place *x = a, *y = b;
+	return x->package != y->package ? x->package - y->package : x->core != y->core ? x->core - y->core : x->cpu - y->cpu;
+}
+
+bool gt_core_share(struct gt_core_place *p, int np, int local, int n, cpu_set_t *set, int *cores)
+{
+	int ncores = 0, unit = -1, first, last, held = 0;
+	if (np < n)
+		return false;
+	qsort(p, (size_t)np, sizeof *p, by_place);
+	for (int i = 0; i < np; i++)
+		ncores += !i || p[i].package != p[i - 1].package || p[i].core != p[i - 1].core;
+	bool whole = ncores >= n;
+	int units = whole ? ncores : np;
+	first = (int)((long)local * units / n);
+	last = (int)((long)(local + 1) * units / n);
+	CPU_ZERO(set);
+	for (int i = 0; i < np; i++) {
+		bool next = !whole || !i || p[i].package != p[i - 1].package || p[i].core != p[i - 1].core;
+		unit += next;
+		if (unit >= first && unit < last) {
+			CPU_SET(p[i].cpu, set);
+			held += next;
+		}
+	}
+	*cores = held;
+	return true;
+}

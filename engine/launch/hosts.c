@@ -1,0 +1,425 @@
+#include "launch/hosts.h"
+#include "base/descriptors.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous_parts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define STRANGERS 16             /* at node 0, which have proven nothing yet; one more drops the oldest */
+#define PROOF_S 5.0              /* for a connection and its proof */
+#define AGAIN_S 0.02             /* between two rounds at node 0's ports; doubled each time, */
+#define SELDOM_S 0.2             /* at most this: less than LATE_S */
+#define BYE_S 0.2                /* for the rest of a word that has begun to come */
+#define LATE_S 0.5               /* after a failure or a stop: so long it is told to those who connect only now. Not longer: that is their next attempt */
+
+enum state { NOBODY, CONNECTS, GREETED, PROVES, JOINED };
+
+struct line { /* one connection */
+	struct gt_rdv_conn c;
+	enum state state; /* of the other end: node 0's strangers begin as GREETED */
+	double until;
+	int node;
+	bool told[2]; /* the words that it has heard; see struct gt_hosts */
+	bool here; /* it knows that it is in, and so would say goodbye */
+	size_t got;
+	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
+};
+
+struct gt_hosts {
+	int node, nnodes, epoll, listener;
+	unsigned char token[GT_TOKEN_SIZE];
+	struct line *line; /* node 0: [nnodes], its own unused, then STRANGERS; others: one */
+	int lines;
+	struct addrinfo *at; /* others: node 0's addresses, resolved once */
+	int port, next;      /* the first, and the one to knock at next */
+	double again, pause;
+	struct news {
+		bool known;   /* the first such word; a later one counts no more, but for the second SIGINT */
+		bool fresh;   /* gt_hosts_hear() has not yet returned it */
+		double until; /* hosts that connect before then hear it */
+		struct gt_host_word word;
+	} news[2]; /* FAILED, STOPPED */
+};
+enum { FAILED, STOPPED };
+
+static bool is_hub(const struct gt_hosts *h)
+{
+	return h->node == 0;
+}
+
+static void watch(struct gt_hosts *h, int fd, int which, uint32_t events, int op)
+{
+	struct epoll_event e = {.events = events, .data.u32 = (uint32_t)which};
+	epoll_ctl(h->epoll, op, fd, &e);
+}
+
+static void drop(struct line *l)
+{
+	gt_rdv_shut(&l->c.fd); /* epoll forgets it by itself */
+	l->state = NOBODY;
+}
+
+static void prove(struct gt_hosts *h, struct line *l, unsigned char client[GT_SHA256_SIZE], unsigned char server[GT_SHA256_SIZE])
+{
+	gt_rdv_mac(h->token, "host client", l->hello, l->proof, client);
+	gt_rdv_mac(h->token, "host server", l->hello, l->proof, server);
+	gt_rdv_mac(h->token, "host session", l->hello, l->proof, l->c.key);
+}
+
+/* ---- words -------------------------------------------------------------------------------------------------------------------- */
+static int peers(const struct gt_hosts *h)
+{
+	return is_hub(h) ? h->nnodes : 1;
+}
+
+static void say(struct gt_hosts *h, struct line *l, const struct gt_host_word *w)
+{
+	if (l->state == JOINED && !gt_rdv_send_frame(&l->c, is_hub(h), w, sizeof *w, gt_clock()))
+		drop(l); /* it does not read what it is told */
+}
+
+/* To everybody who is there and has not heard it. */
+static void spread(struct gt_hosts *h)
+{
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; h->news[k].known && i < peers(h); i++) {
+			struct line *l = &h->line[i];
+			if (l->state != JOINED || l->told[k] || l->node == h->news[k].word.node)
+				continue;
+			l->told[k] = true;
+			say(h, l, &h->news[k].word);
+		}
+}
+
+static void learn(struct gt_hosts *h, const struct gt_host_word *w, double late_s)
+{
+	int k = w->kind == GT_HOST_STOPS ? STOPPED : FAILED;
+	struct news *n = &h->news[k];
+	bool kills = n->known && k == STOPPED && w->step && !n->word.step;
+	if ((n->known && !kills) || (w->kind != GT_HOST_FAILS && w->kind != GT_HOST_STOPS))
+		return;
+	for (int i = 0; i < peers(h); i++)
+		h->line[i].told[k] = false;
+	*n = (struct news){.known = true, .fresh = w->node != h->node, .until = gt_clock() + late_s, .word = *w};
+	n->word.host[sizeof w->host - 1] = n->word.why[sizeof w->why - 1] = 0;
+	spread(h);
+}
+
+bool gt_hosts_pending(const struct gt_hosts *h)
+{
+	for (int k = 0; h && k < 2; k++) {
+		const struct news *n = &h->news[k];
+		if (!n->known || gt_clock() > n->until || (!is_hub(h) && n->word.node != h->node))
+			continue;
+		for (int i = is_hub(h); i < peers(h); i++)
+			if (!h->line[i].told[k] && (is_hub(h) ? i : 0) != n->word.node)
+				return true;
+	}
+	return false;
+}
+
+static void lost(struct gt_hosts *h, struct line *l)
+{
+	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = l->node, .rank = -1, .code = GT_EPEER, .step = -1};
+	bool joined = l->state == JOINED && l->here;
+	drop(l);
+	snprintf(w.why, sizeof w.why, "its launcher is gone");
+	if (joined)
+		learn(h, &w, LATE_S);
+}
+
+static void read_word(struct gt_hosts *h, struct line *l)
+{
+	unsigned char *data;
+	size_t n;
+	if (!gt_rdv_recv_frame(&l->c, is_hub(h), sizeof(struct gt_host_word), &data, &n, gt_clock() + BYE_S)) {
+		lost(h, l);
+		return;
+	}
+	const struct gt_host_word *w = (const struct gt_host_word *)(const void *)data;
+	if (n == sizeof *w && w->kind == GT_HOST_HERE)
+		l->here = true;
+	else if (n != sizeof *w || (is_hub(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
+		drop(l);
+	else
+		learn(h, w, LATE_S);
+	if (h->news[FAILED].known && !is_hub(h))
+		drop(l); /* all is said; node 0 waits for that */
+	free(data);
+}
+
+/* ---- node 0: the others come --------------------------------------------------------------------------------------------------- */
+static void greet(struct gt_hosts *h)
+{
+	int which = h->nnodes, on = 1, fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0) {
+		if (gt_descriptors_exhausted(errno)) /* it would stay readable; without it, hosts say what their ranks have seen */
+			gt_rdv_shut(&h->listener);
+		return;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	for (int i = h->nnodes; i < h->lines; i++)
+		if (h->line[i].state == NOBODY || (h->line[which].state != NOBODY && h->line[i].until < h->line[which].until))
+			which = i;
+	struct line *l = &h->line[which];
+	drop(l);
+	*l = (struct line){.c.fd = fd, .state = GREETED, .until = gt_clock() + PROOF_S};
+	memcpy(l->hello, GT_HOSTS_MAGIC, 16);
+	watch(h, fd, which, EPOLLIN, EPOLL_CTL_ADD);
+	if (getrandom(l->hello + 16, GT_SHA256_SIZE, 0) != GT_SHA256_SIZE || !gt_rdv_send(fd, l->hello, sizeof l->hello, gt_clock()))
+		drop(l);
+}
+
+static void admit(struct gt_hosts *h, struct line *l)
+{
+	unsigned char client[GT_SHA256_SIZE], server[GT_SHA256_SIZE];
+	prove(h, l, client, server);
+	uint32_t node = gt_rdv_get(l->proof), nnodes = gt_rdv_get(l->proof + 4);
+	if (!gt_mac_equal(client, l->proof + 8 + GT_SHA256_SIZE) || nnodes != (uint32_t)h->nnodes || !node || node >= nnodes ||
+	    h->line[node].state == JOINED || !gt_rdv_send(l->c.fd, server, sizeof server, gt_clock())) {
+		drop(l);
+		return;
+	}
+	h->line[node] = *l;
+	h->line[node].state = JOINED;
+	h->line[node].node = (int)node;
+	*l = (struct line){.c.fd = -1};
+	watch(h, h->line[node].c.fd, (int)node, EPOLLIN, EPOLL_CTL_MOD);
+	spread(h);
+}
+
+/* ---- the others: to node 0 ----------------------------------------------------------------------------------------------------- */
+static void knock(struct gt_hosts *h)
+{
+	struct line *l = &h->line[0];
+	struct addrinfo *a = h->at;
+	for (int k = h->next / GT_RENDEZVOUS_PORTS; a && k; k--)
+		a = a->ai_next;
+	if (!a) { /* every port of every address: once more, after a while */
+		h->next = 0;
+		h->pause = h->pause > 0 ? h->pause * 2 : AGAIN_S;
+		h->pause = h->pause < SELDOM_S ? h->pause : SELDOM_S;
+		h->again = gt_clock() + h->pause;
+		return;
+	}
+	struct sockaddr_storage to;
+	int on = 1, port = h->port + h->next++ % GT_RENDEZVOUS_PORTS;
+	memcpy(&to, a->ai_addr, a->ai_addrlen);
+	if (a->ai_family == AF_INET)
+		((struct sockaddr_in *)&to)->sin_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in6 *)&to)->sin6_port = htons((uint16_t)port);
+	*l = (struct line){.c.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .state = CONNECTS, .until = gt_clock() + PROOF_S};
+	if (l->c.fd < 0 || port > 65535 || (connect(l->c.fd, (struct sockaddr *)&to, a->ai_addrlen) && errno != EINPROGRESS)) {
+		drop(l);
+		return;
+	}
+	setsockopt(l->c.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	watch(h, l->c.fd, 0, EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+static void reached(struct gt_hosts *h, struct line *l)
+{
+	int error = 0;
+	socklen_t n = sizeof error;
+	if (getsockopt(l->c.fd, SOL_SOCKET, SO_ERROR, &error, &n) || error) {
+		drop(l);
+		return;
+	}
+	l->state = GREETED;
+	watch(h, l->c.fd, 0, EPOLLIN, EPOLL_CTL_MOD);
+}
+
+static void answer(struct gt_hosts *h, struct line *l)
+{
+	gt_rdv_put(l->proof, (uint32_t)h->node);
+	gt_rdv_put(l->proof + 4, (uint32_t)h->nnodes);
+	bool good = !memcmp(l->hello, GT_HOSTS_MAGIC, 16) && getrandom(l->proof + 8, GT_SHA256_SIZE, 0) == GT_SHA256_SIZE;
+	prove(h, l, l->proof + 8 + GT_SHA256_SIZE, l->mac);
+	l->state = PROVES;
+	l->got = 0;
+	if (!good || !gt_rdv_send(l->c.fd, l->proof, sizeof l->proof, gt_clock()))
+		drop(l);
+}
+
+static void joined(struct gt_hosts *h, struct line *l)
+{
+	if (!gt_mac_equal(l->mac, l->hello)) { /* where it was read to */
+		drop(l);
+		return;
+	}
+	struct gt_host_word here = {.kind = GT_HOST_HERE, .node = h->node};
+	l->state = JOINED;
+	l->here = true;
+	say(h, l, &here);
+	spread(h);
+}
+
+/* ---- a turn -------------------------------------------------------------------------------------------------------------------- */
+/* More of what the handshake waits for, in `into`; true: it is whole. */
+static bool more(struct line *l, unsigned char *into, size_t size)
+{
+	ssize_t n = recv(l->c.fd, into + l->got, size - l->got, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		drop(l);
+		return false;
+	}
+	l->got += (size_t)n;
+	return l->got == size;
+}
+
+static void serve(struct gt_hosts *h, struct line *l)
+{
+	if (l->state == JOINED)
+		read_word(h, l);
+	else if (is_hub(h) && l->state == GREETED && more(l, l->proof, sizeof l->proof))
+		admit(h, l);
+	else if (!is_hub(h) && l->state == CONNECTS)
+		reached(h, l);
+	else if (!is_hub(h) && l->state == GREETED && more(l, l->hello, sizeof l->hello))
+		answer(h, l);
+	else if (l->state == PROVES && more(l, l->hello, GT_SHA256_SIZE))
+		joined(h, l);
+}
+
+bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out)
+{
+	struct epoll_event e[32];
+	if (!h)
+		return false;
+	int n = epoll_wait(h->epoll, e, 32, 0);
+	for (int i = 0; i < n; i++) {
+		int which = (int)e[i].data.u32;
+		if (which == h->lines && h->news[FAILED].known && !gt_hosts_pending(h))
+			gt_rdv_shut(&h->listener);
+		else if (which == h->lines)
+			greet(h);
+		else
+			serve(h, &h->line[which]);
+	}
+	double now = gt_clock();
+	for (int i = 0; i < h->lines; i++)
+		if (h->line[i].state != NOBODY && h->line[i].state != JOINED && now > h->line[i].until)
+			drop(&h->line[i]);
+	bool knocks = !is_hub(h) && (!h->news[FAILED].known || gt_hosts_pending(h));
+	for (int k = 0; k < GT_RENDEZVOUS_PORTS && knocks && h->line[0].state == NOBODY && now >= h->again; k++)
+		knock(h);
+	for (int k = 1; k >= 0; k--) /* who was stopped has failed nobody */
+		if (h->news[k].fresh) {
+			h->news[k].fresh = false;
+			*out = h->news[k].word;
+			return true;
+		}
+	return false;
+}
+
+void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end)
+{
+	if (!h)
+		return;
+	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = h->node, .rank = end->rank, .code = (int32_t)end->code, .step = end->step};
+	gethostname(w.host, sizeof w.host - 1);
+	snprintf(w.why, sizeof w.why, "%s", end->why);
+	learn(h, &w, LATE_S);
+}
+
+void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s)
+{
+	if (!h)
+		return;
+	struct gt_host_word w = {.kind = GT_HOST_STOPS, .node = h->node, .rank = -1, .code = sig, .step = kill};
+	gethostname(w.host, sizeof w.host - 1);
+	learn(h, &w, late_s > 0 ? late_s : LATE_S);
+}
+
+int gt_hosts_fd(const struct gt_hosts *h)
+{
+	return h ? h->epoll : -1;
+}
+
+/* ---- open and close ------------------------------------------------------------------------------------------------------------ */
+static enum gt_code listen_here(struct gt_hosts *h, const struct gt_launch_spec *s, int *rendezvous_fd, struct gt_err *err)
+{
+	struct gt_world w = {.how = "gtrain", .port = s->port};
+	snprintf(w.addr, sizeof w.addr, "%s", s->addr);
+	if ((*rendezvous_fd = gt_rdv_listen(&w, err)) < 0) /* the ranks' has the first port, which a firewall may let through alone */
+		return GT_EPEER;
+	h->listener = gt_rdv_listen(&w, NULL);
+	if (h->listener >= 0 && !fcntl(h->listener, F_SETFL, O_NONBLOCK))
+		watch(h, h->listener, h->lines, EPOLLIN, EPOLL_CTL_ADD);
+	return GT_OK;
+}
+
+enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out, struct gt_err *err)
+{
+	struct gt_hosts *h = calloc(1, sizeof *h);
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	*rendezvous_fd = -1;
+	*out = NULL;
+	if (!h)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	h->node = s->node;
+	h->nnodes = s->nnodes;
+	h->port = s->port;
+	h->listener = -1;
+	h->lines = is_hub(h) ? s->nnodes + STRANGERS : 1;
+	memcpy(h->token, token, sizeof h->token);
+	h->epoll = epoll_create1(EPOLL_CLOEXEC);
+	h->line = calloc((size_t)h->lines, sizeof *h->line);
+	for (int i = 0; h->line && i < h->lines; i++)
+		h->line[i].c.fd = -1;
+	enum gt_code code = h->epoll >= 0 && h->line ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or descriptors");
+	if (code == GT_OK && is_hub(h))
+		code = listen_here(h, s, rendezvous_fd, err);
+	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))
+		h->at = NULL; /* its ranks will say so */
+	if (code == GT_OK)
+		*out = h;
+	else
+		gt_hosts_close(h);
+	return code;
+}
+
+void gt_hosts_close(struct gt_hosts *h)
+{
+	if (!h)
+		return;
+	struct gt_host_word bye = {.kind = GT_HOST_BYE, .node = h->node}, other;
+	double late = gt_clock() + LATE_S;
+	while (h->line && gt_hosts_pending(h) && gt_clock() < late) {
+		struct pollfd p = {.fd = h->epoll, .events = POLLIN};
+		poll(&p, 1, 5);
+		gt_hosts_hear(h, &other);
+	}
+	double until = gt_clock() + BYE_S;
+	for (int i = 0; h->line && i < h->lines; i++)
+		if (h->line[i].state == JOINED) {
+			say(h, &h->line[i], &bye);
+			shutdown(h->line[i].c.fd, SHUT_WR);
+		}
+	for (int i = 0; h->line && i < h->lines; i++) /* closing with something unread would take back what was said */
+		if (h->line[i].state == JOINED)
+			gt_rdv_linger(&h->line[i].c.fd, until);
+		else
+			gt_rdv_shut(&h->line[i].c.fd);
+	gt_rdv_shut(&h->listener);
+	gt_rdv_shut(&h->epoll);
+	if (h->at)
+		freeaddrinfo(h->at);
+	free(h->line);
+	explicit_bzero(h, sizeof *h);
+	free(h);
+}

@@ -1,0 +1,366 @@
+/* One attempt: what the ranks share, and a process for each. Watching them is supervise.c's. */
+#include "base/descriptors.h"
+#include "launch/launcher_parts.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPARE 32 /* descriptors for processes that connect and are no hosts */
+#define LATE_S 2.0 /* the launchers' back-offs do not end at the same moment */
+
+extern char **environ;
+
+double gt_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- what the ranks share --------------------------------------------------------------------------------------------------- */
+static enum gt_code memory_file(const char *name, uint64_t bytes, int *fd, struct gt_err *err)
+{
+	*fd = memfd_create(name, MFD_CLOEXEC);
+	return *fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)) ? gt_fail_shared(err, bytes, errno) : GT_OK;
+}
+
+/* A socket that listens on a loopback port that the kernel chose. */
+static enum gt_code listener(struct gt_attempt *a, struct gt_err *err)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof at;
+	a->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (a->listen_fd < 0 || bind(a->listen_fd, (struct sockaddr *)&at, n) || listen(a->listen_fd, GT_LAUNCH_MAX) ||
+	    getsockname(a->listen_fd, (struct sockaddr *)&at, &n))
+		return gt_fail(err, GT_EFAIL, "cannot listen on 127.0.0.1: %s", strerror(errno));
+	strcpy(a->board->addr, "127.0.0.1");
+	a->board->port = ntohs(at.sin_port);
+	return GT_OK;
+}
+
+static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
+{
+	const struct gt_launch_spec *s = a->spec;
+	a->board_bytes = sizeof *a->board + (size_t)s->nproc * sizeof *a->board->slot;
+	GT_TRY(memory_file("gtrain-board", a->board_bytes, &a->board_fd, err));
+	void *m = mmap(NULL, a->board_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->board_fd, 0);
+	if (m == MAP_FAILED)
+		return gt_fail(err, GT_EFAIL, "cannot map shared memory: %s", strerror(errno));
+	struct gt_board *b = a->board = m;
+	*b = (struct gt_board){.magic = GT_BOARD_MAGIC, .version = GT_BOARD_VERSION, .local_world = s->nproc};
+	for (int i = 0; i < s->nproc; i++)
+		b->slot[i].step = -1;
+	if (s->token)
+		memcpy(b->token, s->token, sizeof b->token);
+	else if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
+		return gt_fail(err, GT_EFAIL, "no random numbers: %s", strerror(errno));
+	if (s->nnodes <= 1)
+		return listener(a, err);
+	snprintf(b->addr, sizeof b->addr, "%s", s->addr);
+	b->port = s->port;
+	return gt_hosts_open(s, b->token, &a->listen_fd, &a->hosts, err);
+}
+
+/* ---- one rank --------------------------------------------------------------------------------------------------------------- */
+struct birth { /* all that the new process needs, made before fork(): after it, only async-signal-safe calls */
+	char **env;
+	char text[12][48];
+	int link, out; /* the rank's ends */
+	bool pin;
+	cpu_set_t cpus;
+	pid_t launcher;
+	const sigset_t *mask;
+};
+
+static bool ours(const char *var)
+{
+	static const char *const names[] = {"RANK", "WORLD", "LOCAL_RANK", "LOCAL_WORLD", "NODE", "NNODES", "RESTART",
+	                                    "LINK_FD", "BOARD_FD", "LISTEN_FD"};
+	if (strncmp(var, "GTRAIN_", 7))
+		return false;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strncmp(var + 7, names[i], strlen(names[i])) && var[7 + strlen(names[i])] == '=')
+			return true;
+	return false;
+}
+
+static enum gt_code environment(const struct gt_attempt *a, int local, int threads, struct birth *b, struct gt_err *err)
+{
+	const struct gt_launch_spec *s = a->spec;
+	int nnodes = s->nnodes > 1 ? s->nnodes : 1, node = s->nnodes > 1 ? s->node : 0, rank = node * s->nproc + local, n = 0, t = 0;
+	while (environ && environ[n])
+		n++;
+	b->env = malloc(((size_t)n + sizeof b->text / sizeof *b->text + 1) * sizeof *b->env);
+	if (!b->env)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	n = 0;
+	for (char **e = environ; e && *e; e++)
+		if (!ours(*e))
+			b->env[n++] = *e;
+	struct {
+		const char *name;
+		int value;
+		bool skip;
+	} const vars[] = {
+		{"GTRAIN_RANK", rank}, {"GTRAIN_WORLD", nnodes * s->nproc}, {"GTRAIN_LOCAL_RANK", local}, {"GTRAIN_LOCAL_WORLD", s->nproc},
+		{"GTRAIN_NODE", node}, {"GTRAIN_NNODES", nnodes}, {"GTRAIN_RESTART", a->restarts}, {"GTRAIN_LINK_FD", b->link},
+		{"GTRAIN_BOARD_FD", a->board_fd}, {"GTRAIN_LISTEN_FD", a->listen_fd, rank || a->listen_fd < 0},
+		{"OMP_NUM_THREADS", threads, getenv("OMP_NUM_THREADS") != NULL},
+	};
+	for (size_t i = 0; i < sizeof vars / sizeof *vars; i++)
+		if (!vars[i].skip) {
+			snprintf(b->text[t], sizeof b->text[t], "%s=%d", vars[i].name, vars[i].value);
+			b->env[n++] = b->text[t++];
+		}
+	b->env[n] = NULL;
+	return GT_OK;
+}
+
+static void keep(int fd)
+{
+	if (fd >= 0)
+		fcntl(fd, F_SETFD, 0);
+}
+
+/* The new process. */
+static _Noreturn void become(const struct gt_attempt *a, int local, const struct birth *b, char *const *argv)
+{
+	struct gt_last_words w = {.code = GT_EFAIL};
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != b->launcher) /* it died before the kernel knew */
+		_exit(GT_EPEER);
+	setpgid(0, 0);
+	signal(SIGTTOU, SIG_IGN); /* rank 0 may write to a terminal though its process group is not in the foreground */
+	if (b->pin)
+		sched_setaffinity(0, sizeof b->cpus, &b->cpus); /* a wish: without it the run is slower, not wrong */
+	if (null >= 0)
+		dup2(null, 0);
+	if (b->out >= 0) {
+		dup2(b->out, 1);
+		dup2(b->out, 2);
+	}
+	keep(b->link);
+	keep(a->board_fd);
+	if (!local)
+		keep(a->listen_fd);
+	sigprocmask(SIG_SETMASK, b->mask, NULL);
+	execve("/proc/self/exe", argv, b->env); /* the program that runs, even if its file was replaced meanwhile */
+	snprintf(w.text, sizeof w.text, "cannot execute the program again: %s", strerror(errno));
+	send(b->link, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL);
+	_exit(GT_EFAIL);
+}
+
+static enum gt_code start(struct gt_attempt *a, int local, struct gt_core_place *place, int nplaces, char *const *argv,
+                          const sigset_t *mask, struct gt_err *err)
+{
+	struct gt_child *c = &a->child[local];
+	struct birth b = {.out = -1, .link = -1, .mask = mask, .launcher = getpid()};
+	int pair[2], pipes[2], cores = nplaces / a->spec->nproc;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return gt_fail(err, GT_EFAIL, "cannot make a socket for rank %d: %s", local, strerror(errno));
+	c->link = pair[0];
+	b.link = pair[1];
+	enum gt_code code = GT_OK;
+	bool piped = local || a->spec->capture;
+	if (piped && pipe2(pipes, O_CLOEXEC)) {
+		code = gt_fail(err, GT_EFAIL, "cannot make a pipe for rank %d: %s", local, strerror(errno));
+	} else if (piped) {
+		c->out = pipes[0];
+		b.out = pipes[1];
+		fcntl(c->out, F_SETFL, O_NONBLOCK);
+	}
+	if (a->spec->pin)
+		b.pin = gt_core_share(place, nplaces, local, a->spec->nproc, &b.cpus, &cores);
+	if (code == GT_OK)
+		code = environment(a, local, cores > 0 ? cores : 1, &b, err);
+	pid_t pid = code == GT_OK ? fork() : -1;
+	if (!pid)
+		become(a, local, &b, argv);
+	if (code == GT_OK && pid < 0)
+		code = gt_fail(err, GT_EFAIL, "cannot start rank %d: %s", local, strerror(errno));
+	if (pid > 0) {
+		setpgid(pid, pid); /* here too, so that it holds before either goes on */
+		c->pid = pid;
+		c->beat_at = gt_clock();
+		a->started++;
+	}
+	free(b.env);
+	close(b.link);
+	if (b.out >= 0)
+		close(b.out);
+	return code;
+}
+
+enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err)
+{
+	struct gt_core_place place[CPU_SETSIZE];
+	int n = a->spec->nproc, nplaces = gt_core_places(place);
+	a->board_fd = a->listen_fd = -1;
+	a->started = 0;
+	a->child = calloc((size_t)n, sizeof *a->child);
+	if (!a->child)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int i = 0; i < n; i++)
+		a->child[i].link = a->child[i].out = -1;
+	GT_TRY(share(a, err));
+	for (int i = 0; i < n; i++)
+		GT_TRY(start(a, i, place, nplaces, argv, mask, err));
+	if (a->listen_fd >= 0)
+		close(a->listen_fd); /* rank 0's from now on: when it ends, the port is free */
+	a->listen_fd = -1;
+	return GT_OK;
+}
+
+void gt_attempt_close(struct gt_attempt *a)
+{
+	for (int i = 0; a->child && i < a->spec->nproc; i++) {
+		struct gt_child *c = &a->child[i];
+		if (c->pid && !c->gone) { /* a start that failed half way */
+			kill(-c->pid, SIGKILL);
+			kill(c->pid, SIGKILL); /* it may not lead its group yet */
+			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+				;
+		}
+		if (c->link >= 0)
+			close(c->link);
+		if (c->out >= 0)
+			close(c->out);
+	}
+	gt_hosts_close(a->hosts);
+	a->hosts = NULL;
+	int fds[] = {a->board_fd, a->listen_fd};
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (a->board)
+		munmap(a->board, a->board_bytes);
+	free(a->child);
+	a->child = NULL;
+	a->board = NULL;
+	a->board_fd = a->listen_fd = -1;
+}
+
+/* ---- the run: attempts ------------------------------------------------------------------------------------------------------ */
+bool gt_launch_may_pass(enum gt_code code)
+{
+	return code == GT_EFAIL || code == GT_EIO || code == GT_EPEER || (int)code > 128;
+}
+
+static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
+{
+	if (s->nproc < 1 || s->nproc > GT_LAUNCH_MAX)
+		return gt_fail(err, GT_EUSAGE, "%d ranks on this host: expected 1 to %d", s->nproc, GT_LAUNCH_MAX);
+	if (s->nnodes < 0 || (int64_t)s->nnodes * s->nproc > GT_WORLD_MAX || (s->nnodes > 1 && (s->node < 0 || s->node >= s->nnodes)))
+		return gt_fail(err, GT_EUSAGE, "node %d of %d with %d ranks each: out of range", s->node, s->nnodes, s->nproc);
+	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
+		return gt_fail(err, GT_EUSAGE, "%d nodes need the address and port of rank 0", s->nnodes);
+	if (s->nnodes > 1 && !s->token)
+		return gt_fail(err, GT_EUSAGE, "%d nodes need a token that all of them have", s->nnodes);
+	return GT_OK;
+}
+
+/* True: go on with *argv after the back-off. A user's stop ends it, on the other hosts too. */
+static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
+{
+	const struct gt_launch_spec *s = a->spec;
+	char line[1400];
+	if (a->restarts >= s->max_restarts || end->rank < 0 || !gt_launch_may_pass(end->code))
+		return false;
+	if (!a->stop_signal && s->again && !(*argv = s->again(s->user, end)))
+		return false;
+	double wait = s->backoff_s > 0 ? s->backoff_s : 1, until;
+	for (int i = 0; i < a->restarts && wait < 60; i++)
+		wait *= 2;
+	wait = wait < 60 ? wait : 60;
+	until = gt_clock() + wait;
+	if (!a->stop_signal) {
+		a->restarts++;
+		snprintf(line, sizeof line, "%s; restart %d of %d in %.3g s", end->why, a->restarts, s->max_restarts, wait);
+		if (s->say)
+			s->say(s->user, line);
+		if (gt_attempt_pause(a, wait))
+			return true;
+		end->code = (enum gt_code)(128 + a->stop_signal);
+	}
+	if (!*a->stop_host) /* nobody hears it while attempts end: the others would start again, and wait for this host */
+		gt_attempt_part(a, until - gt_clock() + LATE_S);
+	return false;
+}
+
+/* Descriptors: two a rank, and while one is made the other ends; a connection to each host. */
+static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
+{
+	char who[64];
+	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 4 : 0);
+	snprintf(who, sizeof who, "%d rank%s on this host", s->nproc, s->nproc == 1 ? "" : "s");
+	return gt_descriptors_reserve(need, need + SPARE, who, err);
+}
+
+static void put_back(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
+{
+	struct signalfd_siginfo si;
+	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* what came while the run ended has been heeded */
+		;
+	if (signal_fd >= 0)
+		close(signal_fd);
+	sigaction(SIGCHLD, chld, NULL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err)
+{
+	struct gt_attempt a = {.spec = spec, .board_fd = -1, .listen_fd = -1};
+	char *const *argv = spec->argv;
+	struct sigaction chld;
+	sigset_t mask;
+	*end = (struct gt_launch_end){.rank = -1, .step = -1};
+	GT_TRY(check(spec, err));
+	for (int fd = 0; fd >= 0 && fd <= 2;) /* started with one of these closed: no descriptor of ours may take its place */
+		if ((fd = open("/dev/null", O_RDWR)) > 2)
+			close(fd);
+	/* What ranks leave behind becomes our child when they end, so that it can be ended too; none of that if there are other children. */
+	int reaper = 0;
+	bool alone = waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+	GT_TRY(reserve(spec, err));
+	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
+	if (alone)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* An inherited SIG_IGN would take the exit codes from us. */
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
+	a.signal_fd = gt_signal_fd(&mask);
+	enum gt_code code = a.signal_fd < 0 ? gt_fail(err, GT_EFAIL, "cannot wait for signals: %s", strerror(errno)) : GT_OK;
+	for (bool more = code == GT_OK; more;) {
+		code = gt_attempt_open(&a, argv, &mask, err);
+		if (code == GT_OK) {
+			int before = a.restarts;
+			*end = (struct gt_launch_end){.rank = -1, .step = -1, .restarts = before};
+			gt_attempt_watch(&a, end);
+		}
+		gt_attempt_close(&a);
+		if (alone)
+			gt_sweep();
+		more = code == GT_OK && again(&a, end, &argv);
+	}
+	put_back(&mask, &chld, a.signal_fd);
+	prctl(PR_SET_CHILD_SUBREAPER, (unsigned long)reaper);
+	if (code != GT_OK) { /* an attempt that could not be started */
+		*end = (struct gt_launch_end){.code = code, .rank = -1, .step = -1, .restarts = a.restarts};
+		snprintf(end->why, sizeof end->why, "%s", err ? err->msg : gt_code_text(code));
+	} else if (end->code != GT_OK) {
+		gt_fail(err, end->code, "%s", end->why);
+	}
+	return end->code;
+}

@@ -1,0 +1,101 @@
+/* Signals that a launcher gets: its ranks and the launchers of other hosts hear of them. */
+#include "launch/launcher_parts.h"
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define TICK_S 0.1 /* between looks at the signals while other hosts are told */
+
+static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
+
+int gt_signal_fd(sigset_t *before)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+		struct sigaction now;
+		sigaction(watched[i], NULL, &now);
+		if (now.sa_handler != SIG_IGN) /* nohup's SIGHUP; a blocked signal would come though it is ignored */
+			sigaddset(&set, watched[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, before);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void gt_attempt_tell(struct gt_attempt *a, int sig, bool group)
+{
+	for (int i = 0; a->child && i < a->spec->nproc; i++)
+		if (gt_child_alive(&a->child[i]))
+			kill(group ? -a->child[i].pid : a->child[i].pid, sig);
+}
+
+/* Ctrl-Z: the ranks are not in the terminal's foreground group, so they are stopped by hand, and go on when we do. */
+static void suspend(struct gt_attempt *a)
+{
+	gt_attempt_tell(a, SIGSTOP, true);
+	raise(SIGSTOP);
+	gt_attempt_tell(a, SIGCONT, true);
+	for (int i = 0; a->child && i < a->spec->nproc; i++)
+		a->child[i].beat_at = gt_clock();
+}
+
+void gt_attempt_stop(struct gt_attempt *a, int sig, bool now)
+{
+	if (!a->stop_signal)
+		a->stop_signal = sig;
+	if (now)
+		gt_attempt_tell(a, SIGKILL, true);
+	else if (!(a->passed & 1u << sig))
+		gt_attempt_tell(a, sig, false);
+	a->passed |= 1u << sig;
+}
+
+void gt_attempt_signals(struct gt_attempt *a)
+{
+	struct signalfd_siginfo si;
+	while (read(a->signal_fd, &si, sizeof si) == sizeof si) {
+		int sig = (int)si.ssi_signo;
+		if (sig == SIGCHLD)
+			continue;
+		if (sig == SIGTSTP) {
+			suspend(a);
+			continue;
+		}
+		a->interrupts += sig == SIGINT;
+		gt_hosts_stop(a->hosts, sig, a->interrupts > 1, 0);
+		gt_attempt_stop(a, sig, a->interrupts > 1);
+	}
+}
+
+bool gt_attempt_pause(struct gt_attempt *a, double seconds)
+{
+	for (double until = gt_clock() + seconds, left; !a->stop_signal && (left = until - gt_clock()) > 0;) {
+		struct pollfd p = {.fd = a->signal_fd, .events = POLLIN};
+		poll(&p, 1, (int)(left * 1e3) + 1);
+		gt_attempt_signals(a);
+	}
+	return !a->stop_signal;
+}
+
+void gt_attempt_part(struct gt_attempt *a, double seconds)
+{
+	const struct gt_launch_spec *s = a->spec;
+	struct gt_host_word word;
+	int rendezvous = -1;
+	if (s->nnodes <= 1 || gt_hosts_open(s, s->token, &rendezvous, &a->hosts, NULL) != GT_OK)
+		return;
+	if (rendezvous >= 0)
+		close(rendezvous);
+	gt_hosts_stop(a->hosts, a->stop_signal, false, seconds);
+	while (gt_hosts_pending(a->hosts) && a->interrupts < 2) {
+		struct pollfd p[2] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};
+		poll(p, 2, (int)(TICK_S * 1e3));
+		gt_attempt_signals(a);
+		gt_hosts_hear(a->hosts, &word);
+	}
+	gt_hosts_close(a->hosts);
+	a->hosts = NULL;
+}

@@ -1,0 +1,324 @@
+#include "launch/rendezvous.h"
+#include "base/descriptors.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous_parts.h"
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define KEY 64   /* bytes of a key in a frame, NUL-padded */
+#define LATE_S 2 /* the others wait so much longer than rank 0, whose sentence knows who is missing */
+
+void gt_rdv_shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void gt_rdv_linger(int *fd, double until)
+{
+	char sink[4096];
+	while (*fd >= 0 && gt_rdv_recv(*fd, sink, 1, until))
+		while (recv(*fd, sink, sizeof sink, MSG_DONTWAIT) > 0)
+			;
+	gt_rdv_shut(fd);
+}
+
+static void linger(struct gt_rendezvous *r)
+{
+	double until = gt_clock() + 1; /* in which the others can read it */
+	for (int i = 1; i < r->world.world; i++)
+		if (r->conn[i].fd >= 0)
+			shutdown(r->conn[i].fd, SHUT_WR);
+	for (int i = 1; i < r->world.world; i++)
+		gt_rdv_linger(&r->conn[i].fd, until);
+}
+
+/* To the others goes a frame of 1, the code, the sentence. */
+enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *msg)
+{
+	unsigned char frame[5 + sizeof r->err.msg];
+	size_t n = strlen(msg);
+	r->err.code = code;
+	snprintf(r->err.msg, sizeof r->err.msg, "%s", msg);
+	n = n < sizeof r->err.msg ? n : sizeof r->err.msg - 1;
+	frame[0] = 1;
+	gt_rdv_put(frame + 1, (uint32_t)code);
+	memcpy(frame + 5, msg, n);
+	for (int i = 1; gt_rdv_serves(r) && i < r->world.world; i++)
+		if (r->conn[i].fd >= 0)
+			gt_rdv_send_frame(&r->conn[i], true, frame, 5 + n, gt_clock() + 1);
+	if (gt_rdv_serves(r))
+		linger(r);
+	else
+		gt_rdv_shut(&r->conn[0].fd);
+	return gt_fail(err, code, "%s", r->err.msg);
+}
+
+void gt_rdv_missing(const bool *there, int world, char *out, size_t size)
+{
+	int n = 0, told = 0;
+	size_t at = 0;
+	for (int i = 0; i < world; i++)
+		n += !there[i];
+	at += (size_t)snprintf(out, size, n == 1 ? "rank " : "ranks ");
+	for (int i = 0; i < world && told < 8; i++)
+		if (!there[i])
+			at += (size_t)snprintf(out + at, size - at, "%s%d", told++ ? ", " : "", i);
+	if (n > told)
+		snprintf(out + at, size - at, " and %d more", n - told);
+}
+
+/* ---- exchange --------------------------------------------------------------------------------------------------------------- */
+/* Rank 0: value[i] malloc'ed frames of the others, each 0, key, data. */
+static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned char **value, size_t *len, struct gt_err *err)
+{
+	int world = r->world.world, left = world - 1;
+	double until = gt_clock() + r->timeout;
+	struct pollfd *p = calloc((size_t)world, sizeof *p);
+	bool *there = calloc((size_t)world, sizeof *there);
+	char msg[400], who[160];
+	enum gt_code code = p && there ? GT_OK : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
+	if (code == GT_OK)
+		there[0] = true;
+	while (code == GT_OK && left) {
+		for (int i = 0; i < world; i++)
+			p[i] = (struct pollfd){.fd = there[i] ? -1 : r->conn[i].fd, .events = POLLIN};
+		double rest = until - gt_clock();
+		if (rest <= 0) {
+			gt_rdv_missing(there, world, who, sizeof who);
+			snprintf(msg, sizeof msg, "%s did not exchange \"%s\" within %.3g s", who, key, r->timeout);
+			code = gt_rdv_fail(r, GT_EPEER, err, msg);
+			break;
+		}
+		if (gt_poll(p, world, rest) < 0) {
+			snprintf(msg, sizeof msg, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
+			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
+			break;
+		}
+		for (int i = 1; i < world && code == GT_OK; i++) {
+			if (!p[i].revents)
+				continue;
+			if (!gt_rdv_recv_frame(&r->conn[i], true, 1 + KEY + GT_RENDEZVOUS_MAX, &value[i], &len[i], until) || len[i] < 1 + KEY ||
+			    value[i][0]) {
+				snprintf(msg, sizeof msg, "rank %d has gone before it exchanged \"%s\"", i, key);
+				gt_rdv_shut(&r->conn[i].fd);
+				code = gt_rdv_fail(r, GT_EPEER, err, msg);
+			} else if (value[i][KEY] || strcmp((char *)value[i] + 1, key)) {
+				value[i][KEY] = 0;
+				snprintf(msg, sizeof msg, "rank %d exchanges \"%s\" where rank 0 exchanges \"%s\"", i, (char *)value[i] + 1, key);
+				code = gt_rdv_fail(r, GT_EINTERNAL, err, msg);
+			}
+			there[i] = true;
+			left--;
+		}
+	}
+	free(p);
+	free(there);
+	return code;
+}
+
+/* What rank 0 says once it knows what the others do. */
+static enum gt_code answer(struct gt_rendezvous *r, const struct gt_rendezvous_spec *s, unsigned char **value, const size_t *len, void *out,
+                           size_t *n, struct gt_err *err)
+{
+	struct gt_rdv_value *all = calloc((size_t)r->world.world, sizeof *all);
+	struct gt_err why = {0};
+	if (!all)
+		return gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
+	all[0] = (struct gt_rdv_value){s->mine, s->nmine};
+	for (int i = 1; i < r->world.world; i++)
+		all[i] = (struct gt_rdv_value){value[i] + 1 + KEY, len[i] - 1 - KEY};
+	enum gt_code code = s->answer(s->user, all, out, n, &why);
+	free(all);
+	return code == GT_OK ? GT_OK : gt_rdv_fail(r, code, err, why.msg);
+}
+
+/* spec: of the first exchange, else NULL. */
+static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data, size_t n,
+                          size_t *bytes, struct gt_err *err)
+{
+	int world = r->world.world;
+	bool answers = spec && spec->answer;
+	unsigned char **value = calloc((size_t)world, sizeof *value), *all = NULL, *own = answers ? calloc(1, GT_RENDEZVOUS_MAX) : NULL;
+	size_t *len = calloc((size_t)world, sizeof *len), at = 1, total = 1 + 4;
+	enum gt_code code = value && len && (own || !answers) ? collect(r, key, value, len, err) : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
+	if (code == GT_OK && answers) {
+		n = GT_RENDEZVOUS_MAX;
+		code = answer(r, spec, value, len, own, &n, err);
+		data = own;
+	}
+	total += n;
+	for (int i = 1; code == GT_OK && i < world; i++)
+		total += 4 + len[i] - 1 - KEY;
+	if (code == GT_OK && !(all = calloc(1, total)))
+		code = gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
+	for (int i = 0; code == GT_OK && i < world; i++) {
+		size_t part = i ? len[i] - 1 - KEY : n;
+		gt_rdv_put(all + at, (uint32_t)part);
+		if (part)
+			memcpy(all + at + 4, i ? value[i] + 1 + KEY : data, part);
+		at += 4 + part;
+	}
+	for (int i = 1; code == GT_OK && i < world; i++)
+		if (!gt_rdv_send_frame(&r->conn[i], true, all, total, gt_clock() + r->timeout)) {
+			char msg[200];
+			snprintf(msg, sizeof msg, "rank %d has gone while it exchanged \"%s\"", i, key);
+			gt_rdv_shut(&r->conn[i].fd);
+			code = gt_rdv_fail(r, GT_EPEER, err, msg);
+		}
+	for (int i = 0; value && i < world; i++)
+		free(value[i]);
+	free(value);
+	free(len);
+	free(own);
+	free(r->all);
+	r->all = all;
+	*bytes = total;
+	return code;
+}
+
+static enum gt_code ask(struct gt_rendezvous *r, const char *key, const void *data, size_t n, size_t *bytes, struct gt_err *err)
+{
+	double until = gt_clock() + r->timeout + LATE_S;
+	unsigned char *frame = calloc(1, 1 + KEY + n);
+	char msg[200];
+	size_t cap = 1 + (size_t)r->world.world * (4 + GT_RENDEZVOUS_MAX);
+	if (!frame)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	memcpy(frame + 1, key, strlen(key));
+	if (n)
+		memcpy(frame + 1 + KEY, data, n);
+	struct pollfd p = {.fd = r->conn[0].fd, .events = POLLIN};
+	if (!poll(&p, 1, 0)) /* else rank 0 has left a sentence, which a reset would take away */
+		gt_rdv_send_frame(&r->conn[0], false, frame, 1 + KEY + n, until);
+	free(frame);
+	free(r->all);
+	r->all = NULL;
+	if (!gt_rdv_recv_frame(&r->conn[0], false, cap, &r->all, bytes, until) || *bytes < 1) {
+		bool late = errno == ETIMEDOUT;
+		snprintf(msg, sizeof msg, late ? "rank 0 did not exchange \"%s\" in time" : "rank 0 has gone before it exchanged \"%s\"", key);
+		return gt_rdv_fail(r, GT_EPEER, err, msg);
+	}
+	if (r->all[0] && *bytes >= 5)
+		return gt_rdv_fail(r, (enum gt_code)gt_rdv_get(r->all + 1), err, (char *)r->all + 5);
+	return GT_OK;
+}
+
+static enum gt_code exchange(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data, size_t n,
+                             struct gt_rdv_value *all, struct gt_err *err)
+{
+	size_t bytes = 0, at = 1;
+	if (r->err.code != GT_OK)
+		return gt_fail(err, r->err.code, "%s", r->err.msg);
+	if (strlen(key) >= KEY || n > GT_RENDEZVOUS_MAX)
+		return gt_fail(err, GT_EINTERNAL, "the rendezvous cannot exchange %zu bytes as \"%s\"", n, key);
+	r->exchanges++;
+	GT_TRY(gt_rdv_serves(r) ? serve(r, spec, key, data, n, &bytes, err) : ask(r, key, data, n, &bytes, err));
+	for (int i = 0; i < r->world.world; i++) {
+		if (at + 4 > bytes || gt_rdv_get(r->all + at) > bytes - at - 4)
+			return gt_rdv_fail(r, GT_EINTERNAL, err, "rank 0 sent a broken list of values");
+		all[i] = (struct gt_rdv_value){r->all + at + 4, gt_rdv_get(r->all + at)};
+		at += 4 + all[i].n;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
+                                    struct gt_err *err)
+{
+	return exchange(r, NULL, key, data, n, all, err);
+}
+
+int gt_rendezvous_exchanges(const struct gt_rendezvous *r)
+{
+	return r->exchanges;
+}
+
+enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, size_t size, struct gt_err *err)
+{
+	struct sockaddr_storage at;
+	socklen_t n = sizeof at;
+	int fd = r->conn[gt_rdv_serves(r) ? 1 : 0].fd; /* world > 1 */
+	if (getsockname(fd, (struct sockaddr *)&at, &n))
+		return gt_fail(err, GT_EPEER, "the rendezvous has lost its connection: %s", strerror(errno));
+	int rc = getnameinfo((struct sockaddr *)&at, n, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
+	return rc ? gt_fail(err, GT_EFAIL, "this host's address: %s", gai_strerror(rc)) : GT_OK;
+}
+
+/* ---- open and close --------------------------------------------------------------------------------------------------------- */
+static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, struct gt_err *err)
+{
+	int n = gt_rdv_serves(r) ? r->world.world : 1, listener = spec->listen_fd;
+	r->conn = calloc((size_t)n, sizeof *r->conn);
+	if (!r->conn)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int i = 0; i < n; i++)
+		r->conn[i].fd = -1;
+	if (r->world.world > 1 && !spec->token)
+		return gt_fail(err, GT_EUSAGE, "%d ranks need a token to know each other by", r->world.world);
+	if (!gt_rdv_serves(r)) {
+		GT_TRY(gt_rdv_reach(r, spec->token, err));
+	} else if (r->world.world > 1) {
+		if (listener < 0 && (listener = gt_rdv_listen(&r->world, err)) < 0)
+			return GT_EPEER;
+		enum gt_code code = gt_rdv_gather(r, spec->token, listener, err);
+		if (spec->listen_fd < 0)
+			close(listener);
+		GT_TRY(code);
+	}
+	struct gt_rdv_value *all = spec->all ? spec->all : calloc((size_t)r->world.world, sizeof *all); /* nobody goes on before all are there */
+	if (!all)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	enum gt_code code = exchange(r, spec, "rendezvous", spec->mine, spec->nmine, all, err);
+	if (all != spec->all)
+		free(all);
+	return code;
+}
+
+enum gt_code gt_rendezvous_open(const struct gt_rendezvous_spec *spec, struct gt_rendezvous **out, struct gt_err *err)
+{
+	struct gt_rendezvous *r = calloc(1, sizeof *r);
+	enum gt_code code;
+	*out = NULL;
+	if (!r || spec->world->world > GT_RENDEZVOUS_RANKS) {
+		code = r ? gt_fail(err, GT_EUSAGE, "%d ranks: the rendezvous takes %d", spec->world->world, GT_RENDEZVOUS_RANKS)
+		         : gt_fail(err, GT_EFAIL, "out of memory");
+		free(r);
+		r = NULL;
+	} else {
+		r->world = *spec->world;
+		r->timeout = spec->timeout_s;
+		r->warn = spec->warn;
+		r->warn_user = spec->warn_user;
+		code = join(r, spec, err);
+	}
+	if (spec->listen_fd >= 0)
+		close(spec->listen_fd);
+	if (code != GT_OK)
+		gt_rendezvous_close(r);
+	else
+		*out = r;
+	return code;
+}
+
+void gt_rendezvous_close(struct gt_rendezvous *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; r->conn && i < (gt_rdv_serves(r) ? r->world.world : 1); i++)
+		gt_rdv_shut(&r->conn[i].fd);
+	free(r->conn);
+	free(r->all);
+	explicit_bzero(r, sizeof *r);
+	free(r);
+}

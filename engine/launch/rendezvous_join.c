@@ -1,0 +1,343 @@
+/* How the ranks of a rendezvous come together: rank 0 listens to everybody until each has proven who it is, the others knock at its port. */
+#include "base/descriptors.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous_parts.h"
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#define STRANGERS 64 /* connections that have not proved anything yet; one more drops the oldest */
+#define STRANGER_S 5 /* seconds one has for its proof */
+#define KNOCK_MS 5   /* between two rounds at rank 0's ports, where it is not yet there; each time longer, */
+#define SELDOM_MS 100 /* at most this */
+#define SILENT_S 10.0 /* for which ranks wait for each other without a word */
+
+/* A frame is more than one write; without this, the second one waits until the other side's delayed acknowledgement of the first: 40 ms an
+ * exchange, which made up half a second of a start. */
+static void at_once(int fd)
+{
+	int on = 1;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+/* ---- rank 0: everybody comes ------------------------------------------------------------------------------------------------ */
+struct stranger {
+	int fd;
+	double until;
+	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF];
+	size_t got;
+};
+
+int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
+{
+	int fd = -1, error = 0;
+	for (int k = 0; k < GT_RENDEZVOUS_PORTS && w->port + k <= 65535; k++) {
+		struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list, *a;
+		char port[12];
+		snprintf(port, sizeof port, "%d", w->port + k);
+		int rc = getaddrinfo(w->addr, port, &hints, &list);
+		if (rc) {
+			gt_fail(err, GT_EPEER, "cannot listen on %s: %s", w->addr, gai_strerror(rc));
+			return -1;
+		}
+		for (a = list; a && fd < 0; a = a->ai_next) {
+			int on = 1;
+			fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* past connections' TIME_WAIT is no reason to fail */
+			if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 128)) {
+				error = errno;
+				gt_rdv_shut(&fd);
+			}
+		}
+		freeaddrinfo(list);
+		if (fd >= 0)
+			return fd;
+	}
+	gt_fail(err, GT_EPEER, "cannot listen on %s port %d, nor on one of the next: %s", w->addr, w->port, strerror(error));
+	return -1;
+}
+
+static enum gt_code greet(struct gt_rendezvous *r, int listener, struct stranger *s, struct gt_err *err)
+{
+	int oldest = 0, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
+	char msg[160];
+	for (int i = 0; i < STRANGERS; i++)
+		if (fd >= 0 ? s[i].fd < 0 || (s[oldest].fd >= 0 && s[i].until < s[oldest].until) /* a free one, else the oldest */
+		            : s[i].fd >= 0 && (s[oldest].fd < 0 || s[i].until < s[oldest].until)) /* the oldest */
+			oldest = i;
+	s += oldest;
+	if (fd < 0 && gt_descriptors_exhausted(error) && s->fd < 0) {
+		snprintf(msg, sizeof msg, "rank 0 cannot accept the other ranks: %s", strerror(error));
+		return gt_rdv_fail(r, GT_EFAIL, err, msg);
+	}
+	if (fd < 0) { /* a stranger makes room for the one that waits */
+		if (gt_descriptors_exhausted(error))
+			gt_rdv_shut(&s->fd);
+		return GT_OK;
+	}
+	at_once(fd);
+	gt_rdv_shut(&s->fd);
+	*s = (struct stranger){.fd = fd, .until = gt_clock() + STRANGER_S};
+	memcpy(s->hello, GT_RDV_MAGIC, 16);
+	if (getrandom(s->hello + 16, GT_SHA256_SIZE, 0) != GT_SHA256_SIZE || !gt_rdv_send(fd, s->hello, sizeof s->hello, gt_clock()))
+		gt_rdv_shut(&s->fd);
+	return GT_OK;
+}
+
+static void warn(const struct gt_rendezvous *r, const char *text)
+{
+	if (r->warn)
+		r->warn(r->warn_user, text);
+}
+
+/* Somebody who knows the protocol has another token: most likely a rank with another file. */
+static void reject(struct gt_rendezvous *r, int fd, uint32_t rank)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof from;
+	char host[64] = "an unknown address", text[300];
+	if (*r->rejected)
+		return;
+	if (!getpeername(fd, (struct sockaddr *)&from, &n))
+		getnameinfo((struct sockaddr *)&from, n, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+	snprintf(r->rejected, sizeof r->rejected, "a process at %s that says it is rank %u has another token", host, rank);
+	snprintf(text, sizeof text, "%s: rejected; waiting for the ranks of this run for %.3g s", r->rejected, r->timeout);
+	warn(r, text);
+}
+
+/* Its bytes; when the proof is whole and right, it is a rank. */
+static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, struct stranger *s, struct gt_err *err)
+{
+	unsigned char mac[GT_SHA256_SIZE];
+	char msg[200];
+	ssize_t n = recv(s->fd, s->proof + s->got, sizeof s->proof - s->got, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return GT_OK;
+	if (n <= 0) {
+		gt_rdv_shut(&s->fd);
+		return GT_OK;
+	}
+	s->got += (size_t)n;
+	if (s->got < sizeof s->proof)
+		return GT_OK;
+	gt_rdv_mac(token, "client", s->hello, s->proof, mac);
+	uint32_t rank = gt_rdv_get(s->proof), world = gt_rdv_get(s->proof + 4);
+	if (!gt_mac_equal(mac, s->proof + 8 + GT_SHA256_SIZE)) {
+		reject(r, s->fd, rank);
+		gt_rdv_shut(&s->fd);
+		return GT_OK;
+	}
+	struct gt_rdv_conn c = {.fd = s->fd}, *mine = rank < (uint32_t)r->world.world ? &r->conn[rank] : NULL;
+	s->fd = -1;
+	gt_rdv_mac(token, "session", s->hello, s->proof, c.key);
+	gt_rdv_mac(token, "server", s->hello, s->proof, mac);
+	if (!gt_rdv_send(c.fd, mac, sizeof mac, gt_clock() + 1)) {
+		gt_rdv_shut(&c.fd);
+		return GT_OK;
+	}
+	if (mine && mine->fd < 0 && rank && world == (uint32_t)r->world.world) {
+		*mine = c;
+		return GT_OK;
+	}
+	if (world != (uint32_t)r->world.world)
+		snprintf(msg, sizeof msg, "rank %u counts %u ranks, rank 0 counts %d", rank, world, r->world.world);
+	else
+		snprintf(msg, sizeof msg, "two processes are rank %u", rank);
+	struct gt_rdv_conn was = r->conn[0]; /* so that the one that is too many hears it too */
+	r->conn[0] = c;
+	unsigned char frame[5 + sizeof msg] = {1};
+	gt_rdv_put(frame + 1, GT_EUSAGE);
+	memcpy(frame + 5, msg, strlen(msg));
+	gt_rdv_send_frame(&r->conn[0], true, frame, 5 + strlen(msg), gt_clock() + 1);
+	shutdown(c.fd, SHUT_WR);
+	gt_rdv_linger(&r->conn[0].fd, gt_clock() + 1);
+	r->conn[0] = was;
+	return gt_rdv_fail(r, GT_EUSAGE, err, msg);
+}
+
+static void missing(const struct gt_rendezvous *r, char *out, size_t size)
+{
+	bool *there = calloc((size_t)r->world.world, sizeof *there);
+	for (int i = 0; there && i < r->world.world; i++)
+		there[i] = !i || r->conn[i].fd >= 0;
+	if (there)
+		gt_rdv_missing(there, r->world.world, out, size);
+	else
+		snprintf(out, size, "a rank");
+	free(there);
+}
+
+static int port_of(int fd)
+{
+	struct sockaddr_storage at;
+	socklen_t n = sizeof at;
+	if (getsockname(fd, (struct sockaddr *)&at, &n))
+		return 0;
+	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+}
+
+enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err)
+{
+	struct stranger *s = calloc(STRANGERS, sizeof *s);
+	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
+	char who[160], msg[500];
+	enum gt_code code = s ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
+	int here = 1;
+	for (int i = 0; s && i < STRANGERS; i++)
+		s[i].fd = -1;
+	while (code == GT_OK && here < r->world.world) {
+		struct pollfd p[1 + STRANGERS] = {{.fd = listener, .events = POLLIN}};
+		for (int i = 0; i < STRANGERS; i++) {
+			if (s[i].fd >= 0 && gt_clock() > s[i].until)
+				gt_rdv_shut(&s[i].fd);
+			p[1 + i] = (struct pollfd){.fd = s[i].fd, .events = POLLIN};
+		}
+		double left = until - gt_clock();
+		if (left <= 0) {
+			missing(r, who, sizeof who);
+			snprintf(msg, sizeof msg, "%s did not come to the rendezvous within %.3g s%s%s", who, r->timeout, *r->rejected ? "; " : "", r->rejected);
+			code = gt_rdv_fail(r, GT_EPEER, err, msg);
+			break;
+		}
+		if (gt_clock() > silent && !*r->rejected) {
+			missing(r, who, sizeof who);
+			snprintf(msg, sizeof msg, "waiting for %s at %s port %d, for %.0f s more", who, r->world.addr, port_of(listener), left);
+			warn(r, msg);
+			silent = until;
+		}
+		if (gt_poll(p, 1 + STRANGERS, left < 0.5 ? left : 0.5) < 0) {
+			snprintf(msg, sizeof msg, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
+			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
+			break;
+		}
+		for (int i = 0; i < STRANGERS && code == GT_OK; i++)
+			if (p[1 + i].revents)
+				code = hear(r, token, &s[i], err);
+		if (code == GT_OK && p[0].revents)
+			code = greet(r, listener, s, err);
+		here = 1;
+		for (int i = 1; i < r->world.world; i++)
+			here += r->conn[i].fd >= 0;
+	}
+	for (int i = 0; s && i < STRANGERS; i++)
+		gt_rdv_shut(&s[i].fd);
+	free(s);
+	return code;
+}
+
+/* ---- the others: to rank 0 --------------------------------------------------------------------------------------------------- */
+/* Why rank 0 has not been reached, in the order of what it tells: a port further on says less than one that is rank 0's. */
+enum reason { NOBODY, NO_HOST, SILENT, NOT_OURS, OTHER_TOKEN };
+
+struct refusal {
+	enum reason reason;
+	int port;
+	char text[160];
+};
+
+static void refuse(struct refusal *f, enum reason reason, int port, const char *text)
+{
+	if (reason < f->reason)
+		return;
+	f->reason = reason;
+	f->port = port;
+	snprintf(f->text, sizeof f->text, "%s", text);
+}
+
+/* One attempt. */
+static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, const struct addrinfo *a, int port, double patience, struct refusal *why,
+                          struct gt_err *err)
+{
+	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE], want[GT_SHA256_SIZE];
+	double until = gt_clock() + patience;
+	struct gt_rdv_conn c = {.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+	struct pollfd p = {.fd = c.fd, .events = POLLOUT};
+	int error = c.fd < 0 ? errno : 0;
+	socklen_t n = sizeof error;
+	if (gt_descriptors_exhausted(error))
+		return gt_fail(err, GT_EFAIL, "rank %d cannot make a socket: %s", r->world.rank, strerror(error));
+	if (!error) {
+		at_once(c.fd);
+		if (connect(c.fd, a->ai_addr, a->ai_addrlen))
+			error = errno;
+	}
+	if (error == EINPROGRESS && (gt_poll(&p, 1, patience) <= 0 || getsockopt(c.fd, SOL_SOCKET, SO_ERROR, &error, &n)))
+		error = ETIMEDOUT;
+	if (error) {
+		refuse(why, NOBODY, port, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
+		gt_rdv_shut(&c.fd);
+		return GT_OK;
+	}
+	bool whole = gt_rdv_recv(c.fd, hello, sizeof hello, until);
+	if (!whole || memcmp(hello, GT_RDV_MAGIC, 16)) {
+		if (!whole && errno == ETIMEDOUT)
+			refuse(why, SILENT, port, "what listens there says nothing");
+		else if (!whole || memcmp(hello, GT_HOSTS_MAGIC, 16)) /* the launchers', beside the ranks' own */
+			refuse(why, NOT_OURS, port, "what listens there is not gtrain's rendezvous");
+		gt_rdv_shut(&c.fd);
+		return GT_OK;
+	}
+	gt_rdv_put(proof, (uint32_t)r->world.rank);
+	gt_rdv_put(proof + 4, (uint32_t)r->world.world);
+	bool good = getrandom(proof + 8, GT_SHA256_SIZE, 0) == GT_SHA256_SIZE;
+	gt_rdv_mac(token, "client", hello, proof, proof + 8 + GT_SHA256_SIZE);
+	gt_rdv_mac(token, "server", hello, proof, want);
+	gt_rdv_mac(token, "session", hello, proof, c.key);
+	if (!good || !gt_rdv_send(c.fd, proof, sizeof proof, until) || !gt_rdv_recv(c.fd, mac, sizeof mac, until) || !gt_mac_equal(mac, want)) {
+		refuse(why, OTHER_TOKEN, port, "rank 0 there has another token");
+		gt_rdv_shut(&c.fd);
+		return GT_OK;
+	}
+	r->conn[0] = c;
+	return GT_OK;
+}
+
+static enum gt_code knock_at(struct gt_rendezvous *r, const unsigned char *token, int port, double patience, struct refusal *why, struct gt_err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+	char digits[12];
+	snprintf(digits, sizeof digits, "%d", port);
+	int rc = getaddrinfo(r->world.addr, digits, &hints, &list);
+	if (rc)
+		refuse(why, NO_HOST, port, gai_strerror(rc));
+	enum gt_code code = GT_OK;
+	for (struct addrinfo *a = rc ? NULL : list; a && code == GT_OK && r->conn[0].fd < 0 && patience > 0; a = a->ai_next)
+		code = knock(r, token, a, port, patience, why, err);
+	if (!rc)
+		freeaddrinfo(list);
+	return code;
+}
+
+enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
+{
+	const struct gt_world *w = &r->world;
+	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher's port is the right one */
+	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
+	struct refusal why = {.port = w->port, .text = "nothing listens there"};
+	bool told = false;
+	int pause = KNOCK_MS;
+	while (gt_clock() < until) {
+		for (int k = 0; k < ports && w->port + k <= 65535 && gt_clock() < until; k++) {
+			double left = until - gt_clock();
+			GT_TRY(knock_at(r, token, w->port + k, ports == 1 || left < 1 ? left : 1, &why, err));
+			if (r->conn[0].fd >= 0)
+				return GT_OK;
+		}
+		if (!told && (why.reason == OTHER_TOKEN || gt_clock() > silent)) {
+			char text[600];
+			snprintf(text, sizeof text, "rank %d has not reached rank 0 at %s port %d: %s; trying for %.0f s more", w->rank, w->addr, why.port, why.text, until - gt_clock());
+			warn(r, text);
+			told = true;
+		}
+		poll(NULL, 0, pause);
+		pause = 2 * pause < SELDOM_MS ? 2 * pause : SELDOM_MS;
+	}
+	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 at %s port %d within %.3g s: %s", w->rank, w->addr, why.port, r->timeout, why.text);
+}

@@ -1,0 +1,109 @@
+#include "launch/rendezvous_wire.h"
+#include "launch/launcher_parts.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+void gt_rdv_put(unsigned char *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (unsigned char)(v >> 8 * i);
+}
+
+uint32_t gt_rdv_get(const unsigned char *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+void gt_rdv_mac(const unsigned char *token, const char *what, const unsigned char *hello, const unsigned char *proof,
+                unsigned char out[GT_SHA256_SIZE])
+{
+	struct gt_hmac h;
+	gt_hmac_start(&h, token, GT_SHA256_SIZE);
+	gt_sha256_add(&h.inner, what, strlen(what) + 1);
+	gt_sha256_add(&h.inner, hello + 16, GT_SHA256_SIZE); /* the server's nonce */
+	gt_sha256_add(&h.inner, proof, 8 + GT_SHA256_SIZE);  /* rank, world, the client's nonce */
+	gt_hmac_end(&h, out);
+}
+
+static bool transfer(int fd, unsigned char *p, size_t n, double until, bool out)
+{
+	while (n) {
+		ssize_t k = out ? send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, p, n, MSG_DONTWAIT);
+		if (k > 0) {
+			p += k;
+			n -= (size_t)k;
+			continue;
+		}
+		if (!k) {
+			errno = ECONNRESET;
+			return false;
+		}
+		if (errno != EAGAIN && errno != EINTR)
+			return false;
+		double left = until - gt_clock();
+		struct pollfd f = {.fd = fd, .events = out ? POLLOUT : POLLIN};
+		if (left <= 0 || (!poll(&f, 1, (int)(left * 1e3) + 1) && gt_clock() >= until)) {
+			errno = ETIMEDOUT;
+			return false;
+		}
+	}
+	return true;
+}
+
+bool gt_rdv_send(int fd, const void *data, size_t n, double until)
+{
+	return transfer(fd, (unsigned char *)data, n, until, true);
+}
+
+bool gt_rdv_recv(int fd, void *data, size_t n, double until)
+{
+	return transfer(fd, data, n, until, false);
+}
+
+/* The count makes a frame that is left out, repeated or moved as good as a forged one; the direction, one that is sent back. */
+static void frame_mac(const struct gt_rdv_conn *c, bool from_server, uint32_t count, const void *data, size_t n, unsigned char *mac)
+{
+	struct gt_hmac h;
+	unsigned char head[12];
+	gt_rdv_put(head, from_server);
+	gt_rdv_put(head + 4, count);
+	gt_rdv_put(head + 8, (uint32_t)n);
+	gt_hmac_start(&h, c->key, sizeof c->key);
+	gt_sha256_add(&h.inner, head, sizeof head);
+	gt_sha256_add(&h.inner, data, n);
+	gt_hmac_end(&h, mac);
+}
+
+bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, size_t n, double until)
+{
+	unsigned char head[4 + GT_SHA256_SIZE];
+	gt_rdv_put(head, (uint32_t)n);
+	frame_mac(c, server, c->sent++, data, n, head + 4);
+	return gt_rdv_send(c->fd, head, sizeof head, until) && gt_rdv_send(c->fd, data, n, until);
+}
+
+bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned char **out, size_t *n, double until)
+{
+	unsigned char head[4 + GT_SHA256_SIZE], mac[GT_SHA256_SIZE];
+	*out = NULL;
+	if (!gt_rdv_recv(c->fd, head, sizeof head, until))
+		return false;
+	*n = gt_rdv_get(head);
+	errno = EPROTO;
+	if (*n > cap || !(*out = malloc(*n + 1)))
+		return false;
+	if (gt_rdv_recv(c->fd, *out, *n, until)) {
+		frame_mac(c, !server, c->got++, *out, *n, mac);
+		if (gt_mac_equal(mac, head + 4)) {
+			(*out)[*n] = 0;
+			return true;
+		}
+		errno = EPROTO;
+	}
+	free(*out);
+	*out = NULL;
+	return false;
+}

@@ -1,0 +1,423 @@
+/* The launcher's watch over one attempt: what ranks write, how they end, whether they make progress, and the end of all of them. */
+#include "base/descriptors.h"
+#include "launch/launcher_parts.h"
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_S 0.1       /* between looks at the board */
+#define PEER_WAIT_S 0.2  /* a rank lost its peer: so long for the peer's own end to be seen */
+#define HOST_WAIT_S 0.7  /* the same, where its host has to tell */
+#define BURST (64 << 10) /* bytes of one rank's output before the others have their turn */
+#define TAIL (1 << 20)   /* bytes read after a rank's end: something that left its group may go on writing */
+
+struct watch {
+	struct gt_attempt *a;
+	struct gt_launch_end *end;
+	double failed_at;  /* < 0: not yet */
+	int lost;          /* the first rank that lost a peer, while nobody else is to blame; -1 */
+	double lost_at;
+	double kill_at;    /* SIGKILL for those left; INFINITY */
+	int orderly;       /* 128+n: some rank ended in order after signal n; 0: none */
+	double orderly_at;
+};
+
+/* ---- what a rank says ------------------------------------------------------------------------------------------------------- */
+static int rank_of(const struct watch *w, int local)
+{
+	const struct gt_launch_spec *s = w->a->spec;
+	return (s->nnodes > 1 ? s->node * s->nproc : 0) + local;
+}
+
+static void say_line(const struct watch *w, int local)
+{
+	struct gt_child *c = &w->a->child[local];
+	char text[sizeof c->line + 32];
+	if (w->a->spec->say) {
+		snprintf(text, sizeof text, "[rank %d] %.*s", rank_of(w, local), (int)c->nline, c->line);
+		w->a->spec->say(w->a->spec->user, text);
+	}
+	c->nline = 0;
+}
+
+/* Reads at most `cap` bytes of what the rank wrote; false: nothing is left, or there is no such pipe. */
+static bool read_output(const struct watch *w, int local, size_t cap)
+{
+	struct gt_child *c = &w->a->child[local];
+	char buf[4096];
+	while (c->out >= 0 && cap) {
+		ssize_t n = read(c->out, buf, sizeof buf < cap ? sizeof buf : cap);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return false;
+		if (n <= 0) { /* no writer is left */
+			close(c->out);
+			c->out = -1;
+			break;
+		}
+		cap -= (size_t)n;
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] != '\n')
+				c->line[c->nline++] = buf[i] ? buf[i] : '?';
+			if (buf[i] == '\n' || c->nline == sizeof c->line) /* a line too long comes in pieces */
+				say_line(w, local);
+		}
+	}
+	return c->out >= 0;
+}
+
+static void read_words(struct gt_child *c)
+{
+	struct gt_last_words got;
+	while (c->link >= 0) {
+		ssize_t n = recv(c->link, &got, sizeof got, MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			close(c->link);
+			c->link = -1;
+		} else if (n == sizeof got && !c->has_words) {
+			c->words = got;
+			c->words.text[sizeof c->words.text - 1] = 0;
+			c->has_words = true;
+		}
+	}
+}
+
+/* ---- whose fault ------------------------------------------------------------------------------------------------------------ */
+static int64_t step_of(const struct watch *w, int local)
+{
+	return atomic_load_explicit(&w->a->board->slot[local].step, memory_order_relaxed);
+}
+
+/* "at step 118 (saving a checkpoint)" */
+static void place_of(const struct watch *w, int local, char *out, size_t size)
+{
+	char phase[GT_PHASE_SIZE], at[40] = "before step 0";
+	memcpy(phase, w->a->board->slot[local].phase, sizeof phase);
+	phase[sizeof phase - 1] = 0;
+	if (step_of(w, local) >= 0)
+		snprintf(at, sizeof at, "at step %lld", (long long)step_of(w, local));
+	snprintf(out, size, "%s%s%s%s", at, *phase ? " (" : "", phase, *phase ? ")" : "");
+}
+
+/* The others are to end: in order if they can, in any case after the grace. A stopped rank cannot. */
+static void end_all(struct watch *w)
+{
+	struct gt_attempt *a = w->a;
+	w->failed_at = gt_clock();
+	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) { /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
+			send(a->child[i].link, w->end->why, strlen(w->end->why), MSG_DONTWAIT | MSG_NOSIGNAL);
+			shutdown(a->child[i].link, SHUT_WR);
+		}
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (gt_child_alive(&a->child[i]))
+			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
+}
+
+static void blame(struct watch *w, int local, enum gt_code code, const char *what)
+{
+	struct gt_launch_end *e = w->end;
+	const struct gt_child *c = &w->a->child[local];
+	char where[128];
+	if (w->failed_at >= 0)
+		return;
+	place_of(w, local, where, sizeof where);
+	e->code = code;
+	e->rank = rank_of(w, local);
+	e->step = step_of(w, local);
+	if (c->has_words && c->words.text[0])
+		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->words.text);
+	else
+		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
+	if (w->lost != local) /* that a peer was lost, the other hosts see themselves */
+		gt_hosts_tell(w->a->hosts, e);
+	end_all(w);
+}
+
+/* It is another host's. */
+static void blame_host(struct watch *w, const struct gt_host_word *word)
+{
+	struct gt_launch_end *e = w->end;
+	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
+	if (w->failed_at >= 0)
+		return;
+	/* What may pass is to this host a peer that was lost. What cannot is no reason to start again here either. */
+	e->code = gt_launch_may_pass(code) ? GT_EPEER : code;
+	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
+	e->step = word->step;
+	snprintf(e->why, sizeof e->why, "node %d%s%s%s: %.1000s", word->node, *word->host ? " (" : "", word->host, *word->host ? ")" : "", word->why);
+	end_all(w);
+}
+
+/* The user has stopped another host. */
+static void stop_host(struct watch *w, const struct gt_host_word *word)
+{
+	struct gt_attempt *a = w->a;
+	bool now = word->step != 0;
+	if (word->code < 1 || word->code > 31)
+		return;
+	if (!a->stop_signal) {
+		a->stop_node = word->node;
+		snprintf(a->stop_host, sizeof a->stop_host, "%s", *word->host ? word->host : "?");
+	}
+	if (now && a->interrupts < 2)
+		a->interrupts = 2;
+	gt_attempt_stop(a, word->code, now);
+}
+
+/* A rank that has ended, by c->status. */
+static void judge(struct watch *w, int local)
+{
+	const struct gt_child *c = &w->a->child[local];
+	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
+	bool told = c->has_words && c->words.code == code && code > 128 && !c->by_signal; /* ranks agree on a signal that any of them got */
+	char what[160];
+	if (w->failed_at >= 0 || code == 0)
+		return;
+	if (told || (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL)))) {
+		if (!w->orderly)
+			w->orderly_at = gt_clock();
+		w->orderly = stop ? 128 + stop : code;
+		return;
+	}
+	if (code == GT_EPEER) {
+		if (w->lost < 0) {
+			w->lost = local;
+			w->lost_at = gt_clock();
+		}
+		return;
+	}
+	if (c->by_signal) {
+		snprintf(what, sizeof what, "was killed by signal %d (%s)", c->status, strsignal(c->status));
+		w->end->signal = c->status;
+	} else {
+		snprintf(what, sizeof what, "ended with exit code %d (%s)", code, gt_code_text((enum gt_code)code));
+	}
+	blame(w, local, (enum gt_code)code, what);
+}
+
+/* A rank lost its peer, and the peer's own end has had its time to be seen. True: it has not yet. */
+static bool judge_lost(struct watch *w, bool all_gone)
+{
+	struct gt_attempt *a = w->a;
+	if (w->lost < 0 || w->failed_at >= 0)
+		return false;
+	if (a->hosts ? gt_clock() < w->lost_at + HOST_WAIT_S : !all_gone && gt_clock() < w->lost_at + PEER_WAIT_S)
+		return true;
+	if (a->stop_signal) { /* its peers left because they were told to */
+		w->orderly = 128 + a->stop_signal;
+		w->lost = -1;
+		return false;
+	}
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (gt_child_alive(&a->child[i]) && a->child[i].stopped) {
+			blame(w, i, GT_EPEER, "is stopped, and the others lost it,");
+			return false;
+		}
+	blame(w, w->lost, GT_EPEER, "lost its peers");
+	return false;
+}
+
+static bool behind(const struct watch *w, int i, int j)
+{
+	int64_t si = step_of(w, i), sj = step_of(w, j);
+	return si != sj ? si < sj : w->a->child[i].beat_at < w->a->child[j].beat_at;
+}
+
+/* Looks at the board. Who waits for others is blamed only if everybody waits. */
+static void judge_progress(struct watch *w, double now)
+{
+	struct gt_attempt *a = w->a;
+	int worst = -1, waiting = -1, left = 0, stuck_waiting = 0;
+	char what[160];
+	for (int i = 0; i < a->spec->nproc; i++) {
+		struct gt_child *c = &a->child[i];
+		struct gt_board_slot *s = &a->board->slot[i];
+		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire); /* before the beats: see gt_rank_waits */
+		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
+		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
+		/* Who is stopped is not slow, whatever it said that it would take. */
+		double limit = allow && !c->stopped ? allow * 1e-3 : a->spec->timeout_s;
+		if (!gt_child_alive(c))
+			continue;
+		left++;
+		if (beats != c->beats) {
+			c->beats = beats;
+			c->beat_at = now;
+		}
+		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
+			continue;
+		if (waits && now - c->beat_at <= 2 * limit + 1) /* its communicator has a deadline of its own, and knows for whom it waits */
+			continue;
+		int *slot = waits ? &waiting : &worst;
+		stuck_waiting += waits;
+		if (*slot < 0 || (c->stopped && !a->child[*slot].stopped) ||
+		    (c->stopped == a->child[*slot].stopped && behind(w, i, *slot)))
+			*slot = i;
+	}
+	if (worst < 0 && left && stuck_waiting == left)
+		worst = waiting;
+	if (worst < 0)
+		return;
+	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
+	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
+	blame(w, worst, GT_EPEER, what);
+	/* It does not answer; SIGTERM would only cost the grace. */
+	if (gt_child_alive(&a->child[worst]))
+		kill(-a->child[worst].pid, SIGKILL);
+}
+
+/* ---- what is left -----------------------------------------------------------------------------------------------------------*/
+void gt_sweep(void)
+{
+	for (double until = gt_clock() + 2; gt_clock() < until;) {
+		siginfo_t si = {0};
+		int pid;
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) && errno == ECHILD)
+			return;
+		if (si.si_pid)
+			continue;
+		FILE *f = fopen("/proc/thread-self/children", "re"); /* a kernel may lack it: then we only wait for what was killed */
+		while (f && fscanf(f, "%d", &pid) == 1)
+			kill(pid, SIGKILL);
+		if (f)
+			fclose(f);
+		poll(NULL, 0, 1);
+	}
+}
+
+/* ---- the watch -------------------------------------------------------------------------------------------------------------- */
+static void reap(struct watch *w, int local)
+{
+	struct gt_child *c = &w->a->child[local];
+	siginfo_t si = {0};
+	while (gt_child_alive(c) && !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) && si.si_pid) {
+		if (si.si_code == CLD_STOPPED || si.si_code == CLD_CONTINUED) {
+			c->stopped = si.si_code == CLD_STOPPED;
+			c->stopped_at = gt_clock();
+			waitid(P_PID, (id_t)c->pid, &si, WSTOPPED | WCONTINUED | WNOHANG);
+			if (c->stopped && w->failed_at >= 0)
+				kill(-c->pid, SIGKILL);
+			si = (siginfo_t){0};
+			continue;
+		}
+		kill(-c->pid, SIGKILL); /* what it started; before it is reaped, so that the group's number is still its own */
+		waitid(P_PID, (id_t)c->pid, &si, WEXITED);
+		c->gone = true;
+		c->by_signal = si.si_code != CLD_EXITED;
+		c->status = si.si_status;
+		read_words(c);
+		read_output(w, local, TAIL);
+		if (c->nline)
+			say_line(w, local);
+		if (c->out >= 0)
+			close(c->out);
+		c->out = -1;
+	}
+}
+
+static bool wait_events(struct watch *w, bool more_output)
+{
+	struct gt_attempt *a = w->a;
+	struct pollfd p[2 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};
+	struct gt_host_word word;
+	int n = 2;
+	double wait = a->spec->timeout_s > 0 && a->spec->timeout_s < 4 * TICK_S ? a->spec->timeout_s / 4 : TICK_S;
+	for (int i = 0; i < a->spec->nproc; i++) {
+		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
+		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
+	}
+	if (gt_poll(p, n, more_output ? 0 : wait) < 0) /* signals and ends are looked for below all the same, after as long a pause */
+		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
+	gt_attempt_signals(a);
+	more_output = false;
+	for (int i = 0; i < a->spec->nproc; i++) {
+		if (p[2 + 2 * i].revents)
+			read_words(&a->child[i]);
+		if (p[3 + 2 * i].revents)
+			more_output |= read_output(w, i, BURST);
+	}
+	while (gt_hosts_hear(a->hosts, &word))
+		if (word.kind == GT_HOST_STOPS)
+			stop_host(w, &word);
+		else
+			blame_host(w, &word);
+	return more_output;
+}
+
+/* Whoever ended by a signal whose sender has not been told yet: a word on the user's stop of another host may be on its way. */
+static bool expects_word(const struct watch *w)
+{
+	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
+}
+
+/* All ranks ended after the user's signal: the exit code, and a sentence that says who got it and the step, which a rank knows. */
+static void stopped(struct watch *w)
+{
+	const struct gt_attempt *a = w->a;
+	struct gt_launch_end *e = w->end;
+	char who[160] = "", what[sizeof ((struct gt_last_words *)0)->text];
+	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* rank 0 has another one where nobody reads its output: SIGPIPE */
+	for (int i = a->spec->nproc - 1; i >= 0 && !a->stop_signal; i--)
+		if (!a->child[i].by_signal && a->child[i].status > 128)
+			sig = a->child[i].status - 128;
+	e->code = (enum gt_code)(128 + sig);
+	snprintf(what, sizeof what, "ended by signal %d (%s)", sig, strsignal(sig));
+	for (int i = 0; i < a->spec->nproc; i++)
+		if (a->child[i].has_words && a->child[i].words.code == (int)e->code && a->child[i].words.text[0]) {
+			snprintf(what, sizeof what, "%s", a->child[i].words.text);
+			break;
+		}
+	if (*a->stop_host)
+		snprintf(who, sizeof who, "node %d (%s) was stopped by signal %d (%s): ", a->stop_node, a->stop_host, sig, strsignal(sig));
+	snprintf(e->why, sizeof e->why, "%s%s", who, what);
+}
+
+void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
+{
+	struct watch w = {.a = a, .end = end, .failed_at = -1, .lost = -1, .kill_at = INFINITY};
+	double last = gt_clock(), now;
+	bool more_output = false, unclear = false;
+	for (int left = a->spec->nproc; left || unclear;) {
+		more_output = wait_events(&w, more_output);
+		now = gt_clock();
+		if (now - last > 1 + TICK_S) /* we did not run ourselves (stopped, or `say` blocked): no reason to blame a rank */
+			for (int i = 0; i < a->spec->nproc; i++)
+				a->child[i].beat_at += now - last;
+		last = now;
+		bool was[GT_LAUNCH_MAX];
+		left = 0;
+		for (int i = 0; i < a->spec->nproc; i++) {
+			was[i] = gt_child_alive(&a->child[i]);
+			reap(&w, i);
+		}
+		for (int i = 0; i < a->spec->nproc; i++) { /* after all are reaped: a lost peer's end is known by now */
+			if (was[i] && a->child[i].gone)
+				judge(&w, i);
+			left += gt_child_alive(&a->child[i]);
+		}
+		unclear = judge_lost(&w, !left) || expects_word(&w);
+		if (w.failed_at < 0 && a->spec->timeout_s > 0)
+			judge_progress(&w, now);
+		if (now >= w.kill_at)
+			gt_attempt_tell(a, SIGKILL, true);
+	}
+	end->end_s = w.failed_at >= 0 ? gt_clock() - w.failed_at : 0;
+	if (w.failed_at < 0 && (w.orderly || a->interrupts > 1))
+		stopped(&w);
+}

@@ -1,0 +1,258 @@
+#include "launch/world.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TORCH_PORT 29500 /* PyTorch's default */
+
+struct env {
+	const char *(*get)(void *user, const char *name);
+	void *user;
+};
+
+/* The variables of one starter; NULL: it has none for this. */
+struct family {
+	const char *how, *rank, *world, *local_rank, *local_world, *node, *nnodes;
+};
+
+static const struct family torchrun = {
+	"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"};
+static const struct family openmpi = {
+	"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL};
+static const struct family mpich = {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL};
+static const struct family slurm = {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_NODEID", "SLURM_NNODES"};
+
+static const char *value(const struct env *e, const char *name)
+{
+	const char *v = name ? e->get ? e->get(e->user, name) : getenv(name) : NULL;
+	return v && *v ? v : NULL;
+}
+
+static enum gt_code number(const char *name, const char *text, long min, long max, int *out, struct gt_err *err)
+{
+	long v = 0;
+	const char *p = text;
+	while (*p >= '0' && *p <= '9' && v <= max)
+		v = 10 * v + (*p++ - '0');
+	if (p == text || *p || v < min || v > max)
+		return gt_fail(err, GT_EUSAGE, "%s=%.40s in the environment: expected a number from %ld to %ld", name, text, min, max);
+	*out = (int)v;
+	return GT_OK;
+}
+
+/* A number that may be missing, which leaves *out as it is. */
+static enum gt_code maybe(const struct env *e, const char *name, long min, long max, int *out, struct gt_err *err)
+{
+	const char *v = value(e, name);
+	return v ? number(name, v, min, max, out, err) : GT_OK;
+}
+
+static enum gt_code must(const struct env *e, const struct family *f, const char *name, long min, long max, int *out, struct gt_err *err)
+{
+	const char *v = value(e, name), *other = strcmp(name, f->rank) ? f->rank : f->world;
+	if (!v)
+		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but %s is not: no whole %s launch", other, name, f->how);
+	return number(name, v, min, max, out, err);
+}
+
+/* Where rank 0 is, by MASTER_ADDR and MASTER_PORT; w->addr and w->port hold what is taken without them. */
+static enum gt_code master(const struct env *e, struct gt_world *w, struct gt_err *err)
+{
+	const char *addr = value(e, "MASTER_ADDR");
+	if (addr) {
+		if (strlen(addr) >= sizeof w->addr || strpbrk(addr, " \t\n/"))
+			return gt_fail(err, GT_EUSAGE, "MASTER_ADDR=%.40s in the environment: no host name or address", addr);
+		strcpy(w->addr, addr);
+	}
+	return maybe(e, "MASTER_PORT", 1, 65535, &w->port, err);
+}
+
+static bool loopback(const char *addr)
+{
+	return !strncmp(addr, "127.", 4) || !strcmp(addr, "localhost") || !strcmp(addr, "::1");
+}
+
+/* What the numbers must be to each other; and the node, where it was not told but follows. */
+static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_err *err)
+{
+	if (w->rank >= w->world)
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict: ranks count from 0", f->rank, w->rank, f->world,
+		               w->world);
+	if (w->local_rank >= w->local_world)
+		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but there are %d ranks on this host", f->local_rank, w->local_rank,
+		               w->local_world);
+	if (w->local_world > w->world)
+		return gt_fail(err, GT_EUSAGE, "%d ranks on this host by the environment, but %s=%d in all", w->local_world, f->world, w->world);
+	if (w->local_rank > w->rank || w->local_world - w->local_rank > w->world - w->rank)
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict (%d ranks on this host, %d in all)", f->rank, w->rank,
+		               f->local_rank, w->local_rank, w->local_world, w->world);
+	if (w->node < 0 && w->nnodes < 0 && w->world % w->local_world == 0 && (w->rank - w->local_rank) % w->local_world == 0) {
+		w->node = w->rank / w->local_world;
+		w->nnodes = w->world / w->local_world;
+	}
+	if (w->node >= 0 && w->nnodes >= 0 && w->node >= w->nnodes)
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict: nodes count from 0", f->node, w->node, f->nnodes,
+		               w->nnodes);
+	return GT_OK;
+}
+
+/* "gpu[003-005,9],login1" → "gpu003"; "a[1-2]-ib[0-3]" → "a1-ib0" (scontrol show hostnames | head -1). */
+static enum gt_code first_host(const char *name, const char *list, char *out, size_t size, struct gt_err *err)
+{
+	size_t n = 0;
+	const char *p = list;
+	for (bool skip = false, inside = false; *p && (inside || *p != ','); p++) {
+		if ((*p == '[' && inside) || (*p == ']' && !inside))
+			break;
+		if (*p == '[' || *p == ']')
+			inside = *p == '[', skip = false;
+		else if (inside && (*p == ',' || *p == '-'))
+			skip = true;
+		else if (!skip && n + 1 < size)
+			out[n++] = *p;
+		if (inside && !p[1])
+			break;
+	}
+	out[n] = 0;
+	if (!n || n + 1 >= size || (*p && *p != ',') || strpbrk(out, " \t\n/"))
+		return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment: no list of hosts", name, list);
+	return GT_OK;
+}
+
+/* "2(x3),1" and node 3 → 1: the tasks of that node. */
+static enum gt_code tasks_of(const char *name, const char *list, int node, int *out, struct gt_err *err)
+{
+	const char *p = list;
+	for (long at = 0; *p;) {
+		char *end;
+		long tasks = strtol(p, &end, 10), times = 1;
+		bool good = end != p && tasks > 0 && tasks <= GT_WORLD_MAX;
+		p = end;
+		if (good && !strncmp(p, "(x", 2)) {
+			times = strtol(p + 2, &end, 10);
+			good = end != p + 2 && times > 0 && times <= GT_WORLD_MAX && *end == ')';
+			p = good ? end + 1 : end;
+		}
+		if (!good || (*p && *p != ','))
+			break;
+		if (node < at + times) {
+			*out = (int)tasks;
+			return GT_OK;
+		}
+		at += times;
+		p += *p == ',';
+	}
+	return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment: does not tell the tasks of node %d", name, list, node);
+}
+
+static enum gt_code join_torchrun(const struct env *e, struct gt_world *w, struct gt_err *err)
+{
+	const struct family *f = &torchrun;
+	GT_TRY(master(e, w, err));
+	if (!w->addr[0] && w->world > 1)
+		return gt_fail(err, GT_EUSAGE, "%s=%d is set in the environment, but MASTER_ADDR is not", f->world, w->world);
+	if (!w->addr[0])
+		strcpy(w->addr, "127.0.0.1");
+	if (!value(e, f->local_rank) && !value(e, f->local_world) && (loopback(w->addr) || w->world == 1)) {
+		w->local_rank = w->rank; /* what a script of PyTorch's env:// sets by hand: everything is on this host */
+		w->local_world = w->world;
+		return GT_OK;
+	}
+	GT_TRY(must(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
+	return must(e, f, f->local_world, 1, GT_WORLD_MAX, &w->local_world, err);
+}
+
+static enum gt_code join_mpi(const struct env *e, const struct family *f, struct gt_world *w, struct gt_err *err)
+{
+	if (w->world == 1 && !value(e, f->local_rank) && !value(e, f->local_world)) {
+		w->local_rank = 0;
+		w->local_world = 1;
+	} else {
+		GT_TRY(must(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
+		GT_TRY(must(e, f, f->local_world, 1, GT_WORLD_MAX, &w->local_world, err));
+	}
+	GT_TRY(master(e, w, err));
+	if (!w->addr[0] && w->local_world < w->world)
+		return gt_fail(err, GT_EUSAGE, "%s starts %d ranks, %d of them on this host: set MASTER_ADDR to the host of rank 0", f->how, w->world,
+		               w->local_world);
+	if (!w->addr[0])
+		strcpy(w->addr, "127.0.0.1");
+	return GT_OK;
+}
+
+static enum gt_code join_slurm(const struct env *e, struct gt_world *w, struct gt_err *err)
+{
+	static const char *const hosts[] = {"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"};
+	static const char *const tasks[] = {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"};
+	const struct family *f = &slurm;
+	const char *job = value(e, "SLURM_JOB_ID");
+	GT_TRY(must(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
+	GT_TRY(maybe(e, f->node, 0, GT_WORLD_MAX - 1, &w->node, err));
+	GT_TRY(maybe(e, f->nnodes, 1, GT_WORLD_MAX, &w->nnodes, err));
+	GT_TRY(maybe(e, "SLURM_STEP_NUM_NODES", 1, GT_WORLD_MAX, &w->nnodes, err));
+	for (int i = 0; i < 2 && !w->local_world; i++)
+		if (value(e, tasks[i]))
+			GT_TRY(tasks_of(tasks[i], value(e, tasks[i]), w->node < 0 ? 0 : w->node, &w->local_world, err));
+	if (!w->local_world && w->nnodes <= 1)
+		w->local_world = w->world;
+	if (!w->local_world)
+		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but SLURM_STEP_TASKS_PER_NODE is not set", f->nnodes, w->nnodes);
+	for (int i = 0; i < 3 && !w->addr[0]; i++)
+		if (value(e, hosts[i]))
+			GT_TRY(first_host(hosts[i], value(e, hosts[i]), w->addr, sizeof w->addr, err));
+	if (job) {
+		size_t n = strlen(job);
+		int last = 0;
+		GT_TRY(number("SLURM_JOB_ID", n > 4 ? job + n - 4 : job, 0, 9999, &last, err));
+		w->port = 15000 + last;
+	}
+	GT_TRY(master(e, w, err));
+	if (!w->addr[0])
+		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but SLURM_STEP_NODELIST is not", f->rank);
+	return GT_OK;
+}
+
+/* srun's, not what a batch script or salloc's shell inherits: those also have SLURM_PROCID=0, of a job of many tasks. */
+static bool in_step(const struct env *e)
+{
+	const char *name = value(e, "SLURM_JOB_NAME");
+	return value(e, "SLURM_PROCID") && value(e, "SLURM_STEP_NODELIST") && !(name && (!strcmp(name, "bash") || !strcmp(name, "interactive")));
+}
+
+enum gt_code gt_world_join(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out, struct gt_err *err)
+{
+	const struct env env = {get, user}, *e = &env;
+	const struct family *f = value(e, torchrun.rank) || value(e, torchrun.world)  ? &torchrun
+	                         : value(e, openmpi.rank) || value(e, openmpi.world) ? &openmpi
+	                         : value(e, mpich.rank) || value(e, mpich.world)     ? &mpich
+	                                                                             : NULL;
+	struct gt_world w = {.how = "single", .world = 1, .local_world = 1, .nnodes = 1};
+	if (in_step(e) && (!f || (f == &mpich && !value(e, mpich.local_rank)))) /* srun --mpi=pmi2 sets PMI's too */
+		f = &slurm;
+	if (!f) {
+		*out = w;
+		return GT_OK;
+	}
+	w = (struct gt_world){.how = f->how, .node = -1, .nnodes = -1, .port = TORCH_PORT};
+	GT_TRY(must(e, f, f->world, 1, GT_WORLD_MAX, &w.world, err));
+	GT_TRY(must(e, f, f->rank, 0, GT_WORLD_MAX - 1, &w.rank, err));
+	if (f != &slurm) {
+		GT_TRY(maybe(e, f->node, 0, GT_WORLD_MAX - 1, &w.node, err));
+		GT_TRY(maybe(e, f->nnodes, 1, GT_WORLD_MAX, &w.nnodes, err));
+	}
+	GT_TRY(f == &torchrun ? join_torchrun(e, &w, err) : f == &slurm ? join_slurm(e, &w, err) : join_mpi(e, f, &w, err));
+	GT_TRY(agree(f, &w, err));
+	*out = w;
+	return GT_OK;
+}
+
+const char *gt_world_variable(const char *how)
+{
+	static const struct family *const all[] = {&torchrun, &openmpi, &mpich, &slurm};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcmp(all[i]->how, how))
+			return all[i]->rank;
+	return NULL;
+}

@@ -1,0 +1,216 @@
+#include "session/crew.h"
+#include "comm.h"
+#include "ir/op.h"
+#include <string.h>
+
+#define PROVEN 64 /* ranks whose programs are compared before a start: a millisecond or two a rank */
+
+struct gt_session_spec gt_crew_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
+{
+	if (device && !strcmp(device, "null")) {
+		device = NULL;
+		paper = true;
+	}
+	return (struct gt_session_spec){.conf = c, .device = device, .rank = rank, .world = world, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true},
+	                                .dry = true, .paper = paper};
+}
+
+static int stages_of(const struct gt_session *s)
+{
+	for (int i = 0; i < s->nplans; i++)
+		if (s->plan[i]->graph->stages)
+			return s->plan[i]->graph->stages;
+	return 1;
+}
+
+enum gt_code gt_crew_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_crew **out, struct gt_err *err)
+{
+	struct gt_arena *a;
+	struct gt_crew *crew;
+	*out = NULL;
+	if (world > GT_CREW_MAX)
+		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d are planned at once", world, GT_CREW_MAX);
+	GT_TRY(gt_arena_open(&a, err));
+	crew = gt_arena_alloc(a, 1, sizeof *crew);
+	if (crew)
+		crew->rank = gt_arena_alloc(a, (size_t)world, sizeof *crew->rank);
+	if (!crew || !crew->rank) {
+		gt_arena_close(a);
+		return gt_fail_memory(err, (size_t)world * sizeof *crew->rank);
+	}
+	crew->arena = a;
+	crew->world = world;
+	for (int r = 0; r < world; r++) {
+		struct gt_session_spec spec = gt_crew_spec(c, device, paper, r, world);
+		if (r && !crew->rank[0]->data_note)
+			spec.data = crew->rank[0]->data;
+		enum gt_code code = gt_session_open(&spec, &crew->rank[r], err);
+		if (code != GT_OK) {
+			gt_crew_close(crew);
+			return code;
+		}
+	}
+	crew->copies = crew->rank[0]->at.ndata;
+	crew->ranks = crew->rank[0]->at.npipe;
+	crew->stages = stages_of(crew->rank[0]);
+	*out = crew;
+	return GT_OK;
+}
+
+void gt_crew_close(struct gt_crew *c)
+{
+	if (!c)
+		return;
+	for (int r = c->world; r-- > 0;) /* the first one's data is the others' */
+		gt_session_close(c->rank[r]);
+	gt_arena_close(c->arena);
+}
+
+/* ---- do they fit together? ------------------------------------------------------------------------------------------------------- */
+
+static struct gt_seat seat_of(const struct gt_place_of_rank *at)
+{
+	struct gt_seat s = {{0}, {0}};
+	s.rank[GT_GROUP_WORLD] = at->rank;
+	s.color[GT_GROUP_DATA] = at->pipe;
+	s.rank[GT_GROUP_DATA] = at->data;
+	s.color[GT_GROUP_PIPE] = at->npipe > 1 ? at->data : -1;
+	s.rank[GT_GROUP_PIPE] = at->pipe;
+	return s;
+}
+
+/* Program k of a rank: the step and the last one of an epoch, then the evaluations and their last batches. */
+#define PROGRAMS (2 + 2 * GT_SPLITS)
+static const struct gt_prog *program(const struct gt_session *s, int k)
+{
+	const struct gt_eval_prog *e = &s->eval[k < 2 ? 0 : (k - 2) / 2];
+	if (k < 2)
+		return k ? &s->tail : &s->full;
+	return k % 2 ? &e->tail : &e->full;
+}
+
+/* Ranks that have the same stages say the same of where every parameter lies. */
+static enum gt_code same_layout(const struct gt_crew *c, int r, struct gt_err *err)
+{
+	int like = 0;
+	while (c->rank[like]->at.pipe != c->rank[r]->at.pipe)
+		like++;
+	const struct gt_space *a = c->rank[like]->space, *b = c->rank[r]->space;
+	bool same = a->elements == b->elements && a->nbuckets == b->nbuckets;
+	for (int i = 0; same && i < a->first->nparams; i++) {
+		const struct gt_place *p = &a->place[i], *q = &b->place[i];
+		same = p->offset == q->offset && p->count == q->count && !memcmp(&p->desc.layout, &q->desc.layout, sizeof p->desc.layout);
+		if (!same)
+			return gt_fail(err, GT_EINTERNAL, "%s lies in another place on rank %d than on rank %d", a->first->params[i].name, r, like);
+	}
+	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the arenas of rank %d are not those of rank %d", r, like);
+}
+
+enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, struct gt_err *err)
+{
+	const struct gt_prog **prog;
+	struct gt_seat *seat;
+	size_t room = c->rank[0]->pair_bytes ? c->rank[0]->pair_bytes : GT_PAIR_BYTES;
+	*out = (struct gt_crew_proof){.least = c->rank[0]->full.n};
+	GT_NEW(prog, c->arena, c->world, err);
+	GT_NEW(seat, c->arena, c->world, err);
+	for (int r = 0; r < c->world; r++) {
+		int n = c->rank[r]->full.n;
+		seat[r] = seat_of(&c->rank[r]->at);
+		out->least = n < out->least ? n : out->least;
+		out->most = n > out->most ? n : out->most;
+		GT_TRY(same_layout(c, r, err));
+	}
+	for (int k = 0; k < PROGRAMS; k++) {
+		struct gt_proof proof;
+		for (int r = 0; r < c->world; r++)
+			prog[r] = program(c->rank[r], k);
+		GT_TRY(gt_prove(c->arena, prog, seat, c->world, &proof, err));
+		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
+		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
+			return gt_fail(err, GT_EINTERNAL, "%zu bytes would have to wait between two ranks, where there is room for %zu", proof.need, room);
+		if (k)
+			continue;
+		out->transfers = proof.transfers;
+		out->collectives = proof.collectives;
+	}
+	return GT_OK;
+}
+
+/* ---- a pipeline ---------------------------------------------------------------------------------------------------------------------- */
+
+const struct gt_graph *gt_crew_graph(const struct gt_crew *c, int stage)
+{
+	if (c->stages == 1)
+		return c->rank[0]->space->first;
+	for (int r = 0; r < c->world; r++) {
+		const struct gt_session *s = c->rank[r];
+		for (int i = 0; s->at.data == 0 && i < s->nplans; i++)
+			if (s->plan[i]->graph->train && s->plan[i]->graph->stage == stage)
+				return s->plan[i]->graph;
+	}
+	return NULL;
+}
+
+enum gt_code gt_session_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err)
+{
+	*out = NULL;
+	if (s->at.npipe < 2)
+		return GT_OK;
+	return gt_grid_make(a, (enum gt_pipe_schedule)s->conf->parallel.schedule, s->at.npipe, stages_of(s) / s->at.npipe, s->full.nmicro, out, err);
+}
+
+enum gt_code gt_crew_grid(const struct gt_crew *c, struct gt_crew_grid *out, struct gt_err *err)
+{
+	double *part[GT_PHASE_COUNT];
+	struct gt_grid_cost cost = {0};
+	struct gt_grid_time time;
+	*out = (struct gt_crew_grid){0};
+	GT_TRY(gt_session_grid(c->rank[0], c->arena, &out->grid, err));
+	if (!out->grid)
+		return GT_OK;
+	GT_TRY(gt_grid_time(c->arena, out->grid, &cost, &time, err));
+	out->even = time.bubble;
+	for (int k = 0; k < GT_PHASE_COUNT; k++) {
+		GT_NEW(part[k], c->arena, c->stages, err);
+		for (int i = 0; i < c->stages; i++) {
+			const struct gt_graph *g = gt_crew_graph(c, i);
+			for (int n = 0; g && n < g->nnodes; n++)
+				if ((int)gt_node_phase(&g->nodes[n]) == k)
+					part[k][i] += gt_node_flops(g, &g->nodes[n]);
+		}
+	}
+	cost = (struct gt_grid_cost){.f = part[GT_PHASE_F], .b = part[GT_PHASE_B], .w = part[GT_PHASE_W]};
+	GT_TRY(gt_grid_time(c->arena, out->grid, &cost, &time, err));
+	out->bubble = time.bubble;
+	return GT_OK;
+}
+
+/* ---- before a start ---------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code ready(const struct gt_session *s, struct gt_err *err)
+{
+	return s->data_note ? gt_fail(err, GT_ENOINPUT, "%s", s->data_note) : gt_session_check_best(s, err);
+}
+
+/* What a run finds out before step 0, as far as one process can: that of the first rank stands for a world that is too large. */
+enum gt_code gt_crew_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err)
+{
+	struct gt_crew *crew = NULL;
+	struct gt_crew_proof proof;
+	enum gt_code code;
+	if (world > PROVEN) {
+		struct gt_session_spec spec = gt_crew_spec(c, device, true, 0, world);
+		struct gt_session *s;
+		GT_TRY(gt_session_open(&spec, &s, err));
+		code = ready(s, err);
+		gt_session_close(s);
+		return code;
+	}
+	GT_TRY(gt_crew_open(c, device, true, world, &crew, err));
+	code = ready(crew->rank[0], err);
+	if (code == GT_OK)
+		code = gt_crew_prove(crew, &proof, err);
+	gt_crew_close(crew);
+	return code;
+}

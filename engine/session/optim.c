@@ -1,0 +1,455 @@
+#include "session/optim.h"
+#include "session/schedule.h"
+#include <math.h>
+#include <string.h>
+
+static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
+{
+	struct gt_optim_call o;
+	memset(&o, 0, sizeof o); /* gaps too: calls are compared */
+	o.attr.update.clip_norm = clip_norm;
+	switch ((enum gt_optimizer)c->type) {
+	case GT_OPT_SGD:
+		o.code = GT_OP_SGD;
+		o.attr.update.momentum = c->momentum;
+		o.attr.update.dampening = c->dampening;
+		o.attr.update.nesterov = c->nesterov;
+		if (c->momentum != 0)
+			o.state[o.nstates++] = "momentum_buffer";
+		break;
+	case GT_OPT_ADAM:
+	case GT_OPT_ADAMW:
+		o.code = GT_OP_ADAM;
+		o.attr.update.beta1 = c->betas[0];
+		o.attr.update.beta2 = c->betas[1];
+		o.attr.update.eps = c->eps;
+		o.attr.update.decoupled = c->type == GT_OPT_ADAMW;
+		o.state[o.nstates++] = "exp_avg";
+		o.state[o.nstates++] = "exp_avg_sq";
+		break;
+	case GT_OPT_RMSPROP:
+		o.code = GT_OP_RMSPROP;
+		o.attr.update.momentum = c->momentum;
+		o.attr.update.alpha = c->alpha;
+		o.attr.update.eps = c->eps;
+		o.attr.update.centered = c->centered;
+		o.state[o.nstates++] = "square_avg";
+		if (c->momentum > 0)
+			o.state[o.nstates++] = "momentum_buffer";
+		if (c->centered)
+			o.state[o.nstates++] = "grad_avg";
+		break;
+	case GT_OPT_MUON:
+		o.code = GT_OP_MUON;
+		o.attr.update.momentum = c->momentum;
+		o.attr.update.nesterov = c->nesterov;
+		o.attr.update.eps = c->eps;
+		o.attr.ns_steps = c->ns_steps;
+		memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);
+		o.attr.adjust = c->adjust;
+		o.attr.normalize = c->normalize;
+		o.state[o.nstates++] = "momentum_buffer";
+		break;
+	}
+	return o;
+}
+
+void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
+{
+	memset(o, 0, sizeof *o);
+	o->conf = t;
+	for (int i = 0; i <= t->ngroups; i++) {
+		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
+		int k = 0;
+		while (k < o->ncalls && (o->call[k].code != c.code || memcmp(&o->call[k].attr, &c.attr, sizeof c.attr) != 0))
+			k++;
+		if (k == o->ncalls)
+			o->call[o->ncalls++] = c;
+		o->of[i] = k;
+		o->nstates = c.nstates > o->nstates ? c.nstates : o->nstates;
+	}
+}
+
+void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR])
+{
+	const struct gt_conf_train *t = o->conf;
+	memset(lr, 0, GT_MAX_LR * sizeof *lr);
+	lr[0] = gt_schedule_rate(&t->schedule, t->optimizer.lr, step, total, per_epoch);
+	for (int i = 0; i < t->ngroups; i++) {
+		const struct gt_conf_group *g = &t->group[i];
+		bool over = g->freeze_after > 0 && (double)step >= g->freeze_after * (double)per_epoch - 1e-9;
+		lr[1 + i] = over ? 0 : gt_schedule_rate(&g->schedule, g->optimizer.lr, step, total, per_epoch);
+	}
+}
+
+void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], double out[GT_MAX_LR])
+{
+	for (int i = 0; i < o->conf->ngroups; i++)
+		out[i] = o->conf->group[i].frozen ? 0 : lr[1 + i] * o->conf->group[i].lr_mul;
+}
+
+/* Of a parameter: its rate's factor, its weight decay, its group. */
+static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p)
+{
+	const struct gt_conf_train *t = o->conf;
+	const struct gt_conf_group *g = p->group >= 0 ? &t->group[p->group] : NULL;
+	const struct gt_conf_optimizer *c = g ? &g->optimizer : &t->optimizer;
+	bool exempt = (p->cls == GT_PARAM_BIAS && !c->decay_bias) || (p->cls == GT_PARAM_NORM && !c->decay_norm);
+	struct gt_seg s = {.lr_mul = p->lr_mul * (g ? g->lr_mul : 1), .lr = 1 + p->group};
+	s.weight_decay = !isnan(p->weight_decay) ? p->weight_decay : g && !isnan(g->weight_decay) ? g->weight_decay : exempt ? 0 : c->weight_decay;
+	return s;
+}
+
+bool gt_optim_early(const struct gt_optim *o)
+{
+	return o->ncalls == 1 && o->call[0].code != GT_OP_MUON && o->call[0].attr.update.clip_norm == 0;
+}
+
+enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err)
+{
+	struct gt_seg *hyper;
+	GT_NEW(hyper, g->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++) {
+		hyper[i] = hyper_of(o, &g->params[i]);
+		hyper[i].end = gt_tdesc_count(&g->params[i].desc);
+	}
+	*out = (struct gt_apply){.code = o->call[0].code, .attr = o->call[0].attr.update, .hyper = hyper};
+	return GT_OK;
+}
+
+static enum gt_code check_groups(const struct gt_optim *o, const char *path, const struct gt_graph *g, struct gt_err *err)
+{
+	const struct gt_conf_train *t = o->conf;
+	for (int i = 0; i < t->ngroups; i++) {
+		int n = 0, stats = 0;
+		for (int k = 0; k < g->nparams; k++) {
+			n += g->params[k].group == i;
+			stats += g->params[k].group == i && g->params[k].cls == GT_PARAM_BUFFER;
+		}
+		if (!n)
+			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].match: expected patterns of parameter names that no earlier group has, such as \"%s\", got none that fits",
+			               t->group[i].file, t->group[i].line, i, g->nparams ? g->params[0].name : "fc.weight");
+		if (t->group[i].frozen_stats && !stats)
+			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none",
+			               t->group[i].file, t->group[i].line, i);
+	}
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		if (p->cls == GT_PARAM_BUFFER || p->frozen || p->cls == GT_PARAM_WEIGHT || gt_optim_of(o, p)->code != GT_OP_MUON)
+			continue;
+		if (p->group < 0)
+			return gt_fail(err, GT_ECONFIG, "%s: train.optimizer.type: \"muon\" updates weights of linear and convolution layers; %s needs a group of train.groups with another one",
+			               path, p->name);
+		return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].optimizer.type: \"muon\" updates weights of linear and convolution layers, not %s",
+		               t->group[p->group].file, t->group[p->group].line, p->group, p->name);
+	}
+	return GT_OK;
+}
+
+/* The learned parameters of call k by offset; neighbours with equal hyper-parameters joined, unless it wants each as a matrix. The padding
+ * between two is zero and stays zero. Of what lies in [p->begin, p->begin + p->n), relative to it. */
+static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->first;
+	const struct gt_tdesc **desc;
+	struct gt_seg *seg;
+	int n = 0, m = 0;
+	int64_t gap = 256 / (int64_t)gt_dtype_size(s->work); /* of the planner's alignment: another parameter needs at least as much */
+	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
+	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *w = &g->params[i];
+		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].offset < 0 || s->place[i].early || o->of[1 + w->group] != p->of)
+			continue;
+		struct gt_seg x = hyper_of(o, w);
+		x.begin = s->place[i].offset - p->begin;
+		x.end = x.begin + s->place[i].count;
+		if (x.begin < 0)
+			x.begin = 0;
+		if (x.end > p->n)
+			x.end = p->n;
+		if (x.begin >= x.end)
+			continue;
+		int at = n++;
+		for (; at > 0 && seg[at - 1].begin > x.begin; at--) {
+			seg[at] = seg[at - 1];
+			desc[at] = desc[at - 1];
+		}
+		seg[at] = x;
+		desc[at] = &s->place[i].desc;
+	}
+	p->attr = o->call[p->of].attr;
+	if (o->call[p->of].code == GT_OP_MUON)
+		m = n - 1;
+	for (int i = m + 1; i < n; i++) { /* frozen and early parameters lie behind all others, never between */
+		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr && seg[i].begin - seg[m].end < gap)
+			seg[m].end = seg[i].end;
+		else
+			seg[++m] = seg[i];
+	}
+	p->attr.update.seg = seg;
+	p->attr.update.nseg = n ? m + 1 : 0;
+	p->attr.desc = desc;
+	return GT_OK;
+}
+
+/* The slots of each operation's inputs, in opcall.h's order: what follows p and g. -1: absent. */
+enum { P, G, SCALARS = -2, WORK = -3, NONE = -1 };
+
+static int operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
+{
+	int n = 0, state = 0, work = s->work != s->master ? WORK : NONE;
+	kind[n++] = P;
+	kind[n++] = G;
+	switch (o->code) {
+	case GT_OP_SGD:
+		kind[n++] = o->nstates ? 2 : NONE;
+		break;
+	case GT_OP_MUON:
+		kind[n++] = 2;
+		break;
+	case GT_OP_ADAM:
+		kind[n++] = 2;
+		kind[n++] = 3;
+		break;
+	default: /* rmsprop */
+		kind[n++] = 2 + state++;
+		kind[n++] = o->attr.update.momentum > 0 ? 2 + state++ : NONE;
+		kind[n++] = o->attr.update.centered ? 2 + state++ : NONE;
+		break;
+	}
+	kind[n++] = SCALARS;
+	kind[n++] = work;
+	return n;
+}
+
+static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
+	const struct gt_optim_call *c = &o->call[p->of];
+	int kind[GT_MAX_IO];
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_opcall up = {.code = c->code, .name = "optimizer", .deterministic = deterministic};
+	up.attr = c->code == GT_OP_MUON ? (const void *)&p->attr : &p->attr.update;
+	p->attr.update.work_dtype = work.dtype = s->work;
+	up.nin = operands(c, s, kind);
+	for (int i = 0; i < up.nin; i++)
+		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
+	return gt_call_prepare(s, &up, &p->call, err);
+}
+
+/* The kernels of the update, and what of the arenas each is for. */
+static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
+	bool sharded = s->cut.state;
+	int ranges = sharded ? s->nbuckets : 1, *bucket;
+	struct gt_call **update;
+	GT_NEW(o->part, s->arena, ranges * o->ncalls, err);
+	GT_NEW(update, s->arena, ranges * o->ncalls, err);
+	GT_NEW(bucket, s->arena, ranges * o->ncalls, err);
+	for (int b = 0; b < ranges; b++) {
+		const struct gt_bucket *range = &s->bucket[b];
+		int64_t shard = gt_space_shard(s, b);
+		if (sharded && !range->learned)
+			continue;
+		for (int k = 0; k < o->ncalls; k++) {
+			struct gt_optim_part *p = &o->part[o->nparts];
+			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->elements};
+			if (sharded)
+				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->cut.shard * shard, .n = shard};
+			GT_TRY(segments(o, p, s, err));
+			if (!p->attr.update.nseg)
+				continue;
+			GT_TRY(prepare_update(o, p, s, deterministic, err));
+			bucket[o->nparts] = sharded ? b : -1;
+			update[o->nparts++] = &p->call;
+		}
+	}
+	o->steps.update = update;
+	o->steps.bucket = bucket;
+	o->steps.nupdates = o->nparts;
+	return GT_OK;
+}
+
+/* Sums of squares of the gradients that are stored, of this rank's shards where they are cut: then each adds to the one before it. */
+static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
+	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
+	struct gt_call **list;
+	int n = s->cut.state && !s->cut.grads ? s->nbuckets : 1;
+	GT_NEW(o->sumsq, s->arena, n, err);
+	GT_NEW(o->summed, s->arena, n, err);
+	GT_NEW(list, s->arena, n, err);
+	for (int b = 0; b < n && s->checked; b++) {
+		if (s->cut.grads) /* one behind the other */
+			flat.dim[0] = s->checked / s->cut.shards;
+		else if (s->cut.state)
+			flat.dim[0] = gt_space_shard(s, b);
+		if (s->cut.state && !s->bucket[b].learned)
+			continue;
+		norm.accumulate = o->nsumsq > 0;
+		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[o->nsumsq], err));
+		o->summed[o->nsumsq] = b;
+		list[o->nsumsq] = &o->sumsq[o->nsumsq];
+		o->nsumsq++;
+	}
+	o->steps.sumsq = list;
+	o->steps.nsumsq = o->nsumsq;
+	return GT_OK;
+}
+
+static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
+{
+	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
+	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, dyn = sizeof(struct gt_dyn) /* the first of the numbers */, parts[2] = {s->ranks, GT_SCALARS_WORDS};
+	struct gt_tdesc scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false),
+	                numbers = gt_tdesc_make(GT_U8, 1, &dyn, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
+	struct gt_attr_check attr = {.scaling = s->first->compute == GT_F16,
+	                             .dynamic = ls->dynamic,
+	                             .growth = ls->growth,
+	                             .backoff = ls->backoff,
+	                             .interval = ls->interval,
+	                             .patience = GT_SKIPS,
+	                             .ranks = s->ranks,
+	                             .sharded = s->cut.state || s->cut.stages};
+	bool several = s->ranks > 1;
+	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
+	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
+	o->steps.check = &o->check;
+	if (o->nsumsq == 1 && !several) { /* a device may do both at once */
+		struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false);
+		struct gt_opcall joined = check;
+		joined.nin = 5;
+		joined.in[4] = &flat;
+		if (gt_call_prepare(s, &joined, &o->check, NULL) == GT_OK) {
+			o->steps.nsumsq = 0;
+			return GT_OK;
+		}
+	}
+	return gt_call_prepare(s, &check, &o->check, err);
+}
+
+/* Level i + 1 of the gradients is added to level i. */
+static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
+{
+	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false);
+	struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
+	int n = s->levels > 1 ? s->levels - 1 : 0;
+	GT_NEW(o->merge, s->arena, n + 1, err);
+	for (int i = 0; i < n; i++, o->nmerge++)
+		GT_TRY(gt_call_prepare(s, &add, &o->merge[i], err));
+	o->steps.merge = o->merge;
+	return GT_OK;
+}
+
+/* A shard of a bucket's gradients is added to what this rank has of it. */
+static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
+{
+	if (!s->cut.grads)
+		return GT_OK;
+	GT_NEW(o->add, s->arena, s->nbuckets, err);
+	for (int b = 0; b < s->nbuckets; b++, o->nadd++) {
+		int64_t n = gt_space_shard(s, b);
+		struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &n, false);
+		struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
+		GT_TRY(gt_call_prepare(s, &add, &o->add[b], err));
+	}
+	o->steps.add = o->add;
+	return GT_OK;
+}
+
+enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
+{
+	GT_TRY(check_groups(o, path, s->first, err));
+	GT_TRY(prepare_norms(o, s, deterministic, err));
+	GT_TRY(prepare_merges(o, s, err));
+	GT_TRY(prepare_adds(o, s, err));
+	GT_TRY(prepare_check(o, s, err));
+	return prepare_parts(o, s, deterministic, err);
+}
+
+/* Where a part's elements are in an arena, in a slot of it. */
+static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slot)
+{
+	if (bucket < 0)
+		return gt_space_at(s, gt_space_element(s, a, slot * s->elements));
+	struct gt_range r = gt_space_own_shard(s, a, bucket);
+	r.offset += gt_space_element(s, a, slot * (s->elements / s->cut.shards)).offset;
+	return gt_space_at(s, r);
+}
+
+static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, struct gt_space *s)
+{
+	int kind[GT_MAX_IO], n = operands(c, s, kind);
+	p->call.work = s->base[GT_A_SCRATCH];
+	for (int i = 0; i < n; i++) {
+		switch (kind[i]) {
+		case NONE:
+			p->call.in[i] = NULL;
+			break;
+		case P:
+			p->call.in[i] = part_of(s, GT_A_PARAM, p->bucket, 0);
+			break;
+		case G:
+			p->call.in[i] = part_of(s, GT_A_GRAD, p->bucket, 0);
+			break;
+		case SCALARS:
+			p->call.in[i] = gt_space_scalars(s, 0);
+			break;
+		case WORK:
+			p->call.in[i] = part_of(s, GT_A_WORK, p->bucket, 0);
+			break;
+		default:
+			p->call.in[i] = part_of(s, GT_A_STATE, p->bucket, kind[i] - 2);
+		}
+	}
+}
+
+void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
+{
+	struct gt_scalars *scalars = gt_space_scalars(s, 0);
+	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
+	for (int b = 0; b < o->nsumsq; b++) {
+		o->sumsq[b].work = s->base[GT_A_SCRATCH];
+		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->cut.state ? o->summed[b] : -1, 0);
+		o->sumsq[b].out[0] = &scalars->sumsq;
+	}
+	for (int i = 0; i < o->nmerge; i++) {
+		o->merge[i].out[0] = o->merge[i].in[0] = (char *)s->base[GT_A_GRAD] + (size_t)i * level;
+		o->merge[i].in[1] = (char *)s->base[GT_A_GRAD] + (size_t)(i + 1) * level;
+	}
+	for (int b = 0; b < o->nadd; b++) {
+		struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0);
+		whole.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
+		o->add[b].out[0] = o->add[b].in[0] = part_of(s, GT_A_GRAD, b, 0);
+		o->add[b].in[1] = gt_space_at(s, whole);
+	}
+	o->check.work = s->base[GT_A_SCRATCH];
+	o->check.in[0] = scalars;
+	o->check.in[1] = gt_space_scaler(s);
+	o->check.in[3] = gt_space_at(s, gt_space_gathered(s));
+	o->check.in[4] = s->base[GT_A_GRAD];
+	for (int i = 0; i < o->nparts; i++)
+		bind_update(&o->call[o->part[i].of], &o->part[i], s);
+}
+
+static void release(struct gt_space *s, struct gt_call *c)
+{
+	if (c->kernel)
+		s->be->release(s->dev, c->kernel);
+	c->kernel = NULL;
+}
+
+void gt_optim_close(struct gt_optim *o, struct gt_space *s)
+{
+	release(s, &o->check);
+	for (int i = 0; i < o->nsumsq; i++)
+		release(s, &o->sumsq[i]);
+	for (int i = 0; i < o->nmerge; i++)
+		release(s, &o->merge[i]);
+	for (int i = 0; i < o->nadd; i++)
+		release(s, &o->add[i]);
+	for (int i = 0; i < o->nparts; i++)
+		release(s, &o->part[i].call);
+}

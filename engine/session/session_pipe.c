@@ -1,0 +1,210 @@
+#include "session/session_pipe.h"
+#include "par/pipe.h"
+#include "plan/syncbn.h"
+#include "session/stage_cost.h"
+#include <string.h>
+
+enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_conf_parallel *p = &s->conf->parallel;
+	int own = gt_pipe_stages(s->conf, s->at.npipe);
+	s->space->seats[false] = own; /* in an evaluation, a micro-batch passes all of them */
+	return gt_pipe_room(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units, &s->space->seats[true], &s->keep, err);
+}
+
+#define MEASURE_S 600.0 /* that ranks wait for the one that measures */
+
+/* stage_of by what rank 0 measures, which the others are told: there is one cut, whatever each of them would have measured. */
+static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
+{
+	int layers = gt_graph_layers(g);
+	double *cost;
+	GT_NEW(cost, s->arena, g->nnodes + 1, err);
+	gt_rank_phase(s->team->link, "measuring layers", MEASURE_S);
+	double patience = gt_team_patience(s->team, MEASURE_S);
+	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
+	if (code == GT_OK && !s->at.rank)
+		code = gt_cut_balance(g, cost, stages, s->stage_of, err);
+	GT_TRY(code);
+	gt_rank_waits(s->team->link, true);
+	code = gt_team_broadcast(s->team, s->stage_of, (size_t)layers * sizeof *s->stage_of, 0, "where the model is cut", err);
+	gt_rank_waits(s->team->link, false);
+	gt_team_patience(s->team, patience);
+	gt_rank_phase(s->team->link, "planning", MEASURE_S);
+	s->measured = code == GT_OK;
+	return code;
+}
+
+/* stage_of, by hand or by cost. */
+static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	const struct gt_conf_parallel *p = &c->parallel;
+	int layers = gt_graph_layers(g);
+	double *cost;
+	GT_NEW(s->stage_of, s->arena, layers + 1, err);
+	if (p->cuts.n && p->cuts.n != stages - 1)
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.cuts: expected %d name%s, one less than stages, got %d", c->path, stages - 1, stages == 2 ? "" : "s", p->cuts.n);
+	if (p->cuts.n) {
+		for (int i = 0, k = 0; i < layers; i++) {
+			k += k < p->cuts.n && p->cut[k] == i;
+			s->stage_of[i] = k;
+		}
+		return GT_OK;
+	}
+	if (p->balance == GT_BALANCE_MEASURED && stages > 1 && s->team && s->team->comm)
+		return measure(s, g, stages, err);
+	GT_NEW(cost, s->arena, g->nnodes + 1, err);
+	gt_cut_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
+	if (gt_cut_balance(g, cost, stages, s->stage_of, err) != GT_OK)
+		return gt_fail_prefix(err, "%s: parallel", c->path);
+	return GT_OK;
+}
+
+/* The stage of each parameter. */
+static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+{
+	const struct gt_graph *g = cut->full;
+	GT_NEW(s->home, s->arena, g->nparams + 1, err);
+	for (int i = 0; i < g->nnodes; i++)
+		for (int k = 0; k < g->nodes[i].nin; k++) {
+			gt_vid v = g->nodes[i].in[k];
+			if (v >= 0 && g->values[v].param >= 0)
+				s->home[g->values[v].param] = cut->stage[i];
+		}
+	return GT_OK;
+}
+
+#define ROOM ((size_t)1 << 30) /* bytes that may wait from one stage to another */
+#define AHEAD ((size_t)32 << 20) /* of these, what is given so that no send waits for its receiver: a rank that puts work off (zero-bubble) comes late */
+
+/* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
+static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+{
+	size_t need = 0, ahead = 0;
+	enum gt_code code = GT_OK;
+	for (int m = (int)s->units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
+		struct gt_proof p;
+		struct gt_arena *a;
+		GT_TRY(gt_arena_open(&a, err));
+		code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
+		gt_arena_close(a);
+		need = p.need > need ? p.need : need;
+		ahead = p.ahead > ahead ? p.ahead : ahead;
+	}
+	ahead = ahead < AHEAD ? ahead : AHEAD;
+	s->pair_bytes = need > ahead ? need : ahead;
+	s->pair_bytes = s->pair_bytes > GT_PAIR_BYTES ? s->pair_bytes : GT_PAIR_BYTES;
+	if (code == GT_OK && need > ROOM)
+		code = gt_fail(err, GT_ECONFIG, "%s: parallel: sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more parallel.chunks, or other parallel.cuts, make them smaller",
+		               s->conf->path, need, ROOM);
+	return code;
+}
+
+static enum gt_code prove(struct gt_session *s, struct gt_partition *cut, struct gt_err *err)
+{
+	enum gt_code code = prove_all(s, cut, err);
+	if (code != GT_EINTERNAL)
+		return code;
+	s->lanes = gt_cut_lanes(cut);
+	return s->lanes <= GT_LANES ? prove_all(s, cut, err) : code;
+}
+
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err)
+{
+	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
+	struct gt_partition *cut;
+	bool first = !s->stage_of;
+	if (first)
+		GT_TRY(choose(s, *g, stages, err));
+	GT_TRY(gt_cut_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
+	if (s->lanes > 1)
+		gt_cut_lanes(cut);
+	if (first) {
+		GT_TRY(find_homes(s, cut, err));
+		if (w->train && stages > 1)
+			GT_TRY(prove(s, cut, err));
+	}
+	GT_TRY(gt_cut_stage(cut, w->stage, g, err));
+	if (w->train && s->conf->parallel.deferred_bn) {
+		GT_TRY(gt_graph_defer_bn(*g, err));
+		GT_TRY(gt_graph_verify(*g, err));
+	}
+	s->reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
+	return GT_OK;
+}
+
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+{
+	int own = gt_pipe_stages(s->conf, s->at.npipe);
+	GT_NEW(u->stage, s->arena, own, err);
+	for (int k = own - 1; k >= 0; k--) { /* the last one finishes its gradients first */
+		want->stage = k * s->at.npipe + s->at.pipe;
+		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
+	}
+	u->plan = u->stage[0];
+	return GT_OK;
+}
+
+int gt_session_pipe_home(const struct gt_session *s, int i)
+{
+	return s->home[i] % s->at.npipe * s->at.ndata;
+}
+
+const char *gt_session_pipe_first(const struct gt_session *s, int stage)
+{
+	int i = 0;
+	while (i < s->conf->model.nlayers - 1 && s->stage_of[i] < stage)
+		i++;
+	return s->conf->model.layers[i].name;
+}
+
+bool gt_session_pipe_has(const struct gt_session *s, int i)
+{
+	return s->home[i] % s->at.npipe == s->at.pipe;
+}
+
+/* ---- deferred running statistics ------------------------------------------------------------------------------------------------------- */
+
+static int stages_here(const struct gt_session *s)
+{
+	return gt_pipe_stages(s->conf, s->at.npipe);
+}
+
+/* A training graph of the rank's k-th stage. */
+static const struct gt_graph *graph_of(const struct gt_session *s, int k)
+{
+	for (int i = 0; i < s->nplans; i++)
+		if (s->plan[i]->graph->train && s->plan[i]->graph->stage == k * s->at.npipe + s->at.pipe)
+			return s->plan[i]->graph;
+	return NULL;
+}
+
+enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, struct gt_err *err)
+{
+	bool first = !s->ending;
+	job->chunks = s->cut.nparts;
+	if (first)
+		GT_NEW(s->ending, s->arena, stages_here(s), err);
+	job->ending = s->ending;
+	for (int k = 0; first && k < stages_here(s); k++) {
+		struct gt_ending *e = &s->ending[k];
+		e->graph = graph_of(s, k);
+		if (e->graph)
+			GT_TRY(gt_defer_bn_prepare(s->space, e->graph, &e->call, &e->n, err));
+	}
+	return GT_OK;
+}
+
+void gt_session_pipe_bind(struct gt_session *s)
+{
+	for (int k = 0; s->ending && k < stages_here(s); k++)
+		if (s->ending[k].n)
+			gt_defer_bn_bind(s->space, s->ending[k].graph, s->ending[k].call, s->ending[k].n);
+}
+
+void gt_session_pipe_close(struct gt_session *s)
+{
+	for (int k = 0; s->ending && k < stages_here(s); k++)
+		gt_defer_bn_close(s->space, s->ending[k].call, s->ending[k].n);
+}

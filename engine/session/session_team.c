@@ -1,0 +1,213 @@
+#include "session/session_team.h"
+#include "base/memstream.h"
+#include "team/comm_staged.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gradients and parameters come from memory that the other ranks of the host read as they are. */
+static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err)
+{
+	struct gt_session *s = user;
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	bool params = id == GT_A_PARAM || id == GT_A_WORK;
+	*out = NULL;
+	if (!c || c->world == 1)
+		return GT_OK;
+	if (gt_space_common(s->space, id))
+		return c->api->common(c, bytes, out, err);
+	return id == GT_A_GRAD || (params && s->space->cut.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
+}
+
+/* What all ranks must have in common: where parameters lie, and the shape of a step. */
+static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	char *text = NULL;
+	struct gt_memstream m;
+	FILE *f = gt_memstream_open(&m);
+	if (!f)
+		return gt_fail_memory(err, 0);
+	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples, (long long)(s->at.npipe == 1 ? s->space->elements : 0), (long long)s->steps);
+	for (int i = 0; i < g->nparams && s->at.npipe == 1; i++) {
+		const struct gt_place *p = &s->space->place[i];
+		fprintf(f, "%s %lld %lld", g->params[i].name, (long long)p->offset, (long long)p->count);
+		for (int k = 0; k < p->desc.layout.nblk; k++)
+			fprintf(f, " %d:%d", (int)p->desc.layout.blk_dim[k], (int)p->desc.layout.blk[k]);
+		fprintf(f, "\n");
+	}
+	GT_TRY(gt_memstream_close(f, &m, &text, NULL, err));
+	enum gt_code code = gt_team_same(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
+	free(text);
+	return code;
+}
+
+/* Splits world into the groups of a step; those that are all of it are world itself. split[]: what the caller closes. */
+static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **lane, struct gt_err *err)
+{
+	struct gt_comm **group = s->exec.group;
+	group[GT_GROUP_WORLD] = group[GT_GROUP_DATA] = world;
+	if (s->at.ndata == s->at.world)
+		return GT_OK;
+	GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &split[GT_GROUP_DATA], err));
+	if (s->pair_bytes && world->api->room)
+		world->api->room(world, s->pair_bytes);
+	GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &split[GT_GROUP_PIPE], err));
+	group[GT_GROUP_DATA] = split[GT_GROUP_DATA];
+	group[GT_GROUP_PIPE] = split[GT_GROUP_PIPE];
+	for (int i = 1; i < s->lanes; i++) {
+		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &lane[i], err));
+		s->exec.lane[i] = lane[i];
+	}
+	return GT_OK;
+}
+
+/* Whether every rank has a GPU of its own. */
+static enum gt_code apart(struct gt_session *s, bool *out, struct gt_err *err)
+{
+	struct gt_comm *world = s->team->comm;
+	struct { char host[64], place[64]; } own = {{0}}, *all;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (f) {
+		if (!fgets(own.host, sizeof own.host, f))
+			own.host[0] = 0;
+		fclose(f);
+	}
+	snprintf(own.place, sizeof own.place, "%s", s->device.info.place);
+	GT_NEW(all, s->arena, world->world, err);
+	struct gt_coll x = {.what = "addresses of devices", .in = &own, .out = all, .count = sizeof own, .dtype = GT_U8};
+	GT_TRY(world->api->all_gather(world, &x, err));
+	*out = true;
+	for (int i = 0; i < world->world; i++)
+		for (int k = 0; k < i; k++)
+			*out &= memcmp(&all[i], &all[k], sizeof own) != 0;
+	return GT_OK;
+}
+
+/* GPUs of their own are joined by NCCL; its id goes over the hosts' group. */
+static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_comm_api *api;
+	struct gt_comm_boot boot = {.fd = -1};
+	void *p;
+	GT_TRY(gt_device_plugin("cuda", "gt_comm_nccl", &p, err));
+	api = p;
+	enum gt_code code = s->at.rank == 0 ? api->create(s->at.world, &boot, err) : GT_OK;
+	GT_TRY(code);
+	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
+	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev, .host = s->team->comm};
+	GT_TRY(api->open(&spec, &s->device_world, err));
+	return split_groups(s, s->device_world, s->device_group, s->device_lane, err);
+}
+
+/* Those that share one are joined through their hosts. */
+static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
+{
+	for (int i = 0; i < GT_GROUP_COUNT; i++)
+		if (s->exec.group[i]) {
+			GT_TRY(gt_comm_staged_open(s->exec.group[i], s->device.be, s->device.dev, &s->device_group[i], err));
+			s->exec.group[i] = s->device_group[i];
+		}
+	for (int i = 1; i < s->lanes; i++) {
+		GT_TRY(gt_comm_staged_open(s->lane[i], s->device.be, s->device.dev, &s->device_lane[i], err));
+		s->exec.lane[i] = s->device_lane[i];
+	}
+	return GT_OK;
+}
+
+static enum gt_code groups(struct gt_session *s, struct gt_err *err)
+{
+	bool own = false;
+	GT_TRY(split_groups(s, s->team->comm, s->split, s->lane, err));
+	if (s->device.be->host_memory)
+		return GT_OK;
+	if (!s->conf->parallel.host_staged)
+		GT_TRY(apart(s, &own, err));
+	return own ? join_gpus(s, err) : join_hosts(s, err);
+}
+
+enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
+{
+	GT_TRY(groups(s, err));
+	const struct gt_comm_api *api = s->exec.group[GT_GROUP_DATA]->api;
+	if (s->conf->reproducible == GT_REPRO_WORLD && !api->fixed_tree)
+		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own%s", s->conf->path,
+		               api->name, s->device.be->host_memory ? "" : "; parallel.host_staged = true joins GPUs in a fixed one");
+	if (api->buffer) {
+		s->space->shared = shared;
+		s->space->user = s;
+	}
+	return same_layout(s, err);
+}
+
+struct gt_comm *gt_session_host_group(const struct gt_session *s)
+{
+	return s->split[GT_GROUP_DATA] ? s->split[GT_GROUP_DATA] : s->team ? s->team->comm : NULL;
+}
+
+enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	if (!c || c->world == 1)
+		return GT_OK;
+	gt_rank_waits(s->exec.link, true);
+	enum gt_code code = c->api->barrier(c, 0, err);
+	gt_rank_waits(s->exec.link, false);
+	return code;
+}
+
+bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be)
+{
+	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
+	if (spec->team && spec->team->comm)
+		return be->host_memory && spec->team->comm->api->common;
+	return strncmp(device, "cuda", 4) != 0; /* a look ahead: ranks of one host */
+}
+
+void gt_session_leave(struct gt_session *s)
+{
+	for (int i = 1; i < s->lanes; i++) {
+		if (s->device_lane[i])
+			s->device_lane[i]->api->close(s->device_lane[i]);
+		if (s->lane[i])
+			s->lane[i]->api->close(s->lane[i]);
+	}
+	for (int i = 0; i < GT_GROUP_COUNT; i++) {
+		if (s->device_group[i])
+			s->device_group[i]->api->close(s->device_group[i]);
+		if (s->split[i])
+			s->split[i]->api->close(s->split[i]);
+	}
+	if (s->device_world)
+		s->device_world->api->close(s->device_world);
+}
+
+enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_space *sp = s->space;
+	if (s->at.ndata == 1 || !sp->bytes[GT_A_BUFFER])
+		return GT_OK;
+	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
+	struct gt_coll x = {.what = "running statistics", .in = sp->base[GT_A_BUFFER], .out = sp->base[GT_A_BUFFER], .count = sp->bytes[GT_A_BUFFER], .dtype = GT_U8};
+	gt_rank_waits(s->exec.link, true);
+	enum gt_code code = c->api->broadcast(c, &x, err);
+	gt_rank_waits(s->exec.link, false);
+	return code;
+}
+
+enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err)
+{
+	double f[2] = {m->loss, m->weight};
+	int64_t n[3] = {m->correct, m->top5, m->count};
+	if (s->at.world == 1)
+		return GT_OK;
+	struct gt_comm *c = s->team->comm;
+	struct gt_coll xf = {.what = "metrics", .in = f, .out = f, .count = 2, .dtype = GT_F64}, xn = {.what = "metrics", .in = n, .out = n, .count = 3, .dtype = GT_I64};
+	gt_rank_waits(s->exec.link, true);
+	enum gt_code code = c->api->all_reduce(c, &xf, err);
+	if (code == GT_OK)
+		code = c->api->all_reduce(c, &xn, err);
+	gt_rank_waits(s->exec.link, false);
+	*m = (struct gt_metrics){.loss = f[0], .weight = f[1], .correct = n[0], .top5 = n[1], .count = n[2]};
+	return code;
+}

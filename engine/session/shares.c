@@ -1,0 +1,157 @@
+#include "session/shares.h"
+#include "session/session_pipe.h"
+
+static bool by_shards(const struct gt_session *s)
+{
+	return s->conf->reproducible == GT_REPRO_WORLD;
+}
+
+struct gt_cut gt_shares_eval_cut(const struct gt_session *s)
+{
+	return (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
+}
+
+/* Virtual shards: the batch is cut into them, and each of them, instead of the batch, into the pieces that train.accumulate asks for. A rank has
+ * consecutive ones. */
+static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	int64_t v = c->parallel.shards, pieces = c->train.accumulate;
+	if (v % s->at.ndata)
+		return gt_fail(err, GT_ECONFIG, "%s: parallel.shards: expected a multiple of the number of ranks, %d, beside reproducible = \"world\", got %lld", c->path,
+		               s->at.ndata, (long long)v);
+	if (s->batch < v * pieces)
+		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", c->path,
+		               (long long)v, (long long)pieces, (long long)s->batch);
+	s->micro = s->batch;
+	s->cut = (struct gt_cut){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
+	s->cut.part0 = s->at.data * s->cut.nparts;
+	s->units = s->cut.nparts;
+	for (s->space->levels = 1; (1 << (s->space->levels - 1)) < v / s->at.ndata;)
+		s->space->levels++;
+	s->space->copies = train && v > 1 ? 2 : 1;
+	return GT_OK;
+}
+
+static enum gt_code micros(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	int64_t accumulate = c->train.accumulate;
+	if (s->batch % accumulate)
+		return gt_fail(err, GT_ECONFIG, "%s: train.accumulate: expected a divisor of data.batch = %lld, got %lld", c->path, (long long)s->batch,
+		               (long long)accumulate);
+	s->micro = s->batch / accumulate;
+	int pieces = 1;
+	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
+		pieces = (int)(s->micro / s->at.ndata < c->parallel.chunks ? s->micro / s->at.ndata : c->parallel.chunks);
+	pieces = pieces ? pieces : 1;
+	s->cut = (struct gt_cut){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
+	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
+	s->units = accumulate * s->cut.nparts;
+	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
+		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected %s %lld (train.accumulate) times %d ranks%s, got %lld", c->path,
+		               s->cut.strided ? "a multiple of" : "at least", (long long)accumulate, s->cut.parts,
+		               s->cut.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "", (long long)s->batch);
+	return GT_OK;
+}
+
+enum gt_code gt_shares_sizes(struct gt_session *s, bool train, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	int64_t n = s->view[GT_TRAIN].n;
+	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
+	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
+	if (train && gt_session_piped(s))
+		GT_TRY(gt_session_pipe_room(s, err));
+	if (train && n >= 0) { /* an evaluation may read no training data */
+		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
+		if (s->samples <= 0)
+			return gt_fail(err, GT_ECONFIG, "%s: data.drop_last: expected at least data.batch = %lld training samples, got %lld", c->path,
+			               (long long)s->batch, (long long)n);
+		s->steps_per_epoch = (s->samples + s->batch - 1) / s->batch;
+	}
+	s->steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->steps_per_epoch;
+	return GT_OK;
+}
+
+/* Of a unit that has samples. */
+static enum gt_code unit_plan(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+{
+	return gt_session_piped(s) ? gt_session_pipe_unit(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
+}
+
+static int ones(int64_t n)
+{
+	return __builtin_popcountll((unsigned long long)n);
+}
+
+/* Unit i is a piece of shard `shard` of this rank; the first piece that is there writes its level, those behind it add to it. Running
+ * statistics are those of the run's first shard; the others' go into a copy that nobody reads. */
+static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
+{
+	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
+	struct gt_want want = {.n = own, .train = true, .loss = true};
+	if (piece == 0)
+		*add = false;
+	u->level = want.level = ones(shard);
+	want.copy = s->at.data == 0 && shard == 0 ? 0 : s->space->copies - 1;
+	want.accumulate = *add;
+	if (own)
+		GT_TRY(unit_plan(s, &want, u, err));
+	*add |= own > 0;
+	if (piece == pieces - 1) {
+		u->carry = __builtin_ctz((unsigned)shard + 1);
+		u->clears = !*add;
+	}
+	return GT_OK;
+}
+
+/* The first plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same
+ * everywhere. */
+enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+{
+	int64_t count = (n + s->micro - 1) / s->micro;
+	struct gt_want like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
+	bool add = false, some = false;
+	like.n = gt_part(like.all, s->cut.parts, 0, NULL);
+	job->nunits = (int)(count * s->cut.nparts);
+	GT_NEW(job->unit, s->arena, job->nunits, err);
+	if (s->at.ndata > 1 || by_shards(s)) {
+		struct gt_unit first = {0};
+		GT_TRY(unit_plan(s, &like, &first, err));
+		job->like = first.plan;
+	}
+	for (int i = 0; i < job->nunits; i++) {
+		int64_t left = n - i / s->cut.nparts * s->micro, all = left < s->micro ? left : s->micro;
+		int64_t own = gt_part(all, s->cut.parts, s->cut.part0 + i % s->cut.nparts, NULL);
+		if (by_shards(s)) {
+			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
+			continue;
+		}
+		if (s->space->cut.factors) /* the loader fills up */
+			own = gt_part(all, s->cut.parts, 0, NULL);
+		struct gt_want want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
+		if (!own && s->sync_bn)
+			want = (struct gt_want){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
+		if (own || want.idle)
+			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
+		some |= own > 0;
+	}
+	if (!some && !by_shards(s) && !s->space->cut.grads)
+		job->unit[job->nunits - 1].clears = true;
+	return GT_OK;
+}
+
+enum gt_code gt_shares_eval(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+{
+	struct gt_cut cut = gt_shares_eval_cut(s);
+	struct gt_want like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
+	job->nunits = 1;
+	GT_NEW(job->unit, s->arena, 1, err);
+	if (s->at.ndata > 1) {
+		struct gt_unit first = {0};
+		GT_TRY(unit_plan(s, &like, &first, err));
+		job->like = first.plan;
+	}
+	return want.n ? unit_plan(s, &want, &job->unit[0], err) : GT_OK;
+}

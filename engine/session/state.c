@@ -1,0 +1,197 @@
+#include "session/state.h"
+#include "store/convert.h"
+#include "store/safetensors.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One save. A tensor's key: the parameter, and which of its states. Rank 0 writes; where a tensor lies in pieces on several ranks it
+ * calls out its key, and all of them bring theirs. */
+struct saving {
+	struct gt_session *s;
+	void *buf; /* of one tensor */
+	size_t size;
+};
+
+#define DONE (-1)
+
+static int key_of(const struct gt_session *s, int i, int state)
+{
+	return i * (1 + s->optim.nstates) + 1 + state;
+}
+
+static enum gt_code bring(struct saving *v, int key, struct gt_err *err)
+{
+	int each = 1 + v->s->optim.nstates, i = key / each;
+	struct gt_tdesc d = gt_session_desc(v->s, i);
+	size_t bytes = gt_tdesc_bytes(&d);
+	if (bytes > v->size) {
+		void *p = realloc(v->buf, bytes);
+		if (!p)
+			return gt_fail_memory(err, bytes);
+		v->buf = p;
+		v->size = bytes;
+	}
+	return gt_session_get(v->s, i, key % each - 1, v->buf, err);
+}
+
+static enum gt_code call_out(struct saving *v, int64_t *key, struct gt_err *err)
+{
+	return gt_team_broadcast(v->s->team, key, sizeof *key, 0, "a checkpoint", err);
+}
+
+/* gt_bytes_fn */
+static enum gt_code read_tensor(void *user, int key, const void **data, struct gt_err *err)
+{
+	struct saving *v = user;
+	int each = 1 + v->s->optim.nstates;
+	int64_t called = key;
+	if (!gt_session_whole(v->s, key / each, key % each - 1))
+		GT_TRY(call_out(v, &called, err));
+	GT_TRY(bring(v, key, err));
+	*data = v->buf;
+	return GT_OK;
+}
+
+/* The other ranks, until rank 0 has done. */
+static enum gt_code answer(struct saving *v, struct gt_err *err)
+{
+	for (;;) {
+		int64_t key;
+		GT_TRY(call_out(v, &key, err));
+		if (key == DONE)
+			return GT_OK;
+		GT_TRY(bring(v, (int)key, err));
+	}
+}
+
+/* A tensor of the file: in place where the device's memory is the host's and its layout is plain, else read when its turn comes. */
+static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const char *name)
+{
+	struct gt_session *s = v->s;
+	bool buffer = s->space->first->params[i].cls == GT_PARAM_BUFFER;
+	struct gt_ckpt_tensor t = {.name = name, .desc = gt_session_desc(s, i), .read = read_tensor, .user = v, .key = key_of(s, i, state)};
+	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->place[i].desc) && gt_session_whole(s, i, state))
+		t.data = gt_space_param(s->space, i, state >= 0 ? GT_A_STATE : buffer ? GT_A_BUFFER : GT_A_PARAM, state < 0 ? 0 : state);
+	return t;
+}
+
+static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
+{
+	struct gt_session *s = v->s;
+	const struct gt_graph *g = s->space->first;
+	int cap = g->nparams * (1 + s->optim.nstates), nmodel = 0, noptim = 0;
+	struct gt_ckpt_tensor *model = calloc((size_t)cap + 1, sizeof *model), *optim = calloc((size_t)cap + 1, sizeof *optim);
+	struct gt_arena *names = NULL;
+	enum gt_code code = model && optim ? gt_arena_open(&names, err) : gt_fail_memory(err, (size_t)cap * sizeof *model);
+
+	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
+		const struct gt_param *p = &g->params[i];
+		model[nmodel++] = tensor(v, i, -1, p->name);
+		if (p->cls == GT_PARAM_BUFFER || p->frozen)
+			continue;
+		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
+		for (int k = 0; k < o->nstates && code == GT_OK; k++) {
+			const char *name = gt_arena_printf(names, "%s.%s", o->state[k], p->name);
+			if (name)
+				optim[noptim++] = tensor(v, i, k, name);
+			else
+				code = gt_fail_memory(err, 0);
+		}
+	}
+	meta->name = s->conf->name;
+	meta->config = s->conf->text;
+	if (code == GT_OK)
+		code = gt_ckpt_save(dir, meta, model, nmodel, optim, noptim, path, size, err);
+	free(model);
+	free(optim);
+	gt_arena_close(names);
+	return code;
+}
+
+enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
+{
+	struct saving v = {.s = s};
+	int64_t done = DONE;
+	enum gt_code code = s->at.rank ? answer(&v, err) : save(&v, dir, meta, path, size, err);
+	free(v.buf);
+	if (code == GT_OK && s->at.rank == 0) /* else this rank ends, and the others with it */
+		code = call_out(&v, &done, err);
+	return code;
+}
+
+enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		struct gt_tdesc d = gt_session_desc(s, i);
+		void *buf = malloc(gt_tdesc_bytes(&d));
+		char name[512];
+		if (!buf)
+			return gt_fail_memory(err, gt_tdesc_bytes(&d));
+		enum gt_code code = gt_ckpt_read(c, 0, p->name, &d, buf, err);
+		if (code == GT_OK && gt_first_nonfinite(buf, d.dtype, gt_tdesc_count(&d)) >= 0)
+			code = gt_fail(err, GT_EDATA, "%s: %s is not finite: choose an older checkpoint", gt_ckpt_path(c), p->name);
+		if (code == GT_OK)
+			code = gt_session_put(s, i, -1, buf, err);
+		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
+		for (int k = 0; optim && k < o->nstates && p->cls != GT_PARAM_BUFFER && !p->frozen && code == GT_OK; k++) {
+			snprintf(name, sizeof name, "%s.%s", o->state[k], p->name);
+			code = gt_ckpt_read(c, 1, name, &d, buf, err);
+			if (code == GT_OK)
+				code = gt_session_put(s, i, k, buf, err);
+		}
+		free(buf);
+		GT_TRY(code);
+	}
+	struct gt_ckpt_tensor t;
+	int n = 0;
+	while (gt_ckpt_tensor_at(c, 0, n, &t))
+		n++;
+	if (n != g->nparams)
+		return gt_fail(err, GT_EDATA, "%s: expected %d model tensors, got %d", gt_ckpt_path(c), g->nparams, n);
+	return gt_session_refresh(s, err);
+}
+
+static enum gt_code import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted, struct gt_err *err)
+{
+	struct gt_tdesc d = gt_session_desc(s, i);
+	int64_t n = gt_tdesc_count(&d);
+	const void *data = t->data;
+	char want[96], got[96];
+	float *buf = NULL;
+	if ((t->desc.dtype != d.dtype && !(d.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) || !gt_tdesc_same_shape(&t->desc, &d))
+		return gt_fail(err, GT_EDATA, "%s: %s: expected %s %s, got %s %s", path, t->name, gt_dtype_name(d.dtype), gt_tdesc_text(&d, want, sizeof want),
+		               gt_dtype_name(t->desc.dtype), gt_tdesc_text(&t->desc, got, sizeof got));
+	if (t->desc.dtype != d.dtype) {
+		if (!(data = buf = malloc((size_t)n * sizeof *buf)))
+			return gt_fail_memory(err, (size_t)n * sizeof *buf);
+		gt_convert_f32(buf, t->data, t->desc.dtype, n);
+		*converted = t->desc.dtype;
+	}
+	int64_t bad = gt_first_nonfinite(data, d.dtype, n);
+	enum gt_code code = bad < 0 ? gt_session_put(s, i, -1, data, err)
+	                            : gt_fail(err, GT_EDATA, "%s: %s: expected finite values, got NaN or infinity at element %lld%s", path, t->name, (long long)bad,
+	                                      t->desc.dtype == GT_F64 ? " (as f32)" : "");
+	free(buf);
+	return code;
+}
+
+enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	struct gt_st_file *f;
+	enum gt_code code = GT_OK;
+	*converted = GT_F32;
+	GT_TRY(gt_st_open(path, &f, err));
+	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
+		const struct gt_st_tensor *t = gt_st_find(f, g->params[i].name);
+		code = t ? import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: no tensor %s", path, g->params[i].name);
+	}
+	if (code == GT_OK && gt_st_count(f) != g->nparams)
+		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, g->nparams, gt_st_count(f));
+	gt_st_close(f);
+	GT_TRY(code);
+	return gt_session_refresh(s, err);
+}

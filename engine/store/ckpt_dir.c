@@ -1,0 +1,238 @@
+/* The run directory of a writer: lock, sweep of left-overs, retention. */
+#include "base/fileio.h"
+#include "store/ckpt_scan.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool have_step(const struct gt_ckpt_entry *e, int n, int64_t step)
+{
+	for (int i = 0; i < n; i++)
+		if (e[i].kind == GT_CKPT_STEP && e[i].step == step)
+			return true;
+	return false;
+}
+
+/* A run that died between two renames left step-N under another name only. */
+static enum gt_code put_back(const char *dir, struct gt_ckpt_entry *e, int n, struct gt_err *err)
+{
+	char from[GT_PATH_SIZE], to[GT_PATH_SIZE], name[GT_CKPT_NAME];
+	for (int i = 0; i < n; i++) {
+		if (e[i].kind != GT_CKPT_PREV)
+			continue;
+		if (have_step(e, n, e[i].step)) {
+			e[i].kind = GT_CKPT_LEFTOVER;
+			continue;
+		}
+		gt_ckpt_name_print(name, e[i].step);
+		GT_TRY(gt_path_join(from, dir, e[i].name, err));
+		GT_TRY(gt_path_join(to, dir, name, err));
+		GT_TRY(gt_file_rename(from, to, err));
+		e[i].kind = GT_CKPT_STEP;
+		strcpy(e[i].name, name);
+	}
+	return GT_OK;
+}
+
+/* The symlinks say again what the newest manifest says: a run that died behind a commit had not moved them yet. */
+static enum gt_code repair_links(const char *dir, const struct gt_ckpt_entry *newest, struct gt_err *err)
+{
+	bool changed = false;
+	GT_TRY(gt_ckpt_link_set(dir, "latest", newest->step, &changed, err));
+	GT_TRY(gt_ckpt_link_set(dir, "best", newest->has_best ? newest->best_step : -1, &changed, err));
+	return changed ? gt_dir_sync(dir, err) : GT_OK;
+}
+
+static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	char path[GT_PATH_SIZE];
+	int n;
+	GT_TRY(gt_ckpt_scan(dir, false, &e, &n, err));
+	enum gt_code code = GT_OK;
+	for (int i = 0; i < n && !code; i++) {
+		if (e[i].kind != GT_CKPT_LEFTOVER && e[i].kind != GT_CKPT_PREV) /* a PREV that was needed has its name back */
+			continue;
+		code = gt_path_join(path, dir, e[i].name, err);
+		if (!code)
+			code = gt_tree_remove(path, err);
+	}
+	free(e);
+	return code;
+}
+
+static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	const struct gt_ckpt_entry *newest = NULL;
+	int n;
+	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
+	enum gt_code code = put_back(d->path, e, n, err);
+	for (int i = 0; i < n && !newest; i++)
+		if (e[i].kind == GT_CKPT_STEP && e[i].serial)
+			newest = &e[i];
+	if (newest) {
+		d->serial = d->parent = newest->serial;
+		d->step = newest->step;
+	}
+	if (newest && !code) /* the run that committed it may have been killed before it moved what it left behind */
+		code = gt_ckpt_history_settle(d->path, newest->serial, newest->parent, INT64_MAX, err);
+	if (!code)
+		code = gt_ckpt_next_settle(d->path, d->serial, err);
+	if (!code)
+		code = remove_leftovers(d->path, err);
+	if (newest && !code)
+		code = repair_links(d->path, newest, err);
+	free(e);
+	return code;
+}
+
+/* A folder made and removed, as a save will. */
+static enum gt_code probe(const char *dir, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], name[GT_CKPT_NAME] = "step-00000000.tmp-", nonce[GT_NONCE_SIZE];
+	gt_nonce(nonce);
+	strcat(name, nonce);
+	GT_TRY(gt_path_join(path, dir, name, err));
+	if (mkdir(path, 0700) || rmdir(path))
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", dir, strerror(errno));
+	return GT_OK;
+}
+
+/* A run inside a checkpoint would change what was committed, and would be removed with it. */
+static enum gt_code outside_checkpoints(const char *path, struct gt_err *err)
+{
+	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
+	struct stat st;
+	if (gt_ckpt_is_step_dir(path))
+		return gt_fail(err, GT_ECANTCREAT, "%s: has the name or the manifest of a checkpoint; expected the directory of a run", path);
+	GT_TRY(gt_path_parent(at, path, err));
+	while (!realpath(at, real)) {
+		if (errno != ENOENT || !strcmp(at, ".") || !strcmp(at, "/"))
+			return GT_OK; /* whoever makes the folder says why it cannot be */
+		GT_TRY(gt_path_parent(up, at, err));
+		strcpy(at, up);
+	}
+	for (char *slash; (slash = strrchr(real, '/')) && real[1]; slash[slash == real] = 0) {
+		int64_t step;
+		char manifest[GT_PATH_SIZE];
+		if (gt_ckpt_name_parse(slash + 1, &step) == GT_CKPT_STEP && !gt_path_join(manifest, real, GT_CKPT_MANIFEST, NULL) && !lstat(manifest, &st))
+			return gt_fail(err, GT_ECANTCREAT, "%s: lies in the checkpoint %s; expected a directory outside of it", path, real);
+	}
+	return GT_OK;
+}
+
+static enum gt_code open_dir(struct gt_ckpt_dir *d, const char *path, struct gt_err *err)
+{
+	char lock[GT_PATH_SIZE];
+	bool held;
+	long holder;
+	if (strlen(path) >= sizeof d->path - GT_CKPT_NAME - 32)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
+	strcpy(d->path, path);
+	GT_TRY(outside_checkpoints(path, err));
+	GT_TRY(gt_dir_make(path, err));
+	GT_TRY(gt_path_join(lock, path, ".lock", err));
+	GT_TRY(gt_lock_take(lock, &d->lock, &held, &holder, err));
+	if (held && holder > 0)
+		return gt_fail(err, GT_ECANTCREAT, "another run (pid %ld) uses %s", holder, path);
+	if (held)
+		return gt_fail(err, GT_ECANTCREAT, "another run uses %s", path);
+	GT_TRY(probe(path, err));
+	return sweep(d, err);
+}
+
+enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err)
+{
+	struct gt_ckpt_dir *d = calloc(1, sizeof *d);
+	*out = NULL;
+	if (!d)
+		return gt_fail_memory(err, sizeof *d);
+	d->lock = -1;
+	d->step = -1;
+	enum gt_code code = open_dir(d, path, err);
+	if (code) {
+		gt_ckpt_dir_close(d);
+		if (code == GT_EIO) { /* the caller's question was whether it can be written */
+			code = GT_ECANTCREAT;
+			if (err)
+				err->code = code;
+		}
+		return code;
+	}
+	*out = d;
+	return GT_OK;
+}
+
+void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
+{
+	if (!d)
+		return;
+	gt_lock_drop(d->lock);
+	free(d);
+}
+
+/* The newest `keep` stay (keep first entries with a manifest), and what any of them calls its best. One without a readable manifest is left
+ * for its owner to look at, and does not count as kept. */
+static bool stays(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t best)
+{
+	int64_t kept = 0;
+	if (e[i].kind != GT_CKPT_STEP || !e[i].serial || e[i].step == best)
+		return true;
+	for (int k = 0; k <= i && kept < keep; k++) {
+		if (e[k].kind != GT_CKPT_STEP || !e[k].serial)
+			continue;
+		if (k == i || (e[k].has_best && e[k].best_step == e[i].step))
+			return true;
+		kept++;
+	}
+	return false;
+}
+
+/* Renames the checkpoints to go, makes that durable, and only then removes files: a crash in between leaves no checkpoint that looks
+ * whole and is not. */
+static enum gt_code retain(struct gt_ckpt_dir *d, struct gt_ckpt_entry *e, int n, int64_t keep, int64_t best, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], gone[GT_PATH_SIZE], nonce[GT_NONCE_SIZE];
+	int victims = 0;
+	for (int i = n - 1; i >= 0; i--) { /* from the oldest: whether one stays depends on the newer ones */
+		if (stays(e, i, keep, best))
+			continue;
+		GT_TRY(gt_path_join(path, d->path, e[i].name, err));
+		gt_nonce(nonce);
+		snprintf(e[i].name + strlen(e[i].name), GT_CKPT_NAME - strlen(e[i].name), ".old-%s", nonce);
+		GT_TRY(gt_path_join(gone, d->path, e[i].name, err));
+		if (rename(path, gone))
+			return gt_fail(err, GT_EIO, "%s: cannot rename: %s", path, strerror(errno));
+		e[i].kind = GT_CKPT_LEFTOVER;
+		victims++;
+	}
+	if (!victims)
+		return GT_OK;
+	GT_TRY(gt_dir_sync(d->path, err));
+	for (int i = 0; i < n; i++) {
+		if (e[i].kind != GT_CKPT_LEFTOVER)
+			continue;
+		GT_TRY(gt_path_join(path, d->path, e[i].name, err));
+		GT_TRY(gt_tree_remove(path, err));
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	int64_t best;
+	int n;
+	if (keep <= 0)
+		return GT_OK;
+	GT_TRY(gt_ckpt_link_step(d->path, "best", &best, err));
+	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
+	enum gt_code code = retain(d, e, n, keep, best, err);
+	free(e);
+	return code;
+}

@@ -1,0 +1,242 @@
+/* Going back to an earlier checkpoint. A run directory holds one line of checkpoints: each continues the one before it. What a run leaves
+ * behind when it goes back moves to history-<serial>/, <serial> being that of the first checkpoint of the new line:
+ *
+ *   57(1) 114(2) 171(3)      resume --from 57, then a commit of step 114 with serial 4 and parent 1
+ *   57(1) 114(4)             history-4/: 114(2) 171(3), metrics.jsonl and config.cfg as they were
+ *
+ * The commit is one rename, as always, and the manifest's parent says what is off the line: a serial between the two. Everything else
+ * follows from that, so a writer that finds a move half done, by names and manifests alone, finishes it. */
+#include "base/fileio.h"
+#include "store/ckpt_scan.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- which checkpoints ------------------------------------------------------------------------------------------------------ */
+
+/* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_settle(). */
+static bool off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
+{
+	if (e->kind != GT_CKPT_STEP) /* displaced by a commit of the same step; where that continues this very one, it replaces it */
+		return e->serial && e->serial < serial && e->serial != parent && !strstr(e->name, ".old-");
+	return e->serial ? e->serial < serial && (e->serial > parent || e->step > beyond) : e->step > beyond;
+}
+
+static enum gt_code history_path(char *buf, const char *dir, int64_t serial, struct gt_err *err)
+{
+	char name[GT_CKPT_NAME];
+	snprintf(name, sizeof name, "history-%" PRId64, serial);
+	return gt_path_join(buf, dir, name, err);
+}
+
+/* dir/name to to/as, where nothing has that name yet. */
+static enum gt_code move(const char *dir, const char *name, const char *to, const char *as, struct gt_err *err)
+{
+	char from[GT_PATH_SIZE], path[GT_PATH_SIZE];
+	GT_TRY(gt_path_join(from, dir, name, err));
+	GT_TRY(gt_path_join(path, to, as, err));
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE)) {
+		struct stat st;
+		if ((errno != EINVAL && errno != ENOSYS) || !lstat(path, &st) || rename(from, path))
+			return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", from, path, strerror(errno));
+	}
+	return GT_OK;
+}
+
+/* A link in a history, which has none yet: made under its own name, so that a kill leaves no temporary. */
+static enum gt_code link_once(const char *history, const char *link, int64_t step, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
+	struct stat st;
+	gt_ckpt_name_print(name, step);
+	GT_TRY(gt_path_join(path, history, link, err));
+	GT_TRY(gt_path_join(target, history, name, err));
+	if (lstat(target, &st)) /* its best one may have stayed on the line */
+		return GT_OK;
+	return symlink(name, path) && errno != EEXIST ? gt_fail(err, GT_EIO, "%s: cannot make symlink: %s", path, strerror(errno)) : GT_OK;
+}
+
+/* `best` and `latest` of the folder that checkpoints were moved to. */
+static enum gt_code set_links(const char *history, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	int n;
+	GT_TRY(gt_ckpt_scan(history, true, &e, &n, err));
+	const struct gt_ckpt_entry *newest = NULL;
+	for (int i = 0; i < n && !newest; i++)
+		if (e[i].kind == GT_CKPT_STEP && e[i].serial)
+			newest = &e[i];
+	enum gt_code code = newest && newest->has_best ? link_once(history, "best", newest->best_step, err) : GT_OK;
+	if (newest && !code)
+		code = link_once(history, "latest", newest->step, err);
+	free(e);
+	return code;
+}
+
+/* Whether a kill came behind the last move and before the links. */
+static bool lacks_links(const char *history)
+{
+	char path[GT_PATH_SIZE];
+	struct stat st;
+	return !lstat(history, &st) && !gt_path_join(path, history, "latest", NULL) && lstat(path, &st);
+}
+
+/* number: of the history. */
+static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int64_t number, int64_t serial, int64_t parent, int64_t beyond,
+                           struct gt_err *err)
+{
+	char history[GT_PATH_SIZE], name[GT_CKPT_NAME];
+	int moved = 0;
+	GT_TRY(history_path(history, dir, number, err));
+	for (int i = 0; i < n; i++) {
+		if (!off_line(&e[i], serial, parent, beyond))
+			continue;
+		if (!moved++)
+			GT_TRY(gt_dir_make(history, err)); /* durable before anything moves into it */
+		gt_ckpt_name_print(name, e[i].step);
+		GT_TRY(move(dir, e[i].name, history, name, err));
+	}
+	if (!moved && !lacks_links(history))
+		return GT_OK;
+	GT_TRY(set_links(history, err));
+	GT_TRY(gt_dir_sync(history, err));
+	return gt_dir_sync(dir, err);
+}
+
+enum gt_code gt_ckpt_history_settle(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	int n;
+	GT_TRY(gt_ckpt_scan(dir, true, &e, &n, err));
+	enum gt_code code = settle(dir, e, n, serial, serial, parent, beyond, err);
+	free(e);
+	return code;
+}
+
+enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	int n;
+	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
+	enum gt_code code = settle(d->path, e, n, d->serial + 1, 0, 0, d->step, err); /* serial 0: none that can be read */
+	free(e);
+	return code;
+}
+
+/* "steps 114 and 171" */
+static void steps_text(const struct gt_ckpt_entry *e, int n, char *buf, size_t size)
+{
+	enum { NAMED = 6 };
+	int shown = n > NAMED ? NAMED - 1 : n;
+	size_t at = (size_t)snprintf(buf, size, "step%s", n == 1 ? "" : "s");
+	for (int i = n - 1; i >= n - shown && at < size; i--)
+		at += (size_t)snprintf(buf + at, size - at, "%s%" PRId64, i == n - 1 ? " " : i == 0 ? " and " : ", ", e[i].step);
+	if (shown < n && at < size)
+		snprintf(buf + at, size - at, " and %d others", n - shown);
+}
+
+static int by_step_down(const void *a, const void *b)
+{
+	int64_t x = ((const struct gt_ckpt_entry *)a)->step, y = ((const struct gt_ckpt_entry *)b)->step;
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	char steps[256];
+	int n, later = 0;
+	d->parent = gt_ckpt_serial(from);
+	d->step = gt_ckpt_meta(from)->step;
+	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
+	for (int i = 0; i < n; i++)
+		if (e[i].kind == GT_CKPT_STEP && off_line(&e[i], INT64_MAX, d->parent, d->step))
+			e[later++] = e[i];
+	qsort(e, (size_t)later, sizeof *e, by_step_down);
+	d->back = later > 0;
+	*next = d->back ? d->serial + 1 : 0;
+	if (d->back) {
+		steps_text(e, later, steps, sizeof steps);
+		snprintf(text, size, "going back to step %" PRId64 ": with the first new checkpoint, the later one%s (%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64,
+		         d->step, later == 1 ? "" : "s", steps, d->path, *next);
+	}
+	free(e);
+	return GT_OK;
+}
+
+/* ---- files that change places with the commit --------------------------------------------------------------------------------- */
+
+#define EVENTS "events.out.tfevents." /* TensorBoard reads every file whose name has "tfevents" in it: not before the commit */
+#define EVENTS_NEXT "tensorboard."
+
+enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err)
+{
+	char file[512];
+	bool events = !strncmp(name, EVENTS, strlen(EVENTS));
+	if (next <= 0)
+		return gt_path_join(buf, dir, name, err);
+	if ((size_t)snprintf(file, sizeof file, "next-%" PRId64 ".%s%s", next, events ? EVENTS_NEXT : "", events ? name + strlen(EVENTS) : name) >= sizeof file)
+		return gt_fail(err, GT_ECANTCREAT, "%s/%.200s…: the name is too long", dir, name);
+	return gt_path_join(buf, dir, file, err);
+}
+
+/* "next-4.metrics.jsonl": the serial, and what follows it. NULL: another name. */
+static const char *parse_next(const char *name, int64_t *serial)
+{
+	char *end;
+	if (strncmp(name, "next-", 5) || name[5] < '1' || name[5] > '9')
+		return NULL;
+	errno = 0;
+	*serial = strtoll(name + 5, &end, 10);
+	return errno || *end != '.' || !end[1] ? NULL : end + 1;
+}
+
+/* name: "next-<serial>.<file>", file: the part behind the point. The file that stands under the name so far goes to the history. Each of
+ * the two renames may be the last one before a kill. */
+static enum gt_code install(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
+{
+	char history[GT_PATH_SIZE], from[GT_PATH_SIZE], to[GT_PATH_SIZE], as[512];
+	struct stat st;
+	bool events = !strncmp(file, EVENTS_NEXT, strlen(EVENTS_NEXT));
+	snprintf(as, sizeof as, "%s%s", events ? EVENTS : "", events ? file + strlen(EVENTS_NEXT) : file);
+	GT_TRY(gt_path_join(from, dir, name, err));
+	GT_TRY(gt_path_join(to, dir, as, err));
+	if (!lstat(to, &st)) {
+		GT_TRY(history_path(history, dir, serial, err));
+		GT_TRY(gt_dir_make(history, err));
+		GT_TRY(move(dir, as, history, as, err));
+		GT_TRY(gt_dir_sync(history, err));
+	}
+	return gt_file_rename(from, to, err);
+}
+
+enum gt_code gt_ckpt_next_settle(const char *dir, int64_t serial, struct gt_err *err)
+{
+	for (;;) { /* one a scan: a folder that changes while it is read may show an entry twice or not at all */
+		char name[NAME_MAX + 1] = "", path[GT_PATH_SIZE];
+		const char *file = NULL;
+		int64_t of = 0;
+		DIR *d = opendir(dir);
+		if (!d)
+			return gt_fail(err, GT_EIO, "%s: cannot open: %s", dir, strerror(errno));
+		for (struct dirent *e; !file && (e = readdir(d));) {
+			strcpy(name, e->d_name);
+			file = parse_next(name, &of);
+		}
+		closedir(d);
+		if (!file)
+			return GT_OK;
+		if (of <= serial && !strstr(file, ".tmp-")) {
+			GT_TRY(install(dir, name, file, of, err));
+		} else {
+			GT_TRY(gt_path_join(path, dir, name, err));
+			GT_TRY(gt_tree_remove(path, err));
+		}
+	}
+}

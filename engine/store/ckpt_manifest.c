@@ -1,0 +1,268 @@
+#include "store/ckpt_manifest.h"
+#include "base/fileio.h"
+#include "gtrain.h"
+#include "store/json_read.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEAL ",\"xxh3\":\"" /* then 32 digits and the tail */
+#define TAIL "\"}\n"
+
+static const struct {
+	const char *name;
+	bool must;
+} files[GT_CKPT_FILE_COUNT] = {
+#define GT_X(id, text, required) [id] = {text, required},
+	GT_CKPT_FILES(GT_X)
+#undef GT_X
+};
+
+const char *gt_ckpt_file_name(int file)
+{
+	return files[file].name;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+
+/* JSON has no infinity, and a run's best loss may be one: such values are strings. */
+static void put_double(struct gt_json *j, const char *key, double v)
+{
+	if (isfinite(v))
+		gt_json_double(j, key, v, 17);
+	else
+		gt_json_string(j, key, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+}
+
+static void put_sums(struct gt_json *j, const struct gt_metrics *m)
+{
+	gt_json_object(j, "epoch_sums");
+	put_double(j, "loss", m->loss);
+	put_double(j, "weight", m->weight);
+	gt_json_int(j, "correct", m->correct);
+	gt_json_int(j, "top5", m->top5);
+	gt_json_int(j, "count", m->count);
+	gt_json_end(j);
+}
+
+enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err)
+{
+	const struct gt_ckpt_meta *t = &m->meta;
+	char seed[24], digest[GT_DIGEST_HEX];
+	const char *text;
+	if (!gt_utf8_valid(t->name))
+		return gt_fail(err, GT_EINTERNAL, "the run's name is not UTF-8");
+	snprintf(seed, sizeof seed, "%" PRIu64, t->seed);
+	gt_json_object(j, NULL);
+	gt_json_int(j, "format", GT_CKPT_FORMAT);
+	gt_json_string(j, "version", GT_VERSION);
+	gt_json_int(j, "serial", m->serial);
+	gt_json_int(j, "parent", m->parent);
+	gt_json_string(j, "name", t->name);
+	gt_json_int(j, "step", t->step);
+	gt_json_int(j, "epoch", t->epoch);
+	gt_json_int(j, "cursor", t->cursor);
+	gt_json_int(j, "world", t->world);
+	gt_json_string(j, "seed", seed);
+	if (t->has_best) {
+		gt_json_object(j, "best");
+		put_double(j, "value", t->best);
+		gt_json_int(j, "step", t->best_step);
+		if (t->best_epoch >= 0)
+			gt_json_int(j, "epoch", t->best_epoch);
+		if (t->best_metric && t->best_mode) {
+			gt_json_string(j, "metric", t->best_metric);
+			gt_json_string(j, "mode", t->best_mode);
+		}
+		gt_json_end(j);
+	} else {
+		gt_json_null(j, "best");
+	}
+	if (t->peak_epoch > 0) {
+		gt_json_object(j, "peak");
+		put_double(j, "acc", t->peak_acc);
+		gt_json_int(j, "epoch", t->peak_epoch);
+		gt_json_end(j);
+	}
+	put_double(j, "loss_scale", t->loss_scale);
+	gt_json_int(j, "good_steps", t->good_steps);
+	put_double(j, "seconds", t->seconds);
+	if (t->epoch_sums.count)
+		put_sums(j, &t->epoch_sums);
+	gt_json_array(j, "files");
+	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++) {
+		if (!m->file[i].there)
+			continue;
+		gt_json_object(j, NULL);
+		gt_json_string(j, "name", files[i].name);
+		gt_json_int(j, "bytes", m->file[i].bytes);
+		gt_json_string(j, "xxh3", m->file[i].digest);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_digest_bytes(j->text ? j->text : "", j->len, digest);
+	gt_json_string(j, "xxh3", digest);
+	gt_json_end(j);
+	GT_TRY(gt_json_finish(j, &text, err));
+	if (j->len + 1 > GT_CKPT_MANIFEST_MAX)
+		return gt_fail(err, GT_EINTERNAL, "the run's name is too long for a manifest");
+	gt_json_line(j);
+	return j->no_memory ? gt_fail_memory(err, 0) : GT_OK;
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------------- */
+
+static bool whole(const cJSON *o, const char *key, int64_t *out)
+{
+	return gt_json_whole(cJSON_GetObjectItemCaseSensitive(o, key), out);
+}
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+}
+
+static bool get_double(const cJSON *o, const char *key, double *out)
+{
+	const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+	if (cJSON_IsNumber(v)) {
+		*out = v->valuedouble;
+		return isfinite(*out);
+	}
+	const char *s = cJSON_GetStringValue(v);
+	if (!s)
+		return false;
+	*out = !strcmp(s, "inf") ? INFINITY : !strcmp(s, "-inf") ? -INFINITY : NAN;
+	return !isnan(*out) || !strcmp(s, "nan");
+}
+
+static bool get_seed(const cJSON *o, uint64_t *out)
+{
+	const char *s = text_of(o, "seed");
+	char *end, again[24];
+	if (!s)
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	snprintf(again, sizeof again, "%" PRIu64, *out);
+	return !errno && !strcmp(s, again); /* no sign, no space, no leading zero */
+}
+
+/* Absent where no sample of the epoch was used, and in checkpoints of earlier versions. */
+static bool get_sums(const cJSON *o, struct gt_metrics *m)
+{
+	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && whole(o, "correct", &m->correct) &&
+	              whole(o, "top5", &m->top5) && whole(o, "count", &m->count));
+}
+
+/* best: the object. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
+static bool get_best(const cJSON *best, struct gt_ckpt_meta *t)
+{
+	t->best_epoch = -1;
+	t->best_metric = text_of(best, "metric");
+	t->best_mode = text_of(best, "mode");
+	return get_double(best, "value", &t->best) && whole(best, "step", &t->best_step) &&
+	       (!cJSON_HasObjectItem(best, "epoch") || whole(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
+}
+
+/* Absent where no evaluation had an accuracy, and in checkpoints of earlier versions. */
+static bool get_peak(const cJSON *o, struct gt_ckpt_meta *t)
+{
+	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));
+}
+
+static bool hex_digest(const char *s)
+{
+	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
+}
+
+static enum gt_code parse_files(const cJSON *list, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
+{
+	if (!cJSON_IsArray(list))
+		return gt_fail(err, GT_EDATA, "%s: no list of files", path);
+	for (const cJSON *c = list->child; c; c = c->next) {
+		const char *name = text_of(c, "name"), *digest = text_of(c, "xxh3");
+		int i = 0;
+		while (i < GT_CKPT_FILE_COUNT && !(name && !strcmp(name, files[i].name)))
+			i++;
+		if (i == GT_CKPT_FILE_COUNT || m->file[i].there)
+			return gt_fail(err, GT_EDATA, "%s: the file \"%.100s\" is unknown or listed twice", path, name ? name : "");
+		if (!whole(c, "bytes", &m->file[i].bytes) || !hex_digest(digest))
+			return gt_fail(err, GT_EDATA, "%s: the file %s has no length or digest", path, name);
+		strcpy(m->file[i].digest, digest);
+		m->file[i].there = true;
+	}
+	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++)
+		if (files[i].must && !m->file[i].there)
+			return gt_fail(err, GT_EDATA, "%s: %s is not listed", path, files[i].name);
+	return GT_OK;
+}
+
+static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_arena *a, struct gt_ckpt_manifest *m, struct gt_err *err)
+{
+	struct gt_ckpt_meta *t = &m->meta;
+	const char *name = text_of(root, "name"), *bad = NULL;
+	const cJSON *best = cJSON_GetObjectItemCaseSensitive(root, "best");
+	if (!whole(root, "format", &m->format))
+		return gt_fail(err, GT_EDATA, "%s: no format", path);
+	if (m->format != GT_CKPT_FORMAT)
+		return gt_fail(err, GT_EDATA, "%s: format %lld; this gtrain reads format %d", path, (long long)m->format, GT_CKPT_FORMAT);
+	bad = !whole(root, "serial", &m->serial)                ? "serial"
+	      : !name                                           ? "name"
+	      : !whole(root, "step", &t->step)                  ? "step"
+	      : !whole(root, "epoch", &t->epoch)                ? "epoch"
+	      : !whole(root, "cursor", &t->cursor)              ? "cursor"
+	      : !whole(root, "world", &t->world)                ? "world"
+	      : !get_seed(root, &t->seed)                       ? "seed"
+	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"
+	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
+	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
+	      : !get_sums(cJSON_GetObjectItemCaseSensitive(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
+	      : !get_peak(cJSON_GetObjectItemCaseSensitive(root, "peak"), t)                                     ? "peak"
+	      : !cJSON_IsNull(best) && !get_best(best, t)                                                        ? "best" : NULL;
+	if (bad)
+		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);
+	if (!cJSON_HasObjectItem(root, "parent"))
+		m->parent = m->serial - 1;
+	else if (!whole(root, "parent", &m->parent) || m->parent >= m->serial)
+		return gt_fail(err, GT_EDATA, "%s: \"parent\" is wrong", path);
+	t->has_best = !cJSON_IsNull(best);
+	GT_NEW_STR(t->name, gt_arena_strdup(a, name), err);
+	if (t->best_metric) { /* of the parsed text so far */
+		GT_NEW_STR(t->best_metric, gt_arena_strdup(a, t->best_metric), err);
+		GT_NEW_STR(t->best_mode, gt_arena_strdup(a, t->best_mode), err);
+	}
+	return parse_files(cJSON_GetObjectItemCaseSensitive(root, "files"), path, m, err);
+}
+
+enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path, struct gt_arena *a, struct gt_ckpt_manifest *out,
+                                    struct gt_err *err)
+{
+	const size_t seal = strlen(SEAL), digits = GT_DIGEST_HEX - 1, tail = strlen(TAIL);
+	char digest[GT_DIGEST_HEX];
+	cJSON *root;
+	*out = (struct gt_ckpt_manifest){0};
+	if (n < seal + digits + tail || memcmp(text + n - tail, TAIL, tail) || memcmp(text + n - tail - digits - seal, SEAL, seal))
+		return gt_fail(err, GT_EDATA, "%s: cut short, or no manifest", path);
+	gt_digest_bytes(text, n - tail - digits - seal, digest);
+	if (memcmp(text + n - tail - digits, digest, digits))
+		return gt_fail(err, GT_EDATA, "%s: its digest does not match", path);
+	GT_TRY(gt_json_parse(text, n, path, 4, 200, &root, err));
+	enum gt_code code = parse_root(root, path, a, out, err);
+	cJSON_Delete(root);
+	return code;
+}
+
+enum gt_code gt_ckpt_manifest_read(const char *dir, struct gt_arena *a, struct gt_ckpt_manifest *out, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], *text;
+	size_t n;
+	GT_TRY(gt_path_join(path, dir, GT_CKPT_MANIFEST, err));
+	GT_TRY(gt_file_read(path, GT_CKPT_MANIFEST_MAX, &text, &n, err));
+	enum gt_code code = gt_ckpt_manifest_parse(text, n, path, a, out, err);
+	free(text);
+	return code;
+}

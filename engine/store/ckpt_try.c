@@ -1,0 +1,81 @@
+/* gt_ckpt_dir_try: the questions of gt_ckpt_dir_open, asked without an answer on disk. */
+#include "base/fileio.h"
+#include "store/ckpt.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Whether entries can be made in a folder that is there: errno's value, 0 if they can. */
+static int unwritable(const char *path)
+{
+	struct statfs fs;
+	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
+		return errno;
+	/* These take no files from anybody, whatever access(2) says to root. */
+	if (!statfs(path, &fs) && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
+		return ENOENT;
+	return 0;
+}
+
+/* The nearest folder above a path that is not there must take a new one. */
+static enum gt_code try_parent(const char *path, struct gt_err *err)
+{
+	char at[GT_PATH_SIZE], parent[GT_PATH_SIZE];
+	struct stat st;
+	int why;
+	strcpy(at, path);
+	for (;;) {
+		GT_TRY(gt_path_parent(parent, at, err));
+		if (!stat(parent, &st) || errno != ENOENT || !strcmp(parent, at))
+			break;
+		strcpy(at, parent);
+	}
+	if (stat(parent, &st))
+		why = errno;
+	else
+		why = S_ISDIR(st.st_mode) ? unwritable(parent) : ENOTDIR;
+	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", at, strerror(why)) : GT_OK;
+}
+
+/* Whether another process holds the lock. A shared lock is asked for and dropped at once: the file stays as it is. */
+static enum gt_code try_lock(const char *dir, struct gt_err *err)
+{
+	char lock[GT_PATH_SIZE], text[32];
+	GT_TRY(gt_path_join(lock, dir, ".lock", err));
+	int fd = open(lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", lock, strerror(errno));
+	int why = flock(fd, LOCK_SH | LOCK_NB) ? errno : 0;
+	ssize_t n = pread(fd, text, sizeof text - 1, 0);
+	text[n > 0 ? n : 0] = 0;
+	long holder = strtol(text, NULL, 10);
+	close(fd);
+	if (why == EWOULDBLOCK && holder > 0)
+		return gt_fail(err, GT_ECANTCREAT, "another run (pid %ld) uses %s", holder, dir);
+	if (why == EWOULDBLOCK)
+		return gt_fail(err, GT_ECANTCREAT, "another run uses %s", dir);
+	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", lock, strerror(why)) : GT_OK;
+}
+
+enum gt_code gt_ckpt_dir_try(const char *path, struct gt_err *err)
+{
+	struct stat st;
+	if (strlen(path) >= GT_PATH_SIZE - 128)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
+	if (stat(path, &st)) {
+		if (errno == ENOENT && !lstat(path, &st))
+			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(EEXIST));
+		return errno == ENOENT || errno == ENOTDIR ? try_parent(path, err) : gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(errno));
+	}
+	if (!S_ISDIR(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(ENOTDIR));
+	GT_TRY(try_lock(path, err));
+	int why = unwritable(path);
+	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", path, strerror(why)) : GT_OK;
+}

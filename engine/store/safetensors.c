@@ -1,0 +1,193 @@
+#include "store/safetensors.h"
+#include "base/fileio.h"
+#include "store/st_file.h"
+#include "store/st_header.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct gt_st_file {
+	struct gt_arena *arena;
+	const char *path;
+	int fd;
+	uint64_t bytes, data_at;
+	struct gt_st_slot *slots;
+	struct gt_st_tensor *tensors;
+	int count;
+	void *map;
+};
+
+/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code put(int fd, const char *path, const void *p, size_t n, struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
+{
+	GT_TRY(gt_file_write(fd, path, p, n, err));
+	if (d)
+		gt_digest_add(d, p, n);
+	*bytes += n;
+	return GT_OK;
+}
+
+static enum gt_code put_all(int fd, const char *path, const struct gt_st_tensor *t, int n, const int *order, const struct gt_json *j,
+                            struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
+{
+	static const char spaces[8] = "        ";
+	size_t pad = (8 - j->len % 8) % 8;
+	uint64_t total = j->len + pad;
+	unsigned char length[8];
+	for (int i = 0; i < 8; i++)
+		length[i] = (unsigned char)(total >> 8 * i);
+	GT_TRY(put(fd, path, length, sizeof length, d, bytes, err));
+	GT_TRY(put(fd, path, j->text, j->len, d, bytes, err));
+	GT_TRY(put(fd, path, spaces, pad, d, bytes, err));
+	for (int i = 0; i < n; i++) {
+		const struct gt_st_tensor *x = &t[order[i]];
+		const void *data = x->data;
+		if (!data && x->read)
+			GT_TRY(x->read(x->user, x->key, &data, err));
+		GT_TRY(put(fd, path, data, gt_tdesc_bytes(&x->desc), d, bytes, err));
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata,
+                                struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
+{
+	struct gt_json j = {0};
+	int *order = malloc(((size_t)n + 1) * sizeof *order);
+	*bytes = 0;
+	enum gt_code code = order ? gt_st_header_print(t, n, metadata, order, &j, err) : gt_fail_memory(err, 0);
+	if (!code)
+		code = put_all(fd, path, t, n, order, &j, d, bytes, err);
+	gt_json_free(&j);
+	free(order);
+	return code;
+}
+
+enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata, struct gt_err *err)
+{
+	uint64_t bytes;
+	return gt_st_write_digest(fd, path, t, n, metadata, NULL, &bytes, err);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
+{
+	unsigned char length[8];
+	uint64_t n = 0;
+	if (f->bytes < 8)
+		return gt_fail(err, GT_EDATA, "%s: not a safetensors file: %llu bytes", f->path, (unsigned long long)f->bytes);
+	GT_TRY(gt_file_pread(f->fd, f->path, length, sizeof length, 0, err));
+	for (int i = 0; i < 8; i++)
+		n |= (uint64_t)length[i] << 8 * i;
+	if (n > GT_ST_HEADER_MAX || n > f->bytes - 8)
+		return gt_fail(err, GT_EDATA, "%s: not a safetensors file or cut short: a header of %llu bytes in a file of %llu", f->path,
+		               (unsigned long long)n, (unsigned long long)f->bytes);
+	char *json = malloc((size_t)n + 1);
+	if (!json)
+		return gt_fail_memory(err, (size_t)n + 1);
+	enum gt_code code = gt_file_pread(f->fd, f->path, json, (size_t)n, 8, err);
+	f->data_at = 8 + n;
+	if (!code)
+		code = gt_st_header_parse(json, (size_t)n, f->bytes - f->data_at, f->path, f->arena, &f->slots, &f->count, err);
+	free(json);
+	return code;
+}
+
+static enum gt_code open_file(struct gt_st_file *f, const char *path, struct gt_err *err)
+{
+	GT_NEW_STR(f->path, gt_arena_strdup(f->arena, path), err);
+	GT_TRY(gt_file_open(path, &f->fd, &f->bytes, err));
+	GT_TRY(read_header(f, err));
+	GT_NEW(f->tensors, f->arena, f->count, err);
+	for (int i = 0; i < f->count; i++)
+		f->tensors[i] = (struct gt_st_tensor){.name = f->slots[i].name, .desc = f->slots[i].desc};
+	return GT_OK;
+}
+
+enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, struct gt_err *err)
+{
+	struct gt_arena *a;
+	*out = NULL;
+	GT_TRY(gt_arena_open(&a, err));
+	struct gt_st_file *f = gt_arena_alloc(a, 1, sizeof *f);
+	if (!f) {
+		gt_arena_close(a);
+		return gt_fail_memory(err, sizeof *f);
+	}
+	f->arena = a;
+	f->fd = -1;
+	f->map = MAP_FAILED;
+	enum gt_code code = open_file(f, path, err);
+	if (code)
+		gt_st_close(f);
+	else
+		*out = f;
+	return code;
+}
+
+enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err *err)
+{
+	struct gt_st_file *f;
+	*out = NULL;
+	GT_TRY(gt_st_open_unmapped(path, &f, err));
+	f->map = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	if (f->map == MAP_FAILED) {
+		gt_st_close(f);
+		return gt_fail(err, GT_EIO, "%s: cannot map", path);
+	}
+	for (int i = 0; i < f->count; i++)
+		f->tensors[i].data = (const char *)f->map + f->data_at + f->slots[i].begin;
+	*out = f;
+	return GT_OK;
+}
+
+void gt_st_close(struct gt_st_file *f)
+{
+	if (!f)
+		return;
+	if (f->map != MAP_FAILED)
+		munmap(f->map, (size_t)f->bytes);
+	if (f->fd >= 0)
+		close(f->fd);
+	gt_arena_close(f->arena);
+}
+
+int gt_st_count(const struct gt_st_file *f)
+{
+	return f->count;
+}
+
+const struct gt_st_tensor *gt_st_at(const struct gt_st_file *f, int i)
+{
+	return i >= 0 && i < f->count ? &f->tensors[i] : NULL;
+}
+
+static int name_against(const void *key, const void *t)
+{
+	return strcmp(key, ((const struct gt_st_tensor *)t)->name);
+}
+
+const struct gt_st_tensor *gt_st_find(const struct gt_st_file *f, const char *name)
+{
+	return f->count ? bsearch(name, f->tensors, (size_t)f->count, sizeof *f->tensors, name_against) : NULL;
+}
+
+enum gt_code gt_st_read(const struct gt_st_file *f, const struct gt_st_tensor *t, void *out, struct gt_err *err)
+{
+	const struct gt_st_slot *s = &f->slots[t - f->tensors];
+	return gt_file_pread(f->fd, f->path, out, (size_t)(s->end - s->begin), f->data_at + s->begin, err);
+}
+
+uint64_t gt_st_bytes(const struct gt_st_file *f)
+{
+	return f->bytes;
+}
+
+enum gt_code gt_st_each(const struct gt_st_file *f, enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err),
+                        void *user, struct gt_err *err)
+{
+	return gt_file_each(f->fd, f->path, f->bytes, fn, user, err);
+}

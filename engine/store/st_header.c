@@ -1,0 +1,209 @@
+#include "store/st_header.h"
+#include "store/json_read.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading -------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code read_shape(const cJSON *v, const char *path, struct gt_st_slot *s, struct gt_err *err)
+{
+	int64_t dim[GT_MAX_RANK], size = (int64_t)gt_dtype_size(s->desc.dtype);
+	int rank = 0;
+	if (!cJSON_IsArray(v))
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": no shape", path, s->name);
+	for (const cJSON *c = v->child; c; c = c->next) {
+		if (rank == GT_MAX_RANK)
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": more than %d dimensions", path, s->name, GT_MAX_RANK);
+		if (!gt_json_whole(c, &dim[rank]))
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": a dimension is no whole number", path, s->name);
+		if (__builtin_mul_overflow(size, dim[rank++], &size))
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its size overflows", path, s->name);
+	}
+	if ((uint64_t)size != s->end - s->begin)
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": shape and type need %lld bytes, data_offsets give %llu", path, s->name,
+		               (long long)size, (unsigned long long)(s->end - s->begin));
+	s->desc = gt_tdesc_make(s->desc.dtype, rank, dim, false);
+	return GT_OK;
+}
+
+static enum gt_code read_slot(const cJSON *v, const char *path, uint64_t data_bytes, struct gt_st_slot *s, struct gt_err *err)
+{
+	const cJSON *dtype = NULL, *shape = NULL, *offsets = NULL;
+	int64_t begin, end;
+	if (!cJSON_IsObject(v))
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": not an object", path, s->name);
+	for (const cJSON *c = v->child; c; c = c->next) {
+		if (!strcmp(c->string, "dtype"))
+			dtype = c;
+		else if (!strcmp(c->string, "shape"))
+			shape = c;
+		else if (!strcmp(c->string, "data_offsets"))
+			offsets = c;
+		else
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": unknown key \"%.100s\"", path, s->name, c->string);
+	}
+	if (!dtype || !cJSON_IsString(dtype))
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": no dtype", path, s->name);
+	if (!gt_dtype_from_safetensors(dtype->valuestring, &s->desc.dtype))
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": gtrain has no type \"%.40s\"", path, s->name, dtype->valuestring);
+	const cJSON *o = cJSON_IsArray(offsets) ? offsets->child : NULL;
+	if (!o || !o->next || o->next->next || !gt_json_whole(o, &begin) || !gt_json_whole(o->next, &end))
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets are not two whole numbers", path, s->name);
+	if (begin > end || (uint64_t)end > data_bytes)
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets [%lld, %lld] lie outside the %llu bytes of data", path, s->name,
+		               (long long)begin, (long long)end, (unsigned long long)data_bytes);
+	s->begin = (uint64_t)begin;
+	s->end = (uint64_t)end;
+	return read_shape(shape, path, s, err);
+}
+
+static enum gt_code read_metadata(const cJSON *v, const char *path, struct gt_err *err)
+{
+	bool good = cJSON_IsObject(v);
+	for (const cJSON *c = good ? v->child : NULL; c && good; c = c->next)
+		good = cJSON_IsString(c);
+	return good ? GT_OK : gt_fail(err, GT_EDATA, "%s: __metadata__ is not an object of strings", path);
+}
+
+static int by_offset(const void *pa, const void *pb)
+{
+	const struct gt_st_slot *a = pa, *b = pb;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a->end < b->end ? -1 : a->end > b->end;
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct gt_st_slot *a = pa, *b = pb;
+	return strcmp(a->name, b->name);
+}
+
+static enum gt_code read_slots(const cJSON *root, uint64_t data_bytes, const char *path, struct gt_arena *a, struct gt_st_slot **slots,
+                               int *count, struct gt_err *err)
+{
+	struct gt_st_slot *s;
+	size_t n = 0;
+	if (!cJSON_IsObject(root))
+		return gt_fail(err, GT_EDATA, "%s: the header is not an object", path);
+	for (const cJSON *c = root->child; c; c = c->next)
+		n++;
+	if (n > GT_ST_TENSORS_MAX)
+		return gt_fail(err, GT_EDATA, "%s: %zu tensors; at most %d are taken", path, n, GT_ST_TENSORS_MAX);
+	GT_NEW(s, a, n, err);
+	n = 0;
+	for (const cJSON *c = root->child; c; c = c->next) {
+		if (!strcmp(c->string, "__metadata__")) {
+			GT_TRY(read_metadata(c, path, err));
+			continue;
+		}
+		GT_NEW_STR(s[n].name, gt_arena_strdup(a, c->string), err);
+		GT_TRY(read_slot(c, path, data_bytes, &s[n++], err));
+	}
+	/* Contiguous from 0 to the end of the file: no byte is hidden from the reader, none is read twice. */
+	uint64_t at = 0;
+	qsort(s, n, sizeof *s, by_offset);
+	for (size_t i = 0; i < n; at = s[i++].end)
+		if (s[i].begin != at)
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data begins at %llu, expected %llu", path, s[i].name,
+			               (unsigned long long)s[i].begin, (unsigned long long)at);
+	if (at != data_bytes)
+		return gt_fail(err, GT_EDATA, "%s: the file holds %llu bytes of data, its header describes %llu", path,
+		               (unsigned long long)data_bytes, (unsigned long long)at);
+	qsort(s, n, sizeof *s, by_name);
+	*slots = s;
+	*count = (int)n;
+	return GT_OK;
+}
+
+enum gt_code gt_st_header_parse(const char *json, size_t n, uint64_t data_bytes, const char *path, struct gt_arena *a,
+                                struct gt_st_slot **slots, int *count, struct gt_err *err)
+{
+	cJSON *root;
+	if (!n || json[0] != '{')
+		return gt_fail(err, GT_EDATA, "%s: not a safetensors file: the header does not begin with '{'", path);
+	GT_TRY(gt_json_parse(json, n, path, 3, (size_t)GT_ST_TENSORS_MAX * 12, &root, err));
+	enum gt_code code = read_slots(root, data_bytes, path, a, slots, count, err);
+	cJSON_Delete(root);
+	return code;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+
+struct sort_key {
+	size_t size;
+	const char *name;
+	int index;
+};
+
+static int by_size_and_name(const void *pa, const void *pb)
+{
+	const struct sort_key *a = pa, *b = pb;
+	if (a->size != b->size)
+		return a->size > b->size ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static int key_by_name(const void *pa, const void *pb)
+{
+	const struct sort_key *a = pa, *b = pb;
+	return strcmp(a->name, b->name);
+}
+
+static enum gt_code sort_tensors(const struct gt_st_tensor *t, int n, int *order, struct gt_err *err)
+{
+	struct sort_key *k = calloc((size_t)n + 1, sizeof *k);
+	if (!k)
+		return gt_fail_memory(err, (size_t)n * sizeof *k);
+	for (int i = 0; i < n; i++)
+		k[i] = (struct sort_key){gt_dtype_size(t[i].desc.dtype), t[i].name, i};
+	enum gt_code code = GT_OK;
+	qsort(k, (size_t)n, sizeof *k, key_by_name);
+	for (int i = 0; i < n && !code; i++) {
+		if (!gt_utf8_valid(k[i].name))
+			code = gt_fail(err, GT_EINTERNAL, "tensor \"%s\" to be saved: the name is not UTF-8", k[i].name);
+		else if (!gt_tdesc_plain(&t[k[i].index].desc))
+			code = gt_fail(err, GT_EINTERNAL, "tensor \"%s\" to be saved is not in the plain layout", k[i].name);
+		else if ((i && !strcmp(k[i - 1].name, k[i].name)) || !strcmp(k[i].name, "__metadata__"))
+			code = gt_fail(err, GT_EINTERNAL, "two tensors to be saved have the name \"%s\"", k[i].name);
+	}
+	qsort(k, (size_t)n, sizeof *k, by_size_and_name);
+	for (int i = 0; i < n; i++)
+		order[i] = k[i].index;
+	free(k);
+	return code;
+}
+
+enum gt_code gt_st_header_print(const struct gt_st_tensor *t, int n, const char *const *metadata, int *order, struct gt_json *j,
+                                struct gt_err *err)
+{
+	const char *text;
+	uint64_t at = 0;
+	GT_TRY(sort_tensors(t, n, order, err));
+	gt_json_object(j, NULL);
+	if (metadata) {
+		gt_json_object(j, "__metadata__");
+		for (; metadata[0]; metadata += 2)
+			gt_json_string(j, metadata[0], metadata[1]);
+		gt_json_end(j);
+	}
+	for (int i = 0; i < n; i++) {
+		const struct gt_tdesc *d = &t[order[i]].desc;
+		gt_json_object(j, t[order[i]].name);
+		gt_json_string(j, "dtype", gt_dtype_safetensors(d->dtype));
+		gt_json_array(j, "shape");
+		for (int k = 0; k < d->rank; k++)
+			gt_json_int(j, NULL, d->dim[k]);
+		gt_json_end(j);
+		gt_json_array(j, "data_offsets");
+		gt_json_uint(j, NULL, at);
+		gt_json_uint(j, NULL, at += gt_tdesc_bytes(d));
+		gt_json_end(j);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	GT_TRY(gt_json_finish(j, &text, err));
+	if (j->len > GT_ST_HEADER_MAX || n > GT_ST_TENSORS_MAX)
+		return gt_fail(err, GT_EINTERNAL, "too many tensors for one safetensors file: %d", n);
+	return GT_OK;
+}

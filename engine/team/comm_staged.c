@@ -1,0 +1,209 @@
+#include "team/comm_staged.h"
+#include "base/arena.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct staged {
+	struct gt_comm pub;
+	struct gt_comm *inner;
+	const struct gt_backend *be;
+	struct gt_dev *dev;
+	char *stage; /* of the inner communicator's memory, where it gives some */
+	size_t size;
+	char *pack; /* of transfers; grows in the first step */
+	size_t pack_size;
+};
+
+static struct staged *of(struct gt_comm *c)
+{
+	return (struct staged *)c;
+}
+
+/* All ranks ask for as much in the same call. What was there before stays the inner communicator's until it closes, so sizes double. */
+static enum gt_code reserve(struct staged *s, size_t bytes, struct gt_err *err)
+{
+	size_t size = s->size ? s->size : (size_t)64 << 10;
+	void *p;
+	if (bytes <= s->size)
+		return GT_OK;
+	while (size < bytes)
+		size *= 2;
+	GT_TRY(s->inner->api->buffer(s->inner, size, &p, err));
+	s->stage = p;
+	s->size = size;
+	return GT_OK;
+}
+
+static enum gt_code down(struct staged *s, void *host, const void *device, size_t bytes, int stream, struct gt_err *err)
+{
+	return bytes && device ? s->be->copy(s->dev, host, device, bytes, GT_COPY_D2H, stream, err) : GT_OK;
+}
+
+static enum gt_code up(struct staged *s, void *device, const void *host, size_t bytes, int stream, struct gt_err *err)
+{
+	return bytes && device ? s->be->copy(s->dev, device, host, bytes, GT_COPY_H2D, stream, err) : GT_OK;
+}
+
+typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
+
+/* in stands first in the stage, out behind it. */
+static enum gt_code stage(struct staged *s, collective *fn, const struct gt_coll *x, size_t nin, size_t nout, struct gt_err *err)
+{
+	size_t bytes = x->count * gt_dtype_size(x->dtype);
+	struct gt_coll y = *x;
+	GT_TRY(reserve(s, (nin + nout) * bytes, err));
+	y.in = nin ? s->stage : NULL;
+	y.out = nout ? s->stage + nin * bytes : NULL;
+	GT_TRY(down(s, s->stage, x->in, nin * bytes, x->stream, err));
+	GT_TRY(fn(s->inner, &y, err));
+	return up(s, x->out, s->stage + nin * bytes, nout * bytes, x->stream, err);
+}
+
+static enum gt_code all_reduce(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	struct staged *s = of(c);
+	size_t bytes = x->count * gt_dtype_size(x->dtype);
+	struct gt_coll y = *x;
+	GT_TRY(gt_coll_check(c, GT_COLL_ALL_REDUCE, x, err));
+	GT_TRY(reserve(s, bytes, err));
+	y.in = y.out = s->stage;
+	GT_TRY(down(s, s->stage, x->in, bytes, x->stream, err));
+	GT_TRY(s->inner->api->all_reduce(s->inner, &y, err));
+	return up(s, x->out, s->stage, bytes, x->stream, err);
+}
+
+static enum gt_code reduce_scatter(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	GT_TRY(gt_coll_check(c, GT_COLL_REDUCE_SCATTER, x, err));
+	return stage(of(c), of(c)->inner->api->reduce_scatter, x, (size_t)c->world, 1, err);
+}
+
+static enum gt_code all_gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	GT_TRY(gt_coll_check(c, GT_COLL_ALL_GATHER, x, err));
+	return stage(of(c), of(c)->inner->api->all_gather, x, 1, (size_t)c->world, err);
+}
+
+static enum gt_code broadcast(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	struct staged *s = of(c);
+	size_t bytes = x->count * gt_dtype_size(x->dtype);
+	bool root = c->rank == x->root;
+	struct gt_coll y = *x;
+	GT_TRY(gt_coll_check(c, GT_COLL_BROADCAST, x, err));
+	GT_TRY(reserve(s, bytes, err));
+	y.in = y.out = s->stage;
+	if (root)
+		GT_TRY(down(s, s->stage, x->in, bytes, x->stream, err));
+	GT_TRY(s->inner->api->broadcast(s->inner, &y, err));
+	return !root || (x->out && x->out != x->in) ? up(s, x->out, s->stage, bytes, x->stream, err) : GT_OK;
+}
+
+static enum gt_code gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	GT_TRY(gt_coll_check(c, GT_COLL_GATHER, x, err));
+	return stage(of(c), of(c)->inner->api->gather, x, 1, c->rank == x->root ? (size_t)c->world : 0, err);
+}
+
+static enum gt_code scatter(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
+{
+	GT_TRY(gt_coll_check(c, GT_COLL_SCATTER, x, err));
+	return stage(of(c), of(c)->inner->api->scatter, x, c->rank == x->root ? (size_t)c->world : 0, 1, err);
+}
+
+static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
+{
+	struct staged *s = of(c);
+	GT_TRY(s->be->sync(s->dev, stream, err));
+	return s->inner->api->barrier(s->inner, 0, err);
+}
+
+/* Ranks send and receive different amounts, so this memory is the rank's own. */
+static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
+{
+	struct staged *s = of(c);
+	struct gt_p2p host[GT_COMM_BATCH] = {0};
+	size_t total = 0, at = 0;
+	GT_TRY(gt_p2p_check(c, list, n, err));
+	for (int i = 0; i < n; i++)
+		total += list[i].count * gt_dtype_size(list[i].dtype);
+	if (total > s->pack_size) {
+		free(s->pack);
+		s->pack_size = 0;
+		if (!(s->pack = malloc(total)))
+			return gt_fail_memory(err, total);
+		s->pack_size = total;
+	}
+	char *memory = s->pack;
+	enum gt_code code = GT_OK;
+	for (int i = 0; i < n && code == GT_OK; i++) {
+		size_t bytes = list[i].count * gt_dtype_size(list[i].dtype);
+		host[i] = list[i];
+		host[i].send = host[i].recv = memory + at;
+		if (list[i].sends)
+			code = down(s, memory + at, list[i].send, bytes, stream, err);
+		at += bytes;
+	}
+	if (code == GT_OK)
+		code = s->inner->api->exchange(s->inner, host, n, 0, err);
+	at = 0;
+	for (int i = 0; i < n && code == GT_OK; i++) {
+		size_t bytes = list[i].count * gt_dtype_size(list[i].dtype);
+		if (!list[i].sends)
+			code = up(s, list[i].recv, memory + at, bytes, stream, err);
+		at += bytes;
+	}
+	return code;
+}
+
+static void shut(struct gt_comm *c)
+{
+	free(of(c)->pack);
+	free(c);
+}
+
+static void give_up(struct gt_comm *c, const char *why)
+{
+	of(c)->inner->api->abort(of(c)->inner, why);
+}
+
+static enum gt_code check(struct gt_comm *c, struct gt_err *err)
+{
+	return of(c)->inner->api->check(of(c)->inner, err);
+}
+
+static double patience(struct gt_comm *c, double timeout_s)
+{
+	return of(c)->inner->api->patience(of(c)->inner, timeout_s);
+}
+
+enum gt_code gt_comm_staged_open(struct gt_comm *inner, const struct gt_backend *be, struct gt_dev *dev, struct gt_comm **out, struct gt_err *err)
+{
+	static const struct gt_comm_api api = {.abi = GT_COMM_ABI,
+	                                       .name = "host-staged",
+	                                       .fixed_tree = true,
+	                                       .close = shut,
+	                                       .all_reduce = all_reduce,
+	                                       .reduce_scatter = reduce_scatter,
+	                                       .all_gather = all_gather,
+	                                       .broadcast = broadcast,
+	                                       .gather = gather,
+	                                       .scatter = scatter,
+	                                       .barrier = barrier,
+	                                       .exchange = exchange,
+	                                       .abort = give_up,
+	                                       .check = check,
+	                                       .patience = patience};
+	struct staged *s = calloc(1, sizeof *s);
+	*out = NULL;
+	if (!inner->api->fixed_tree || !inner->api->host_memory) {
+		free(s);
+		return gt_fail(err, GT_EINTERNAL, "host staging over %s", inner->api->name);
+	}
+	if (!s)
+		return gt_fail_memory(err, sizeof *s);
+	*s = (struct staged){.pub = *inner, .inner = inner, .be = be, .dev = dev};
+	s->pub.api = &api;
+	*out = &s->pub;
+	return GT_OK;
+}

@@ -1,0 +1,51 @@
+#include "team/team.h"
+#include "base/digest.h"
+#include <string.h>
+
+static bool alone(const struct gt_team *t)
+{
+	return !t || !t->comm;
+}
+
+enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err)
+{
+	if (alone(t))
+		return GT_OK;
+	struct gt_coll x = {.what = "decisions", .in = v, .out = v, .count = (size_t)n, .dtype = GT_I64, .op = GT_REDUCE_MAX};
+	gt_rank_waits(t->link, true);
+	enum gt_code code = t->comm->api->all_reduce(t->comm, &x, err);
+	gt_rank_waits(t->link, false);
+	return code;
+}
+
+double gt_team_patience(const struct gt_team *t, double timeout_s)
+{
+	return alone(t) ? 0 : t->comm->api->patience(t->comm, timeout_s);
+}
+
+enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err)
+{
+	if (alone(t))
+		return GT_OK;
+	struct gt_coll x = {.what = what, .in = p, .out = p, .count = n, .dtype = GT_U8, .root = root};
+	gt_rank_waits(t->link, true);
+	enum gt_code code = t->comm->api->broadcast(t->comm, &x, err);
+	gt_rank_waits(t->link, false);
+	return code;
+}
+
+enum gt_code gt_team_same(const struct gt_team *t, const char *what, const char *text, struct gt_err *err)
+{
+	char own[GT_DIGEST_HEX], first[GT_DIGEST_HEX];
+	if (alone(t))
+		return GT_OK;
+	gt_digest_bytes(text, strlen(text), own);
+	memcpy(first, own, sizeof first);
+	GT_TRY(gt_team_broadcast(t, first, sizeof first, 0, what, err));
+	/* the lowest rank that differs, as the largest of what each says */
+	int64_t odd = strcmp(own, first) ? t->world.world - t->world.rank : 0;
+	GT_TRY(gt_team_max(t, &odd, 1, err));
+	if (!odd)
+		return GT_OK;
+	return gt_fail(err, GT_ECONFIG, "rank %lld has another %s than rank 0", (long long)(t->world.world - odd), what);
+}

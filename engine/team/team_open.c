@@ -1,0 +1,261 @@
+/* How ranks become a team: they meet, agree, share out the cores, choose what joins them, and listen for the end. */
+#include "base/descriptors.h"
+#include "exec/device.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous.h"
+#include "team/team.h"
+#include "team/team_card.h"
+#include "team/team_token.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define FILES 12 /* that a rank has open at once beside its connections, at most */
+#define SPARE 96 /* for processes that connect and are no ranks */
+
+struct opened {
+	struct gt_team pub;
+	pthread_t listens;
+	bool listening;
+	int closing; /* an eventfd: the listener is to go */
+};
+
+/* ---- the communicator --------------------------------------------------------------------------------------------------------- */
+static enum gt_code transport(bool one_host, int world, const struct gt_comm_api **out, struct gt_err *err)
+{
+	void *p;
+	enum gt_code code = one_host ? gt_device_plugin("cpu", "gt_comm_shm", &p, err) : gt_device_plugin("gloo", "gt_comm_gloo", &p, err);
+	if (code == GT_EUNAVAILABLE && !one_host)
+		return err ? gt_fail_prefix(err, "the ranks are on several hosts, which only the gloo plugin can join") : code;
+	GT_TRY(code);
+	*out = p;
+	if ((*out)->abi != GT_COMM_ABI)
+		return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, this gtrain needs %u: install both from one build",
+		               (*out)->name, (*out)->abi, GT_COMM_ABI);
+	if ((*out)->max_world && world > (*out)->max_world)
+		return gt_fail(err, GT_EUSAGE, "%d ranks: the communicator %s joins at most %d", world, (*out)->name, (*out)->max_world);
+	return GT_OK;
+}
+
+struct channel {
+	struct gt_rendezvous *r;
+	struct gt_rdv_value *all;
+	int world;
+};
+
+/* For transports whose ranks tell each other addresses while they open. */
+static enum gt_code exchange(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err)
+{
+	const struct channel *c = user;
+	GT_TRY(gt_rendezvous_exchange(c->r, key, mine, n, c->all, err));
+	for (int i = 0; i < c->world; i++) {
+		if (c->all[i].n != n)
+			return gt_fail(err, GT_EPEER, "rank %d is of another build: \"%s\" has %zu bytes instead of %zu", i, key, c->all[i].n, n);
+		if (n)
+			memcpy((char *)all + (size_t)i * n, c->all[i].data, n);
+	}
+	return GT_OK;
+}
+
+/* ---- the rendezvous ----------------------------------------------------------------------------------------------------------- */
+/* What rank 0 says to all, once it has seen their cards. */
+struct answer {
+	struct gt_team_card card; /* its own */
+	char id[sizeof ((struct gt_comm_boot *)0)->id];
+};
+
+struct meeting {
+	struct gt_team *t;
+	struct gt_team_card own;
+	const struct gt_comm_api *api;
+	struct gt_comm_boot boot;
+	bool one_host;
+};
+
+/* Rank 0: agrees with everybody or with nobody, and makes the group. */
+static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
+{
+	struct meeting *m = user;
+	struct answer *a = out;
+	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
+	gt_team_share_cores(m->t, all, &m->own);
+	GT_TRY(transport(m->one_host, m->t->world.world, &m->api, err));
+	GT_TRY(m->api->create(m->t->world.world, &m->boot, err));
+	a->card = m->own;
+	memcpy(a->id, m->boot.id, sizeof a->id);
+	*n = sizeof *a;
+	return GT_OK;
+}
+
+/* The others: the same from what rank 0 has told. */
+static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_err *err)
+{
+	const struct answer *a = all[0].data;
+	if (all[0].n != sizeof *a)
+		return gt_fail(err, GT_EPEER, "rank 0 is of another build: it answers with %zu bytes instead of %zu", all[0].n, sizeof *a);
+	memcpy(m->boot.id, a->id, sizeof a->id);
+	all[0] = (struct gt_rdv_value){&a->card, sizeof a->card};
+	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
+	gt_team_share_cores(m->t, all, &m->own);
+	return transport(m->one_host, m->t->world.world, &m->api, err);
+}
+
+static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all, struct gt_err *err)
+{
+	struct gt_team *t = m->t;
+	struct channel channel = {r, all, t->world.world};
+	struct gt_comm_spec spec = {.name = "world", .rank = t->world.rank, .world = t->world.world, .timeout_s = s->timeout_s, .boot = &m->boot};
+	char addr[GT_ADDR_SIZE];
+	if (t->world.rank)
+		GT_TRY(hear(m, all, err));
+	if (!m->one_host) {
+		spec.exchange = exchange;
+		spec.user = &channel;
+		spec.addr = addr;
+		GT_TRY(gt_rendezvous_address(r, addr, sizeof addr, err));
+	}
+	GT_TRY(m->api->open(&spec, &t->comm, err));
+	t->exchanges = gt_rendezvous_exchanges(r);
+	return GT_OK;
+}
+
+/* Descriptors for the connections to all ranks, and for the files of a run. */
+static enum gt_code reserve(const struct gt_world *w, bool one_host, struct gt_err *err)
+{
+	char who[64];
+	int each = one_host ? 1 : 4; /* a process; or gloo's two connections, and their other ends while they are made */
+	int need = w->world * (w->rank ? each : each + 1) + FILES;
+	snprintf(who, sizeof who, "rank %d of %d", w->rank, w->world);
+	return gt_descriptors_reserve(need, need + SPARE, who, err);
+}
+
+static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct gt_err *err)
+{
+	struct gt_world *w = &t->world;
+	struct meeting m = {.t = t, .boot.fd = -1};
+	unsigned char token[GT_TOKEN_SIZE];
+	struct gt_rendezvous *r;
+	bool one_host = w->local_world == w->world;
+	double patience = one_host || s->timeout_s > GT_TEAM_PATIENCE ? s->timeout_s : GT_TEAM_PATIENCE;
+	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = patience, .mine = &m.own, .nmine = sizeof m.own,
+	                                  .answer = answer, .user = &m, .warn = s->warn, .warn_user = s->warn_user};
+	gt_rank_phase(t->link, "meeting the other ranks", 2 * patience);
+	GT_TRY(reserve(w, one_host, err));
+	if (t->link) {
+		memcpy(token, gt_rank_token(t->link), sizeof token);
+		spec.listen_fd = gt_rank_take_listener(t->link);
+		if (one_host) /* all ranks load it side by side, and none waits in the rendezvous until rank 0 has; a failure is told when it is due */
+			transport(true, w->world, &m.api, NULL);
+	} else if (s->token_file) {
+		GT_TRY(gt_token_read(s->token_file, token, err));
+	} else if (one_host) {
+		GT_TRY(gt_team_token(w, patience, token, &spec.listen_fd, err));
+	} else {
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host: ranks of several hosts know each other by a token: --token-file FILE, or "
+		               "GTRAIN_TOKEN_FILE, with 64 hexadecimal digits that no other user can read", w->how, w->world, w->local_world);
+	}
+	gt_team_card(s, &m.own);
+	spec.all = calloc((size_t)w->world, sizeof *spec.all);
+	enum gt_code code = spec.all ? gt_rendezvous_open(&spec, &r, err) : gt_fail(err, GT_EFAIL, "out of memory");
+	explicit_bzero(token, sizeof token);
+	if (code == GT_OK) {
+		code = join(&m, r, s, spec.all, err);
+		gt_rendezvous_close(r);
+	}
+	if (m.boot.fd >= 0)
+		close(m.boot.fd); /* whoever was to open it has, or has failed to */
+	free(spec.all);
+	return code;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------------------ */
+/* A thread, because the rank's own may wait in a collective for one that will not come; it sleeps until there is something to hear. */
+static void *listen_for_end(void *ctx)
+{
+	struct opened *o = ctx;
+	for (;;) {
+		struct pollfd p[2] = {{.fd = gt_rank_end_fd(o->pub.link), .events = POLLIN}, {.fd = o->closing, .events = POLLIN}};
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return NULL;
+		if (p[1].revents)
+			return NULL;
+		if (p[0].revents) {
+			char why[1024];
+			gt_rank_end_why(o->pub.link, why, sizeof why);
+			o->pub.comm->api->abort(o->pub.comm, why);
+			return NULL;
+		}
+	}
+}
+
+static enum gt_code listen_up(struct opened *o, struct gt_err *err)
+{
+	sigset_t every, before;
+	if ((o->closing = eventfd(0, EFD_CLOEXEC)) < 0)
+		return gt_fail(err, GT_EFAIL, "cannot listen for the end of the run: %s", strerror(errno));
+	sigfillset(&every); /* signals are the main thread's */
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	int rc = pthread_create(&o->listens, NULL, listen_for_end, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return gt_fail(err, GT_EFAIL, "cannot listen for the end of the run: %s", strerror(rc));
+	o->listening = true;
+	return GT_OK;
+}
+
+/* ---- open and close ----------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_team_world(const struct gt_rank_link *link, struct gt_world *out, struct gt_err *err)
+{
+	if (link) {
+		*out = *gt_rank_world(link);
+		return GT_OK;
+	}
+	GT_TRY(gt_world_join(NULL, NULL, out, err));
+	if (out->world == 1)
+		*out = (struct gt_world){.how = "single", .world = 1, .local_world = 1, .nnodes = 1};
+	return GT_OK;
+}
+
+enum gt_code gt_team_open(const struct gt_team_spec *spec, struct gt_team **out, struct gt_err *err)
+{
+	struct opened *o = calloc(1, sizeof *o);
+	*out = NULL;
+	if (!o)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	o->pub = (struct gt_team){.world = *spec->world, .link = spec->link};
+	o->closing = -1;
+	enum gt_code code = o->pub.world.world > 1 ? meet(&o->pub, spec, err) : GT_OK;
+	if (code == GT_OK && o->pub.comm && o->pub.link)
+		code = listen_up(o, err);
+	if (code != GT_OK) {
+		gt_team_close(&o->pub);
+		return code;
+	}
+	gt_rank_phase(o->pub.link, "", 0);
+	*out = &o->pub;
+	return GT_OK;
+}
+
+void gt_team_close(struct gt_team *t)
+{
+	struct opened *o = (struct opened *)t;
+	if (!o)
+		return;
+	if (o->listening) {
+		uint64_t one = 1;
+		while (write(o->closing, &one, sizeof one) < 0 && errno == EINTR)
+			;
+		pthread_join(o->listens, NULL);
+	}
+	if (o->closing >= 0)
+		close(o->closing);
+	if (t->comm)
+		t->comm->api->close(t->comm);
+	free(o);
+}

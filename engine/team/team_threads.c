@@ -1,0 +1,150 @@
+/* Ranks that are threads of one process. What joins them is what joins processes of one host: shared memory. */
+#include "exec/device.h"
+#include "launch/launcher_parts.h"
+#include "team/team.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OPEN_S 60.0 /* for the communicator: a thread may get no memory for it */
+#define FOREVER 1e9 /* seconds, from then on: a thread does not die alone, and one that fails says so */
+
+struct crew {
+	const struct gt_comm_api *api;
+	struct gt_comm_boot boot;
+	gt_rank_body *body;
+	void *user;
+	pthread_mutex_t lock;
+	pthread_cond_t opened;
+	int go;           /* 1: every thread is there; -1: go home */
+	int first;        /* rank that failed first, -1: none; one that lost its peer counts only until another one fails */
+	enum gt_code code;
+};
+
+struct hand {
+	struct crew *crew;
+	struct gt_team team;
+	pthread_t thread;
+	enum gt_code code;
+	struct gt_err err;
+};
+
+/* Whole cores of its own, where there are as many processors as ranks. */
+static void take_cores(struct gt_team *t)
+{
+	struct gt_core_place place[CPU_SETSIZE];
+	cpu_set_t set;
+	int cores, n = gt_core_places(place);
+	if (gt_core_share(place, n, t->world.local_rank, t->world.local_world, &set, &cores))
+		sched_setaffinity(0, sizeof set, &set); /* of this thread, and of those that it starts */
+	else
+		cores = 1;
+	t->threads = getenv("OMP_NUM_THREADS") ? 0 : cores > 0 ? cores : 1;
+}
+
+static void failed(struct hand *h)
+{
+	struct crew *c = h->crew;
+	pthread_mutex_lock(&c->lock);
+	if (c->first < 0 || (c->code == GT_EPEER && h->code != GT_EPEER)) {
+		c->first = h->team.world.rank;
+		c->code = h->code;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (h->team.comm)
+		h->team.comm->api->abort(h->team.comm, h->err.msg);
+}
+
+static void work(struct hand *h)
+{
+	struct crew *c = h->crew;
+	struct gt_comm_spec spec = {.name = "world", .rank = h->team.world.rank, .world = h->team.world.world, .timeout_s = OPEN_S, .boot = &c->boot};
+	take_cores(&h->team);
+	h->code = c->api->open(&spec, &h->team.comm, &h->err);
+	if (h->code == GT_OK) {
+		gt_team_patience(&h->team, FOREVER);
+		h->code = c->body(c->user, &h->team, &h->err);
+	}
+	if (h->code != GT_OK)
+		failed(h);
+	if (h->team.comm)
+		c->api->close(h->team.comm);
+}
+
+static void *thread(void *arg)
+{
+	struct hand *h = arg;
+	struct crew *c = h->crew;
+	pthread_mutex_lock(&c->lock);
+	while (!c->go)
+		pthread_cond_wait(&c->opened, &c->lock);
+	int go = c->go;
+	pthread_mutex_unlock(&c->lock);
+	if (go > 0)
+		work(h);
+	return NULL;
+}
+
+/* Rank 0 works on the calling thread. */
+static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_err *err)
+{
+	sigset_t every, before;
+	int started = 1, rc = 0;
+	sigfillset(&every); /* signals are the main thread's */
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	while (started < n && !(rc = pthread_create(&h[started].thread, NULL, thread, &h[started])))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_mutex_lock(&c->lock);
+	c->go = rc ? -1 : 1;
+	pthread_cond_broadcast(&c->opened);
+	pthread_mutex_unlock(&c->lock);
+	if (!rc)
+		work(&h[0]);
+	for (int i = 1; i < started; i++)
+		pthread_join(h[i].thread, NULL);
+	if (rc)
+		return gt_fail(err, GT_EFAIL, "%d threads, one a rank: %s", n, strerror(rc));
+	if (c->first < 0)
+		return GT_OK;
+	/* What all of them have found, rank 0 tells. */
+	struct hand *who = h[0].code == c->code ? &h[0] : &h[c->first];
+	if (err)
+		*err = who->err;
+	if (err && who != h)
+		gt_fail_prefix(err, "rank %d", c->first);
+	return c->code;
+}
+
+enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *body, void *user, struct gt_err *err)
+{
+	struct crew c = {.body = body, .user = user, .first = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
+	struct hand *h = calloc((size_t)n, sizeof *h);
+	cpu_set_t cpus;
+	void *p;
+	if (!h)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int i = 0; i < n; i++) {
+		h[i].crew = &c;
+		h[i].team = (struct gt_team){.world = {.how = "gtrain", .rank = i, .world = n, .local_rank = i, .local_world = n, .nnodes = 1}, .link = i ? NULL : link};
+	}
+	enum gt_code code = gt_device_plugin("cpu", "gt_comm_shm", &p, err);
+	if (code == GT_OK) {
+		c.api = p;
+		code = c.api->abi == GT_COMM_ABI ? c.api->create(n, &c.boot, err)
+		                                 : gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, this gtrain needs %u: install both from one build",
+		                                           c.api->name, c.api->abi, GT_COMM_ABI);
+	}
+	if (code == GT_OK) {
+		bool had = !sched_getaffinity(0, sizeof cpus, &cpus);
+		code = work_all(&c, h, n, err);
+		if (had)
+			sched_setaffinity(0, sizeof cpus, &cpus);
+		close(c.boot.fd);
+	}
+	free(h);
+	return code;
+}

@@ -1,0 +1,258 @@
+#include "team/team_token.h"
+#include "base/descriptors.h"
+#include "base/sha256.h"
+#include "launch/launcher_parts.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct hello {
+	uint32_t rank, world;
+};
+
+struct answer {
+	unsigned char token[GT_TOKEN_SIZE];
+	uint32_t port;
+};
+
+/* ---- the name ----------------------------------------------------------------------------------------------------------------- */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], line[256];
+	int parent = 0;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "PPid: %d", &parent) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+/* Whether the process was started with the variable. One that we may not look into is somebody else's: no rank of ours. */
+static bool has_variable(pid_t pid, const char *name)
+{
+	char path[64], *text = NULL;
+	size_t size = 0, len = strlen(name);
+	bool found = false;
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && !found && getdelim(&text, &size, 0, f) > 0)
+		found = !strncmp(text, name, len) && text[len] == '=';
+	free(text);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The process that started the ranks: the nearest ancestor that is not itself a rank, as a shell between the two would be. */
+static pid_t starter(const char *variable)
+{
+	pid_t pid = getppid();
+	for (int i = 0; i < 64 && pid > 1 && has_variable(pid, variable); i++)
+		pid = parent_of(pid);
+	return pid;
+}
+
+/* What only processes of this user can know of the starter: where the kernel has laid out its memory (auxv: the addresses of its random bytes, of
+ * its program and of the vDSO; proc(5)). Nothing where it is another user's, as Slurm's is. */
+static void add_secret(struct gt_sha256 *s, pid_t pid)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+	if (f)
+		fclose(f);
+	gt_sha256_add(s, text, n);
+}
+
+static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
+{
+	char text[GT_ADDR_SIZE + 128];
+	unsigned char hash[GT_SHA256_SIZE];
+	struct gt_sha256 s;
+	bool torchrun = !strcmp(w->how, "torchrun");
+	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID") ? 0 : starter(gt_world_variable(w->how)); /* by hand (env://) there need be no common one */
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (torchrun) /* its port is held by its own store */
+		snprintf(text, sizeof text, "%s %d %d %s %d %d", w->how, (int)geteuid(), w->world, w->addr, w->port, (int)parent);
+	else
+		snprintf(text, sizeof text, "%s %d %d %d", w->how, (int)geteuid(), w->world, (int)parent);
+	gt_sha256_start(&s);
+	gt_sha256_add(&s, text, strlen(text));
+	if (parent)
+		add_secret(&s, parent);
+	gt_sha256_end(&s, hash);
+	int n = snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "gtrain-"); /* byte 0 stays 0: no file */
+	for (int i = 0; i < 16; i++)
+		n += snprintf(at->sun_path + 1 + n, sizeof at->sun_path - 1 - (size_t)n, "%02x", hash[i]);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+/* ---- the exchange ------------------------------------------------------------------------------------------------------------- */
+static bool same_user(int fd, struct ucred *peer)
+{
+	socklen_t n = sizeof *peer;
+	*peer = (struct ucred){.pid = -1, .uid = (uid_t)-1};
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &n) && peer->uid == geteuid();
+}
+
+/* The name belongs to the ranks of one start; where another user's process has it, they cannot meet. */
+static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
+{
+	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u holds the name by which the ranks that %s started find each other: end that process, or let gtrain "
+	               "start the ranks (--nproc)", w->rank, (int)by->pid, (unsigned)by->uid, w->how);
+}
+
+/* Rank 0 could not take the name: who has it? */
+static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at, socklen_t n, struct gt_err *err)
+{
+	struct ucred by;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool reached = fd >= 0 && !connect(fd, (const struct sockaddr *)at, n), ours = reached && same_user(fd, &by);
+	if (fd >= 0)
+		close(fd);
+	if (reached && !ours)
+		return squatted(w, &by, err);
+	if (!reached)
+		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer holds the name by which the ranks that %s started find each other: let gtrain start the "
+		               "ranks (--nproc)", w->how);
+	return gt_fail(err, GT_EUSAGE, "two processes are rank 0 of the ranks that %s started; the other one is process %d", w->how, (int)by.pid);
+}
+
+/* A peer of this host that connects answers at once, or is not worth waiting for. */
+static void be_brief(int fd)
+{
+	struct timeval t = {.tv_sec = 2};
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
+
+static enum gt_code listen_tcp(struct gt_world *w, int *out, struct gt_err *err)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof at;
+	*out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (*out < 0 || bind(*out, (struct sockaddr *)&at, n) || listen(*out, 128) || getsockname(*out, (struct sockaddr *)&at, &n))
+		return gt_fail(err, GT_EFAIL, "cannot listen on 127.0.0.1: %s", strerror(errno));
+	w->port = ntohs(at.sin_port);
+	return GT_OK;
+}
+
+static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answer *a, double until, struct gt_err *err)
+{
+	bool *there = calloc((size_t)w->world, sizeof *there);
+	int left = w->world - 1, absent = 1;
+	if (!there)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (double rest; left && (rest = until - gt_clock()) > 0;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		struct hello h;
+		if (poll(&p, 1, (int)(rest * 1e3) + 1) <= 0)
+			continue;
+		int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		if (c < 0 && gt_descriptors_exhausted(errno)) {
+			free(there);
+			return gt_fail(err, GT_EFAIL, "rank 0 cannot accept the other ranks: %s", strerror(errno));
+		}
+		if (c < 0)
+			continue;
+		struct ucred peer;
+		be_brief(c);
+		if (same_user(c, &peer) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 && h.rank < h.world &&
+		    send(c, a, sizeof *a, MSG_NOSIGNAL) == sizeof *a && !there[h.rank]) {
+			there[h.rank] = true;
+			left--;
+		}
+		close(c);
+	}
+	while (absent < w->world && there[absent])
+		absent++;
+	free(there);
+	if (!left)
+		return GT_OK;
+	if (left > 1)
+		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not come in time, rank %d among them", left, w->world, w->how, absent);
+	return gt_fail(err, GT_EPEER, "rank %d of the %d that %s started did not come in time", absent, w->world, w->how);
+}
+
+static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token, int *listener,
+                          struct gt_err *err)
+{
+	struct answer a;
+	if (getrandom(token, GT_TOKEN_SIZE, 0) != GT_TOKEN_SIZE)
+		return gt_fail(err, GT_EFAIL, "no random numbers: %s", strerror(errno));
+	GT_TRY(listen_tcp(w, listener, err));
+	memcpy(a.token, token, sizeof a.token);
+	a.port = (uint32_t)w->port;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	enum gt_code code;
+	if (fd < 0 || bind(fd, (const struct sockaddr *)at, n) || listen(fd, 128))
+		code = errno == EADDRINUSE ? taken(w, at, n, err)
+		                           : gt_fail(err, GT_EFAIL, "cannot listen for the other ranks: %s", strerror(errno));
+	else
+		code = hand_out(fd, w, &a, until, err);
+	if (fd >= 0)
+		close(fd);
+	explicit_bzero(&a, sizeof a);
+	return code;
+}
+
+static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token, struct gt_err *err)
+{
+	const struct hello h = {(uint32_t)w->rank, (uint32_t)w->world};
+	struct answer a;
+	const char *why = "it is not there";
+	for (; gt_clock() < until; poll(NULL, 0, 5)) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			return gt_fail(err, GT_EFAIL, "cannot make a socket: %s", strerror(errno));
+		if (connect(fd, (const struct sockaddr *)at, n)) {
+			close(fd);
+			continue;
+		}
+		be_brief(fd);
+		struct ucred peer;
+		if (!same_user(fd, &peer)) {
+			close(fd);
+			return squatted(w, &peer, err);
+		}
+		bool got = send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h && recv(fd, &a, sizeof a, MSG_WAITALL) == sizeof a;
+		close(fd);
+		if (got) {
+			memcpy(token, a.token, sizeof a.token);
+			w->port = (int)a.port;
+			explicit_bzero(&a, sizeof a);
+			return GT_OK;
+		}
+		why = "it gave no answer";
+	}
+	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 of the %d that %s started: %s", w->rank, w->world, w->how, why);
+}
+
+enum gt_code gt_team_token(struct gt_world *w, double timeout_s, unsigned char token[32], int *listener, struct gt_err *err)
+{
+	struct sockaddr_un at;
+	socklen_t n = name_of(w, &at);
+	double until = gt_clock() + timeout_s;
+	*listener = -1;
+	strcpy(w->addr, "127.0.0.1");
+	enum gt_code code = w->rank ? ask(w, &at, n, until + 2, token, err) : serve(w, &at, n, until, token, listener, err);
+	if (code != GT_OK && *listener >= 0) {
+		close(*listener);
+		*listener = -1;
+	}
+	return code;
+}

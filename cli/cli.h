@@ -161,7 +161,6 @@ const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: 
 const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+29 where training diverges */
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
-double gt_cli_seconds(void); /* monotonic clock */
 enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* operand 0 with --set and --nproc applied */
 /* The file that an operand CFG means: itself, or the config of that name that comes with gtrain, which is told. cmd_configs.c */
 enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);

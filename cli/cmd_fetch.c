@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "base/clock.h"
 #include "status_line.h"
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void show(void *user, const char *file, uint64_t done, uint64_t total)
 			gt_cli_note(s->cli, "fetching %s", name);
 		return;
 	}
-	double now = gt_cli_seconds();
+	double now = gt_clock();
 	if (!first && now - s->last < 0.1)
 		return;
 	s->last = now;

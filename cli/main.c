@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "base/version.h"
 #include "commands.h"
 #include <errno.h>
 #include <fcntl.h>

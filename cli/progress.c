@@ -1,4 +1,5 @@
 #include "progress.h"
+#include "base/clock.h"
 #include "status_line.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli)
 {
-	*p = (struct gt_progress){.cli = cli, .start = gt_cli_seconds(), .loss = NAN};
+	*p = (struct gt_progress){.cli = cli, .start = gt_clock(), .loss = NAN};
 	p->last = p->start;
 }
 
@@ -38,7 +39,7 @@ static void describe(const struct gt_progress *p, const struct gt_event *ev, str
 	gt_parts_bar(parts, 3, share);
 	gt_parts_add(parts, 0, "%d%%", (int)(100 * share));
 	parts->part[parts->n - 1].tight = parts->n > 1;
-	gt_parts_add(parts, 5, "elapsed %s", gt_units_clock(number, gt_cli_seconds() - p->start));
+	gt_parts_add(parts, 5, "elapsed %s", gt_units_clock(number, gt_clock() - p->start));
 	if (ev->eta_s > 0 && isfinite(ev->eta_s))
 		gt_parts_add(parts, 1, "eta %s", gt_units_clock(number, ev->eta_s));
 	gt_parts_add(parts, 4, "loss %s", gt_units_loss(number, ev->loss));
@@ -62,7 +63,7 @@ static void describe_phase(const struct gt_progress *p, const struct gt_event *e
 		gt_parts_add(parts, 1, "%d%%", (int)(100 * ev->share));
 		parts->part[parts->n - 1].tight = true;
 	}
-	gt_parts_add(parts, 4, "elapsed %s", gt_units_clock(number, gt_cli_seconds() - p->start));
+	gt_parts_add(parts, 4, "elapsed %s", gt_units_clock(number, gt_clock() - p->start));
 }
 
 /* Paints the line on a terminal, writes a plain one elsewhere. */
@@ -162,7 +163,7 @@ static void observe_train(struct gt_progress *p, const struct gt_event *ev)
 	if (!logged) {
 		if (a->no_progress || (a->json && !p->cli->animate))
 			return;
-		double now = gt_cli_seconds();
+		double now = gt_clock();
 		if (now - p->last < (p->cli->animate ? DRAW_EVERY : PLAIN_EVERY))
 			return;
 		p->last = now;
@@ -176,7 +177,7 @@ static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
 	const struct gt_args *a = &p->cli->args;
 	struct gt_parts parts;
 	bool early = !p->steps; /* before the run is known: for people who wait, no line of a log */
-	double now = gt_cli_seconds(), wait = !p->cli->animate ? PLAIN_EVERY : early ? 0 : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
+	double now = gt_clock(), wait = !p->cli->animate ? PLAIN_EVERY : early ? 0 : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
 	if (a->quiet || a->no_progress || ((a->json || early) && !p->cli->animate) || now - p->last < wait)
 		return;
 	p->last = early ? p->last : now;
@@ -278,7 +279,7 @@ static void result(struct gt_progress *p)
 		              p->result.best_epoch);
 	else if (!p->best_metric[0] && p->eval.split[0] && p->result.peak_epoch > 0 && p->result.peak_acc > s->acc)
 		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->result.peak_acc, p->result.peak_epoch);
-	double seconds = p->ended ? p->result.seconds : gt_cli_seconds() - p->start;
+	double seconds = p->ended ? p->result.seconds : gt_clock() - p->start;
 	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, seconds));
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));
 }

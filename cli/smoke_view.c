@@ -1,4 +1,5 @@
 /* `gtrain run --smoke`: a line for each phase on stdout, or a JSON object. */
+#include "base/clock.h"
 #include "commands.h"
 #include <inttypes.h>
 #include <math.h>
@@ -123,7 +124,7 @@ static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
 {
 	struct gt_cli *cli = v->cli;
 	char took[GT_UNITS], clean[sizeof v->name];
-	double seconds = gt_cli_seconds() - v->start;
+	double seconds = gt_clock() - v->start;
 	if (!cli->args.json) {
 		if (code == GT_OK)
 			gt_out(cli, "%ssmoke test passed%s: %s in %s\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_style(cli->color_out, GT_STYLE_NONE),
@@ -147,7 +148,7 @@ static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
 enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	struct view v = {.cli = cli, .start = gt_cli_seconds()};
+	struct view v = {.cli = cli, .start = gt_clock()};
 	struct gt_run_opts o = {.out = a->out, .device = a->device, .init = a->init, .time_limit_s = a->time_limit, .say = say, .user = &v};
 	GT_TRY(gt_cli_ranks(cli, &o, err));
 	return end(&v, gt_smoke(conf, &o, phase, err), err);

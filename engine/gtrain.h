@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_VERSION "0.1.0"
-
 struct gt_conf; /* a loaded, checked config (conf/conf.h) */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
 /* errors: all errors of the config, sorted by line, where it returns GT_ECONFIG; err is the first of them. */

@@ -27,7 +27,7 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	gt_clean_free(&clean);
 	if (code != GT_OK) /* the text cannot be parsed: one error */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
-	rd.root->place = (struct gt_place){c->path, 1}; /* where what is missing altogether would stand */
+	rd.root->place = (struct gt_source_loc){c->path, 1}; /* where what is missing altogether would stand */
 	rd.from_file = !text;
 	c->tree = rd.root;
 	code = read_tree(&rd, sets, nsets, err);
@@ -107,7 +107,7 @@ enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err
 	char path[2 * 200];
 	struct gt_err said = *err;
 	snprintf(path, sizeof path, "model.layers[%d] (%s)", i, l->name);
-	gt_conf_fail(err, (struct gt_place){l->file, l->line}, path, "%s", said.msg);
+	gt_conf_fail(err, (struct gt_source_loc){l->file, l->line}, path, "%s", said.msg);
 	return err->code = said.code;
 }
 

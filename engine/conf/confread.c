@@ -21,7 +21,7 @@ const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
 	return n;
 }
 
-struct gt_place gt_conf_place(const struct gt_cnode *n, const char *path)
+struct gt_source_loc gt_conf_place(const struct gt_cnode *n, const char *path)
 {
 	char part[PATH];
 	for (;;) {

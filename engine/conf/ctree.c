@@ -15,7 +15,7 @@ void gt_clean_free(struct gt_clean *c)
 	memset(c, 0, sizeof *c);
 }
 
-enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *path, const char *fmt, ...)
+enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)
 {
 	char msg[sizeof((struct gt_err *)0)->msg], line[16] = "";
 	va_list ap;
@@ -80,7 +80,7 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
 	return buf;
 }
 
-enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_place place, struct gt_cnode **out,
+enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc place, struct gt_cnode **out,
                           struct gt_err *err)
 {
 	struct gt_cnode *n;
@@ -118,11 +118,11 @@ struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name)
 	return NULL;
 }
 
-static struct gt_place place_of(const struct gt_clean *c, unsigned line)
+static struct gt_source_loc place_of(const struct gt_clean *c, unsigned line)
 {
 	if (line >= 1 && line <= (unsigned)c->nlines)
 		return c->place[line - 1];
-	return c->nlines ? c->place[c->nlines - 1] : (struct gt_place){"config", 1};
+	return c->nlines ? c->place[c->nlines - 1] : (struct gt_source_loc){"config", 1};
 }
 
 static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out,

@@ -9,7 +9,7 @@
 
 enum gt_ctype { GT_C_GROUP, GT_C_LIST, GT_C_ARRAY, GT_C_INT, GT_C_FLOAT, GT_C_BOOL, GT_C_STRING };
 
-struct gt_place {
+struct gt_source_loc {
 	const char *file; /* as the user named it; "--set a.b=c" for a node that --set made */
 	int line;         /* from 1; 0: no line */
 };
@@ -17,7 +17,7 @@ struct gt_place {
 struct gt_cnode {
 	enum gt_ctype type;
 	const char *name; /* NULL in lists and arrays */
-	struct gt_place place;
+	struct gt_source_loc place;
 	bool set;        /* came from --set */
 	bool bad;        /* its value was refused: what depends on it is not checked */
 	bool unknown;    /* no key of its group has this name */
@@ -34,14 +34,14 @@ struct gt_cnode {
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
 	size_t len, cap;
-	struct gt_place *place; /* malloc'ed; of line i + 1 */
+	struct gt_source_loc *place; /* malloc'ed; of line i + 1 */
 	int nlines, cap_lines;
 };
 void gt_clean_free(struct gt_clean *c);
 
 enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct gt_cnode **out, struct gt_err *err);
 
-enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_place place, struct gt_cnode **out,
+enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc place, struct gt_cnode **out,
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
 struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or not a group */
@@ -51,7 +51,7 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
 const char *gt_cut(const char *s, char *buf, size_t size);
 
 /* GT_ECONFIG, "file:line: path: …"; path may be NULL. */
-enum gt_code gt_conf_fail(struct gt_err *err, struct gt_place at, const char *path, const char *fmt, ...)
+enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -57,10 +57,10 @@ static const char *slurp(const char *path, size_t max, char **text, size_t *n, s
 static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err *err);
 
 /* from: the place of the @include, NULL for the config itself. */
-static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struct gt_place *from, struct gt_err *err)
+static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struct gt_source_loc *from, struct gt_err *err)
 {
 	struct reader *rd = lx->user;
-	struct gt_place top = {path, 1};
+	struct gt_source_loc top = {path, 1};
 	struct stat st;
 	char *text;
 	size_t n;
@@ -107,7 +107,7 @@ static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err
 {
 	const char *slash = strrchr(lx->at.file, '/');
 	char *path;
-	struct gt_place from = lx->at;
+	struct gt_source_loc from = lx->at;
 	if (name[0] == '/' || !slash)
 		GT_NEW_STR(path, gt_arena_strdup(lx->arena, name), err);
 	else

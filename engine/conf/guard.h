@@ -33,7 +33,7 @@ struct gt_frame { /* an open bracket, or the file */
 	int state;
 	int count;
 	enum gt_ctype kind; /* of an array's elements */
-	struct gt_place place;
+	struct gt_source_loc place;
 };
 
 struct gt_lexer {
@@ -43,7 +43,7 @@ struct gt_lexer {
 	int depth;
 	/* the text being read */
 	const char *p, *end, *bol; /* bol: where its line begins */
-	struct gt_place at;
+	struct gt_source_loc at;
 	const char *key; /* in the text: the last name read, for messages */
 	int nkey;
 	char *str; /* malloc'ed: the string being read */

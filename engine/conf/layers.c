@@ -22,7 +22,7 @@ bool gt_layer_name_fits(const char *name)
 	return n && n <= GT_CONF_MAX_NAME && !name[n];
 }
 
-enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_place at, const char *path,
+enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_source_loc at, const char *path,
                               struct gt_err *err)
 {
 	struct gt_layer_name *s = slot_of(x, name);
@@ -61,7 +61,7 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 	return GT_OK;
 }
 
-enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_place at, const char *path,
+enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_source_loc at, const char *path,
                               const char **out, struct gt_err *err)
 {
 	if (s && !strcmp(name, "$in")) {
@@ -170,7 +170,7 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	return gt_row_read(x->rd->arena, &row, v, path, l->attr, err);
 }
 
-static enum gt_code grow(struct gt_expand *x, struct gt_place at, const char *path, struct gt_err *err)
+static enum gt_code grow(struct gt_expand *x, struct gt_source_loc at, const char *path, struct gt_err *err)
 {
 	if (x->n == GT_CONF_MAX_LAYERS)
 		return gt_conf_fail(err, at, path, "more than %d layers", GT_CONF_MAX_LAYERS);

@@ -59,10 +59,10 @@ enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, con
 enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *path, int index,
                                const char **out, struct gt_err *err);
 /* Makes name stand for layer; fails where it is taken. */
-enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_place at, const char *path,
+enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_source_loc at, const char *path,
                               struct gt_err *err);
 /* The layer that `in = name` means in a scope. */
-enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_place at, const char *path,
+enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_source_loc at, const char *path,
                               const char **out, struct gt_err *err);
 bool gt_layer_name_fits(const char *name); /* [A-Za-z0-9_.-]+ */
 

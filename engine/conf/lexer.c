@@ -41,7 +41,7 @@ static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
 	struct gt_clean *o = lx->out;
 	if (o->nlines == o->cap_lines) {
 		int cap = 2 * o->cap_lines + 256;
-		struct gt_place *place = realloc(o->place, (size_t)cap * sizeof *place);
+		struct gt_source_loc *place = realloc(o->place, (size_t)cap * sizeof *place);
 		if (!place)
 			return gt_fail_memory(err, (size_t)cap * sizeof *place);
 		o->place = place;
@@ -336,7 +336,7 @@ static enum gt_code string(struct gt_lexer *lx, struct gt_err *err)
 /* Skips blanks and comments. */
 static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err)
 {
-	struct gt_place from;
+	struct gt_source_loc from;
 	while (lx->p < lx->end) {
 		const char *p = lx->p;
 		bool two = lx->end - p >= 2;

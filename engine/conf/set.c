@@ -31,14 +31,14 @@ static enum gt_code parse(struct gt_arena *a, const char *label, const char *val
 	gt_clean_free(&clean);
 	GT_TRY(code);
 	if (root->nkids != 1)
-		return gt_conf_fail(err, (struct gt_place){label, 0}, NULL, "expected one value");
+		return gt_conf_fail(err, (struct gt_source_loc){label, 0}, NULL, "expected one value");
 	*out = root->kid[0];
 	return GT_OK;
 }
 
 static enum gt_code make_value(struct gt_arena *a, const char *label, const char *value, struct gt_cnode **out, struct gt_err *err)
 {
-	struct gt_place at = {label, 0};
+	struct gt_source_loc at = {label, 0};
 	while (isspace((unsigned char)*value))
 		value++;
 	if (*value && strchr("[({\"", *value))
@@ -83,7 +83,7 @@ static enum gt_code put(struct gt_arena *a, const struct slot *s, struct gt_cnod
 }
 
 /* Goes into a slot: it must be what the next step of the path needs. A group that is not there yet is made. */
-static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_place at, const char *path, struct gt_err *err)
+static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path, struct gt_err *err)
 {
 	struct gt_cnode **n = slot_node(s), *made;
 	char got[64];
@@ -104,7 +104,7 @@ static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want
 
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err)
 {
-	struct gt_place at = {NULL, 0};
+	struct gt_source_loc at = {NULL, 0};
 	struct slot s = {.in = root};
 	struct gt_cnode *value;
 	const char *eq = strchr(arg, '='), *p = arg;

@@ -1,7 +1,7 @@
+#include "base/clock.h"
 #include "exec/exec_parts.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define WINDOW_S 0.1 /* a window is no longer than this, so that signals, time limits and the progress line are not kept waiting */
 #define GRAPH_STEPS 16384 /* of programs in one graph: a node each, and about a kilobyte of device memory and a microsecond to make it */
@@ -9,13 +9,6 @@
 #define EVENT (GT_EVENTS - 2) /* and the one behind it: a window of the ring each */
 
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
-
-double gt_exec_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- opening ------------------------------------------------------------------------------------------------------------------- */
 /* Device memory as space.c lays it out, mirrored in host memory for each window of the ring. */
@@ -274,10 +267,10 @@ static enum gt_code run_timed(struct gt_exec *x, const struct gt_prog *p, struct
 	if (x->be->mark && 2 * p->n <= GT_MARKS)
 		return run_marked(x, p, l, err);
 	for (int i = 0; i < p->n; i++) {
-		double t = gt_exec_now();
+		double t = gt_clock();
 		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));
 		GT_TRY(x->be->sync(x->dev, p->step[i].stream, err));
-		x->times[i] += gt_exec_now() - t;
+		x->times[i] += gt_clock() - t;
 	}
 	return GT_OK;
 }
@@ -304,7 +297,7 @@ static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_
 		return gt_fail(err, GT_EINTERNAL, "a window of %d steps", n);
 	if (!e->graph[k])
 		GT_TRY(capture(x, e->prog, l, n, &e->graph[k], err));
-	x->ring[x->next].start = gt_exec_now();
+	x->ring[x->next].start = gt_clock();
 	return x->be->replay(x->dev, e->graph[k], err);
 }
 
@@ -319,7 +312,7 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	w->cold = !e->warm;
 	e->warm = true;
 	if (!x->be->host_memory)
-		w->start = gt_exec_now();
+		w->start = gt_clock();
 	GT_TRY(gt_exec_send(x, p, n, err));
 	if (x->times)
 		GT_TRY(run_timed(x, p, l, err));
@@ -351,7 +344,7 @@ enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, st
 	x->queued--;
 	if (x->be->host_memory)
 		return GT_OK;
-	double t = gt_exec_now(), from = w->start > x->collected ? w->start : x->collected;
+	double t = gt_clock(), from = w->start > x->collected ? w->start : x->collected;
 	if (!w->cold)
 		prog_of(x, w->prog)->step_s = (t - from) / w->n;
 	x->collected = t;

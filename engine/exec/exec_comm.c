@@ -1,5 +1,6 @@
 /* Steps that join ranks: a collective, or a run of sends and receives that follow each other, which go on side by side. */
 #include "comm.h"
+#include "base/clock.h"
 #include "exec/exec_parts.h"
 
 typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
@@ -63,7 +64,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	}
 	if (!c)
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is no communicator", s->call->op, s->call->layer);
-	double start = x->waited ? gt_exec_now() : 0;
+	double start = x->waited ? gt_clock() : 0;
 	gt_rank_waits(x->link, true);
 	if (transfers(s)) {
 		code = exchange(p, i, c, err);
@@ -82,6 +83,6 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	}
 	gt_rank_waits(x->link, false);
 	if (x->waited)
-		*x->waited += gt_exec_now() - start;
+		*x->waited += gt_clock() - start;
 	return code;
 }

@@ -10,7 +10,6 @@ enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, str
 enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err);
 /* Step i of p joins ranks. */
 enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
-double gt_exec_now(void); /* monotonic seconds */
 /* Calls are bound to slot 0: what lies in its scalars moves to the slot's own. An evaluation has one set for all. */
 void *gt_exec_move(const struct gt_exec *x, void *p, int slot);
 

@@ -1,4 +1,5 @@
 /* One attempt: what the ranks share, and a process for each. Watching them is supervise.c's. */
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/launcher_parts.h"
 #include <arpa/inet.h>
@@ -14,20 +15,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SPARE 32 /* descriptors for processes that connect and are no hosts */
 #define LATE_S 2.0 /* the launchers' back-offs do not end at the same moment */
 
 extern char **environ;
-
-double gt_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what the ranks share --------------------------------------------------------------------------------------------------- */
 static enum gt_code memory_file(const char *name, uint64_t bytes, int *fd, struct gt_err *err)

@@ -95,7 +95,6 @@ bool gt_attempt_pause(struct gt_attempt *a, double seconds);
 void gt_attempt_part(struct gt_attempt *a, double seconds);
 /* Ends what the ranks of an attempt started and left, also outside of their process groups: this process' children by now. */
 void gt_sweep(void);
-double gt_clock(void); /* CLOCK_MONOTONIC, seconds */
 
 /* ---- cores.c ---------------------------------------------------------------------------------------------------------------- */
 struct gt_core_place {

@@ -1,4 +1,5 @@
 #include "launch/rendezvous.h"
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous_parts.h"

@@ -42,7 +42,7 @@ static void clear_gaps(struct gt_emit *e, int b)
 	for (int64_t at = k->begin, next, after; at < k->end; at = after) {
 		next = after = k->end;
 		for (int i = 0; i < s->first->nparams; i++) {
-			const struct gt_place *p = &s->place[i];
+			const struct gt_param_slot *p = &s->place[i];
 			if (s->first->params[i].cls != GT_PARAM_BUFFER && p->offset >= at && p->offset < next) {
 				next = p->offset;
 				after = p->offset + p->count;

@@ -16,7 +16,7 @@ static int64_t grain(const struct gt_space *s)
 /* Gives parameter i the next offset of the flat arenas, in the bucket that is open. */
 static void place_flat(struct gt_space *s, int i)
 {
-	struct gt_place *p = &s->place[i];
+	struct gt_param_slot *p = &s->place[i];
 	p->count = gt_tdesc_padded(&p->desc);
 	p->offset = s->elements;
 	s->elements = round_up(s->elements + p->count, grain(s));
@@ -81,7 +81,7 @@ enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, stru
 	if (s->checked < 0 || g->stages)
 		s->checked = s->elements;
 	for (int i = 0; i < g->nparams; i++) {
-		struct gt_place *p = &s->place[i];
+		struct gt_param_slot *p = &s->place[i];
 		if (g->params[i].value < 0)
 			continue;
 		p->desc.any = false; /* nobody asked for another layout */

@@ -33,7 +33,7 @@ enum gt_arena_id {
 const char *gt_arena_name(enum gt_arena_id id);
 
 /* Where a parameter or buffer lies; nowhere (offset -1) where it is another pipeline stage's. */
-struct gt_place {
+struct gt_param_slot {
 	struct gt_tdesc desc; /* of the master, with the layout that the first kernel chose */
 	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
 	int64_t count;        /* padded elements */
@@ -70,7 +70,7 @@ struct gt_space {
 	struct gt_dev *dev;
 	struct gt_arena *arena;  /* owned */
 	struct gt_graph *first;  /* the graph whose parameters are the model's */
-	struct gt_place *place;  /* one a parameter of first */
+	struct gt_param_slot *place;  /* one a parameter of first */
 	enum gt_dtype master;    /* f32, f64 */
 	enum gt_dtype work;      /* = master: no work copies */
 	int nstates;             /* optimizer state slots */

@@ -198,7 +198,7 @@ void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a,
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------- */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state)
 {
-	const struct gt_place *p = &s->place[i];
+	const struct gt_param_slot *p = &s->place[i];
 	char *base = s->base[id];
 	if (!base || p->offset < 0 || gt_space_sharded(s, id))
 		return NULL;

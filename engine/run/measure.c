@@ -1,6 +1,7 @@
 /* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in what
  * joins ranks. */
 #include "run/measure.h"
+#include "base/clock.h"
 #include "comm.h"
 #include "run/trainer.h"
 #include <stdio.h>
@@ -137,10 +138,10 @@ static enum gt_code pass(struct gt_session *s, int steps, double *seconds, struc
 {
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
 	GT_TRY(meet(s, err));
-	double start = gt_seconds();
+	double start = gt_clock();
 	GT_TRY(steps_run(s, steps, err));
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
-	*seconds = (gt_seconds() - start) / steps;
+	*seconds = (gt_clock() - start) / steps;
 	return GT_OK;
 }
 

@@ -150,7 +150,7 @@ static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, st
 
 static bool lies(const struct gt_space *s, int param, int bucket)
 {
-	const struct gt_place *p = &s->place[param];
+	const struct gt_param_slot *p = &s->place[param];
 	return s->first->params[param].cls != GT_PARAM_BUFFER && p->offset >= 0 && gt_space_bucket_of(s, p->offset) == bucket;
 }
 
@@ -180,7 +180,7 @@ static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, 
 {
 	const struct gt_space *sp = s->space;
 	for (int i = 0; i < sp->first->nparams && sp->cut.state; i++) {
-		const struct gt_place *p = &sp->place[i];
+		const struct gt_param_slot *p = &sp->place[i];
 		if (sp->first->params[i].cls == GT_PARAM_BUFFER || p->offset < 0)
 			continue;
 		int b = gt_space_bucket_of(sp, p->offset);

@@ -1,4 +1,5 @@
 #include "run/run_ranks.h"
+#include "base/clock.h"
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"

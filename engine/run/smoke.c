@@ -2,6 +2,7 @@
  *   DIR/run/             the run directory; holds the resumed run at the end
  *   DIR/uninterrupted/   the last checkpoint of the first run, taken out of DIR/run before the resume */
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/fileio.h"
 #include "launch/launcher_parts.h"
 #include "launch/signals.h"

@@ -1,20 +1,13 @@
 #include "run/trainer.h"
+#include "base/clock.h"
 #include "launch/signals.h"
 #include "session/schedule.h"
 #include "session/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define SAVE_S 600.0 /* that ranks wait for the one that writes to a slow disk */
-
-double gt_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* A log that cannot be written must not end the training that it tells of: it is said at once, and the run's status says it at the end. */
 static void warn_of_logs(struct gt_trainer *t)
@@ -139,7 +132,7 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 
 static void restart_window(struct gt_trainer *t)
 {
-	t->window_start = gt_seconds();
+	t->window_start = gt_clock();
 	t->window_samples = 0;
 }
 
@@ -187,7 +180,7 @@ static void add_sums(struct gt_metrics *to, const struct gt_metrics *m)
 /* Behind the last step of an epoch. */
 static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 {
-	double now = gt_seconds();
+	double now = gt_clock();
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(&t->at.epoch_sums), .samples_per_s = t->samples_per_s};
 	ev.seconds = now - t->epoch_start;
 	t->scores[GT_TRAIN] = ev.scores;
@@ -203,7 +196,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 	const struct gt_window *w;
 	GT_TRY(gt_exec_collect(&t->s->exec, &w, err));
 	const struct gt_prog *p = w->prog;
-	double dt = gt_seconds() - t->window_start;
+	double dt = gt_clock() - t->window_start;
 	t->window_samples += w->n * p->samples;
 	t->session_samples += w->n * p->samples;
 	if (dt > SETTLED_S || (dt > 0 && !t->settled))
@@ -330,7 +323,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	if (!t->saves || (t->saved_step == t->at.step && !is_best))
 		return GT_OK;
 	GT_TRY(check_finite(t, err));
-	meta.seconds += gt_seconds() - t->start;
+	meta.seconds += gt_clock() - t->start;
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
 	tell_phase(t, "saving a checkpoint", NULL, 0);
 	gt_metrics_sync(t->metrics); /* what is said of the steps that it holds lasts as long as it does */
@@ -340,7 +333,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	gt_team_patience(t->team, patience);
 	gt_rank_phase(t->s->exec.link, "", 0);
 	t->saved_step = t->at.step;
-	t->saved_at = gt_seconds();
+	t->saved_at = gt_clock();
 	t->saved_seconds = meta.seconds;
 	if (!t->dir)
 		return GT_OK;
@@ -356,7 +349,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	double now = gt_seconds();
+	double now = gt_clock();
 	int64_t v[5] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
 	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1};
 	if (t->s->at.world > 1) {
@@ -389,7 +382,7 @@ static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
 
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
-	double session_s = gt_seconds() - t->start;
+	double session_s = gt_clock() - t->start;
 	/* Where a checkpoint holds the last step, its time: the next session counts from there. */
 	double seconds = t->saved_step == t->at.step ? t->saved_seconds : t->at.seconds + session_s;
 	struct gt_run_result r = {.seconds = seconds, .peak_acc = t->at.peak_acc, .peak_epoch = t->at.peak_epoch, .valid = t->scores[GT_VALID], .test = t->scores[GT_TEST]};
@@ -411,7 +404,7 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 {
 	const struct gt_conf *c = t->s->conf;
 	bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
-	double start = gt_seconds();
+	double start = gt_clock();
 	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) || (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
 		GT_TRY(evaluate(t, &best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);
@@ -423,9 +416,9 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		t->minutes_due = false;
 		restart_window(t);
 	}
-	t->pause_s += gt_seconds() - start;
+	t->pause_s += gt_clock() - start;
 	if (t->at.cursor == 0) /* what stood between two epochs belongs to neither */
-		t->epoch_start = gt_seconds();
+		t->epoch_start = gt_clock();
 	return GT_OK;
 }
 
@@ -444,7 +437,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_exec *x = &t->s->exec;
 	bool stop = false;
-	t->start = t->saved_at = t->epoch_start = gt_seconds();
+	t->start = t->saved_at = t->epoch_start = gt_clock();
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
 	t->saved_seconds = t->at.seconds;
 	t->finite_step = -1;

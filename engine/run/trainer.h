@@ -60,6 +60,5 @@ const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 /* Sends an event: written to metrics.jsonl if `line`, then told to the observer. */
 enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
 
-double gt_seconds(void); /* monotonic */
 
 #endif

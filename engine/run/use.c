@@ -1,5 +1,6 @@
 /* gt_eval and gt_predict: a checkpoint put to use. */
 #include "gtrain.h"
+#include "base/clock.h"
 #include "run/trainer.h"
 #include "session/session_data.h"
 #include "session/state.h"
@@ -30,11 +31,11 @@ static enum gt_code eval_split(const struct gt_session_spec *spec, const struct 
 	GT_TRY(gt_session_open(spec, &s, err));
 	enum gt_code code = s->eval[split].nfull ? gt_state_load(s, ckpt, false, err)
 	                                         : gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[split]);
-	double start = gt_seconds();
+	double start = gt_clock();
 	if (code == GT_OK)
 		code = gt_session_eval(s, split, &r, err);
 	if (code == GT_OK) {
-		*out = (struct gt_eval_result){.samples = r.samples, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .seconds = gt_seconds() - start,
+		*out = (struct gt_eval_result){.samples = r.samples, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .seconds = gt_clock() - start,
 		                               .step = gt_ckpt_meta(ckpt)->step};
 		snprintf(out->split, sizeof out->split, "%s", gt_split_names[split]);
 	}

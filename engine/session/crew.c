@@ -98,7 +98,7 @@ static enum gt_code same_layout(const struct gt_crew *c, int r, struct gt_err *e
 	const struct gt_space *a = c->rank[like]->space, *b = c->rank[r]->space;
 	bool same = a->elements == b->elements && a->nbuckets == b->nbuckets;
 	for (int i = 0; same && i < a->first->nparams; i++) {
-		const struct gt_place *p = &a->place[i], *q = &b->place[i];
+		const struct gt_param_slot *p = &a->place[i], *q = &b->place[i];
 		same = p->offset == q->offset && p->count == q->count && !memcmp(&p->desc.layout, &q->desc.layout, sizeof p->desc.layout);
 		if (!same)
 			return gt_fail(err, GT_EINTERNAL, "%s lies in another place on rank %d than on rank %d", a->first->params[i].name, r, like);

@@ -1,4 +1,5 @@
 #include "session/session.h"
+#include "base/version.h"
 #include "gtrain.h"
 #include "ir/op.h"
 #include "par/pipe.h"

@@ -30,7 +30,7 @@ static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
 static struct piece piece_of(const struct gt_session *s, int i, int state, int shard)
 {
 	const struct gt_space *sp = s->space;
-	const struct gt_place *p = &sp->place[i];
+	const struct gt_param_slot *p = &sp->place[i];
 	enum gt_arena_id a = arena_of(s, i, state);
 	int b = gt_space_bucket_of(sp, p->offset);
 	int64_t lo = sp->bucket[b].begin + shard * gt_space_shard(sp, b), hi = lo + gt_space_shard(sp, b);

@@ -30,7 +30,7 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 		return gt_fail_memory(err, 0);
 	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples, (long long)(s->at.npipe == 1 ? s->space->elements : 0), (long long)s->steps);
 	for (int i = 0; i < g->nparams && s->at.npipe == 1; i++) {
-		const struct gt_place *p = &s->space->place[i];
+		const struct gt_param_slot *p = &s->space->place[i];
 		fprintf(f, "%s %lld %lld", g->params[i].name, (long long)p->offset, (long long)p->count);
 		for (int k = 0; k < p->desc.layout.nblk; k++)
 			fprintf(f, " %d:%d", (int)p->desc.layout.blk_dim[k], (int)p->desc.layout.blk[k]);

@@ -1,4 +1,5 @@
 #include "team/team_card.h"
+#include "base/version.h"
 #include "gtrain.h"
 #include "launch/launcher_parts.h"
 #include <stdio.h>

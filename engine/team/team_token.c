@@ -1,4 +1,5 @@
 #include "team/team_token.h"
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/sha256.h"
 #include "launch/launcher_parts.h"

@@ -1,5 +1,6 @@
 /* Sends and receives of the shared-memory communicator. Each ordered pair of ranks that is used has a ring in the segment; a message is
  * a header and its data, which stream through it, so a message may be larger than the ring. */
+#include "base/clock.h"
 #include "cpu/comm_shm.h"
 #include <sched.h>
 #include <stdio.h>
@@ -234,7 +235,7 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 			continue;
 		}
 		if (deadline == 0)
-			deadline = gt_shm_now() + c->root->timeout_s;
+			deadline = gt_clock() + c->root->timeout_s;
 		gt_shm_say_awaits(c, first_unfinished(t, n));
 		/* Announce the sleep, look once more, sleep: a peer that moves after the look sees the announcement and rings. */
 		__atomic_store_n(&own->drowsy, 1, __ATOMIC_SEQ_CST);
@@ -253,7 +254,7 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 		}
 		if (moved)
 			deadline = 0;
-		else if (gt_shm_now() > deadline) {
+		else if (gt_clock() > deadline) {
 			GT_TRY(turn(c, t, n, &moved, &left, err));
 			if (!moved)
 				GT_TRY(give_up(c, t, n, gone, true, err));

@@ -1,4 +1,5 @@
 /* The shared-memory communicator: ranks of one host. Here: the segment, who is in it, and the vtable. comm_shm.h says how it works. */
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "cpu/comm_shm.h"
 #include <errno.h>
@@ -154,7 +155,7 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 	if (sched_getaffinity(0, sizeof own->cpus, (cpu_set_t *)own->cpus))
 		memset(own->cpus, 0xff, sizeof own->cpus); /* more cores than the set holds: no lack of them */
 	__atomic_store_n(&own->state, SHM_THERE, __ATOMIC_RELEASE);
-	double deadline = gt_shm_now() + r->timeout_s;
+	double deadline = gt_clock() + r->timeout_s;
 	for (int i = 0; i < r->world;) {
 		struct shm_member *m = &r->head->member[i];
 		if (gt_shm_is_broken(c))
@@ -173,7 +174,7 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 			if (gt_shm_dead(r, k))
 				return gt_shm_break(c, err, "rank %d has died before all had opened %s", k, c->pub.name);
 		}
-		if (gt_shm_now() > deadline)
+		if (gt_clock() > deadline)
 			return gt_shm_break(c, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
 		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 	}

@@ -103,7 +103,6 @@ enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struc
 
 /* comm_wait.c. `doing`: "has not reached all_reduce #17 of gradients (world)". */
 typedef void gt_shm_doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size);
-double gt_shm_now(void);
 bool gt_shm_is_broken(const struct shm_comm *c);
 enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err);   /* GT_EPEER with the group's sentence; only once it is broken */
 /* Breaks the group with this sentence, unless it is broken: then err gets the older one. Returns GT_EPEER. */

@@ -3,6 +3,7 @@
  * A waiter first turns in a loop (the fast case: ranks that finish within microseconds of each other), then yields its core a few times
  * (the other rank may need this very core), then sleeps on a futex in slices, after each of which it looks whether the others live. The
  * length of the loop follows what it was good for: it shrinks when it ended in sleep, so oversubscribed ranks do not burn. */
+#include "base/clock.h"
 #include "cpu/comm_shm.h"
 #include <linux/futex.h>
 #include <poll.h>
@@ -17,13 +18,6 @@
 #define SLICE_MS 20 /* how late, at most, a sleeper sees a death or a failure */
 #define YIELDS 8
 #define SPIN_MIN 16
-
-double gt_shm_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void futex_wait(uint32_t *word, uint32_t seen)
 {
@@ -157,7 +151,7 @@ static enum gt_code wait_asleep(struct shm_comm *c, int r, double *deadline, gt_
 {
 	struct shm_slot *s = &c->slot[r];
 	if (*deadline == 0)
-		*deadline = gt_shm_now() + c->root->timeout_s;
+		*deadline = gt_clock() + c->root->timeout_s;
 	for (;;) {
 		__atomic_fetch_add(&s->sleepers, 1, __ATOMIC_SEQ_CST);
 		uint32_t seen = __atomic_load_n(&s->phase, __ATOMIC_SEQ_CST);
@@ -169,7 +163,7 @@ static enum gt_code wait_asleep(struct shm_comm *c, int r, double *deadline, gt_
 		if (gt_shm_is_broken(c))
 			return gt_shm_broken(c, err);
 		GT_TRY(look_for_dead(c, doing, ctx, err));
-		if (gt_shm_now() < *deadline)
+		if (gt_clock() < *deadline)
 			continue;
 		return tell_late(c, r, doing, ctx, err);
 	}

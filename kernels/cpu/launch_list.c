@@ -6,6 +6,7 @@
  * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex): on a shared machine the thread
  * it waits for may not be running. Where that happens often, one thread walks the list alone, and does the parts of all (team_choice.h). */
 #include "cpu/cpu.h"
+#include "base/clock.h"
 #include "cpu/team_choice.h"
 #include <linux/futex.h>
 #include <omp.h>
@@ -13,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SPINS 1000 /* some 15 us */
@@ -96,21 +96,14 @@ static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 	return code;
 }
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static enum gt_code walk(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct gt_team_choice *c = &k[0]->choice;
 	if (gt_cpu_threads(dev) == 1)
 		return alone(dev, n, k, args, err);
-	double begin = now();
+	double begin = gt_clock();
 	enum gt_code code = (c->one ? alone : team)(dev, n, k, args, err);
-	gt_team_walked(c, now() - begin);
+	gt_team_walked(c, gt_clock() - begin);
 	return code;
 }
 

@@ -5,6 +5,7 @@
  * The library is opened when the first group is; its communicators do not block (ncclConfig_t.blocking = 0), so that every call has its
  * deadline. So has queued work: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group and of the hosts' group,
  * which sees a rank that died, and after the deadline the groups are aborted, which ends their kernels. */
+#include "base/clock.h"
 #include "cuda/nccl_lib.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,13 +46,6 @@ static struct group *of(struct gt_comm *c)
 }
 
 extern const struct gt_comm_api gt_comm_nccl;
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- failures -------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code told(struct root *r, struct gt_err *err)
@@ -104,7 +98,7 @@ static enum gt_code failed(struct group *g, ncclResult_t status, const char *wha
 /* Until NCCL's own threads have done what a call that does not block has begun. */
 static enum gt_code settle(struct group *g, ncclResult_t status, const char *what, struct gt_err *err)
 {
-	double deadline = now() + g->root->timeout_s;
+	double deadline = gt_clock() + g->root->timeout_s;
 	while (status == ncclInProgress) {
 		if (atomic_load(&g->root->broken)) {
 			collapse(g->root);
@@ -115,7 +109,7 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 			status = asked;
 		if (status == ncclInProgress)
 			nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-		if (status == ncclInProgress && now() > deadline) {
+		if (status == ncclInProgress && gt_clock() > deadline) {
 			char why[64];
 			snprintf(why, sizeof why, "not done after %g s", g->root->timeout_s);
 			return fall(g, err, what, why);

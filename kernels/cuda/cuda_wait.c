@@ -1,18 +1,12 @@
 /* The host waits for the device. Where ranks are joined by NCCL (struct gt_cuda_watch), work of a stream may wait for a rank that does not come:
  * then the host asks again and again, and the watch says when it has waited long enough. */
+#include "base/clock.h"
 #include "cuda/cuda_internal.h"
 #include <time.h>
 
 #define SPIN_S 0.002 /* asks without a pause; a window of steps is mostly done by then */
 #define NAP_NS 50000 /* between two questions after it */
 #define LOOK_S 0.005 /* between two looks at the watches */
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w)
 {
@@ -42,8 +36,8 @@ enum gt_code gt_cuda_finish(struct gt_dev *dev, cudaStream_t s, cudaEvent_t e, s
 		GT_CUDA(dev, e ? cudaEventSynchronize(e) : cudaStreamSynchronize(s), e ? "cudaEventSynchronize" : "cudaStreamSynchronize", err);
 		return GT_OK;
 	}
-	double start = now(), looked = start, t = start;
-	for (;; t = now()) {
+	double start = gt_clock(), looked = start, t = start;
+	for (;; t = gt_clock()) {
 		cudaError_t q = e ? cudaEventQuery(e) : cudaStreamQuery(s);
 		if (q == cudaSuccess)
 			return GT_OK;

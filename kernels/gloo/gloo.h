@@ -154,7 +154,6 @@ int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY]); /
 bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd, char why[GL_WHY]);
 
 /* gloo_watch.c */
-double gt_gloo_now(void);
 enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err);
 void gt_gloo_watch_stop(struct gloo_root *r); /* says goodbye first, and waits until all have heard it; at most timeout_s */
 void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text); /* to all; needs the lock */

@@ -3,6 +3,7 @@
  *   listens → "gtrain-gloo-1\0\0\0" nonce[32];  connects → rank, to (little-endian u32) nonce[32] mac[32];  listens → mac[32]
  * with HMAC-SHA-256 under the group's random number, over a word for the side, both nonces and both ranks. All of them are on their way at
  * once. A stranger's connection costs him that; what he sends is never seen by gloo. */
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/sha256.h"
 #include "gloo/gloo.h"
@@ -71,7 +72,7 @@ static void drop(struct end *e)
 {
 	if (e->fd >= 0)
 		close(e->fd);
-	*e = (struct end){.fd = -1, .until = gt_gloo_now() + AGAIN_S};
+	*e = (struct end){.fd = -1, .until = gt_clock() + AGAIN_S};
 }
 
 /* What is sent here fits into any socket's buffer. */
@@ -131,7 +132,7 @@ static void greet(struct meeting *m)
 		if (m->guest[i].state == NOBODY || (e->state != NOBODY && m->guest[i].until < e->until))
 			e = &m->guest[i];
 	drop(e);
-	*e = (struct end){.fd = fd, .state = HEARS, .until = gt_gloo_now() + PROOF_S};
+	*e = (struct end){.fd = fd, .state = HEARS, .until = gt_clock() + PROOF_S};
 	memcpy(e->hello, MAGIC, 16);
 	if (getrandom(e->hello + 16, NONCE, 0) != NONCE || !sent(e, e->hello, HELLO))
 		drop(e);
@@ -197,7 +198,7 @@ static void advance(struct meeting *m, int rank)
 static void turn(struct meeting *m, double deadline)
 {
 	struct pollfd p[1 + GUESTS + GT_COMM_RANKS] = {{.fd = m->listener, .events = POLLIN}};
-	double now = gt_gloo_now(), wait = deadline - now;
+	double now = gt_clock(), wait = deadline - now;
 	for (int i = 0; i < GUESTS; i++) {
 		if (m->guest[i].state != NOBODY && now > m->guest[i].until)
 			drop(&m->guest[i]);
@@ -236,7 +237,7 @@ static int absent(const struct meeting *m)
 bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd, char why[GL_WHY])
 {
 	struct meeting *m = calloc(1, sizeof *m);
-	double deadline = gt_gloo_now() + timeout_s;
+	double deadline = gt_clock() + timeout_s;
 	if (!m) {
 		snprintf(why, GL_WHY, "rank %d is out of memory", rank);
 		return false;
@@ -246,7 +247,7 @@ bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struc
 		m->end[i].fd = -1;
 	for (int i = 0; i < GUESTS; i++)
 		m->guest[i].fd = -1;
-	while (absent(m) >= 0 && !m->failed && gt_gloo_now() < deadline)
+	while (absent(m) >= 0 && !m->failed && gt_clock() < deadline)
 		turn(m, deadline);
 	int out = absent(m);
 	if (out >= 0 && m->failed)

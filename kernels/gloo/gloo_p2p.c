@@ -1,6 +1,7 @@
 /* Sends and receives across hosts. A message is a head, with the data of a small one in it; the body of a larger one follows on a lane of
  * its own, straight into the receiver's memory, once that has seen the head: gloo needs equal lengths at both ends. What a sender need not
  * wait for is kept in its own memory until it is gone: GT_GLOO_HEADS_OUT heads, and pair_bytes of bodies. */
+#include "base/clock.h"
 #include "gloo/gloo.h"
 #include <stdio.h>
 #include <string.h>
@@ -233,7 +234,7 @@ static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, st
  * waits for the first only. */
 static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
 {
-	double last = gt_gloo_now();
+	double last = gt_clock();
 	for (int left = n; left;) {
 		uint64_t busy[2] = {0};
 		bool moved = false, waited = false;
@@ -256,8 +257,8 @@ static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, st
 			}
 		}
 		if (moved)
-			last = gt_gloo_now();
-		for (int i = 0; i < n && !moved && left && gt_gloo_now() - last > c->root->timeout_s; i++) {
+			last = gt_clock();
+		for (int i = 0; i < n && !moved && left && gt_clock() - last > c->root->timeout_s; i++) {
 			if (t[i].state == NEW)
 				return fail(c, &t[i], GLOO_TIME, err);
 		}

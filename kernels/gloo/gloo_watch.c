@@ -1,4 +1,5 @@
 /* The watch: notes of other ranks, lost connections, deadlines; and how a group comes to one sentence about its failure. */
+#include "base/clock.h"
 #include "gloo/gloo.h"
 #include <signal.h>
 #include <stdarg.h>
@@ -11,13 +12,6 @@
 #define BEAT_S 0.5
 #define GRACE_S 0.05 /* past a deadline: a process that was stopped itself finds what has come meanwhile */
 #define ALARM_S 0.2  /* how long a goodbye may take in a broken group, of which some may be out of reach for good */
-
-double gt_gloo_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------------- */
 static uint64_t sum_of(const struct gloo_note *n)
@@ -74,7 +68,7 @@ static void look(struct gloo_root *r)
 			if (k == GLOO_BYE)
 				post_note(r, GLOO_ACK, i);
 			if (k == GLOO_BROKEN && r->first_s == 0)
-				r->first_s = gt_gloo_now();
+				r->first_s = gt_clock();
 		}
 		p->lost = lost;
 	}
@@ -174,7 +168,7 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
 		r->told = true;
 		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);
-		r->first_s = r->first_s > 0 ? r->first_s : gt_gloo_now();
+		r->first_s = r->first_s > 0 ? r->first_s : gt_clock();
 	}
 	while (!r->broken && r->watched)
 		pthread_cond_wait(&r->turn, &r->lock);
@@ -190,7 +184,7 @@ void gt_gloo_say_broken(struct gloo_root *r, const char *text)
 	if (!r->broken && !r->told) {
 		r->told = true;
 		gt_gloo_note(r, GLOO_BROKEN, GLOO_SAID, r->rank, text);
-		r->first_s = r->first_s > 0 ? r->first_s : gt_gloo_now();
+		r->first_s = r->first_s > 0 ? r->first_s : gt_clock();
 		decide(r);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -204,7 +198,7 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 	pthread_mutex_lock(&r->lock);
 	r->waiting = p;
 	r->waiting_peer = member;
-	r->since = gt_gloo_now();
+	r->since = gt_clock();
 	r->deadline = r->since + r->timeout_s;
 	r->not_before = 0;
 	r->restless = restless;
@@ -226,10 +220,10 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 			lost = again = true; /* once more, without a waking: what has come before the end counts */
 		else if (restless)
 			end = GLOO_TURN;
-		else if (!is_due(r, gt_gloo_now()))
+		else if (!is_due(r, gt_clock()))
 			again = true;
 		else if (!late) {
-			r->not_before = gt_gloo_now() + GRACE_S;
+			r->not_before = gt_clock() + GRACE_S;
 			late = again = true;
 		} else
 			end = GLOO_TIME;
@@ -256,7 +250,7 @@ static void *watch(void *arg)
 	struct gloo_root *r = arg;
 	pthread_mutex_lock(&r->lock);
 	while (!r->stop) {
-		double now = gt_gloo_now();
+		double now = gt_clock();
 		look(r);
 		beat(r, now);
 		if (r->first_s > 0 && now - r->first_s >= SETTLE_S)
@@ -293,7 +287,7 @@ static void flush(struct gloo_root *r, double deadline)
 		for (int i = 0; i < c->pub.world * GLOO_LANES; i++) {
 			int peer = i / GLOO_LANES, lane = i % GLOO_LANES;
 			enum gloo_end end = GLOO_END;
-			while (c->peer[peer].open[lane] && (end == GLOO_END || end == GLOO_TURN) && gt_gloo_now() < deadline) {
+			while (c->peer[peer].open[lane] && (end == GLOO_END || end == GLOO_TURN) && gt_clock() < deadline) {
 				end = gt_gloo_wait(r, c->peer[peer].out[lane], c->member[peer], true);
 				c->peer[peer].open[lane] -= end == GLOO_END;
 				if (end == GLOO_TURN && gt_gloo_has_left(r, c->member[peer]))
@@ -319,12 +313,12 @@ void gt_gloo_watch_stop(struct gloo_root *r)
 	if (!r->watched)
 		return;
 	bool broken = gt_gloo_is_broken(r);
-	double deadline = gt_gloo_now() + (broken ? ALARM_S : r->timeout_s);
+	double deadline = gt_clock() + (broken ? ALARM_S : r->timeout_s);
 	if (!broken)
 		flush(r, deadline);
 	pthread_mutex_lock(&r->lock);
 	gt_gloo_note(r, GLOO_BYE, 0, 0, "");
-	while (!all_answered(r) && gt_gloo_now() < (r->broken ? r->first_s + 2 * ALARM_S : deadline))
+	while (!all_answered(r) && gt_clock() < (r->broken ? r->first_s + 2 * ALARM_S : deadline))
 		pthread_cond_wait(&r->turn, &r->lock);
 	r->stop = true;
 	pthread_mutex_unlock(&r->lock);

@@ -1,5 +1,6 @@
 /* Launch and supervision, with real processes: tests/par/tool_launch does what each test scripts. After every run no process of it may
  * be left (they carry a mark in their environment), no descriptor and no child in the launcher. */
+#include "base/clock.h"
 #include "launch/launcher_parts.h"
 #include "test.h"
 #include <dirent.h>

@@ -9,6 +9,7 @@
  * phase and step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the
  * moment at which all ranks of the next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their
  * environment (and then killed). Status 3: the moment never came. */
+#include "base/clock.h"
 #include "launch/launcher_parts.h"
 #include <dirent.h>
 #include <errno.h>

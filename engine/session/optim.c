@@ -212,11 +212,13 @@ static int operands(const struct gt_optim_call *o, const struct gt_space *s, int
 		kind[n++] = 2;
 		kind[n++] = 3;
 		break;
-	default: /* rmsprop */
+	case GT_OP_RMSPROP:
 		kind[n++] = 2 + state++;
 		kind[n++] = o->attr.update.momentum > 0 ? 2 + state++ : NONE;
 		kind[n++] = o->attr.update.centered ? 2 + state++ : NONE;
 		break;
+	default:
+		return 0;
 	}
 	kind[n++] = SCALARS;
 	kind[n++] = work;
@@ -232,7 +234,8 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	struct gt_opcall up = {.code = c->code, .name = "optimizer", .deterministic = deterministic};
 	up.attr = c->code == GT_OP_MUON ? (const void *)&p->attr : &p->attr.update;
 	p->attr.update.work_dtype = work.dtype = s->work;
-	up.nin = operands(c, s, kind);
+	if (!(up.nin = operands(c, s, kind)))
+		return gt_fail(err, GT_EINTERNAL, "no operands are known of the optimizer %s", gt_opcode_name(c->code));
 	for (int i = 0; i < up.nin; i++)
 		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
 	return gt_call_prepare(s, &up, &p->call, err);

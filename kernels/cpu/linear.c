@@ -89,6 +89,8 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
 	struct gt_tdesc *w = call->in[2];
 	struct linear *k;
+	if (!gt_cpu_apply_knows(attr->optimizer))
+		return gt_cpu_refuse(call, err, "its optimizer is not an element-wise update");
 	if (call->nin > 3 && call->in[3] && (call->in[3]->dtype != GT_F64 || gt_tdesc_count(call->in[3]) != GT_SCALARS_WORDS))
 		return gt_cpu_refuse(call, err, "the scalars of the step must be f64 of their size");
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))

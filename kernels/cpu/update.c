@@ -100,23 +100,31 @@ static void release_update(struct gt_kernel *kernel)
 	free(k);
 }
 
-static const struct {
+static const struct row {
+	enum gt_opcode code;
 	run_fn *f32, *f64;
-	const char *name;
-	int nstate; /* state inputs, which stand after p and g; the first `must` of them are always there */
-	int must;
+	int nstate; /* state inputs, which follow p and g */
 } rows[] = {
-    {run_sgd_f32, run_sgd_f64, "sgd", 1, 0},
-    {run_adam_f32, run_adam_f64, "adam", 2, 2},
-    {run_rmsprop_f32, run_rmsprop_f64, "rmsprop", 3, 1},
+    {GT_OP_SGD, run_sgd_f32, run_sgd_f64, 1},
+    {GT_OP_ADAM, run_adam_f32, run_adam_f64, 2},
+    {GT_OP_RMSPROP, run_rmsprop_f32, run_rmsprop_f64, 3},
 };
+
+/* NULL: the operation is not an element-wise optimizer update. */
+static const struct row *row_of(enum gt_opcode code)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].code == code)
+			return &rows[i];
+	return NULL;
+}
 
 static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
 {
 	return i < call->nin ? call->in[i] : NULL;
 }
 
-static enum gt_code check_update(const struct gt_opcall *call, const struct update *k, int row, struct gt_err *err)
+static enum gt_code check_update(const struct gt_opcall *call, const struct update *k, const struct row *row, struct gt_err *err)
 {
 	const struct gt_attr_update *attr = &k->attr;
 	enum gt_dtype t = k->f64 ? GT_F64 : GT_F32;
@@ -127,17 +135,17 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct upda
 		need[0] = attr->momentum != 0;
 	if (call->code == GT_OP_RMSPROP)
 		need[1] = attr->momentum > 0, need[2] = attr->centered;
-	for (int i = 0; i < 2 + rows[row].nstate; i++) {
+	for (int i = 0; i < 2 + row->nstate; i++) {
 		d = input(call, i);
 		if (i >= 2 && !d != !need[i - 2])
 			return gt_cpu_refuse(call, err, "the state does not fit the attributes");
 		if (d && (d->dtype != t || gt_tdesc_padded(d) != n))
 			return gt_cpu_refuse(call, err, "parameters, gradients and state must have the same type, f32 or f64, and length");
 	}
-	d = input(call, 2 + rows[row].nstate);
+	d = input(call, 2 + row->nstate);
 	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->clip_norm > 0)
 		return gt_cpu_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
-	d = input(call, 3 + rows[row].nstate);
+	d = input(call, 3 + row->nstate);
 	if (d && (d->dtype != GT_BF16 || gt_tdesc_padded(d) != n))
 		return gt_cpu_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
 	for (int s = 0; s < attr->nseg; s++) {
@@ -151,20 +159,23 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct upda
 static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_update *attr = call->attr;
-	int row = call->code == GT_OP_SGD ? 0 : call->code == GT_OP_ADAM ? 1 : 2, nseg = attr->nseg;
+	const struct row *row = row_of(call->code);
+	int nseg = attr->nseg;
 	struct update *k;
 	enum gt_code code;
-	GT_KERNEL_NEW(k, launch_update, rows[row].name, err);
+	if (!row)
+		return gt_cpu_refuse(call, err, "it is not an element-wise optimizer update");
+	GT_KERNEL_NEW(k, launch_update, gt_opcode_name(call->code), err);
 	k->head.release = release_update;
 	k->code = call->code;
 	k->attr = *attr;
 	k->f64 = call->in[0]->dtype == GT_F64;
-	k->run = k->f64 ? rows[row].f64 : rows[row].f32;
+	k->run = k->f64 ? row->f64 : row->f32;
 	k->opt_size = k->f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
 	k->state0 = 2;
-	k->nstate = rows[row].nstate < call->nin - 2 ? rows[row].nstate : call->nin - 2;
-	k->scalars = input(call, 2 + rows[row].nstate) ? 2 + rows[row].nstate : -1;
-	k->work = input(call, 3 + rows[row].nstate) ? 3 + rows[row].nstate : -1;
+	k->nstate = row->nstate < call->nin - 2 ? row->nstate : call->nin - 2;
+	k->scalars = input(call, 2 + row->nstate) ? 2 + row->nstate : -1;
+	k->work = input(call, 3 + row->nstate) ? 3 + row->nstate : -1;
 	if ((code = check_update(call, k, row, err)) != GT_OK) {
 		release_update(&k->head);
 		return code;
@@ -187,6 +198,11 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	return GT_OK;
 }
 
+bool gt_cpu_apply_knows(enum gt_opcode code)
+{
+	return row_of(code) != NULL;
+}
+
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
                                       const struct gt_scalars *scalars, float *p, void *const *state)
 {
@@ -206,7 +222,7 @@ void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n)
 	struct args c = {.p = a->p + at, .g = g, .first = a->first, .nesterov = a->nesterov};
 	for (int i = 0; i < 3; i++)
 		c.state[i] = a->state[i] ? a->state[i] + at : NULL;
-	rows[a->code == GT_OP_SGD ? 0 : a->code == GT_OP_ADAM ? 1 : 2].f32(&c, &a->opt, 0, n);
+	row_of(a->code)->f32(&c, &a->opt, 0, n);
 }
 
 /* ---- sumsq ------------------------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,9 @@ struct gt_cpu_apply {
 	float *p, *state[3]; /* in the slots of the optimizer's own call; NULL: absent */
 };
 
+/* Whether the operation is an element-wise update that gt_cpu_apply_make takes. */
+bool gt_cpu_apply_knows(enum gt_opcode code);
+
 /* The step that dyn stands for. attr has one segment; scalars may be NULL; state: the slots that are in use, without gaps. */
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
                                       const struct gt_scalars *scalars, float *p, void *const *state);

@@ -16,9 +16,10 @@ static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
 	return i < call->nin ? call->in[i] : NULL;
 }
 
+/* State inputs of an update; -1: the operation is not an element-wise optimizer update. */
 static int states(enum gt_opcode code)
 {
-	return code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : 3;
+	return code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : code == GT_OP_RMSPROP ? 3 : -1;
 }
 
 static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
@@ -56,6 +57,8 @@ static enum gt_code check_update(const struct gt_opcall *call, const struct gt_a
 	int nstate = states(call->code);
 	bool need[3] = {true, true, true};
 	const struct gt_tdesc *d;
+	if (nstate < 0)
+		return gt_cuda_refuse(call, err, "it is not an element-wise optimizer update");
 	if (call->code == GT_OP_SGD)
 		need[0] = attr->momentum != 0;
 	if (call->code == GT_OP_RMSPROP)

@@ -182,6 +182,8 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
 		return p - lr / (1 - pow(a->beta1, t)) * s[0] / (sqrt(s[1]) / sqrt(1 - pow(a->beta2, t)) + a->eps);
 	}
+	if (c->code != GT_OP_RMSPROP)
+		return NAN; /* no formula here: no result equals it */
 	s[0] = a->alpha * s[0] + (1 - a->alpha) * g * g;
 	double v = s[0];
 	if (a->centered) {
@@ -285,6 +287,27 @@ TEST(updates_refuse_what_does_not_fit)
 	struct gt_opcall call = {.code = GT_OP_SGD, .attr = &attr, .nin = 2, .in = {&d, &d}};
 	CHECK(raw_try(1, &call, NULL, NULL, NULL, &e) == GT_EUNAVAILABLE && strstr(e.msg, "state"));
 	arena_close(&a);
+}
+
+/* linear.dw+update applies element-wise updates only. Muon needs whole matrices; its call has the operands that RMSprop's has. */
+TEST(fused_updates_refuse_other_optimizers)
+{
+	struct gt_err e = {0};
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_seg seg = {0, 1024, 1, 0};
+	struct gt_scalars skipped = {.skip = 1}; /* a launch does nothing */
+	void *in[GT_MAX_IO] = {NULL, NULL, NULL, &skipped};
+	for (int i = 0; i < 2; i++) {
+		struct gt_tdesc dy = gt_tdesc_make(GT_F32, 2, (int64_t[]){8, 32}, false), x = dy, w = gt_tdesc_make(GT_F32, 2, (int64_t[]){32, 32}, false),
+		                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+		struct gt_attr_dw_update attr = {.optimizer = i ? GT_OP_MUON : GT_OP_SGD, .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
+		struct gt_opcall call = {.code = GT_OP_LINEAR_DW_UPDATE, .attr = &attr, .nin = 5, .in = {&dy, &x, &w, &scalars, &w}};
+		w.any = true;
+		enum gt_code code = raw_try(1, &call, in, NULL, &(struct gt_dyn){.step = 1}, &e);
+		if (!i && code != GT_OK)
+			return; /* this processor has no kernel for it */
+		CHECK_MSG(i ? code == GT_EUNAVAILABLE && strstr(e.msg, "optimizer") : code == GT_OK, "%s: code %d: %s", gt_opcode_name(attr.optimizer), (int)code, e.msg);
+	}
 }
 
 /* ---- sumsq -------------------------------------------------------------------------------------------------------------------- */

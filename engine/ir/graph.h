@@ -24,7 +24,7 @@ enum gt_vkind {
 	GT_V_ACT,     /* everything between */
 	GT_V_METRICS, /* struct gt_metrics */
 	GT_V_SCALE,   /* f64: what the loss multiplies its gradient by, in a training graph of f16 */
-	GT_V_BOUND,   /* f64: an upper bound of gradients that are applied as they are made (plan/early.c) */
+	GT_V_BOUND,   /* f64: an upper bound of gradients that are applied as they are made (plan/fused_update.c) */
 	GT_V_PART     /* f64 [3, C] (moments.h): of the micro-batches so far, where running statistics wait for the whole batch (plan/syncbn.h) */
 };
 

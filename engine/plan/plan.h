@@ -38,7 +38,7 @@ struct gt_param_slot {
 	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
 	int64_t count;        /* padded elements */
 	int64_t part;         /* of a running mean that waits for a whole batch: where its GT_V_PART lies, bytes in BUFFER; -1: it does not */
-	bool early;           /* its update is part of the kernel that makes its gradient (early.c) */
+	bool early;           /* its update is part of the kernel that makes its gradient (fused_update.c) */
 };
 
 /* A run of the flat arenas whose gradients are reduced at once: whole parameters, in the order in which their gradients are finished. */
@@ -155,18 +155,18 @@ struct gt_apply {
 enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
 void gt_space_close(struct gt_space *s); /* after its plans */
 
-/* early.c: lets weight gradients be applied by the kernel that makes them, where the backend offers that: the gradient is never
+/* fused_update.c: lets weight gradients be applied by the kernel that makes them, where the backend offers that: the gradient is never
  * stored, nor read again. Their nodes move behind everything else, so that one CHECK can still stop the step before anything is
  * updated; a bound of each gradient, which a BOUND node finds from its two factors, stands in for its values. Only for programs of
  * one micro-batch on one rank, without clipping. */
-enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
+enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
 /* join.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
  * layer with the loss, both gradients of a layer. A table of patterns; each asks prepare(), and what is refused stays as it is. Call it on
- * a graph that is otherwise finished, before gt_plan_early. accumulate, deterministic: as gt_plan_make will be told. */
+ * a graph that is otherwise finished, before gt_plan_fuse_updates. accumulate, deterministic: as gt_plan_make will be told. */
 enum gt_code gt_plan_join(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
-/* As gt_plan_early for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
+/* As gt_plan_fuse_updates for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
  * common, which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014,
  * Petuum). Nothing is copied: every rank writes its rows where all read them, between the exchange of scalars before the CHECK and a barrier
  * behind the step. The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings

@@ -109,11 +109,11 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
-	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_early(&s->optim))
+	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	struct gt_apply apply;
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
-	return gt_plan_early(s->space, g, &apply, err);
+	return gt_plan_fuse_updates(s->space, g, &apply, err);
 }
 
 /* Where ranks have parameters in common, they may make the update together instead of adding up gradients first. */
@@ -124,7 +124,7 @@ static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
-	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_early(&s->optim))
+	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));

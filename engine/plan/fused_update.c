@@ -101,7 +101,7 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
-enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
+enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
 {
 	int count = g->nnodes;
 	gt_vid bound = -1;

@@ -161,10 +161,10 @@ void gt_space_close(struct gt_space *s); /* after its plans */
  * one micro-batch on one rank, without clipping. */
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
-/* join.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
+/* backend_fusion.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
  * layer with the loss, both gradients of a layer. A table of patterns; each asks prepare(), and what is refused stays as it is. Call it on
  * a graph that is otherwise finished, before gt_plan_fuse_updates. accumulate, deterministic: as gt_plan_make will be told. */
-enum gt_code gt_plan_join(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
+enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
 /* As gt_plan_fuse_updates for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
  * common, which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014,

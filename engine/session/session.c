@@ -103,7 +103,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
-		GT_TRY(gt_plan_join(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
+		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && s->space->cut.factors) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));

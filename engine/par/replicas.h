@@ -21,7 +21,7 @@ typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name
 struct gt_passes {
 	gt_reduce *reduce; /* as soon as unit `unit` has finished a bucket's gradients, in the order of the buckets */
 	bool every;    /* behind each unit; else behind the last one only, and the units before it are added up by the kernels */
-	void (*fetch)(struct gt_emit *e, const struct gt_stay *stay); /* before its first call; NULL: parameters are whole */
+	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *stay); /* before its first call; NULL: parameters are whole */
 };
 
 /* Two of them, beside the kernels: every rank gets the sum; or the sum of its shard. */

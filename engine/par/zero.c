@@ -67,7 +67,7 @@ static void reduce_away(struct gt_emit *e, int b, int unit, const char *what)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
 }
 
-static void fetch(struct gt_emit *e, const struct gt_stay *y)
+static void fetch(struct gt_emit *e, const struct gt_gather_span *y)
 {
 	gt_replicas_gather(e, y->bucket, GT_A_PARAM, y->slot, 0);
 	if (e->job->space->work != e->job->space->master)

@@ -18,7 +18,7 @@ static char *seat(const struct gt_plan *p)
 static int place_at(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
-	for (int k = 0; k < p->nstays; k++)
+	for (int k = 0; k < p->nspans; k++)
 		if (p->stay[k].bucket == b && p->stay[k].first <= i && i <= p->stay[k].last)
 			return p->stay[k].slot;
 	return 0;

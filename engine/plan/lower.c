@@ -118,7 +118,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	}
 	enum gt_code code = first || g->stages ? gt_layout_settle(s, g, err) : GT_OK;
 	if (code == GT_OK && s->cut.params)
-		code = gt_plan_stays(p, err);
+		code = gt_plan_param_residency(p, err);
 	if (code == GT_OK)
 		gt_layout_bytes(s);
 	if (code == GT_OK)

@@ -55,13 +55,13 @@ struct gt_cutting {
 	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
 	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
 	bool stages;        /* other ranks have other parameters: sums over the gradients of all ranks are added up */
-	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
+	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_gather_span) */
 	bool factors;       /* STATE is one memory for all ranks too, and the calls of gt_plan_factors apply weight gradients */
 	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
 };
 
 /* Bucket `bucket` is whole, in place `slot`, from call `first` to call `last` of a plan. */
-struct gt_stay {
+struct gt_gather_span {
 	int bucket, slot, first, last;
 };
 
@@ -135,8 +135,8 @@ struct gt_plan {
 	struct gt_slot *slot; /* one a value */
 	struct gt_call *call; /* one a lowered node, in order */
 	int ncalls;
-	struct gt_stay *stay; /* with cut.params, in the order of first */
-	int nstays;
+	struct gt_gather_span *stay; /* with cut.params, in the order of first */
+	int nspans;
 	size_t act_bytes;     /* activations and scratch */
 	size_t rows_bytes;    /* of ROWS */
 	bool accumulate;      /* parameter gradients are added to */
@@ -228,8 +228,8 @@ static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_ROWS;
 }
 
-/* stays.c: which buckets the calls of p need, and where they are put. */
-enum gt_code gt_plan_stays(struct gt_plan *p, struct gt_err *err);
+/* param_residency.c: which buckets the calls of p need, and where they are put. */
+enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 
 /* memory.c: slots for the activations of p's graph and places for the scratch memory of its calls: aliases, in-place reuse, then
  * offsets by lifetime. Sets p->act_bytes. */

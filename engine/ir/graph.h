@@ -86,7 +86,7 @@ struct gt_node {
 	const char *name;  /* of the layer */
 	int layer;         /* index of the layer spec, of backward nodes too; -1 for what the engine added */
 	bool backward;
-	bool deferred;     /* phase W, in a graph that was cut so (plan/cut.h) */
+	bool deferred;     /* phase W, in a graph that was cut so (plan/pipeline_partition.h) */
 	void *attr;        /* struct gt_attr_… of the operation, in the arena */
 	int nin, nout;
 	int ndata;         /* the first ndata inputs are data, the rest parameters and buffers */
@@ -112,7 +112,7 @@ struct gt_graph {
 	int ngroups;
 	int layer;                        /* what gt_graph_node writes into a node: layer and backward */
 	bool backward;
-	int stage, stages;                /* of a graph that gt_cut_stage made: parameters of other stages have no values, and input, target, output
+	int stage, stages;                /* of a graph that gt_partition_stage made: parameters of other stages have no values, and input, target, output
 	                                     and metrics may be missing (-1) or read by nobody; stages 0: a whole graph */
 };
 

@@ -130,7 +130,7 @@ static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan
 }
 
 /* A transfer: one within the rank that arrives with the forward pass is made by its receiver, one that does with the backward pass by its
- * sender. A sender of the first kind has its call in the backward pass (plan/cut.h), which keeps the value till then: there is nothing
+ * sender. A sender of the first kind has its call in the backward pass (plan/pipeline_partition.h), which keeps the value till then: there is nothing
  * to do, for where it went other values may be by now. */
 static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {

@@ -5,7 +5,7 @@
 #include "par/pipe_grid.h"
 #include "par/prove.h"
 #include "par/strategy.h"
-#include "plan/cut.h"
+#include "plan/pipeline_partition.h"
 
 /* Stages of each rank, with npipe ranks. */
 int gt_pipe_stages(const struct gt_conf *c, int npipe);

@@ -40,7 +40,7 @@ struct gt_grid {
 enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int chunks, int micros, struct gt_grid **out,
                           struct gt_err *err);
 
-/* Whether its backward pass is in two parts: gt_cut_make's split. */
+/* Whether its backward pass is in two parts: gt_partition_make's split. */
 static inline bool gt_pipe_splits(enum gt_pipe_schedule s)
 {
 	return s == GT_PIPE_ZERO_BUBBLE;

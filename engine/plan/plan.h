@@ -177,7 +177,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, i
 
 /* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
  * plan of a space settles where the parameters lie, so it must be the training graph where there is one. The graphs of several stages
- * (plan/cut.h) may share a space: each settles where its own parameters lie. */
+ * (plan/pipeline_partition.h) may share a space: each settles where its own parameters lie. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
 /* The same kernels on another part of the memory. Closed with the plan; has no life of its own. */

@@ -24,7 +24,7 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	double patience = gt_team_patience(s->team, MEASURE_S);
 	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
 	if (code == GT_OK && !s->at.rank)
-		code = gt_cut_balance(g, cost, stages, s->stage_of, err);
+		code = gt_partition_balance(g, cost, stages, s->stage_of, err);
 	GT_TRY(code);
 	gt_rank_waits(s->team->link, true);
 	code = gt_team_broadcast(s->team, s->stage_of, (size_t)layers * sizeof *s->stage_of, 0, "where the model is cut", err);
@@ -55,8 +55,8 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 	if (p->balance == GT_BALANCE_MEASURED && stages > 1 && s->team && s->team->comm)
 		return measure(s, g, stages, err);
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
-	gt_cut_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
-	if (gt_cut_balance(g, cost, stages, s->stage_of, err) != GT_OK)
+	gt_partition_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
+	if (gt_partition_balance(g, cost, stages, s->stage_of, err) != GT_OK)
 		return gt_fail_prefix(err, "%s: parallel", c->path);
 	return GT_OK;
 }
@@ -106,7 +106,7 @@ static enum gt_code prove(struct gt_session *s, struct gt_partition *cut, struct
 	enum gt_code code = prove_all(s, cut, err);
 	if (code != GT_EINTERNAL)
 		return code;
-	s->lanes = gt_cut_lanes(cut);
+	s->lanes = gt_partition_lanes(cut);
 	return s->lanes <= GT_LANES ? prove_all(s, cut, err) : code;
 }
 
@@ -117,15 +117,15 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w
 	bool first = !s->stage_of;
 	if (first)
 		GT_TRY(choose(s, *g, stages, err));
-	GT_TRY(gt_cut_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
+	GT_TRY(gt_partition_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
 	if (s->lanes > 1)
-		gt_cut_lanes(cut);
+		gt_partition_lanes(cut);
 	if (first) {
 		GT_TRY(find_homes(s, cut, err));
 		if (w->train && stages > 1)
 			GT_TRY(prove(s, cut, err));
 	}
-	GT_TRY(gt_cut_stage(cut, w->stage, g, err));
+	GT_TRY(gt_partition_stage(cut, w->stage, g, err));
 	if (w->train && s->conf->parallel.deferred_bn) {
 		GT_TRY(gt_graph_defer_bn(*g, err));
 		GT_TRY(gt_graph_verify(*g, err));

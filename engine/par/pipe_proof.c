@@ -29,7 +29,7 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut,
 	return GT_OK;
 }
 
-enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_proof *out,
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_comm_report *out,
                            struct gt_err *err)
 {
 	struct gt_grid *g;
@@ -46,5 +46,5 @@ enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, e
 		list[r] = &prog[r];
 		seat[r] = gt_seat_of(r, n, n);
 	}
-	return gt_prove(a, list, seat, n, out, err);
+	return gt_verify_comm(a, list, seat, n, out, err);
 }

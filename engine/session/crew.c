@@ -122,10 +122,10 @@ enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, s
 		GT_TRY(same_layout(c, r, err));
 	}
 	for (int k = 0; k < PROGRAMS; k++) {
-		struct gt_proof proof;
+		struct gt_comm_report proof;
 		for (int r = 0; r < c->world; r++)
 			prog[r] = program(c->rank[r], k);
-		GT_TRY(gt_prove(c->arena, prog, seat, c->world, &proof, err));
+		GT_TRY(gt_verify_comm(c->arena, prog, seat, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
 			return gt_fail(err, GT_EINTERNAL, "%zu bytes would have to wait between two ranks, where there is room for %zu", proof.need, room);

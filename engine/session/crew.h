@@ -4,7 +4,7 @@
 #define GT_SESSION_CREW_H
 
 #include "par/pipe_grid.h"
-#include "par/prove.h"
+#include "par/verify_comm.h"
 #include "session/session.h"
 
 #define GT_CREW_MAX 4096 /* ranks: half a megabyte each for a ResNet */
@@ -27,7 +27,7 @@ struct gt_session_spec gt_crew_spec(struct gt_conf *c, const char *device, bool 
 struct gt_crew_proof {
 	int least, most;                /* steps of a rank in an optimizer step */
 	int64_t transfers, collectives; /* of all ranks, in an optimizer step */
-	size_t ahead;                   /* bytes that may lie unread between two ranks, in any program: gt_proof */
+	size_t ahead;                   /* bytes that may lie unread between two ranks, in any program: gt_comm_report */
 };
 enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, struct gt_err *err);
 

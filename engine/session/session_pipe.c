@@ -84,10 +84,10 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
 	for (int m = (int)s->units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
-		struct gt_proof p;
+		struct gt_comm_report p;
 		struct gt_arena *a;
 		GT_TRY(gt_arena_open(&a, err));
-		code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
+		code = gt_pipe_verify(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
 		gt_arena_close(a);
 		need = p.need > need ? p.need : need;
 		ahead = p.ahead > ahead ? p.ahead : ahead;

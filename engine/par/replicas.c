@@ -138,8 +138,8 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	if (there)
 		gt_emit_load(e, unit);
 	for (int i = 0; i < p->ncalls; i++) {
-		for (; how->fetch && stay < p->nspans && p->stay[stay].first == i; stay++)
-			how->fetch(e, &p->stay[stay]);
+		for (; how->fetch && stay < p->nspans && p->span[stay].first == i; stay++)
+			how->fetch(e, &p->span[stay]);
 		if (there && !p->call[i].early)
 			gt_emit_launch(e, unit, &p->call[i]);
 		else if (there)

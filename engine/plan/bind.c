@@ -19,8 +19,8 @@ static int place_at(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
 	for (int k = 0; k < p->nspans; k++)
-		if (p->stay[k].bucket == b && p->stay[k].first <= i && i <= p->stay[k].last)
-			return p->stay[k].slot;
+		if (p->span[k].bucket == b && p->span[k].first <= i && i <= p->span[k].last)
+			return p->span[k].slot;
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 static struct gt_gather_span *running(struct gt_plan *p, int b, bool backward)
 {
 	for (int k = p->nspans - 1; k >= 0; k--) {
-		struct gt_gather_span *y = &p->stay[k];
+		struct gt_gather_span *y = &p->span[k];
 		if (y->bucket == b)
 			return k == p->nspans - 1 || p->graph->nodes[p->call[y->last].node].backward == backward ? y : NULL;
 	}
@@ -24,14 +24,14 @@ static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
 	}
 	if (p->nspans == 2 * p->space->nbuckets)
 		return gt_fail(err, GT_EINTERNAL, "bucket %d is needed more than twice", b);
-	p->stay[p->nspans++] = (struct gt_gather_span){b, -1, i, i};
+	p->span[p->nspans++] = (struct gt_gather_span){b, -1, i, i};
 	return GT_OK;
 }
 
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 {
 	struct gt_space *s = p->space;
-	GT_NEW(p->stay, s->arena, 2 * s->nbuckets + 1, err);
+	GT_NEW(p->span, s->arena, 2 * s->nbuckets + 1, err);
 	for (int i = 0; i < p->ncalls; i++) {
 		const struct gt_node *n = &p->graph->nodes[p->call[i].node];
 		for (int k = 0; k < n->nin; k++) {
@@ -41,12 +41,12 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 		}
 	}
 	for (int k = 0; k < p->nspans; k++) { /* the lowest place that nobody who is still there has */
-		struct gt_gather_span *y = &p->stay[k];
+		struct gt_gather_span *y = &p->span[k];
 		bool taken = true;
 		for (y->slot = 0; taken; y->slot += taken) {
 			taken = false;
 			for (int j = 0; j < k; j++)
-				taken |= p->stay[j].slot == y->slot && p->stay[j].last >= y->first;
+				taken |= p->span[j].slot == y->slot && p->span[j].last >= y->first;
 		}
 		if (y->slot + 1 > s->places)
 			s->places = y->slot + 1;

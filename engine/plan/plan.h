@@ -135,7 +135,7 @@ struct gt_plan {
 	struct gt_slot *slot; /* one a value */
 	struct gt_call *call; /* one a lowered node, in order */
 	int ncalls;
-	struct gt_gather_span *stay; /* with cut.params, in the order of first */
+	struct gt_gather_span *span; /* with cut.params, in the order of first */
 	int nspans;
 	size_t act_bytes;     /* activations and scratch */
 	size_t rows_bytes;    /* of ROWS */

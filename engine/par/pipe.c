@@ -1,4 +1,4 @@
-/* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipe_grid.h), and
+/* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipeline_schedule.h), and
  * gradients add up over all of them before one update, as with train.accumulate. `replicas` copies of the pipeline have other samples each:
  * what a stage has added up is summed over them, bucket by bucket, as soon as the last micro-batch's backward pass has finished one; and with
  * across = "zero" its copies share out the optimizer's state, as zero's stage 1 does.

@@ -2,7 +2,7 @@
 #ifndef GT_PAR_PIPE_H
 #define GT_PAR_PIPE_H
 
-#include "par/pipe_grid.h"
+#include "par/pipeline_schedule.h"
 #include "par/strategy.h"
 #include "par/verify_comm.h"
 #include "plan/pipeline_partition.h"

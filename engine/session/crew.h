@@ -3,7 +3,7 @@
 #ifndef GT_SESSION_CREW_H
 #define GT_SESSION_CREW_H
 
-#include "par/pipe_grid.h"
+#include "par/pipeline_schedule.h"
 #include "par/verify_comm.h"
 #include "session/session.h"
 

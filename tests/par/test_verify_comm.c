@@ -1,5 +1,5 @@
 /* The proof that programs fit together (par/verify_comm.h): good ones pass, with the room their sends need; every mutation is caught. */
-#include "par/pipe_grid.h"
+#include "par/pipeline_schedule.h"
 #include "par/verify_comm.h"
 #include "test.h"
 #include <stdarg.h>

@@ -3,9 +3,9 @@
 #include "comm.h"
 #include "par/pipe.h"
 #include "run/run_ranks.h"
-#include "session/crew.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
+#include "session/world_plan.h"
 #include <stdlib.h>
 
 #define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
@@ -168,7 +168,7 @@ enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps,
 		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
-		GT_TRY(gt_crew_preflight(c, o->device, r.nproc, err));
+		GT_TRY(gt_world_plan_preflight(c, o->device, r.nproc, err));
 		return gt_ranks_launch(&r, c, "", NULL, o, err);
 	}
 	GT_TRY(r.threads > 1 ? threads(&j, r.threads, err) : one_process(&j, &r, err));

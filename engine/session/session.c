@@ -6,10 +6,10 @@
 #include "plan/fuse.h"
 #include "plan/recompute.h"
 #include "plan/syncbn.h"
+#include "session/batch_partition.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include "session/session_team.h"
-#include "session/shares.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +176,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
-	GT_TRY(gt_shares_train(s, n, &job, err));
+	GT_TRY(gt_batch_train_jobs(s, n, &job, err));
 	if (s->conf->parallel.deferred_bn)
 		GT_TRY(gt_session_pipe_ending(s, &job, err));
 	if (!s->optim.check.kernel)
@@ -202,7 +202,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .x = s->space->first->values[s->space->first->input].desc,
 	                                .batch = batch,
 	                                .micro = micro,
-	                                .cut = train ? s->cut : gt_shares_eval_cut(s),
+	                                .cut = train ? s->cut : gt_batch_eval_slice(s),
 	                                .shuffle = train && c->data.shuffle,
 	                                .drop_last = train && c->data.drop_last,
 	                                .pad = train && s->cut.strided,
@@ -246,7 +246,7 @@ static enum gt_code room_for_batches(struct gt_session *s, struct gt_err *err)
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
-	GT_TRY(gt_shares_eval(s, n, &job, err));
+	GT_TRY(gt_batch_eval_jobs(s, n, &job, err));
 	return s->strategy->schedule(&job, out, err);
 }
 
@@ -315,7 +315,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_session_data(s, spec, err));
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
-	GT_TRY(gt_shares_sizes(s, spec->train, err));
+	GT_TRY(gt_batch_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
 	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
 	if (s->strategy->cut)

@@ -9,7 +9,7 @@ static inline bool gt_session_piped(const struct gt_session *s)
 	return s->conf->parallel.mode == GT_MODE_PIPE;
 }
 
-/* How many micro-batches and sets of activations a step has, after its samples are cut (shares.c). */
+/* How many micro-batches and sets of activations a step has, after its samples are cut (batch_partition.c). */
 enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err);
 
 /* Whether parameter i is of a stage of this rank. */

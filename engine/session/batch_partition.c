@@ -1,4 +1,4 @@
-#include "session/shares.h"
+#include "session/batch_partition.h"
 #include "session/session_pipe.h"
 
 static bool by_shards(const struct gt_session *s)
@@ -6,7 +6,7 @@ static bool by_shards(const struct gt_session *s)
 	return s->conf->reproducible == GT_REPRO_WORLD;
 }
 
-struct gt_cut gt_shares_eval_cut(const struct gt_session *s)
+struct gt_cut gt_batch_eval_slice(const struct gt_session *s)
 {
 	return (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
@@ -55,7 +55,7 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_shares_sizes(struct gt_session *s, bool train, struct gt_err *err)
+enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t n = s->view[GT_TRAIN].n;
@@ -108,7 +108,7 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 
 /* The first plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same
  * everywhere. */
-enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->micro - 1) / s->micro;
 	struct gt_want like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
@@ -142,9 +142,9 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 	return GT_OK;
 }
 
-enum gt_code gt_shares_eval(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
-	struct gt_cut cut = gt_shares_eval_cut(s);
+	struct gt_cut cut = gt_batch_eval_slice(s);
 	struct gt_want like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);

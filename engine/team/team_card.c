@@ -65,7 +65,7 @@ enum gt_code gt_team_cards_agree(const struct gt_rdv_value *all, int world, bool
 	return GT_OK;
 }
 
-void gt_team_share_cores(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_team_card *own)
+void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_team_card *own)
 {
 	struct gt_core_place place[CPU_SETSIZE];
 	cpu_set_t set;

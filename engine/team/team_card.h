@@ -22,6 +22,6 @@ enum gt_code gt_team_cards_agree(const struct gt_rdv_value *all, int world, bool
 /* Ranks that something else than the launcher started, and all let loose on the same processors, share them out as it would. Where the
  * starter has bound them (mpirun does), or there is one rank on the host, everybody keeps what it has. Before the CPU's plugin is loaded, whose
  * libraries ask how many processors there are. Sets t->threads. */
-void gt_team_share_cores(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_team_card *own);
+void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_team_card *own);
 
 #endif

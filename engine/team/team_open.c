@@ -84,7 +84,7 @@ static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out
 	struct meeting *m = user;
 	struct answer *a = out;
 	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
-	gt_team_share_cores(m->t, all, &m->own);
+	gt_team_set_affinity(m->t, all, &m->own);
 	GT_TRY(transport(m->one_host, m->t->world.world, &m->api, err));
 	GT_TRY(m->api->create(m->t->world.world, &m->boot, err));
 	a->card = m->own;
@@ -102,7 +102,7 @@ static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_
 	memcpy(m->boot.id, a->id, sizeof a->id);
 	all[0] = (struct gt_rdv_value){&a->card, sizeof a->card};
 	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
-	gt_team_share_cores(m->t, all, &m->own);
+	gt_team_set_affinity(m->t, all, &m->own);
 	return transport(m->one_host, m->t->world.world, &m->api, err);
 }
 

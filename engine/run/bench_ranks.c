@@ -1,5 +1,5 @@
 /* gt_bench on as many ranks as a config asks for: starts them, and puts together what they have measured. */
-#include "run/measure.h"
+#include "run/bench.h"
 #include "comm.h"
 #include "par/pipe.h"
 #include "run/run_ranks.h"
@@ -59,7 +59,7 @@ static enum gt_code predict(const struct gt_session *s, const struct gt_measured
 	return GT_OK;
 }
 
-enum gt_code gt_measure_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err)
+enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err)
 {
 	const struct gt_comm *c = s->team ? s->team->comm : NULL;
 	struct gt_measured *all;
@@ -109,10 +109,10 @@ static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_
 	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);
 	if (code == GT_OK) {
 		b->arena = a;
-		code = gt_measure(s, j->steps, b, &own, err);
+		code = gt_bench_session(s, j->steps, b, &own, err);
 	}
 	if (code == GT_OK)
-		code = gt_measure_ranks(s, &own, b, err);
+		code = gt_bench_ranks(s, &own, b, err);
 	if (code == GT_OK && s->at.rank == 0)
 		j->result = b;
 	else

@@ -1,6 +1,6 @@
 /* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in what
  * joins ranks. */
-#include "run/measure.h"
+#include "run/bench.h"
 #include "base/clock.h"
 #include "comm.h"
 #include "run/trainer.h"
@@ -165,7 +165,7 @@ static enum gt_code waits(struct gt_session *s, int steps, const double *times, 
 	return GT_OK;
 }
 
-enum gt_code gt_measure(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
+enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
 {
 	double *times, seconds;
 	struct rusage ru;

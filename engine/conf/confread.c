@@ -502,5 +502,5 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	GT_COLLECT(rd, err, read_augment(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
 	GT_COLLECT(rd, err, gt_conf_layers(rd, err));
-	return gt_conf_contradict(rd, err);
+	return gt_conf_validate(rd, err);
 }

@@ -30,7 +30,7 @@ struct gt_cnode {
 	int nkids, cap;
 };
 
-/* What guard.c made of a file: text that libconfig cannot misread, one name or value a line, and where each line came from. */
+/* What source_reader.c made of a file: text that libconfig cannot misread, one name or value a line, and where each line came from. */
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
 	size_t len, cap;

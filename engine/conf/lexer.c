@@ -1,7 +1,7 @@
 /* libconfig's language, token by token, from the source text: what libconfig would misread is an error here, what it reads is
- * written again in a form that leaves no choice (guard.h). One name or element a line, so that the line number of a libconfig setting
+ * written again in a form that leaves no choice (source_reader.h). One name or element a line, so that the line number of a libconfig setting
  * finds its place. */
-#include "conf/guard.h"
+#include "conf/source_reader.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -222,7 +222,7 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 		p += p[1] == 'L' ? 2 : 1;
 	if (!ok || *p) {
 		char cut[48];
-		return gt_conf_fail(err, lx->at, NULL, "%s is not a number", gt_cut(buf, cut, sizeof cut));
+		return gt_conf_fail(err, lx->at, NULL, "%s is not a number", gt_utf8_truncate(buf, cut, sizeof cut));
 	}
 	errno = 0;
 	if (real) {

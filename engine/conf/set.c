@@ -110,7 +110,7 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 	const char *eq = strchr(arg, '='), *p = arg;
 	char path[256], cut[200];
 	size_t n;
-	GT_NEW_STR(at.file, gt_arena_printf(a, "--set %s", gt_string_fault(arg, strlen(arg)) ? "…" : gt_cut(arg, cut, sizeof cut)), err);
+	GT_NEW_STR(at.file, gt_arena_printf(a, "--set %s", gt_string_fault(arg, strlen(arg)) ? "…" : gt_utf8_truncate(arg, cut, sizeof cut)), err);
 	if (!eq || eq == arg || eq - arg >= (int)sizeof path)
 		return gt_conf_fail(err, at, NULL, "expected KEY=VALUE");
 	for (;;) {

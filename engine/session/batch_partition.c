@@ -6,9 +6,9 @@ static bool by_shards(const struct gt_session *s)
 	return s->conf->reproducible == GT_REPRO_WORLD;
 }
 
-struct gt_cut gt_batch_eval_slice(const struct gt_session *s)
+struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 {
-	return (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
+	return (struct gt_batch_slice){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
 /* Virtual shards: the batch is cut into them, and each of them, instead of the batch, into the pieces that train.accumulate asks for. A rank has
@@ -24,7 +24,7 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", c->path,
 		               (long long)v, (long long)pieces, (long long)s->batch);
 	s->micro = s->batch;
-	s->cut = (struct gt_cut){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
+	s->cut = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
 	s->cut.part0 = s->at.data * s->cut.nparts;
 	s->units = s->cut.nparts;
 	for (s->space->levels = 1; (1 << (s->space->levels - 1)) < v / s->at.ndata;)
@@ -45,7 +45,7 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
 		pieces = (int)(s->micro / s->at.ndata < c->parallel.chunks ? s->micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
-	s->cut = (struct gt_cut){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
+	s->cut = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
 	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
 	s->units = accumulate * s->cut.nparts;
 	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
@@ -144,7 +144,7 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
-	struct gt_cut cut = gt_batch_eval_slice(s);
+	struct gt_batch_slice cut = gt_batch_eval_slice(s);
 	struct gt_want like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);

@@ -12,6 +12,6 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 
 /* Evaluations count every sample once, whatever the sampler. */
-struct gt_cut gt_batch_eval_slice(const struct gt_session *s);
+struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s);
 
 #endif

@@ -80,7 +80,7 @@ struct gt_session {
 
 	int64_t learned;               /* elements of the whole model's parameters */
 	int64_t batch, micro;          /* of all ranks: samples of a step, of a micro-batch */
-	struct gt_cut cut;             /* of a micro-batch: this rank's parts */
+	struct gt_batch_slice cut;             /* of a micro-batch: this rank's parts */
 	int64_t units;                 /* parts of a step that this rank has */
 	int keep;                      /* parts that it reads at once; 0: 1 */
 	bool reads;                    /* mode pipe: it reads them at all */

@@ -16,14 +16,14 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
 	if (common && !gt_replicas_whole(c))
 		gt_replicas_shard(c, at, out);
 	else
-		*out = gt_replicas_cut(c);
+		*out = gt_replicas_shard_spec(c);
 	out->common = common && out->state;
 }
 

@@ -13,11 +13,11 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return gt_strategy_ddp.place(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
-	*out = gt_replicas_cut(c);
+	*out = gt_replicas_shard_spec(c);
 	out->follows = at->data > 0;
 	out->common = common;
 }

@@ -35,7 +35,7 @@ enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, 
 	struct gt_grid *g;
 	struct gt_prog *prog;
 	const struct gt_prog **list;
-	struct gt_seat *seat;
+	struct gt_rank_coords *seat;
 	int n = cut->ranks;
 	GT_TRY(gt_grid_make(a, schedule, n, cut->stages / n, units, &g, err));
 	GT_NEW(prog, a, n, err);
@@ -44,7 +44,7 @@ enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, 
 	for (int r = 0; r < n; r++) {
 		GT_TRY(skeleton(a, cut, g, r, &prog[r], err));
 		list[r] = &prog[r];
-		seat[r] = gt_seat_of(r, n, n);
+		seat[r] = gt_rank_coords_of(r, n, n);
 	}
 	return gt_verify_comm(a, list, seat, n, out, err);
 }

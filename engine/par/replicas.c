@@ -2,15 +2,15 @@
 
 #define FIRST_BYTES (1 << 20)
 
-struct gt_cutting gt_replicas_cut(const struct gt_conf *c)
+struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c)
 {
 	int64_t bytes = (int64_t)(c->parallel.bucket_mb * (1 << 20));
-	return (struct gt_cutting){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
+	return (struct gt_shard_spec){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
 }
 
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out)
 {
-	*out = gt_replicas_cut(c);
+	*out = gt_replicas_shard_spec(c);
 	out->shards = at->ndata;
 	out->shard = at->data;
 	out->state = true;

@@ -5,10 +5,10 @@
 #include "par/emit.h"
 
 /* Buckets as parallel.bucket_mb has them, the first one 1 MiB as torch's. */
-struct gt_cutting gt_replicas_cut(const struct gt_conf *c);
+struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
 
 /* The same, and every rank of at's has its shard of each for the optimizer's state. */
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out);
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out);
 /* Whether an optimizer needs whole matrices (muon), of which a rank would have a part; or the norm of all gradients, whose last bits shall not
  * depend on how they are cut. */
 bool gt_replicas_whole(const struct gt_conf *c);

@@ -35,7 +35,7 @@ struct meeting {
 
 struct sim {
 	struct gt_arena *a;
-	const struct gt_seat *seat;
+	const struct gt_rank_coords *seat;
 	int world;
 	struct event **event; /* [rank] */
 	int *nevents;
@@ -49,10 +49,10 @@ struct sim {
 	size_t room;   /* what may lie unread in a channel */
 };
 
-struct gt_seat gt_seat_of(int rank, int world, int stages)
+struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
 {
 	int copies = world / stages;
-	struct gt_seat s = {{0}, {0}};
+	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = rank;
 	s.color[GT_GROUP_DATA] = rank / copies;
 	s.rank[GT_GROUP_DATA] = rank % copies;
@@ -403,7 +403,7 @@ static size_t most_unread(struct sim *s, int held)
 	return most;
 }
 
-enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_seat *seat, int world, struct gt_comm_report *out,
+enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *seat, int world, struct gt_comm_report *out,
                       struct gt_err *err)
 {
 	struct sim s = {.a = a, .seat = seat, .world = world};

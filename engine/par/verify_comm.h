@@ -11,14 +11,14 @@
 #include "plan/step.h"
 
 /* Where a rank of the world sits in each kind of group. */
-struct gt_seat {
+struct gt_rank_coords {
 	int color[GT_GROUP_COUNT]; /* ranks of one color are one group; -1: it is in none */
 	int rank[GT_GROUP_COUNT];  /* its number there */
 };
 
 /* Stage-major: the data-parallel copies of a stage are neighbours, since they have the most to tell each other. world is a multiple of
  * stages; stages 1: the data group is the world. */
-struct gt_seat gt_seat_of(int rank, int world, int stages);
+struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages);
 
 struct gt_comm_report {
 	int64_t transfers, collectives; /* of all ranks; a collective counts once */
@@ -29,7 +29,7 @@ struct gt_comm_report {
 };
 
 /* prog: one a rank, seat: the same. Everything temporary is in the arena. GT_EINTERNAL: a sentence that names rank, step and transfer. */
-enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_seat *seat, int world, struct gt_comm_report *out,
+enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *seat, int world, struct gt_comm_report *out,
                       struct gt_err *err);
 
 #endif

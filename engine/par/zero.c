@@ -16,7 +16,7 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return gt_strategy_ddp.place(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;

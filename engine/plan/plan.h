@@ -48,7 +48,7 @@ struct gt_bucket {
 };
 
 /* How the flat arenas are cut; set before the first plan. All zero: one bucket, on one rank. */
-struct gt_cutting {
+struct gt_shard_spec {
 	int64_t bucket_bytes, first_bytes; /* a bucket is closed when it has so many, the first one earlier (torch's DDP: 25 MiB and 1 MiB) */
 	int shards, shard;  /* of every bucket, each as long as the others; which one is this rank's. 0: whole */
 	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
@@ -74,7 +74,7 @@ struct gt_space {
 	enum gt_dtype master;    /* f32, f64 */
 	enum gt_dtype work;      /* = master: no work copies */
 	int nstates;             /* optimizer state slots */
-	struct gt_cutting cut;
+	struct gt_shard_spec cut;
 	struct gt_bucket *bucket;
 	int nbuckets;
 	int64_t elements;        /* of each flat arena, padding included; with shards, of all ranks */

@@ -194,7 +194,7 @@ static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, 
 
 static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
-	const struct gt_cutting *cut = &crew->rank[0]->space->cut;
+	const struct gt_shard_spec *cut = &crew->rank[0]->space->cut;
 	int n = 0;
 	for (int i = 0; i < crew->world; i++)
 		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->nbuckets;

@@ -119,7 +119,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 /* Where ranks have parameters in common, they may make the update together instead of adding up gradients first. */
 static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 {
-	struct gt_cutting *cut = &s->space->cut;
+	struct gt_shard_spec *cut = &s->space->cut;
 	struct gt_want like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
@@ -130,7 +130,7 @@ static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 	GT_TRY(gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, &pay, err));
 	if (pay)
-		*cut = (struct gt_cutting){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .factors = true};
+		*cut = (struct gt_shard_spec){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .factors = true};
 	return GT_OK;
 }
 

@@ -68,9 +68,9 @@ void gt_world_plan_close(struct gt_world_plan *c)
 
 /* ---- do they fit together? ------------------------------------------------------------------------------------------------------- */
 
-static struct gt_seat seat_of(const struct gt_place_of_rank *at)
+static struct gt_rank_coords seat_of(const struct gt_place_of_rank *at)
 {
-	struct gt_seat s = {{0}, {0}};
+	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = at->rank;
 	s.color[GT_GROUP_DATA] = at->pipe;
 	s.rank[GT_GROUP_DATA] = at->data;
@@ -109,7 +109,7 @@ static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
 {
 	const struct gt_prog **prog;
-	struct gt_seat *seat;
+	struct gt_rank_coords *seat;
 	size_t room = c->rank[0]->pair_bytes ? c->rank[0]->pair_bytes : GT_PAIR_BYTES;
 	*out = (struct gt_world_report){.least = c->rank[0]->full.n};
 	GT_NEW(prog, c->arena, c->world, err);

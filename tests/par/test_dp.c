@@ -52,7 +52,7 @@ static struct gt_conf *config(const struct run *r)
 struct lists {
 	struct gt_session *s[RANKS];
 	const struct gt_prog *prog[RANKS];
-	struct gt_seat seat[RANKS];
+	struct gt_rank_coords seat[RANKS];
 };
 
 static bool open_lists(struct lists *l, struct gt_conf *c, int n)
@@ -64,7 +64,7 @@ static bool open_lists(struct lists *l, struct gt_conf *c, int n)
 			test_fail(__FILE__, __LINE__, "rank %d of %d: %s", r, n, e.msg);
 			return false;
 		}
-		l->seat[r] = gt_seat_of(r, n, 1);
+		l->seat[r] = gt_rank_coords_of(r, n, 1);
 	}
 	return true;
 }

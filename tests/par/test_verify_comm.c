@@ -13,7 +13,7 @@ struct world {
 	int n;
 	struct gt_prog prog[MAX_RANKS];
 	const struct gt_prog *list[MAX_RANKS];
-	struct gt_seat seat[MAX_RANKS];
+	struct gt_rank_coords seat[MAX_RANKS];
 };
 
 static void open_world(struct world *w, int n, int stages)
@@ -24,7 +24,7 @@ static void open_world(struct world *w, int n, int stages)
 	for (int r = 0; r < n; r++) {
 		w->prog[r].step = gt_arena_alloc(w->a, 8192, sizeof(struct gt_step));
 		w->list[r] = &w->prog[r];
-		w->seat[r] = gt_seat_of(r, n, stages);
+		w->seat[r] = gt_rank_coords_of(r, n, stages);
 	}
 }
 
@@ -108,9 +108,9 @@ TEST(good_programs_pass)
 
 TEST(seats)
 {
-	struct gt_seat s = gt_seat_of(5, 6, 3); /* stage 2, copy 1 */
+	struct gt_rank_coords s = gt_rank_coords_of(5, 6, 3); /* stage 2, copy 1 */
 	CHECK(s.rank[GT_GROUP_WORLD] == 5 && s.color[GT_GROUP_PIPE] == 1 && s.rank[GT_GROUP_PIPE] == 2 && s.color[GT_GROUP_DATA] == 2 && s.rank[GT_GROUP_DATA] == 1);
-	s = gt_seat_of(3, 4, 1);
+	s = gt_rank_coords_of(3, 4, 1);
 	CHECK(s.color[GT_GROUP_DATA] == 0 && s.rank[GT_GROUP_DATA] == 3);
 }
 

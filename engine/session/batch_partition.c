@@ -75,7 +75,7 @@ enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err
 }
 
 /* Of a unit that has samples. */
-static enum gt_code unit_plan(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+static enum gt_code unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	return gt_session_piped(s) ? gt_session_pipe_unit(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
 }
@@ -90,7 +90,7 @@ static int ones(int64_t n)
 static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
-	struct gt_want want = {.n = own, .train = true, .loss = true};
+	struct gt_plan_key want = {.n = own, .train = true, .loss = true};
 	if (piece == 0)
 		*add = false;
 	u->level = want.level = ones(shard);
@@ -111,7 +111,7 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->micro - 1) / s->micro;
-	struct gt_want like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
+	struct gt_plan_key like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
 	bool add = false, some = false;
 	like.n = gt_part(like.all, s->cut.parts, 0, NULL);
 	job->nunits = (int)(count * s->cut.nparts);
@@ -130,9 +130,9 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 		}
 		if (s->space->cut.factors) /* the loader fills up */
 			own = gt_part(all, s->cut.parts, 0, NULL);
-		struct gt_want want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
+		struct gt_plan_key want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
 		if (!own && s->sync_bn)
-			want = (struct gt_want){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
+			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
 			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
@@ -145,7 +145,7 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	struct gt_batch_slice cut = gt_batch_eval_slice(s);
-	struct gt_want like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
+	struct gt_plan_key like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {

@@ -66,14 +66,14 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 }
 
 /* The same kernels; part of the memory may be another. */
-static bool fits(const struct gt_want *a, const struct gt_want *b)
+static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
 		return a->idle && b->idle;
 	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage;
 }
 
-static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int views, struct gt_graph **out, struct gt_err *err)
+static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
@@ -120,7 +120,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_shard_spec *cut = &s->space->cut;
-	struct gt_want like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
+	struct gt_plan_key like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
@@ -134,7 +134,7 @@ static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code keep(struct gt_session *s, const struct gt_want *w, struct gt_plan *p, struct gt_err *err)
+static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
 {
 	if (s->nplans == GT_PLANS)
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
@@ -143,7 +143,7 @@ static enum gt_code keep(struct gt_session *s, const struct gt_want *w, struct g
 	return GT_OK;
 }
 
-enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err)
+enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err)
 {
 	int views = w->train ? 1 : gt_session_views(s->conf);
 	struct gt_plan *base = NULL;
@@ -336,7 +336,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		if (spec->eval[i])
 			GT_TRY(eval_progs(s, (enum gt_split_id)i, err));
 	if (spec->predict)
-		GT_TRY(gt_session_plan(s, &(struct gt_want){.n = spec->predict}, &s->predict, err));
+		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->predict, err));
 	if (!s->nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", c->path);
 	GT_TRY(check_classes(s, err));

@@ -110,7 +110,7 @@ static enum gt_code prove(struct gt_session *s, struct gt_partition *cut, struct
 	return s->lanes <= GT_LANES ? prove_all(s, cut, err) : code;
 }
 
-enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err)
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err)
 {
 	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
 	struct gt_partition *cut;
@@ -134,7 +134,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w
 	return GT_OK;
 }
 
-enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);

@@ -16,10 +16,10 @@ enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err);
 bool gt_session_pipe_has(const struct gt_session *s, int i);
 
 /* *g, a whole graph, becomes that of stage w->stage. The first one decides where the model is cut. */
-enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err);
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err);
 
 /* The plans of a unit: one a stage of this rank; want: what each is for. */
-enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err);
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err);
 
 /* parallel.deferred_bn: the calls that end a mini-batch on this rank's stages, made once, and what units are one, for a job whose plans are made.
  * Bind them after gt_space_alloc, close them before the space. */

@@ -180,7 +180,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
 double gt_graph_flops(const struct gt_graph *g);
-int64_t gt_graph_learned(const struct gt_graph *g); /* number of learned elements */
+int64_t gt_graph_num_params(const struct gt_graph *g); /* number of learned elements */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
 /* name and attr are kept, not copied: arena memory, or static. */

@@ -32,7 +32,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
 	if (job->space->cut.factors) /* the rest is little: one rank does it for all */
-		return gt_replicas_led(job, out, err);
+		return gt_replicas_rank0_update(job, out, err);
 	if (job->space->cut.state)
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;

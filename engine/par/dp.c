@@ -24,7 +24,7 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
-	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_led(job, out, err);
+	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_rank0_update(job, out, err);
 }
 
 const struct gt_strategy gt_strategy_dp = {.name = "dp", .place = place, .cut = cut, .schedule = schedule};

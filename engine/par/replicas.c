@@ -185,7 +185,7 @@ static bool updates(const struct gt_job *job)
 	return !job->space->cut.follows && (!job->space->cut.factors || job->at.data == 0);
 }
 
-enum gt_code gt_replicas_led(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	const struct gt_space *s = job->space;
 	struct gt_emit e;

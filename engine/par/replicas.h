@@ -40,6 +40,6 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);
 
 /* A whole list in which gradients are summed on all ranks and rank 0 alone makes the update: dp's; and of ddp and zero where gt_plan_factors
  * leaves little of it. Its parameters are replicated, unless all ranks have them in common. */
-enum gt_code gt_replicas_led(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
+enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 
 #endif

@@ -65,7 +65,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	const struct gt_slot *root = &p->slot[p->slot[v].root];
 	if (p->graph->values[p->slot[v].root].kind != GT_V_ACT)
 		return NULL;
-	char *base = root->arena == GT_A_ROWS ? s->base[GT_A_ROWS] : seat(p);
+	char *base = root->arena == GT_A_SHARED_ACT ? s->base[GT_A_SHARED_ACT] : seat(p);
 	return base ? base + root->offset + p->slot[v].shift : NULL;
 }
 

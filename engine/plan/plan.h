@@ -20,7 +20,7 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_ROWS, "rows of all ranks") /* activations of which every rank makes a block and reads all (GT_OP_ROWS) */ \
+	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations of which every rank makes a block and reads all (GT_OP_ROWS) */ \
 	X(GT_A_SCRATCH, "scratch")       /* of calls outside the plans; theirs is planned with the activations */ \
 	X(GT_A_METRICS, "metrics")
 
@@ -225,7 +225,7 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* The arena is one memory for all ranks of the data group. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
-	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_ROWS;
+	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_SHARED_ACT;
 }
 
 /* param_residency.c: which buckets the calls of p need, and where they are put. */

@@ -36,7 +36,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 			GT_TRY(gt_loader_start(s->loader, i, 0, err));
 			done = 0;
 		}
-		int n = gt_exec_fit(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
+		int n = gt_exec_window_size(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
 		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 		for (int k = 0; k < n; k++, i++, done++) {
 			for (int m = 0; m < p->nmicro; m++) {

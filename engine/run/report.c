@@ -19,7 +19,7 @@ static bool adds(const struct gt_graph *g, gt_vid v)
 /* One row a layer of the config: its output is that of its last forward node. */
 static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 {
-	r->params += gt_graph_learned(g);
+	r->params += gt_graph_num_params(g);
 	for (int i = 0; i < g->nparams; i++)
 		if (g->params[i].cls == GT_PARAM_BUFFER && g->params[i].value >= 0)
 			r->buffers += gt_tdesc_count(&g->params[i].desc);

@@ -98,7 +98,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	s->learned = gt_graph_learned(g);
+	s->learned = gt_graph_num_params(g);
 	if (gt_session_piped(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
@@ -233,11 +233,11 @@ static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id spli
 static enum gt_code room_for_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
-	size_t *bytes = &s->space->bytes[GT_A_ROWS];
+	size_t *bytes = &s->space->bytes[GT_A_SHARED_ACT];
 	if (!s->space->cut.factors)
 		return GT_OK;
 	GT_TRY(loader_spec(s, GT_TRAIN, s->batch, s->micro, true, &spec, err));
-	s->rows = (struct gt_range){GT_A_ROWS, *bytes};
+	s->rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
 	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
 	return GT_OK;
 }
@@ -433,7 +433,7 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
                              struct gt_err *err)
 {
 	while (times > 0) {
-		int n = gt_exec_fit(&s->exec, p, times);
+		int n = gt_exec_window_size(&s->exec, p, times);
 		struct gt_dyn *dyn;
 		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 		for (int i = 0; i < n; i++) {
@@ -459,7 +459,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struc
 	struct gt_eval_prog *e = &s->eval[split];
 	struct gt_metrics m;
 	int64_t all = e->nfull + (e->ntail ? 1 : 0);
-	GT_TRY(gt_session_follow(s, err));
+	GT_TRY(gt_session_sync_buffers(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
 	GT_TRY(eval_run(s, &e->full, e->loader, e->nfull, all - e->nfull, all, err));

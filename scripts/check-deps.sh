@@ -1,5 +1,5 @@
 #!/bin/bash
-# Holds the one-way includes of the rooms and the homes of vendor headers. Rooms: see README, "Tour of the code".
+# Holds the one-way includes of the rooms and the homes of vendor headers. Rooms: see CONTRIBUTING.md, "The rooms".
 set -u
 fail=0
 # room folder | rooms it may include, as the first path element of an include (or a bare kernels/ or datasets/ header)
@@ -57,5 +57,14 @@ for dir in engine/*/; do
 	n=$(find "$dir" -type f | wc -l)
 	if [ "$n" -gt 30 ]; then echo "$dir has $n files; a room has at most 30"; fail=1; fi
 done
+# Every file that a document names exists. Names may begin in engine/ or kernels/, as in an include; build/ and runs/ are made by users.
+names=0
+while IFS=: read -r doc name; do
+	case $name in build/* | runs/*) continue ;; esac
+	names=$((names + 1))
+	[ -e "$name" ] || [ -e "engine/$name" ] || [ -e "kernels/$name" ] || { echo "$doc: names $name, which does not exist"; fail=1; }
+done < <(git ls-files -co --exclude-standard '*.md' 'man/*' | grep -v '^CHANGELOG\|RESULTS' |
+	xargs grep -oHE '(^|[^A-Za-z0-9_./$)*<>-])[a-z][a-z0-9_]*(/[A-Za-z0-9_.-]+)+\.(c|h|cu|cuh|cc|hh|inc|sh|py|cfg|md|mk|txt|[157])\b' | sed -E 's/:[^A-Za-z0-9_]/:/' | sort -u)
+if [ $names -lt 20 ]; then echo "check-deps: found only $names names of files in the documents"; fail=1; fi
 [ $fail = 0 ] && echo "check-deps: includes run one way"
 exit $fail

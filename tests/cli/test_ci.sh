@@ -3,7 +3,7 @@
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 ci=$src/.github/workflows/ci.yml
-awk '/^```$/ { block = !block; next } block && /^on: push/ { on = 1 } !block { on = 0 } on' "$src/README.md" >"$tmp/readme.yml"
+awk '/^```/ { block = !block; next } block && /^on: push/ { on = 1 } !block { on = 0 } on' "$src/README.md" >"$tmp/readme.yml"
 python=
 for p in python3 /usr/bin/python3; do
 	if "$p" -c 'import yaml' 2>/dev/null; then python=$p; fi

@@ -1,16 +1,80 @@
 #!/bin/bash
-# What README.md shows works: its config, its commands.
+# What README.md and gtrain-pytorch(7) show works: configs, commands, the function that writes IDX files, settings, layers.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
-readme=$src/README.md
-awk '/^```$/ { block = !block; if (!block && config) exit; next } block && /^schema = / { config = 1 } block && config' "$readme" >"$tmp/readme.cfg"
+readme=$src/README.md page=$src/man/gtrain-pytorch.7
+awk '/^```/ { block = !block; if (!block && config) exit; next } block && /^schema = / { config = 1 } block && config' "$readme" >"$tmp/readme.cfg"
 gives config 0 out 'fmnist-mlp' check "$tmp/readme.cfg"
 commands | grep -vx help >"$tmp/a"
 sed -n 's/^| `gtrain \([a-z]*\).*/\1/p' "$readme" >"$tmp/b"
 if why=$(diff "$tmp/a" "$tmp/b"); then pass commands; else fail commands "$(tr '\n' ';' <<<"$why")"; fi
-# The layer types, losses, optimizers and schedules of the table are in the schema.
-missing=
-while read -r w; do
-	grep -rqw -- "$w" "$src/engine/conf" "$src/engine/ir" "$src/kernels/opcall.h" || missing="$missing $w"
-done < <(sed -n '/^## From PyTorch/,/^## Tour/p' "$readme" | grep -o 'type = "[a-z0-9_]*"' | sed 's/.*"\(.*\)"/\1/' | sort -u)
-if [ -z "$missing" ]; then pass table; else fail table "unknown to the engine:$missing"; fi
+
+# The function that writes IDX files, with arrays of Python instead of NumPy's, and the line of a config that reads them.
+mkdir "$tmp/data"
+awk '/^```/ { on = /python/ } !/^```/ && on' "$readme" >"$tmp/idx.py"
+cat >>"$tmp/idx.py" <<'PY'
+import random, sys
+def array(n, *shape):
+    data = bytes(random.Random(n).randrange(2) for _ in range(n)) if not shape else random.Random(n).randbytes(n * 64)
+    return memoryview(data).cast("B", (n, *shape))
+for split, n in ("train", 96), ("test", 32):
+    write_idx(f"{sys.argv[1]}/{split}-images", array(n, 8, 8))
+    write_idx(f"{sys.argv[1]}/{split}-labels", array(n))
+PY
+cat >"$tmp/own.cfg" <<CFG
+schema = 1;
+$(grep '^data = { name = "mine"' "$readme")
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 2; } ); };
+train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; };
+CFG
+if why=$(python3 "$tmp/idx.py" "$tmp/data" 2>&1); then gives own_data 0 out 'test accuracy' run "$tmp/own.cfg" -q
+else fail own_data "$(tail -n 1 <<<"$why")"; fi
+
+# ---- gtrain-pytorch(7): every setting, every layer and the whole config are such as gtrain check takes
+awk '/^schema = /, /^\.Ed/ { if (!/^\.Ed/) print }' "$page" >"$tmp/page.cfg"
+gives page_config 0 out 'linear' check "$tmp/page.cfg"
+
+# net FILE LAYERS...: a config with these layers, a classifier behind them, and a template
+net() {
+	cat >"$1" <<CFG
+schema = 1;
+data = { name = "synthetic"; batch = 32; classes = 10; samples = 256; samples_test = 64; };
+model = {
+	input = [3, 36, 36];
+	blocks = { basic = { params = ["ch"]; layers = ( { type = "conv2d"; out = "\$ch"; kernel = 1; } ); }; };
+	layers = ( $2 { type = "flatten"; }, { name = "fc"; type = "linear"; out = 10; } );
+};
+train = { epochs = 90; optimizer = { type = "sgd"; lr = 0.01; }; };
+CFG
+}
+
+# taken NAME LEAST: $n lines, of which $refused lists those that gtrain does not take
+taken() {
+	if [ -z "$refused" ] && [ "$n" -ge "$2" ]; then pass "$1"; else fail "$1" "of $n, refused:$refused"; fi
+}
+
+net "$tmp/net.cfg" '{ name = "stem"; type = "conv2d"; out = 8; kernel = 3; }, { name = "bn1"; type = "batchnorm2d"; },'
+n=0 refused=
+while IFS= read -r line; do
+	sets=()
+	case $line in parallel.*) sets=(--world 4 -s parallel.mode=ddp) ;; parallel*) sets=(--world 4) ;; esac
+	case $line in *'{'*) ;; *) line=${line//; /$'\n'} ;; esac
+	while IFS= read -r one; do
+		one=${one%;}
+		sets+=(-s "${one/ = /=}")
+	done <<<"$line"
+	n=$((n + 1))
+	"$gtrain" check "$tmp/net.cfg" "${sets[@]}" >/dev/null 2>"$tmp/err" || refused="$refused ${sets[*]}: $(head -n 1 "$tmp/err");"
+done < <(sed -n 's/^    \({ match = .*}\)$/    train.groups = ( \1 );/; /^\.Sh LAYERS/,$s/^    \([a-z_.]* = .*;\)\( *#.*\)\{0,1\}$/\1/p' "$page")
+taken page_settings 35
+n=0 refused=
+while IFS= read -r line; do # of images, else of features; those of two inputs behind two layers
+	case $line in *'["x", "y"]'*) line="{ name = \"x\"; type = \"relu\"; in = \"input\"; }, { name = \"y\"; type = \"tanh\"; in = \"input\"; }, $line" ;; esac
+	n=$((n + 1))
+	net "$tmp/layer.cfg" "$line,"
+	"$gtrain" check "$tmp/layer.cfg" >/dev/null 2>"$tmp/err" && continue
+	net "$tmp/layer.cfg" "{ type = \"flatten\"; }, $line,"
+	sed -i 's/{ type = "flatten"; }, { name = "fc"/{ name = "fc"/' "$tmp/layer.cfg"
+	"$gtrain" check "$tmp/layer.cfg" >/dev/null 2>"$tmp/err" || refused="$refused $line: $(head -n 1 "$tmp/err");"
+done < <(sed -n '/^\.Sh LAYERS/,$s/^    \({ \(type\|block\) = .*}\)\( *#.*\)\{0,1\}$/\1/p' "$page")
+taken page_layers 27

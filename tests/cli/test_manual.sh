@@ -1,5 +1,5 @@
 #!/bin/bash
-# gtrain(1) against the option tables: the same synopses, commands, options and exit codes, both ways.
+# Every page is correct mdoc and can be found. gtrain(1) against the option tables: the same synopses, commands, options and exit codes, both ways.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 page=$src/man/gtrain.1
@@ -15,7 +15,18 @@ same() {
 	if why=$(diff "$2" "$3"); then pass "$1"; else fail "$1" "$(tr '\n' ';' <<<"$why")"; fi
 }
 
-if why=$(mandoc -T lint -W warning "$page" 2>&1); then pass lint; else fail lint "$(head -n 1 <<<"$why")"; fi
+if why=$(mandoc -T lint -W warning "$src"/man/* 2>&1); then pass lint; else fail lint "$(head -n 1 <<<"$why")"; fi
+# Every page is linked from gtrain(1) and from README.md, and every page of gtrain's that one names is there.
+why=
+for p in "$src"/man/*; do
+	p=${p##*/}
+	[ "$p" = gtrain.1 ] || sed -n '/^\.Sh SEE ALSO/,$p' "$page" | grep -q "^\.Xr ${p%.*} ${p##*.}" || why="$why gtrain(1) does not name $p;"
+	grep -qF "(man/$p)" "$src/README.md" || why="$why README.md does not link $p;"
+done
+while read -r _ name section _; do
+	[ -e "$src/man/$name.$section" ] || why="$why there is no $name($section);"
+done < <(grep -h '^\.Xr gtrain' "$src"/man/*)
+if [ -z "$why" ]; then pass pages; else fail pages "$why"; fi
 
 for c in $(commands); do
 	"$gtrain" "$c" -h >"$tmp/help"
@@ -50,7 +61,6 @@ if [ "$n" -ge 25 ]; then pass counted; else fail counted "only $n options found"
 
 # Every event and member of metrics.jsonl is in gtrain-checkpoint(5).
 page=$src/man/gtrain-checkpoint.5
-if why=$(mandoc -T lint -W warning "$page" 2>&1); then pass lint_checkpoint; else fail lint_checkpoint "$(head -n 1 <<<"$why")"; fi
 mandoc -T ascii -O width=1000 "$page" | sed 's/.\x08//g' | sed -n '/^METRICS/,/^EXAMPLES/p' >"$text"
 tiny_config
 if ! "$gtrain" run "$tmp/tiny.cfg" -o "$tmp/r" -q -s data.valid=0.25 -s checkpoint.best.metric=valid/acc -s 'train.groups=({ match = "*.bias"; frozen = true; })' \

@@ -11,7 +11,7 @@ if ! mk install DESTDIR="$dest" prefix='/opt/my tools'; then
 	fail install_with_spaces "$(tail -n 3 "$tmp/out")"
 else
 	root="$dest/opt/my tools" why=
-	for f in bin/gtrain lib/gtrain/cpu.so lib/gtrain/null.so share/man/man1/gtrain.1 share/man/man5/gtrain.cfg.5 share/man/man5/gtrain-checkpoint.5 \
+	for f in bin/gtrain lib/gtrain/cpu.so lib/gtrain/null.so $(cd "$src/man" && for p in *; do echo "share/man/man${p##*.}/$p"; done) \
 		share/gtrain/configs/fmnist_mlp.cfg share/bash-completion/completions/gtrain share/zsh/site-functions/_gtrain \
 		share/fish/vendor_completions.d/gtrain.fish; do
 		[ -f "$root/$f" ] || why="$why $f"
@@ -21,7 +21,7 @@ else
 	tiny_config
 	if (cd "$tmp" && "$root/bin/gtrain" run tiny.cfg --device cpu -q --no-progress >"$tmp/out" 2>&1); then pass installed_program_trains
 	else fail installed_program_trains "$(tail -n 2 "$tmp/out")"; fi
-	if command -v man >/dev/null && ! man -M "$root/share/man" -w gtrain >"$tmp/out" 2>&1; then fail manual_is_found "$(cat "$tmp/out")"
+	if command -v man >/dev/null && ! man -M "$root/share/man" -w gtrain gtrain.cfg gtrain-parallel >"$tmp/out" 2>&1; then fail manual_is_found "$(cat "$tmp/out")"
 	else pass manual_is_found; fi
 	mk uninstall DESTDIR="$dest" prefix='/opt/my tools' || fail uninstall_runs "$(tail -n 2 "$tmp/out")"
 	left=$(find "$dest" -type f)

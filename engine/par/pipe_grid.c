@@ -1,4 +1,4 @@
-#include "par/pipeline_schedule.h"
+#include "par/pipe_grid.h"
 #include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -46,7 +46,7 @@ TEST_LIB   := $(wildcard tests/*.c tests/ops/harness*.c)
 # check-quick: configs, graphs, plans, every operation against PyTorch, optimizers, checkpoints, a resumed run, the command line, ranks.
 QUICK_SRC  := $(filter-out %/test_dataset_bad.c %/test_fetch.c %/test_dnn_cache.c,$(wildcard tests/unit/test_*.c)) tests/ops/test_ops.c \
               tests/ops/test_updates.c tests/ops/test_cpu_dnn.c tests/ops/test_gemm_small.c tests/ops/test_fuse.c tests/ops/test_muon.c \
-              tests/crash/test_corrupt.c tests/crash/test_diskfull.c tests/par/test_grid.c tests/par/test_prove.c tests/par/test_dp.c
+              tests/crash/test_corrupt.c tests/crash/test_diskfull.c tests/par/test_grid.c tests/par/test_verify_comm.c tests/par/test_dp.c
 QUICK_SH   := tests/resume/test_resume_exact.sh tests/cli/test_cli_help.sh tests/cli/test_cli_usage.sh tests/cli/test_cli_readme.sh \
               tests/cli/test_cli_signals.sh tests/cli/test_plan.sh tests/cli/test_check_world.sh
 

@@ -81,13 +81,13 @@ static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 	/* The reader of a pipe went away, which ends a training by SIGTERM (progress.c): end as SIGPIPE would have ended us, and say nothing. Another
 	 * failure is told as ever. */
 	if ((code == GT_OK || code == (enum gt_code)(128 + SIGTERM)) && flushed != GT_OK && cli->out_errno == EPIPE) {
-		gt_rank_last_words(cli->link, BROKEN_PIPE, out.msg);
+		gt_rank_report_error(cli->link, BROKEN_PIPE, out.msg);
 		return BROKEN_PIPE;
 	}
 	if (code == BROKEN_PIPE) /* so did a rank */
 		return (int)code;
 	if (code != GT_OK && cli->link) /* whoever watches the ranks says it, once */
-		gt_rank_last_words(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));
+		gt_rank_report_error(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));
 	else if (code != GT_OK)
 		gt_cli_complain(cli, err->msg[0] ? err->msg : gt_code_text(code));
 	if (cli->link)

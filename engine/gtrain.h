@@ -140,7 +140,7 @@ enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*tel
 /* A process that was started as a rank: called first of all, by main(). *out NULL: it is none. Its owner tells the error that the rank
  * will exit with, instead of printing it: who watches the ranks does that. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
-void gt_rank_last_words(struct gt_rank_link *l, enum gt_code code, const char *sentence);
+void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence);
 void gt_rank_close(struct gt_rank_link *l);
 
 /* ---- look before running -------------------------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *t
 {
 	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
 	char cut[64];
-	struct gt_guess g = gt_guess_open(gt_cut(name, cut, sizeof cut));
+	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 	for (int i = 0; params && i < params->nkids; i++)
 		gt_guess_try(&g, text_of(params->kid[i]));
 	return gt_conf_fail(err, at->place, path, "\"%s\" is no parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
@@ -161,7 +161,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 	char cut[64];
 	while ((word = text_of(n)) && word[0] == '$') {
 		if (!s)
-			return gt_conf_fail(err, n->place, path, "\"%s\" stands only inside a block", gt_cut(word, cut, sizeof cut));
+			return gt_conf_fail(err, n->place, path, "\"%s\" stands only inside a block", gt_utf8_truncate(word, cut, sizeof cut));
 		const struct gt_cnode *v = s->first ? gt_cnode_find(s->first, word + 1) : NULL, *defaults = gt_cnode_find(s->tmpl, "defaults");
 		if (!has_param(s->tmpl, word + 1))
 			return no_param(n, s->tmpl, path, word + 1, err);
@@ -230,7 +230,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 		return gt_conf_fail(err, n->place, path, "expected the name of a block, got %s", gt_cnode_text(n, got, sizeof got));
 	*out = x->blocks ? gt_cnode_find(x->blocks, name) : NULL;
 	if (!*out) {
-		struct gt_guess g = gt_guess_open(gt_cut(name, cut, sizeof cut));
+		struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 		for (int i = 0; x->blocks && i < x->blocks->nkids; i++)
 			gt_guess_try(&g, x->blocks->kid[i]->name);
 		if (!g.best && (!x->blocks || !x->blocks->nkids))

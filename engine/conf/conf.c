@@ -1,7 +1,7 @@
 /* From a file, or text in memory, to a checked config: guard, libconfig, --set, schema, resolved text. */
 #include "conf/conf.h"
-#include "conf/guard.h"
 #include "conf/schema.h"
+#include "conf/source_reader.h"
 #include "ir/op.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors};
 	struct gt_clean clean;
-	enum gt_code code = text ? gt_guard_text(c->arena, c->path, 1, text, n, &clean, err) : gt_guard_file(c->arena, c->path, &clean, err);
+	enum gt_code code = text ? gt_source_check_text(c->arena, c->path, 1, text, n, &clean, err) : gt_source_check_file(c->arena, c->path, &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);

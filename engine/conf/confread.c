@@ -221,7 +221,7 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	const char *s = string(n);
 	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
 	if (syn)
-		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_cut(s, word, sizeof word), syn->meant);
+		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_utf8_truncate(s, word, sizeof word), syn->meant);
 	if (s && r->values) {
 		struct gt_guess g = gt_guess_open(s);
 		char near[48], words[16][48];
@@ -229,7 +229,7 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 			gt_guess_try(&g, words[i]);
 		if (g.best && g.best[0]) {
 			snprintf(near, sizeof near, "%s", g.best);
-			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_cut(s, word, sizeof word),
+			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_utf8_truncate(s, word, sizeof word),
 			                    near);
 		}
 	}
@@ -262,7 +262,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	char at[2 * PATH], level[80][40], all[512], cut[64];
 	size_t prefix = (size_t)(leaf(path) - path), len = 0;
 	int nlevel = 0;
-	const char *name = gt_cut(n->name, cut, sizeof cut);
+	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
 	struct gt_guess g = gt_guess_open(name);
 	bool layer = rows == gt_rows_layer;
 	const struct gt_synonym *syn = layer ? gt_synonym_of_layer_key(name) : gt_synonym_of_key(name);
@@ -502,5 +502,5 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	GT_COLLECT(rd, err, read_augment(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
 	GT_COLLECT(rd, err, gt_conf_layers(rd, err));
-	return gt_conf_contradict(rd, err);
+	return gt_conf_validate(rd, err);
 }

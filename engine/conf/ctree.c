@@ -36,7 +36,7 @@ enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const cha
 	return GT_ECONFIG;
 }
 
-const char *gt_cut(const char *s, char *buf, size_t size)
+const char *gt_utf8_truncate(const char *s, char *buf, size_t size)
 {
 	size_t n = strlen(s);
 	if (n < size) {
@@ -74,7 +74,7 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
 		snprintf(buf, size, "%s", n->b ? "true" : "false");
 		break;
 	case GT_C_STRING:
-		snprintf(buf, size, "\"%s\"", gt_cut(n->s, word, sizeof word));
+		snprintf(buf, size, "\"%s\"", gt_utf8_truncate(n->s, word, sizeof word));
 		break;
 	}
 	return buf;

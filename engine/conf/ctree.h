@@ -30,7 +30,7 @@ struct gt_cnode {
 	int nkids, cap;
 };
 
-/* What guard.c made of a file: text that libconfig cannot misread, one name or value a line, and where each line came from. */
+/* What source_reader.c made of a file: text that libconfig cannot misread, one name or value a line, and where each line came from. */
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
 	size_t len, cap;
@@ -48,7 +48,7 @@ struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); 
 /* "ten" with its quotes, 3, a group, …, for "got …". Returns buf; 64 bytes suffice. */
 const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
 /* A string cut to what fits a message, never inside a UTF-8 character. */
-const char *gt_cut(const char *s, char *buf, size_t size);
+const char *gt_utf8_truncate(const char *s, char *buf, size_t size);
 
 /* GT_ECONFIG, "file:line: path: …"; path may be NULL. */
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)

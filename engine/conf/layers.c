@@ -81,7 +81,7 @@ enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, con
 	}
 	if (!strcmp(name, "$in"))
 		return gt_conf_fail(err, at, path, "\"$in\" stands only inside a block; the model's input is \"input\"");
-	struct gt_guess g = gt_guess_open(gt_cut(name, cut, sizeof cut));
+	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 	size_t skip = s ? strlen(s->prefix) : 0;
 	for (uint32_t i = 0; i <= x->mask; i++)
 		if (x->slot[i].name && (!s || !strncmp(x->slot[i].name, s->prefix, skip)))
@@ -96,7 +96,7 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 	char all[640], cut[64];
 	size_t len = 0;
 	const struct gt_op *op;
-	struct gt_guess g = gt_guess_open(gt_cut(type, cut, sizeof cut));
+	struct gt_guess g = gt_guess_open(gt_utf8_truncate(type, cut, sizeof cut));
 	const struct gt_synonym *syn = gt_synonym_of_layer_type(type);
 	if (syn && !syn->meant)
 		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);

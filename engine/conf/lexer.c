@@ -1,7 +1,7 @@
 /* libconfig's language, token by token, from the source text: what libconfig would misread is an error here, what it reads is
- * written again in a form that leaves no choice (guard.h). One name or element a line, so that the line number of a libconfig setting
+ * written again in a form that leaves no choice (source_reader.h). One name or element a line, so that the line number of a libconfig setting
  * finds its place. */
-#include "conf/guard.h"
+#include "conf/source_reader.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -222,7 +222,7 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 		p += p[1] == 'L' ? 2 : 1;
 	if (!ok || *p) {
 		char cut[48];
-		return gt_conf_fail(err, lx->at, NULL, "%s is not a number", gt_cut(buf, cut, sizeof cut));
+		return gt_conf_fail(err, lx->at, NULL, "%s is not a number", gt_utf8_truncate(buf, cut, sizeof cut));
 	}
 	errno = 0;
 	if (real) {

@@ -4,8 +4,8 @@
 #ifndef GT_CONF_SCHEMA_H
 #define GT_CONF_SCHEMA_H
 
-#include "conf/conf.h"
 #include "base/problems.h"
+#include "conf/conf.h"
 #include "conf/ctree.h"
 #include "ir/op.h"
 
@@ -123,7 +123,7 @@ void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_opt
 enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
                                      const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, struct gt_err *err);
 enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* layers.c: model.layers, model.blocks */
-enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err); /* contradict.c */
+enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* validate.c */
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c */
 enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* conftext.c: makes c->text */
 

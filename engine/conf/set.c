@@ -1,5 +1,5 @@
 /* --set path=value: puts a node into the tree before the schema reads it, so that its checks are those of the file. */
-#include "conf/guard.h"
+#include "conf/source_reader.h"
 #include "conf/schema.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static enum gt_code parse(struct gt_arena *a, const char *label, const char *val
 	struct gt_cnode *root;
 	char *text;
 	GT_NEW_STR(text, gt_arena_printf(a, "v = %s", value), err);
-	enum gt_code code = gt_guard_text(a, label, 0, text, strlen(text), &clean, err);
+	enum gt_code code = gt_source_check_text(a, label, 0, text, strlen(text), &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(a, &clean, &root, err);
 	gt_clean_free(&clean);
@@ -110,7 +110,7 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 	const char *eq = strchr(arg, '='), *p = arg;
 	char path[256], cut[200];
 	size_t n;
-	GT_NEW_STR(at.file, gt_arena_printf(a, "--set %s", gt_string_fault(arg, strlen(arg)) ? "…" : gt_cut(arg, cut, sizeof cut)), err);
+	GT_NEW_STR(at.file, gt_arena_printf(a, "--set %s", gt_string_fault(arg, strlen(arg)) ? "…" : gt_utf8_truncate(arg, cut, sizeof cut)), err);
 	if (!eq || eq == arg || eq - arg >= (int)sizeof path)
 		return gt_conf_fail(err, at, NULL, "expected KEY=VALUE");
 	for (;;) {

@@ -164,7 +164,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 }
 
 /* ---- windows ----------------------------------------------------------------------------------------------------------------------- */
-int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want)
+int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want)
 {
 	if (x->space->slots == 1 || x->times)
 		return 1;

@@ -5,7 +5,7 @@
  * device, one graph launch, and one copy of its scalars back, which the host reads while the next window runs. On a device whose memory is
  * the host's a window is one step, executed when it is launched, on the very same path without the copies.
  *
- * A window's life: gt_exec_fit says how many steps it takes → gt_exec_numbers gives their gt_dyn to fill → gt_loader_claim fills
+ * A window's life: gt_exec_window_size says how many steps it takes → gt_exec_numbers gives their gt_dyn to fill → gt_loader_claim fills
  * in where the samples lie → gt_exec_launch queues → gt_exec_collect waits and gives the scalars. At most `depth` windows are queued.
  * An evaluation's windows add to one set of scalars; they are not collected: gt_exec_metrics reads the sum. */
 #ifndef GT_EXEC_EXEC_H
@@ -68,12 +68,12 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err);
 void gt_exec_close(struct gt_exec *x);
 
 /* Steps of the next window of p, of which `want` >= 1 are to be done. */
-int gt_exec_fit(struct gt_exec *x, const struct gt_prog *p, int64_t want);
+int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want);
 /* Seconds of a step of p, as last measured; 0: not yet, or steps are not queued. */
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
 /* Where the numbers of the next window go: n * p->nmicro entries. Waits until the device has read what last stood there. */
 enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err);
-/* Queues n (from gt_exec_fit) executions of p, which read samples of l. */
+/* Queues n (from gt_exec_window_size) executions of p, which read samples of l. */
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);
 /* The oldest window of a training program; *out stays valid until the next gt_exec_numbers. */
 enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err);

@@ -74,7 +74,7 @@ static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 /* The part that stands at p: its samples, and where they are. */
 static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 {
-	const struct gt_cut *c = &l->spec.cut;
+	const struct gt_batch_slice *c = &l->spec.cut;
 	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
 	int64_t n = micro_at(l, p->cursor), first;
 	b.micro = p->cursor;
@@ -85,7 +85,7 @@ static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 
 static void advance(const struct gt_loader *l, struct place *p)
 {
-	const struct gt_cut *c = &l->spec.cut;
+	const struct gt_batch_slice *c = &l->spec.cut;
 	if (++p->part < c->part0 + c->nparts)
 		return;
 	p->part = c->part0;
@@ -374,7 +374,7 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 /* The kernels for the parts of a micro-batch of n samples. */
 static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
-	const struct gt_cut *c = &l->spec.cut;
+	const struct gt_batch_slice *c = &l->spec.cut;
 	for (int p = c->part0; p < c->part0 + c->nparts; p++)
 		GT_TRY(prepare_size(l, gt_part(n, c->parts, p, NULL), err));
 	return GT_OK;
@@ -454,7 +454,7 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	l->nbuf = gt_loader_buffers(spec);
 	l->spec.keep = l->nbuf - l->spec.depth;
 	if (!l->spec.cut.parts)
-		l->spec.cut = (struct gt_cut){.parts = 1, .nparts = 1};
+		l->spec.cut = (struct gt_batch_slice){.parts = 1, .nparts = 1};
 	l->row = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, false, spec->batch);
 	l->samples = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, spec->drop_last, spec->batch);
 	pthread_mutex_init(&l->lock, NULL);

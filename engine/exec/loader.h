@@ -29,7 +29,7 @@ void gt_resident_drop(const struct gt_device *device, void *dev[2]);
 
 /* Which samples of every micro-batch are this loader's: it is cut into `parts`, of which the loader delivers [part0, part0 + nparts) one
  * after the other, each as a batch of its own. All zero: the whole. */
-struct gt_cut {
+struct gt_batch_slice {
 	int parts, part0, nparts;
 	bool strided; /* part p has samples p, p + parts, …; else consecutive ones */
 };
@@ -54,7 +54,7 @@ struct gt_loader_spec {
 	struct gt_attr_gather attr;
 	struct gt_tdesc x;       /* of one micro-batch; dim[0] is set by the loader */
 	int64_t batch, micro;    /* samples of one step, of one micro-batch, of all parts; micro divides batch, and parts <= micro */
-	struct gt_cut cut;
+	struct gt_batch_slice cut;
 	bool shuffle, drop_last;
 	bool pad;                /* see gt_epoch_places */
 	bool fill;               /* every part has as many rows as part 0: x is 0 and the target fill_target where it has no sample. Host memory only */

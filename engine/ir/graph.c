@@ -208,7 +208,7 @@ double gt_graph_flops(const struct gt_graph *g)
 	return sum;
 }
 
-int64_t gt_graph_learned(const struct gt_graph *g)
+int64_t gt_graph_num_params(const struct gt_graph *g)
 {
 	int64_t sum = 0;
 	for (int i = 0; i < g->nparams; i++)

@@ -24,7 +24,7 @@ enum gt_vkind {
 	GT_V_ACT,     /* everything between */
 	GT_V_METRICS, /* struct gt_metrics */
 	GT_V_SCALE,   /* f64: what the loss multiplies its gradient by, in a training graph of f16 */
-	GT_V_BOUND,   /* f64: an upper bound of gradients that are applied as they are made (plan/early.c) */
+	GT_V_BOUND,   /* f64: an upper bound of gradients that are applied as they are made (plan/fused_update.c) */
 	GT_V_PART     /* f64 [3, C] (moments.h): of the micro-batches so far, where running statistics wait for the whole batch (plan/syncbn.h) */
 };
 
@@ -86,7 +86,7 @@ struct gt_node {
 	const char *name;  /* of the layer */
 	int layer;         /* index of the layer spec, of backward nodes too; -1 for what the engine added */
 	bool backward;
-	bool deferred;     /* phase W, in a graph that was cut so (plan/cut.h) */
+	bool deferred;     /* phase W, in a graph that was cut so (plan/pipeline_partition.h) */
 	void *attr;        /* struct gt_attr_… of the operation, in the arena */
 	int nin, nout;
 	int ndata;         /* the first ndata inputs are data, the rest parameters and buffers */
@@ -112,7 +112,7 @@ struct gt_graph {
 	int ngroups;
 	int layer;                        /* what gt_graph_node writes into a node: layer and backward */
 	bool backward;
-	int stage, stages;                /* of a graph that gt_cut_stage made: parameters of other stages have no values, and input, target, output
+	int stage, stages;                /* of a graph that gt_partition_stage made: parameters of other stages have no values, and input, target, output
 	                                     and metrics may be missing (-1) or read by nobody; stages 0: a whole graph */
 };
 
@@ -180,7 +180,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
 double gt_graph_flops(const struct gt_graph *g);
-int64_t gt_graph_learned(const struct gt_graph *g); /* number of learned elements */
+int64_t gt_graph_num_params(const struct gt_graph *g); /* number of learned elements */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
 /* name and attr are kept, not copied: arena memory, or static. */

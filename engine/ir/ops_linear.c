@@ -66,7 +66,7 @@ static double linear_back_flops(const struct gt_graph *g, const struct gt_node *
 	return 2 * linear_dw_flops(g, n);
 }
 
-/* Put into a graph by the planner (plan/join.c). */
+/* Put into a graph by the planner (plan/backend_fusion.c). */
 const struct gt_op gt_row_linear_loss = {.code = GT_OP_LINEAR_LOSS, .attr_size = sizeof(struct gt_attr_linear_loss), .flops = linear_loss_flops};
 const struct gt_op gt_row_linear_back = {.code = GT_OP_LINEAR_BACK, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_back_flops};
 const struct gt_op gt_row_linear_dw = {.code = GT_OP_LINEAR_DW, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_dw_flops};

@@ -3,7 +3,7 @@
  *   the launcher                                     a rank
  *   gt_launch_run(&spec, &end, err);                 gt_rank_open(&link, err);      *link NULL: not started by a launcher
  *     starts, watches, ends, restarts                gt_rank_beat(link, step);      every step: two stores, no system call
- *                                                    gt_rank_last_words(link, code, sentence);
+ *                                                    gt_rank_report_error(link, code, sentence);
  *
  * A rank gets: the variables GTRAIN_RANK, GTRAIN_WORLD, GTRAIN_LOCAL_RANK, GTRAIN_LOCAL_WORLD, GTRAIN_NODE, GTRAIN_NNODES and
  * GTRAIN_RESTART (attempts before this one); inherited descriptors (their numbers in GTRAIN_*_FD, which gt_rank_open() removes): a
@@ -98,7 +98,7 @@ void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);
 /* In a collective: a rank that waits for others is not the one to blame. */
 void gt_rank_waits(struct gt_rank_link *l, bool waits);
 /* The error that this rank will exit with; the first one counts. */
-void gt_rank_last_words(struct gt_rank_link *l, enum gt_code code, const char *sentence);
+void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence);
 /* The launcher is gone: end. PR_SET_PDEATHSIG sees to it; this is for the case that something reset it. One poll(2). */
 bool gt_rank_orphaned(const struct gt_rank_link *l);
 

@@ -1,4 +1,4 @@
-/* What launcher.c, supervise.c, cores.c and rank.c share; see launch/launcher.h for the whole. */
+/* What launcher.c, supervise.c, cpu_affinity.c and rank.c share; see launch/launcher.h for the whole. */
 #ifndef GT_LAUNCH_LAUNCHER_PARTS_H
 #define GT_LAUNCH_LAUNCHER_PARTS_H
 
@@ -96,7 +96,7 @@ void gt_attempt_part(struct gt_attempt *a, double seconds);
 /* Ends what the ranks of an attempt started and left, also outside of their process groups: this process' children by now. */
 void gt_sweep(void);
 
-/* ---- cores.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- cpu_affinity.c ---------------------------------------------------------------------------------------------------------------- */
 struct gt_core_place {
 	int cpu;           /* logical processor, as sched_setaffinity counts */
 	int package, core; /* two processors with both equal share one core */

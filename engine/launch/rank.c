@@ -188,7 +188,7 @@ void gt_rank_waits(struct gt_rank_link *l, bool waits)
 	atomic_store_explicit(&l->slot->waits, waits, memory_order_release);
 }
 
-void gt_rank_last_words(struct gt_rank_link *l, enum gt_code code, const char *sentence)
+void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence)
 {
 	struct gt_last_words w = {.code = code};
 	if (!l || l->spoke)

@@ -16,14 +16,14 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
 	if (common && !gt_replicas_whole(c))
 		gt_replicas_shard(c, at, out);
 	else
-		*out = gt_replicas_cut(c);
+		*out = gt_replicas_shard_spec(c);
 	out->common = common && out->state;
 }
 
@@ -32,7 +32,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
 	if (job->space->cut.factors) /* the rest is little: one rank does it for all */
-		return gt_replicas_led(job, out, err);
+		return gt_replicas_rank0_update(job, out, err);
 	if (job->space->cut.state)
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;

@@ -1,9 +1,9 @@
-/* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipe_grid.h), and
+/* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipeline_schedule.h), and
  * gradients add up over all of them before one update, as with train.accumulate. `replicas` copies of the pipeline have other samples each:
  * what a stage has added up is summed over them, bucket by bucket, as soon as the last micro-batch's backward pass has finished one; and with
  * across = "zero" its copies share out the optimizer's state, as zero's stage 1 does.
  *
- * Ranks are numbered stage by stage: the copies of one stage, which have the most to tell each other, are neighbours (gt_seat_of).
+ * Ranks are numbered stage by stage: the copies of one stage, which have the most to tell each other, are neighbours (gt_rank_coords_of).
  * A rank that reads neither images nor labels passes over the samples, since what is random depends on their places in the epoch. */
 #include "par/pipe.h"
 #include "par/emit.h"
@@ -34,17 +34,17 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_muon(c))
 		return gt_fail(err, GT_ECONFIG, "%s: parallel.across = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which each copy of the pipeline would have a part",
 		               c->path);
-	struct gt_seat s = gt_seat_of(rank, world, world / copies);
+	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = s.rank[GT_GROUP_DATA], .ndata = copies, .pipe = s.rank[GT_GROUP_PIPE], .npipe = world / copies};
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata > 1 && c->parallel.across == GT_ACROSS_ZERO)
 		gt_replicas_shard(c, at, out);
 	else if (at->ndata > 1)
-		*out = gt_replicas_cut(c);
+		*out = gt_replicas_shard_spec(c);
 	out->common = common && out->state;
 	out->stages = at->npipe > 1;
 }
@@ -130,7 +130,7 @@ static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan
 }
 
 /* A transfer: one within the rank that arrives with the forward pass is made by its receiver, one that does with the backward pass by its
- * sender. A sender of the first kind has its call in the backward pass (plan/cut.h), which keeps the value till then: there is nothing
+ * sender. A sender of the first kind has its call in the backward pass (plan/pipeline_partition.h), which keeps the value till then: there is nothing
  * to do, for where it went other values may be by now. */
 static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {

@@ -2,10 +2,10 @@
 #ifndef GT_PAR_PIPE_H
 #define GT_PAR_PIPE_H
 
-#include "par/pipe_grid.h"
-#include "par/prove.h"
+#include "par/pipeline_schedule.h"
 #include "par/strategy.h"
-#include "plan/cut.h"
+#include "par/verify_comm.h"
+#include "plan/pipeline_partition.h"
 
 /* Stages of each rank, with npipe ranks. */
 int gt_pipe_stages(const struct gt_conf *c, int npipe);
@@ -31,7 +31,7 @@ enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, in
                           struct gt_err *err);
 
 /* Proves the transfers of a pipeline over `units` micro-batches of as many samples as the graph has that is cut. */
-enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_proof *out,
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_comm_report *out,
                            struct gt_err *err);
 
 #endif

@@ -29,13 +29,13 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut,
 	return GT_OK;
 }
 
-enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_proof *out,
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_comm_report *out,
                            struct gt_err *err)
 {
 	struct gt_grid *g;
 	struct gt_prog *prog;
 	const struct gt_prog **list;
-	struct gt_seat *seat;
+	struct gt_rank_coords *seat;
 	int n = cut->ranks;
 	GT_TRY(gt_grid_make(a, schedule, n, cut->stages / n, units, &g, err));
 	GT_NEW(prog, a, n, err);
@@ -44,7 +44,7 @@ enum gt_code gt_pipe_prove(struct gt_arena *a, const struct gt_partition *cut, e
 	for (int r = 0; r < n; r++) {
 		GT_TRY(skeleton(a, cut, g, r, &prog[r], err));
 		list[r] = &prog[r];
-		seat[r] = gt_seat_of(r, n, n);
+		seat[r] = gt_rank_coords_of(r, n, n);
 	}
-	return gt_prove(a, list, seat, n, out, err);
+	return gt_verify_comm(a, list, seat, n, out, err);
 }

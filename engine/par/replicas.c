@@ -2,15 +2,15 @@
 
 #define FIRST_BYTES (1 << 20)
 
-struct gt_cutting gt_replicas_cut(const struct gt_conf *c)
+struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c)
 {
 	int64_t bytes = (int64_t)(c->parallel.bucket_mb * (1 << 20));
-	return (struct gt_cutting){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
+	return (struct gt_shard_spec){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
 }
 
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out)
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out)
 {
-	*out = gt_replicas_cut(c);
+	*out = gt_replicas_shard_spec(c);
 	out->shards = at->ndata;
 	out->shard = at->data;
 	out->state = true;
@@ -138,8 +138,8 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	if (there)
 		gt_emit_load(e, unit);
 	for (int i = 0; i < p->ncalls; i++) {
-		for (; how->fetch && stay < p->nstays && p->stay[stay].first == i; stay++)
-			how->fetch(e, &p->stay[stay]);
+		for (; how->fetch && stay < p->nspans && p->span[stay].first == i; stay++)
+			how->fetch(e, &p->span[stay]);
 		if (there && !p->call[i].early)
 			gt_emit_launch(e, unit, &p->call[i]);
 		else if (there)
@@ -185,7 +185,7 @@ static bool updates(const struct gt_job *job)
 	return !job->space->cut.follows && (!job->space->cut.factors || job->at.data == 0);
 }
 
-enum gt_code gt_replicas_led(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	const struct gt_space *s = job->space;
 	struct gt_emit e;

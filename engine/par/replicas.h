@@ -5,10 +5,10 @@
 #include "par/emit.h"
 
 /* Buckets as parallel.bucket_mb has them, the first one 1 MiB as torch's. */
-struct gt_cutting gt_replicas_cut(const struct gt_conf *c);
+struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
 
 /* The same, and every rank of at's has its shard of each for the optimizer's state. */
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_cutting *out);
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out);
 /* Whether an optimizer needs whole matrices (muon), of which a rank would have a part; or the norm of all gradients, whose last bits shall not
  * depend on how they are cut. */
 bool gt_replicas_whole(const struct gt_conf *c);
@@ -21,7 +21,7 @@ typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name
 struct gt_passes {
 	gt_reduce *reduce; /* as soon as unit `unit` has finished a bucket's gradients, in the order of the buckets */
 	bool every;    /* behind each unit; else behind the last one only, and the units before it are added up by the kernels */
-	void (*fetch)(struct gt_emit *e, const struct gt_stay *stay); /* before its first call; NULL: parameters are whole */
+	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *stay); /* before its first call; NULL: parameters are whole */
 };
 
 /* Two of them, beside the kernels: every rank gets the sum; or the sum of its shard. */
@@ -40,6 +40,6 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);
 
 /* A whole list in which gradients are summed on all ranks and rank 0 alone makes the update: dp's; and of ddp and zero where gt_plan_factors
  * leaves little of it. Its parameters are replicated, unless all ranks have them in common. */
-enum gt_code gt_replicas_led(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
+enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 
 #endif

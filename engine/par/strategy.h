@@ -52,7 +52,7 @@ struct gt_strategy {
 	/* Refuses by both names what the mode cannot do together with the rest of the config; fills in where a rank stands. */
 	enum gt_code (*place)(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err);
 	/* How the flat arenas are cut for it; NULL: one bucket. common: ranks may have memory in common. */
-	void (*cut)(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out);
+	void (*cut)(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out);
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };
 

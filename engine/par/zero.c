@@ -16,7 +16,7 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return gt_strategy_ddp.place(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_cutting *out)
+static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
@@ -67,7 +67,7 @@ static void reduce_away(struct gt_emit *e, int b, int unit, const char *what)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
 }
 
-static void fetch(struct gt_emit *e, const struct gt_stay *y)
+static void fetch(struct gt_emit *e, const struct gt_gather_span *y)
 {
 	gt_replicas_gather(e, y->bucket, GT_A_PARAM, y->slot, 0);
 	if (e->job->space->work != e->job->space->master)
@@ -80,7 +80,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
 	if (job->space->cut.factors) /* the rest is little: one rank does it for all */
-		return gt_replicas_led(job, out, err);
+		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_away : gt_replicas_scatter, .every = s->cut.grads, .fetch = s->cut.params ? fetch : NULL}));

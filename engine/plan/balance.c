@@ -1,4 +1,4 @@
-#include "plan/cut.h"
+#include "plan/pipeline_partition.h"
 #include "ir/op.h"
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ int gt_graph_layers(const struct gt_graph *g)
 	return n;
 }
 
-void gt_cut_costs(const struct gt_graph *g, double flops_per_byte, double *cost)
+void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double *cost)
 {
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
@@ -129,7 +129,7 @@ static enum gt_code solve(const struct gt_graph *g, const struct table *t, int s
 	return GT_OK;
 }
 
-enum gt_code gt_cut_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err)
+enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err)
 {
 	struct table t = {.layers = gt_graph_layers(g)};
 	if (stages < 1 || t.layers < stages)

@@ -18,9 +18,9 @@ static char *seat(const struct gt_plan *p)
 static int place_at(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
-	for (int k = 0; k < p->nstays; k++)
-		if (p->stay[k].bucket == b && p->stay[k].first <= i && i <= p->stay[k].last)
-			return p->stay[k].slot;
+	for (int k = 0; k < p->nspans; k++)
+		if (p->span[k].bucket == b && p->span[k].first <= i && i <= p->span[k].last)
+			return p->span[k].slot;
 	return 0;
 }
 
@@ -65,7 +65,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	const struct gt_slot *root = &p->slot[p->slot[v].root];
 	if (p->graph->values[p->slot[v].root].kind != GT_V_ACT)
 		return NULL;
-	char *base = root->arena == GT_A_ROWS ? s->base[GT_A_ROWS] : seat(p);
+	char *base = root->arena == GT_A_SHARED_ACT ? s->base[GT_A_SHARED_ACT] : seat(p);
 	return base ? base + root->offset + p->slot[v].shift : NULL;
 }
 

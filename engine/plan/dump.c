@@ -15,7 +15,7 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 	fprintf(f, " %s%s", val->name, gt_tdesc_text(&val->desc, shape, sizeof shape));
 	gt_vid root = p->slot[v].root;
 	if (p->graph->values[root].kind == GT_V_ACT && p->slot[root].first >= 0)
-		fprintf(f, "@%s%zu", p->slot[root].arena == GT_A_ROWS ? "all+" : "", p->slot[root].offset + (size_t)p->slot[v].shift);
+		fprintf(f, "@%s%zu", p->slot[root].arena == GT_A_SHARED_ACT ? "all+" : "", p->slot[root].offset + (size_t)p->slot[v].shift);
 }
 
 /* "f32 x 1024 of world, gradients+4096 -> …" of what joins ranks */

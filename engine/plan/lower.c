@@ -118,7 +118,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	}
 	enum gt_code code = first || g->stages ? gt_layout_settle(s, g, err) : GT_OK;
 	if (code == GT_OK && s->cut.params)
-		code = gt_plan_stays(p, err);
+		code = gt_plan_param_residency(p, err);
 	if (code == GT_OK)
 		gt_layout_bytes(s);
 	if (code == GT_OK)
@@ -132,8 +132,8 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	for (int i = 0; i < 2; i++)
 		if (s->seat_bytes[i] * (size_t)gt_at_least_one(s->seats[i]) > s->bytes[GT_A_ACT])
 			s->bytes[GT_A_ACT] = s->seat_bytes[i] * (size_t)gt_at_least_one(s->seats[i]);
-	if (p->rows_bytes > s->bytes[GT_A_ROWS])
-		s->bytes[GT_A_ROWS] = p->rows_bytes;
+	if (p->rows_bytes > s->bytes[GT_A_SHARED_ACT])
+		s->bytes[GT_A_SHARED_ACT] = p->rows_bytes;
 	*out = p;
 	return GT_OK;
 }

@@ -83,11 +83,11 @@ static enum gt_code widen(struct gt_plan *p, const int *first, const int *last, 
 		gt_vid r = p->slot[n->in[0]].root;
 		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
 		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
-		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_ROWS) /* the batch: where the loader puts it; or the rows of two layers */
+		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT) /* the batch: where the loader puts it; or the rows of two layers */
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
 			return gt_fail(err, GT_EINTERNAL, "%s: rows for other ranks are not alone in their memory", n->name);
-		p->slot[r].arena = GT_A_ROWS;
+		p->slot[r].arena = GT_A_SHARED_ACT;
 		rows[(*nrows)++] = (struct block){.root = r, .bytes = bytes * (size_t)attr->parts, .first = first[r], .last = last[r], .own = bytes * (size_t)attr->part};
 	}
 	return GT_OK;
@@ -155,7 +155,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	p->rows_bytes = place(rows, nrows);
 	for (int i = 0; i < nrows; i++) {
 		const struct block *b = &rows[i];
-		slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_ROWS, .offset = b->offset + b->own, .first = b->first, .last = b->last};
+		slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_SHARED_ACT, .offset = b->offset + b->own, .first = b->first, .last = b->last};
 	}
 	return GT_OK;
 }

@@ -20,7 +20,7 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_ROWS, "rows of all ranks") /* activations of which every rank makes a block and reads all (GT_OP_ROWS) */ \
+	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations of which every rank makes a block and reads all (GT_OP_ROWS) */ \
 	X(GT_A_SCRATCH, "scratch")       /* of calls outside the plans; theirs is planned with the activations */ \
 	X(GT_A_METRICS, "metrics")
 
@@ -38,7 +38,7 @@ struct gt_param_slot {
 	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
 	int64_t count;        /* padded elements */
 	int64_t part;         /* of a running mean that waits for a whole batch: where its GT_V_PART lies, bytes in BUFFER; -1: it does not */
-	bool early;           /* its update is part of the kernel that makes its gradient (early.c) */
+	bool early;           /* its update is part of the kernel that makes its gradient (fused_update.c) */
 };
 
 /* A run of the flat arenas whose gradients are reduced at once: whole parameters, in the order in which their gradients are finished. */
@@ -48,20 +48,20 @@ struct gt_bucket {
 };
 
 /* How the flat arenas are cut; set before the first plan. All zero: one bucket, on one rank. */
-struct gt_cutting {
+struct gt_shard_spec {
 	int64_t bucket_bytes, first_bytes; /* a bucket is closed when it has so many, the first one earlier (torch's DDP: 25 MiB and 1 MiB) */
 	int shards, shard;  /* of every bucket, each as long as the others; which one is this rank's. 0: whole */
 	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
 	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
 	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
 	bool stages;        /* other ranks have other parameters: sums over the gradients of all ranks are added up */
-	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_stay) */
+	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_gather_span) */
 	bool factors;       /* STATE is one memory for all ranks too, and the calls of gt_plan_factors apply weight gradients */
 	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
 };
 
 /* Bucket `bucket` is whole, in place `slot`, from call `first` to call `last` of a plan. */
-struct gt_stay {
+struct gt_gather_span {
 	int bucket, slot, first, last;
 };
 
@@ -74,7 +74,7 @@ struct gt_space {
 	enum gt_dtype master;    /* f32, f64 */
 	enum gt_dtype work;      /* = master: no work copies */
 	int nstates;             /* optimizer state slots */
-	struct gt_cutting cut;
+	struct gt_shard_spec cut;
 	struct gt_bucket *bucket;
 	int nbuckets;
 	int64_t elements;        /* of each flat arena, padding included; with shards, of all ranks */
@@ -135,8 +135,8 @@ struct gt_plan {
 	struct gt_slot *slot; /* one a value */
 	struct gt_call *call; /* one a lowered node, in order */
 	int ncalls;
-	struct gt_stay *stay; /* with cut.params, in the order of first */
-	int nstays;
+	struct gt_gather_span *span; /* with cut.params, in the order of first */
+	int nspans;
 	size_t act_bytes;     /* activations and scratch */
 	size_t rows_bytes;    /* of ROWS */
 	bool accumulate;      /* parameter gradients are added to */
@@ -155,18 +155,18 @@ struct gt_apply {
 enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
 void gt_space_close(struct gt_space *s); /* after its plans */
 
-/* early.c: lets weight gradients be applied by the kernel that makes them, where the backend offers that: the gradient is never
+/* fused_update.c: lets weight gradients be applied by the kernel that makes them, where the backend offers that: the gradient is never
  * stored, nor read again. Their nodes move behind everything else, so that one CHECK can still stop the step before anything is
  * updated; a bound of each gradient, which a BOUND node finds from its two factors, stands in for its values. Only for programs of
  * one micro-batch on one rank, without clipping. */
-enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
+enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
-/* join.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
+/* backend_fusion.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
  * layer with the loss, both gradients of a layer. A table of patterns; each asks prepare(), and what is refused stays as it is. Call it on
- * a graph that is otherwise finished, before gt_plan_early. accumulate, deterministic: as gt_plan_make will be told. */
-enum gt_code gt_plan_join(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
+ * a graph that is otherwise finished, before gt_plan_fuse_updates. accumulate, deterministic: as gt_plan_make will be told. */
+enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
-/* As gt_plan_early for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
+/* As gt_plan_fuse_updates for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
  * common, which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014,
  * Petuum). Nothing is copied: every rank writes its rows where all read them, between the exchange of scalars before the CHECK and a barrier
  * behind the step. The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings
@@ -177,7 +177,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, i
 
 /* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
  * plan of a space settles where the parameters lie, so it must be the training graph where there is one. The graphs of several stages
- * (plan/cut.h) may share a space: each settles where its own parameters lie. */
+ * (plan/pipeline_partition.h) may share a space: each settles where its own parameters lie. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
 /* The same kernels on another part of the memory. Closed with the plan; has no life of its own. */
@@ -225,11 +225,11 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* The arena is one memory for all ranks of the data group. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
-	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_ROWS;
+	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_SHARED_ACT;
 }
 
-/* stays.c: which buckets the calls of p need, and where they are put. */
-enum gt_code gt_plan_stays(struct gt_plan *p, struct gt_err *err);
+/* param_residency.c: which buckets the calls of p need, and where they are put. */
+enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 
 /* memory.c: slots for the activations of p's graph and places for the scratch memory of its calls: aliases, in-place reuse, then
  * offsets by lifetime. Sets p->act_bytes. */

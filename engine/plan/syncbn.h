@@ -31,7 +31,7 @@ enum gt_code gt_graph_sync_bn(struct gt_graph *g, int group, int world, int64_t 
  * and what its nodes do not make has no memory. It cannot be the first graph of a space. */
 enum gt_code gt_graph_sync_bn_idle(struct gt_graph *g, struct gt_err *err);
 
-/* Normalisations without running statistics are left as they are. Of a pipeline, the stages' graphs (cut.h): in a whole graph that is cut
+/* Normalisations without running statistics are left as they are. Of a pipeline, the stages' graphs (pipeline_partition.h): in a whole graph that is cut
  * afterwards nothing would read the buffers, and no stage would have them. */
 enum gt_code gt_graph_defer_bn(struct gt_graph *g, struct gt_err *err);
 

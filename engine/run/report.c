@@ -19,7 +19,7 @@ static bool adds(const struct gt_graph *g, gt_vid v)
 /* One row a layer of the config: its output is that of its last forward node. */
 static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 {
-	r->params += gt_graph_learned(g);
+	r->params += gt_graph_num_params(g);
 	for (int i = 0; i < g->nparams; i++)
 		if (g->params[i].cls == GT_PARAM_BUFFER && g->params[i].value >= 0)
 			r->buffers += gt_tdesc_count(&g->params[i].desc);
@@ -40,7 +40,7 @@ static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 	}
 }
 
-static enum gt_code layer_rows(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
 	const struct gt_conf *c = crew->rank[0]->conf;
 	r->nlayers = c->model.nlayers;
@@ -50,7 +50,7 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_crew *crew, 
 		r->layers[i].type = gt_op_name(c->model.layers[i].op);
 	}
 	for (int i = 0; i < crew->stages; i++) {
-		const struct gt_graph *g = gt_crew_graph(crew, i);
+		const struct gt_graph *g = gt_world_plan_graph(crew, i);
 		if (!g)
 			continue;
 		graph_rows(r, g);
@@ -90,7 +90,7 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 	return GT_OK;
 }
 
-static enum gt_code fill(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
 	const struct gt_session *s = crew->rank[0];
 	const struct gt_conf *c = s->conf;
@@ -127,10 +127,10 @@ int gt_conf_world(const struct gt_conf *c)
 
 enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
 {
-	struct gt_crew *crew;
+	struct gt_world_plan *crew;
 	struct gt_arena *a;
 	*out = NULL;
-	GT_TRY(gt_crew_open(c, device, !device, world ? world : gt_conf_world(c), &crew, err));
+	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), &crew, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
@@ -142,7 +142,7 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct g
 		else
 			gt_arena_close(a);
 	}
-	gt_crew_close(crew);
+	gt_world_plan_close(crew);
 	return code;
 }
 
@@ -208,7 +208,7 @@ static enum gt_code plan_text(const struct gt_session *s, bool json, FILE *f, st
 enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err)
 {
 	world = world ? world : gt_conf_world(c);
-	struct gt_session_spec spec = gt_crew_spec(c, device, !device, rank, world);
+	struct gt_session_spec spec = gt_world_plan_spec(c, device, !device, rank, world);
 	struct gt_session *s;
 	struct gt_memstream m;
 	*out = NULL;

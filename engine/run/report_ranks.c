@@ -22,7 +22,7 @@ static uint64_t batch_bytes(const struct gt_session *s)
 	return (uint64_t)(most * ((s->space->cut.factors ? 0 : in[0] * in[1] * in[2] * 4) + 4)); /* images that all ranks read are among the arenas */
 }
 
-static const char *row_name(const struct gt_crew *crew, int row)
+static const char *row_name(const struct gt_world_plan *crew, int row)
 {
 	bool several = false;
 	for (int i = 0; i < crew->world; i++)
@@ -50,7 +50,7 @@ static bool common(const struct gt_session *s, int row)
 	return row < GT_A_COUNT && gt_space_common(s->space, (enum gt_arena_id)row);
 }
 
-static enum gt_code memory_rows(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
 	GT_NEW(r->memory, r->arena, ROWS, err);
 	for (int i = 0; i < crew->world; i++)
@@ -192,9 +192,9 @@ static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, 
 	return GT_OK;
 }
 
-static enum gt_code buckets(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
-	const struct gt_cutting *cut = &crew->rank[0]->space->cut;
+	const struct gt_shard_spec *cut = &crew->rank[0]->space->cut;
 	int n = 0;
 	for (int i = 0; i < crew->world; i++)
 		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->nbuckets;
@@ -236,13 +236,13 @@ static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const 
 	k->nlayers = last - first + 1;
 }
 
-static enum gt_code stages(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
-	struct gt_crew_grid grid;
+	struct gt_world_plan_schedule grid;
 	char *text;
 	size_t len;
 	double all = 0;
-	GT_TRY(gt_crew_grid(crew, &grid, err));
+	GT_TRY(gt_world_plan_schedule(crew, &grid, err));
 	if (!grid.grid)
 		return GT_OK;
 	r->bubble = grid.bubble;
@@ -257,7 +257,7 @@ static enum gt_code stages(struct gt_report *r, const struct gt_crew *crew, stru
 	const struct gt_conf_parallel *p = &crew->rank[0]->conf->parallel;
 	r->balance = p->cuts.n ? "by hand" : p->balance == GT_BALANCE_MEASURED ? "measured" : "computed";
 	for (int i = 0; i < r->nstages; i++) {
-		const struct gt_graph *g = gt_crew_graph(crew, i);
+		const struct gt_graph *g = gt_world_plan_graph(crew, i);
 		r->stages[i] = (struct gt_check_stage){.place = i % crew->ranks, .slots = grid.grid->slots[i]};
 		if (g)
 			stage_row(&r->stages[i], g, &crew->rank[0]->conf->model);
@@ -268,9 +268,9 @@ static enum gt_code stages(struct gt_report *r, const struct gt_crew *crew, stru
 	return GT_OK;
 }
 
-enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err)
+enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
-	struct gt_crew_proof proof;
+	struct gt_world_report proof;
 	r->copies = crew->copies;
 	GT_NEW(r->ranks, r->arena, crew->world, err);
 	for (int i = 0; i < crew->world; i++)
@@ -278,7 +278,7 @@ enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_crew *crew, st
 	GT_TRY(memory_rows(r, crew, err));
 	GT_TRY(buckets(r, crew, err));
 	GT_TRY(stages(r, crew, err));
-	GT_TRY(gt_crew_prove(crew, &proof, err));
+	GT_TRY(gt_world_plan_verify(crew, &proof, err));
 	r->collectives = proof.collectives;
 	r->transfers = proof.transfers;
 	return GT_OK;

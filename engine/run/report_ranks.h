@@ -3,9 +3,9 @@
 #define GT_RUN_REPORT_RANKS_H
 
 #include "gtrain.h"
-#include "session/crew.h"
+#include "session/world_plan.h"
 
 /* Fills in what each rank has, sends and does, and proves that it fits together; in the report's arena. */
-enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_crew *crew, struct gt_err *err);
+enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err);
 
 #endif

@@ -8,10 +8,10 @@
 #include "run/run_ranks.h"
 #include "run/trainer.h"
 #include "run/warnings.h"
-#include "session/crew.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include "session/state.h"
+#include "session/world_plan.h"
 #include "store/ckpt_scan.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,7 +327,7 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
-	GT_TRY(gt_crew_preflight(j->c, o->device, r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1), err));
+	GT_TRY(gt_world_plan_preflight(j->c, o->device, r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1), err));
 	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
 }
 

@@ -100,7 +100,7 @@ static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p
 	return s;
 }
 
-bool gt_optim_early(const struct gt_optim *o)
+bool gt_optim_fused_update(const struct gt_optim *o)
 {
 	return o->ncalls == 1 && o->call[0].code != GT_OP_MUON && o->call[0].attr.update.clip_norm == 0;
 }

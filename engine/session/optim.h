@@ -41,8 +41,8 @@ struct gt_optim {
 
 /* What does not depend on the plan: operations, hyper-parameters, state slots. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
-/* The optimizer as gt_plan_early wants it, for a graph's parameters. False: the gradients must be stored for it. */
-bool gt_optim_early(const struct gt_optim *o);
+/* The optimizer as gt_plan_fuse_updates wants it, for a graph's parameters. False: the gradients must be stored for it. */
+bool gt_optim_fused_update(const struct gt_optim *o);
 enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err);
 /* After the first plan: segments of equal hyper-parameters, prepared calls. clip or finite checks read the sum of squares.
  * GT_ECONFIG: a group that matches nothing, a parameter that its optimizer cannot update. path: of the config, for messages. */

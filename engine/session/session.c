@@ -6,10 +6,10 @@
 #include "plan/fuse.h"
 #include "plan/recompute.h"
 #include "plan/syncbn.h"
+#include "session/batch_partition.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include "session/session_team.h"
-#include "session/shares.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,14 +66,14 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 }
 
 /* The same kernels; part of the memory may be another. */
-static bool fits(const struct gt_want *a, const struct gt_want *b)
+static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
 		return a->idle && b->idle;
 	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage;
 }
 
-static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int views, struct gt_graph **out, struct gt_err *err)
+static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
@@ -98,43 +98,43 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_want *w, int
 	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	s->learned = gt_graph_learned(g);
+	s->learned = gt_graph_num_params(g);
 	if (gt_session_piped(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
-		GT_TRY(gt_plan_join(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
+		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && s->space->cut.factors) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
-	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_early(&s->optim))
+	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	struct gt_apply apply;
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
-	return gt_plan_early(s->space, g, &apply, err);
+	return gt_plan_fuse_updates(s->space, g, &apply, err);
 }
 
 /* Where ranks have parameters in common, they may make the update together instead of adding up gradients first. */
 static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 {
-	struct gt_cutting *cut = &s->space->cut;
-	struct gt_want like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
+	struct gt_shard_spec *cut = &s->space->cut;
+	struct gt_plan_key like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
-	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_early(&s->optim))
+	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 	GT_TRY(gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, &pay, err));
 	if (pay)
-		*cut = (struct gt_cutting){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .factors = true};
+		*cut = (struct gt_shard_spec){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .factors = true};
 	return GT_OK;
 }
 
-static enum gt_code keep(struct gt_session *s, const struct gt_want *w, struct gt_plan *p, struct gt_err *err)
+static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
 {
 	if (s->nplans == GT_PLANS)
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
@@ -143,7 +143,7 @@ static enum gt_code keep(struct gt_session *s, const struct gt_want *w, struct g
 	return GT_OK;
 }
 
-enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err)
+enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err)
 {
 	int views = w->train ? 1 : gt_session_views(s->conf);
 	struct gt_plan *base = NULL;
@@ -176,7 +176,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
-	GT_TRY(gt_shares_train(s, n, &job, err));
+	GT_TRY(gt_batch_train_jobs(s, n, &job, err));
 	if (s->conf->parallel.deferred_bn)
 		GT_TRY(gt_session_pipe_ending(s, &job, err));
 	if (!s->optim.check.kernel)
@@ -202,7 +202,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .x = s->space->first->values[s->space->first->input].desc,
 	                                .batch = batch,
 	                                .micro = micro,
-	                                .cut = train ? s->cut : gt_shares_eval_cut(s),
+	                                .cut = train ? s->cut : gt_batch_eval_slice(s),
 	                                .shuffle = train && c->data.shuffle,
 	                                .drop_last = train && c->data.drop_last,
 	                                .pad = train && s->cut.strided,
@@ -233,11 +233,11 @@ static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id spli
 static enum gt_code room_for_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
-	size_t *bytes = &s->space->bytes[GT_A_ROWS];
+	size_t *bytes = &s->space->bytes[GT_A_SHARED_ACT];
 	if (!s->space->cut.factors)
 		return GT_OK;
 	GT_TRY(loader_spec(s, GT_TRAIN, s->batch, s->micro, true, &spec, err));
-	s->rows = (struct gt_range){GT_A_ROWS, *bytes};
+	s->rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
 	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
 	return GT_OK;
 }
@@ -246,7 +246,7 @@ static enum gt_code room_for_batches(struct gt_session *s, struct gt_err *err)
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
-	GT_TRY(gt_shares_eval(s, n, &job, err));
+	GT_TRY(gt_batch_eval_jobs(s, n, &job, err));
 	return s->strategy->schedule(&job, out, err);
 }
 
@@ -315,7 +315,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_session_data(s, spec, err));
 	gt_optim_init(&s->optim, &c->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
-	GT_TRY(gt_shares_sizes(s, spec->train, err));
+	GT_TRY(gt_batch_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
 	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
 	if (s->strategy->cut)
@@ -336,7 +336,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 		if (spec->eval[i])
 			GT_TRY(eval_progs(s, (enum gt_split_id)i, err));
 	if (spec->predict)
-		GT_TRY(gt_session_plan(s, &(struct gt_want){.n = spec->predict}, &s->predict, err));
+		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->predict, err));
 	if (!s->nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", c->path);
 	GT_TRY(check_classes(s, err));
@@ -433,7 +433,7 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
                              struct gt_err *err)
 {
 	while (times > 0) {
-		int n = gt_exec_fit(&s->exec, p, times);
+		int n = gt_exec_window_size(&s->exec, p, times);
 		struct gt_dyn *dyn;
 		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 		for (int i = 0; i < n; i++) {
@@ -459,7 +459,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struc
 	struct gt_eval_prog *e = &s->eval[split];
 	struct gt_metrics m;
 	int64_t all = e->nfull + (e->ntail ? 1 : 0);
-	GT_TRY(gt_session_follow(s, err));
+	GT_TRY(gt_session_sync_buffers(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
 	GT_TRY(eval_run(s, &e->full, e->loader, e->nfull, all - e->nfull, all, err));

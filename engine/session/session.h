@@ -42,7 +42,7 @@ struct gt_eval_prog {
 
 /* What a plan is for. n: samples; level, copy: of GRAD and BUFFER. idle: of a rank that has none of the samples, for what it must do all
  * the same (plan/syncbn.h); n is another rank's. all: samples of all ranks, where these normalise together. */
-struct gt_want {
+struct gt_plan_key {
 	int64_t n, all;
 	bool train, loss, accumulate, idle;
 	int level, copy;
@@ -73,14 +73,14 @@ struct gt_session {
 	const char *data_note;         /* dry: why the data is not here; NULL: it is */
 	struct gt_space *space;
 	struct gt_plan *plan[GT_PLANS]; /* and instances of them */
-	struct gt_want want[GT_PLANS];  /* what each is for */
+	struct gt_plan_key want[GT_PLANS];  /* what each is for */
 	int nplans;
 	struct gt_optim optim;
 	struct gt_exec exec;
 
 	int64_t learned;               /* elements of the whole model's parameters */
 	int64_t batch, micro;          /* of all ranks: samples of a step, of a micro-batch */
-	struct gt_cut cut;             /* of a micro-batch: this rank's parts */
+	struct gt_batch_slice cut;             /* of a micro-batch: this rank's parts */
 	int64_t units;                 /* parts of a step that this rank has */
 	int keep;                      /* parts that it reads at once; 0: 1 */
 	bool reads;                    /* mode pipe: it reads them at all */
@@ -111,7 +111,7 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
 /* The plan for something; made once. */
-enum gt_code gt_session_plan(struct gt_session *s, const struct gt_want *w, struct gt_plan **out, struct gt_err *err);
+enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
 
 /* Refuses a checkpoint.best.metric that nothing measures: it would never be best. */
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err);

@@ -24,7 +24,7 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	double patience = gt_team_patience(s->team, MEASURE_S);
 	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
 	if (code == GT_OK && !s->at.rank)
-		code = gt_cut_balance(g, cost, stages, s->stage_of, err);
+		code = gt_partition_balance(g, cost, stages, s->stage_of, err);
 	GT_TRY(code);
 	gt_rank_waits(s->team->link, true);
 	code = gt_team_broadcast(s->team, s->stage_of, (size_t)layers * sizeof *s->stage_of, 0, "where the model is cut", err);
@@ -55,8 +55,8 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 	if (p->balance == GT_BALANCE_MEASURED && stages > 1 && s->team && s->team->comm)
 		return measure(s, g, stages, err);
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
-	gt_cut_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
-	if (gt_cut_balance(g, cost, stages, s->stage_of, err) != GT_OK)
+	gt_partition_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
+	if (gt_partition_balance(g, cost, stages, s->stage_of, err) != GT_OK)
 		return gt_fail_prefix(err, "%s: parallel", c->path);
 	return GT_OK;
 }
@@ -84,10 +84,10 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
 	for (int m = (int)s->units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
-		struct gt_proof p;
+		struct gt_comm_report p;
 		struct gt_arena *a;
 		GT_TRY(gt_arena_open(&a, err));
-		code = gt_pipe_prove(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
+		code = gt_pipe_verify(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
 		gt_arena_close(a);
 		need = p.need > need ? p.need : need;
 		ahead = p.ahead > ahead ? p.ahead : ahead;
@@ -106,26 +106,26 @@ static enum gt_code prove(struct gt_session *s, struct gt_partition *cut, struct
 	enum gt_code code = prove_all(s, cut, err);
 	if (code != GT_EINTERNAL)
 		return code;
-	s->lanes = gt_cut_lanes(cut);
+	s->lanes = gt_partition_lanes(cut);
 	return s->lanes <= GT_LANES ? prove_all(s, cut, err) : code;
 }
 
-enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err)
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err)
 {
 	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
 	struct gt_partition *cut;
 	bool first = !s->stage_of;
 	if (first)
 		GT_TRY(choose(s, *g, stages, err));
-	GT_TRY(gt_cut_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
+	GT_TRY(gt_partition_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
 	if (s->lanes > 1)
-		gt_cut_lanes(cut);
+		gt_partition_lanes(cut);
 	if (first) {
 		GT_TRY(find_homes(s, cut, err));
 		if (w->train && stages > 1)
 			GT_TRY(prove(s, cut, err));
 	}
-	GT_TRY(gt_cut_stage(cut, w->stage, g, err));
+	GT_TRY(gt_partition_stage(cut, w->stage, g, err));
 	if (w->train && s->conf->parallel.deferred_bn) {
 		GT_TRY(gt_graph_defer_bn(*g, err));
 		GT_TRY(gt_graph_verify(*g, err));
@@ -134,7 +134,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w
 	return GT_OK;
 }
 
-enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);

@@ -9,17 +9,17 @@ static inline bool gt_session_piped(const struct gt_session *s)
 	return s->conf->parallel.mode == GT_MODE_PIPE;
 }
 
-/* How many micro-batches and sets of activations a step has, after its samples are cut (shares.c). */
+/* How many micro-batches and sets of activations a step has, after its samples are cut (batch_partition.c). */
 enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err);
 
 /* Whether parameter i is of a stage of this rank. */
 bool gt_session_pipe_has(const struct gt_session *s, int i);
 
 /* *g, a whole graph, becomes that of stage w->stage. The first one decides where the model is cut. */
-enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_want *w, struct gt_graph **g, struct gt_err *err);
+enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err);
 
 /* The plans of a unit: one a stage of this rank; want: what each is for. */
-enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err);
+enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err);
 
 /* parallel.deferred_bn: the calls that end a mini-batch on this rank's stages, made once, and what units are one, for a job whose plans are made.
  * Bind them after gt_space_alloc, close them before the space. */

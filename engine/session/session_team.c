@@ -182,7 +182,7 @@ void gt_session_leave(struct gt_session *s)
 		s->device_world->api->close(s->device_world);
 }
 
-enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err)
+enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_space *sp = s->space;
 	if (s->at.ndata == 1 || !sp->bytes[GT_A_BUFFER])

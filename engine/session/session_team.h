@@ -16,7 +16,7 @@ enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err);
 void gt_session_leave(struct gt_session *s); /* after the space is closed */
 
 /* Running statistics are rank 0's from here on, until the next training step. */
-enum gt_code gt_session_follow(struct gt_session *s, struct gt_err *err);
+enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err);
 
 /* The sum of an evaluation over the ranks. */
 enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err);

@@ -3,8 +3,8 @@
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
+#include "team/peer_info.h"
 #include "team/team.h"
-#include "team/team_card.h"
 #include "team/team_token.h"
 #include <errno.h>
 #include <poll.h>
@@ -66,13 +66,13 @@ static enum gt_code exchange(void *user, const char *key, const void *mine, size
 /* ---- the rendezvous ----------------------------------------------------------------------------------------------------------- */
 /* What rank 0 says to all, once it has seen their cards. */
 struct answer {
-	struct gt_team_card card; /* its own */
+	struct gt_peer_info card; /* its own */
 	char id[sizeof ((struct gt_comm_boot *)0)->id];
 };
 
 struct meeting {
 	struct gt_team *t;
-	struct gt_team_card own;
+	struct gt_peer_info own;
 	const struct gt_comm_api *api;
 	struct gt_comm_boot boot;
 	bool one_host;
@@ -83,8 +83,8 @@ static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out
 {
 	struct meeting *m = user;
 	struct answer *a = out;
-	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
-	gt_team_share_cores(m->t, all, &m->own);
+	GT_TRY(gt_peers_agree(all, m->t->world.world, &m->one_host, err));
+	gt_team_set_affinity(m->t, all, &m->own);
 	GT_TRY(transport(m->one_host, m->t->world.world, &m->api, err));
 	GT_TRY(m->api->create(m->t->world.world, &m->boot, err));
 	a->card = m->own;
@@ -101,8 +101,8 @@ static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_
 		return gt_fail(err, GT_EPEER, "rank 0 is of another build: it answers with %zu bytes instead of %zu", all[0].n, sizeof *a);
 	memcpy(m->boot.id, a->id, sizeof a->id);
 	all[0] = (struct gt_rdv_value){&a->card, sizeof a->card};
-	GT_TRY(gt_team_cards_agree(all, m->t->world.world, &m->one_host, err));
-	gt_team_share_cores(m->t, all, &m->own);
+	GT_TRY(gt_peers_agree(all, m->t->world.world, &m->one_host, err));
+	gt_team_set_affinity(m->t, all, &m->own);
 	return transport(m->one_host, m->t->world.world, &m->api, err);
 }
 
@@ -160,7 +160,7 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host: ranks of several hosts know each other by a token: --token-file FILE, or "
 		               "GTRAIN_TOKEN_FILE, with 64 hexadecimal digits that no other user can read", w->how, w->world, w->local_world);
 	}
-	gt_team_card(s, &m.own);
+	gt_peer_info(s, &m.own);
 	spec.all = calloc((size_t)w->world, sizeof *spec.all);
 	enum gt_code code = spec.all ? gt_rendezvous_open(&spec, &r, err) : gt_fail(err, GT_EFAIL, "out of memory");
 	explicit_bzero(token, sizeof token);

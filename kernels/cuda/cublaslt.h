@@ -8,7 +8,7 @@
  *   16-bit inputs), or db is accumulated (the epilogue overwrites), colsum.cu does. To measure: BGRADB against the plain product and
  *   colsum; for N = 32 .. 128 colsum is one launch of some microseconds beside the product.
  * - dx with the mask of the relu before: DRELU, by the matrix of bits that the forward pass wrote with RELU_AUX or RELU_AUX_BIAS (leading
- *   dimension in bits, a multiple of 128, no less than D's rows). The planner asks prepare() for both (engine/plan/join.c); where the
+ *   dimension in bits, a multiple of 128, no less than D's rows). The planner asks prepare() for both (engine/plan/backend_fusion.c); where the
  *   heuristic has no algorithm for one, the plan shows y as the operand and relu.dx runs behind the product. DRELU_BGRAD, which would make the
  *   db of the layer before as well, is not used: dw has BGRADB, its sums over N would cross tiles, and in 16 bits its db is of 16 bits.
  *   What lies in the bits behind a row of D is never read.

@@ -110,7 +110,7 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct gt_lt_spec s = spec_of(k, call);
 	bool found;
 	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
-	if (!found && k->bits) /* the planner has another way: y as the mask (engine/plan/join.c) */
+	if (!found && k->bits) /* the planner has another way: y as the mask (engine/plan/backend_fusion.c) */
 		return gt_cuda_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
 	if (!found && s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
 		k->own_act = k->code == GT_OP_LINEAR;

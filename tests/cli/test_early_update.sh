@@ -1,5 +1,5 @@
 #!/bin/bash
-# Updates that are taken as the gradient is made (plan/early.c) give the bits of stored gradients. train.clip_norm = 1e30 clips nothing,
+# Updates that are taken as the gradient is made (plan/fused_update.c) give the bits of stored gradients. train.clip_norm = 1e30 clips nothing,
 # but clipping needs all gradients at once, so it turns early updates off.
 set -u
 tmp=$(mktemp -d)

@@ -1,11 +1,11 @@
-/* Calls that the planner joins (engine/plan/join.c) beside the calls that they stand for, which tool_calls.c compares with the CPU's: on the
+/* Calls that the planner joins (engine/plan/backend_fusion.c) beside the calls that they stand for, which tool_calls.c compares with the CPU's: on the
  * simulator and, from tests/gpu/check.sh, on a GPU (PAIR_GPU). */
 #include "backend.h"
-#include "number.h"
-#include "test.h"
 #include "base/philox.h"
 #include "base/plugin.h"
 #include "ew.h"
+#include "number.h"
+#include "test.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

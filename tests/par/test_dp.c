@@ -1,7 +1,7 @@
 /* parallel.mode = "dp": the lists of all replicas, the loss curve against one rank's, running statistics, and threads that fail. All in
  * this process, as in a run: replicas are its threads. */
 #include "gtrain.h"
-#include "par/prove.h"
+#include "par/verify_comm.h"
 #include "session/session.h"
 #include "store/safetensors.h"
 #include "test.h"
@@ -52,7 +52,7 @@ static struct gt_conf *config(const struct run *r)
 struct lists {
 	struct gt_session *s[RANKS];
 	const struct gt_prog *prog[RANKS];
-	struct gt_seat seat[RANKS];
+	struct gt_rank_coords seat[RANKS];
 };
 
 static bool open_lists(struct lists *l, struct gt_conf *c, int n)
@@ -64,7 +64,7 @@ static bool open_lists(struct lists *l, struct gt_conf *c, int n)
 			test_fail(__FILE__, __LINE__, "rank %d of %d: %s", r, n, e.msg);
 			return false;
 		}
-		l->seat[r] = gt_seat_of(r, n, 1);
+		l->seat[r] = gt_rank_coords_of(r, n, 1);
 	}
 	return true;
 }
@@ -72,11 +72,11 @@ static bool open_lists(struct lists *l, struct gt_conf *c, int n)
 static enum gt_code prove(struct lists *l, int n, bool tail, struct gt_err *e)
 {
 	struct gt_arena *a;
-	struct gt_proof p;
+	struct gt_comm_report p;
 	for (int r = 0; r < n; r++)
 		l->prog[r] = tail ? &l->s[r]->tail : &l->s[r]->full;
 	gt_arena_open(&a, NULL);
-	enum gt_code code = gt_prove(a, l->prog, l->seat, n, &p, e);
+	enum gt_code code = gt_verify_comm(a, l->prog, l->seat, n, &p, e);
 	gt_arena_close(a);
 	return code;
 }

@@ -1,5 +1,5 @@
-/* Pipeline schedules (par/pipe_grid.h): complete, free of deadlock, within their memory, and as idle as theory says. */
-#include "par/pipe_grid.h"
+/* Pipeline schedules (par/pipeline_schedule.h): complete, free of deadlock, within their memory, and as idle as theory says. */
+#include "par/pipeline_schedule.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * all of it has been written. Ranks are threads of this process; modes take these as they take processes of one host. */
 #include "comm.h"
 #include "gtrain.h"
-#include "session/crew.h"
+#include "session/world_plan.h"
 #include "test.h"
 #include <malloc.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static double resident(void)
 
 struct ctx {
 	struct gt_conf *c;
-	const struct gt_crew *crew;
+	const struct gt_world_plan *crew;
 	double before, after; /* resident bytes */
 	char why[256];        /* of the first arena that is not as predicted */
 };
@@ -94,7 +94,7 @@ static enum gt_code body(void *user, const struct gt_team *team, struct gt_err *
 }
 
 /* Bytes of the arenas of all ranks; those in common once, of a pipeline's stage each. */
-static double predicted(const struct gt_crew *crew)
+static double predicted(const struct gt_world_plan *crew)
 {
 	double n = 0;
 	for (int r = 0; r < crew->world; r++)
@@ -108,18 +108,18 @@ static double predicted(const struct gt_crew *crew)
 static double compare(const char *layers, const char *parallel, int world, bool whole)
 {
 	struct gt_conf *c = config(layers, parallel);
-	struct gt_crew *crew = NULL, *paper = NULL;
+	struct gt_world_plan *crew = NULL, *paper = NULL;
 	struct gt_err e = {0};
 	struct ctx x = {.c = c};
 	double n = 0, grown;
 	if (!c)
 		return 0;
 	mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what is freed goes back to the kernel */
-	CHECK_OK(gt_crew_open(c, NULL, false, world, &crew, &e), e);
-	CHECK_OK(gt_crew_open(c, NULL, true, world, &paper, &e), e);
+	CHECK_OK(gt_world_plan_open(c, NULL, false, world, &crew, &e), e);
+	CHECK_OK(gt_world_plan_open(c, NULL, true, world, &paper, &e), e);
 	if (crew && paper) {
-		struct gt_crew_proof proof;
-		CHECK_OK(gt_crew_prove(crew, &proof, &e), e);
+		struct gt_world_report proof;
+		CHECK_OK(gt_world_plan_verify(crew, &proof, &e), e);
 		n = predicted(crew);
 		x.crew = crew;
 		CHECK_OK(gt_team_threads(world, NULL, body, &x, &e), e);
@@ -133,8 +133,8 @@ static double compare(const char *layers, const char *parallel, int world, bool 
 		/* The plan on paper has plain layouts, a CPU's are padded to its vectors: weights of an MLP are the same. */
 		CHECK_MSG(!whole || (predicted(paper) > 0.97 * n && predicted(paper) < 1.03 * n), "%s, %d ranks: %.1f MB, on paper %.1f MB", parallel, world, n / MB, predicted(paper) / MB);
 	}
-	gt_crew_close(crew);
-	gt_crew_close(paper);
+	gt_world_plan_close(crew);
+	gt_world_plan_close(paper);
 	gt_conf_free(c);
 	return n;
 }
@@ -190,9 +190,9 @@ TEST(memory_of_a_pipelines_evaluation)
 	static const char *const parallel[] = {"mode = \"pipe\"; chunks = 7;", "mode = \"pipe\"; chunks = 7; schedule = \"interleaved\";"};
 	for (int i = 0; i < 2; i++) {
 		struct gt_conf *c = config(deep, parallel[i]);
-		struct gt_crew *crew = NULL;
+		struct gt_world_plan *crew = NULL;
 		struct gt_err e = {0};
-		CHECK_OK(gt_crew_open(c, NULL, true, 2, &crew, &e), e);
+		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, &crew, &e), e);
 		for (int r = 0; crew && r < 2; r++) {
 			const struct gt_space *s = crew->rank[r]->space;
 			size_t step = s->seat_bytes[true] * (size_t)s->seats[true], eval = s->seat_bytes[false] * (size_t)s->seats[false];
@@ -202,7 +202,7 @@ TEST(memory_of_a_pipelines_evaluation)
 			CHECK_MSG(s->seat_bytes[false] > s->seat_bytes[true] && (s->seats[true] == 1 || s->bytes[GT_A_ACT] < s->seat_bytes[false] * (size_t)s->seats[true]), "rank %d: seats of %zu and %zu bytes", r,
 			          s->seat_bytes[false], s->seat_bytes[true]);
 		}
-		gt_crew_close(crew);
+		gt_world_plan_close(crew);
 		gt_conf_free(c);
 	}
 }

@@ -113,7 +113,7 @@ for mode in ddp zero; do
 done
 
 # Every mode with two ranks on each of two hosts; copies of a pipeline and its stages lie across both. One host's curve, and its weights: sums
-# are of the same tree, but a stage's part of a batch is another, and CPU ranks of one host may take another way (plan/early.c).
+# are of the same tree, but a stage's part of a batch is another, and CPU ranks of one host may take another way (plan/fused_update.c).
 "$GTRAIN" run --nproc 2 -o "$dir/short" --no-progress -s train.steps=50 "$dir/net.cfg" >"$dir/log" 2>&1
 two='--nproc 2'
 for mode in "zero parallel.stage=2" "zero parallel.stage=3" "pipe parallel.schedule=gpipe" "pipe parallel.schedule=1f1b parallel.replicas=2" \

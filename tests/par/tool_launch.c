@@ -69,8 +69,8 @@ static int do_it(struct gt_rank_link *l, const char *what, const char *value)
 		raise(*what == 'k' ? SIGKILL : what[1] == 'e' ? SIGSEGV : SIGSTOP);
 	} else if (!strcmp(what, "words")) {
 		fault();
-		gt_rank_last_words(l, GT_EDATA, value);
-		gt_rank_last_words(l, GT_EIO, "and something after it");
+		gt_rank_report_error(l, GT_EDATA, value);
+		gt_rank_report_error(l, GT_EIO, "and something after it");
 		return GT_EDATA;
 	} else if (!strcmp(what, "hang")) {
 		fault();
@@ -82,7 +82,7 @@ static int do_it(struct gt_rank_link *l, const char *what, const char *value)
 		for (;;)
 			nap(1);
 	} else if (!strcmp(what, "lost")) { /* peers see a death before the launcher does */
-		gt_rank_last_words(l, GT_EPEER, "rank 1 has gone");
+		gt_rank_report_error(l, GT_EPEER, "rank 1 has gone");
 		return GT_EPEER;
 	} else if (!strcmp(what, "late")) { /* and the death is seen after that */
 		nap(0.05);

@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	if (code == GT_OK)
 		code = run(argc, argv, link, &err);
 	if (code != GT_OK && link)
-		gt_rank_last_words(link, code, err.msg);
+		gt_rank_report_error(link, code, err.msg);
 	else if (code != GT_OK)
 		printf("why %s\n", err.msg);
 	gt_rank_close(link);

@@ -427,7 +427,7 @@ TEST(conf_shipped_configs)
 			if (strncmp(name, known[k].name, strlen(known[k].name)) || name[strlen(known[k].name)] != '.')
 				continue;
 			found++;
-			CHECK_MSG(gt_graph_learned(graph) == known[k].learned, "%s: %lld elements", name, (long long)gt_graph_learned(graph));
+			CHECK_MSG(gt_graph_num_params(graph) == known[k].learned, "%s: %lld elements", name, (long long)gt_graph_num_params(graph));
 		}
 		gt_conf_free(c);
 	}

@@ -30,7 +30,7 @@ TEST(mlp)
 	                                            "linear.dx (fc2): loss.dx fc2.weight -> fc2.dx\n"
 	                                            "relu.dx (relu): fc2.dx relu -> relu.dx\n"
 	                                            "linear.dw (fc1): relu.dx flatten -> fc1.weight.grad fc1.bias.grad\n");
-	CHECK(gt_graph_learned(t.g) == 784 * 512 + 512 + 512 * 10);
+	CHECK(gt_graph_num_params(t.g) == 784 * 512 + 512 + 512 * 10);
 	CHECK(t.g->params[0].desc.any && !t.g->params[1].desc.any && t.g->params[0].work == -1);
 	CHECK(t.g->nodes[3].layer == 3 && t.g->nodes[4].layer == -1 && t.g->nodes[7].layer == 2 && t.g->nodes[7].backward);
 	CHECK(gt_node_alias(t.g, &t.g->nodes[0])); /* one channel */
@@ -88,7 +88,7 @@ TEST(frozen_trunk_gets_no_backward)
 	CHECK_OK(net_train(&t, 4, GT_F32), t.e);
 	CHECK_TEXT(strstr(net_text(&t, text, sizeof text), "linear.d"), "linear.dx (c): loss.dx c.weight -> c.dx\n"
 	                                                                "linear.dw (b): c.dx a -> b.weight.grad b.bias.grad\n");
-	CHECK(gt_graph_learned(t.g) == 42);
+	CHECK(gt_graph_num_params(t.g) == 42);
 	t.layer[1].frozen = true;
 	CHECK(net_train(&t, 4, GT_F32) == GT_ECONFIG);
 	CHECK_TEXT(t.e.msg, "model.layers: expected at least one layer with parameters that are not frozen, got none");

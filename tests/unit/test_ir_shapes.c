@@ -117,7 +117,7 @@ TEST(resnet20)
 	    "layer2.0.downsample.1.running_mean [32]\nlayer2.0.downsample.1.running_var [32]\nlayer2.0.downsample.1.num_batches_tracked []\n"
 	    "fc.weight [10, 64]\nfc.bias [10]\n");
 	/* torch: sum(p.numel()) of the ResNet-20 with projection shortcuts (269,722 without, + 2,752 for two projections and their norms) */
-	CHECK_MSG(gt_graph_learned(t.g) == 272474, "%ld", gt_graph_learned(t.g));
+	CHECK_MSG(gt_graph_num_params(t.g) == 272474, "%ld", gt_graph_num_params(t.g));
 	CHECK(t.g->params[5].desc.dtype == GT_I64 && t.g->params[4].desc.dtype == GT_F32);
 	CHECK_OK(net_build(&t, 3, GT_F32, false), t.e); /* another batch, another purpose: the same parameters */
 	CHECK(t.g->nparams == 128 && !strcmp(t.g->params[127].name, "fc.bias"));
@@ -136,7 +136,7 @@ TEST(flops_of_resnet18)
 		if (t.g->nodes[i].op->code == GT_OP_BATCHNORM)
 			norms += gt_node_flops(t.g, &t.g->nodes[i]);
 	CHECK_MSG(norms == 2 * 614400.0, "%.0f", norms);
-	CHECK(gt_graph_learned(t.g) == 11173962);
+	CHECK(gt_graph_num_params(t.g) == 11173962);
 	CHECK_OK(net_train(&t, 16, GT_F32), t.e);
 	double first = 16 * 2.0 * 1769472; /* no dx for the first convolution */
 	CHECK(contractions(t.g, true) == 2 * contractions(t.g, false) - first);

@@ -1,11 +1,11 @@
 /* gt_bench on as many ranks as a config asks for: starts them, and puts together what they have measured. */
-#include "run/measure.h"
+#include "run/bench.h"
 #include "comm.h"
 #include "par/pipe.h"
 #include "run/run_ranks.h"
-#include "session/crew.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
+#include "session/world_plan.h"
 #include <stdlib.h>
 
 #define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
@@ -59,7 +59,7 @@ static enum gt_code predict(const struct gt_session *s, const struct gt_measured
 	return GT_OK;
 }
 
-enum gt_code gt_measure_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err)
+enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err)
 {
 	const struct gt_comm *c = s->team ? s->team->comm : NULL;
 	struct gt_measured *all;
@@ -109,10 +109,10 @@ static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_
 	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);
 	if (code == GT_OK) {
 		b->arena = a;
-		code = gt_measure(s, j->steps, b, &own, err);
+		code = gt_bench_session(s, j->steps, b, &own, err);
 	}
 	if (code == GT_OK)
-		code = gt_measure_ranks(s, &own, b, err);
+		code = gt_bench_ranks(s, &own, b, err);
 	if (code == GT_OK && s->at.rank == 0)
 		j->result = b;
 	else
@@ -168,7 +168,7 @@ enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps,
 		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
-		GT_TRY(gt_crew_preflight(c, o->device, r.nproc, err));
+		GT_TRY(gt_world_plan_preflight(c, o->device, r.nproc, err));
 		return gt_ranks_launch(&r, c, "", NULL, o, err);
 	}
 	GT_TRY(r.threads > 1 ? threads(&j, r.threads, err) : one_process(&j, &r, err));

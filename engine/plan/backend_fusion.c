@@ -176,7 +176,7 @@ static const struct {
 	{GT_OP_MSE, layer_and_loss},
 };
 
-enum gt_code gt_plan_join(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)
+enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)
 {
 	struct join j = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
 	for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)

@@ -1,6 +1,6 @@
 /* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in what
  * joins ranks. */
-#include "run/measure.h"
+#include "run/bench.h"
 #include "base/clock.h"
 #include "comm.h"
 #include "run/trainer.h"
@@ -36,7 +36,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 			GT_TRY(gt_loader_start(s->loader, i, 0, err));
 			done = 0;
 		}
-		int n = gt_exec_fit(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
+		int n = gt_exec_window_size(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
 		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 		for (int k = 0; k < n; k++, i++, done++) {
 			for (int m = 0; m < p->nmicro; m++) {
@@ -165,7 +165,7 @@ static enum gt_code waits(struct gt_session *s, int steps, const double *times, 
 	return GT_OK;
 }
 
-enum gt_code gt_measure(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
+enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
 {
 	double *times, seconds;
 	struct rusage ru;

@@ -101,7 +101,7 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
-enum gt_code gt_plan_early(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
+enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
 {
 	int count = g->nnodes;
 	gt_vid bound = -1;
@@ -157,7 +157,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	}
 	/* Factors are written once, and every rank reads those of all; gradients to be summed are written, added up, read and applied. And one
 	 * rank updates whatever is left, so that must be little. */
-	*out = moved * 4 < made && made * 20 > gt_graph_learned(g) * 19;
+	*out = moved * 4 < made && made * 20 > gt_graph_num_params(g) * 19;
 	return GT_OK;
 }
 

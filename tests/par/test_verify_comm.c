@@ -1,6 +1,6 @@
-/* The proof that programs fit together (par/prove.h): good ones pass, with the room their sends need; every mutation is caught. */
-#include "par/pipe_grid.h"
-#include "par/prove.h"
+/* The proof that programs fit together (par/verify_comm.h): good ones pass, with the room their sends need; every mutation is caught. */
+#include "par/pipeline_schedule.h"
+#include "par/verify_comm.h"
 #include "test.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct world {
 	int n;
 	struct gt_prog prog[MAX_RANKS];
 	const struct gt_prog *list[MAX_RANKS];
-	struct gt_seat seat[MAX_RANKS];
+	struct gt_rank_coords seat[MAX_RANKS];
 };
 
 static void open_world(struct world *w, int n, int stages)
@@ -24,7 +24,7 @@ static void open_world(struct world *w, int n, int stages)
 	for (int r = 0; r < n; r++) {
 		w->prog[r].step = gt_arena_alloc(w->a, 8192, sizeof(struct gt_step));
 		w->list[r] = &w->prog[r];
-		w->seat[r] = gt_seat_of(r, n, stages);
+		w->seat[r] = gt_rank_coords_of(r, n, stages);
 	}
 }
 
@@ -44,11 +44,11 @@ static struct gt_step *add(struct world *w, int rank, int kind, int group, int p
 	return &p->step[p->n++];
 }
 
-static enum gt_code prove(struct world *w, struct gt_proof *out, struct gt_err *e)
+static enum gt_code prove(struct world *w, struct gt_comm_report *out, struct gt_err *e)
 {
 	struct gt_arena *a;
 	gt_arena_open(&a, NULL);
-	enum gt_code code = gt_prove(a, w->list, w->seat, w->n, out, e);
+	enum gt_code code = gt_verify_comm(a, w->list, w->seat, w->n, out, e);
 	gt_arena_close(a);
 	return code;
 }
@@ -95,7 +95,7 @@ static void hybrid(struct world *w)
 TEST(good_programs_pass)
 {
 	struct world w;
-	struct gt_proof p;
+	struct gt_comm_report p;
 	struct gt_err e;
 	hybrid(&w);
 	CHECK_OK(prove(&w, &p, &e), e);
@@ -108,9 +108,9 @@ TEST(good_programs_pass)
 
 TEST(seats)
 {
-	struct gt_seat s = gt_seat_of(5, 6, 3); /* stage 2, copy 1 */
+	struct gt_rank_coords s = gt_rank_coords_of(5, 6, 3); /* stage 2, copy 1 */
 	CHECK(s.rank[GT_GROUP_WORLD] == 5 && s.color[GT_GROUP_PIPE] == 1 && s.rank[GT_GROUP_PIPE] == 2 && s.color[GT_GROUP_DATA] == 2 && s.rank[GT_GROUP_DATA] == 1);
-	s = gt_seat_of(3, 4, 1);
+	s = gt_rank_coords_of(3, 4, 1);
 	CHECK(s.color[GT_GROUP_DATA] == 0 && s.rank[GT_GROUP_DATA] == 3);
 }
 
@@ -123,7 +123,7 @@ TEST(every_mutation_is_caught)
 			struct world w;
 			int n = 0;
 			for (int how = 0; how < 7; how++) {
-				struct gt_proof p;
+				struct gt_comm_report p;
 				struct gt_err e = {0};
 				char rank[32];
 				hybrid(&w);
@@ -184,7 +184,7 @@ TEST(every_swap_is_caught)
 		for (int i = 0; i < 15; i++)
 			for (int j = i + 1; j < 15; j++) {
 				struct world w;
-				struct gt_proof p;
+				struct gt_comm_report p;
 				struct gt_err e;
 				hybrid(&w);
 				if (j < w.prog[r].n) {
@@ -205,7 +205,7 @@ TEST(every_swap_is_caught)
 
 static void says(struct world *w, const char *what)
 {
-	struct gt_proof p;
+	struct gt_comm_report p;
 	struct gt_err e = {0};
 	CHECK_MSG(prove(w, &p, &e) == GT_EINTERNAL && strstr(e.msg, what), "expected \"%s\", got \"%s\"", what, e.msg);
 	gt_arena_close(w->a);
@@ -242,7 +242,7 @@ TEST(sentences)
 TEST(room_for_sends)
 {
 	struct world w;
-	struct gt_proof p;
+	struct gt_comm_report p;
 	struct gt_err e;
 	open_world(&w, 2, 2);
 	for (int r = 0; r < 2; r++) {
@@ -270,7 +270,7 @@ TEST(room_for_sends)
 TEST(side_by_side)
 {
 	struct world w;
-	struct gt_proof p;
+	struct gt_comm_report p;
 	struct gt_err e;
 	open_world(&w, 2, 2);
 	for (int r = 0; r < 2; r++) {
@@ -298,7 +298,7 @@ TEST(schedules)
 				for (int m = 1; m <= 14; m++) {
 					struct world w;
 					struct gt_grid *g;
-					struct gt_proof proof;
+					struct gt_comm_report proof;
 					struct gt_err e;
 					open_world(&w, p, p);
 					CHECK_OK(gt_grid_make(w.a, all[s], p, v, m, &g, &e), e);

@@ -1,4 +1,4 @@
-#include "session/shares.h"
+#include "session/batch_partition.h"
 #include "session/session_pipe.h"
 
 static bool by_shards(const struct gt_session *s)
@@ -6,9 +6,9 @@ static bool by_shards(const struct gt_session *s)
 	return s->conf->reproducible == GT_REPRO_WORLD;
 }
 
-struct gt_cut gt_shares_eval_cut(const struct gt_session *s)
+struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 {
-	return (struct gt_cut){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
+	return (struct gt_batch_slice){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
 /* Virtual shards: the batch is cut into them, and each of them, instead of the batch, into the pieces that train.accumulate asks for. A rank has
@@ -24,7 +24,7 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", c->path,
 		               (long long)v, (long long)pieces, (long long)s->batch);
 	s->micro = s->batch;
-	s->cut = (struct gt_cut){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
+	s->cut = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
 	s->cut.part0 = s->at.data * s->cut.nparts;
 	s->units = s->cut.nparts;
 	for (s->space->levels = 1; (1 << (s->space->levels - 1)) < v / s->at.ndata;)
@@ -45,7 +45,7 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
 		pieces = (int)(s->micro / s->at.ndata < c->parallel.chunks ? s->micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
-	s->cut = (struct gt_cut){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
+	s->cut = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
 	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
 	s->units = accumulate * s->cut.nparts;
 	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
@@ -55,7 +55,7 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_shares_sizes(struct gt_session *s, bool train, struct gt_err *err)
+enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t n = s->view[GT_TRAIN].n;
@@ -75,7 +75,7 @@ enum gt_code gt_shares_sizes(struct gt_session *s, bool train, struct gt_err *er
 }
 
 /* Of a unit that has samples. */
-static enum gt_code unit_plan(struct gt_session *s, struct gt_want *want, struct gt_unit *u, struct gt_err *err)
+static enum gt_code unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	return gt_session_piped(s) ? gt_session_pipe_unit(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
 }
@@ -90,7 +90,7 @@ static int ones(int64_t n)
 static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
-	struct gt_want want = {.n = own, .train = true, .loss = true};
+	struct gt_plan_key want = {.n = own, .train = true, .loss = true};
 	if (piece == 0)
 		*add = false;
 	u->level = want.level = ones(shard);
@@ -108,10 +108,10 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 
 /* The first plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same
  * everywhere. */
-enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->micro - 1) / s->micro;
-	struct gt_want like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
+	struct gt_plan_key like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
 	bool add = false, some = false;
 	like.n = gt_part(like.all, s->cut.parts, 0, NULL);
 	job->nunits = (int)(count * s->cut.nparts);
@@ -130,9 +130,9 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 		}
 		if (s->space->cut.factors) /* the loader fills up */
 			own = gt_part(all, s->cut.parts, 0, NULL);
-		struct gt_want want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
+		struct gt_plan_key want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
 		if (!own && s->sync_bn)
-			want = (struct gt_want){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
+			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
 			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
@@ -142,10 +142,10 @@ enum gt_code gt_shares_train(struct gt_session *s, int64_t n, struct gt_job *job
 	return GT_OK;
 }
 
-enum gt_code gt_shares_eval(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
-	struct gt_cut cut = gt_shares_eval_cut(s);
-	struct gt_want like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
+	struct gt_batch_slice cut = gt_batch_eval_slice(s);
+	struct gt_plan_key like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {

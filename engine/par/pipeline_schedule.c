@@ -1,4 +1,4 @@
-#include "par/pipe_grid.h"
+#include "par/pipeline_schedule.h"
 #include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What stands between a hostile or mistaken file and libconfig 1.5, which turns 4294967297 into 1, 3000000000 into -1294967296 and
- * "a\x00b" into "a", lets "." pass for 0, calls exit() on some includes and blocks on others. guard.c reads files within limits
+ * "a\x00b" into "a", lets "." pass for 0, calls exit() on some includes and blocks on others. source_reader.c reads files within limits
  * and follows @include; lexer.c checks every token and the grammar from the source text, and writes clean text for libconfig.
  *
  * The language is libconfig's, with these choices:
@@ -8,8 +8,8 @@
  * - Integers are 64 bits wide, with or without L. What does not fit is an error, as are leading zeros and floats beyond a double.
  * - A comma before `)` or `]` is allowed. An array `[ ]` holds scalars of one kind.
  * - Strings are UTF-8 without control characters, and end on their line; escapes are \\ \" and \xHH. */
-#ifndef GT_CONF_GUARD_H
-#define GT_CONF_GUARD_H
+#ifndef GT_CONF_SOURCE_READER_H
+#define GT_CONF_SOURCE_READER_H
 
 #include "conf/ctree.h"
 
@@ -22,12 +22,12 @@
 #define GT_CONF_MAX_VALUES 500000  /* names and values together */
 
 /* GT_ENOINPUT: no such file or not a readable regular one. GT_ECONFIG: anything else, with its place. */
-enum gt_code gt_guard_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err);
+enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err);
 /* Text in memory; @include is refused. label stands where a file name would; line1 is the number of its first line, 0: none. */
-enum gt_code gt_guard_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
+enum gt_code gt_source_check_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
                            struct gt_err *err);
 
-/* ---- between guard.c and lexer.c ------------------------------------------------------------------------------------------ */
+/* ---- between source_reader.c and lexer.c ------------------------------------------------------------------------------------------ */
 struct gt_frame { /* an open bracket, or the file */
 	char open;    /* '{', '(', '[', 0: the top */
 	int state;

@@ -1,4 +1,4 @@
-#include "team/team_card.h"
+#include "team/peer_info.h"
 #include "base/version.h"
 #include "gtrain.h"
 #include "launch/launcher_parts.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_team_card *)0)->cpus, "a bit a processor");
+_Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_peer_info *)0)->cpus, "a bit a processor");
 
 static void host_of(char *out, size_t size)
 {
@@ -22,7 +22,7 @@ static void host_of(char *out, size_t size)
 	snprintf(out, size, "%s %s %d", boot, space, (int)geteuid());
 }
 
-void gt_team_card(const struct gt_team_spec *s, struct gt_team_card *out)
+void gt_peer_info(const struct gt_team_spec *s, struct gt_peer_info *out)
 {
 	cpu_set_t set;
 	memset(out, 0, sizeof *out);
@@ -35,13 +35,13 @@ void gt_team_card(const struct gt_team_spec *s, struct gt_team_card *out)
 		memcpy(out->cpus, &set, sizeof out->cpus);
 }
 
-enum gt_code gt_team_cards_agree(const struct gt_rdv_value *all, int world, bool *one_host, struct gt_err *err)
+enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one_host, struct gt_err *err)
 {
 	static const struct {
 		const char *what;
 		size_t at, size;
 	} same[] = {
-#define FIELD(name, text) {text, offsetof(struct gt_team_card, name), sizeof ((struct gt_team_card *)0)->name}
+#define FIELD(name, text) {text, offsetof(struct gt_peer_info, name), sizeof ((struct gt_peer_info *)0)->name}
 		FIELD(version, "gtrain"), FIELD(config, "config"), FIELD(start, "start"),
 #undef FIELD
 	};
@@ -57,7 +57,7 @@ enum gt_code gt_team_cards_agree(const struct gt_rdv_value *all, int world, bool
 				return gt_fail(err, GT_ECONFIG, "rank %d runs another %s: %.*s instead of %.*s", i, same[k].what, most, its, most, want);
 		}
 	for (int i = 0; i < world; i++) {
-		const struct gt_team_card *card = all[i].data, *zero = all[0].data;
+		const struct gt_peer_info *card = all[i].data, *zero = all[0].data;
 		if (all[i].n != sizeof *card)
 			return gt_fail(err, GT_EPEER, "rank %d is of another build: it shows %zu bytes of itself, not %zu", i, all[i].n, sizeof *card);
 		*one_host &= !strncmp(card->host, zero->host, sizeof card->host);
@@ -65,7 +65,7 @@ enum gt_code gt_team_cards_agree(const struct gt_rdv_value *all, int world, bool
 	return GT_OK;
 }
 
-void gt_team_share_cores(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_team_card *own)
+void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_peer_info *own)
 {
 	struct gt_core_place place[CPU_SETSIZE];
 	cpu_set_t set;
@@ -73,7 +73,7 @@ void gt_team_share_cores(struct gt_team *t, const struct gt_rdv_value *all, cons
 	if (t->link)
 		return;
 	for (int i = 0; i < t->world.world; i++) {
-		const struct gt_team_card *card = all[i].data;
+		const struct gt_peer_info *card = all[i].data;
 		if (strncmp(card->host, own->host, sizeof card->host))
 			continue;
 		if (memcmp(card->cpus, own->cpus, sizeof own->cpus))

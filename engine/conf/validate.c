@@ -196,7 +196,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 
-enum gt_code gt_conf_contradict(struct gt_reading *rd, struct gt_err *err)
+enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err)
 {
 	GT_TRY(check_batch(rd, err));
 	GT_TRY(check_data(rd, err));

@@ -4,12 +4,12 @@
 #include "plan/plan.h"
 
 /* The stay of bucket b that call i continues: the last one, if it is of the same pass or no other bucket was fetched since. */
-static struct gt_stay *running(struct gt_plan *p, int b, bool backward)
+static struct gt_gather_span *running(struct gt_plan *p, int b, bool backward)
 {
-	for (int k = p->nstays - 1; k >= 0; k--) {
-		struct gt_stay *y = &p->stay[k];
+	for (int k = p->nspans - 1; k >= 0; k--) {
+		struct gt_gather_span *y = &p->span[k];
 		if (y->bucket == b)
-			return k == p->nstays - 1 || p->graph->nodes[p->call[y->last].node].backward == backward ? y : NULL;
+			return k == p->nspans - 1 || p->graph->nodes[p->call[y->last].node].backward == backward ? y : NULL;
 	}
 	return NULL;
 }
@@ -17,21 +17,21 @@ static struct gt_stay *running(struct gt_plan *p, int b, bool backward)
 static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
 {
 	bool backward = p->graph->nodes[p->call[i].node].backward;
-	struct gt_stay *y = running(p, b, backward);
+	struct gt_gather_span *y = running(p, b, backward);
 	if (y) {
 		y->last = i;
 		return GT_OK;
 	}
-	if (p->nstays == 2 * p->space->nbuckets)
+	if (p->nspans == 2 * p->space->nbuckets)
 		return gt_fail(err, GT_EINTERNAL, "bucket %d is needed more than twice", b);
-	p->stay[p->nstays++] = (struct gt_stay){b, -1, i, i};
+	p->span[p->nspans++] = (struct gt_gather_span){b, -1, i, i};
 	return GT_OK;
 }
 
-enum gt_code gt_plan_stays(struct gt_plan *p, struct gt_err *err)
+enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 {
 	struct gt_space *s = p->space;
-	GT_NEW(p->stay, s->arena, 2 * s->nbuckets + 1, err);
+	GT_NEW(p->span, s->arena, 2 * s->nbuckets + 1, err);
 	for (int i = 0; i < p->ncalls; i++) {
 		const struct gt_node *n = &p->graph->nodes[p->call[i].node];
 		for (int k = 0; k < n->nin; k++) {
@@ -40,13 +40,13 @@ enum gt_code gt_plan_stays(struct gt_plan *p, struct gt_err *err)
 				GT_TRY(use(p, i, gt_space_bucket_of(s, s->place[v->param].offset), err));
 		}
 	}
-	for (int k = 0; k < p->nstays; k++) { /* the lowest place that nobody who is still there has */
-		struct gt_stay *y = &p->stay[k];
+	for (int k = 0; k < p->nspans; k++) { /* the lowest place that nobody who is still there has */
+		struct gt_gather_span *y = &p->span[k];
 		bool taken = true;
 		for (y->slot = 0; taken; y->slot += taken) {
 			taken = false;
 			for (int j = 0; j < k; j++)
-				taken |= p->stay[j].slot == y->slot && p->stay[j].last >= y->first;
+				taken |= p->span[j].slot == y->slot && p->span[j].last >= y->first;
 		}
 		if (y->slot + 1 > s->places)
 			s->places = y->slot + 1;

@@ -1,6 +1,6 @@
-/* Between measure.c (one rank) and measure_ranks.c (all of them together). */
-#ifndef GT_RUN_MEASURE_H
-#define GT_RUN_MEASURE_H
+/* Between bench.c (one rank) and bench_ranks.c (all of them together). */
+#ifndef GT_RUN_BENCH_H
+#define GT_RUN_BENCH_H
 
 #include "gtrain.h"
 #include "session/session.h"
@@ -15,8 +15,8 @@ struct gt_measured {
 };
 
 /* Runs the benchmark on this rank's session: fills rows, step_ms and so on of b, and *out. */
-enum gt_code gt_measure(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err);
+enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err);
 /* Of all ranks: ranks, stages, wait, bubble, even. Called by all of them. */
-enum gt_code gt_measure_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err);
+enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "par/prove.h"
+#include "par/verify_comm.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct meeting {
 
 struct sim {
 	struct gt_arena *a;
-	const struct gt_seat *seat;
+	const struct gt_rank_coords *seat;
 	int world;
 	struct event **event; /* [rank] */
 	int *nevents;
@@ -49,10 +49,10 @@ struct sim {
 	size_t room;   /* what may lie unread in a channel */
 };
 
-struct gt_seat gt_seat_of(int rank, int world, int stages)
+struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
 {
 	int copies = world / stages;
-	struct gt_seat s = {{0}, {0}};
+	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = rank;
 	s.color[GT_GROUP_DATA] = rank / copies;
 	s.rank[GT_GROUP_DATA] = rank % copies;
@@ -206,7 +206,7 @@ static bool same_operands(const struct gt_call *a, const struct gt_call *b)
 }
 
 /* The k-th recv of a channel against its k-th send, the k-th collective of a rank against that of its group. */
-static enum gt_code match(struct sim *s, struct gt_proof *out, struct gt_err *err)
+static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_err *err)
 {
 	char one[256], two[256];
 	for (int i = 0; i < s->nchannels; i++)
@@ -403,11 +403,11 @@ static size_t most_unread(struct sim *s, int held)
 	return most;
 }
 
-enum gt_code gt_prove(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_seat *seat, int world, struct gt_proof *out,
+enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *seat, int world, struct gt_comm_report *out,
                       struct gt_err *err)
 {
 	struct sim s = {.a = a, .seat = seat, .world = world};
-	*out = (struct gt_proof){0};
+	*out = (struct gt_comm_report){0};
 	GT_TRY(read_programs(&s, prog, err));
 	restart(&s, SIZE_MAX);
 	GT_TRY(match(&s, out, err));

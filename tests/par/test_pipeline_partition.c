@@ -1,10 +1,10 @@
-/* Cut graphs (plan/cut.h): every node of the whole graph is on exactly one stage; the stages, planned each in a space of its own and run
+/* Cut graphs (plan/pipeline_partition.h): every node of the whole graph is on exactly one stage; the stages, planned each in a space of its own and run
  * one after the other with transfers carried by hand, make the whole graph's gradients, statistics and metrics bit for bit. */
 #include "../ops/harness.h"
 #include "../unit/ir_net.h"
 #include "base/plugin.h"
-#include "plan/cut.h"
 #include "plan/fuse.h"
+#include "plan/pipeline_partition.h"
 #include "plan/plan.h"
 #include "plan/recompute.h"
 #include "test.h"
@@ -286,7 +286,7 @@ static void compare(struct gt_partition *c, struct gt_dev *dev, const struct gt_
 	if (!side_open(&full, dev, be, (struct gt_graph *)(uintptr_t)c->full, c->full, classes))
 		return;
 	for (; opened < n; opened++)
-		if (gt_cut_stage(c, opened, &g[opened], &e) != GT_OK || !side_open(&part[opened], dev, be, g[opened], c->full, classes)) {
+		if (gt_partition_stage(c, opened, &g[opened], &e) != GT_OK || !side_open(&part[opened], dev, be, g[opened], c->full, classes)) {
 			test_fail(__FILE__, __LINE__, "%s: stage %d: %s", what, opened, e.msg);
 			return;
 		}
@@ -345,8 +345,8 @@ static void cut_everywhere(void (*model)(struct net *), int classes, const struc
 			snprintf(name, sizeof name, "%s %s, %d stages%s%s%s%s", what, train ? "training" : "evaluation", stages, how->split ? ", split" : "",
 			         how->cheap ? ", cheap" : "", how->recompute ? ", recomputing " : "", how->recompute ? how->recompute : "");
 			cost = malloc((size_t)g->nnodes * sizeof *cost);
-			gt_cut_costs(g, GT_CUT_CPU, cost);
-			if (gt_cut_balance(g, cost, stages, stage_of, &e) != GT_OK || gt_cut_make(g, stage_of, stages, stages, how->split, &c, &e) != GT_OK)
+			gt_partition_costs(g, GT_CUT_CPU, cost);
+			if (gt_partition_balance(g, cost, stages, stage_of, &e) != GT_OK || gt_partition_make(g, stage_of, stages, stages, how->split, &c, &e) != GT_OK)
 				test_fail(__FILE__, __LINE__, "%s: %s", name, e.msg);
 			else
 				compare(c, dev, be, classes, train, name);
@@ -407,7 +407,7 @@ TEST(cut_before_every_layer)
 			snprintf(name, sizeof name, "cut before %s", t.layer[at].name);
 			for (int i = 0; i < layers; i++)
 				stage_of[i] = (i >= at) + (i > at); /* a stage of this layer alone */
-			if (gt_cut_make(g, stage_of, 3, 3, how.split, &c, &e) != GT_OK)
+			if (gt_partition_make(g, stage_of, 3, 3, how.split, &c, &e) != GT_OK)
 				test_fail(__FILE__, __LINE__, "%s: %s", name, e.msg);
 			else
 				compare(c, dev, be, classes[k], true, name);
@@ -440,7 +440,7 @@ TEST(balance_is_the_best_cut)
 	double *cost = calloc((size_t)g->nnodes, sizeof *cost), layer[NET_MAX];
 	CHECK(n == t.m.nlayers);
 	for (int round = 0; round < 20; round++) {
-		gt_cut_costs(g, GT_CUT_CPU, cost);
+		gt_partition_costs(g, GT_CUT_CPU, cost);
 		for (int i = 0; i < n; i++)
 			layer[i] = 0;
 		for (int i = 0; i < g->nnodes; i++) {
@@ -457,14 +457,14 @@ TEST(balance_is_the_best_cut)
 					double x = largest(layer, s, n, stages);
 					best = x < best ? x : best;
 				}
-			CHECK_OK(gt_cut_balance(g, cost, stages, got, &e), e);
+			CHECK_OK(gt_partition_balance(g, cost, stages, got, &e), e);
 			for (int i = 0; i < n; i++)
 				CHECK(got[i] >= (i ? got[i - 1] : 0) && got[i] <= (i ? got[i - 1] + 1 : 0) && (i < n - 1 || got[i] == stages - 1));
 			double x = largest(layer, got, n, stages);
 			CHECK_MSG(x <= best * (1 + 1e-9), "%d stages: largest %g, possible %g", stages, x, best); /* sums in another order */
 		}
 	}
-	CHECK(gt_cut_balance(g, cost, n + 1, got, &e) == GT_ECONFIG && strstr(e.msg, "at most one stage a layer"));
+	CHECK(gt_partition_balance(g, cost, n + 1, got, &e) == GT_ECONFIG && strstr(e.msg, "at most one stage a layer"));
 	free(cost);
 	net_close(&t);
 }
@@ -485,7 +485,7 @@ TEST(balance_prefers_fewer_bytes)
 	double *cost = calloc((size_t)g->nnodes, sizeof *cost);
 	for (int i = 0; i < g->nnodes; i++) /* 3 1 1 1: before b or before c, the largest stage is 3 or 4; 3 1 1 2: 4 both ways */
 		cost[i] = g->nodes[i].backward || g->nodes[i].layer < 0 ? 0 : g->nodes[i].layer == 0 ? 3 : g->nodes[i].layer == 3 ? 2 : 1;
-	CHECK_OK(gt_cut_balance(g, cost, 2, got, &e), e);
+	CHECK_OK(gt_partition_balance(g, cost, 2, got, &e), e);
 	CHECK(!got[0] && !got[1] && got[2] == 1 && got[3] == 1); /* 2 features cross, not 64 */
 	free(cost);
 	net_close(&t);

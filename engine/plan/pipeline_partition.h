@@ -17,8 +17,8 @@
  *   pass, together with what it receives next, and in the backward pass right behind the node that makes the value.
  * - The nodes of a stage stand in the order of the phases: forward, backward, and, with split, those that make gradients of parameters only
  *   (gt_node_phase: W), whose operands live until then. What is computed does not depend on it. */
-#ifndef GT_PLAN_CUT_H
-#define GT_PLAN_CUT_H
+#ifndef GT_PLAN_PIPELINE_PARTITION_H
+#define GT_PLAN_PIPELINE_PARTITION_H
 
 #include "ir/graph.h"
 
@@ -27,7 +27,7 @@ struct gt_cross {
 	gt_vid v;            /* of the whole graph */
 	int from, to;        /* stages */
 	enum gt_phase phase; /* F or B */
-	int lane;            /* 0, unless gt_cut_lanes gives each pair of stages its own */
+	int lane;            /* 0, unless gt_partition_lanes gives each pair of stages its own */
 };
 
 struct gt_partition {
@@ -43,15 +43,15 @@ struct gt_partition {
 
 /* Finds what crosses. stage_of: one a layer, ascending from 0 to stages - 1 (what the engine added behind the layers is the last stage's).
  * In full's arena. GT_EINTERNAL: a value would have to go against the direction of its phase. */
-enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err);
+enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err);
 
 /* With several stages on a rank, transfers between two ranks may be wanted in another order than they are sent, if they are of different
  * pairs of stages (a skip connection, and what comes right behind it). Then each pair of stages gets a lane of its own between its two
  * ranks. Returns the number of lanes; the graphs of stages that are made from now on have them. */
-int gt_cut_lanes(struct gt_partition *c);
+int gt_partition_lanes(struct gt_partition *c);
 
 /* The graph of one stage, verified, in full's arena. */
-enum gt_code gt_cut_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
+enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
 bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* some node reads v, or what shares its memory */
 
@@ -63,11 +63,11 @@ int gt_graph_layers(const struct gt_graph *g); /* layers of the config that node
  * bits, 790 TFLOP/s and 4.3 TB/s. */
 #define GT_CUT_CPU 13.0
 #define GT_CUT_GPU 180.0
-void gt_cut_costs(const struct gt_graph *g, double flops_per_byte, double *cost);
+void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double *cost);
 
 /* The cut into consecutive layers, at least one a stage, whose largest stage costs the least; among these the one with the fewest bytes
- * of activations crossing (gradients take the same ways back). cost: one a node, from gt_cut_costs or measured, forward and backward.
+ * of activations crossing (gradients take the same ways back). cost: one a node, from gt_partition_costs or measured, forward and backward.
  * Exact, in O(stages * layers^2). GT_ECONFIG: fewer layers than stages. */
-enum gt_code gt_cut_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
+enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
 
 #endif

@@ -9,8 +9,8 @@
  *   zero-bubble  ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", 2023, section 2.3): the gradients of parameters are put off, by
  *                r micro-batches on rank r, so that they fill what would be idle. At most p micro-batches are kept on every rank
  * In all of them every stage takes its micro-batches in ascending order in each phase, so that gradients add up in one order. */
-#ifndef GT_PAR_PIPE_GRID_H
-#define GT_PAR_PIPE_GRID_H
+#ifndef GT_PAR_PIPELINE_SCHEDULE_H
+#define GT_PAR_PIPELINE_SCHEDULE_H
 
 #include "conf/conf.h"
 
@@ -40,7 +40,7 @@ struct gt_grid {
 enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int chunks, int micros, struct gt_grid **out,
                           struct gt_err *err);
 
-/* Whether its backward pass is in two parts: gt_cut_make's split. */
+/* Whether its backward pass is in two parts: gt_partition_make's split. */
 static inline bool gt_pipe_splits(enum gt_pipe_schedule s)
 {
 	return s == GT_PIPE_ZERO_BUBBLE;

@@ -1,5 +1,5 @@
-/* Reads a config and what it includes, within limits. See guard.h. */
-#include "conf/guard.h"
+/* Reads a config and what it includes, within limits. See source_reader.h. */
+#include "conf/source_reader.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err
 	return read_file(lx, path, &from, err);
 }
 
-enum gt_code gt_guard_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err)
+enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err)
 {
 	struct reader rd = {.depth = 0};
 	struct gt_lexer lx = {.arena = a, .out = out, .include = include, .user = &rd};
@@ -127,7 +127,7 @@ enum gt_code gt_guard_file(struct gt_arena *a, const char *path, struct gt_clean
 	return code;
 }
 
-enum gt_code gt_guard_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
+enum gt_code gt_source_check_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
                            struct gt_err *err)
 {
 	struct gt_lexer lx = {.arena = a, .out = out};

@@ -1,11 +1,11 @@
-#include "session/crew.h"
+#include "session/world_plan.h"
 #include "comm.h"
 #include "ir/op.h"
 #include <string.h>
 
 #define PROVEN 64 /* ranks whose programs are compared before a start: a millisecond or two a rank */
 
-struct gt_session_spec gt_crew_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
+struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {
 	if (device && !strcmp(device, "null")) {
 		device = NULL;
@@ -23,13 +23,13 @@ static int stages_of(const struct gt_session *s)
 	return 1;
 }
 
-enum gt_code gt_crew_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_crew **out, struct gt_err *err)
+enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out, struct gt_err *err)
 {
 	struct gt_arena *a;
-	struct gt_crew *crew;
+	struct gt_world_plan *crew;
 	*out = NULL;
-	if (world > GT_CREW_MAX)
-		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d are planned at once", world, GT_CREW_MAX);
+	if (world > GT_WORLD_PLAN_MAX)
+		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d are planned at once", world, GT_WORLD_PLAN_MAX);
 	GT_TRY(gt_arena_open(&a, err));
 	crew = gt_arena_alloc(a, 1, sizeof *crew);
 	if (crew)
@@ -41,12 +41,12 @@ enum gt_code gt_crew_open(struct gt_conf *c, const char *device, bool paper, int
 	crew->arena = a;
 	crew->world = world;
 	for (int r = 0; r < world; r++) {
-		struct gt_session_spec spec = gt_crew_spec(c, device, paper, r, world);
+		struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, r, world);
 		if (r && !crew->rank[0]->data_note)
 			spec.data = crew->rank[0]->data;
 		enum gt_code code = gt_session_open(&spec, &crew->rank[r], err);
 		if (code != GT_OK) {
-			gt_crew_close(crew);
+			gt_world_plan_close(crew);
 			return code;
 		}
 	}
@@ -57,7 +57,7 @@ enum gt_code gt_crew_open(struct gt_conf *c, const char *device, bool paper, int
 	return GT_OK;
 }
 
-void gt_crew_close(struct gt_crew *c)
+void gt_world_plan_close(struct gt_world_plan *c)
 {
 	if (!c)
 		return;
@@ -68,9 +68,9 @@ void gt_crew_close(struct gt_crew *c)
 
 /* ---- do they fit together? ------------------------------------------------------------------------------------------------------- */
 
-static struct gt_seat seat_of(const struct gt_place_of_rank *at)
+static struct gt_rank_coords seat_of(const struct gt_place_of_rank *at)
 {
-	struct gt_seat s = {{0}, {0}};
+	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = at->rank;
 	s.color[GT_GROUP_DATA] = at->pipe;
 	s.rank[GT_GROUP_DATA] = at->data;
@@ -90,7 +90,7 @@ static const struct gt_prog *program(const struct gt_session *s, int k)
 }
 
 /* Ranks that have the same stages say the same of where every parameter lies. */
-static enum gt_code same_layout(const struct gt_crew *c, int r, struct gt_err *err)
+static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_err *err)
 {
 	int like = 0;
 	while (c->rank[like]->at.pipe != c->rank[r]->at.pipe)
@@ -106,12 +106,12 @@ static enum gt_code same_layout(const struct gt_crew *c, int r, struct gt_err *e
 	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the arenas of rank %d are not those of rank %d", r, like);
 }
 
-enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, struct gt_err *err)
+enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
 {
 	const struct gt_prog **prog;
-	struct gt_seat *seat;
+	struct gt_rank_coords *seat;
 	size_t room = c->rank[0]->pair_bytes ? c->rank[0]->pair_bytes : GT_PAIR_BYTES;
-	*out = (struct gt_crew_proof){.least = c->rank[0]->full.n};
+	*out = (struct gt_world_report){.least = c->rank[0]->full.n};
 	GT_NEW(prog, c->arena, c->world, err);
 	GT_NEW(seat, c->arena, c->world, err);
 	for (int r = 0; r < c->world; r++) {
@@ -122,10 +122,10 @@ enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, s
 		GT_TRY(same_layout(c, r, err));
 	}
 	for (int k = 0; k < PROGRAMS; k++) {
-		struct gt_proof proof;
+		struct gt_comm_report proof;
 		for (int r = 0; r < c->world; r++)
 			prog[r] = program(c->rank[r], k);
-		GT_TRY(gt_prove(c->arena, prog, seat, c->world, &proof, err));
+		GT_TRY(gt_verify_comm(c->arena, prog, seat, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
 			return gt_fail(err, GT_EINTERNAL, "%zu bytes would have to wait between two ranks, where there is room for %zu", proof.need, room);
@@ -139,7 +139,7 @@ enum gt_code gt_crew_prove(const struct gt_crew *c, struct gt_crew_proof *out, s
 
 /* ---- a pipeline ---------------------------------------------------------------------------------------------------------------------- */
 
-const struct gt_graph *gt_crew_graph(const struct gt_crew *c, int stage)
+const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage)
 {
 	if (c->stages == 1)
 		return c->rank[0]->space->first;
@@ -160,12 +160,12 @@ enum gt_code gt_session_grid(const struct gt_session *s, struct gt_arena *a, str
 	return gt_grid_make(a, (enum gt_pipe_schedule)s->conf->parallel.schedule, s->at.npipe, stages_of(s) / s->at.npipe, s->full.nmicro, out, err);
 }
 
-enum gt_code gt_crew_grid(const struct gt_crew *c, struct gt_crew_grid *out, struct gt_err *err)
+enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_world_plan_schedule *out, struct gt_err *err)
 {
 	double *part[GT_PHASE_COUNT];
 	struct gt_grid_cost cost = {0};
 	struct gt_grid_time time;
-	*out = (struct gt_crew_grid){0};
+	*out = (struct gt_world_plan_schedule){0};
 	GT_TRY(gt_session_grid(c->rank[0], c->arena, &out->grid, err));
 	if (!out->grid)
 		return GT_OK;
@@ -174,7 +174,7 @@ enum gt_code gt_crew_grid(const struct gt_crew *c, struct gt_crew_grid *out, str
 	for (int k = 0; k < GT_PHASE_COUNT; k++) {
 		GT_NEW(part[k], c->arena, c->stages, err);
 		for (int i = 0; i < c->stages; i++) {
-			const struct gt_graph *g = gt_crew_graph(c, i);
+			const struct gt_graph *g = gt_world_plan_graph(c, i);
 			for (int n = 0; g && n < g->nnodes; n++)
 				if ((int)gt_node_phase(&g->nodes[n]) == k)
 					part[k][i] += gt_node_flops(g, &g->nodes[n]);
@@ -194,23 +194,23 @@ static enum gt_code ready(const struct gt_session *s, struct gt_err *err)
 }
 
 /* What a run finds out before step 0, as far as one process can: that of the first rank stands for a world that is too large. */
-enum gt_code gt_crew_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err)
+enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err)
 {
-	struct gt_crew *crew = NULL;
-	struct gt_crew_proof proof;
+	struct gt_world_plan *crew = NULL;
+	struct gt_world_report proof;
 	enum gt_code code;
 	if (world > PROVEN) {
-		struct gt_session_spec spec = gt_crew_spec(c, device, true, 0, world);
+		struct gt_session_spec spec = gt_world_plan_spec(c, device, true, 0, world);
 		struct gt_session *s;
 		GT_TRY(gt_session_open(&spec, &s, err));
 		code = ready(s, err);
 		gt_session_close(s);
 		return code;
 	}
-	GT_TRY(gt_crew_open(c, device, true, world, &crew, err));
+	GT_TRY(gt_world_plan_open(c, device, true, world, &crew, err));
 	code = ready(crew->rank[0], err);
 	if (code == GT_OK)
-		code = gt_crew_prove(crew, &proof, err);
-	gt_crew_close(crew);
+		code = gt_world_plan_verify(crew, &proof, err);
+	gt_world_plan_close(crew);
 	return code;
 }

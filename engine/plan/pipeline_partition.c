@@ -1,4 +1,4 @@
-#include "plan/cut.h"
+#include "plan/pipeline_partition.h"
 #include "ir/op.h"
 #include <string.h>
 
@@ -134,7 +134,7 @@ static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err)
+enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err)
 {
 	struct gt_partition *c;
 	*out = NULL;
@@ -155,7 +155,7 @@ enum gt_code gt_cut_make(const struct gt_graph *full, const int *stage_of, int s
 	return GT_OK;
 }
 
-int gt_cut_lanes(struct gt_partition *c)
+int gt_partition_lanes(struct gt_partition *c)
 {
 	int lanes = 1;
 	for (int i = 0; i < c->ncross; i++) {
@@ -330,7 +330,7 @@ static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *er
 	return GT_OK;
 }
 
-enum gt_code gt_cut_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err)
+enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err)
 {
 	const struct gt_graph *full = c->full;
 	struct build b = {.c = c, .stage = stage};

@@ -60,7 +60,7 @@ endif
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
 TOOLS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/*/tool_*.c))
-LIBS     := -lconfig -lcjson -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthread
+LIBS     := -lconfig -lxxhash -ldeflate -lz -lpng -ljpeg -lm -ldl -pthread
 
 -include kernels/cuda/cuda.mk
 -include tests/cudasim/cudasim.mk

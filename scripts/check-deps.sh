@@ -47,7 +47,6 @@ vendor '(oneapi/)?dnnl' kernels/cpu
 vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
 vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|png|jpeglib|curl' datasets
-vendor 'cjson' engine
 dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
 # A struct has one definition; only what a backend keeps behind its handles has one in each.

@@ -13,6 +13,7 @@
 
 #define NAME "metrics.jsonl"
 #define LINE_MAX_BYTES (1 << 20) /* no line of gtrain's comes near */
+#define ARENA_BYTES ((size_t)1 << 20)
 
 struct gt_metrics_file {
 	struct gt_logfile *log;
@@ -28,28 +29,28 @@ struct copy {
 	size_t n;
 	bool too_long;
 	int64_t damaged;
+	struct gt_arena *arena; /* of the line's values, and of earlier ones' */
 };
 
 /* A whole line, without its newline. */
 static enum gt_code take_line(struct copy *c, struct gt_err *err)
 {
 	struct gt_err why = {0};
-	cJSON *o = NULL;
+	const struct gt_json_value *o = NULL;
 	int64_t step;
-	enum gt_code code = c->too_long ? GT_EDATA : gt_json_parse(c->line, c->n, c->path, 4, 4096, &o, &why);
+	enum gt_code code = c->too_long ? GT_EDATA : gt_json_parse(c->line, c->n, c->path, 4, 4096, c->arena, &o, &why);
 	if (code == GT_EFAIL) { /* out of memory says nothing about the line */
 		if (err)
 			*err = why;
 		return code;
 	}
-	const char *event = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "event"));
-	if (code || !event || !gt_json_whole(cJSON_GetObjectItemCaseSensitive(o, "step"), &step)) {
+	const char *event = gt_json_text(gt_json_member(o, "event"));
+	if (code || !event || !gt_json_whole(gt_json_member(o, "step"), &step)) {
 		c->damaged++;
 	} else if (step <= c->spec->resume_step) {
 		c->line[c->n] = '\n';
 		gt_logfile_write(c->to, c->line, c->n + 1);
 	}
-	cJSON_Delete(o);
 	return GT_OK;
 }
 
@@ -67,6 +68,11 @@ static enum gt_code take(void *user, const void *data, size_t n, struct gt_err *
 		if (!nl)
 			return GT_OK;
 		GT_TRY(take_line(c, err));
+		if (gt_arena_bytes(c->arena) > ARENA_BYTES) {
+			gt_arena_close(c->arena);
+			c->arena = NULL;
+			GT_TRY(gt_arena_open(&c->arena, err));
+		}
 		c->n = 0;
 		c->too_long = false;
 	}
@@ -75,11 +81,12 @@ static enum gt_code take(void *user, const void *data, size_t n, struct gt_err *
 
 static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_err *err)
 {
-	if (!(c->line = malloc(LINE_MAX_BYTES + 1)))
-		return gt_fail_memory(err, LINE_MAX_BYTES + 1);
-	enum gt_code code = gt_file_each(fd, c->path, bytes, take, c, err);
+	GT_TRY(gt_arena_open(&c->arena, err));
+	c->line = malloc(LINE_MAX_BYTES + 1);
+	enum gt_code code = c->line ? gt_file_each(fd, c->path, bytes, take, c, err) : gt_fail_memory(err, LINE_MAX_BYTES + 1);
 	c->damaged += c->n > 0; /* cut short */
 	free(c->line);
+	gt_arena_close(c->arena);
 	return code;
 }
 

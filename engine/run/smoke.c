@@ -40,19 +40,19 @@ static void tell(struct smoke *s, const char *phase, double seconds)
 }
 
 /* ---- what a run writes: its events, one JSON object a line -------------------------------------------------------------------------- */
-static const char *text_of(const cJSON *e, const char *key)
+static const char *text_of(const struct gt_json_value *e, const char *key)
 {
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(e, key);
-	return cJSON_IsString(v) ? v->valuestring : "";
+	const char *text = gt_json_text(gt_json_member(e, key));
+	return text ? text : "";
 }
 
-static double number_of(const cJSON *e, const char *key)
+static double number_of(const struct gt_json_value *e, const char *key)
 {
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(e, key);
-	return cJSON_IsNumber(v) ? v->valuedouble : NAN;
+	const struct gt_json_value *v = gt_json_member(e, key);
+	return gt_json_is(v, GT_JSON_NUMBER) ? v->number : NAN;
 }
 
-static void on_event(struct smoke *s, const cJSON *e)
+static void on_event(struct smoke *s, const struct gt_json_value *e)
 {
 	const char *what = text_of(e, "event");
 	double now = gt_clock(), took = now - s->heard, step = number_of(e, "step");
@@ -82,11 +82,11 @@ static void hear(void *user, const char *line)
 {
 	static const char first[] = "[rank 0] ";
 	struct smoke *s = user;
-	cJSON *e;
+	const struct gt_json_value *e;
 	bool rank0 = !strncmp(line, first, strlen(first));
-	if (rank0 && line[strlen(first)] == '{' && gt_json_parse(line + strlen(first), strlen(line) - strlen(first), "an event", 2, 64, &e, NULL) == GT_OK) {
+	if (rank0 && line[strlen(first)] == '{' &&
+	    gt_json_parse(line + strlen(first), strlen(line) - strlen(first), "an event", 2, 64, s->arena, &e, NULL) == GT_OK) {
 		on_event(s, e);
-		cJSON_Delete(e);
 	} else if (s->opts->say) {
 		s->opts->say(s->opts->user, rank0 && s->plan.ranks == 1 ? line + strlen(first) : line);
 	}

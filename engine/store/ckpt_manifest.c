@@ -115,31 +115,31 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------- */
 
-static bool whole(const cJSON *o, const char *key, int64_t *out)
+static bool whole(const struct gt_json_value *o, const char *key, int64_t *out)
 {
-	return gt_json_whole(cJSON_GetObjectItemCaseSensitive(o, key), out);
+	return gt_json_whole(gt_json_member(o, key), out);
 }
 
-static const char *text_of(const cJSON *o, const char *key)
+static const char *text_of(const struct gt_json_value *o, const char *key)
 {
-	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+	return gt_json_text(gt_json_member(o, key));
 }
 
-static bool get_double(const cJSON *o, const char *key, double *out)
+static bool get_double(const struct gt_json_value *o, const char *key, double *out)
 {
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-	if (cJSON_IsNumber(v)) {
-		*out = v->valuedouble;
+	const struct gt_json_value *v = gt_json_member(o, key);
+	if (gt_json_is(v, GT_JSON_NUMBER)) {
+		*out = v->number;
 		return isfinite(*out);
 	}
-	const char *s = cJSON_GetStringValue(v);
+	const char *s = gt_json_text(v);
 	if (!s)
 		return false;
 	*out = !strcmp(s, "inf") ? INFINITY : !strcmp(s, "-inf") ? -INFINITY : NAN;
 	return !isnan(*out) || !strcmp(s, "nan");
 }
 
-static bool get_seed(const cJSON *o, uint64_t *out)
+static bool get_seed(const struct gt_json_value *o, uint64_t *out)
 {
 	const char *s = text_of(o, "seed");
 	char *end, again[24];
@@ -152,24 +152,24 @@ static bool get_seed(const cJSON *o, uint64_t *out)
 }
 
 /* Absent where no sample of the epoch was used, and in checkpoints of earlier versions. */
-static bool get_sums(const cJSON *o, struct gt_metrics *m)
+static bool get_sums(const struct gt_json_value *o, struct gt_metrics *m)
 {
 	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && whole(o, "correct", &m->correct) &&
 	              whole(o, "top5", &m->top5) && whole(o, "count", &m->count));
 }
 
 /* best: the object. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
-static bool get_best(const cJSON *best, struct gt_ckpt_meta *t)
+static bool get_best(const struct gt_json_value *best, struct gt_ckpt_meta *t)
 {
 	t->best_epoch = -1;
 	t->best_metric = text_of(best, "metric");
 	t->best_mode = text_of(best, "mode");
 	return get_double(best, "value", &t->best) && whole(best, "step", &t->best_step) &&
-	       (!cJSON_HasObjectItem(best, "epoch") || whole(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
+	       (!gt_json_member(best, "epoch") || whole(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
 }
 
 /* Absent where no evaluation had an accuracy, and in checkpoints of earlier versions. */
-static bool get_peak(const cJSON *o, struct gt_ckpt_meta *t)
+static bool get_peak(const struct gt_json_value *o, struct gt_ckpt_meta *t)
 {
 	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));
 }
@@ -179,11 +179,11 @@ static bool hex_digest(const char *s)
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
 }
 
-static enum gt_code parse_files(const cJSON *list, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
+static enum gt_code parse_files(const struct gt_json_value *list, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
 {
-	if (!cJSON_IsArray(list))
+	if (!gt_json_is(list, GT_JSON_ARRAY))
 		return gt_fail(err, GT_EDATA, "%s: no list of files", path);
-	for (const cJSON *c = list->child; c; c = c->next) {
+	for (const struct gt_json_value *c = list->child; c; c = c->next) {
 		const char *name = text_of(c, "name"), *digest = text_of(c, "xxh3");
 		int i = 0;
 		while (i < GT_CKPT_FILE_COUNT && !(name && !strcmp(name, files[i].name)))
@@ -201,11 +201,11 @@ static enum gt_code parse_files(const cJSON *list, const char *path, struct gt_c
 	return GT_OK;
 }
 
-static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_arena *a, struct gt_ckpt_manifest *m, struct gt_err *err)
+static enum gt_code parse_root(const struct gt_json_value *root, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
 {
 	struct gt_ckpt_meta *t = &m->meta;
 	const char *name = text_of(root, "name"), *bad = NULL;
-	const cJSON *best = cJSON_GetObjectItemCaseSensitive(root, "best");
+	const struct gt_json_value *best = gt_json_member(root, "best");
 	if (!whole(root, "format", &m->format))
 		return gt_fail(err, GT_EDATA, "%s: no format", path);
 	if (m->format != GT_CKPT_FORMAT)
@@ -220,22 +220,18 @@ static enum gt_code parse_root(const cJSON *root, const char *path, struct gt_ar
 	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"
 	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
 	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
-	      : !get_sums(cJSON_GetObjectItemCaseSensitive(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
-	      : !get_peak(cJSON_GetObjectItemCaseSensitive(root, "peak"), t)                                     ? "peak"
-	      : !cJSON_IsNull(best) && !get_best(best, t)                                                        ? "best" : NULL;
+	      : !get_sums(gt_json_member(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
+	      : !get_peak(gt_json_member(root, "peak"), t)                                     ? "peak"
+	      : !gt_json_is(best, GT_JSON_NULL) && !get_best(best, t)                                                        ? "best" : NULL;
 	if (bad)
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);
-	if (!cJSON_HasObjectItem(root, "parent"))
+	if (!gt_json_member(root, "parent"))
 		m->parent = m->serial - 1;
 	else if (!whole(root, "parent", &m->parent) || m->parent >= m->serial)
 		return gt_fail(err, GT_EDATA, "%s: \"parent\" is wrong", path);
-	t->has_best = !cJSON_IsNull(best);
-	GT_NEW_STR(t->name, gt_arena_strdup(a, name), err);
-	if (t->best_metric) { /* of the parsed text so far */
-		GT_NEW_STR(t->best_metric, gt_arena_strdup(a, t->best_metric), err);
-		GT_NEW_STR(t->best_mode, gt_arena_strdup(a, t->best_mode), err);
-	}
-	return parse_files(cJSON_GetObjectItemCaseSensitive(root, "files"), path, m, err);
+	t->has_best = !gt_json_is(best, GT_JSON_NULL);
+	t->name = name;
+	return parse_files(gt_json_member(root, "files"), path, m, err);
 }
 
 enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path, struct gt_arena *a, struct gt_ckpt_manifest *out,
@@ -243,17 +239,15 @@ enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path
 {
 	const size_t seal = strlen(SEAL), digits = GT_DIGEST_HEX - 1, tail = strlen(TAIL);
 	char digest[GT_DIGEST_HEX];
-	cJSON *root;
+	const struct gt_json_value *root;
 	*out = (struct gt_ckpt_manifest){0};
 	if (n < seal + digits + tail || memcmp(text + n - tail, TAIL, tail) || memcmp(text + n - tail - digits - seal, SEAL, seal))
 		return gt_fail(err, GT_EDATA, "%s: cut short, or no manifest", path);
 	gt_digest_bytes(text, n - tail - digits - seal, digest);
 	if (memcmp(text + n - tail - digits, digest, digits))
 		return gt_fail(err, GT_EDATA, "%s: its digest does not match", path);
-	GT_TRY(gt_json_parse(text, n, path, 4, 200, &root, err));
-	enum gt_code code = parse_root(root, path, a, out, err);
-	cJSON_Delete(root);
-	return code;
+	GT_TRY(gt_json_parse(text, n, path, 4, 200, a, &root, err));
+	return parse_root(root, path, out, err);
 }
 
 enum gt_code gt_ckpt_manifest_read(const char *dir, struct gt_arena *a, struct gt_ckpt_manifest *out, struct gt_err *err)

@@ -1,5 +1,4 @@
 #include "store/json_read.h"
-#include "base/arena.h"
 #include "base/json.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +6,9 @@
 
 struct scan {
 	const unsigned char *p, *end;
-	size_t nodes;
-	const char *why;
+	struct gt_arena *arena;
+	size_t nodes;    /* that may still come */
+	const char *why; /* of a failure; NULL: out of memory */
 };
 
 static void space(struct scan *s)
@@ -31,12 +31,12 @@ static bool digits(struct scan *s)
 	return s->p > from;
 }
 
-/* cJSON copies a number into 64 bytes. */
 #define NUMBER_MAX 60
 
-static bool number(struct scan *s)
+static bool number(struct scan *s, double *out)
 {
 	const unsigned char *from = s->p;
+	char text[NUMBER_MAX + 1] = "";
 	if (*s->p == '-')
 		s->p++;
 	if (s->p < s->end && *s->p == '0')
@@ -55,7 +55,11 @@ static bool number(struct scan *s)
 		if (!digits(s))
 			return wrong(s, "a number is malformed");
 	}
-	return s->p - from <= NUMBER_MAX || wrong(s, "a number is too long");
+	if (s->p - from > NUMBER_MAX)
+		return wrong(s, "a number is too long");
+	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs an end; the program's numeric locale is "C" */
+	*out = strtod(text, NULL);
+	return true;
 }
 
 static int hex4(const struct scan *s, const unsigned char *p)
@@ -72,14 +76,27 @@ static int hex4(const struct scan *s, const unsigned char *p)
 	return v;
 }
 
-/* Behind the backslash. */
-static bool escape(struct scan *s)
+static char *put_utf8(char *to, int v)
 {
+	int n = v < 0x80 ? 0 : v < 0x800 ? 1 : v < 0x10000 ? 2 : 3;
+	static const unsigned char first[] = {0, 0xC0, 0xE0, 0xF0};
+	*to++ = (char)(first[n] | v >> 6 * n);
+	while (n--)
+		*to++ = (char)(0x80 | (v >> 6 * n & 0x3F));
+	return to;
+}
+
+/* From behind the backslash; writes at most as many bytes as it reads. */
+static bool escape(struct scan *s, char **to)
+{
+	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
 	if (s->p == s->end)
 		return wrong(s, "a string is not closed");
 	if (*s->p != 'u') {
-		if (!strchr("\"\\/bfnrt", *s->p) || !*s->p)
+		const char *at = *s->p ? strchr(names, *s->p) : NULL;
+		if (!at)
 			return wrong(s, "an escape is unknown");
+		*(*to)++ = values[at - names];
 		s->p++;
 		return true;
 	}
@@ -87,32 +104,40 @@ static bool escape(struct scan *s)
 	if (v <= 0) /* a NUL would end the string early */
 		return wrong(s, "an escape is malformed or NUL");
 	s->p += 5;
-	if (v < 0xD800 || v > 0xDFFF)
-		return true;
-	if (v > 0xDBFF || s->end - s->p < 6 || s->p[0] != '\\' || s->p[1] != 'u')
-		return wrong(s, "a surrogate stands alone");
-	int low = hex4(s, s->p + 2);
-	if (low < 0xDC00 || low > 0xDFFF)
-		return wrong(s, "a surrogate stands alone");
-	s->p += 6;
+	if (v >= 0xD800 && v <= 0xDFFF) {
+		int low = v <= 0xDBFF && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u' ? hex4(s, s->p + 2) : -1;
+		if (low < 0xDC00 || low > 0xDFFF)
+			return wrong(s, "a surrogate stands alone");
+		s->p += 6;
+		v = 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00);
+	}
+	*to = put_utf8(*to, v);
 	return true;
 }
 
-static bool string(struct scan *s)
+static bool string(struct scan *s, const char **out)
 {
-	for (s->p++; s->p < s->end && *s->p != '"';) {
+	const unsigned char *close = ++s->p;
+	while (close < s->end && *close != '"')
+		close += *close == '\\' && close + 1 < s->end ? 2 : 1;
+	char *to = gt_arena_alloc(s->arena, (size_t)(close - s->p) + 1, 1);
+	*out = to;
+	if (!to)
+		return wrong(s, NULL);
+	while (s->p < s->end && *s->p != '"') {
 		if (*s->p < 0x20)
 			return wrong(s, "a control character in a string");
 		if (*s->p == '\\') {
 			s->p++;
-			if (!escape(s))
+			if (!escape(s, &to))
 				return false;
 			continue;
 		}
 		int n = gt_utf8_length(s->p, (size_t)(s->end - s->p));
 		if (!n)
 			return wrong(s, "a string is not UTF-8");
-		s->p += n;
+		memcpy(to, s->p, (size_t)n);
+		to += n, s->p += n;
 	}
 	if (s->p == s->end)
 		return wrong(s, "a string is not closed");
@@ -129,125 +154,160 @@ static bool word(struct scan *s, const char *w)
 	return true;
 }
 
-static bool value(struct scan *s, int depth);
+static int by_key(const void *a, const void *b)
+{
+	return strcmp((*(const struct gt_json_value *const *)a)->key, (*(const struct gt_json_value *const *)b)->key);
+}
+
+/* Sorted, since a hostile file may hold a million keys. */
+static bool keys_differ(struct scan *s, const struct gt_json_value *object, size_t n)
+{
+	if (n < 2)
+		return true;
+	const struct gt_json_value **v = malloc(n * sizeof *v);
+	if (!v)
+		return wrong(s, NULL);
+	size_t k = 0;
+	for (const struct gt_json_value *c = object->child; c; c = c->next)
+		v[k++] = c;
+	qsort(v, n, sizeof *v, by_key);
+	bool good = true;
+	for (size_t i = 1; i < n && good; i++)
+		if (!strcmp(v[i - 1]->key, v[i]->key))
+			good = wrong(s, gt_arena_printf(s->arena, "the key \"%.200s\" is there twice", v[i]->key));
+	free(v);
+	return good;
+}
+
+static struct gt_json_value *value(struct scan *s, int depth);
 
 /* From behind the opening bracket to behind the closing one. */
-static bool members(struct scan *s, bool object, int depth)
+static bool members(struct scan *s, struct gt_json_value *of, int depth)
 {
+	bool object = of->type == GT_JSON_OBJECT;
 	unsigned char close = object ? '}' : ']';
+	struct gt_json_value **next = &of->child;
 	space(s);
 	if (s->p < s->end && *s->p == close) {
 		s->p++;
 		return true;
 	}
-	for (;;) {
+	for (size_t n = 1;; n++) {
+		const char *key = NULL;
 		space(s);
 		if (object) {
 			if (s->p == s->end || *s->p != '"')
 				return wrong(s, "a key is missing");
-			if (!string(s))
+			if (!string(s, &key))
 				return false;
 			space(s);
 			if (s->p == s->end || *s->p != ':')
 				return wrong(s, "a colon is missing");
 			s->p++;
 		}
-		if (!value(s, depth))
+		if (!(*next = value(s, depth)))
 			return false;
+		(*next)->key = key;
+		next = &(*next)->next;
 		space(s);
 		if (s->p == s->end || (*s->p != ',' && *s->p != close))
 			return wrong(s, "a comma or closing bracket is missing");
 		if (*s->p++ == close)
-			return true;
+			return !object || keys_differ(s, of, n);
 	}
 }
 
-/* Recursion is bounded by GT_JSON_READ_DEPTH. */
-static bool value(struct scan *s, int depth)
+/* The type that a value's first character tells. */
+static enum gt_json_type type_of(unsigned char c)
 {
+	static const char first[] = "nft\"[{";
+	static const enum gt_json_type types[] = {GT_JSON_NULL, GT_JSON_FALSE, GT_JSON_TRUE, GT_JSON_STRING, GT_JSON_ARRAY, GT_JSON_OBJECT};
+	const char *at = c ? strchr(first, c) : NULL;
+	return at ? types[at - first] : GT_JSON_NUMBER;
+}
+
+/* NULL: s->why says why. Recursion is bounded by GT_JSON_READ_DEPTH. */
+static struct gt_json_value *value(struct scan *s, int depth)
+{
+	struct gt_json_value *v;
+	bool good = false;
 	space(s);
 	if (s->p == s->end)
-		return wrong(s, "a value is missing");
+		return wrong(s, "a value is missing"), NULL;
 	if (!s->nodes--)
-		return wrong(s, "too many values");
-	switch (*s->p) {
-	case '{':
-	case '[':
-		if (!depth)
-			return wrong(s, "nested too deeply");
-		s->p++;
-		return members(s, s->p[-1] == '{', depth - 1);
-	case '"':
-		return string(s);
-	case 't':
-		return word(s, "true");
-	case 'f':
-		return word(s, "false");
-	case 'n':
-		return word(s, "null");
-	default:
-		return *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? number(s) : wrong(s, "a value is malformed");
+		return wrong(s, "too many values"), NULL;
+	if (!(v = gt_arena_alloc(s->arena, 1, sizeof *v)))
+		return wrong(s, NULL), NULL;
+	v->type = type_of(*s->p);
+	switch (v->type) {
+	case GT_JSON_OBJECT:
+	case GT_JSON_ARRAY:
+		s->p += depth > 0;
+		good = depth ? members(s, v, depth - 1) : wrong(s, "nested too deeply");
+		break;
+	case GT_JSON_STRING:
+		good = string(s, &v->text);
+		break;
+	case GT_JSON_TRUE:
+		good = word(s, "true");
+		break;
+	case GT_JSON_FALSE:
+		good = word(s, "false");
+		break;
+	case GT_JSON_NULL:
+		good = word(s, "null");
+		break;
+	case GT_JSON_NUMBER:
+		good = *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? number(s, &v->number) : wrong(s, "a value is malformed");
+		break;
 	}
+	return good ? v : NULL;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sorted, for a hostile file may hold a million keys. */
-static enum gt_code check_keys(const cJSON *v, const char *path, struct gt_err *err)
-{
-	size_t n = 0;
-	const cJSON *c;
-	for (c = v->child; c; c = c->next) {
-		if (cJSON_IsObject(c) || cJSON_IsArray(c))
-			GT_TRY(check_keys(c, path, err));
-		n++;
-	}
-	if (!cJSON_IsObject(v) || n < 2)
-		return GT_OK;
-	const char **keys = malloc(n * sizeof *keys);
-	if (!keys)
-		return gt_fail_memory(err, n * sizeof *keys);
-	n = 0;
-	for (c = v->child; c; c = c->next)
-		keys[n++] = c->string;
-	qsort(keys, n, sizeof *keys, by_text);
-	enum gt_code code = GT_OK;
-	for (size_t i = 1; i < n && !code; i++)
-		if (!strcmp(keys[i - 1], keys[i]))
-			code = gt_fail(err, GT_EDATA, "%s: the key \"%.200s\" stands twice", path, keys[i]);
-	free(keys);
-	return code;
-}
-
-enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int depth, size_t nodes, cJSON **out, struct gt_err *err)
+enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int depth, size_t nodes, struct gt_arena *a,
+                           const struct gt_json_value **out, struct gt_err *err)
 {
 	const unsigned char *from = (const unsigned char *)text;
-	struct scan s = {from, from + n, nodes, NULL};
-	bool good = value(&s, depth < GT_JSON_READ_DEPTH ? depth : GT_JSON_READ_DEPTH);
-	if (good) {
+	struct scan s = {from, from + n, a, nodes, NULL};
+	struct gt_json_value *v = value(&s, depth < GT_JSON_READ_DEPTH ? depth : GT_JSON_READ_DEPTH);
+	*out = NULL;
+	if (v) {
 		space(&s);
-		good = s.p == s.end || wrong(&s, "something stands behind the value");
+		if (s.p < s.end) {
+			s.why = "something stands behind the value";
+			v = NULL;
+		}
 	}
-	if (!good)
-		return gt_fail(err, GT_EDATA, "%s: not JSON at byte %zu: %s", path, (size_t)(s.p - from), s.why);
-	cJSON *v = cJSON_ParseWithLength(text, n);
-	if (!v)
+	if (!v && !s.why)
 		return gt_fail_memory(err, 0);
-	enum gt_code code = check_keys(v, path, err);
-	if (code)
-		cJSON_Delete(v);
-	else
-		*out = v;
-	return code;
+	if (!v)
+		return gt_fail(err, GT_EDATA, "%s: not JSON at byte %zu: %s", path, (size_t)(s.p - from), s.why);
+	*out = v;
+	return GT_OK;
 }
 
-bool gt_json_whole(const cJSON *v, int64_t *out)
+const struct gt_json_value *gt_json_member(const struct gt_json_value *v, const char *key)
 {
-	if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= 0x1p53) || v->valuedouble != floor(v->valuedouble))
+	const struct gt_json_value *c = gt_json_is(v, GT_JSON_OBJECT) ? v->child : NULL;
+	while (c && strcmp(c->key, key))
+		c = c->next;
+	return c;
+}
+
+bool gt_json_is(const struct gt_json_value *v, enum gt_json_type type)
+{
+	return v && v->type == type;
+}
+
+const char *gt_json_text(const struct gt_json_value *v)
+{
+	return v ? v->text : NULL;
+}
+
+bool gt_json_whole(const struct gt_json_value *v, int64_t *out)
+{
+	if (!gt_json_is(v, GT_JSON_NUMBER) || !(v->number >= 0 && v->number <= 0x1p53) || v->number != floor(v->number))
 		return false;
-	*out = (int64_t)v->valuedouble;
+	*out = (int64_t)v->number;
 	return true;
 }

@@ -5,13 +5,13 @@
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------- */
 
-static enum gt_code read_shape(const cJSON *v, const char *path, struct gt_st_slot *s, struct gt_err *err)
+static enum gt_code read_shape(const struct gt_json_value *v, const char *path, struct gt_st_slot *s, struct gt_err *err)
 {
 	int64_t dim[GT_MAX_RANK], size = (int64_t)gt_dtype_size(s->desc.dtype);
 	int rank = 0;
-	if (!cJSON_IsArray(v))
+	if (!gt_json_is(v, GT_JSON_ARRAY))
 		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": no shape", path, s->name);
-	for (const cJSON *c = v->child; c; c = c->next) {
+	for (const struct gt_json_value *c = v->child; c; c = c->next) {
 		if (rank == GT_MAX_RANK)
 			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": more than %d dimensions", path, s->name, GT_MAX_RANK);
 		if (!gt_json_whole(c, &dim[rank]))
@@ -26,27 +26,27 @@ static enum gt_code read_shape(const cJSON *v, const char *path, struct gt_st_sl
 	return GT_OK;
 }
 
-static enum gt_code read_slot(const cJSON *v, const char *path, uint64_t data_bytes, struct gt_st_slot *s, struct gt_err *err)
+static enum gt_code read_slot(const struct gt_json_value *v, const char *path, uint64_t data_bytes, struct gt_st_slot *s, struct gt_err *err)
 {
-	const cJSON *dtype = NULL, *shape = NULL, *offsets = NULL;
+	const struct gt_json_value *dtype = NULL, *shape = NULL, *offsets = NULL;
 	int64_t begin, end;
-	if (!cJSON_IsObject(v))
+	if (!gt_json_is(v, GT_JSON_OBJECT))
 		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": not an object", path, s->name);
-	for (const cJSON *c = v->child; c; c = c->next) {
-		if (!strcmp(c->string, "dtype"))
+	for (const struct gt_json_value *c = v->child; c; c = c->next) {
+		if (!strcmp(c->key, "dtype"))
 			dtype = c;
-		else if (!strcmp(c->string, "shape"))
+		else if (!strcmp(c->key, "shape"))
 			shape = c;
-		else if (!strcmp(c->string, "data_offsets"))
+		else if (!strcmp(c->key, "data_offsets"))
 			offsets = c;
 		else
-			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": unknown key \"%.100s\"", path, s->name, c->string);
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": unknown key \"%.100s\"", path, s->name, c->key);
 	}
-	if (!dtype || !cJSON_IsString(dtype))
+	if (!gt_json_text(dtype))
 		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": no dtype", path, s->name);
-	if (!gt_dtype_from_safetensors(dtype->valuestring, &s->desc.dtype))
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": gtrain has no type \"%.40s\"", path, s->name, dtype->valuestring);
-	const cJSON *o = cJSON_IsArray(offsets) ? offsets->child : NULL;
+	if (!gt_dtype_from_safetensors(dtype->text, &s->desc.dtype))
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": gtrain has no type \"%.40s\"", path, s->name, dtype->text);
+	const struct gt_json_value *o = gt_json_is(offsets, GT_JSON_ARRAY) ? offsets->child : NULL;
 	if (!o || !o->next || o->next->next || !gt_json_whole(o, &begin) || !gt_json_whole(o->next, &end))
 		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets are not two whole numbers", path, s->name);
 	if (begin > end || (uint64_t)end > data_bytes)
@@ -57,11 +57,11 @@ static enum gt_code read_slot(const cJSON *v, const char *path, uint64_t data_by
 	return read_shape(shape, path, s, err);
 }
 
-static enum gt_code read_metadata(const cJSON *v, const char *path, struct gt_err *err)
+static enum gt_code read_metadata(const struct gt_json_value *v, const char *path, struct gt_err *err)
 {
-	bool good = cJSON_IsObject(v);
-	for (const cJSON *c = good ? v->child : NULL; c && good; c = c->next)
-		good = cJSON_IsString(c);
+	bool good = gt_json_is(v, GT_JSON_OBJECT);
+	for (const struct gt_json_value *c = good ? v->child : NULL; c && good; c = c->next)
+		good = gt_json_text(c);
 	return good ? GT_OK : gt_fail(err, GT_EDATA, "%s: __metadata__ is not an object of strings", path);
 }
 
@@ -79,25 +79,25 @@ static int by_name(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-static enum gt_code read_slots(const cJSON *root, uint64_t data_bytes, const char *path, struct gt_arena *a, struct gt_st_slot **slots,
+static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_bytes, const char *path, struct gt_arena *a, struct gt_st_slot **slots,
                                int *count, struct gt_err *err)
 {
 	struct gt_st_slot *s;
 	size_t n = 0;
-	if (!cJSON_IsObject(root))
+	if (!gt_json_is(root, GT_JSON_OBJECT))
 		return gt_fail(err, GT_EDATA, "%s: the header is not an object", path);
-	for (const cJSON *c = root->child; c; c = c->next)
+	for (const struct gt_json_value *c = root->child; c; c = c->next)
 		n++;
 	if (n > GT_ST_TENSORS_MAX)
 		return gt_fail(err, GT_EDATA, "%s: %zu tensors; at most %d are taken", path, n, GT_ST_TENSORS_MAX);
 	GT_NEW(s, a, n, err);
 	n = 0;
-	for (const cJSON *c = root->child; c; c = c->next) {
-		if (!strcmp(c->string, "__metadata__")) {
+	for (const struct gt_json_value *c = root->child; c; c = c->next) {
+		if (!strcmp(c->key, "__metadata__")) {
 			GT_TRY(read_metadata(c, path, err));
 			continue;
 		}
-		GT_NEW_STR(s[n].name, gt_arena_strdup(a, c->string), err);
+		s[n].name = c->key;
 		GT_TRY(read_slot(c, path, data_bytes, &s[n++], err));
 	}
 	/* Contiguous from 0 to the end of the file: no byte is hidden from the reader, none is read twice. */
@@ -119,13 +119,11 @@ static enum gt_code read_slots(const cJSON *root, uint64_t data_bytes, const cha
 enum gt_code gt_st_header_parse(const char *json, size_t n, uint64_t data_bytes, const char *path, struct gt_arena *a,
                                 struct gt_st_slot **slots, int *count, struct gt_err *err)
 {
-	cJSON *root;
+	const struct gt_json_value *root;
 	if (!n || json[0] != '{')
 		return gt_fail(err, GT_EDATA, "%s: not a safetensors file: the header does not begin with '{'", path);
-	GT_TRY(gt_json_parse(json, n, path, 3, (size_t)GT_ST_TENSORS_MAX * 12, &root, err));
-	enum gt_code code = read_slots(root, data_bytes, path, a, slots, count, err);
-	cJSON_Delete(root);
-	return code;
+	GT_TRY(gt_json_parse(json, n, path, 3, (size_t)GT_ST_TENSORS_MAX * 12, a, &root, err));
+	return read_slots(root, data_bytes, path, a, slots, count, err);
 }
 
 /* ---- writing -------------------------------------------------------------------------------------------------------------- */

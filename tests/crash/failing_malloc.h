@@ -13,7 +13,7 @@ extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t n);
 extern void __libc_free(void *p);
 
-/* Or only the calls of libgtrain.a came here, not those of cJSON and libc. */
+/* Or only the calls of libgtrain.a came here, not those of other libraries. */
 #define SEEN __attribute__((visibility("default")))
 
 static bool armed, ever;

@@ -1,6 +1,6 @@
 #include "test.h"
 #include "base/json.h"
-#include <cjson/cJSON.h>
+#include "store/json_read.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -55,22 +55,106 @@ TEST(json_strings_are_always_valid)
 	CHECK(strstr(s, "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"));
 	CHECK(strstr(s, "\"\\ufffd|\\ufffd|\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\""));
 	gt_json_free(&j);
-	/* Every one- and two-byte string survives an independent parser. */
+	/* Every one- and two-byte string survives reading. */
 	int tried = 0;
+	struct gt_arena *arena;
+	struct gt_err e;
+	CHECK_OK(gt_arena_open(&arena, &e), e);
 	for (int a = 1; a < 256; a++) {
 		for (int b = 0; b < 256; b++) {
 			char in[3] = {(char)a, (char)b, 0};
 			gt_json_reset(&j);
 			gt_json_string(&j, NULL, in);
-			cJSON *v = cJSON_Parse(finish(&j));
-			if (!v || !cJSON_IsString(v) || (a < 128 && b < 128 && strcmp(v->valuestring, in)))
+			const char *text = finish(&j);
+			const struct gt_json_value *v;
+			if (gt_json_parse(text, strlen(text), "test", 0, 1, arena, &v, NULL) != GT_OK || !gt_json_text(v) ||
+			    (a < 128 && b < 128 && strcmp(v->text, in)))
 				CHECK_MSG(false, "%02x %02x came back wrong: %s", a, b, j.text);
-			cJSON_Delete(v);
 			tried++;
 		}
 	}
 	CHECK(tried == 255 * 256);
+	gt_arena_close(arena);
 	gt_json_free(&j);
+}
+
+/* ---- reading (store/json_read.h) -------------------------------------------------------------------------------------------------- */
+static const struct {
+	const char *json, *why; /* NULL: right */
+} texts[] = {
+    {" [ ] ", NULL},
+    {"{\"a\":{\"a\":1},\"b\":[true,false,null,\"\"]}", NULL},
+    {"[-0, 0.5, 1e3, -1.25E-2, 123456789012345678901234567890]", NULL},
+    {"\"\xf0\x9f\x98\x80\"", NULL},
+    {"", "a value is missing"},
+    {"[1", "a comma or closing bracket is missing"},
+    {"[1,]", "a value is malformed"},
+    {"{\"a\" 1}", "a colon is missing"},
+    {"{a:1}", "a key is missing"},
+    {"{\"a\":1,\"b\":2,\"a\":3}", "the key \"a\" is there twice"},
+    {"{\"\\u0061\":1,\"a\":3}", "the key \"a\" is there twice"},
+    {"01", "something stands behind the value"},
+    {"1.", "a number is malformed"},
+    {"-", "a number is malformed"},
+    {"1e", "a number is malformed"},
+    {"1111111111111111111111111111111111111111111111111111111111111", "a number is too long"},
+    {"+1", "a value is malformed"},
+    {"nul", "a value is malformed"},
+    {"NaN", "a value is malformed"},
+    {"\"", "a string is not closed"},
+    {"\"\\", "a string is not closed"},
+    {"\"\\\"", "a string is not closed"},
+    {"\"\t\"", "a control character in a string"},
+    {"\"\\x\"", "an escape is unknown"},
+    {"\"\\u12\"", "an escape is malformed or NUL"},
+    {"\"\\u0000\"", "an escape is malformed or NUL"},
+    {"\"\\ud83d\"", "a surrogate stands alone"},
+    {"\"\\ude00\"", "a surrogate stands alone"},
+    {"\"\\ud83d\\u0041\"", "a surrogate stands alone"},
+    {"\"\xc0\x80\"", "a string is not UTF-8"},
+    {"\"\xed\xa0\x80\"", "a string is not UTF-8"},
+    {"[[[[1]]]]", "nested too deeply"},
+    {"[1,2,3,4,5,6,7,8,9]", "too many values"},
+};
+
+TEST(json_read_strict)
+{
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		const struct gt_json_value *v = NULL;
+		size_t n = strlen(texts[i].json);
+		char *exact = malloc(n ? n : 1); /* a byte read behind it is AddressSanitizer's */
+		struct gt_arena *a;
+		struct gt_err e = {0};
+		CHECK_OK(gt_arena_open(&a, &e), e);
+		memcpy(exact, texts[i].json, n);
+		enum gt_code code = gt_json_parse(exact, n, "F", 3, 9, a, &v, &e);
+		CHECK_MSG(texts[i].why ? code == GT_EDATA && strstr(e.msg, texts[i].why) : code == GT_OK && v, "%s: %d, %s", texts[i].json, code, e.msg);
+		gt_arena_close(a);
+		free(exact);
+	}
+}
+
+TEST(json_read_values)
+{
+	static const char json[] = "{\"s\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00fc\\u20AC\\ud83d\\ude00\xc3\xbc\",\"n\":[-1.25e-2,9007199254740992,9007199254740994,1e999],"
+	                           "\"t\":true,\"f\":false,\"z\":null,\"o\":{}}";
+	const struct gt_json_value *v, *n;
+	struct gt_arena *a;
+	struct gt_err e;
+	int64_t whole;
+	CHECK_OK(gt_arena_open(&a, &e), e);
+	CHECK_OK(gt_json_parse(json, strlen(json), "F", 4, 100, a, &v, &e), e);
+	const char *s = gt_json_text(gt_json_member(v, "s"));
+	CHECK(s && !strcmp(s, "\"\\/\b\f\n\r\tA\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\xc3\xbc"));
+	n = gt_json_member(v, "n");
+	CHECK(gt_json_is(n, GT_JSON_ARRAY) && n->child->number == -1.25e-2 && !gt_json_whole(n->child, &whole));
+	CHECK(gt_json_whole(n->child->next, &whole) && whole == 9007199254740992);
+	CHECK(!gt_json_whole(n->child->next->next, &whole) && isinf(n->child->next->next->next->number) && !n->child->next->next->next->next);
+	CHECK(gt_json_is(gt_json_member(v, "t"), GT_JSON_TRUE) && gt_json_is(gt_json_member(v, "f"), GT_JSON_FALSE));
+	CHECK(gt_json_is(gt_json_member(v, "z"), GT_JSON_NULL) && !gt_json_is(gt_json_member(v, "none"), GT_JSON_NULL));
+	CHECK(gt_json_is(gt_json_member(v, "o"), GT_JSON_OBJECT) && !gt_json_member(v, "o")->child);
+	CHECK(!gt_json_text(gt_json_member(v, "t")) && !gt_json_member(n, "s") && !gt_json_whole(NULL, &whole));
+	gt_arena_close(a);
 }
 
 TEST(json_doubles_round_trip)

@@ -1,11 +1,15 @@
-/* Fusion: rewrites of a finished graph that leave its numbers as they are, bit for bit. A table of patterns (fuse.c); each turns the
- * node that it absorbs into an identity, which the planner then aliases away. */
+/* Fusion: merges element-wise nodes into the node before them, in a finished graph. It leaves every number the same, bit for bit, and every
+ * backend supports the merged nodes (backend_fusion.c makes the fusions that only some backends offer).
+ *
+ * fuse.c tries a table of patterns. The node that is absorbed becomes an identity, which the planner aliases away:
+ *
+ *	conv2d -> batchnorm -> add -> relu        becomes        conv2d -> batchnorm(act = relu, residual) -> identity -> identity */
 #ifndef GT_PLAN_FUSE_H
 #define GT_PLAN_FUSE_H
 
 #include "ir/graph.h"
 
-/* Call it after gt_graph_verify, before gt_plan_make. */
+/* Call it after gt_graph_verify and before gt_plan_make. */
 enum gt_code gt_graph_fuse(struct gt_graph *g, struct gt_err *err);
 
 #endif

@@ -1,11 +1,25 @@
-/* From graphs to kernels and memory. Everything is decided here, before step 0.
+/* The planner: lowers graphs onto a device and plans all memory. Every decision is made here, before step 0.
  *
- * A gt_space holds what all graphs of a model share: where each parameter, its gradient, its optimizer state and its 16-bit copy
- * lie. The flat arenas PARAM, GRAD, WORK and each STATE slot use the same element offsets, in the order in which the backward pass
- * finishes gradients, so that one range of elements means the same in all of them.
+ * A gt_space holds what all graphs of a model share: the memory arenas and, for each parameter, the offsets of its master values, its
+ * gradient, its optimizer state and its 16-bit copy. The arenas PARAM, GRAD, WORK and each slot of STATE are flat: they use the same
+ * element offsets, in the order in which the backward pass finishes gradients. One range of elements therefore means the same parameters
+ * in all of them, and a gradient bucket (gt_bucket) is one such range.
  *
- * A gt_plan is one graph lowered onto a device: kernels in order, an arena and an offset for every value. Activations share memory
- * by lifetime (memory.c). All plans of a space share its arenas; they run one after the other, never at once. */
+ * A gt_plan is one graph lowered onto a device: a list of prepared kernels in execution order, and an arena and an offset for every value.
+ * Activations share memory by lifetime (memory.c). All plans of a space share its arenas; they run one after the other, never at once.
+ *
+ *	gt_space_open(be, dev, nstates, &s, err);
+ *	gt_plan_make(s, training_graph, false, false, &p, err);    the first plan decides the parameters' layouts and offsets
+ *	gt_plan_make(s, evaluation_graph, false, false, &q, err);
+ *	gt_call_prepare(s, &optimizer_opcall, &update, err);       a kernel outside the graphs
+ *	gt_space_alloc(s, err);                                    allocates each arena once
+ *	gt_plan_bind(p);                                           fills in the kernels' operand pointers
+ *
+ *	gt_graph --- fuse.h, recompute.h, syncbn.h, backend_fusion.c, fused_update.c rewrite it
+ *	    |  lower.c: choose layouts, prepare one kernel a node; layout.c: offsets of parameters; memory.c: offsets of activations
+ *	gt_plan --- calls with operands, in execution order
+ *	    |  par/: the strategy adds loads, collectives, transfers and the optimizer's update
+ *	gt_prog --- list of steps of one rank (step.h), which exec/exec.c executes */
 #ifndef GT_PLAN_PLAN_H
 #define GT_PLAN_PLAN_H
 
@@ -20,8 +34,8 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations of which every rank makes a block and reads all (GT_OP_ROWS) */ \
-	X(GT_A_SCRATCH, "scratch")       /* of calls outside the plans; theirs is planned with the activations */ \
+	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations of which every rank writes one block and reads all blocks (GT_OP_ROWS) */ \
+	X(GT_A_SCRATCH, "scratch")       /* workspace of calls outside the plans; the workspace of a plan's calls is part of ACT */ \
 	X(GT_A_METRICS, "metrics")
 
 enum gt_arena_id {
@@ -32,35 +46,42 @@ enum gt_arena_id {
 };
 const char *gt_arena_name(enum gt_arena_id id);
 
-/* Where a parameter or buffer lies; nowhere (offset -1) where it is another pipeline stage's. */
+/* Layout and memory offset of one parameter or buffer. */
 struct gt_param_slot {
-	struct gt_tdesc desc; /* of the master, with the layout that the first kernel chose */
-	int64_t offset;       /* elements in PARAM, GRAD, WORK and each STATE slot; bytes in BUFFER */
-	int64_t count;        /* padded elements */
-	int64_t part;         /* of a running mean that waits for a whole batch: where its GT_V_PART lies, bytes in BUFFER; -1: it does not */
-	bool early;           /* its update is part of the kernel that makes its gradient (fused_update.c) */
+	struct gt_tdesc desc; /* of the master values, with the layout that the first kernel chose */
+	int64_t offset;       /* in elements, for PARAM, GRAD, WORK and each slot of STATE; in bytes for BUFFER; -1 if the parameter belongs to
+	                         another pipeline stage */
+	int64_t count;        /* number of elements, padding included */
+	int64_t part;         /* of a running mean: byte offset in BUFFER of its partial statistics (GT_V_PART); -1 if statistics are not
+	                         deferred */
+	bool early;           /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
 };
 
-/* A run of the flat arenas whose gradients are reduced at once: whole parameters, in the order in which their gradients are finished. */
+/* A gradient bucket: a range of the flat arenas whose gradients are reduced together. It holds whole parameters. Buckets are in the order
+ * in which the backward pass finishes their gradients. */
 struct gt_bucket {
-	int64_t begin, end; /* elements; with shards, multiples of their number */
-	bool learned;       /* false: of frozen parameters, which have no gradients */
+	int64_t begin, end; /* in elements, [begin, end); if the arenas are sharded, multiples of the number of shards */
+	bool learned;       /* false: its parameters are frozen and have no gradients */
 };
 
-/* How the flat arenas are cut; set before the first plan. All zero: one bucket, on one rank. */
+/* How the flat arenas are divided into buckets and shards. The strategy (par/) fills it in before the first plan is made. All zero means
+ * one bucket and one rank. */
 struct gt_shard_spec {
-	int64_t bucket_bytes, first_bytes; /* a bucket is closed when it has so many, the first one earlier (torch's DDP: 25 MiB and 1 MiB) */
-	int shards, shard;  /* of every bucket, each as long as the others; which one is this rank's. 0: whole */
-	bool state;         /* of the optimizer's state this rank has its shards only, one behind the other */
-	bool grads;         /* and of the gradients: the backward pass writes a bucket into a place behind them, which the next bucket uses again */
-	bool common;        /* PARAM and WORK are one memory for all ranks that have a shard */
-	bool stages;        /* other ranks have other parameters: sums over the gradients of all ranks are added up */
-	bool params;        /* and of the parameters: those of a bucket are gathered into a place behind them for as long as they are used (gt_gather_span) */
-	bool factors;       /* STATE is one memory for all ranks too, and the calls of gt_plan_factors apply weight gradients */
-	bool follows;       /* another rank makes the update: nothing of the optimizer's state is here */
+	int64_t bucket_bytes; /* a bucket is closed when it holds at least so many bytes; 0: no limit */
+	int64_t first_bytes;  /* the same for the first bucket, which is smaller (torch's DDP: 25 MiB and 1 MiB) */
+	int shards;           /* each bucket is divided into so many shards of equal length; 0: not divided */
+	int shard;            /* index of this rank's shard, 0 … shards - 1 */
+	bool state;  /* this rank keeps only its shards of the optimizer state, one after the other */
+	bool grads;  /* the same for gradients: the backward pass writes a whole bucket behind the shards; the next bucket reuses that memory */
+	bool common; /* all ranks that have a shard share one PARAM and one WORK arena */
+	bool stages; /* other ranks have other parameters (pipeline stages): the ranks' sums over gradients must be added up */
+	bool params; /* this rank keeps only its shards of the parameters: a bucket is gathered behind the shards while it is in use
+	                (gt_gather_span) */
+	bool factors; /* all ranks share one STATE arena too, and the calls that gt_plan_factors adds apply the weight gradients */
+	bool follows; /* another rank makes the optimizer update: this rank has no optimizer state */
 };
 
-/* Bucket `bucket` is whole, in place `slot`, from call `first` to call `last` of a plan. */
+/* With gt_shard_spec.params: bucket `bucket` is whole, in gather slot `slot`, from call `first` to call `last` (inclusive) of a plan. */
 struct gt_gather_span {
 	int bucket, slot, first, last;
 };
@@ -68,171 +89,194 @@ struct gt_gather_span {
 struct gt_space {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	struct gt_arena *arena;  /* owned */
-	struct gt_graph *first;  /* the graph whose parameters are the model's */
-	struct gt_param_slot *place;  /* one a parameter of first */
-	enum gt_dtype master;    /* f32, f64 */
-	enum gt_dtype work;      /* = master: no work copies */
-	int nstates;             /* optimizer state slots */
-	struct gt_shard_spec cut;
+	struct gt_arena *arena;      /* owned; holds the space's tables and plans, not device memory */
+	struct gt_graph *first;      /* the first graph that was planned; its parameters are the model's */
+	struct gt_param_slot *place; /* one for each parameter of `first` */
+	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
+	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
+	int nstates;                 /* optimizer state tensors of each parameter, 0 … 3: slots of STATE */
+	struct gt_shard_spec cut;    /* buckets and shards */
 	struct gt_bucket *bucket;
 	int nbuckets;
-	int64_t elements;        /* of each flat arena, padding included; with shards, of all ranks */
-	int64_t widest;          /* bucket */
-	int places;              /* with cut.params: buckets that are whole at once, at most */
-	int64_t checked;         /* [0, checked): gradients that are stored before anything is updated; what sumsq covers */
+	int64_t elements;        /* length of each flat arena, padding included; if sharded, of all ranks together */
+	int64_t widest;          /* elements of the largest bucket */
+	int places;              /* with cut.params: gather slots, the largest number of buckets that are whole at once */
+	int64_t checked;         /* elements [0, checked): gradients that are stored before any update; the sum of squares covers these */
 	size_t bytes[GT_A_COUNT];
-	void *base[GT_A_COUNT];
-	int levels;              /* copies of GRAD, which a fixed tree of sums needs; 0: 1 */
-	int copies;              /* of BUFFER; 0: 1 */
-	int seats[2];            /* of ACT: executions of graphs that are under way at once, [false] of an evaluation, [true] of a step; 0: 1 */
-	size_t seat_bytes[2];    /* of one: of the largest such graph */
-	int ranks;               /* whose scalars are merged in every step; 0: 1 */
-	/* Where an arena may come from instead of the backend: memory that a communicator reaches without a copy, which is not freed here. */
+	void *base[GT_A_COUNT];  /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
+	int levels;              /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
+	int copies;              /* copies of BUFFER; 0 means 1 */
+	int seats[2];            /* activation slots in ACT: graphs that may be in execution at once, [false] in an evaluation, [true] in a
+	                            training step; 0 means 1 */
+	size_t seat_bytes[2];    /* bytes of one activation slot: those of the largest such graph */
+	int ranks;               /* number of ranks whose scalars are merged in every step; 0 means 1 */
+	/* Provides the memory of an arena instead of the backend, or sets *out to NULL to leave it to the backend. Used for memory that a
+	 * communicator accesses without a copy. The space does not free such memory. NULL: the backend allocates every arena. */
 	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
-	void *user;
-	bool lent[GT_A_COUNT];
-	int slots;               /* steps that may be queued at once: each has its own scalars and numbers; set before gt_space_alloc, 0: 1 */
-	int micros;              /* micro-batches of a step, at most; 0: 1 */
+	void *user;              /* passed to shared */
+	bool lent[GT_A_COUNT];   /* the arena's memory came from shared */
+	int slots;               /* steps that may be queued on the device at once; each has its own gt_scalars and gt_dyn. Set it before
+	                            gt_space_alloc; 0 means 1 */
+	int micros;              /* largest number of micro-batches in a step; 0 means 1 */
 };
 
-/* A place in an arena, known before there is memory. */
+/* A position in an arena, known before memory is allocated. */
 struct gt_range {
 	enum gt_arena_id arena;
 	size_t offset; /* bytes */
 };
 
-/* One prepared kernel and its operands; or what joins ranks, with at most one operand each way. */
+/* One prepared kernel with its operands; or one communication (collective, send or receive) with at most one input and one output. */
 struct gt_call {
-	struct gt_kernel *kernel;        /* NULL: of comm */
-	const struct gt_attr_comm *comm; /* NULL: of a kernel */
-	size_t count;                    /* of comm: elements, as gt_coll.count */
-	enum gt_dtype dtype;
-	struct gt_range from, to;        /* of comm outside a graph: what in[0] and out[0] are bound to */
-	bool early;      /* changes weights: must come after the CHECK */
-	const char *op, *layer;
-	int node; /* in the graph, -1 for what the planner added */
+	struct gt_kernel *kernel;        /* NULL: a communication */
+	const struct gt_attr_comm *comm; /* NULL: a kernel */
+	size_t count;                    /* communication: number of elements, as in gt_coll.count */
+	enum gt_dtype dtype;             /* communication: type of the elements */
+	struct gt_range from, to;        /* communication outside a graph: what in[0] and out[0] are bound to */
+	bool early;                      /* the kernel changes weights: it must run after the CHECK step */
+	const char *op, *layer;          /* names, for dumps and messages */
+	int node;                        /* index in the graph; -1: the call is not of a graph */
 	enum gt_phase phase;
 	int nin, nout;
-	void *in[GT_MAX_IO], *out[GT_MAX_IO];
-	size_t scratch;        /* bytes */
-	size_t scratch_offset; /* of a plan's call: in ACT */
-	void *work;            /* its scratch memory */
+	void *in[GT_MAX_IO], *out[GT_MAX_IO]; /* device addresses; NULL: absent */
+	size_t scratch;        /* workspace size in bytes */
+	size_t scratch_offset; /* of a plan's call: byte offset of the workspace in the activation slot */
+	void *work;            /* device address of the workspace */
 	double flops;
 };
 
-struct gt_slot { /* of a value that is not a parameter */
-	gt_vid root;       /* the value whose memory it is: itself, or what it aliases or overwrites */
-	enum gt_arena_id arena; /* of a root: ACT, or ROWS where other ranks read it */
-	size_t offset;     /* of a root, bytes in the arena */
-	ptrdiff_t shift;   /* bytes from the root's to the value's own: 0, but for the rows of all ranks */
-	int first, last;   /* of a root: nodes that first write and last read its memory */
+/* Memory of one value that is not a parameter. A value's root is the value that owns its memory: the value itself, or the one that it
+ * aliases or overwrites in place. */
+struct gt_slot {
+	gt_vid root;
+	enum gt_arena_id arena; /* of a root: ACT, or SHARED_ACT if other ranks read it */
+	size_t offset;          /* of a root: bytes, from the start of the activation slot or of SHARED_ACT */
+	ptrdiff_t shift;        /* bytes from the root's address to this value's; 0, except for GT_OP_ROWS: the rows of all ranks begin before
+	                           this rank's own */
+	int first, last;        /* of a root: indices of the nodes that first write and last read its memory; -1: none does */
 };
 
 struct gt_plan {
 	struct gt_space *space;
 	struct gt_graph *graph;
-	struct gt_slot *slot; /* one a value */
-	struct gt_call *call; /* one a lowered node, in order */
+	struct gt_slot *slot;  /* one for each value */
+	struct gt_call *call;  /* one for each lowered node, in execution order */
 	int ncalls;
-	struct gt_gather_span *span; /* with cut.params, in the order of first */
+	struct gt_gather_span *span; /* with cut.params: when each bucket is whole, in ascending order of first */
 	int nspans;
-	size_t act_bytes;     /* activations and scratch */
-	size_t rows_bytes;    /* of ROWS */
-	bool accumulate;      /* parameter gradients are added to */
-	struct gt_plan *of;   /* an instance: whose kernels these are; NULL: its own */
-	int seat, level, copy; /* which part of ACT, GRAD and BUFFER it works on */
+	size_t act_bytes;      /* bytes of one activation slot: activations and workspace */
+	size_t rows_bytes;     /* bytes in SHARED_ACT */
+	bool accumulate;       /* kernels add to parameter gradients instead of overwriting them */
+	struct gt_plan *of;    /* an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
+	int seat;              /* index of its activation slot in ACT */
+	int level;             /* index of its copy of GRAD */
+	int copy;              /* index of its copy of BUFFER */
 };
 
-/* The optimizer as the planner sees it. */
+/* The optimizer, as far as the planner needs it. */
 struct gt_apply {
 	enum gt_opcode code;
-	struct gt_attr_update attr;  /* without segments */
-	const struct gt_seg *hyper;  /* one a parameter: lr_mul and weight_decay */
+	struct gt_attr_update attr; /* without segments */
+	const struct gt_seg *hyper; /* one for each parameter: lr_mul and weight_decay */
 };
 
-/* nstates: state tensors an element that the optimizer keeps (0..3). The space owns an arena of its own. */
+/* Creates a space. nstates: state tensors that the optimizer keeps for each parameter, 0 … 3. The space owns an arena of its own. */
 enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
-void gt_space_close(struct gt_space *s); /* after its plans */
+void gt_space_close(struct gt_space *s); /* close its plans first */
 
-/* fused_update.c: lets weight gradients be applied by the kernel that makes them, where the backend offers that: the gradient is never
- * stored, nor read again. Their nodes move behind everything else, so that one CHECK can still stop the step before anything is
- * updated; a bound of each gradient, which a BOUND node finds from its two factors, stands in for its values. Only for programs of
- * one micro-batch on one rank, without clipping. */
+/* fused_update.c: where the backend offers it, lets the kernel that makes a weight gradient also apply it. The gradient is then neither
+ * stored nor read again. These nodes move behind all others, so that one CHECK can still stop the step before any weight changes. Instead
+ * of the gradient's values the CHECK uses an upper bound of them, which a BOUND node computes from the gradient's two factors. Only for
+ * programs of one micro-batch on one rank, without gradient clipping. */
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
 
-/* backend_fusion.c: neighbours that the backend offers to do in one call, or by a smaller operand: the bits of a relu instead of its output, the last
- * layer with the loss, both gradients of a layer. A table of patterns; each asks prepare(), and what is refused stays as it is. Call it on
- * a graph that is otherwise finished, before gt_plan_fuse_updates. accumulate, deterministic: as gt_plan_make will be told. */
+/* backend_fusion.c: replaces neighbouring nodes by one call, or a large operand by a smaller one, where the backend offers it: the bits
+ * of a relu instead of its output, the last layer together with the loss, both gradients of a layer together. It tries a table of
+ * patterns; each pattern asks prepare(), and a refused pattern leaves the graph unchanged. Call it on a graph that is otherwise finished,
+ * before gt_plan_fuse_updates. accumulate, deterministic: the same values as for gt_plan_make. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
-/* As gt_plan_fuse_updates for ranks that have parameters and state in common: instead of adding up weight gradients they have the two factors of each in
- * common, which for small batches are much smaller, and every rank makes and applies one part of it ("sufficient factors": Xing et al. 2014,
- * Petuum). Nothing is copied: every rank writes its rows where all read them, between the exchange of scalars before the CHECK and a barrier
- * behind the step. The sum over the samples is then made as one rank makes it. Every rank has as many rows, some of which may be fillings
- * whose dy is 0.
- * pay: whether g is a graph for it, and less is moved. */
-enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err);
+/* The counterpart of gt_plan_fuse_updates for ranks that share one arena of parameters and one of optimizer state. The ranks do not add up
+ * weight gradients. They share the two factors of each gradient instead (dy and x), which are much smaller than the gradient if the batch
+ * is small; each rank then computes and applies one part of every weight gradient ("sufficient factors": Xing et al. 2014, Petuum). Nothing
+ * is copied: every rank writes its rows into memory that all ranks read. The exchange of scalars before the CHECK and a barrier after the
+ * step order these accesses. The sum over the samples has the same order as on one rank. Every rank has the same number of rows; some may
+ * be padding rows, whose dy is 0.
+ * gt_plan_factors_pay: sets *out to whether g is such a graph and the factors move fewer bytes than the gradients. */
+enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out,
+                                 struct gt_err *err);
 enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err);
 
-/* Lowers g (whose arena must outlive the plan): settles the layouts that are open, prepares every node, plans the memory. The first
- * plan of a space settles where the parameters lie, so it must be the training graph where there is one. The graphs of several stages
- * (plan/pipeline_partition.h) may share a space: each settles where its own parameters lie. */
-enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err);
+/* Lowers g: chooses the layouts that are open, prepares a kernel for every node, plans the memory. The arena of g must outlive the plan.
+ * The first plan of a space decides layouts and offsets of the parameters, so it must be the training graph if there is one. The graphs of
+ * several pipeline stages (plan/pipeline_partition.h) may share a space: each decides the offsets of its own parameters.
+ * accumulate: kernels add to parameter gradients. deterministic: only kernels with a fixed order of summation. */
+enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
+                          struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
-/* The same kernels on another part of the memory. Closed with the plan; has no life of its own. */
+/* Makes an instance: the same kernels on another activation slot, copy of GRAD and copy of BUFFER. The instance is owned by its parent
+ * plan, which must stay open while it is used. */
 enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, struct gt_plan **out, struct gt_err *err);
 
-/* Prepares one call outside a graph, e.g. the optimizer's. Release it with the backend before the device closes. */
+/* Prepares one call outside a graph, for example the optimizer's. The caller releases its kernel before the device closes. Its workspace
+ * is in GT_A_SCRATCH. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
-/* The same without room in GT_A_SCRATCH for it: out->scratch bytes are the caller's to find. */
+/* The same, but reserves no workspace: the caller must provide out->scratch bytes. */
 enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 
-/* Settles the last size that is open, that of METRICS, after all plans are made. */
+/* Computes the last open size, that of METRICS. Call it after all plans are made. */
 void gt_space_size(struct gt_space *s);
-/* Allocates every arena, once, after all plans are made. The error names the arena and what to change. */
+/* Allocates every arena once. Call it after all plans are made. The error names the arena and what to change. */
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 
-/* Fills the operand pointers of a plan's calls (after gt_space_alloc), with the batch at x and target. Cheap: the executor repeats it
- * for each batch that lies elsewhere. */
+/* Fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only the operands of the batch, images at
+ * x and labels at target; it is cheap, and the executor repeats it for each batch that has another address. */
 void gt_plan_bind(struct gt_plan *p);
 void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
 
-/* What the METRICS arena holds, all in device memory: with several ranks the scalars of each, then the scaler, then one gt_scalars a slot,
- * then micros gt_dyn a slot. Kernels are bound to slot 0; the executor moves their operands. NULL before gt_space_alloc. */
+/* Layout of the METRICS arena, in device memory:
+ *
+ *	gt_scalars[ranks]        gathered from all ranks; only with several ranks
+ *	gt_scaler                GT_SCALER_BYTES
+ *	gt_scalars[slots]        this rank's, one for each queued step
+ *	gt_dyn[slots * micros]   one for each micro-batch of each queued step
+ *
+ * Kernels are bound to step slot 0; for another step slot the executor passes them moved addresses. The functions return NULL before
+ * gt_space_alloc. */
 #define GT_SCALER_BYTES 64
-struct gt_range gt_space_gathered(const struct gt_space *s); /* ranks */
-struct gt_range gt_space_own(const struct gt_space *s);      /* of slot 0 */
+struct gt_range gt_space_gathered(const struct gt_space *s); /* the scalars of all ranks */
+struct gt_range gt_space_own(const struct gt_space *s);      /* this rank's scalars, of step slot 0 */
 struct gt_scaler *gt_space_scaler(const struct gt_space *s);
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
 struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot);
 
-void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for the batch before it is bound */
-/* Address of parameter i in PARAM, GRAD, WORK, STATE (slot `state`) or, for buffers, BUFFER. */
+void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for images and labels */
+/* Device address of parameter i in PARAM, GRAD, WORK or STATE (state slot `state`), or of a buffer in BUFFER. NULL if the arena is not
+ * allocated or is sharded, or if the parameter belongs to another pipeline stage. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
-void *gt_space_part(const struct gt_space *s, int i); /* of running mean i, in BUFFER; NULL: there is none */
+void *gt_space_part(const struct gt_space *s, int i); /* partial statistics of running mean i, in BUFFER; NULL: it has none */
 
-void *gt_space_at(const struct gt_space *s, struct gt_range r); /* NULL before gt_space_alloc */
-/* Element e of PARAM, GRAD, WORK or a slot of STATE, where this rank has the arena whole. */
+void *gt_space_at(const struct gt_space *s, struct gt_range r); /* device address; NULL before gt_space_alloc */
+/* Position of element e of PARAM, GRAD, WORK or STATE (slot 0). The arena must not be sharded. */
 struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e);
-/* This rank's shard of bucket b, wherever the arena has it; gt_space_shard: its elements. */
+/* Position of this rank's shard of bucket b, whether the arena is sharded or whole. gt_space_shard: elements in the shard. */
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
 int64_t gt_space_shard(const struct gt_space *s, int b);
-/* Where bucket b is whole: in its arena, or in a place behind the shards. */
+/* Position of the whole bucket b: its range of the arena, or with a sharded arena gather slot `place` behind the shards. */
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int place);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
-/* The arena is one memory for all ranks of the data group. */
+/* Whether the ranks of the data group share one memory for this arena. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
 	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_SHARED_ACT;
 }
 
-/* param_residency.c: which buckets the calls of p need, and where they are put. */
+/* param_residency.c: with cut.params, finds which buckets the calls of p need and when, and assigns gather slots to them. */
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 
-/* memory.c: slots for the activations of p's graph and places for the scratch memory of its calls: aliases, in-place reuse, then
- * offsets by lifetime. Sets p->act_bytes. */
+/* memory.c: gives each activation of p's graph and the workspace of each call its offset: aliases first, then in-place reuse, then offsets
+ * by lifetime. Sets p->act_bytes and p->rows_bytes. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err);
 
 #endif

@@ -1,27 +1,30 @@
-/* Between space.c, layout.c, lower.c and bind.c. */
+/* Internal to engine/plan: functions that space.c, layout.c, lower.c and bind.c share. */
 #ifndef GT_PLAN_PLAN_PARTS_H
 #define GT_PLAN_PLAN_PARTS_H
 
 #include "plan/plan.h"
 
-#define GT_ALIGN 256 /* bytes; what every device wants for vector loads and DMA */
+#define GT_ALIGN 256 /* bytes; alignment that every device needs for vector loads and DMA */
 
-/* Counts of copies, shards and the like: 0 is one. */
+/* For numbers of copies, shards and the like, where 0 means 1. */
 static inline int gt_at_least_one(int n)
 {
 	return n ? n : 1;
 }
 
 /* space.c */
-/* Whether the backend takes a call that it may refuse. Running out of memory is no refusal: a plan does not depend on it. */
+/* Sets *yes to whether the backend accepts a call. If memory runs out, that is an error and not a refusal, because a plan must not depend
+ * on the memory that is free. */
 enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
-size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a);
-/* A parameter whose bucket is whole in a place behind the shards. */
+size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes; of a flat arena */
+/* Device address of a parameter in gather slot `place` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place);
 
 /* layout.c */
-enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);  /* before the first graph's kernels are prepared */
-enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err); /* after it */
-void gt_layout_bytes(struct gt_space *s); /* of the flat arenas */
+/* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */
+enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);
+/* Gives the parameters and buffers that g uses their offsets. Call it after the kernels of g are prepared. */
+enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err);
+void gt_layout_bytes(struct gt_space *s); /* computes the sizes of the flat arenas */
 
 #endif

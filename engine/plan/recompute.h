@@ -1,17 +1,23 @@
-/* Recomputation: what the backward pass computes again instead of keeping it since the forward pass (Chen et al., "Training deep nets
- * with sublinear memory cost", 2016). A rewrite of a finished training graph that leaves its numbers as they are, bit for bit: the same
- * kernels see the same operands twice; statistics of a batch are kept, and running ones are not updated again.
+/* Recomputation of activations: the backward pass computes some activations again instead of keeping them in memory since the forward pass
+ * (Chen et al., "Training deep nets with sublinear memory cost", 2016). This rewrites a finished training graph and leaves every number
+ * the same, bit for bit: the same kernels run twice on the same operands. Statistics of a batch are kept, and running statistics are not
+ * updated a second time.
  *
  * A value is dropped after the forward pass
- * - if its layer says `recompute = true` (a block instance: all layers but its last, whose output is kept), whatever it costs; or
- * - under `cheap`, if making it costs no more than reading its operands (GT_OPF_CHEAP), and these are kept for the backward pass anyway.
- * It is made again just before the first backward node that reads it. */
+ * - if its layer says `recompute = true`, whatever the computation costs (in a block instance: all layers but the last one, whose output is
+ *   kept); or
+ * - under `cheap`, if computing it costs no more than reading its operands (GT_OPF_CHEAP) and the backward pass needs these operands
+ *   anyway.
+ * It is computed again just before the first backward node that reads it:
+ *
+ *	forward    x -> conv -> a -> relu -> y -> …                 a, y dropped
+ *	backward   … conv(x) -> a' -> relu -> y' -> conv2d.dw(dy, y')   */
 #ifndef GT_PLAN_RECOMPUTE_H
 #define GT_PLAN_RECOMPUTE_H
 
 #include "ir/graph.h"
 
-/* Call it after gt_graph_fuse. layers: the specs that g was built from. */
+/* Call it after gt_graph_fuse. layers: the layer specs that g was built from. cheap: also drop the values that are cheap to compute. */
 enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *layers, bool cheap, struct gt_err *err);
 
 #endif

@@ -1,23 +1,41 @@
-/* A program: the list of steps that one rank executes for one optimizer step, or for one evaluation batch. Strategies (par/) make
- * them, the executor (exec/exec.c) walks them and knows no strategy, dump.c prints them. */
+/* A program: the list of steps that one rank executes for one optimizer step, or for one batch of an evaluation. Strategies (par/) make
+ * programs, the executor (exec/exec.c) executes them without knowing the strategy, and dump.c prints them.
+ *
+ * An example: one rank of two in mode ddp, one micro-batch, on a device with streams. The all-reduce of a bucket overlaps with the rest of
+ * the backward pass (gtrain plan prints such lists):
+ *
+ *	step    stream 0 (kernels)             stream 1 (communication)
+ *	zero    scalars = 0
+ *	load    images, labels
+ *	launch  linear, linear.loss, …
+ *	launch  linear.dw of the last layer
+ *	record  event 0 --------------------->
+ *	wait                                   wait for event 0
+ *	comm                                   all_reduce of bucket 0
+ *	launch  linear.dw of the first layer
+ *	…                                      …
+ *	wait    wait for event 1  <----------- record event 1
+ *	comm    all_gather of the scalars
+ *	check   are loss and gradients finite?
+ *	update  weights */
 #ifndef GT_PLAN_STEP_H
 #define GT_PLAN_STEP_H
 
 #include "plan/plan.h"
 
 /* X(id, name in dumps) */
-#define GT_STEPS(X)                                                                            \
-	X(GT_STEP_LOAD, "load")     /* the next micro-batch becomes the plan's input and target */ \
-	X(GT_STEP_BIND, "bind")     /* the micro-batch that was loaded becomes another plan's too */ \
-	X(GT_STEP_PASS, "pass")     /* the next micro-batch: other ranks read it */                \
-	X(GT_STEP_LAUNCH, "launch") /* one kernel */                                               \
-	X(GT_STEP_COMM, "comm")     /* a collective or a transfer: the call's comm */              \
-	X(GT_STEP_ZERO, "zero")     /* the scalars */                                              \
-	X(GT_STEP_CLEAR, "clear")   /* `bytes` of an arena from `range` on */                      \
-	X(GT_STEP_RECORD, "record") /* an event on the step's stream … */                          \
-	X(GT_STEP_WAIT, "wait")     /* … for which this one's waits */                             \
-	X(GT_STEP_CHECK, "check")   /* the kernel that lets the update happen only if loss and gradients are finite */ \
-	X(GT_STEP_UPDATE, "update") /* the optimizer's kernel */
+#define GT_STEPS(X)                                                                                                 \
+	X(GT_STEP_LOAD, "load")     /* reads the next micro-batch: it becomes the plan's images and labels */           \
+	X(GT_STEP_BIND, "bind")     /* makes the micro-batch that was loaded the images and labels of another plan too */ \
+	X(GT_STEP_PASS, "pass")     /* skips the next micro-batch, which only other ranks read */                       \
+	X(GT_STEP_LAUNCH, "launch") /* runs one kernel */                                                               \
+	X(GT_STEP_COMM, "comm")     /* runs a collective or a transfer: the call's comm */                              \
+	X(GT_STEP_ZERO, "zero")     /* sets the step's scalars (gt_scalars) to 0 */                                     \
+	X(GT_STEP_CLEAR, "clear")   /* sets `bytes` bytes of an arena to 0, from `range` on */                          \
+	X(GT_STEP_RECORD, "record") /* records an event on the step's stream */                                         \
+	X(GT_STEP_WAIT, "wait")     /* makes the step's stream wait for an event */                                     \
+	X(GT_STEP_CHECK, "check")   /* runs the kernel that lets the update happen only if loss and gradients are finite */ \
+	X(GT_STEP_UPDATE, "update") /* runs an optimizer kernel */
 
 enum gt_step_kind {
 #define GT_X(id, name) id,
@@ -26,42 +44,44 @@ enum gt_step_kind {
 };
 const char *gt_step_name(enum gt_step_kind k);
 
+/* The comment of a field names the kinds of step that use it. */
 struct gt_step {
 	enum gt_step_kind kind;
-	int stream;
-	int micro;            /* micro-batch: index into the executor's gt_dyn array */
-	struct gt_plan *plan; /* LOAD, BIND, LAUNCH and COMM of a node */
+	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them */
+	int micro;            /* all kinds: micro-batch of the step, 0 … nmicro - 1; index into the executor's array of gt_dyn */
+	struct gt_plan *plan; /* LOAD, BIND; LAUNCH and COMM if the call is of a node */
 	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE */
-	struct gt_call *end;  /* COMM of a send or recv within this rank: the other end, which has no step of its own */
-	int event;            /* RECORD, WAIT */
-	bool apart;           /* COMM of a transfer: it does not go on side by side with those right before it */
+	struct gt_call *end;  /* COMM, a send or receive within this rank: the call at the other end, which has no step of its own; else NULL */
+	int event;            /* RECORD, WAIT: index of the event */
+	bool apart;           /* COMM, a transfer: it must not run side by side with the transfers right before it */
 	struct gt_range range; /* CLEAR */
-	size_t bytes;
+	size_t bytes;         /* CLEAR */
 };
 
 struct gt_prog {
 	struct gt_step *step;
-	int n;
-	int nmicro;
-	int64_t samples; /* of the whole program */
+	int n;           /* number of steps */
+	int nmicro;      /* number of micro-batches */
+	int64_t samples; /* of the whole program, over all ranks */
 };
 
-/* The optimizer's part of a program. */
+/* The calls with which a program checks and applies gradients. */
 struct gt_update {
-	struct gt_call *const *sumsq; /* of the stored gradients: clipping and the finite check read it; one, or with sharded gradients one a bucket */
-	int nsumsq;              /* 0: no gradients are stored, or check does it */
+	struct gt_call *const *sumsq; /* sums of squares of the stored gradients, for clipping and for the check that they are finite: one
+	                                 call, or one for each bucket if each rank sums only its shards */
+	int nsumsq;                   /* 0: no gradients are stored, or the check computes the sum itself */
 	struct gt_call *check;
-	struct gt_call *const *update; /* one an optimizer, or with sharded state one an optimizer and bucket; none: every gradient is applied as it is made */
-	const int *bucket;       /* of each update; -1: all of them */
-	int nupdates;
-	struct gt_call *merge;   /* [levels - 1]: adds level i + 1 of GRAD to level i */
-	struct gt_call *add;     /* with cut.grads, one a bucket: adds this rank's shard of what is whole to what it has */
+	struct gt_call *const *update; /* one for each optimizer, or with sharded state one for each optimizer and bucket that it updates */
+	const int *bucket;             /* bucket of each update; -1: all buckets */
+	int nupdates;                  /* 0: the kernels that make the gradients apply them all */
+	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
+	struct gt_call *add;           /* with cut.grads, one for each bucket: adds a reduced shard to the shard that this rank keeps */
 };
 
-/* Fills in where the operands of what joins ranks outside of graphs are, and those of instances of plans (after gt_space_alloc). */
+/* Fills in the operand addresses of communication outside graphs and of instances of plans. Call it after gt_space_alloc. */
 void gt_prog_bind(struct gt_prog *p, const struct gt_space *s);
 
-/* Appends the program as text to *text (malloc'ed, grown), one line a step; json: one object a step. */
+/* Appends the program as text to *text (malloc'ed, grown), one line for each step; json: one JSON object for each step. */
 enum gt_code gt_prog_text(const struct gt_prog *p, const char *title, bool json, char **text, size_t *len, struct gt_err *err);
 
 #endif

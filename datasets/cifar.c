@@ -184,9 +184,9 @@ static enum gt_code load(const struct gt_dataset_spec *spec, const struct gt_pat
 {
 	int64_t most = label_bytes == 1 ? 10 : 100;
 	if (paths->n < 1)
-		return gt_fail(err, GT_ECONFIG, "a CIFAR split is one file or more, none given");
+		return gt_fail(err, GT_ECONFIG, "data.train: a CIFAR split is one file or more, none given");
 	if (spec->classes > most)
-		return gt_fail(err, GT_ECONFIG, "data.classes: CIFAR-%lld has %lld classes, not %lld", (long long)most, (long long)most,
+		return gt_fail(err, GT_ECONFIG, "data.classes: expected %lld, as CIFAR-%lld has, got %lld", (long long)most, (long long)most,
 		               (long long)spec->classes);
 	out->c = 3;
 	out->h = out->w = 32;

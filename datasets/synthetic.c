@@ -78,17 +78,18 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	out->classes = spec->classes > 0 ? spec->classes : 10;
 	uint64_t bytes, all, patterns;
 	if (out->n < 1 || out->n > INT32_MAX)
-		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld %s samples, expected 1 to %d", (long long)out->n,
-		               split == GT_SPLIT_TEST ? "test" : "train", INT32_MAX);
+		return gt_fail(err, GT_ECONFIG, "data.%s: expected 1 to %d samples, got %lld", split == GT_SPLIT_TEST ? "samples_test" : "samples",
+		               INT32_MAX, (long long)out->n);
 	if (out->classes > 1000000)
-		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld classes, expected at most 1000000", (long long)out->classes);
+		return gt_fail(err, GT_ECONFIG, "data.classes: expected at most 1000000, got %lld", (long long)out->classes);
 	if (out->c < 1 || out->h < 1 || out->w < 1)
-		return gt_fail(err, GT_ECONFIG, "synthetic data: image shape [%lld, %lld, %lld], expected three numbers from 1", (long long)out->c,
-		               (long long)out->h, (long long)out->w);
+		return gt_fail(err, GT_ECONFIG, "model.input: expected three numbers from 1 for synthetic data, got [%lld, %lld, %lld]",
+		               (long long)out->c, (long long)out->h, (long long)out->w);
 	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
 	    !gt_product4(out->classes, out->c, out->h, out->w, &patterns) || all > spec->max_bytes || patterns > spec->max_bytes)
-		return gt_fail(err, GT_ECONFIG, "synthetic data: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed",
-		               (long long)out->n, (long long)out->c, (long long)out->h, (long long)out->w, spec->max_bytes);
+		return gt_fail(err, GT_ECONFIG, "data.%s: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed",
+		               split == GT_SPLIT_TEST ? "samples_test" : "samples", (long long)out->n, (long long)out->c, (long long)out->h,
+		               (long long)out->w, spec->max_bytes);
 	if (headers_only)
 		return GT_OK;
 	out->memory = out->images = gt_big_alloc(all);

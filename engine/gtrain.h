@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The parallel modes: the words of parallel.mode and --mode, in the order of enum gt_mode (conf/conf.h). */
+#define GT_MODES "single|dp|ddp|zero|pipe"
+
 struct gt_conf; /* a loaded, checked config (conf/conf.h) */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
 /* errors: all errors of the config, sorted by line, where it returns GT_ECONFIG; err is the first of them. */

@@ -130,7 +130,7 @@ enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, str
 	memset(out, 0, sizeof *out);
 	out->op = gt_op_find_loss(c->train.loss);
 	if (!out->op)
-		return gt_fail(err, GT_ECONFIG, "%s: train.loss: this build has no loss \"%s\"", c->path, c->train.loss);
+		return gt_conf_refuse(c, "train.loss", err, "this build has no loss \"%s\"", c->train.loss);
 	out->attr.label_smoothing = c->train.label_smoothing;
 	out->attr.ignore_index = c->train.ignore_index;
 	return GT_OK;

@@ -167,7 +167,7 @@ const struct gt_row gt_rows[] = {
     {"eval.tta", GT_T_ENUM, AT(eval.tta), "\"none\"", .values = "none|mirror|mirror_translate",
      .help = "test-time augmentation: the mean of the logits of an image and its mirror image; and of those shifted by one pixel"},
 
-    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = "single|dp|ddp|zero|pipe", .help = "how ranks share the work"},
+    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "how ranks share the work"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),
      .help = "ranks on each host; \"auto\": one a GPU, on the CPU one a NUMA node"},
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),

@@ -18,22 +18,25 @@ int gt_pipe_stages(const struct gt_conf *c, int npipe)
 
 static enum gt_code refuse(const struct gt_conf *c, const char *what, struct gt_err *err)
 {
-	return gt_fail(err, GT_ECONFIG, "%s: %s and parallel.mode = \"pipe\" do not go together", c->path, what);
+	return gt_conf_refuse(c, "parallel.mode", err, "%s and parallel.mode = \"pipe\" do not go together", what);
 }
 
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
 {
 	int copies = (int)c->parallel.replicas;
 	if (world % copies)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.replicas: expected a divisor of the number of ranks, %d, got %d", c->path, world, copies);
+		return gt_conf_refuse(c, "parallel.replicas", err, "expected a divisor of the number of ranks, %d, got %d", world, copies);
 	if (c->parallel.sync_bn)
 		return refuse(c, "parallel.sync_bn = true", err);
 	if (c->reproducible == GT_REPRO_WORLD && (c->parallel.schedule == GT_PIPE_INTERLEAVED || c->parallel.schedule == GT_PIPE_ZERO_BUBBLE))
-		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: it works on the gradients of several micro-batches at once; use \"1f1b\"",
-		               c->path, c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
+		return gt_conf_refuse(c, "reproducible", err,
+		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: it works on the gradients of "
+		                      "several micro-batches at once; use \"1f1b\"",
+		                      c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
 	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_muon(c))
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.across = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which each copy of the pipeline would have a part",
-		               c->path);
+		return gt_conf_refuse(c, "parallel.across", err,
+		                      "parallel.across = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which "
+		                      "each copy of the pipeline would have a part");
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = s.rank[GT_GROUP_DATA], .ndata = copies, .pipe = s.rank[GT_GROUP_PIPE], .npipe = world / copies};
 	return GT_OK;

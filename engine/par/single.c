@@ -4,7 +4,7 @@
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
 {
 	if (world != 1)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"single\" and %d ranks do not go together", c->path, world);
+		return gt_conf_refuse(c, "parallel.mode", err, "parallel.mode = \"single\" and %d ranks do not go together", world);
 	*out = (struct gt_place_of_rank){.rank = rank, .world = 1, .ndata = 1, .npipe = 1};
 	return GT_OK;
 }

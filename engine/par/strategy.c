@@ -1,11 +1,11 @@
 #include "par/strategy.h"
-#include <string.h>
 
-const struct gt_strategy *gt_strategy_find(const char *name)
+const struct gt_strategy *gt_strategy_of(enum gt_mode mode)
 {
-	static const struct gt_strategy *const all[] = {&gt_strategy_single, &gt_strategy_dp, &gt_strategy_ddp, &gt_strategy_zero, &gt_strategy_pipe};
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (!strcmp(all[i]->name, name))
-			return all[i];
-	return NULL;
+	static const struct gt_strategy *const all[] = {[GT_MODE_SINGLE] = &gt_strategy_single,
+	                                                [GT_MODE_DP] = &gt_strategy_dp,
+	                                                [GT_MODE_DDP] = &gt_strategy_ddp,
+	                                                [GT_MODE_ZERO] = &gt_strategy_zero,
+	                                                [GT_MODE_PIPE] = &gt_strategy_pipe};
+	return all[mode];
 }

@@ -74,7 +74,7 @@ struct gt_strategy {
 
 extern const struct gt_strategy gt_strategy_single, gt_strategy_dp, gt_strategy_ddp, gt_strategy_zero, gt_strategy_pipe;
 
-/* The strategy of a mode; NULL: this build has no such mode. */
-const struct gt_strategy *gt_strategy_find(const char *name);
+/* The strategy of a mode. Never NULL. */
+const struct gt_strategy *gt_strategy_of(enum gt_mode mode);
 
 #endif

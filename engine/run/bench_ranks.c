@@ -103,7 +103,8 @@ static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_
 	struct gt_arena *a;
 	struct gt_measured own;
 	if (!s->full.n)
-		return gt_fail(err, GT_ECONFIG, "%s: expected at least one full batch of %lld samples", j->c->path, (long long)s->batch);
+		return gt_conf_refuse(j->c, "data.batch", err, "expected at most as many samples as the training split has, got %lld",
+		                      (long long)s->batch);
 	GT_TRY(gt_arena_open(&a, err));
 	struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);
 	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);

@@ -15,8 +15,6 @@
 #define MASTER_PORT 29500 /* PyTorch's default */
 #define NODES 1024        /* NUMA nodes that are looked for */
 
-static const char *const modes[] = {"single", "dp", "ddp", "zero", "pipe"};
-
 /* NUMA nodes that have a processor which this process may use; 1 where the kernel tells of none. */
 static int numa_nodes(void)
 {
@@ -54,7 +52,7 @@ static bool has_processes(int mode)
 
 static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_world *w, struct gt_err *err)
 {
-	const char *mode = modes[c->parallel.mode];
+	const char *mode = gt_strategy_of(c->parallel.mode)->name;
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
 		return gt_conf_refuse(c, "parallel.mode", err, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	if (!has_processes(c->parallel.mode) && o->nnodes > 1)
@@ -94,7 +92,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_TRY(check(c, o, &out->world, err));
 	if (c->parallel.mode == GT_MODE_DP)
 		out->threads = ranks_here(c, o);
-	if (o->link || out->world.world > 1 || !o->argv || !gt_strategy_find(modes[c->parallel.mode]))
+	if (o->link || out->world.world > 1 || !o->argv)
 		return GT_OK; /* a mode that this build does not have is refused by the session, in words of its own */
 	if (has_processes(c->parallel.mode))
 		out->nproc = ranks_here(c, o);

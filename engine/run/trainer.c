@@ -86,7 +86,9 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	int64_t want = run_length(t, &p), epoch = t->ahead.epoch;
 	struct gt_dyn *dyn;
 	if (!p->n) /* the session has no program for it: gt_session_open */
-		return gt_fail(err, GT_ECONFIG, "%s: train.steps: expected a run that ends before the short last batch of its first epoch, got one that goes on from another data.batch; use that batch again", c->path);
+		return gt_conf_refuse(c, "train.steps", err,
+		                      "expected a run that ends before the short last batch of its first epoch, got one that goes on from another "
+		                      "data.batch; use that batch again");
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
 	GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
 	for (int i = 0; i < n; i++) {

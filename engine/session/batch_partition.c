@@ -18,11 +18,13 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 	const struct gt_conf *c = s->conf;
 	int64_t v = c->parallel.shards, pieces = c->train.accumulate;
 	if (v % s->at.ndata)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.shards: expected a multiple of the number of ranks, %d, beside reproducible = \"world\", got %lld", c->path,
-		               s->at.ndata, (long long)v);
+		return gt_conf_refuse(c, "parallel.shards", err,
+		                      "expected a multiple of the number of ranks, %d, beside reproducible = \"world\", got %lld", s->at.ndata,
+		                      (long long)v);
 	if (s->batch < v * pieces)
-		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", c->path,
-		               (long long)v, (long long)pieces, (long long)s->batch);
+		return gt_conf_refuse(c, "data.batch", err,
+		                      "expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", (long long)v,
+		                      (long long)pieces, (long long)s->batch);
 	s->micro = s->batch;
 	s->cut = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
 	s->cut.part0 = s->at.data * s->cut.nparts;
@@ -38,8 +40,8 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	const struct gt_conf *c = s->conf;
 	int64_t accumulate = c->train.accumulate;
 	if (s->batch % accumulate)
-		return gt_fail(err, GT_ECONFIG, "%s: train.accumulate: expected a divisor of data.batch = %lld, got %lld", c->path, (long long)s->batch,
-		               (long long)accumulate);
+		return gt_conf_refuse(c, "train.accumulate", err, "expected a divisor of data.batch = %lld, got %lld", (long long)s->batch,
+		                      (long long)accumulate);
 	s->micro = s->batch / accumulate;
 	int pieces = 1;
 	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
@@ -49,9 +51,10 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
 	s->units = accumulate * s->cut.nparts;
 	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
-		return gt_fail(err, GT_ECONFIG, "%s: data.batch: expected %s %lld (train.accumulate) times %d ranks%s, got %lld", c->path,
-		               s->cut.strided ? "a multiple of" : "at least", (long long)accumulate, s->cut.parts,
-		               s->cut.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "", (long long)s->batch);
+		return gt_conf_refuse(c, "data.batch", err, "expected %s %lld (train.accumulate) times %d ranks%s, got %lld",
+		                      s->cut.strided ? "a multiple of" : "at least", (long long)accumulate, s->cut.parts,
+		                      s->cut.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "",
+		                      (long long)s->batch);
 	return GT_OK;
 }
 
@@ -66,8 +69,8 @@ enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err
 	if (train && n >= 0) { /* an evaluation may read no training data */
 		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
 		if (s->samples <= 0)
-			return gt_fail(err, GT_ECONFIG, "%s: data.drop_last: expected at least data.batch = %lld training samples, got %lld", c->path,
-			               (long long)s->batch, (long long)n);
+			return gt_conf_refuse(c, "data.drop_last", err, "expected at least data.batch = %lld training samples, got %lld",
+			                      (long long)s->batch, (long long)n);
 		s->steps_per_epoch = (s->samples + s->batch - 1) / s->batch;
 	}
 	s->steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->steps_per_epoch;

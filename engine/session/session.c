@@ -55,13 +55,10 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
 /* What the schema allows but this build cannot run is refused here, by both names. */
 static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s, int rank, int world, struct gt_err *err)
 {
-	static const char *const modes[] = {"single", "dp", "ddp", "zero", "pipe"};
-	const char *mode = modes[c->parallel.mode];
-	s->strategy = gt_strategy_find(mode);
-	if (!s->strategy)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.mode = \"%s\": gtrain " GT_VERSION " has single, dp, ddp, zero and pipe", c->path, mode);
+	s->strategy = gt_strategy_of(c->parallel.mode);
 	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.nproc = %lld and parallel.mode = \"single\" do not go together", c->path, (long long)c->parallel.nproc);
+		return gt_conf_refuse(c, "parallel.nproc", err, "parallel.nproc = %lld and parallel.mode = \"single\" do not go together",
+		                      (long long)c->parallel.nproc);
 	return s->strategy->place(c, rank, world, &s->at, err);
 }
 

@@ -50,7 +50,8 @@ static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
 		return GT_OK;
 	}
 	if (nvalid >= n)
-		return gt_fail(err, GT_ECONFIG, "%s: data.valid: expected to leave training samples, got %g of %lld", s->conf->path, s->conf->data.valid, (long long)n);
+		return gt_conf_refuse(s->conf, "data.valid", err, "expected to leave training samples, got %g of %lld", s->conf->data.valid,
+		                      (long long)n);
 	GT_NEW(s->index[GT_TRAIN], s->arena, n - nvalid, err);
 	GT_NEW(s->index[GT_VALID], s->arena, nvalid, err);
 	GT_TRY(gt_permute_split((uint64_t)s->conf->seed, n, nvalid, s->index[GT_TRAIN], s->index[GT_VALID], err));
@@ -159,10 +160,11 @@ enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_
 	int64_t channels = c->model.input[0];
 	*out = (struct gt_attr_gather){0};
 	if (channels > GT_MAX_CHANNELS)
-		return gt_fail(err, GT_ECONFIG, "%s: model.input: expected at most %d channels of image data, got %lld", c->path, GT_MAX_CHANNELS, (long long)channels);
+		return gt_conf_refuse(c, "model.input", err, "expected at most %d channels of image data, got %lld", GT_MAX_CHANNELS,
+		                      (long long)channels);
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
-		return gt_fail(err, GT_ECONFIG, "%s: data.mean and data.std: expected 1 or %lld values (model.input's channels), got %d and %d", c->path,
-		               (long long)channels, d->mean.n, d->std.n);
+		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input's channels) here and in data.std, got %d and %d",
+		                      (long long)channels, d->mean.n, d->std.n);
 	if (!augment)
 		out->views = gt_session_views(c);
 	for (int64_t i = 0; i < channels; i++) { /* torchvision: ToTensor divides by 255, Normalize subtracts and divides */
@@ -193,6 +195,6 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 		if (s->eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) && !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
 		    (!strcmp(slash, "/acc") || !strcmp(slash, "/loss") || !strcmp(slash, "/top5")))
 			return GT_OK;
-	return gt_fail(err, GT_ECONFIG, "%s: checkpoint.best.metric: expected SPLIT/acc, SPLIT/loss or SPLIT/top5 of an evaluated split (valid, test), got \"%s\"",
-	               s->conf->path, m);
+	return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
+	                      "expected SPLIT/acc, SPLIT/loss or SPLIT/top5 of an evaluated split (valid, test), got \"%s\"", m);
 }

@@ -44,7 +44,8 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 	double *cost;
 	GT_NEW(s->stage_of, s->arena, layers + 1, err);
 	if (p->cuts.n && p->cuts.n != stages - 1)
-		return gt_fail(err, GT_ECONFIG, "%s: parallel.cuts: expected %d name%s, one less than stages, got %d", c->path, stages - 1, stages == 2 ? "" : "s", p->cuts.n);
+		return gt_conf_refuse(c, "parallel.cuts", err, "expected %d name%s, one less than stages, got %d", stages - 1,
+		                      stages == 2 ? "" : "s", p->cuts.n);
 	if (p->cuts.n) {
 		for (int i = 0, k = 0; i < layers; i++) {
 			k += k < p->cuts.n && p->cut[k] == i;
@@ -96,8 +97,10 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 	s->pair_bytes = need > ahead ? need : ahead;
 	s->pair_bytes = s->pair_bytes > GT_PAIR_BYTES ? s->pair_bytes : GT_PAIR_BYTES;
 	if (code == GT_OK && need > ROOM)
-		code = gt_fail(err, GT_ECONFIG, "%s: parallel: sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more parallel.chunks, or other parallel.cuts, make them smaller",
-		               s->conf->path, need, ROOM);
+		code = gt_conf_refuse(s->conf, "parallel.chunks", err,
+		                      "sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more "
+		                      "parallel.chunks, or other parallel.cuts, make them smaller",
+		                      need, ROOM);
 	return code;
 }
 

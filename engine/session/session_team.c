@@ -131,8 +131,9 @@ enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
 	GT_TRY(groups(s, err));
 	const struct gt_comm_api *api = s->exec.group[GT_GROUP_DATA]->api;
 	if (s->conf->reproducible == GT_REPRO_WORLD && !api->fixed_tree)
-		return gt_fail(err, GT_ECONFIG, "%s: reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own%s", s->conf->path,
-		               api->name, s->device.be->host_memory ? "" : "; parallel.host_staged = true joins GPUs in a fixed one");
+		return gt_conf_refuse(s->conf, "reproducible", err,
+		                      "reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own%s",
+		                      api->name, s->device.be->host_memory ? "" : "; parallel.host_staged = true joins GPUs in a fixed one");
 	if (api->buffer) {
 		s->space->shared = shared;
 		s->space->user = s;

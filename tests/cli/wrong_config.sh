@@ -140,4 +140,13 @@ wrong_configs() {
 	wrong "device that is absent" 3 69 'expected "auto" or "cpu" on this machine' 'got "cuda"' '3s/cpu/cuda/' run -n %
 	wrong "tensorboard without a directory" 38 78 'expected false without a checkpoint.dir' 'write a checkpoint.dir' '37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %
 	wrong "synthetic without samples" 6 78 'expected an integer ≥ 1' 'synthetic data needs it' '12d'
+	# what only the plan of all ranks or the data shows
+	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" do not go together' 'needs whole matrices' '36s/single/zero/; 31s/sgd/muon/' check --world 2 %
+	wrong "sync_bn in a pipeline" 36 78 'parallel.sync_bn = true and parallel.mode = "pipe" do not go together' 'parallel.mode' '36s/"single";/"pipe"; sync_bn = true;/' check --world 2 %
+	wrong "replicas no divisor" 36 78 'expected a divisor of the number of ranks, 3' 'got 2' '36s/"single";/"pipe"; replicas = 2;/' check --world 3 %
+	wrong "shards no multiple" 36 78 'expected a multiple of the number of ranks, 2' 'got 1' '5s/$/ reproducible = "world";/; 36s/"single";/"ddp"; shards = 1;/' check --world 2 %
+	wrong "batch smaller than the pieces" 9 78 'expected at least 8 (parallel.shards) times 8 (train.accumulate) samples' 'got 32' '5s/$/ reproducible = "world";/; 28s/$/ accumulate = 8;/; 36s/"single";/"ddp"; shards = 8;/' check --world 2 %
+	wrong "validation takes all" 15 78 'expected to leave training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
+	wrong "metric of a split without samples" 37 78 'expected SPLIT/acc, SPLIT/loss or SPLIT/top5' 'an evaluated split' '15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
+	wrong "synthetic split without samples" 13 78 'expected 1 to 2147483647 samples' 'got 0' '13s/64/0/' run -n %
 }

@@ -1,5 +1,9 @@
-/* Augmentation: what happens to a sample, and which source pixel stands where. Compiled by gcc and by nvcc, so that every backend
- * trains on the same pixels. A decision is a pure function of (seed, epoch, index of the sample in the dataset). */
+/* Data augmentation: decides how to transform a sample and maps its pixels to source pixels. Compiled by gcc and by nvcc, so that every
+ * backend trains on the same pixels. Each decision is a pure function of (seed, epoch, index of the sample in the dataset).
+ *
+ *     struct gt_aug g = gt_aug_of(attr, seed, epoch, sample, 0);
+ *     int32_t row = gt_aug_source(y + g.dy, height, attr->pad_reflect);     source row of row y; -1: padding
+ */
 #ifndef GT_KERNELS_AUG_H
 #define GT_KERNELS_AUG_H
 
@@ -7,10 +11,11 @@
 #include "opcall.h"
 
 struct gt_aug {
-	int32_t dy, dx; /* upper left corner of the crop in the unpadded image: -pad..pad */
-	int32_t flip;   /* left-right, after the crop */
+	int32_t dy, dx; /* upper left corner of the crop in the unpadded image, in pixels: -pad ... pad */
+	int32_t flip;   /* not 0: mirror left to right, after the crop */
 };
 
+/* Draws a random crop and flip. hflip: probability of a flip, 0 ... 1. */
 GT_HD struct gt_aug gt_aug_draw(uint64_t seed, uint64_t epoch, uint64_t sample, int pad, double hflip)
 {
 	struct gt_philox r = gt_rng_draw(gt_rng_key(seed, GT_RNG_AUGMENT, 0), (uint32_t)epoch, (uint32_t)sample, (uint32_t)(sample >> 32), 0);
@@ -22,7 +27,7 @@ GT_HD struct gt_aug gt_aug_draw(uint64_t seed, uint64_t epoch, uint64_t sample, 
 	return a;
 }
 
-/* View v of a sample under evaluation: each of up to three places, as it is and mirrored. */
+/* View v of a sample in an evaluation (gt_attr_gather.views): up to three positions, each unmirrored (even v) and mirrored (odd v). */
 GT_HD struct gt_aug gt_aug_view(int v)
 {
 	struct gt_aug a;
@@ -31,19 +36,20 @@ GT_HD struct gt_aug gt_aug_view(int v)
 	return a;
 }
 
-/* What view v of `views` weighs in the mean: half for the image where it stands, the rest for the shifted ones. */
+/* Weight of view v in the mean over `views` views. With 6 views the unshifted image and its mirror image have half of the weight together.
+ * */
 GT_HD float gt_aug_view_weight(int views, int v)
 {
 	return views <= 2 ? 1.0f / (float)views : v < 2 ? 0.25f : 0.125f;
 }
 
-/* Do all images of a gather stay as they are? */
+/* Whether the gather transforms no image. */
 GT_HD bool gt_aug_none(const struct gt_attr_gather *a)
 {
 	return a->views <= 1 && !(a->augment && (a->pad > 0 || a->hflip > 0));
 }
 
-/* What happens to a sample. */
+/* The transformation of one sample, or of view `view` (0 ... views - 1) of it in an evaluation. */
 GT_HD struct gt_aug gt_aug_of(const struct gt_attr_gather *a, uint64_t seed, uint64_t epoch, uint64_t sample, int view)
 {
 	if (a->views > 1)
@@ -54,7 +60,8 @@ GT_HD struct gt_aug gt_aug_of(const struct gt_attr_gather *a, uint64_t seed, uin
 	return g;
 }
 
-/* Row or column `at` of the source; -1: padding. reflect mirrors without repeating the border (needs pad < size). */
+/* Source row or column for position `at` relative to the unpadded image; -1: padding. reflect mirrors without repeating the border pixel
+ * and requires pad < size. */
 GT_HD int32_t gt_aug_source(int32_t at, int32_t size, int reflect)
 {
 	if (at >= 0 && at < size)

@@ -1,102 +1,130 @@
-/* The device vtable. A backend is one shared object, lib/gtrain/<name>.so, that exports `gt_backend_<name>`; the engine opens it
- * lazily from a path relative to the binary. A backend can do an operation iff its prepare() succeeds: no fallback, no downgrade.
+/* The backend interface: memory, kernels, streams and events of a compute device. Each backend is one shared object,
+ * lib/gtrain/<name>.so, that exports one const gt_backend named `gt_backend_<name>`. The engine opens it lazily from a path relative to
+ * the binary. A backend supports an operation if and only if its prepare() succeeds: the engine never falls back to another implementation
+ * or precision.
  *
- * Life of a device: open → alloc, prepare … → launch … → release, free → close. Streams are small integers; 0 is the compute
- * stream. A backend without asynchrony ignores them, and its record, wait and sync return at once. */
+ *     be->open(&opts, &dev, err);
+ *     be->alloc(dev, bytes, &memory, err);
+ *     be->prepare(dev, &call, &kernel, err);                  before step 0, once per operation and shape
+ *     struct gt_launch args = {.in = in, .out = out, .scratch = scratch, .dyn = dyn, .stream = 0};
+ *     be->launch(dev, kernel, &args, err);                    every step
+ *     be->sync(dev, 0, err);
+ *     be->release(dev, kernel);
+ *     be->free(dev, memory);
+ *     be->close(dev);
+ *
+ *     probe -> open -> alloc, prepare -> launch ... launch -> release, free -> close
+ *
+ *     stream 0 (compute):  launch A, launch B, record(event) --.
+ *     stream 1 (copies):                                        `--> wait(event), copy of what B wrote
+ *
+ * A stream is a small integer and names a queue of work that the device executes in order; stream 0 is the compute stream. A backend that
+ * works synchronously ignores streams, and its record, wait and sync return at once. */
 #ifndef GT_KERNELS_BACKEND_H
 #define GT_KERNELS_BACKEND_H
 
 #include "opcall.h"
 
 #define GT_BACKEND_ABI 5
-#define GT_EVENTS 1024 /* that record() and wait() know: 0 … GT_EVENTS - 1; the last GT_EVENTS_ENGINE belong to executor and loaders */
+/* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the loaders.
+ * */
+#define GT_EVENTS 1024
 #define GT_EVENTS_ENGINE 16
-#define GT_MARKS 8192 /* that mark() knows: 0 … GT_MARKS - 1 */
+#define GT_MARKS 8192 /* number of time marks: mark() takes 0 ... GT_MARKS - 1 */
 
-struct gt_dev;    /* owned by the caller of open */
-struct gt_kernel; /* owned by the caller of prepare; freed by release, before the device is closed */
+struct gt_dev;    /* an open device; owned by the caller of open */
+struct gt_kernel; /* a prepared call; owned by the caller of prepare, who releases it before closing the device */
 
 struct gt_devinfo {
-	char id[32];       /* what --device takes: "cpu", "cuda:0" */
-	char name[128];    /* "AMD EPYC (avx512_core_bf16)" */
-	int threads;       /* of the host that it uses unless gt_dev_opts.threads says; 0: it computes with none */
-	char detail[256];  /* versions of the libraries, features */
-	uint64_t bytes;    /* memory */
-	char place[32];    /* a GPU's PCI address: the same for two ranks of a host that share it; empty: not a device of its own */
+	char id[32];       /* the name that --device accepts: "cpu", "cuda:0" */
+	char name[128];    /* the product name: "AMD EPYC (avx512_core_bf16)" */
+	int threads;       /* number of host threads that it computes with if gt_dev_opts.threads is 0; 0: it does not compute on the host */
+	char detail[256];  /* versions of its libraries and its features, for people */
+	uint64_t bytes;    /* size of its memory */
+	char place[32];    /* PCI address of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
 };
 
 struct gt_dev_opts {
-	int index;          /* of the device among those that probe lists */
-	int threads;        /* CPU threads; 0: all that the process may use */
-	bool deterministic;
-	bool winograd;      /* f32 convolutions may use Winograd's algorithm, whose rounding differs; devices without it ignore this */
-	bool tf32;          /* f32 matrix products and convolutions may round their operands to tf32; devices without it ignore this */
-	bool autotune;      /* implementations may be chosen by timing them in prepare(), unless deterministic; the CPU has nothing to time */
+	int index;          /* position of the device in the list that probe returns */
+	int threads;        /* number of CPU threads; 0: one for each processor that the process may use */
+	bool deterministic; /* only implementations whose results do not vary from run to run */
+	bool winograd;      /* allow Winograd's algorithm, which rounds differently, for f32 convolutions; ignored by devices without it */
+	bool tf32;          /* allow rounding the operands of f32 matrix products and convolutions to tf32; ignored by devices without it */
+	bool autotune;      /* let prepare() choose implementations by timing them, unless deterministic; the CPU has none to choose from */
 	int log_level;
 };
 
-enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D };
+enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, device to host, device to device */
 
+/* The arguments of one launch. */
 struct gt_launch {
-	void *const *in;  /* device pointers in the order of the opcall; NULL for absent ones */
-	void *const *out;
-	void *scratch;    /* at least the bytes that scratch() reports, 64-byte aligned (256 on CUDA); shared with other kernels */
-	/* Host memory, which is read before launch returns, or alloc() memory, which the kernel reads when it runs. A replayed graph
-	 * repeats the launch, so what is captured needs the latter: one gt_dyn a micro-batch, copied there (GT_COPY_H2D, stream 0)
-	 * before each replay. A backend whose device works asynchronously tells the two apart by address. */
+	void *const *in;  /* device addresses of the inputs in the order of the opcall; NULL for absent ones */
+	void *const *out; /* the same for the outputs */
+	void *scratch;    /* workspace of at least scratch() bytes, aligned to 64 bytes (256 on CUDA); other kernels use the same memory */
+	/* The numbers of the step. Either host memory, which launch reads before it returns, or alloc() memory, which the kernel reads when it
+	 * runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one gt_dyn for each micro-batch, copied there
+	 * (GT_COPY_H2D, stream 0) before each replay. A backend whose device works asynchronously distinguishes the two by address. */
 	const struct gt_dyn *dyn;
-	int stream;       /* on the CPU: 0 the step's threads; otherwise the calling thread alone */
+	int stream;       /* CPU: on stream 0 all threads of the step run the kernel, on any other stream the calling thread alone */
 };
 
 struct gt_backend {
 	uint32_t abi;     /* GT_BACKEND_ABI */
-	const char *name;
-	bool host_memory; /* alloc() memory may be read and written by the host directly */
+	const char *name; /* "cpu" */
+	bool host_memory; /* the host may read and write alloc() memory directly */
 
-	/* Fills up to cap devices and *n = how many there are. No device is GT_OK with *n = 0 and the reason in err->msg. */
+	/* Describes up to cap devices in out and sets *n to the number of devices that exist. If there is no device, returns GT_OK with *n = 0
+	 * and the reason in err->msg. */
 	enum gt_code (*probe)(struct gt_devinfo *out, int cap, int *n, struct gt_err *err);
 	enum gt_code (*open)(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err);
 	void (*close)(struct gt_dev *dev);
 
-	enum gt_code (*alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err); /* zeroed */
+	/* Allocates zeroed device memory. The caller frees it with free(). */
+	enum gt_code (*alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 	void (*free)(struct gt_dev *dev, void *p);
-	/* From the host: src may be reused on return. To the host: dst holds the data on return, and faults that kernels found in their
-	 * data are reported (as by sync). Device to device: in the order of the stream. */
+	/* Copies bytes. From the host: the caller may reuse src when copy returns. To the host: dst holds the data when copy returns, and
+	 * faults that kernels found in their data are reported, as by sync. Device to device: in stream order. */
 	enum gt_code (*copy)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
 	enum gt_code (*zero)(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err);
 
-	/* Chooses the implementation of one call and the layout of tensors marked `any`. Refuses (GT_EUNAVAILABLE) by a sentence that
-	 * names operation, shape and dtype. call and what it points to need live only as long as this call. */
+	/* Chooses the implementation of one call, and the layout of the tensors that are marked `any`. Returns GT_EUNAVAILABLE, with a sentence
+	 * that names operation, shape and dtype, if the backend does not support the call. The kernel keeps no pointer to call or to anything
+	 * that call points to. */
 	enum gt_code (*prepare)(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k);
-	size_t (*scratch)(const struct gt_kernel *k);
-	const char *(*describe)(const struct gt_kernel *k); /* "brgconv:avx512_core_bf16", for `gtrain bench` and plans */
+	size_t (*scratch)(const struct gt_kernel *k); /* bytes of workspace that a launch needs */
+	/* The name of the implementation, for `gtrain bench` and plans: "brgconv:avx512_core_bf16". Owned by the kernel. */
+	const char *(*describe)(const struct gt_kernel *k);
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *args, struct gt_err *err);
-	/* Optional (NULL): n launches on stream 0 one after the other, which may save what lies between two of them: threads that meet and
-	 * part. The same results as n calls of launch. */
+	/* Optional (NULL): launches n kernels on stream 0, one after the other, with the same results as n calls of launch. It may save the
+	 * cost between two launches, such as starting and ending a team of threads. */
 	enum gt_code (*launch_list)(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);
 
+	/* record() marks the current end of a stream with an event. wait() makes a stream wait for the last record() of an event; the host does
+	 * not wait. sync() makes the host wait for a stream and reports faults that kernels found in their data. */
 	enum gt_code (*record)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*sync)(struct gt_dev *dev, int stream, struct gt_err *err);
 
-	/* Optional, all four or none: copies that the host does not wait for. host_alloc gives zeroed host memory that the device reaches by
-	 * itself. copy_async from or to it returns at once: that memory is read or written when the copy's turn in the stream comes, so it
-	 * must stay as it is until then; host_wait waits until the device has come to the last record() of the event, and reports faults
-	 * as sync does. */
+	/* Optional, all four or none: copies that do not block the host. host_alloc returns zeroed host memory that the device can access
+	 * itself; free it with host_free. copy_async from or to such memory returns at once. The device reads or writes the memory when the
+	 * stream reaches the copy, so the caller must not change or use it before then. host_wait blocks the host until the device has reached
+	 * the last record() of the event, and reports faults as sync does. */
 	enum gt_code (*host_alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 	void (*host_free)(struct gt_dev *dev, void *p);
-	enum gt_code (*copy_async)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
+	enum gt_code (*copy_async)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream,
+	                           struct gt_err *err);
 	enum gt_code (*host_wait)(struct gt_dev *dev, int event, struct gt_err *err);
 
-	/* Optional, both or neither: the device's own clock, for a benchmark. mark notes the time when the device comes to this place of the
-	 * stream; not in a capture. elapsed waits until it has come to mark `to`, and gives the seconds from mark `from`, which stands
-	 * before it. */
+	/* Optional, both or neither: time measured by the device, for benchmarks. mark() stores the device's time when the stream reaches this
+	 * point; it fails during a capture. elapsed() waits until the device has reached mark `to` and returns the seconds since mark `from`,
+	 * which must come before `to` in the stream. */
 	enum gt_code (*mark)(struct gt_dev *dev, int mark, int stream, struct gt_err *err);
 	enum gt_code (*elapsed)(struct gt_dev *dev, int from, int to, double *seconds, struct gt_err *err);
 
-	/* Optional (NULL): a list of launches on stream 0, and on streams that wait for it, recorded once and replayed, as a CUDA graph.
-	 * Between begin and end nothing runs: no copy to or from the host, no sync. */
+	/* Optional, all four or none: capture and replay, as with CUDA graphs. Launches on stream 0, and on streams that wait for it, between
+	 * capture_begin and capture_end are recorded and do not run; copies to or from the host and sync are not allowed there. replay runs
+	 * the recorded list on stream 0. Free the graph with graph_free, before the device closes. */
 	enum gt_code (*capture_begin)(struct gt_dev *dev, struct gt_err *err);
 	enum gt_code (*capture_end)(struct gt_dev *dev, void **graph, struct gt_err *err);
 	enum gt_code (*replay)(struct gt_dev *dev, void *graph, struct gt_err *err);

@@ -1,38 +1,54 @@
-/* The communicator vtable: the collectives of a group of ranks. One const row a transport: shared memory between processes of one host
- * (gt_comm_shm in cpu.so), gloo's TCP connections across hosts (gt_comm_gloo in gloo.so), later NCCL between GPUs.
+/* The communicator interface: collectives and point-to-point transfers between the ranks of a group. Each transport provides one const
+ * gt_comm_api: gt_comm_shm in cpu.so (shared memory between the processes of one host), gt_comm_gloo in gloo.so (TCP connections between
+ * hosts), gt_comm_nccl in cuda.so (NCCL between GPUs).
  *
- * Life of a group: somebody (the launcher, or rank 0) calls create() once and hands the boot record to every rank: its descriptor by
- * inheritance (clear FD_CLOEXEC in the child), its id over the rendezvous. Every rank calls open() with it, then the same calls in the
- * same order with the same kind, count, dtype, op and root, then close(). A communicator is used by one thread at a time; abort() and
- * check() may be called from any thread.
+ *     struct gt_comm_boot boot;                                       one process: the launcher, or rank 0
+ *     api->create(world, &boot, err);
  *
- * Completion. Where api->async is false (shm, gloo) a call has done its work when it returns and `stream` is ignored. Where it is true
- * (NCCL) the call queues its work on the device's stream: operands stay untouched until the stream has come past it, and failures that
- * come later are told by check(), which whoever waits for the device polls.
+ *     struct gt_comm_spec spec = {.rank = rank, .world = world, .timeout_s = 30, .boot = &boot};       every rank
+ *     struct gt_comm *c;
+ *     api->open(&spec, &c, err);
+ *     struct gt_coll x = {.what = "gradients", .in = g, .out = g, .count = n, .dtype = GT_F32, .op = GT_REDUCE_SUM};
+ *     api->all_reduce(c, &x, err);
+ *     api->close(c);
  *
- * Failure. Every call has a deadline of spec.timeout_s for each of its exchanges. A rank that dies, closes early, does not come in
- * time, or calls something else makes the call return GT_EPEER with one sentence that names the rank by its number in the group that
- * open() made ("rank 2 has not reached all_reduce #17 of gradients (world) after 30 s"). A rank that is late because it waits for another
- * one is not the one that is named. From the first failure or abort() on, every call on every rank of the group, and of all groups split
- * from it, returns GT_EPEER with that same sentence at once: a group is never repaired; a restarted run makes a new one. A call with
- * invalid arguments (GT_EINTERNAL) is an error of the program; it too breaks the group, because the other ranks are waiting for this one.
- * After a failure the contents of outputs are undefined.
+ *     create() --boot--+--> rank 0: open() --> collectives, exchange(), split(), buffer() --> close()
+ *                      +--> rank 1: open() --> the same calls in the same order           --> close()
+ *                      +--> ...
  *
- * Result. The sum (or maximum) of an element x_0 … x_{n-1} over n ranks is formed in one fixed tree, whatever the size, the timing or
- * the place of memory, and every rank gets the same bits:
- *     T(x_0) = x_0;  T(x_0 … x_{n-1}) = T(x_0 … x_{h-1}) + T(x_h … x_{n-1}), h the largest power of two below n.
- * So 8 ranks give ((0+1)+(2+3))+((4+5)+(6+7)), 3 ranks (0+1)+2. Where each of n ranks has added 2^k consecutive shards by the same
- * tree, the result is T of all the shards: it does not depend on n. bf16 and f16 are added in f32 and rounded once, at the end; integers
- * wrap around. The maximum of floats is NaN if one of them is. A transport that cannot keep the tree (NCCL) says fixed_tree = false. */
+ * Lifetime. One process calls create() once and passes the boot record to every rank: the file descriptor by inheritance (clear FD_CLOEXEC
+ * in the child) and the id through the rendezvous. Every rank calls open() with the record, then makes the same calls in the same order
+ * with the same kind, count, dtype, op and root, and then calls close(). One thread at a time uses a communicator; any thread may call
+ * abort() and check().
+ *
+ * Completion. If api->async is false (shm, gloo), a call has completed its work when it returns, and it ignores `stream`. If api->async is
+ * true (NCCL), a call queues its work on the device's stream: the caller must not touch the operands until the stream has passed that work.
+ * check() reports failures that occur after the call; whoever waits for the device must poll it.
+ *
+ * Failure. Every exchange between ranks has a deadline of spec.timeout_s. If a rank dies, closes its communicator early, misses the
+ * deadline or makes a different call, the call returns GT_EPEER with one sentence that names the rank by its number in the group that
+ * open() created: "rank 2 has not reached all_reduce #17 of gradients (world) after 30 s". A rank that is late only because it waits for
+ * another rank is not the one that is named. After the first failure or abort(), every call on every rank of the group, and of all groups
+ * split from it, returns GT_EPEER with the same sentence at once. A broken group is never repaired; a restarted run creates a new one. A
+ * call with invalid arguments returns GT_EINTERNAL (a bug in the program) and also breaks the group, because the other ranks are waiting
+ * for this one. After a failure the contents of outputs are undefined.
+ *
+ * Result. The sum (or maximum) of the elements x_0 ... x_{n-1} of n ranks is computed in one fixed tree, which does not depend on the size,
+ * the timing or the memory address, and every rank receives the same bits:
+ *     T(x_0) = x_0;  T(x_0 ... x_{n-1}) = T(x_0 ... x_{h-1}) + T(x_h ... x_{n-1}), h the largest power of two below n.
+ * For 8 ranks the sum is ((0+1)+(2+3))+((4+5)+(6+7)), for 3 ranks (0+1)+2. If each of n ranks has already summed 2^k consecutive shards
+ * with the same tree, the result is T over all shards and does not depend on n. bf16 and f16 are added in f32 and rounded once, at the end.
+ * Integers wrap around on overflow. The maximum of floats is NaN if one of them is NaN. A transport that cannot follow the tree (NCCL with
+ * more than two ranks) sets fixed_tree = false; there the maximum of a NaN and a number may be either. */
 #ifndef GT_KERNELS_COMM_H
 #define GT_KERNELS_COMM_H
 
 #include "base/types.h"
 
 #define GT_COMM_ABI 1
-#define GT_COMM_RANKS 64  /* the most in one group of gt_comm_shm */
-#define GT_COMM_BATCH 128 /* the most transfers of one exchange() */
-#define GT_PAIR_BYTES (1 << 20) /* what gt_comm_spec.pair_bytes = 0 means */
+#define GT_COMM_RANKS 64  /* maximum number of ranks in a group of gt_comm_shm or gt_comm_gloo */
+#define GT_COMM_BATCH 128 /* maximum number of transfers in one exchange() */
+#define GT_PAIR_BYTES (1 << 20) /* default of gt_comm_spec.pair_bytes, in bytes */
 
 /* X(id, text) */
 #define GT_REDUCTIONS(X)    \
@@ -64,91 +80,100 @@ enum gt_coll_kind {
 const char *gt_coll_name(enum gt_coll_kind k); /* "all_reduce" */
 const char *gt_reduction_name(enum gt_reduction r);
 
-/* The operands of a collective; may be made before step 0 and used again. Memory of n = world blocks is in the order of the ranks.
- *                     reads in                writes out              in place
+/* The operands of a collective. The caller may fill them before step 0 and reuse them. With n = world, a buffer of n blocks holds the
+ * blocks in rank order. Sizes are in elements:
+ *                     reads in                writes out              in place if
  *   all_reduce        count                   count                   in == out
  *   reduce_scatter    n * count               count: block `rank`     out == in + rank * count
  *   all_gather        count                   n * count               in == out + rank * count
  *   broadcast         count, on the root      count, not on the root  in == out
  *   gather            count                   n * count, on the root  in == out + rank * count, on the root
  *   scatter           n * count, on the root  count                   out == in + rank * count, on the root
- * In and out are the same on a rank as above, or do not overlap. What is not read or written on a rank may be NULL there. broadcast on the
- * root copies in to out where they differ and out is given. */
+ * On each rank, in and out are either in place as above or do not overlap. A buffer that a rank neither reads nor writes may be NULL there.
+ * On the root, broadcast copies in to out if out is not NULL and differs from in. */
 struct gt_coll {
-	const char *what; /* for messages: "gradients", at most 31 characters are kept; NULL: none */
+	const char *what; /* name of the data for messages: "gradients"; at most 31 characters are kept; NULL: no name */
 	const void *in;
 	void *out;
-	size_t count;
+	size_t count;         /* elements, as in the table above */
 	enum gt_dtype dtype;
-	enum gt_reduction op; /* of all_reduce and reduce_scatter. A mean is a sum that the caller scales */
-	int root;
-	int stream;
+	enum gt_reduction op; /* of all_reduce and reduce_scatter; ignored by others. For a mean, the caller scales a sum */
+	int root;             /* rank of the root of broadcast, gather and scatter: 0 ... world - 1; ignored by others */
+	int stream;           /* device stream of the work if api->async; ignored by others */
 };
 
 /* One transfer of exchange(). */
 struct gt_p2p {
-	const char *what;
-	bool sends;       /* to peer; otherwise receives from it */
-	int peer;         /* may be the rank itself, where both ends stand in one call */
-	const void *send; /* NULL: only with count 0 */
-	void *recv;
-	size_t count;
+	const char *what; /* name of the data for messages; NULL: no name */
+	bool sends;       /* true: send to peer; false: receive from peer */
+	int peer;         /* rank of the other end; may be the calling rank if the send and its receive are in the same call */
+	const void *send; /* of a send: source memory; NULL only if count is 0 */
+	void *recv;       /* of a receive: destination memory; NULL only if count is 0 */
+	size_t count;     /* elements */
 	enum gt_dtype dtype;
 };
 
 struct gt_comm_api;
 
-/* The head of every transport's communicator. Read only. */
+/* The first member of every transport's communicator struct. Callers only read it. */
 struct gt_comm {
 	const struct gt_comm_api *api;
-	int rank, world;
-	char name[32]; /* "world", "stage 1" */
+	int rank, world; /* of the calling rank in this group, from 0; number of ranks in this group */
+	char name[32];   /* of the group, for messages: "world", "stage 1" */
 };
 
-/* What create() makes and open() takes. The creator closes fd (if >= 0) when every rank has opened it or has failed to. */
+/* The boot record: create() fills it and open() reads it. The process that called create() closes fd (if >= 0) after every rank has opened
+ * the group or has failed to. */
 struct gt_comm_boot {
-	int fd;        /* shm: the segment, close-on-exec; -1: none, or not inherited */
-	char id[264];  /* text without a newline: shm: where a process of the same user and host finds the segment without inheriting it; gloo: a
-	                * random number, which peers show each other on each connection. Hand it over the rendezvous, not in a command line */
+	int fd;        /* shm: descriptor of the shared segment, close-on-exec; -1: there is none, or it was not inherited */
+	/* A string without a newline. shm: lets a process of the same user on the same host open the segment without inheriting fd. gloo: a
+	 * random number that peers present to each other on each connection. Pass it through the rendezvous, never in a command line. */
+	char id[264];
 };
 
 struct gt_comm_spec {
-	const char *name;   /* for messages; NULL: "world" */
-	int rank, world;
-	double timeout_s;   /* of each exchange between ranks, opening included; > 0 */
-	size_t pair_bytes;  /* what a send may run ahead of its recv, for each pair that is used; 0: GT_PAIR_BYTES. Equal on all ranks */
-	const struct gt_comm_boot *boot;
-	struct gt_dev *dev; /* whose memory and streams; NULL: host memory */
-	struct gt_comm *host; /* for groups of devices: the same ranks joined on their hosts, whose check() ends a wait for queued work; NULL: none */
-	/* For transports across hosts (gloo), NULL for the others. exchange: every rank gives n bytes and gets everybody's, all[world * n], over a
-	 * channel on which all have proven that they belong to the run (gt_rendezvous_exchange). open() calls it on its own thread, equally often
-	 * on every rank, and not after it. addr: where this rank listens, a number or a name of this host that all others reach; NULL: 127.0.0.1. */
+	const char *name;   /* of the group, for messages; NULL: "world" */
+	int rank, world;    /* of the calling rank, from 0; number of ranks */
+	double timeout_s;   /* deadline of each exchange between ranks, including open(), in seconds; > 0 */
+	/* Bytes that a sender may be ahead of its receiver, for each ordered pair of ranks that is used; 0: GT_PAIR_BYTES. The same on all
+	 * ranks. */
+	size_t pair_bytes;
+	const struct gt_comm_boot *boot; /* filled by create(); not owned */
+	struct gt_dev *dev; /* device whose memory and streams the operands use; NULL: host memory */
+	/* For device groups: a communicator of the same ranks on host memory. Its check() ends a wait for queued work. NULL: there is none. */
+	struct gt_comm *host;
+	/* For transports between hosts (gloo); NULL for the others. exchange() takes n bytes of every rank and fills all[world * n] with
+	 * everybody's bytes, over a channel on which all ranks have proven that they belong to the run (gt_rendezvous_exchange). open() calls
+	 * it from the thread that called open(), the same number of times on every rank, and not after open() has returned. */
 	enum gt_code (*exchange)(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err);
-	void *user;
-	const char *addr;
+	void *user;         /* first argument of exchange */
+	const char *addr;   /* gloo: address this rank listens on, a number or a host name that all other ranks can reach; NULL: 127.0.0.1 */
 };
 
 struct gt_comm_api {
-	uint32_t abi; /* GT_COMM_ABI */
-	const char *name;
-	bool async;       /* see Completion */
-	bool host_memory; /* operands are host memory (any: what buffer() gave is merely faster) */
-	bool fixed_tree;  /* see Result */
-	int max_world;    /* 0: no bound */
+	uint32_t abi;     /* GT_COMM_ABI */
+	const char *name; /* of the transport: "shm" */
+	bool async;       /* calls queue their work on a device stream, see Completion */
+	bool host_memory; /* operands are host memory. Any host memory works; memory from buffer() is only faster */
+	bool fixed_tree;  /* sums follow the fixed tree, see Result */
+	int max_world;    /* maximum number of ranks in a group; 0: no limit */
 
-	/* A new group. Its memory lives as long as a process holds it: nothing stays behind, whoever dies. */
+	/* Creates a new group of `world` ranks. Its memory exists as long as some process holds it; nothing remains on the host, whichever
+	 * process dies. */
 	enum gt_code (*create)(int world, struct gt_comm_boot *out, struct gt_err *err);
-	/* Returns when all ranks are there. Takes its own hold of the boot's descriptor. */
+	/* Joins the group; returns when all ranks have joined. Duplicates the boot record's descriptor. */
 	enum gt_code (*open)(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err);
-	/* Local, waits for nobody (gloo: until what it has sent has arrived, at most timeout_s); NULL is fine. Communicators split from it are
-	 * closed before it. A rank that closes while another still calls breaks the group for that one. */
+	/* Frees the communicator locally, without waiting for other ranks (gloo waits until its sent data has arrived, at most timeout_s). c
+	 * may be NULL. Close communicators split from c before c. If a rank closes while another rank still makes calls, the group breaks for
+	 * that other rank. */
 	void (*close)(struct gt_comm *c);
-	/* Called by all ranks. A group for each color (>= 0; negative: *out = NULL), its ranks in the order of key, then of rank. Breaks
-	 * together with the group it comes from. */
+	/* Splits c into one group for each color; all ranks call it. A rank with a negative color gets *out = NULL. Ranks of a group are
+	 * ordered by key, then by rank. The new group breaks together with c. */
 	enum gt_code (*split)(struct gt_comm *c, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err);
-	/* Called by all ranks; bytes may differ. Zeroed memory of this rank, 64-byte aligned at least, that the transport reaches without a copy
-	 * (shm: every rank of the host reads and writes it). It lives until the group that open() made is closed. For use before step 0:
-	 * collectives on other memory work too, through a copy. GT_EFAIL: no memory; breaks nothing. */
+	/* Allocates memory of this rank that the transport accesses without a copy (shm: every rank of the host can read and write it), zeroed
+	 * and aligned to at least 64 bytes. All ranks call it; bytes may differ. The group that open() created owns the memory and frees it
+	 * when it is closed. Call it before step 0. Collectives on other memory also work, through a copy. GT_EFAIL: out of memory; the group
+	 * stays intact. */
 	enum gt_code (*buffer)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
 
 	enum gt_code (*all_reduce)(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
@@ -157,27 +182,30 @@ struct gt_comm_api {
 	enum gt_code (*broadcast)(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
 	enum gt_code (*gather)(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
 	enum gt_code (*scatter)(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
-	enum gt_code (*barrier)(struct gt_comm *c, int stream, struct gt_err *err); /* all ranks, and on the stream all work before it */
+	/* Waits for all ranks and, on the stream, for all work queued before it. */
+	enum gt_code (*barrier)(struct gt_comm *c, int stream, struct gt_err *err);
 
-	/* Sends and receives that go on side by side (NCCL: one group call), done when all are done. Transfers between two ranks in one direction
-	 * match in their order. A send waits for its recv only once pair_bytes lie unread: opposing transfers larger than that must stand in
-	 * one call, or two ranks may wait for each other until the deadline. Not part of the order of the collectives. */
+	/* Runs n sends and receives concurrently (NCCL: one group call) and completes when all of them have completed. The transfers from one
+	 * rank to another match in the order in which each side lists them. A send waits for its receive only when pair_bytes are unread.
+	 * Opposing transfers larger than that must therefore be in one call; otherwise two ranks may wait for each other until the deadline.
+	 * Transfers have no order relative to the collectives. */
 	enum gt_code (*exchange)(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err);
 
-	/* Breaks the group: every rank that waits or calls returns GT_EPEER with "rank R gave up: WHY". */
+	/* Breaks the group: every rank that waits in a call or makes one returns GT_EPEER with "rank R gave up: WHY". */
 	void (*abort)(struct gt_comm *c, const char *why);
-	/* Does not wait. GT_OK, or GT_EPEER with the sentence of the failure that broke the group (async: also of queued work). */
+	/* Reports the state of the group without waiting: GT_OK, or GT_EPEER with the sentence of the failure that broke it (async: also a
+	 * failure of queued work). */
 	enum gt_code (*check)(struct gt_comm *c, struct gt_err *err);
-	/* The deadline of this rank's exchanges from now on, in c and all groups that have a root with it; returns what it was. For when the others
-	 * know that one of them does something that takes its time. */
+	/* Sets the deadline (in seconds) of this rank's exchanges from now on, in c and in all groups that share an open() with it. Returns the
+	 * previous one. Use it when all ranks know that one of them does something slow. */
 	double (*patience)(struct gt_comm *c, double timeout_s);
-	/* Optional (NULL: sends need no room). gt_comm_spec.pair_bytes of the groups that are split from here on; the same on all ranks. */
+	/* Optional (NULL: sends need no buffer). Sets gt_comm_spec.pair_bytes of groups that are split later; the same on all ranks. */
 	void (*room)(struct gt_comm *c, size_t pair_bytes);
-	/* Optional (NULL: the ranks have no memory in common). Called by all ranks: as buffer(), but one and the same memory for all of c. */
+	/* Optional (NULL: the ranks share no memory). Like buffer(), but all ranks of c get the same memory. All ranks call it. */
 	enum gt_code (*common)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
 };
 
-/* One blocking send or recv. */
+/* Sends or receives `count` elements in one exchange() call. */
 static inline enum gt_code gt_comm_send(struct gt_comm *c, int peer, const void *p, size_t count, enum gt_dtype t, const char *what,
                                         int stream, struct gt_err *err)
 {
@@ -192,18 +220,19 @@ static inline enum gt_code gt_comm_recv(struct gt_comm *c, int peer, void *p, si
 	return c->api->exchange(c, &x, 1, stream, err);
 }
 
-/* For transports: GT_EINTERNAL with a sentence where the operands are not as the table of struct gt_coll wants them. */
+/* For transports: validate operands. GT_EINTERNAL with a sentence if they violate the table of struct gt_coll, or the limits of struct
+ * gt_p2p. */
 enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
 enum gt_code gt_p2p_check(const struct gt_comm *c, const struct gt_p2p *list, int n, struct gt_err *err);
 
-/* What a rank calls, as it tells the others, so that all can compare. Made of a call with gt_coll_told(), zero where the kind has no use for a
- * field; equal calls are equal bytes. */
+/* The signature of a collective call. Each rank publishes its own and compares it with the others' to detect ranks that make different
+ * calls. Fields that the kind does not use are 0 and the struct has no padding, so that equal calls are equal byte for byte. */
 #define GT_COLL_WHAT 32
 struct gt_coll_call {
-	uint64_t count;
-	uint32_t seq; /* of the group's collectives */
-	uint8_t kind, dtype, op, root;
-	char what[GT_COLL_WHAT];
+	uint64_t count; /* elements */
+	uint32_t seq;   /* sequence number among the group's collectives */
+	uint8_t kind, dtype, op, root; /* enum gt_coll_kind, enum gt_dtype, enum gt_reduction, rank */
+	char what[GT_COLL_WHAT]; /* gt_coll.what, cut to 31 characters; empty: no name */
 };
 struct gt_coll_call gt_coll_told(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);
 void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size); /* "all_reduce #17 of gradients (1000 f32, sum)" */

@@ -1,18 +1,21 @@
-/* Scalar maths: activations, losses, optimizer steps, 16-bit conversions, dropout's decision. Written once, compiled by gcc (whose
- * loops over these functions vectorise) and by nvcc.
+/* Scalar mathematics: activations, losses, optimizer steps, 16-bit conversions and dropout decisions. Each function is written once and
+ * compiled by gcc, which vectorises loops over it, and by nvcc.
  *
- * Each function exists as gt_<name>_f32 and gt_<name>_f64; the bodies stand in ew.inc. 16-bit tensors are computed in f32 and
- * rounded once, when stored.
+ *     for (int64_t i = 0; i < n; i++)
+ *         y[i] = gt_gelu_f32(x[i]);
  *
- * Rounding. The formulas and the order of their operations are PyTorch's (ATen/native/cpu, torch/optim). -ffp-contract=off keeps
- * the compiler from fusing; where PyTorch's kernels fuse a multiply-add, F(gt_fma) is asked for by name, so a result does not depend
- * on the instruction set of the clone that runs.
+ * Each function exists as gt_<name>_f32 and gt_<name>_f64; ew.inc holds the bodies. 16-bit tensors are computed in f32 and rounded once,
+ * when they are stored.
  *
- * exp, tanh and erf for f32 are polynomials: a library call would keep a loop from vectorising. Coefficients: minimax fits
- * by Lawson's iteration in 40-digit arithmetic, each coefficient rounded to f32 before the next ones are fitted. Ranges, the
- * splitting of ln 2 and the handling of subnormals: Muller, "Elementary Functions", 3rd ed., chapters 3 and 11. At most 2 ulp
- * (tests/ops/test_ew.c has the measured errors), NaN, infinities and subnormal results included. f64 uses the C library: it is the
- * oracle. */
+ * Rounding. The formulas and their order of operations are PyTorch's (ATen/native/cpu, torch/optim). -ffp-contract=off prevents the
+ * compiler from fusing multiplications and additions. Where PyTorch's kernels fuse a multiply-add, the body calls F(gt_fma) explicitly. A
+ * result therefore does not depend on the instruction set of the function clone that runs.
+ *
+ * exp, tanh and erf in f32 are polynomials, because a call of the C library would prevent vectorisation. Their coefficients are minimax
+ * fits by Lawson's iteration in 40-digit arithmetic; each coefficient is rounded to f32 before the next ones are fitted. Ranges, the
+ * splitting of ln 2 and the handling of subnormals follow Muller, "Elementary Functions", 3rd ed., chapters 3 and 11. The error is at most
+ * 2 ulp, also for NaN, infinities and subnormal results; tests/ops/test_ew.c has the measured errors. f64 calls the C library and serves as
+ * the reference in tests. */
 #ifndef GT_KERNELS_EW_H
 #define GT_KERNELS_EW_H
 
@@ -24,7 +27,7 @@
 #ifdef __CUDACC__
 #define GT_EW GT_HD
 #else
-#define GT_EW GT_HD __attribute__((always_inline)) /* so that it is compiled for the instruction set of its caller */
+#define GT_EW GT_HD __attribute__((always_inline)) /* so that each caller compiles it for its own instruction set */
 #endif
 
 /* ---- bits ----------------------------------------------------------------------------------------------------------------- */
@@ -47,7 +50,7 @@ GT_EW float gt_bf16_to_f32(uint16_t h)
 	return gt_f32_from_bits((uint32_t)h << 16);
 }
 
-/* To nearest, ties to even. A NaN stays one: its low bits might be its only ones, so the quiet bit is set. */
+/* Rounds to nearest, ties to even. A NaN stays a NaN: the quiet bit is set, because the discarded low bits may be its only set bits. */
 GT_EW uint16_t gt_bf16_from_f32(float x)
 {
 	uint32_t u = gt_f32_bits(x);
@@ -57,19 +60,19 @@ GT_EW uint16_t gt_bf16_from_f32(float x)
 
 GT_EW float gt_f16_to_f32(uint16_t h)
 {
-	/* Exponent and significand stand three places too high; the product moves the exponent from bias 15 to 127 and makes subnormals
-	 * normal, exactly. Infinity and NaN have the largest exponent in both. */
+	/* The shift by 13 aligns the significands and leaves the exponent with bias 15; the product changes it to bias 127 and makes subnormals
+	 * normal, exactly. Infinity and NaN have the largest exponent in both formats. */
 	float num = gt_f32_from_bits((uint32_t)(h & 0x7fffu) << 13) * 0x1p112f;
 	uint32_t u = (h & 0x7c00u) == 0x7c00u ? (uint32_t)(h & 0x7fffu) << 13 | 0x7f800000u : gt_f32_bits(num);
 	return gt_f32_from_bits(u | (uint32_t)(h & 0x8000u) << 16);
 }
 
-/* To nearest, ties to even; from 65520 on infinity. A NaN becomes the quiet one of its sign. */
+/* Rounds to nearest, ties to even; values of 65520 and above become infinity. A NaN becomes the quiet NaN of the same sign. */
 GT_EW uint16_t gt_f16_from_f32(float x)
 {
 	uint32_t u = gt_f32_bits(x), a = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
 	uint32_t num = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
-	/* Below 2^-14: the sum with 1/2 has its last place at 2^-24, f16's smallest step, and rounds there. */
+	/* Below 2^-14: the last bit of the sum with 1/2 is 2^-24, the smallest subnormal of f16, so the addition rounds to f16's precision. */
 	uint32_t tiny = gt_f32_bits(gt_f32_from_bits(a) + 0.5f) - 0x3f000000u;
 	uint32_t h = a < 0x38800000u ? tiny : a < 0x477ff000u ? num : a <= 0x7f800000u ? 0x7c00u : 0x7e00u;
 	return (uint16_t)(sign | h);
@@ -101,7 +104,7 @@ GT_EW float gt_exp_f32(float x)
 #ifdef __CUDA_ARCH__
 	return expf(x);
 #else
-	/* x = n ln 2 + r; the sum with 1.5 * 2^23 leaves n in the low bits. Beyond the clamps the result is 0 or infinity anyway. */
+	/* x = n ln 2 + r. The sum with 1.5 * 2^23 leaves n in the low bits. Outside the clamps the result is 0 or infinity in any case. */
 	const float shift = 0x1.8p23f;
 	float c = x < -104.0f ? -104.0f : x;
 	c = c > 89.0f ? 89.0f : c;
@@ -114,7 +117,7 @@ GT_EW float gt_exp_f32(float x)
 	q = fmaf(q, r, 0x1.555492p-3f);
 	q = fmaf(q, r, 0x1.fffffcp-2f);
 	float p = fmaf(q, r * r, r) + 1.0f;
-	/* 2^n in two factors: one alone would overflow at n = 128, and a subnormal result must be rounded once, by the last product. */
+	/* 2^n as two factors: a single factor would overflow at n = 128, and only the last product may round a subnormal result. */
 	int32_t k = (int32_t)(gt_f32_bits(s) - gt_f32_bits(shift)), half = k >> 1;
 	float s1 = gt_f32_from_bits((uint32_t)(half + 127) << 23), s2 = gt_f32_from_bits((uint32_t)(k - half + 127) << 23);
 	return p * s1 * s2;
@@ -151,7 +154,7 @@ GT_EW float gt_erf_f32(float x)
 	q = fmaf(q, z, -0x1.8126eap-2f);
 	q = fmaf(q, z, 0x1.06eba6p-3f);
 	float small = fmaf(q, x, x);
-	/* 1 - exp(-g(a)), g = -log(erfc(a)) on [0.91, 4]; erf is 1 in f32 from 3.92 on. */
+	/* 1 - exp(-g(a)) with g = -log(erfc(a)) on [0.91, 4]. In f32, erf is 1 from 3.92 on. */
 	float b = a > 4.0f ? 4.0f : a;
 	float g = -0x1.9d4c94p-13f;
 	g = fmaf(g, b, 0x1.9058580p-9f);
@@ -191,20 +194,21 @@ GT_EW double gt_log_f64(double x)
 }
 
 /* ---- dropout --------------------------------------------------------------------------------------------------------------
- * The mask is a function of (seed, layer, epoch, position of the sample in the epoch, element): any micro-batch split, rank count
- * or restart draws the same. Element: its offset in the memory of one sample (NHWC for rank 4). One draw serves four elements. */
+ * The mask is a pure function of (seed, layer, epoch, position of the sample in the epoch, element), so every split into micro-batches,
+ * rank count and restart draws the same mask. `element` is the offset in the memory of one sample (NHWC for rank 4). One random draw serves
+ * four elements. */
 GT_EW uint64_t gt_dropout_key(uint64_t seed, uint32_t layer)
 {
 	return gt_rng_key(seed, GT_RNG_DROPOUT, layer);
 }
 
-/* The words for elements 4 * quad .. 4 * quad + 3. */
+/* The random words of the elements 4 * quad ... 4 * quad + 3. */
 GT_EW struct gt_philox gt_dropout_draw(uint64_t key, uint64_t epoch, uint64_t position, uint32_t quad)
 {
 	return gt_rng_draw(key, (uint32_t)epoch, (uint32_t)position, (uint32_t)(position >> 32), quad);
 }
 
-/* An element is kept iff the upper 24 bits of its word reach the threshold. */
+/* The threshold for probability p: an element is kept if the upper 24 bits of its word are at least the threshold. */
 GT_EW uint32_t gt_dropout_threshold(double p)
 {
 	return (uint32_t)(p * 0x1p24 + 0.5);
@@ -215,13 +219,13 @@ GT_EW bool gt_dropout_keep(uint32_t word, uint32_t threshold)
 	return (word >> 8) >= threshold;
 }
 
-/* What a kept element is multiplied by; a dropped one is multiplied by 0, so that a NaN stays visible, as in PyTorch. */
+/* The factor of a kept element. A dropped element is multiplied by 0, so that a NaN stays NaN, as in PyTorch. */
 GT_EW double gt_dropout_scale(double p)
 {
 	return p < 1.0 ? 1.0 / (1.0 - p) : 0.0;
 }
 
-/* min(1, max_norm / (norm + 1e-6)); 1 without clipping; NaN for a NaN norm. */
+/* The factor that clips gradients to the norm clip_norm: min(1, clip_norm / (norm + 1e-6)); 1 without clipping; NaN if the norm is NaN. */
 GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 {
 	double c = clip_norm / (sqrt(sumsq) + 1e-6);
@@ -229,8 +233,8 @@ GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 }
 
 /* ---- the check before the update ------------------------------------------------------------------------------------------- */
-/* Numbers that follow the applied steps move on by one step where a step is skipped: what the next step was to use is used by the one
- * after it. numbers[0] is the skipped step's. */
+/* After a skipped step, shifts the step counts and learning rates of the queued steps by one: the step after next uses those that were
+ * meant for the next step. numbers[0] belongs to the skipped step. */
 GT_HD void gt_check_move(struct gt_dyn *numbers)
 {
 	int64_t left = numbers[0].left;
@@ -250,7 +254,7 @@ GT_HD void gt_check_move(struct gt_dyn *numbers)
 		numbers[i].step--;
 }
 
-/* The scalars of a step from those of its ranks, in the fixed tree of comm.h; parts is overwritten. */
+/* Sums the scalars of n ranks in the fixed tree of comm.h into s; overwrites parts. */
 GT_HD void gt_scalars_merge(struct gt_scalars *parts, int64_t n, bool sharded, struct gt_scalars *s)
 {
 	for (int64_t step = 1; step < n; step *= 2)
@@ -270,9 +274,10 @@ GT_HD void gt_scalars_merge(struct gt_scalars *parts, int64_t n, bool sharded, s
 		s->sumsq = parts[0].sumsq;
 }
 
-/* The whole operation. scale and its inverse are f32 in PyTorch (aten/src/ATen/native/cuda/AmpKernels.cu, torch/amp/grad_scaler.py);
- * a growth that f32 does not hold is not made. */
-GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers, struct gt_scalars *parts)
+/* The operation `check` (opcall.h). In PyTorch the scale and its inverse are f32 (aten/src/ATen/native/cuda/AmpKernels.cu,
+ * torch/amp/grad_scaler.py); the scale does not grow beyond the range of f32. */
+GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers,
+                    struct gt_scalars *parts)
 {
 	const double f64_max = 1.7976931348623157e308, f32_max = 3.4028234663852886e38;
 	if (a->ranks > 1)
@@ -303,8 +308,8 @@ GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct 
 	s->scale = c->scale;
 }
 
-/* x^n for n >= 0 by squaring, with at most 2 n roundings: 1 - beta^t is rounded to f32 next. A GPU's pow() takes microseconds, and every
- * block of an update needs two of them. */
+/* x^n for n >= 0 by repeated squaring, with at most 2 n roundings, which is accurate enough because callers round 1 - beta^t to f32.
+ * pow() on a GPU takes microseconds, and every block of an update kernel needs two powers. */
 GT_HD double gt_pow_n(double x, int64_t n)
 {
 	double y = 1;
@@ -314,13 +319,13 @@ GT_HD double gt_pow_n(double x, int64_t n)
 	return y;
 }
 
-/* What Muon multiplies a direction of this norm by. A NaN stays one. */
+/* The factor by which Muon normalises an update direction of this norm; NaN if the norm is NaN. */
 GT_EW double gt_muon_scale(double norm, double eps)
 {
 	return 1 / (norm < eps ? eps : norm);
 }
 
-/* The factor of Muon's rate for a matrix [rows, cols]. */
+/* The factor by which Muon adjusts the learning rate for a matrix [rows, cols]. adjust: enum gt_muon_adjust. */
 GT_EW double gt_muon_adjust(int adjust, int64_t rows, int64_t cols)
 {
 	double r = (double)rows, c = (double)cols;

@@ -1,22 +1,26 @@
-/* Mean and squared deviations of the values of a channel, put together from parts: batch statistics of several ranks (sync_bn) or of
- * several micro-batches (deferred running statistics). Compiled by gcc and by nvcc.
+/* Merges means and variances of a channel from parts: the batch statistics of several ranks (sync_bn) or of several micro-batches (deferred
+ * running statistics). Compiled by gcc and by nvcc.
  *
- * A part is f64 [3, C]: means, sums of squared deviations from them, counts of values. A part of no values is all zeros, and joins
- * anything without changing a bit. In f64 whatever the activations are: a single part then gives batchnorm's own statistics bit for bit,
- * means that lie close together do not cancel, and counts are exact. */
+ *     part of rank 0: f64 [3, C] --.
+ *     part of rank 1: f64 [3, C] ---+--> gt_moments_tree(parts, 3, C, i) --> mean, m2, n of channel i
+ *     part of rank 2: f64 [3, C] --'
+ *
+ * A part is f64 [3, C]: the means, the sums of squared deviations from the means, and the numbers of values. A part without values is all
+ * zeros, and merging it changes no bit of the other part. Parts are f64 whatever the dtype of the activations: a single part then
+ * reproduces batchnorm's own statistics bit for bit, nearly equal means do not cancel, and counts are exact. */
 #ifndef GT_KERNELS_MOMENTS_H
 #define GT_KERNELS_MOMENTS_H
 
 #include "ew.h"
 
-#define GT_MOMENTS_LEVELS 10
-#define GT_MOMENTS_PARTS (1 << GT_MOMENTS_LEVELS) /* fewer than this are put together at once */
+#define GT_MOMENTS_LEVELS 10 /* levels of the merge tree */
+#define GT_MOMENTS_PARTS (1 << GT_MOMENTS_LEVELS) /* one merge takes fewer parts than this */
 
 struct gt_moments {
-	double mean, m2, n;
+	double mean, m2, n; /* mean, sum of squared deviations from it, number of values */
 };
 
-/* Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
+/* Merges two sets of moments. Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
 GT_EW struct gt_moments gt_moments_join(struct gt_moments a, struct gt_moments b)
 {
 	if (!(b.n > 0))
@@ -30,7 +34,7 @@ GT_EW struct gt_moments gt_moments_join(struct gt_moments a, struct gt_moments b
 	return a;
 }
 
-/* Channel i of a part of c channels. */
+/* Reads the moments of channel i from a part with c channels. */
 GT_EW struct gt_moments gt_moments_get(const double *part, int64_t c, int64_t i)
 {
 	struct gt_moments m;
@@ -40,6 +44,7 @@ GT_EW struct gt_moments gt_moments_get(const double *part, int64_t c, int64_t i)
 	return m;
 }
 
+/* Writes the moments of channel i to a part with c channels. */
 GT_EW void gt_moments_put(double *part, int64_t c, int64_t i, struct gt_moments m)
 {
 	part[i] = m.mean;
@@ -47,8 +52,8 @@ GT_EW void gt_moments_put(double *part, int64_t c, int64_t i, struct gt_moments 
 	part[2 * c + i] = m.n;
 }
 
-/* Channel i of k parts, in the tree of comm.h: a binary counter whose digit l holds the moments of 2^l parts. Every index is a constant
- * once the loops are unrolled, so that on a GPU nothing goes to local memory. */
+/* Merges channel i of k parts in the fixed tree of comm.h. The implementation is a binary counter: digit l holds the moments of 2^l parts.
+ * Every array index is a constant after the loops are unrolled, so that a GPU keeps all digits in registers. */
 GT_EW struct gt_moments gt_moments_tree(const double *parts, int k, int64_t c, int64_t i)
 {
 	struct gt_moments digit[GT_MOMENTS_LEVELS] = {{0, 0, 0}}, all = {0, 0, 0};

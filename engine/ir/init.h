@@ -1,29 +1,31 @@
-/* The first values of parameters.
- *   torch-default    PyTorch's distributions (nn.Linear, nn.Conv2d: U(±1/sqrt(fan_in)) for weight and bias), drawn by Philox from
- *                    (seed, parameter, element): any rank may draw any part of any parameter
- *   torch            the same distributions by PyTorch's own generator: bit for bit what torch.manual_seed(seed) followed by the
- *                    construction of the modules in the layers' order gives (weight before bias; normalisations draw nothing)
+/* Initial values of parameters.
+ *   torch-default    PyTorch's distributions (nn.Linear, nn.Conv2d: U(±1/sqrt(fan_in)) for weight and bias). Philox draws them from
+ *                    (seed, parameter, element), so any rank can draw any part of any parameter
+ *   torch            the same distributions from PyTorch's own generator. The values are, bit for bit, those of torch.manual_seed(seed)
+ *                    followed by the construction of the modules in the layers' order (weight before bias; normalisations draw nothing)
  *   kaiming-normal   N(0, sqrt(2 / fan_in)), kaiming-uniform U(±sqrt(6 / fan_in)), xavier-normal N(0, sqrt(2 / (fan_in + fan_out))),
- *   …                xavier-uniform U(±sqrt(6 / (fan_in + fan_out))): weights as torch.nn.init with the gain of ReLU (kaiming) or 1
- *                    (xavier); biases 0
- * A layer's init = "dirac" makes the first min(in, out) filters the identity after the draw; "whitening" is left to session/whiten.c, which
- * knows the data. init_std then scales the weights to a standard deviation.
- * Normalisations and buffers start at their constants under every method. */
+ *   …                xavier-uniform U(±sqrt(6 / (fan_in + fan_out))): weights as in torch.nn.init with the gain of ReLU (kaiming) or 1
+ *                    (xavier); biases are 0
+ * A layer's init = "dirac" replaces the first min(in, out) filters by the identity after the draw. init = "whitening" is computed in
+ * session/whiten.c, which has the data. init_std then scales the weights to a standard deviation.
+ * Normalisation parameters and buffers start at the same constants with every method. */
 #ifndef GT_IR_INIT_H
 #define GT_IR_INIT_H
 
 #include "base/mt19937.h"
 #include "ir/graph.h"
 
+/* State of the random draws of one model. */
 struct gt_init_stream {
 	uint64_t seed;
-	struct gt_mt19937 torch;
+	struct gt_mt19937 torch; /* PyTorch's generator, for method `torch` */
 };
 
 void gt_init_begin(struct gt_init_stream *s, uint64_t seed);
 
-/* Fills a plain host buffer of p->desc's dtype and element count. Parameters with method `torch` share one stream and must come in the
- * order of the graph (index 0, 1, …); the others may come in any. */
+/* Fills plain_out, host memory in plain (row-major) layout, with the initial values of p: p->desc's dtype and element count. index: the
+ * index of p in the graph. Parameters with method `torch` share one stream and must be initialised in the order of the graph (index 0, 1,
+ * …); other parameters may be initialised in any order. */
 void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *plain_out);
 
 #endif

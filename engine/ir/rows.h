@@ -1,5 +1,6 @@
-/* Inside the room: the list of rows, in the manual's order, and what the families (ops_*.c) share. To add an operation: its code in
- * kernels/opcall.h, a row in a family, its name below; then a kernel in a backend. */
+/* Internal to engine/ir: the list of operation rows, in the manual's order, and functions that the files of rows (ops_*.c) share. To add an
+ * operation, add its opcode to kernels/opcall.h, its row to one of the files ops_*.c and its name to the list below; then write its kernel
+ * in each backend. */
 #ifndef GT_IR_ROWS_H
 #define GT_IR_ROWS_H
 
@@ -7,7 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Layers, then losses, then what only the engine adds. */
+/* Layers, then losses, then operations that only the engine adds. */
 #define GT_ROWS(X)                                                                                                                         \
 	X(linear)                                                                                                                              \
 	X(conv2d) X(maxpool2d) X(avgpool2d) X(adaptive_avgpool2d) X(adaptive_maxpool2d) X(global_avgpool) X(batchnorm1d) X(batchnorm2d)        \
@@ -23,7 +24,7 @@
 GT_ROWS(GT_X)
 #undef GT_X
 
-/* One key of `struct st`. */
+/* One entry of gt_op.attrs: the config key `text`, stored in member `member` of `struct st`. */
 #define GT_KEY(st, text, member, kind, ...)                                                                                                \
 	{                                                                                                                                      \
 		.key = text, .type = kind, .offset = offsetof(struct st, member), __VA_ARGS__                                                      \
@@ -33,27 +34,30 @@ GT_ROWS(GT_X)
 		NULL                                                                                                                               \
 	}
 #define GT_REQUIRED NAN
-#define GT_MAX_FEATURES (1 << 24) /* largest number of features or channels a layer may ask for */
+#define GT_MAX_FEATURES (1 << 24) /* largest number of features or channels of a layer */
 
 #define GT_GRADIENT_ARGS struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err
 
 /* shared.c */
+/* GT_ECONFIG: the first input of n has another rank. */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
-/* Output length of a window of k cells, d apart, over n cells with p of padding on both sides, moved by s (torch.nn.Conv2d, MaxPool2d).
- * ceil: rounds up (even a single window may then reach beyond), but the last one begins inside the input or the padding before it.
- * < 1: no window fits. */
+/* Number of positions of a sliding window in one dimension, as in torch.nn.Conv2d and MaxPool2d. n: input length; k: window length (kernel
+ * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last window may reach beyond the padded input (even
+ * a single window may), but it must begin inside the input or the padding before it. A result below 1 means that no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
+/* Functions for gt_op.alias and gt_op.flops: always true, and always 0. */
 bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n);
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n);
-enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err); /* y like x */
-/* dx = code(dy, other): one node, sharing n's attributes; other -1: dy alone. Nothing where !want[0]. */
+enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err); /* the output has the input's description */
+/* Appends one node dx = code(dy, other) with n's attributes; other -1: dx = code(dy). Appends nothing if !want[0]. */
 enum gt_code gt_gradient_unary(GT_GRADIENT_ARGS, enum gt_opcode code, gt_vid other);
-/* linear, conv2d: dw (and db) = code_dw(dy, x), dx = code_dx(dy, w). */
+/* For linear and conv2d: dw (and db) = code_dw(dy, x), and dx = code_dx(dy, w). */
 enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw);
-/* A backward node of n with the input dy and n's attributes. */
+/* Appends a backward node of n with the input dy and n's attributes. */
 enum gt_code gt_backward_node(struct gt_graph *g, const struct gt_node *n, enum gt_opcode code, gt_vid dy, struct gt_node **out,
                               struct gt_err *err);
-/* The bound of PyTorch's default: kaiming_uniform_(a = sqrt(5)), in its own order of operations. */
+/* PyTorch's default distributions. The bound of the weights is that of kaiming_uniform_(a = sqrt(5)), computed in PyTorch's order of
+ * operations. */
 struct gt_init gt_init_weight_default(int64_t fan_in);
 struct gt_init gt_init_bias_default(int64_t fan_in);
 

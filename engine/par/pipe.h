@@ -1,4 +1,5 @@
-/* What a session must know of mode "pipe" before it has plans. */
+/* Mode "pipe": what a session needs to know before it has plans. It sizes the activation slots and proves that the transfers of the
+ * schedule fit together (par/pipe.c makes the program itself, once plans exist). */
 #ifndef GT_PAR_PIPE_H
 #define GT_PAR_PIPE_H
 
@@ -7,10 +8,10 @@
 #include "par/verify_comm.h"
 #include "plan/pipeline_partition.h"
 
-/* Stages of each rank, with npipe ranks. */
+/* Number of stages on each of npipe ranks: parallel.virtual_stages with the interleaved schedule, else 1. */
 int gt_pipe_stages(const struct gt_conf *c, int npipe);
 
-/* Whether a cell does the calls of a phase. */
+/* Whether the calls of a phase belong to a cell of the schedule. */
 static inline bool gt_cell_has(const struct gt_cell *c, enum gt_phase phase)
 {
 	switch (c->kind) {
@@ -26,12 +27,14 @@ static inline bool gt_cell_has(const struct gt_cell *c, enum gt_phase phase)
 	return phase != GT_PHASE_F;
 }
 
-/* Sets of activations that a rank needs for at most `units` micro-batches, and batches that it reads at once. */
-enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats, int *batches,
-                          struct gt_err *err);
+/* Computes what a rank needs for a step of up to `units` micro-batches. *seats: activation slots of all its stages together; *batches:
+ * number of micro-batches whose images and labels it keeps at once. stages: number of stages on each rank. */
+enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats,
+                          int *batches, struct gt_err *err);
 
-/* Proves the transfers of a pipeline over `units` micro-batches of as many samples as the graph has that is cut. */
-enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_comm_report *out,
-                           struct gt_err *err);
+/* Proves the transfers of a pipeline over `units` micro-batches (gt_verify_comm). Each micro-batch has the batch size of the partitioned
+ * graph. */
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units,
+                            struct gt_comm_report *out, struct gt_err *err);
 
 #endif

@@ -1,71 +1,88 @@
-/* Pipeline schedules: in which order each rank works on the micro-batches of one optimizer step. Pure functions of three numbers.
+/* Pipeline schedules: the order in which each rank works on the micro-batches of one optimizer step. A schedule is a pure function of three
+ * numbers: p ranks, v stages on each rank (stage s runs on rank s % p), and m micro-batches. A cell is one phase of one micro-batch on one
+ * stage.
  *
- * p ranks, v stages on each (stage s runs on rank s % p), m micro-batches. A cell is one phase of one micro-batch on one stage.
- *   gpipe        all forward, then all backward (Huang et al., "GPipe", 2019)
- *   1f1b         one forward, one backward as soon as there is one: rank r keeps at most p - r micro-batches (Narayanan et al., "PipeDream-
- *                Flush" in "Memory-efficient pipeline-parallel DNN training", 2021)
- *   interleaved  1f1b with v > 1 stages a rank (Narayanan et al., "Efficient large-scale language model training on GPU clusters", 2021,
- *                section 2.2). Micro-batches go in groups of p; where the last group is smaller, there is more idle time
- *   zero-bubble  ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", 2023, section 2.3): the gradients of parameters are put off, by
- *                r micro-batches on rank r, so that they fill what would be idle. At most p micro-batches are kept on every rank
- * In all of them every stage takes its micro-batches in ascending order in each phase, so that gradients add up in one order. */
+ *   gpipe        all forward passes, then all backward passes (Huang et al., "GPipe", 2019)
+ *   1f1b         alternates one forward and one backward pass as soon as a backward pass can run; rank r keeps the activations of at most
+ *                p - r micro-batches (Narayanan et al., "PipeDream-Flush" in "Memory-efficient pipeline-parallel DNN training", 2021)
+ *   interleaved  1f1b with v > 1 stages on each rank (Narayanan et al., "Efficient large-scale language model training on GPU clusters",
+ *                2021, section 2.2). Micro-batches are processed in groups of p; a smaller last group adds idle time
+ *   zero-bubble  ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", 2023, section 2.3): rank r delays the gradients of parameters by r
+ *                micro-batches, so that they fill idle time. Every rank keeps the activations of at most p micro-batches
+ *
+ * In every schedule each stage processes its micro-batches in ascending order in each phase, so gradients are added in one order.
+ *
+ * gt_grid_text prints a schedule as a timetable. 1f1b with p = 3 and m = 5; F: forward, B: backward (two columns), ".": idle:
+ *
+ *	rank 0 F0 F1 F2 .  .  .  .  B0 B0 F3 B1 B1 F4 B2 B2 .  B3 B3 .  B4 B4
+ *	rank 1 .  F0 F1 .  .  B0 B0 F2 B1 B1 F3 B2 B2 F4 B3 B3 .  B4 B4 .  .
+ *	rank 2 .  .  F0 B0 B0 F1 B1 B1 F2 B2 B2 F3 B3 B3 F4 B4 B4 .  .  .  .
+ *
+ * zero-bubble with the same numbers; B: gradients of activations, W: gradients of parameters:
+ *
+ *	rank 0 F0 F1 F2 .  .  B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4
+ *	rank 1 .  F0 F1 .  B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4
+ *	rank 2 .  .  F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4 */
 #ifndef GT_PAR_PIPELINE_SCHEDULE_H
 #define GT_PAR_PIPELINE_SCHEDULE_H
 
 #include "conf/conf.h"
 
 enum gt_cell_kind {
-	GT_CELL_F,
-	GT_CELL_B, /* without W */
-	GT_CELL_W,
+	GT_CELL_F, /* forward pass */
+	GT_CELL_B, /* backward pass without the gradients of parameters */
+	GT_CELL_W, /* gradients of parameters */
 	GT_CELL_BW /* the whole backward pass */
 };
 
 struct gt_cell {
 	enum gt_cell_kind kind;
-	int stage, micro;
-	int slot; /* which of the stage's sets of activations it uses */
+	int stage; /* 0 … stages - 1 */
+	int micro; /* micro-batch, 0 … micros - 1 */
+	int slot;  /* index of the activation slot of its stage that it uses */
 };
 
 struct gt_grid {
 	enum gt_pipe_schedule schedule;
-	int ranks, chunks, micros;
-	int stages;          /* ranks * chunks */
-	struct gt_cell **cell; /* [rank][i] */
-	int *ncells;         /* one a rank */
-	int *slots;          /* one a stage: micro-batches whose activations it keeps at once */
+	int ranks;
+	int chunks;            /* stages on each rank */
+	int micros;            /* micro-batches */
+	int stages;            /* ranks * chunks */
+	struct gt_cell **cell; /* [rank][i], in execution order */
+	int *ncells;           /* one for each rank */
+	int *slots;            /* one for each stage: activation slots, the number of micro-batches whose activations it keeps at once */
 };
 
-/* chunks: stages a rank; 1 unless interleaved. GT_EINTERNAL: out of range. In the arena. */
+/* Makes a schedule, in the arena. chunks: stages on each rank; 1 unless interleaved. GT_EINTERNAL: a number is out of range. */
 enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int chunks, int micros, struct gt_grid **out,
                           struct gt_err *err);
 
-/* Whether its backward pass is in two parts: gt_partition_make's split. */
+/* Whether the schedule has the backward pass in two parts, B and W: the argument `split` of gt_partition_make. */
 static inline bool gt_pipe_splits(enum gt_pipe_schedule s)
 {
 	return s == GT_PIPE_ZERO_BUBBLE;
 }
 
-/* What a phase of one micro-batch takes on each stage; NULL: 1. Any unit of time. */
+/* Durations, in any unit of time. */
 struct gt_grid_cost {
-	const double *f, *b, *w;
-	double transfer; /* between two ranks */
+	const double *f, *b, *w; /* one for each stage: duration of phase F, B, W of one micro-batch; NULL: 1 on every stage */
+	double transfer;         /* duration of a transfer between two ranks */
 };
 
 struct gt_grid_time {
-	double span;          /* from the first cell's start to the last one's end */
-	double *idle;         /* one a rank: share of span; over all ranks: */
-	double bubble;
-	double **start, **end; /* of each cell */
+	double span;           /* time from the start of the first cell to the end of the last one */
+	double *idle;          /* one for each rank: idle share of span, 0 … 1 */
+	double bubble;         /* idle share over all ranks, 0 … 1 */
+	double **start, **end; /* [rank][i]: times of each cell */
 };
 
-/* Runs it on paper. GT_EINTERNAL: the ranks wait for each other. In the arena. */
+/* Computes when each cell of a schedule runs. Results are in the arena. GT_EINTERNAL: the ranks wait for each other for ever. */
 enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const struct gt_grid_cost *cost, struct gt_grid_time *out,
                           struct gt_err *err);
 
-/* The grid as text, a line a rank, a column a unit of time where every phase takes one (a whole backward pass two): "F3" is the forward pass
- * of micro-batch 3, "F3b" on the rank's second stage. At most `columns` characters a line; what does not fit ends in "...". *text is
- * malloc'ed. */
+/* Prints a schedule as text, one line for each rank. Each phase takes one column, a whole backward pass two. "F3" is the forward pass of
+ * micro-batch 3; "F3b" is the same on the rank's second stage. A line has at most `columns` characters; a line that is cut off ends in
+ * "...". *text is malloc'ed. */
 enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int columns, char **text, size_t *len, struct gt_err *err);
 
 #endif

@@ -1,45 +1,54 @@
-/* Inside the room: what dp, ddp and zero share, whose ranks have the whole model each and other samples. */
+/* Internal to engine/par: what the data-parallel modes dp, ddp and zero share (pipe uses parts of it for its copies). Each rank has the
+ * whole model and its own samples; gradients are reduced bucket by bucket while the backward pass still runs.
+ *
+ *	gt_replicas_passes(&e, &passes)   forward and backward pass of each unit, with reductions of finished buckets in between
+ *	gt_emit_check(&e)                 are loss and gradients finite on all ranks?
+ *	gt_replicas_update(&e)            the optimizer's update, of everything or of this rank's shards */
 #ifndef GT_PAR_REPLICAS_H
 #define GT_PAR_REPLICAS_H
 
 #include "par/emit.h"
 
-/* Buckets as parallel.bucket_mb has them, the first one 1 MiB as torch's. */
+/* Buckets of parallel.bucket_mb; the first bucket has at most 1 MiB, as in torch. No shards. */
 struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
 
-/* The same, and every rank of at's has its shard of each for the optimizer's state. */
+/* The same buckets, with the optimizer state sharded over the ndata ranks of `at`. */
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out);
-/* Whether an optimizer needs whole matrices (muon), of which a rank would have a part; or the norm of all gradients, whose last bits shall not
- * depend on how they are cut. */
+/* Whether the update must not be sharded: an optimizer (muon) needs whole matrices, or the clipping norm of all gradients must not depend
+ * in its last bits on how they are sharded (reproducible = "world"). */
 bool gt_replicas_whole(const struct gt_conf *c);
-bool gt_replicas_muon(const struct gt_conf *c);
+bool gt_replicas_muon(const struct gt_conf *c); /* an optimizer of the config is muon */
 
-/* Joins a bucket's gradients of all ranks that have the same parameters. name: for messages. */
+/* Appends the reduction of one bucket's gradients over the ranks that have the same parameters. name: for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);
 
-/* What happens between the calls of the forward and backward passes. */
+/* What gt_replicas_passes inserts between the calls of the forward and backward passes. */
 struct gt_passes {
-	gt_reduce *reduce; /* as soon as unit `unit` has finished a bucket's gradients, in the order of the buckets */
-	bool every;    /* behind each unit; else behind the last one only, and the units before it are added up by the kernels */
-	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *stay); /* before its first call; NULL: parameters are whole */
+	gt_reduce *reduce; /* called for each bucket, in ascending order, as soon as unit `unit` has finished its gradients */
+	bool every;        /* true: reduce after every unit; false: only after the last one, because kernels add up the units' gradients */
+	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *span); /* gathers a bucket's parameters before the first call of the
+	                                                                        span; NULL: parameters are whole */
 };
 
-/* Two of them, beside the kernels: every rank gets the sum; or the sum of its shard. */
+/* Two reductions that may overlap with kernels: all_reduce (every rank gets the sum) and reduce_scatter (every rank gets the sum of its
+ * shard). */
 gt_reduce gt_replicas_sum, gt_replicas_scatter;
-/* Calls one, with a name. */
+/* Calls a reduction, with a name of the form "gradients 2/5". */
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit);
 
-/* Whole buckets of PARAM or WORK from the shards of all ranks, in place `place`. */
+/* Gathers a whole bucket of PARAM or WORK from the shards of all ranks. place: the gather slot that receives it, if the arena is sharded.
+ * */
 void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
-/* The update, behind the CHECK: of everything; or, with sharded state, of this rank's shards, and then every rank has all parameters (but
- * with cut.params). */
+/* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this rank's
+ * shards and then gathers the parameters on every rank (not with cut.params, where fetch gathers them later). */
 void gt_replicas_update(struct gt_emit *e);
 
-/* Zeroes the scalars, then forward and backward of every unit. A rank without samples in a unit takes part with gradients of zero. */
+/* Appends a step that sets the scalars to 0, then the forward and backward pass of every unit. A rank without samples in a unit takes part
+ * in all communication, with gradients of zero. */
 enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);
 
-/* A whole list in which gradients are summed on all ranks and rank 0 alone makes the update: dp's; and of ddp and zero where gt_plan_factors
- * leaves little of it. Its parameters are replicated, unless all ranks have them in common. */
+/* Makes a whole program in which gradients are summed on all ranks and rank 0 alone makes the update. dp uses it; ddp and zero use it if
+ * gt_plan_factors leaves little of the update. Afterwards rank 0 broadcasts its parameters, unless the ranks share them. */
 enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 
 #endif

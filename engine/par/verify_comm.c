@@ -35,7 +35,7 @@ struct meeting {
 
 struct sim {
 	struct gt_arena *a;
-	const struct gt_rank_coords *seat;
+	const struct gt_rank_coords *coords;
 	int world;
 	struct event **event; /* [rank] */
 	int *nevents;
@@ -91,7 +91,7 @@ static const char *tell(const struct event *e, int rank, char buf[256])
 static int rank_in(const struct sim *s, int group, int color, int rank)
 {
 	for (int r = 0; r < s->world; r++)
-		if (s->seat[r].color[group] == color && s->seat[r].rank[group] == rank)
+		if (s->coords[r].color[group] == color && s->coords[r].rank[group] == rank)
 			return r;
 	return -1;
 }
@@ -107,12 +107,12 @@ static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm
 
 static int meeting_of(struct sim *s, int rank, int group)
 {
-	int color = s->seat[rank].color[group], members = 0;
+	int color = s->coords[rank].color[group], members = 0;
 	for (int i = 0; i < s->nmeetings; i++)
 		if (s->meeting[i].group == group && s->meeting[i].color == color)
 			return i;
 	for (int r = 0; r < s->world; r++)
-		members += s->seat[r].color[group] == color;
+		members += s->coords[r].color[group] == color;
 	s->meeting[s->nmeetings] = (struct meeting){.group = group, .color = color, .members = members, .first = -1};
 	return s->nmeetings++;
 }
@@ -126,7 +126,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	if (!c || !c->comm)
 		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: it joins ranks and does not say how", rank, step);
 	const struct gt_attr_comm *k = c->comm;
-	if ((unsigned)k->group >= GT_GROUP_COUNT || s->seat[rank].color[k->group] < 0)
+	if ((unsigned)k->group >= GT_GROUP_COUNT || s->coords[rank].color[k->group] < 0)
 		return gt_fail(err, GT_EINTERNAL, "%s: the rank is in no such group", tell(e, rank, text));
 	if (!is_transfer(c)) {
 		struct meeting *m = &s->meeting[e->meeting = meeting_of(s, rank, k->group)];
@@ -136,7 +136,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		s->nevents[rank]++;
 		return GT_OK;
 	}
-	int peer = rank_in(s, k->group, s->seat[rank].color[k->group], k->peer);
+	int peer = rank_in(s, k->group, s->coords[rank].color[k->group], k->peer);
 	if (peer < 0)
 		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", tell(e, rank, text), k->peer);
 	e->sends = k->kind == GT_COMM_SEND;
@@ -245,7 +245,7 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 		for (int i = 0; i < s->nmeetings; i++) {
 			const struct meeting *m = &s->meeting[i];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group];
-			if (s->seat[r].color[m->group] == m->color && k < m->n)
+			if (s->coords[r].color[m->group] == m->color && k < m->n)
 				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", tell(m->list[k], m->first, one), r);
 		}
 	for (int i = 0; i < s->nmeetings; i++)
@@ -362,7 +362,7 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 		}
 	int other = e->channel >= 0 ? s->channel[e->channel].from : -1;
 	for (int k = 0; k < s->world && other < 0; k++)
-		if (s->seat[k].color[s->meeting[e->meeting].group] == s->meeting[e->meeting].color && s->joined[k * GT_GROUP_COUNT + s->meeting[e->meeting].group] <= s->joined[r * GT_GROUP_COUNT + s->meeting[e->meeting].group] &&
+		if (s->coords[k].color[s->meeting[e->meeting].group] == s->meeting[e->meeting].color && s->joined[k * GT_GROUP_COUNT + s->meeting[e->meeting].group] <= s->joined[r * GT_GROUP_COUNT + s->meeting[e->meeting].group] &&
 		    !(s->posted[k] && s->event[k][s->at[k]].meeting == e->meeting))
 			other = k;
 	if (other >= 0 && s->at[other] < s->nevents[other])
@@ -403,10 +403,10 @@ static size_t most_unread(struct sim *s, int held)
 	return most;
 }
 
-enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *seat, int world, struct gt_comm_report *out,
+enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *coords, int world, struct gt_comm_report *out,
                       struct gt_err *err)
 {
-	struct sim s = {.a = a, .seat = seat, .world = world};
+	struct sim s = {.a = a, .coords = coords, .world = world};
 	*out = (struct gt_comm_report){0};
 	GT_TRY(read_programs(&s, prog, err));
 	restart(&s, SIZE_MAX);

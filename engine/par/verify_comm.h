@@ -1,35 +1,39 @@
-/* Proof that the programs of all ranks of a world fit together, whatever mode made them: every send meets the recv that it is meant for,
- * every collective is entered by all members of its group in the same order with the same operands, and no rank waits for ever. Every
- * rank makes the lists of all ranks anyway (a strategy is a pure function), so every rank can prove it, on any machine.
+/* Verifies that the programs of all ranks of a world fit together, whatever strategy made them: every send has its receive, every member of
+ * a group calls the same collectives in the same order with the same operands, and no rank waits for ever. A strategy is a pure function,
+ * so any rank can make the programs of all ranks and verify them, on any machine.
  *
- * What is taken for granted is comm.h: the collectives of a group are in one order, transfers between two ranks of a group in one direction
- * match in their order, sends may run ahead of their recvs, and a rank executes its steps in the order of its list, transfers that follow each
- * other side by side (gt_step.apart). */
+ *	rank 0:  all_reduce #0     send a -> rank 1      all_reduce #1      must match, in this order
+ *	rank 1:  all_reduce #0     recv a <- rank 0      all_reduce #1
+ *
+ * The verification relies on the rules of comm.h: the collectives of a group are in one order; transfers between two ranks of a group in
+ * one direction match in their order; a send may complete before its receive begins; a rank executes its steps in list order, and transfers
+ * that follow each other run side by side (unless gt_step.apart is set). */
 #ifndef GT_PAR_VERIFY_COMM_H
 #define GT_PAR_VERIFY_COMM_H
 
 #include "plan/step.h"
 
-/* Where a rank of the world sits in each kind of group. */
+/* Coordinates of a rank of the world: its position in each kind of group. */
 struct gt_rank_coords {
-	int color[GT_GROUP_COUNT]; /* ranks of one color are one group; -1: it is in none */
-	int rank[GT_GROUP_COUNT];  /* its number there */
+	int color[GT_GROUP_COUNT]; /* ranks with the same color form one group; -1: the rank is in no group of this kind */
+	int rank[GT_GROUP_COUNT];  /* rank within the group */
 };
 
-/* Stage-major: the data-parallel copies of a stage are neighbours, since they have the most to tell each other. world is a multiple of
- * stages; stages 1: the data group is the world. */
+/* Coordinates in stage-major order: the data-parallel copies of one stage have consecutive ranks, because they exchange the most data.
+ * world must be a multiple of stages. With stages = 1 the data group is the world. */
 struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages);
 
 struct gt_comm_report {
-	int64_t transfers, collectives; /* of all ranks; a collective counts once */
-	double bytes;                   /* of the transfers */
-	/* For gt_comm_spec.pair_bytes, with 64 bytes for the head of each message and messages rounded up to 64: */
+	int64_t transfers, collectives; /* numbers over all ranks; a collective counts once for its group */
+	double bytes;                   /* of all transfers */
+	/* Bounds for gt_comm_spec.pair_bytes, in bytes. Each message counts 64 bytes for its header and is rounded up to 64 bytes. */
 	size_t need;  /* with less, ranks would wait for each other for ever */
 	size_t ahead; /* with this much, no send ever waits, however slow its receiver is */
 };
 
-/* prog: one a rank, seat: the same. Everything temporary is in the arena. GT_EINTERNAL: a sentence that names rank, step and transfer. */
-enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *seat, int world, struct gt_comm_report *out,
-                      struct gt_err *err);
+/* Verifies the programs. prog, coords: one entry for each rank of the world. Temporary memory is in the arena. GT_EINTERNAL: the programs
+ * do not fit together; the error names the rank, the step and the transfer. */
+enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *coords, int world,
+                            struct gt_comm_report *out, struct gt_err *err);
 
 #endif

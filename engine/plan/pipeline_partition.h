@@ -1,73 +1,86 @@
-/* Cutting a graph into the stages of a pipeline. What is cut is the finished graph (differentiated, fused, with recomputation): a stage has
- * the layers that the map gives it, their forward and their backward nodes; what it needs of others arrives through RECV nodes, what others
- * need of it leaves through SEND nodes (GT_OP_COMM, GT_GROUP_PIPE), whichever stages these are: a skip connection goes from where it is made
- * straight to where it is used. No node is changed, so that the numbers are those of the whole graph, bit for bit.
+/* Partitions a graph into the stages of a pipeline. The input is the finished training graph (differentiated, fused, with recomputation). A
+ * map assigns each layer to a stage. The graph of a stage has the forward and backward nodes of its layers. It receives the values that it
+ * needs from other stages through RECV nodes and sends the values that they need through SEND nodes (GT_OP_COMM, GT_GROUP_PIPE). A value
+ * goes directly from the stage that makes it to each stage that reads it; for example, a skip connection passes no stage in between. No
+ * node is changed, so the numbers are those of the whole graph, bit for bit.
  *
- * - Stage s runs on rank s % ranks of the pipe. A transfer between two stages of one rank has that rank itself as its peer, and is one copy:
- *   of the forward pass when the receiving stage begins, until when (and longer) the value stays as it is, its SEND standing only at the start
- *   of the sending stage's backward pass; of the backward pass when it is made, since the receiving end has its place from its own forward
- *   pass on.
- * - Parameters keep their numbers: parameter i is the same tensor in the whole graph and in every stage's; it has values only on the stage
- *   that uses it, and a space gives it memory only there.
- * - Images and labels never cross: a stage that reads them loads them. Metrics stay on the last stage.
- * - A value that shares another one's memory (gt_node_alias) does not cross; what lies behind it does, and the alias is made again there.
- * - A value that is made again for the backward pass (recompute.h) is so on its own stage only; another stage keeps what it received.
- * - Transfers are in one order on both ends: that of gt_partition.cross within a phase of a micro-batch. A stage receives what a phase needs at
- *   the phase's start (where its memory is not used for anything else, so that it may also arrive before). It sends at the end of the forward
- *   pass, together with what it receives next, and in the backward pass right behind the node that makes the value.
- * - The nodes of a stage stand in the order of the phases: forward, backward, and, with split, those that make gradients of parameters only
- *   (gt_node_phase: W), whose operands live until then. What is computed does not depend on it. */
+ *	gt_partition_make(full, stage_of, 2, 2, false, &c, err);     finds the crossing values
+ *	gt_partition_stage(c, 0, &g0, err);                          conv1  relu  SEND a           RECV da  relu.dx  conv1.dw
+ *	                                                                             |                ^
+ *	                                                                             v                |
+ *	gt_partition_stage(c, 1, &g1, err);                                       RECV a  fc  loss  fc.dx  SEND da  fc.dw
+ *
+ * - Stage s runs on rank s % ranks of the pipeline. If both stages of a transfer are on one rank, the peer is the rank itself and the
+ *   transfer is one copy. In the forward pass the copy is made when the receiving stage begins. Until then the value is kept, because its
+ *   SEND node is at the start of the sending stage's backward pass. In the backward pass the copy is made as soon as the value is made,
+ *   because the receiving stage's memory is reserved from its own forward pass on.
+ * - Parameters keep their indices: parameter i is the same tensor in the whole graph and in the graph of every stage. It has values only on
+ *   the stage that uses it, and a space gives it memory only there.
+ * - Images and labels are never sent: a stage that reads them loads them. Metrics stay on the last stage.
+ * - A value that shares another value's memory (gt_node_alias) is not sent. The value that owns the memory is sent, and the receiving stage
+ *   makes the alias again.
+ * - A value that is recomputed for the backward pass (recompute.h) is recomputed on its own stage only. Another stage keeps what it
+ *   received.
+ * - Both ends order their transfers in the same way: within one phase of a micro-batch, in the order of gt_partition.cross. A stage
+ *   receives what a phase needs at the start of the phase; the memory is not used for anything else before, so data may also arrive early.
+ *   A stage sends at the end of the forward pass, together with what it receives next, and in the backward pass right after the node that
+ *   makes the value.
+ * - The nodes of a stage are in the order of the phases: forward, backward, and with `split` the nodes that make only gradients of
+ *   parameters (gt_node_phase: W), whose operands are kept until then. The results do not depend on this order. */
 #ifndef GT_PLAN_PIPELINE_PARTITION_H
 #define GT_PLAN_PIPELINE_PARTITION_H
 
 #include "ir/graph.h"
 
-/* One value that crosses from one stage to another. Both ends do it in this phase. */
+/* One value that one stage sends to another. Both ends transfer it in the same phase. */
 struct gt_cross {
 	gt_vid v;            /* of the whole graph */
 	int from, to;        /* stages */
 	enum gt_phase phase; /* F or B */
-	int lane;            /* 0, unless gt_partition_lanes gives each pair of stages its own */
+	int lane;            /* gt_attr_comm.lane: 0, unless gt_partition_lanes gave each pair of stages its own */
 };
 
 struct gt_partition {
-	const struct gt_graph *full;
-	int stages, ranks;
-	bool split;
-	int *stage;         /* one a node of full */
-	uint8_t *phase;     /* the same: enum gt_phase */
-	bool *live;         /* the same: some stage needs it; false: recomputation that only other stages would have read */
-	struct gt_cross *cross; /* in the order of the nodes that make the values, then of the receiving stages */
+	const struct gt_graph *full; /* the whole graph */
+	int stages, ranks;           /* numbers of stages and of ranks; stages is a multiple of ranks */
+	bool split;                  /* the backward pass is in two phases, B and W */
+	int *stage;                  /* one for each node of full: its stage */
+	uint8_t *phase;              /* one for each node of full: enum gt_phase */
+	bool *live;                  /* one for each node of full: its stage needs it; false: a recomputation for other stages only */
+	struct gt_cross *cross;      /* ordered by the node that makes the value, then by the receiving stage */
 	int ncross;
 };
 
-/* Finds what crosses. stage_of: one a layer, ascending from 0 to stages - 1 (what the engine added behind the layers is the last stage's).
- * In full's arena. GT_EINTERNAL: a value would have to go against the direction of its phase. */
-enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err);
+/* Finds the values that cross between stages. stage_of: one entry for each layer, ascending from 0 to stages - 1 (nodes that the engine
+ * added after the layers belong to the last stage). The result is in the arena of full. GT_EINTERNAL: a value would have to be sent against
+ * the direction of its phase. */
+enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split,
+                               struct gt_partition **out, struct gt_err *err);
 
-/* With several stages on a rank, transfers between two ranks may be wanted in another order than they are sent, if they are of different
- * pairs of stages (a skip connection, and what comes right behind it). Then each pair of stages gets a lane of its own between its two
- * ranks. Returns the number of lanes; the graphs of stages that are made from now on have them. */
+/* Gives each pair of stages a lane of its own between its two ranks. This is needed if ranks have several stages: transfers of different
+ * pairs of stages between the same two ranks may then be received in another order than they are sent (a skip connection, and the value
+ * right after it). Returns the number of lanes. Graphs of stages that are made afterwards use these lanes. */
 int gt_partition_lanes(struct gt_partition *c);
 
-/* The graph of one stage, verified, in full's arena. */
+/* Makes the graph of one stage, in the arena of the whole graph, and verifies it. */
 enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
-bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* some node reads v, or what shares its memory */
+bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* whether some node reads v or an alias of v */
 
-/* ---- where to cut (balance.c) ----------------------------------------------------------------------------------------------------- */
-int gt_graph_layers(const struct gt_graph *g); /* layers of the config that nodes come from: the length of stage_of */
+/* ---- choosing the stages (balance.c) ---------------------------------------------------------------------------------------------- */
+int gt_graph_layers(const struct gt_graph *g); /* number of config layers that have nodes: the length of stage_of */
 
-/* What each node costs, in flops: its own, and flops_per_byte for each byte that it reads or writes. An alias costs nothing.
- * flops_per_byte: arithmetic over memory bandwidth of the device. Measured here on two cores, 512 GFLOP/s and about 40 GB/s; on an H200 in 16
- * bits, 790 TFLOP/s and 4.3 TB/s. */
+/* Estimates the cost of each node, in flops: its own flops, plus flops_per_byte for each byte that it reads or writes. An alias costs
+ * nothing. flops_per_byte is the device's arithmetic rate divided by its memory bandwidth. The two constants are measured: two CPU cores
+ * reach 512 GFLOP/s and about 40 GB/s; an H200 in 16 bits reaches 790 TFLOP/s and 4.3 TB/s. */
 #define GT_CUT_CPU 13.0
 #define GT_CUT_GPU 180.0
 void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double *cost);
 
-/* The cut into consecutive layers, at least one a stage, whose largest stage costs the least; among these the one with the fewest bytes
- * of activations crossing (gradients take the same ways back). cost: one a node, from gt_partition_costs or measured, forward and backward.
- * Exact, in O(stages * layers^2). GT_ECONFIG: fewer layers than stages. */
+/* Divides the layers into consecutive stages of at least one layer each, so that the cost of the most expensive stage is as low as
+ * possible. Among such divisions it takes the one that sends the fewest bytes of activations between stages (gradients take the same ways
+ * back). cost: one entry for each node, forward and backward, from gt_partition_costs or measured. The result is exact and takes O(stages *
+ * layers^2) time. GT_ECONFIG: fewer layers than stages. */
 enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
 
 #endif

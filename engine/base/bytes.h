@@ -4,9 +4,19 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define GT_BYTES_TEXT 32
 /* "2.55 MiB": three significant digits and a unit, into buf (GT_BYTES_TEXT bytes suffice). Returns buf. */
-const char *gt_bytes_text(char *buf, size_t size, uint64_t n);
+static inline const char *gt_bytes_text(char *buf, size_t size, uint64_t n)
+{
+	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double v = (double)n;
+	int u = 0;
+	for (; v >= 1023.5 && u < 6; u++) /* 1023.5 would print as 1024 */
+		v /= 1024;
+	snprintf(buf, size, "%.*f %s", !u ? 0 : v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, unit[u]);
+	return buf;
+}
 
 #endif

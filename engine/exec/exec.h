@@ -1,13 +1,26 @@
-/* Walks programs. Knows steps, kernels and buffers; no strategy, no model, no optimizer.
+/* The executor: runs programs (plan/step.h) on a device. It knows steps, kernels and buffers, but no parallel mode, model or optimizer.
  *
- * Steps are queued in windows: up to GT_WINDOW executions of one program behind each other, each with numbers (gt_dyn) and scalars of its
- * own in device memory (a slot), so that nothing between them waits for the host. A window costs one copy of its numbers to the
- * device, one graph launch, and one copy of its scalars back, which the host reads while the next window runs. On a device whose memory is
- * the host's a window is one step, executed when it is launched, on the very same path without the copies.
+ *     gt_exec_open(&x, err);                                 x.be, x.dev and x.space are set
+ *     int n = gt_exec_window_size(&x, prog, steps_left);
+ *     gt_exec_numbers(&x, &dyn, err);                        the caller fills n * prog->nmicro entries
+ *     for (int i = 0; i < n; i++)                            adds the positions of the samples
+ *         gt_loader_claim(loader, prog->nmicro, &dyn[i * prog->nmicro], err);
+ *     gt_exec_launch(&x, prog, loader, n, err);
+ *     gt_exec_collect(&x, &window, err);                     waits; window->scalars[0 ... n - 1]
+ *     gt_exec_close(&x);
  *
- * A window's life: gt_exec_window_size says how many steps it takes → gt_exec_numbers gives their gt_dyn to fill → gt_loader_claim fills
- * in where the samples lie → gt_exec_launch queues → gt_exec_collect waits and gives the scalars. At most `depth` windows are queued.
- * An evaluation's windows add to one set of scalars; they are not collected: gt_exec_metrics reads the sum. */
+ * Windows. The executor queues steps in windows: up to GT_WINDOW consecutive executions of one program. Each execution has its own numbers
+ * (gt_dyn) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A window costs one
+ * copy of its numbers to the device, one graph launch, and one copy of its scalars back, which the host reads while the next window runs:
+ *
+ *     host     fill 0, launch 0 | fill 1, launch 1 | wait and collect 0 | fill 2, launch 2 | wait and collect 1 | ...
+ *     device                    | window 0 ------------------ | window 1 ------------------------------ | window 2 ...
+ *
+ *     window   copy numbers to the device | step 0 | step 1 | ... | step n - 1 | copy scalars to the host
+ *
+ * At most `depth` windows are queued. On a device whose memory is the host's, a window is one step; the launch itself executes it, on the
+ * same code path without the copies. The windows of an evaluation all add to the scalars of slot 0. They are not collected:
+ * gt_exec_metrics reads the sum. */
 #ifndef GT_EXEC_EXEC_H
 #define GT_EXEC_EXEC_H
 
@@ -15,77 +28,80 @@
 #include "launch/launcher.h"
 #include "plan/step.h"
 
-#define GT_WINDOW 64
-#define GT_LANES 32 /* gt_attr_comm.lane is below it */
-#define GT_EXEC_PROGS 16 /* programs that one executor may see */
-#define GT_EXEC_SIZES 3  /* a window holds 64, 8 or 1 steps: one graph each */
+#define GT_WINDOW 64     /* maximum number of steps in a window */
+#define GT_LANES 32      /* number of lanes: gt_attr_comm.lane is 0 ... GT_LANES - 1 */
+#define GT_EXEC_PROGS 16 /* maximum number of programs that one executor can run */
+#define GT_EXEC_SIZES 3  /* number of window sizes: 64, 8 or 1 steps; a program has one graph for each */
 
+/* One window, in the executor's ring. */
 struct gt_window {
 	const struct gt_prog *prog;
-	int n;                         /* steps */
-	struct gt_dyn *dyn;            /* host memory, prog->nmicro a step, as they went to the device */
-	const struct gt_scaler *scaler;   /* host memory; after collect: as the window left it */
-	const struct gt_scalars *scalars; /* n */
-	bool busy;                     /* the device may still read or write what stands here */
-	bool cold;                     /* the first of its program, which loads libraries: its time says nothing */
-	double start;                  /* when it was launched */
+	int n;                            /* number of steps */
+	struct gt_dyn *dyn;               /* host memory: the numbers that were sent to the device, prog->nmicro for each step */
+	const struct gt_scaler *scaler;   /* host memory; after gt_exec_collect: the scaler's state at the end of the window */
+	const struct gt_scalars *scalars; /* host memory; after gt_exec_collect: n entries, one for each step */
+	bool busy;                        /* the device may still read or write the host memory of this window */
+	bool cold;                        /* first window of its program: includes the loading of libraries, so its time is not used */
+	double start;                     /* time of the launch, in seconds (gt_clock) */
 };
 
-/* What is known of a program. */
+/* What the executor remembers about a program. */
 struct gt_exec_prog {
 	const struct gt_prog *prog;
-	bool train;                  /* it ends in an update; each of its steps has its own scalars */
-	bool warm;                   /* it has been launched: libraries have loaded what they load at the first call, which none may in a capture */
-	double step_s;               /* measured; 0: not yet */
-	void *graph[GT_EXEC_SIZES];  /* NULL: not captured yet */
+	bool train;    /* the program has a CHECK step and each of its executions has its own scalars; false: an evaluation */
+	bool warm;     /* it has been launched once. A first launch may load libraries, which is not possible during a capture */
+	double step_s; /* measured seconds of one step; 0: not measured yet */
+	void *graph[GT_EXEC_SIZES]; /* the captured graph for each window size; NULL: not captured yet */
 };
 
 struct gt_exec {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_space *space;
-	struct gt_comm *lane[GT_LANES];        /* of GT_GROUP_PIPE; the first is group[GT_GROUP_PIPE] */
-	struct gt_comm *group[GT_GROUP_COUNT]; /* of the programs' COMM steps; NULL: there is one rank */
-	struct gt_batch *held; /* of each micro-batch of the program that runs: what was loaded */
-	struct gt_rank_link *link; /* of the launcher that watches; NULL: none */
-	double *times;     /* bench: seconds added per step of the program, which then runs without graphs; NULL: not timed */
-	double *waited;    /* bench: seconds added that a step's thread is in what joins ranks; NULL: not timed */
-	bool graphs;       /* capture and replay, where the backend can */
-	int most;          /* steps of a window; 0: as many as take 0.1 s */
-	bool told;         /* of several ranks, which must all have the same windows: told_s counts, and not this rank's own clock */
-	double told_s;     /* seconds of a training step; 0: not known yet, one step a window */
-	bool lockstep;     /* the numbers of a window depend on how the last one went: the host reads that first */
-	int depth;         /* windows that may be queued: 2; 1 in lockstep, and where the device's memory is the host's */
+	struct gt_comm *lane[GT_LANES];        /* communicators of GT_GROUP_PIPE, by lane; lane[0] is group[GT_GROUP_PIPE] */
+	struct gt_comm *group[GT_GROUP_COUNT]; /* communicators of the programs' COMM steps, by enum gt_group; NULL: there is one rank */
+	struct gt_batch *held;     /* the loaded batch of each micro-batch of the running program; owned */
+	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
+	double *times;     /* for bench: seconds spent in each step of the program, added up; the program then runs without graphs. NULL: off */
+	double *waited;    /* for bench: seconds that the thread of a step spends in communication, added up; NULL: off */
+	bool graphs;       /* capture and replay graphs, if the backend can */
+	int most;          /* number of steps in a window; 0: as many as take 0.1 s */
+	/* with several ranks, which need equal windows: the window size follows told_s instead of this rank's own measurement */
+	bool told;
+	double told_s;     /* seconds of a training step on which the ranks agreed; 0: not known yet, one step in a window */
+	bool lockstep;     /* the numbers of a window depend on the result of the previous one, which the host must read first */
+	int depth;         /* windows that may be queued: 2; 1 with lockstep, and if the device's memory is the host's */
 	struct gt_window ring[2];
-	int next, queued;  /* ring entry that comes next; entries that wait for collect */
-	double collected;  /* when the last window was */
+	int next, queued;  /* index in ring of the next window; number of windows that wait for gt_exec_collect */
+	double collected;  /* time of the last gt_exec_collect, in seconds (gt_clock) */
 	struct gt_exec_prog prog[GT_EXEC_PROGS];
 	int nprogs;
 };
 
-/* After gt_space_alloc, with be, dev and space set. Close before the space. */
+/* Opens x, whose fields be, dev and space are set, after gt_space_alloc. Close it before the space. */
 enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err);
 void gt_exec_close(struct gt_exec *x);
 
-/* Steps of the next window of p, of which `want` >= 1 are to be done. */
+/* Number of steps of the next window of p, if `want` >= 1 steps remain to be done. */
 int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want);
-/* Seconds of a step of p, as last measured; 0: not yet, or steps are not queued. */
+/* Seconds of one step of p by the latest measurement; 0: not measured yet, or the device does not queue steps. */
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
-/* Where the numbers of the next window go: n * p->nmicro entries. Waits until the device has read what last stood there. */
+/* Returns the memory for the numbers of the next window, n * p->nmicro entries, which the caller fills. Waits until the device has read the
+ * previous contents. */
 enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err);
-/* Queues n (from gt_exec_window_size) executions of p, which read samples of l. */
+/* Queues a window of n executions of p (n from gt_exec_window_size), which read samples from l. */
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);
-/* The oldest window of a training program; *out stays valid until the next gt_exec_numbers. */
+/* Waits for the oldest queued window of a training program. *out is valid until the next call of gt_exec_numbers. */
 enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err);
-/* Waits for everything that is queued and forgets it. */
+/* Waits for all queued windows and discards their results. */
 enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err);
 
-/* The metrics of slot 0, to which evaluations add, copied; and zeroed when clear. */
+/* Copies the metrics of slot 0, to which evaluations add, to *out; then zeroes them if clear is set. */
 enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *out, struct gt_err *err);
 
-/* After a step of p that was skipped: runs it again, from where l stands, up to the first tensor that holds NaN or infinity and says
- * which: layer, operation and, for activations, the sample. dyn: the step's numbers, nmicro of them. Always returns GT_EDIVERGED with the
- * sentence in err. Nothing may be queued. */
+/* Finds the cause of a skipped step: runs the step of p again, with the samples at l's current position, up to the first tensor that holds
+ * NaN or infinity. dyn: the step's numbers, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer, the
+ * operation and, for activations, the sample. No window may be queued. */
 enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_dyn *dyn, int64_t step,
                               struct gt_err *err);
 

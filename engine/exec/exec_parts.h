@@ -1,16 +1,17 @@
-/* Between exec.c, exec_comm.c and diagnose.c. */
+/* Internal header of exec.c, exec_comm.c and diagnose.c: functions that they share. */
 #ifndef GT_EXEC_EXEC_PARTS_H
 #define GT_EXEC_EXEC_PARTS_H
 
 #include "exec/exec.h"
 
-/* Copies the numbers of the next window, n steps of p, to the device. */
+/* Queues the copy of the numbers of the next window, n steps of p, to the device. */
 enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, struct gt_err *err);
-/* Step i of p with the numbers and scalars of a slot, in a window of n slots. */
+/* Executes or queues step i of p with the numbers and scalars of `slot` (0 ... n - 1), in a window of n slots. */
 enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err);
-/* Step i of p joins ranks. */
+/* Executes or queues step i of p, a COMM step. */
 enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
-/* Calls are bound to slot 0: what lies in its scalars moves to the slot's own. An evaluation has one set for all. */
+/* Translates an operand address to another slot: an address in the scalars of slot 0, to which all calls are bound, becomes the same offset
+ * in the scalars of `slot`; any other address stays as it is. Not for evaluations, which use slot 0 only. */
 void *gt_exec_move(const struct gt_exec *x, void *p, int slot);
 
 #endif

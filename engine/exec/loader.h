@@ -1,13 +1,29 @@
-/* Batches, gathered from a resident dataset by the backend's gather kernel, in an order that is a pure function of (seed, epoch).
+/* The loader: gathers batches from a dataset that is resident on the device, in an order that is a pure function of (seed, epoch).
  *
- * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. With depth > 0 a thread gathers ahead
- * into a ring of buffers; with depth 0 the caller's thread gathers when it asks (a batch of small images costs less than waking a
- * thread). Both give the same bytes.
+ *     gt_loader_open(&spec, &l, err);
+ *     gt_loader_start(l, epoch, cursor, err);
+ *     while (...)
+ *         gt_loader_next(l, &batch, err);            batch.x, batch.target: one micro-batch, or this rank's part of it
+ *     gt_loader_close(l);
  *
- * Devices with memory of their own need no thread: the gather is a kernel among the step's own, which finds its place in the epoch's
- * order, both in device memory, through its gt_dyn. So the host claims samples (gt_loader_claim) for steps that it queues, and
- * gt_loader_launch queues, or records in a graph, the kernel. Orders of two epochs are on the device at once; the next one is copied there
- * while the device works (gt_loader_ahead). */
+ * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. If the host can read the device's memory, it
+ * works in one of two ways, which deliver the same bytes:
+ * - depth > 0: a thread gathers ahead into a ring of buffers, of which the newest `keep` batches that were delivered stay valid.
+ * - depth = 0: the caller's thread gathers in gt_loader_next; for small images this costs less than waking a thread.
+ *
+ *     dataset --> gather --> | ready | ready | empty |  kept  | in use |  --> gt_loader_next
+ *     order of the epoch -'  '-------- depth --------'----- keep ------'
+ *
+ * On a device with its own memory the gather is a kernel among the kernels of the step, and there is no thread. The kernel finds its
+ * samples through its gt_dyn in the order of the epoch, which is also in device memory:
+ *
+ *     host    gt_loader_claim: positions of the samples --> gt_dyn --> copied with the window (exec.h)
+ *     host    gt_loader_ahead: order of epoch e + 1 --------.
+ *     device  orders: [ epoch e ][ epoch e + 1 ] <----------'
+ *     device  gather(images, labels, orders, gt_dyn) --> x, target --> the step's first kernel
+ *
+ * gt_loader_launch queues this kernel, or records it in a graph. The device holds the orders of two epochs; the host copies the next one
+ * while the device works. */
 #ifndef GT_EXEC_LOADER_H
 #define GT_EXEC_LOADER_H
 
@@ -15,27 +31,29 @@
 #include "dataset.h"
 #include "exec/device.h"
 
-/* A split: samples of a dataset, resident on a device. */
+/* A split: the samples of a dataset that belong to it, resident on a device. */
 struct gt_view {
-	const struct gt_dataset *data;
-	void *images, *labels;  /* device addresses */
-	const int64_t *index;   /* samples of the view, NULL: all of the dataset in order; owned by the session */
-	int64_t n;
+	const struct gt_dataset *data; /* not owned */
+	void *images, *labels;  /* device addresses; not owned */
+	const int64_t *index;   /* numbers of the samples in the dataset; NULL: all samples in order. Owned by the session */
+	int64_t n;              /* number of samples; -1: not known, because the data was not found (gt_session_spec.dry) */
 };
 
-/* Makes a dataset's images and labels readable by the device: dev[0], dev[1] (the host's own addresses where memory is shared). */
+/* Makes the images and labels of a dataset readable by the device and returns their addresses in dev[0] and dev[1]: copies in device
+ * memory, or the dataset's own addresses if the device reads host memory. gt_resident_drop frees the copies. */
 enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err);
 void gt_resident_drop(const struct gt_device *device, void *dev[2]);
 
-/* Which samples of every micro-batch are this loader's: it is cut into `parts`, of which the loader delivers [part0, part0 + nparts) one
- * after the other, each as a batch of its own. All zero: the whole. */
+/* The part of every micro-batch that a loader delivers. The micro-batch is divided into `parts` parts; the loader delivers the parts
+ * part0 ... part0 + nparts - 1, one after the other, each as its own batch. All zero: the whole micro-batch. */
 struct gt_batch_slice {
 	int parts, part0, nparts;
-	bool strided; /* part p has samples p, p + parts, …; else consecutive ones */
+	bool strided; /* true: part p has the samples p, p + parts, p + 2 parts, ...; false: consecutive samples */
 };
 
-/* Samples of part p of n, and where the first one stands, as torch.tensor_split has it: the first n % parts have one more than the others,
- * so part 0 is never smaller than another. Empty only where n < parts. */
+/* Returns the number of samples in part p (0 ... parts - 1) of n samples, and in *first (if not NULL) the position of its first sample, as
+ * torch.tensor_split does: the first n % parts parts have one sample more than the others, so no part is larger than part 0. A part is
+ * empty only if n < parts. */
 static inline int64_t gt_part(int64_t n, int parts, int p, int64_t *first)
 {
 	int64_t q = n / parts, more = n % parts;
@@ -44,70 +62,81 @@ static inline int64_t gt_part(int64_t n, int parts, int p, int64_t *first)
 	return q + (p < more);
 }
 
-/* Places of an epoch's order: with pad (torch.utils.data.DistributedSampler) the first samples stand once more at its end, until every one of
- * `parts` has as many. drop_last: without an incomplete batch. */
+/* Number of positions in the order of an epoch with n samples. pad: repeat the first samples at the end until each of `parts` parts has the
+ * same number (torch.utils.data.DistributedSampler). drop_last: without an incomplete batch. */
 int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t batch);
 
 struct gt_loader_spec {
 	const struct gt_device *device;
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
-	struct gt_tdesc x;       /* of one micro-batch; dim[0] is set by the loader */
-	int64_t batch, micro;    /* samples of one step, of one micro-batch, of all parts; micro divides batch, and parts <= micro */
-	struct gt_batch_slice cut;
+	struct gt_tdesc x;         /* the input of one micro-batch; the loader sets dim[0] */
+	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
+	struct gt_batch_slice cut; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
-	bool pad;                /* see gt_epoch_places */
-	bool fill;               /* every part has as many rows as part 0: x is 0 and the target fill_target where it has no sample. Host memory only */
+	bool pad;                  /* as in gt_epoch_places */
+	/* Give every part as many rows as part 0 has: rows without a sample get x = 0 and the target fill_target. Only if the device's memory
+	 * is the host's. */
+	bool fill;
 	int32_t fill_target;
-	char *rows;              /* with fill: x lies here, in gt_loader_buffers() places of gt_loader_rows() bytes, as block cut.part0 of cut.parts; not owned. NULL: elsewhere */
-	int sampler;             /* enum gt_sampler */
+	/* Memory for x, with fill: gt_loader_buffers() buffers of gt_loader_rows() bytes, in each of which this loader writes block cut.part0
+	 * of cut.parts. Not owned. NULL: the loader allocates x. */
+	char *rows;
+	int sampler;               /* enum gt_sampler */
 	uint64_t seed;
-	int64_t ignore_index;    /* targets that weigh nothing */
-	int depth;
-	int keep;                /* batches that stay valid, the newest included; 0: 1 */
-	int event;               /* this one and the next are the loader's, in devices that copy by themselves */
+	int64_t ignore_index;      /* targets with this value have weight 0 */
+	int depth;                 /* number of batches that a thread gathers ahead; 0: no thread */
+	int keep;                  /* number of batches that stay valid, including the newest; 0: 1 */
+	int event;                 /* the loader uses this event and the next one, on devices that copy asynchronously */
 };
 
+/* A micro-batch, or a part of one. */
 struct gt_batch {
-	void *x, *target;
-	int64_t n;               /* samples, and what fills up; x has as many rows for each view of them */
-	int64_t epoch, cursor;   /* of its first sample */
-	int64_t micro;           /* where its micro-batch begins */
-	int64_t stride;          /* from one sample's place to the next one's */
+	void *x, *target;        /* device addresses; owned by the loader */
+	int64_t n;               /* samples, including those that `fill` adds; x has this many rows for each view (gt_attr_gather.views) */
+	int64_t epoch, cursor;   /* epoch and position, from 0, of the first sample */
+	int64_t micro;           /* position of the first sample of the micro-batch */
+	int64_t stride;          /* positions from one sample to the next */
 };
 
 struct gt_loader;
 
+/* number of buffers: keep, and depth (at most 16; 0 on a device with its own memory) */
 int gt_loader_buffers(const struct gt_loader_spec *spec);
-size_t gt_loader_rows(const struct gt_loader_spec *spec); /* of a micro-batch, of all parts, filled up */
+size_t gt_loader_rows(const struct gt_loader_spec *spec); /* bytes of x for one micro-batch over all parts, each filled up */
 
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
 void gt_loader_close(struct gt_loader *l);
 
-/* Begins at sample `cursor` of `epoch` (a multiple of batch, or 0). */
+/* Starts, or starts again, at position `cursor` (0, or a multiple of batch) of `epoch`. */
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err);
 
-/* Ends the thread until the next start. */
+/* Stops the thread until the next gt_loader_start. */
 void gt_loader_stop(struct gt_loader *l);
 
-/* The next part of a micro-batch that is not empty (with fill: of every one); it stays valid until the keep-th call from then. At the end of
- * an epoch the next one begins. */
+/* Delivers the next part that is not empty (with fill: the next part). It stays valid until the keep-th call after this one. After the last
+ * micro-batch of an epoch the next epoch begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
-/* The same without its bytes (x and target are NULL): others read it. Only with depth 0, and not after gt_loader_claim has passed them. */
+/* Skips the next part, which other ranks read: like gt_loader_next, but without gathering; x and target are NULL. Only with depth 0, and
+ * not for parts that gt_loader_claim has already taken. */
 enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
-/* For devices with memory of their own (elsewhere it does nothing, gt_loader_next does it): takes the next nmicro parts, empty ones too,
- * fills epoch, sample0 and stride of their numbers, and has the epoch's order on the device before what is queued from now on. */
+/* Takes the next nmicro parts, including empty ones, for a step on a device with its own memory: fills epoch, sample0 and stride of
+ * dyn[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other devices it
+ * does nothing, because gt_loader_next takes the parts. */
 enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err);
-/* Queues the gather of n samples at what dyn, device memory, says when it runs. They stay valid until the keep-th gather from then. */
-enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err);
-/* Makes the order of the epoch behind the current one, and queues its way to the device, unless that has been done. */
+/* Queues the kernel that gathers n samples. It reads their position from dyn, in device memory, when it runs. *out stays valid until the
+ * keep-th gather after this one. */
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out,
+                              struct gt_err *err);
+/* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);
 
-/* Sum of target weights of `n` samples, of all parts, from `cursor` of an epoch on: what divides the loss of an effective batch. */
+/* Sums the target weights of n samples from position `cursor` of `epoch` on, over all parts: the divisor of the loss of an effective batch.
+ * */
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
 
-/* Dataset index of a sample of the current epoch, for messages. */
+/* The number in the dataset of the sample at position `cursor` of the current epoch, for messages. */
 int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor);
 
 #endif

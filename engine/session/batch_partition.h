@@ -1,17 +1,24 @@
-/* How the samples of a step are cut: over micro-batches, over ranks, and with reproducible = "world" over virtual shards. */
+/* Divides the samples of an optimizer step into micro-batches, ranks and, with reproducible = "world", virtual shards.
+ *
+ *     batch        |          samples of one optimizer step, all ranks          |
+ *     micro-batch  |        0        |        1        |        2        |  3   |
+ *     parts        | r0 | r1 | r2 |r3| r0 | r1 | r2 |r3| ...                        one part for each rank, or for each virtual shard
+ *     units of rank 1:  [ part 1 of 0 ], [ part 1 of 1 ], [ part 1 of 2 ], [ part 1 of 3 ]
+ */
 #ifndef GT_SESSION_BATCH_PARTITION_H
 #define GT_SESSION_BATCH_PARTITION_H
 
 #include "session/session.h"
 
-/* Sizes that follow from the config, the data and where the rank stands: batch, micro, cut, units, samples, steps. */
+/* Sets the fields of s that follow from the config, the data and the rank: batch, micro, cut, units, samples, steps. */
 enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err);
 
-/* This rank's units of a step over n samples of all ranks: full micro-batches, then what is left; job->arena and space are set. */
+/* Fills in this rank's units of a step (or of an evaluation) over n samples of all ranks: full micro-batches first, then the remaining
+ * samples. job->arena and job->space must be set. */
 enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 
-/* Evaluations count every sample once, whatever the sampler. */
+/* This rank's parts in an evaluation, which counts every sample once whatever the sampler. */
 struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s);
 
 #endif

@@ -1,4 +1,15 @@
-/* Everything a command needs, built from a config and closed in reverse: device, data, graphs, plans, programs, loaders. */
+/* A session: everything that a command needs to train or evaluate one config on this rank. gt_session_open builds it from the config and
+ * gt_session_close frees it in reverse order: device, data, graphs, plans, programs, loaders.
+ *
+ *     struct gt_session_spec spec = {.conf = conf, .team = team, .train = true, .eval[GT_TEST] = true};
+ *     gt_session_open(&spec, &s, err);
+ *     gt_session_init(s, err);                    or gt_state_load (session/state.h)
+ *     ... run s->full and s->tail with s->exec and s->loader (exec/exec.h) ...
+ *     gt_session_eval(s, GT_TEST, &scores, err);
+ *     gt_session_close(s);
+ *
+ *     config -> device, data -> graphs -> plans -> programs -> memory -> loaders
+ */
 #ifndef GT_SESSION_SESSION_H
 #define GT_SESSION_SESSION_H
 
@@ -13,132 +24,138 @@
 
 enum gt_split_id { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS];
-extern const char *const gt_precision_names[]; /* by enum gt_precision */
+extern const char *const gt_precision_names[]; /* config words, by enum gt_precision */
 
 struct gt_session;
-/* What to build. */
+/* What gt_session_open builds. */
 struct gt_session_spec {
-	const struct gt_conf *conf; /* not owned; ranks that are threads share it */
-	const struct gt_team *team; /* the ranks; not owned. NULL: there is one */
-	int rank, world;         /* dry: of a world that is not there; 0, 0: one rank */
-	const char *device;      /* instead of the config's; NULL */
-	bool paper;              /* dry: no device is opened; the word says only which one the plan stands for */
-	bool train;              /* programs of the optimizer step */
-	bool eval[GT_SPLITS];    /* programs that evaluate these splits */
-	int64_t predict;         /* > 0: a graph without loss for so many images, whose logits are read */
-	const struct gt_dataset *data; /* [2]: what gt_session_read has read for the same spec; not owned. NULL: the session reads it for itself */
-	/* Called when all sizes are known, before anything is allocated; may be NULL. */
+	const struct gt_conf *conf; /* not owned; ranks that are threads of one process share it */
+	const struct gt_team *team; /* the ranks of the run; not owned. NULL: there is one rank */
+	int rank, world;         /* with dry: the rank to plan and the number of ranks, which need not exist; 0, 0: one rank */
+	const char *device;      /* overrides the config's device; NULL: the config's */
+	bool paper;              /* with dry: open no device; `device` only names the kind of device to plan for */
+	bool train;              /* build the programs of the optimizer step */
+	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
+	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
+	const struct gt_dataset *data; /* [2], from gt_session_read for the same spec; not owned. NULL: the session reads the data itself */
+	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
-	void *user;
-	bool dry;                /* plan only: data is probed, not read; nothing is allocated */
+	void *user;              /* first argument of sized */
+	bool dry;                /* plan only: look for the data without reading it, and allocate no device memory */
 };
 
+/* The programs that evaluate a split. */
 struct gt_eval_prog {
 	struct gt_loader *loader;
-	struct gt_prog full, tail;
-	int64_t batch;        /* samples of full, of all ranks */
-	int64_t nfull, ntail; /* executions of full; samples of tail (0: none) */
+	struct gt_prog full, tail; /* of a full batch; of the remaining samples */
+	int64_t batch;        /* samples of full, over all ranks */
+	int64_t nfull, ntail; /* number of executions of full; samples of tail (0: there is no tail) */
 };
 
-/* What a plan is for. n: samples; level, copy: of GRAD and BUFFER. idle: of a rank that has none of the samples, for what it must do all
- * the same (plan/syncbn.h); n is another rank's. all: samples of all ranks, where these normalise together. */
+/* The purpose of a plan: two plans with equal keys are the same. */
 struct gt_plan_key {
-	int64_t n, all;
-	bool train, loss, accumulate, idle;
-	int level, copy;
-	int stage; /* mode pipe */
+	int64_t n;       /* samples; with idle: of another rank */
+	int64_t all;     /* samples over all ranks, if the ranks normalise together (sync_bn) */
+	bool train;      /* differentiated, for the optimizer step */
+	bool loss;       /* with the loss */
+	bool accumulate; /* parameter gradients are added to those in memory */
+	bool idle;       /* for a rank without samples, which still takes part in the communication of the others (plan/syncbn.h) */
+	int level, copy; /* which copy of GRAD and of BUFFER it uses */
+	int stage;       /* mode pipe: its stage */
 };
 
-#define GT_PLANS 128
+#define GT_PLANS 128 /* maximum number of plans in a session */
 struct gt_session {
 	const struct gt_conf *conf;
-	bool sync_bn;                  /* parallel.sync_bn, and there are ranks to share statistics with */
+	bool sync_bn;                  /* parallel.sync_bn is set and there are ranks to share statistics with */
 	struct gt_arena *arena;
 	struct gt_device device;
-	const char *family;            /* "cpu", "cuda"; "null": a plan on paper, for either */
+	const char *family;            /* kind of device: "cpu", "cuda"; "null": a plan on paper for either */
 	bool queues;                   /* steps wait in streams of the device */
 	const struct gt_team *team;
 	const struct gt_strategy *strategy;
-	struct gt_place_of_rank at;
-	struct gt_comm *lane[GT_LANES], *device_lane[GT_LANES]; /* of GT_GROUP_PIPE, from the second on */
-	size_t pair_bytes;             /* of a pipeline: what waits from one stage to another; 0: none */
-	struct gt_comm *split[GT_GROUP_COUNT];  /* groups of the hosts that were split off the team's */
-	struct gt_comm *device_world, *device_group[GT_GROUP_COUNT]; /* those of devices with memory of their own */
+	struct gt_place_of_rank at;    /* the position of this rank in the world */
+	struct gt_comm *lane[GT_LANES], *device_lane[GT_LANES]; /* of GT_GROUP_PIPE, from the second lane on; on host and on device memory */
+	size_t pair_bytes;             /* of a pipeline: bytes that may wait between two stages; 0: none */
+	struct gt_comm *split[GT_GROUP_COUNT];  /* groups on host memory that were split from the team's communicator */
+	struct gt_comm *device_world, *device_group[GT_GROUP_COUNT]; /* groups on device memory, for devices with their own memory */
 	struct gt_loss_spec loss;
-	struct gt_dataset data[2];
-	bool borrows;                  /* data is somebody else's */
-	void *resident[2][2];          /* images and labels as the device sees them */
-	int64_t *index[GT_SPLITS];
+	struct gt_dataset data[2];     /* training and test data */
+	bool borrows;                  /* data belongs to the caller (gt_session_spec.data) */
+	void *resident[2][2];          /* device addresses of the images and labels of data[i] */
+	int64_t *index[GT_SPLITS];     /* sample numbers of each split; owned, view[] points to them */
 	struct gt_view view[GT_SPLITS];
-	const char *data_note;         /* dry: why the data is not here; NULL: it is */
+	const char *data_note;         /* with dry: why the data was not found; NULL: it was found */
 	struct gt_space *space;
-	struct gt_plan *plan[GT_PLANS]; /* and instances of them */
-	struct gt_plan_key want[GT_PLANS];  /* what each is for */
+	struct gt_plan *plan[GT_PLANS];    /* plans and instances of plans */
+	struct gt_plan_key want[GT_PLANS]; /* the key of each plan */
 	int nplans;
 	struct gt_optim optim;
 	struct gt_exec exec;
 
-	int64_t learned;               /* elements of the whole model's parameters */
-	int64_t batch, micro;          /* of all ranks: samples of a step, of a micro-batch */
-	struct gt_batch_slice cut;             /* of a micro-batch: this rank's parts */
-	int64_t units;                 /* parts of a step that this rank has */
-	int keep;                      /* parts that it reads at once; 0: 1 */
-	bool reads;                    /* mode pipe: it reads them at all */
-	int lanes;                     /* mode pipe: gt_attr_comm.lane is below it */
-	int *stage_of;                 /* mode pipe: of each layer; NULL before the first plan */
+	int64_t learned;               /* number of trained elements of the whole model's parameters */
+	int64_t batch, micro;          /* samples of a step and of a micro-batch, over all ranks */
+	struct gt_batch_slice cut;     /* this rank's parts of a micro-batch */
+	int64_t units;                 /* number of parts of a step that this rank has */
+	int keep;                      /* number of parts that the rank reads at once; 0: 1 */
+	bool reads;                    /* mode pipe: this rank reads samples */
+	int lanes;                     /* mode pipe: number of lanes; gt_attr_comm.lane is 0 ... lanes - 1 */
+	int *stage_of;                 /* mode pipe: the stage of each layer; NULL before the first plan */
 	int *home;                     /* mode pipe: the stage of each parameter */
-	struct gt_ending *ending;      /* mode pipe, deferred_bn: one a stage of this rank */
-	bool measured;                 /* mode pipe: stage_of is by measured cost */
-	int64_t samples;               /* of an epoch */
-	int64_t steps_per_epoch, steps; /* optimizer steps; 0 where the data is not here and steps are counted in epochs */
-	struct gt_loader *loader;
-	struct gt_range rows;          /* with cut.factors: where its batches lie */
-	struct gt_prog full, tail;     /* tail.n = 0: none */
+	struct gt_ending *ending;      /* mode pipe with deferred_bn: one for each stage of this rank */
+	bool measured;                 /* mode pipe: stage_of follows measured costs */
+	int64_t samples;               /* number of samples in an epoch */
+	/* optimizer steps of an epoch and of the run; 0 if the data is missing and the run is counted in epochs */
+	int64_t steps_per_epoch, steps;
+	struct gt_loader *loader;      /* of the training split */
+	struct gt_range rows;          /* with space->cut.factors: where the loader's batches are */
+	struct gt_prog full, tail;     /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
 
 	struct gt_eval_prog eval[GT_SPLITS];
-	void (*watch)(void *user, double share); /* called as an evaluation advances; NULL */
+	void (*watch)(void *user, double share); /* called during an evaluation with the share that is done, 0 ... 1; NULL: not called */
 	void *watch_user;
-	struct gt_plan *predict;
+	struct gt_plan *predict;       /* the plan of gt_session_spec.predict; NULL: none */
 };
 
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);
 void gt_session_close(struct gt_session *s);
 
-/* gt_device_open; a failure of the config's own device names its place. */
-enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err);
+/* Opens a device as gt_device_open does. If the config's own device cannot be opened, the error names its file and line. */
+enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out,
+                           struct gt_err *err);
 
-/* What products are computed in on a backend ("cpu", "cuda", "null"). GT_ECONFIG: the precision is not the backend's. */
+/* The dtype in which a backend ("cpu", "cuda", "null") computes matrix products. GT_ECONFIG: the backend lacks the config's precision. */
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
-/* The plan for something; made once. */
+/* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
 
-/* Refuses a checkpoint.best.metric that nothing measures: it would never be best. */
+/* Rejects a checkpoint.best.metric that the run never measures, because there would never be a best checkpoint. */
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err);
 
-/* Initial weights by the config's method and seed, buffers to their constants. */
+/* Initialises parameters by the config's method and seed, and buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
-/* Are all parameters and buffers finite? If not, GT_EDIVERGED with the name of the first that is not, the same on all ranks, which all call it
- * when nothing is queued. */
+/* Checks that all parameters and buffers are finite. GT_EDIVERGED names the first that is not, the same one on all ranks. All ranks call
+ * it, while no window is queued. */
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err);
-/* After the master weights changed from outside: writes the 16-bit copies. */
+/* Rewrites the 16-bit copies of the weights. Call it after changing the master weights from outside the optimizer. */
 enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err);
 
-/* fp16: gradients are computed of the loss times a scale (gt_scaler). */
+/* Whether the loss is scaled before differentiation (gt_scaler): precision fp16. */
 bool gt_session_scales(const struct gt_session *s);
-/* The scale, exact in f32, and the steps applied since it last changed. */
+/* Sets the loss scale, exact in f32, and the number of steps applied since it last changed. */
 enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err);
 
-/* Copies one tensor between the device and plain host memory; i: parameter or buffer, state: -1 the value itself, 0… an optimizer
- * state. plain has gt_tdesc_count elements. */
-/* Where other ranks have parts of it (!gt_session_whole), all of them call get together, and rank 0 receives the whole. */
+/* Copies one tensor between the device and plain host memory of gt_tdesc_count elements. i: number of the parameter or buffer. state: -1
+ * for the value itself, 0 ... for an optimizer state. If other ranks hold parts of the tensor (gt_session_whole is false), all ranks must
+ * call gt_session_get together, and rank 0 receives the whole tensor. */
 bool gt_session_whole(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);
-struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* plain */
+struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* shape and dtype, in plain layout */
 
-/* Evaluates a split: every sample once. */
+/* Evaluates a split on every sample once. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err);
-struct gt_scores gt_session_scores(const struct gt_metrics *m); /* acc and top5 NAN where no sample counts */
+struct gt_scores gt_session_scores(const struct gt_metrics *m); /* acc and top5 are NAN if no sample counts */
 
 #endif

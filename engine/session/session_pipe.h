@@ -1,36 +1,39 @@
-/* Mode "pipe": which part of the model this rank has. */
+/* Pipeline parallelism (mode "pipe") in a session: assigns layers and parameters to stages, and makes the plans of this rank's stages. */
 #ifndef GT_SESSION_SESSION_PIPE_H
 #define GT_SESSION_SESSION_PIPE_H
 
 #include "session/session.h"
 
+/* Whether the session runs in mode "pipe". */
 static inline bool gt_session_piped(const struct gt_session *s)
 {
 	return s->conf->parallel.mode == GT_MODE_PIPE;
 }
 
-/* How many micro-batches and sets of activations a step has, after its samples are cut (batch_partition.c). */
+/* Computes the number of micro-batches and of activation slots of a step, after batch_partition.c has divided its samples. */
 enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err);
 
-/* Whether parameter i is of a stage of this rank. */
+/* Whether parameter i belongs to a stage of this rank. */
 bool gt_session_pipe_has(const struct gt_session *s, int i);
 
-/* *g, a whole graph, becomes that of stage w->stage. The first one decides where the model is cut. */
+/* Replaces *g, the graph of the whole model, by the graph of stage w->stage. The first call decides the partition of the layers into
+ * stages. */
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err);
 
-/* The plans of a unit: one a stage of this rank; want: what each is for. */
+/* Makes the plans of a unit, one for each stage of this rank. want: the key of the plans, whose stage this function
+ * sets. */
 enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err);
 
-/* parallel.deferred_bn: the calls that end a mini-batch on this rank's stages, made once, and what units are one, for a job whose plans are made.
- * Bind them after gt_space_alloc, close them before the space. */
+/* For parallel.deferred_bn: prepares, once, the calls that end a mini-batch on this rank's stages, and sets which units of the job form a
+ * mini-batch. The plans of the job must exist. Bind the calls after gt_space_alloc and close them before the space. */
 enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, struct gt_err *err);
 void gt_session_pipe_bind(struct gt_session *s);
 void gt_session_pipe_close(struct gt_session *s);
 
-/* The name of the layer that a stage begins with, of any rank's. */
+/* The name of the first layer of a stage, which may be another rank's. */
 const char *gt_session_pipe_first(const struct gt_session *s, int stage);
 
-/* The rank of the world that has parameter i, the first of its copies. */
+/* The world rank that holds parameter i; if several copies of the model hold it, the rank in the first copy. */
 int gt_session_pipe_home(const struct gt_session *s, int i);
 
 #endif

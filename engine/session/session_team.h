@@ -1,24 +1,25 @@
-/* The parts of a session that concern other ranks. */
+/* Communication of a session: the groups of ranks, the memory that ranks share, and values that ranks agree on. */
 #ifndef GT_SESSION_SESSION_TEAM_H
 #define GT_SESSION_SESSION_TEAM_H
 
 #include "session/session.h"
 
-/* Before gt_space_alloc: the executor's groups, memory that ranks share, and the proof that all of them are about to execute lists that
- * fit together. */
+/* Creates the executor's communicators, registers the memory that ranks share, and verifies that all ranks have the same step sizes and
+ * place parameters at the same offsets. Call it before gt_space_alloc. GT_ECONFIG: reproducible = "world" with a communicator that has no
+ * fixed order of sums, or ranks that differ. */
 enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err);
-/* Whether the ranks have memory in common; of a world that is not there: whether they would have. */
+/* Whether the ranks share memory; for a world that is only planned (dry): whether they would. */
 bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be);
-/* Those that have the same parameters, joined on host memory; NULL: there is one. */
+/* The communicator, on host memory, of the ranks with the same parameters; NULL: there is one rank. */
 struct gt_comm *gt_session_host_group(const struct gt_session *s);
-/* The ranks that have the same parameters wait for each other. */
+/* A barrier between the ranks with the same parameters. */
 enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err);
-void gt_session_leave(struct gt_session *s); /* after the space is closed */
+void gt_session_leave(struct gt_session *s); /* closes the communicators, after the space is closed */
 
-/* Running statistics are rank 0's from here on, until the next training step. */
+/* Copies the running statistics of rank 0 to the other ranks with the same parameters, which keep them until the next training step. */
 enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err);
 
-/* The sum of an evaluation over the ranks. */
+/* Adds up the metrics of an evaluation over the ranks. */
 enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* Strategies: the parallel modes. A strategy is a pure function from plans to the list of steps of one rank. Each mode is one const row of
  * functions (gt_strategy); nothing else in the engine knows which mode runs.
  *
- *	const struct gt_strategy *st = gt_strategy_find("ddp");
+ *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
  *	st->place(conf, rank, world, &at, err);    checks the config; the rank's position in the world
  *	st->cut(conf, &at, common, &space->cut);   buckets and shards of the arenas
  *	…                                          the caller makes the plans and describes the work as a gt_job

@@ -51,8 +51,8 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 			snprintf(range, sizeof range, "%s … %s", b->first, b->last);
 		else
 			snprintf(range, sizeof range, "%s", b->nparams ? b->first : "");
-		gt_table_add(&t, (const char *[]){number, pipe ? rank : "", gt_units_count(count, b->nparams), gt_units_bytes(bytes, b->bytes), range,
-		                                  b->shard ? gt_units_bytes(part, b->shard) : ""});
+		gt_table_add(&t, (const char *[]){number, pipe ? rank : "", gt_units_count(count, b->nparams), gt_units_bytes(bytes, b->bytes),
+		                                  range, b->shard ? gt_units_bytes(part, b->shard) : ""});
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
@@ -68,7 +68,8 @@ static void traffic_rows(struct gt_table *t, const struct gt_check_rank *k, int 
 	snprintf(who, sizeof who, first == last ? "%d" : "%d to %d", first, last);
 	for (int i = 0; i < k->ntraffic; i++) {
 		const struct gt_check_traffic *x = &k->traffic[i];
-		gt_table_add(t, (const char *[]){i ? "" : who, x->kind, x->group, gt_units_count(times, x->calls), gt_units_bytes(bytes, x->bytes)});
+		gt_table_add(t,
+		             (const char *[]){i ? "" : who, x->kind, x->group, gt_units_count(times, x->calls), gt_units_bytes(bytes, x->bytes)});
 	}
 }
 
@@ -118,7 +119,8 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 	if (!strcmp(r->balance, "measured"))
 		gt_out(cli, "cut by computed cost; a run measures its layers when it starts, and may cut elsewhere (parallel.balance)\n");
 	gt_out(cli, "\n%s", r->grid);
-	gt_out(cli, "idle: %.1f%% of the time if the stages take as long as their FLOP, %.1f%% if all take as long\n", 100 * r->bubble, 100 * r->even);
+	gt_out(cli, "idle: %.1f%% of the time if the stages take as long as their FLOP, %.1f%% if all take as long\n", 100 * r->bubble,
+	       100 * r->even);
 	return GT_OK;
 }
 
@@ -141,8 +143,8 @@ void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size)
 		most = r->ranks[i].steps > most ? r->ranks[i].steps : most;
 	}
 	snprintf(steps, sizeof steps, least == most ? "%d" : "%d to %d", least, most);
-	snprintf(buf, size, "%" PRId64 ": %s entries in the list of each, %s collectives and %s transfers a step; every one has its partners", r->world, steps,
-	         gt_units_count(a, r->collectives), gt_units_count(b, r->transfers));
+	snprintf(buf, size, "%" PRId64 ": %s entries in the list of each, %s collectives and %s transfers a step; every one has its partners",
+	         r->world, steps, gt_units_count(a, r->collectives), gt_units_count(b, r->transfers));
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------------ */

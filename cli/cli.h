@@ -131,7 +131,8 @@ enum gt_style { GT_STYLE_NONE, GT_STYLE_BOLD, GT_STYLE_DIM, GT_STYLE_RED, GT_STY
 const char *gt_style(bool color, enum gt_style s); /* the escape sequence, or "" without colour */
 /* s as one word of a POSIX shell's command line: in single quotes where it needs them. Returns buf. */
 const char *gt_cli_shell_word(const char *s, char *buf, size_t size);
-/* The program as the user typed it, as a word of a shell: a path if it was one, else "gtrain", so that what is printed for the user to type works. */
+/* The program as the user typed it, as a word of a shell: a path if it was one, else "gtrain", so that what is printed for the user to type
+ * works. */
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);
 /* Copies s into buf, control characters as '?'. Returns buf. */
 const char *gt_cli_printable(const char *s, char *buf, size_t size);

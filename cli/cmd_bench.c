@@ -78,7 +78,8 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, s
 		const struct gt_bench_stage *s = &b->stages[i];
 		snprintf(number, sizeof number, "%d", i);
 		snprintf(place, sizeof place, "%d", s->place);
-		gt_table_add(&t, (const char *[]){number, place, s->first, gt_units_seconds(f, s->forward_ms * 1e-3), gt_units_seconds(back, s->backward_ms * 1e-3),
+		gt_table_add(&t, (const char *[]){number, place, s->first, gt_units_seconds(f, s->forward_ms * 1e-3),
+		                                  gt_units_seconds(back, s->backward_ms * 1e-3),
 		                                  s->weights_ms > 0 ? gt_units_seconds(w, s->weights_ms * 1e-3) : ""});
 	}
 	gt_out(cli, "\n");
@@ -97,7 +98,8 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 		const struct gt_bench_rank *r = &b->ranks[i];
 		snprintf(number, sizeof number, "%d", i);
 		snprintf(share, sizeof share, "%.1f%%", r->step_ms > 0 ? 100 * r->wait_ms / r->step_ms : 0);
-		gt_table_add(&t, (const char *[]){number, gt_units_seconds(step, r->step_ms * 1e-3), gt_units_seconds(wait, r->wait_ms * 1e-3), share});
+		gt_table_add(&t,
+		             (const char *[]){number, gt_units_seconds(step, r->step_ms * 1e-3), gt_units_seconds(wait, r->wait_ms * 1e-3), share});
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
@@ -123,11 +125,13 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct g
 		                                  r->gflops > 0 ? gt_units_si(gflops, r->gflops * 1e9, "") : "", share});
 	}
 	gt_table_rule(&t);
-	gt_table_add(&t, (const char *[]){"step", "", "", gt_units_seconds(ms, b->step_ms * 1e-3), gt_units_si(gflops, b->gflops * 1e9, ""), ""});
+	gt_table_add(&t,
+	             (const char *[]){"step", "", "", gt_units_seconds(ms, b->step_ms * 1e-3), gt_units_si(gflops, b->gflops * 1e9, ""), ""});
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nranks)
 		GT_TRY(print_ranks(cli, b, err));
-	gt_out(cli, "\n%s samples/s on %s, %.0f MB at most%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb, b->nranks ? " on rank 0, whose kernels these are" : "");
+	gt_out(cli, "\n%s samples/s on %s, %.0f MB at most%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb,
+	       b->nranks ? " on rank 0, whose kernels these are" : "");
 	return GT_OK;
 }
 

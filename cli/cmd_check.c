@@ -152,7 +152,8 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	else
 		snprintf(text, sizeof text, "%s", r->steps > 0 ? gt_units_count(a, r->steps) : "unknown without the data");
 	gt_table_add(&t, (const char *[]){"steps", text});
-	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"), gt_units_si(b, r->flops_train, "FLOP"));
+	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"),
+	         gt_units_si(b, r->flops_train, "FLOP"));
 	gt_table_add(&t, (const char *[]){"a sample", text});
 	describe_rates(r, r->lr, text, sizeof text);
 	gt_table_add(&t, (const char *[]){"lr", text});

@@ -14,8 +14,8 @@ static enum gt_code unknown(struct gt_cli *cli, const char *name, struct gt_err 
 	for (int i = 0; i < n; i++)
 		names[i] = rows[i].name;
 	const char *near = gt_cli_nearest(name, names, n);
-	return gt_fail(err, GT_ENOINPUT, "%.200s: no file here, and no config of gtrain's own; %s%s%s", name, near ? "did you mean " : "`gtrain configs` lists these",
-	               near ? near : "", near ? "?" : "");
+	return gt_fail(err, GT_ENOINPUT, "%.200s: no file here, and no config of gtrain's own; %s%s%s", name,
+	               near ? "did you mean " : "`gtrain configs` lists these", near ? near : "", near ? "?" : "");
 }
 
 enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)

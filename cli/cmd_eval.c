@@ -34,8 +34,8 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r.acc);
 	if (!isnan(r.top5))
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r.top5);
-	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r.split, acc, top5, gt_units_loss(loss, r.loss), gt_units_count(samples, r.samples),
-	       gt_units_count(step, r.step), gt_units_seconds(took, r.seconds));
+	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r.split, acc, top5, gt_units_loss(loss, r.loss),
+	       gt_units_count(samples, r.samples), gt_units_count(step, r.step), gt_units_seconds(took, r.seconds));
 	return GT_OK;
 }
 

@@ -13,8 +13,10 @@ static enum gt_code check_name(const char *path, struct gt_err *err)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
 	if (!dot || dot == name || !isalpha((unsigned char)dot[1]) || !strcmp(dot, ".safetensors"))
 		return GT_OK;
-	return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with .safetensors, the only format that is written, got %.20s; write -o %.*s.safetensors", path,
-	               dot, (int)(dot - path > 400 ? 400 : dot - path), path);
+	return gt_fail(
+	    err, GT_EUSAGE,
+	    "--out %.500s: expected a name that ends with .safetensors, the only format that is written, got %.20s; write -o %.*s.safetensors",
+	    path, dot, (int)(dot - path > 400 ? 400 : dot - path), path);
 }
 
 static enum gt_code export(struct gt_cli *cli, struct gt_err *err)

@@ -58,7 +58,8 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct
 	       r->world == 1 ? "" : "s", r->format, r->verified ? "every digest matches" : "digests not recomputed (--verify does)");
 	gt_out(cli, "trained %s", gt_units_seconds(took, r->seconds));
 	if (r->has_best)
-		gt_out(cli, "; best %s %s at step %s", r->best_metric ? r->best_metric : "result", gt_units_loss(bytes, r->best), gt_units_count(step, r->best_step));
+		gt_out(cli, "; best %s %s at step %s", r->best_metric ? r->best_metric : "result", gt_units_loss(bytes, r->best),
+		       gt_units_count(step, r->best_step));
 	if (r->has_best && r->best_epoch >= 0)
 		gt_out(cli, ", epoch %" PRId64, r->best_epoch);
 	gt_out(cli, "\n\n");

@@ -78,8 +78,8 @@ static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 {
 	struct gt_err out = {0};
 	enum gt_code flushed = gt_out_finish(cli, &out);
-	/* The reader of a pipe went away, which ends a training by SIGTERM (progress.c): end as SIGPIPE would have ended us, and say nothing. Another
-	 * failure is told as ever. */
+	/* The reader of a pipe went away, which ends a training by SIGTERM (progress.c): end as SIGPIPE would have ended us, and say nothing.
+	 * Another failure is told as ever. */
 	if ((code == GT_OK || code == (enum gt_code)(128 + SIGTERM)) && flushed != GT_OK && cli->out_errno == EPIPE) {
 		gt_rank_report_error(cli->link, BROKEN_PIPE, out.msg);
 		return BROKEN_PIPE;

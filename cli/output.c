@@ -131,7 +131,8 @@ void gt_cli_note(struct gt_cli *cli, const char *fmt, ...)
 void gt_cli_warn(struct gt_cli *cli, const char *text)
 {
 	char prefix[64];
-	snprintf(prefix, sizeof prefix, "gtrain: %swarning:%s ", gt_style(cli->color_err, GT_STYLE_YELLOW), gt_style(cli->color_err, GT_STYLE_NONE));
+	snprintf(prefix, sizeof prefix, "gtrain: %swarning:%s ", gt_style(cli->color_err, GT_STYLE_YELLOW),
+	         gt_style(cli->color_err, GT_STYLE_NONE));
 	put_err(cli, prefix, text);
 }
 

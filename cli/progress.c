@@ -275,8 +275,8 @@ static void result(struct gt_progress *p)
 		n = snprintf(text, sizeof text, "train loss %s", gt_units_loss(loss, p->loss));
 	}
 	if (p->best_metric[0] && p->result.best_step != p->step)
-		n += snprintf(text + n, sizeof text - (size_t)n, "  best %s %s in epoch %" PRId64, p->best_metric, gt_units_loss(loss, p->result.best),
-		              p->result.best_epoch);
+		n += snprintf(text + n, sizeof text - (size_t)n, "  best %s %s in epoch %" PRId64, p->best_metric,
+		              gt_units_loss(loss, p->result.best), p->result.best_epoch);
 	else if (!p->best_metric[0] && p->eval.split[0] && p->result.peak_epoch > 0 && p->result.peak_acc > s->acc)
 		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->result.peak_acc, p->result.peak_epoch);
 	double seconds = p->ended ? p->result.seconds : gt_clock() - p->start;
@@ -304,8 +304,8 @@ static void tell_resume(struct gt_progress *p)
 	if (!p->checkpoint[0])
 		gt_cli_note(p->cli, "ended early, at step %s of the run; no checkpoint holds it", gt_units_count(step, p->step));
 	else
-		gt_cli_note(p->cli, "ended early, with the checkpoint %s; `%s resume %s` goes on", p->checkpoint, gt_cli_program(p->cli, gtrain, sizeof gtrain),
-		            run_dir(p, dir, sizeof dir));
+		gt_cli_note(p->cli, "ended early, with the checkpoint %s; `%s resume %s` goes on", p->checkpoint,
+		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir));
 }
 
 /* Where a run that is complete was saved, and what can be done with it. */

@@ -32,7 +32,8 @@ static void phase_text(const struct gt_smoke *s, char *buf, size_t size)
 	if (!strcmp(s->phase, "plan"))
 		plan_text(s, buf, size);
 	else if (!strcmp(s->phase, "train"))
-		snprintf(buf, size, "steps 1 to %" PRId64 ", loss %s to %s", s->steps, gt_units_loss(a, s->first_loss), gt_units_loss(b, s->last_loss));
+		snprintf(buf, size, "steps 1 to %" PRId64 ", loss %s to %s", s->steps, gt_units_loss(a, s->first_loss),
+		         gt_units_loss(b, s->last_loss));
 	else if (!strcmp(s->phase, "evaluate") && isnan(s->acc))
 		snprintf(buf, size, "%s loss %s", s->split, gt_units_loss(a, s->loss));
 	else if (!strcmp(s->phase, "evaluate"))
@@ -127,8 +128,9 @@ static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
 	double seconds = gt_clock() - v->start;
 	if (!cli->args.json) {
 		if (code == GT_OK)
-			gt_out(cli, "%ssmoke test passed%s: %s in %s\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_style(cli->color_out, GT_STYLE_NONE),
-			       gt_cli_printable(v->name, clean, sizeof clean), gt_units_seconds(took, seconds));
+			gt_out(cli, "%ssmoke test passed%s: %s in %s\n", gt_style(cli->color_out, GT_STYLE_BOLD),
+			       gt_style(cli->color_out, GT_STYLE_NONE), gt_cli_printable(v->name, clean, sizeof clean),
+			       gt_units_seconds(took, seconds));
 		return code;
 	}
 	gt_json_object(&cli->json, NULL);

@@ -62,8 +62,9 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	if (s[1] <= 1 && s[2] <= 1 && d->c == 1 && gt_product4(1, 1, d->h, d->w, &values) && values == (uint64_t)s[0])
 		return GT_OK;
 	bool last = s[0] == d->h && s[1] == d->w && s[2] == d->c; /* TensorFlow's order */
-	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s", (long long)d->c,
-	               (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2], last ? "; channels come first" : "");
+	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s",
+	               (long long)d->c, (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2],
+	               last ? "; channels come first" : "");
 }
 
 /* ---- search ----------------------------------------------------------------------------------------------------------------- */
@@ -124,17 +125,16 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 	if (known && *spec->root)
 		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no %s files of %s", spec->root, known->format, known->name);
 	if (known)
-		return gt_fail(err, GT_ENOINPUT, "data.name: the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it", known->name, where,
-		               known->name);
+		return gt_fail(err, GT_ENOINPUT, "data.name: the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it",
+		               known->name, where, known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,
 		               "data.root: %.300s holds no IDX and no CIFAR files under their usual names; name them in data.train and data.test",
 		               spec->root);
-	return gt_fail(
-	    err, GT_ENOINPUT,
-	    "data.name: no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for your own data set "
-	    "data.root, or data.format, data.train and data.test",
-	    spec->name, where);
+	return gt_fail(err, GT_ENOINPUT,
+	               "data.name: no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for "
+	               "your own data set data.root, or data.format, data.train and data.test",
+	               spec->name, where);
 }
 
 static const struct gt_format *format_by_name(const char *name)

@@ -222,8 +222,8 @@ struct seen {
 	const char *what;
 };
 
-/* Calls that must agree bit for bit do so where both sides have one mathematical library. A GPU ($PAIR_GPU) has another exp, tanh and erf, each
- * within 2 units of the last place (CUDA C++ Programming Guide, "Mathematical Functions"), and a result is made of a few: 8 units of a
+/* Calls that must agree bit for bit do so where both sides have one mathematical library. A GPU ($PAIR_GPU) has another exp, tanh and erf,
+ * each within 2 units of the last place (CUDA C++ Programming Guide, "Mathematical Functions"), and a result is made of a few: 8 units of a
  * number near 1, and in 16 bits one step of a result below 4 whose rounding falls on the other side of a tie. */
 static double tolerance(const struct pair_job *j, bool half, enum gt_dtype t, double tol)
 {

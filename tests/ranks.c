@@ -109,7 +109,8 @@ static void child(const struct ranks *r, const struct gt_comm_api *api, struct g
 		RANK_OK(note, code, note->err);
 	/* What a body breaks at once may end the opening of a rank that is slower: not what they are about. */
 	__atomic_add_fetch(&hall->opened, 1, __ATOMIC_ACQ_REL);
-	for (double until = ranks_now() + spec.timeout_s; !r->open_fails && ranks_now() < until && __atomic_load_n(&hall->opened, __ATOMIC_ACQUIRE) < (uint32_t)r->world;)
+	for (double until = ranks_now() + spec.timeout_s;
+	     !r->open_fails && ranks_now() < until && __atomic_load_n(&hall->opened, __ATOMIC_ACQUIRE) < (uint32_t)r->world;)
 		usleep(200);
 	r->body(c, rank, note, r->ctx);
 	api->close(c);

@@ -1,4 +1,5 @@
-/* Descriptors of this process: how many it may have, poll(2) over a table in which many entries are unused, and what limits shared memory. */
+/* Descriptors of this process: how many it may have, poll(2) over a table in which many entries are unused, and what limits shared memory.
+ */
 #ifndef GT_BASE_DESCRIPTORS_H
 #define GT_BASE_DESCRIPTORS_H
 
@@ -17,8 +18,8 @@ enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct 
  * with EINVAL where there are more than descriptors allowed. Returns how many have events; 0 also after a signal; -1: errno. */
 int gt_poll(struct pollfd *p, int n, double wait_s);
 
-/* Whether errno says that this process or the machine has no descriptor or buffer left: accept(2) then leaves the connection waiting, so that a
- * loop around poll(2) would spin. */
+/* Whether errno says that this process or the machine has no descriptor or buffer left: accept(2) then leaves the connection waiting, so
+ * that a loop around poll(2) would spin. */
 bool gt_descriptors_exhausted(int error);
 
 /* The sentence for shared memory that errno `error` refused: the limit on the size of files (RLIMIT_FSIZE) holds for a memfd too, which is

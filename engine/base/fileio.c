@@ -128,10 +128,14 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 		return errno == ENOENT ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s; remove or rename it", path,
-		               S_ISLNK(st.st_mode) ? "symbolic link" : S_ISFIFO(st.st_mode) ? "FIFO" : S_ISDIR(st.st_mode) ? "directory" : "special file");
+		               S_ISLNK(st.st_mode)    ? "symbolic link"
+		               : S_ISFIFO(st.st_mode) ? "FIFO"
+		               : S_ISDIR(st.st_mode)  ? "directory"
+		                                      : "special file");
 	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
 	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* it changed meanwhile, or may not be read */
-		enum gt_code code = gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
+		enum gt_code code =
+		    gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
 		if (*fd >= 0)
 			close(*fd);
 		*fd = -1;
@@ -287,7 +291,8 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	}
 	/* The pid is for the message above only; the lock itself is the kernel's and cannot go stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno)) : gt_file_write(*fd, path, text, (size_t)n, err);
+	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno))
+	                                      : gt_file_write(*fd, path, text, (size_t)n, err);
 	if (code == GT_OK)
 		return GT_OK;
 	close(*fd);

@@ -1,5 +1,5 @@
-/* A stdio stream into memory, as open_memstream(3) is, whose end tells whether anything was lost: where memory runs out, glibc's may leave the
- * text NULL, or cut, and report success.
+/* A stdio stream into memory, as open_memstream(3) is, whose end tells whether anything was lost: where memory runs out, glibc's may leave
+ * the text NULL, or cut, and report success.
  *
  *     struct gt_memstream m;
  *     FILE *f = gt_memstream_open(&m);

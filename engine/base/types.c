@@ -179,8 +179,8 @@ const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size)
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------------------------- */
-/* A value is finite iff its exponent has a bit that is 0. Blocks are searched as a whole, which the compiler makes vectors of; within the first
- * bad one, elements are. */
+/* A value is finite iff its exponent has a bit that is 0. Blocks are searched as a whole, which the compiler makes vectors of; within the
+ * first bad one, elements are. */
 #define FIRST_NONFINITE(name, T, EXPONENT)                            \
 	static int64_t name(const char *p, int64_t n)                     \
 	{                                                                 \

@@ -234,7 +234,9 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 		for (int i = 0; x->blocks && i < x->blocks->nkids; i++)
 			gt_guess_try(&g, x->blocks->kid[i]->name);
 		if (!g.best && (!x->blocks || !x->blocks->nkids))
-			return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\": the config has none; define it in model.blocks, or use type", cut);
+			return gt_conf_fail(err, n->place, path,
+			                    "expected the name of a block, got \"%s\": the config has none; define it in model.blocks, or use type",
+			                    cut);
 		if (!g.best) {
 			for (int i = 0; i < x->blocks->nkids && len + 70 < sizeof all; i++)
 				len += (size_t)snprintf(all + len, sizeof all - len, "%s%.64s", i ? ", " : "", x->blocks->kid[i]->name);

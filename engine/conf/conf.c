@@ -21,7 +21,8 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors};
 	struct gt_clean clean;
-	enum gt_code code = text ? gt_source_check_text(c->arena, c->path, 1, text, n, &clean, err) : gt_source_check_file(c->arena, c->path, &clean, err);
+	enum gt_code code =
+	    text ? gt_source_check_text(c->arena, c->path, 1, text, n, &clean, err) : gt_source_check_file(c->arena, c->path, &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);

@@ -193,7 +193,8 @@ enum gt_code gt_conf_refuse(const struct gt_conf *c, const char *path, struct gt
     __attribute__((format(printf, 4, 5)));
 /* Puts "file:line: model.layers[i] (name): " before a message; keeps its code, and returns it. */
 enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err);
-/* A message that begins with a key ("data.root: …") gets the key's place before it; others stay as they are. Returns the message's code. */
+/* Puts "file:line: " of the key before a message that begins with one ("data.root: …"); other messages stay as they are. Returns the
+ * message's code. */
 enum gt_code gt_conf_at_key(const struct gt_conf *c, struct gt_err *err);
 
 /* The loss of the config as the graph wants it. */

@@ -221,7 +221,8 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	const char *s = string(n);
 	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
 	if (syn)
-		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_utf8_truncate(s, word, sizeof word), syn->meant);
+		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+		                    gt_utf8_truncate(s, word, sizeof word), syn->meant);
 	if (s && r->values) {
 		struct gt_guess g = gt_guess_open(s);
 		char near[48], words[16][48];
@@ -229,8 +230,8 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 			gt_guess_try(&g, words[i]);
 		if (g.best && g.best[0]) {
 			snprintf(near, sizeof near, "%s", g.best);
-			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want, gt_utf8_truncate(s, word, sizeof word),
-			                    near);
+			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+			                    gt_utf8_truncate(s, word, sizeof word), near);
 		}
 	}
 	return gt_conf_fail(err, n->place, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
@@ -297,7 +298,8 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 }
 
 /* Reads the value of a row; a refused one leaves the default and marks the node. */
-static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, struct gt_cnode *n, const char *at, void *base, struct gt_err *err)
+static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, struct gt_cnode *n, const char *at, void *base,
+                             struct gt_err *err)
 {
 	enum gt_code code = gt_row_read(rd->arena, r, n, at, base, err);
 	if (code != GT_ECONFIG)

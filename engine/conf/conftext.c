@@ -195,9 +195,9 @@ static void put_layer(FILE *f, const struct gt_layer_spec *l)
 	for (const struct gt_row *r = gt_rows_layer; r->path; r++) {
 		/* what most layers leave alone is written only where it is not */
 		if (r->type == GT_T_OTHER || (!strcmp(r->path, "lr_mul") && l->lr_mul == 1) || (!strcmp(r->path, "frozen") && !l->frozen) ||
-		    (!strcmp(r->path, "recompute") && !l->recompute) ||
-		    (!strcmp(r->path, "weight_decay") && isnan(l->weight_decay)) || (!strcmp(r->path, "init") && l->init < 0) ||
-		    (!strcmp(r->path, "init_std") && l->init_std == 0) || (!strncmp(r->path, "init_", 5) && strcmp(r->path, "init_std") && l->init != GT_INIT_WHITENING))
+		    (!strcmp(r->path, "recompute") && !l->recompute) || (!strcmp(r->path, "weight_decay") && isnan(l->weight_decay)) ||
+		    (!strcmp(r->path, "init") && l->init < 0) || (!strcmp(r->path, "init_std") && l->init_std == 0) ||
+		    (!strncmp(r->path, "init_", 5) && strcmp(r->path, "init_std") && l->init != GT_INIT_WHITENING))
 			continue;
 		fprintf(f, " %s = ", r->path);
 		put_value(f, r, l);

@@ -167,8 +167,8 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 	config_t cfg;
 	enum gt_code code;
 	/* libconfig does not check its allocations: one that fails ends the process by SIGSEGV. What it will need is asked for first, so that a
-	 * limit on memory is met here and not there: a setting is some 100 bytes for every 4 of clean text at least. This holds where nobody else
-	 * takes the memory in between, another thread of the process for one; then there is no help but a parser that checks. */
+	 * limit on memory is met here and not there: a setting is some 100 bytes for every 4 of clean text at least. This holds where nobody
+	 * else takes the memory in between, another thread of the process for one; then there is no help but a parser that checks. */
 	size_t need = (1 << 20) + 64 * c->len;
 	void *room = malloc(need);
 	if (!room)

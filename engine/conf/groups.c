@@ -24,7 +24,8 @@ void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_opt
 		o->ns = (struct gt_floats){3, {3.4445, -4.7750, 2.0315}};
 }
 
-static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err, enum gt_code *code)
+static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err,
+                                       enum gt_code *code)
 {
 	const struct gt_cnode *n = gt_cnode_find(entry, key);
 	char path[128], got[64];
@@ -35,7 +36,8 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
 	return n;
 }
 
-static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_group *g, struct gt_err *err)
+static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_group *g,
+                               struct gt_err *err)
 {
 	static const char *const trains[] = {"freeze_after", "lr_mul", "weight_decay", "optimizer", "schedule"};
 	const struct gt_conf_train *t = &rd->conf->train;
@@ -61,9 +63,10 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	}
 	if (g->frozen_stats && g->freeze_after > 0) {
 		snprintf(path, sizeof path, "%sfrozen_stats", shown);
-		return gt_conf_fail(err, gt_conf_place(entry, "frozen_stats"), path,
-		                    "expected no freeze_after beside it, got freeze_after = %g: statistics are frozen for the whole run; remove one of them",
-		                    g->freeze_after);
+		return gt_conf_fail(
+		    err, gt_conf_place(entry, "frozen_stats"), path,
+		    "expected no freeze_after beside it, got freeze_after = %g: statistics are frozen for the whole run; remove one of them",
+		    g->freeze_after);
 	}
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);
@@ -94,7 +97,9 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 	for (int i = 0; i < list->nkids; i++) {
 		snprintf(shown, sizeof shown, "train.groups[%d]", i);
 		if (list->kid[i]->type != GT_C_GROUP) {
-			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s", gt_cnode_text(list->kid[i], got, sizeof got)));
+			GT_COLLECT(rd, err,
+			           gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s",
+			                        gt_cnode_text(list->kid[i], got, sizeof got)));
 			continue;
 		}
 		snprintf(shown, sizeof shown, "train.groups[%d].", i);

@@ -239,7 +239,8 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 }
 
 /* After an error: later layers may name this one all the same. */
-static enum gt_code hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index, struct gt_err *err)
+static enum gt_code hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
+                              struct gt_err *err)
 {
 	struct gt_err ignored; /* a wrong name has been reported, or is not what is wrong here */
 	const char *name;
@@ -262,7 +263,8 @@ enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, con
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);
 		if (e->type != GT_C_GROUP) {
-			GT_COLLECT(x->rd, err, gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
+			GT_COLLECT(x->rd, err,
+			           gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
 			continue;
 		}
 		enum gt_code code = gt_cnode_find(e, "block") ? gt_block_expand(x, s, e, at, i, proto, err) : add_layer(x, s, e, at, i, proto, err);

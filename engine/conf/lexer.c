@@ -1,6 +1,6 @@
 /* libconfig's language, token by token, from the source text: what libconfig would misread is an error here, what it reads is
- * written again in a form that leaves no choice (source_reader.h). One name or element a line, so that the line number of a libconfig setting
- * finds its place. */
+ * written again in a form that leaves no choice (source_reader.h). One name or element a line, so that the line number of a libconfig
+ * setting finds its place. */
 #include "conf/source_reader.h"
 #include <ctype.h>
 #include <errno.h>
@@ -286,7 +286,8 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 	size_t from = lx->nstr;
 	for (;; p++) {
 		if (p >= lx->end || *p == '\n' || *p == '\r')
-			return gt_conf_fail(err, lx->at, NULL, "a string that begins here does not end on its line; expected a closing \" before the end of the line");
+			return gt_conf_fail(err, lx->at, NULL,
+			                    "a string that begins here does not end on its line; expected a closing \" before the end of the line");
 		if (*p == '"')
 			break;
 		if (*p != '\\') {
@@ -437,7 +438,10 @@ enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
 		}
 	}
 	if (lx->depth > base)
-		return gt_conf_fail(err, frame(lx)->place, NULL, "`%c` is never closed; expected a `%c`", frame(lx)->open, frame(lx)->open == '{' ? '}' : frame(lx)->open == '(' ? ')' : ']');
+		return gt_conf_fail(err, frame(lx)->place, NULL, "`%c` is never closed; expected a `%c`", frame(lx)->open,
+		                    frame(lx)->open == '{'   ? '}'
+		                    : frame(lx)->open == '(' ? ')'
+		                                             : ']');
 	if (frame(lx)->state == EQUALS || frame(lx)->state == VALUE)
 		return unexpected(lx, lx->p, err);
 	return GT_OK;

@@ -47,7 +47,8 @@ struct gt_row {
 extern const struct gt_row gt_rows[];          /* of struct gt_conf; ends with path NULL */
 extern const struct gt_row gt_rows_augment[];  /* of struct gt_conf_augment: the keys of an entry of data.augment */
 extern const struct gt_row gt_rows_group[];    /* of struct gt_conf_group: the keys of an entry of train.groups, … */
-extern const struct gt_row gt_rows_optimizer[]; /* … of struct gt_conf_optimizer and struct gt_conf_schedule: its optimizer and schedule */
+/* … of struct gt_conf_optimizer and struct gt_conf_schedule: its optimizer and schedule */
+extern const struct gt_row gt_rows_optimizer[];
 extern const struct gt_row gt_rows_schedule[];
 extern const struct gt_row gt_rows_layer[];    /* of struct gt_layer_spec: what every layer takes */
 extern const struct gt_row gt_rows_block[];    /* what an entry of model.layers takes that is an instance of a block */
@@ -116,12 +117,13 @@ bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 /* Everything: gt_rows, data.augment, the layers, the contradictions. GT_OK where errors were collected too. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
-enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);     /* groups.c: train.groups, and what hangs on an optimizer's type */
+enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err); /* groups.c: train.groups, and what hangs on an optimizer's type */
 /* The defaults of an optimizer that depend on its type: for keys that `given` (its group) does not have. */
 void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_optimizer *o);
 /* Contradictions within one optimizer and schedule; shown stands before the paths. */
-enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
-                                     const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, struct gt_err *err);
+enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
+                                     const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,
+                                     struct gt_err *err);
 enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* layers.c: model.layers, model.blocks */
 enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* validate.c */
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c */

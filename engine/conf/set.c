@@ -83,7 +83,8 @@ static enum gt_code put(struct gt_arena *a, const struct slot *s, struct gt_cnod
 }
 
 /* Goes into a slot: it must be what the next step of the path needs. A group that is not there yet is made. */
-static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path, struct gt_err *err)
+static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path,
+                          struct gt_err *err)
 {
 	struct gt_cnode **n = slot_node(s), *made;
 	char got[64];
@@ -110,7 +111,8 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 	const char *eq = strchr(arg, '='), *p = arg;
 	char path[256], cut[200];
 	size_t n;
-	GT_NEW_STR(at.file, gt_arena_printf(a, "--set %s", gt_string_fault(arg, strlen(arg)) ? "…" : gt_utf8_truncate(arg, cut, sizeof cut)), err);
+	GT_NEW_STR(at.file, gt_arena_printf(a, "--set %s", gt_string_fault(arg, strlen(arg)) ? "…" : gt_utf8_truncate(arg, cut, sizeof cut)),
+	           err);
 	if (!eq || eq == arg || eq - arg >= (int)sizeof path)
 		return gt_conf_fail(err, at, NULL, "expected KEY=VALUE");
 	for (;;) {

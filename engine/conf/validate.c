@@ -55,7 +55,8 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 			FAIL(rd, i ? "data.std" : "data.mean", "expected 1 number, or one for each of %" PRId64 " channels, got %d", in[0], n);
 	}
 	if (known && c->eval.tta != GT_TTA_NONE && (in[1] < 2 || in[2] < 2))
-		FAIL(rd, "eval.tta", "expected images of at least 2 x 2 pixels, but model.input is %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
+		FAIL(rd, "eval.tta", "expected images of at least 2 x 2 pixels, but model.input is %" PRId64 " x %" PRId64 " x %" PRId64, in[0],
+		     in[1], in[2]);
 	for (int i = 0; known && i < d->naugment; i++) {
 		const struct gt_conf_augment *g = &d->augment[i];
 		if (!image)
@@ -76,8 +77,9 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 			GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_place(root, at_), path_, __VA_ARGS__));                   \
 	} while (0)
 
-enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt, const char *sched,
-                                     const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, struct gt_err *err)
+enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
+                                     const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,
+                                     struct gt_err *err)
 {
 	char gamma[64];
 	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
@@ -140,7 +142,8 @@ static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 		for (; i < m->nlayers && strcmp(m->layers[i].name, p->cuts.v[k]) != 0; i++)
 			gt_guess_try(&g, m->layers[i].name);
 		if (i == m->nlayers)
-			return CUT_FAIL("expected names of layers, got \"%.60s\"%s%s%s", p->cuts.v[k], g.best ? "; did you mean \"" : "", g.best ? g.best : "", g.best ? "\"?" : "");
+			return CUT_FAIL("expected names of layers, got \"%.60s\"%s%s%s", p->cuts.v[k], g.best ? "; did you mean \"" : "",
+			                g.best ? g.best : "", g.best ? "\"?" : "");
 		if (i == 0)
 			return CUT_FAIL("expected layers that begin another stage, got \"%.60s\", the first one of all", p->cuts.v[k]);
 		if (k && i <= p->cut[k - 1])
@@ -159,13 +162,17 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 	if (c->reproducible == GT_REPRO_WORLD && p->deferred_bn)
 		FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard");
 	if (c->reproducible == GT_REPRO_WORLD && c->train.clip_norm > 0)
-		FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\": the last bits of a norm depend on where the model is cut");
+		FAIL(rd, "train.clip_norm",
+		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\": the last bits of a norm depend on where the model "
+		     "is cut");
 	if (p->nproc % p->replicas)
 		FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
 	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
 		FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
 	if (p->balance == GT_BALANCE_MEASURED && c->reproducible == GT_REPRO_RUN && c->train.clip_norm > 0)
-		FAIL(rd, "parallel.balance", "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm depend on where the model is cut; parallel.cuts can hold what was measured");
+		FAIL(rd, "parallel.balance",
+		     "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm "
+		     "depend on where the model is cut; parallel.cuts can hold what was measured");
 	GT_COLLECT(rd, err, check_cuts(rd, err));
 	return GT_OK;
 }
@@ -177,8 +184,8 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf_parallel *p = &c->parallel;
 	if (!device_fits(c->device)) {
 		const struct gt_synonym *syn = gt_synonym_of_value("device", c->device);
-		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device, syn ? "; did you mean \"" : "",
-		     syn ? syn->meant : "", syn ? "\"?" : "");
+		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
+		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
 	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0)
 		FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
@@ -188,11 +195,15 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	if (c->reproducible == GT_REPRO_WORLD && (p->shards & (p->shards - 1)))
 		FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
 	if (c->reproducible == GT_REPRO_WORLD && c->data.sampler == GT_SAMPLER_TORCH)
-		FAIL(rd, "data.sampler", "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
+		FAIL(rd, "data.sampler",
+		     "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
 	if (c->reproducible == GT_REPRO_WORLD && p->sync_bn)
-		FAIL(rd, "parallel.sync_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
+		FAIL(rd, "parallel.sync_bn",
+		     "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
 	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
-		FAIL(rd, "train.clip_norm", "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the number of ranks");
+		FAIL(rd, "train.clip_norm",
+		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the "
+		     "number of ranks");
 	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in what
- * joins ranks. */
+/* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in
+ * what joins ranks. */
 #include "run/bench.h"
 #include "base/clock.h"
 #include "comm.h"
@@ -41,7 +41,8 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 		for (int k = 0; k < n; k++, i++, done++) {
 			for (int m = 0; m < p->nmicro; m++) {
 				struct gt_dyn *d = &dyn[k * p->nmicro + m];
-				*d = (struct gt_dyn){.seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch, .left = --left};
+				*d = (struct gt_dyn){
+				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch, .left = --left};
 				gt_optim_rates(&s->optim, i, s->steps, s->steps_per_epoch, d->lr);
 			}
 			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[k * p->nmicro], err));
@@ -145,8 +146,8 @@ static enum gt_code pass(struct gt_session *s, int steps, double *seconds, struc
 	return GT_OK;
 }
 
-/* What joins ranks has done its work when it returns, where memory is the host's: then its time is read in a pass like that of training. Elsewhere
- * it is that of the pass in which every step is waited for. */
+/* What joins ranks has done its work when it returns, where memory is the host's: then its time is read in a pass like that of training.
+ * Elsewhere it is that of the pass in which every step is waited for. */
 static enum gt_code waits(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->full;

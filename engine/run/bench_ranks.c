@@ -10,7 +10,8 @@
 
 #define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
 
-/* ---- what they have measured ------------------------------------------------------------------------------------------------------------ */
+/* ---- what they have measured ------------------------------------------------------------------------------------------------------------
+ */
 
 /* The mean over copies of the pipeline. all: one a rank. */
 static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
@@ -26,13 +27,17 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 		for (int r = 0; r < s->at.world; r++)
 			for (int k = 0; b->ranks[r].place == i % npipe && k < GT_PHASE_COUNT; k++)
 				mean[k] += 1e3 * all[r].cell[i / npipe][k] / s->at.ndata;
-		b->stages[i] = (struct gt_bench_stage){.place = i % npipe, .first = first, .forward_ms = mean[GT_PHASE_F], .backward_ms = mean[GT_PHASE_B],
+		b->stages[i] = (struct gt_bench_stage){.place = i % npipe,
+		                                       .first = first,
+		                                       .forward_ms = mean[GT_PHASE_F],
+		                                       .backward_ms = mean[GT_PHASE_B],
 		                                       .weights_ms = mean[GT_PHASE_W]};
 	}
 	return GT_OK;
 }
 
-/* The schedule on paper with the stages' times: the share of a step in which ranks do nothing. What stands behind the grid, all begin at once. */
+/* The schedule on paper with the stages' times: the share of a step in which ranks do nothing. What stands behind the grid, all begin at
+ * once. */
 static enum gt_code predict(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	struct gt_grid *g;
@@ -88,7 +93,8 @@ enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own,
 	return predict(s, all, b, err);
 }
 
-/* ---- the ranks ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the ranks
+ * ------------------------------------------------------------------------------------------------------------------------------ */
 
 struct job {
 	struct gt_conf *c;
@@ -127,8 +133,12 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 	struct job *j = user;
 	char device[32];
 	struct gt_session *s;
-	struct gt_session_spec spec = {.conf = j->c, .team = team, .train = true, .data = j->data,
-	                               .device = gt_rank_device(j->o->device ? j->o->device : j->c->device, &team->world, device, sizeof device)};
+	struct gt_session_spec spec = {.conf = j->c,
+	                               .team = team,
+	                               .train = true,
+	                               .data = j->data,
+	                               .device =
+	                                   gt_rank_device(j->o->device ? j->o->device : j->c->device, &team->world, device, sizeof device)};
 	gt_rank_phase(team->link, "reading data and planning", PATIENCE * j->c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &s, err));
 	gt_rank_phase(team->link, "", 0);

@@ -23,8 +23,8 @@ static enum gt_code open_checkpoint(const char *path, const char *const *sets, i
 	return code;
 }
 
-static enum gt_code eval_split(const struct gt_session_spec *spec, const struct gt_ckpt *ckpt, enum gt_split_id split, struct gt_eval_result *out,
-                               struct gt_err *err)
+static enum gt_code eval_split(const struct gt_session_spec *spec, const struct gt_ckpt *ckpt, enum gt_split_id split,
+                               struct gt_eval_result *out, struct gt_err *err)
 {
 	struct gt_session *s;
 	struct gt_scores r;
@@ -43,8 +43,8 @@ static enum gt_code eval_split(const struct gt_session_spec *spec, const struct 
 	return code;
 }
 
-enum gt_code gt_eval(const char *path, const char *split, const char *device, const char *const *sets, int nsets, struct gt_eval_result *out,
-                     struct gt_err *err)
+enum gt_code gt_eval(const char *path, const char *split, const char *device, const char *const *sets, int nsets,
+                     struct gt_eval_result *out, struct gt_err *err)
 {
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c;
@@ -116,7 +116,8 @@ static void to_float(const void *raw, enum gt_dtype t, float *out, int64_t n)
 		}
 }
 
-static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, const char *file, int64_t first, int64_t n, bool scaled, struct gt_err *err)
+static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, const char *file, int64_t first, int64_t n, bool scaled,
+                                  struct gt_err *err)
 {
 	struct gt_session *s = p->s;
 	struct gt_plan *plan = s->predict;

@@ -190,7 +190,10 @@ static enum gt_code plan_text(const struct gt_session *s, bool json, FILE *f, st
 	const struct {
 		const struct gt_prog *p;
 		const char *title;
-	} progs[] = {{&s->full, "step"}, {&s->tail, "last step of an epoch"}, {&s->eval[GT_TEST].full, "evaluation"}, {&s->eval[GT_TEST].tail, "last evaluation"}};
+	} progs[] = {{&s->full, "step"},
+	             {&s->tail, "last step of an epoch"},
+	             {&s->eval[GT_TEST].full, "evaluation"},
+	             {&s->eval[GT_TEST].tail, "last evaluation"}};
 	if (!json)
 		GT_TRY(plan_head(s, f, err));
 	for (int i = 0; i < 4; i++) {
@@ -213,7 +216,8 @@ enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int 
 	struct gt_memstream m;
 	*out = NULL;
 	if (rank < 0 || rank >= world)
-		return gt_fail(err, GT_EUSAGE, world == 1 ? "--rank %d: there is 1 rank, 0" : "--rank %d: there are ranks 0 to %d", rank, world - 1);
+		return gt_fail(err, GT_EUSAGE, world == 1 ? "--rank %d: there is 1 rank, 0" : "--rank %d: there are ranks 0 to %d", rank,
+		               world - 1);
 	GT_TRY(gt_session_open(&spec, &s, err));
 	FILE *f = gt_memstream_open(&m);
 	enum gt_code code = f ? plan_text(s, json, f, err) : gt_fail_memory(err, 0);

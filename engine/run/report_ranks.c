@@ -19,7 +19,8 @@ static uint64_t batch_bytes(const struct gt_session *s)
 			most = t->plan->graph->batch;
 	}
 	most *= s->keep > 1 ? s->keep : 1;
-	return (uint64_t)(most * ((s->space->cut.factors ? 0 : in[0] * in[1] * in[2] * 4) + 4)); /* images that all ranks read are among the arenas */
+	return (uint64_t)(most *
+	                  ((s->space->cut.factors ? 0 : in[0] * in[1] * in[2] * 4) + 4)); /* images that all ranks read are among the arenas */
 }
 
 static const char *row_name(const struct gt_world_plan *crew, int row)

@@ -41,7 +41,8 @@ static void cuts_text(const struct gt_session *s, char *buf, size_t size)
 	size_t n = 0;
 	*buf = '\0';
 	for (int i = 1; s->measured && i < stages && n < size; i++)
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ", gt_session_pipe_first(s, i));
+		n +=
+		    (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ", gt_session_pipe_first(s, i));
 }
 
 /* "54,000 train + 6,000 valid + 10,000 test" */
@@ -51,7 +52,8 @@ static void samples_text(const struct gt_session *s, char *buf, size_t size)
 	size_t n = 0;
 	for (int i = 0; i < GT_SPLITS && n < size; i++)
 		if (s->view[i].n)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", grouped(s->view[i].n, count, sizeof count), gt_split_names[i]);
+			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", grouped(s->view[i].n, count, sizeof count),
+			                      gt_split_names[i]);
 }
 
 static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
@@ -65,9 +67,9 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch / s->micro), (long long)s->micro);
 	cuts_text(s, cuts, sizeof cuts);
 	samples_text(s, samples, sizeof samples);
-	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s samples from %.300s; seed %lld%s", s->conf->name,
-	         grouped(s->learned, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks, (long long)s->batch,
-	         micro, (long long)s->steps_per_epoch, samples, s->data[0].source, (long long)s->conf->seed, cuts);
+	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s samples from %.300s; seed %lld%s",
+	         s->conf->name, grouped(s->learned, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks,
+	         (long long)s->batch, micro, (long long)s->steps_per_epoch, samples, s->data[0].source, (long long)s->conf->seed, cuts);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_tell(t, &ev, true, err);
 }
@@ -93,8 +95,8 @@ static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct
 	char text[200];
 	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->at.world)
 		return GT_OK;
-	snprintf(text, sizeof text, "reproducible = \"run\": the bits from here on are those of %lld rank%s, and %lld wrote this checkpoint", (long long)t->at.world,
-	         t->at.world == 1 ? "" : "s", (long long)wrote);
+	snprintf(text, sizeof text, "reproducible = \"run\": the bits from here on are those of %lld rank%s, and %lld wrote this checkpoint",
+	         (long long)t->at.world, t->at.world == 1 ? "" : "s", (long long)wrote);
 	return warn_line(t, text, err);
 }
 
@@ -115,13 +117,13 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 		return;
 	if (*c->best_metric)
 		snprintf(now, sizeof now, "%s (%s)", c->best_metric, mode);
-	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s: the best checkpoint so far, step %lld, no longer counts as the best%s", at->best_metric,
-	         at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation begins anew" : "");
+	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s: the best checkpoint so far, step %lld, no longer counts as the best%s",
+	         at->best_metric, at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation begins anew" : "");
 	at->has_best = false;
 }
 
-/* gt_session_spec.sized: the warnings, while nothing is allocated yet: a machine whose memory is too small may end the process. metrics.jsonl
- * is not open yet, and receives none of them. */
+/* gt_session_spec.sized: the warnings, while nothing is allocated yet: a machine whose memory is too small may end the process.
+ * metrics.jsonl is not open yet, and receives none of them. */
 static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
 	struct gt_trainer *t = user;
@@ -152,7 +154,8 @@ static struct gt_session_spec session_spec(struct gt_conf *c)
 static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
 {
 	char text[4400];
-	snprintf(text, sizeof text, "%s: %s values were %s f32, in which weights are kept", t->opts->init, gt_dtype_name(from), from == GT_F64 ? "rounded to" : "converted to");
+	snprintf(text, sizeof text, "%s: %s values were %s f32, in which weights are kept", t->opts->init, gt_dtype_name(from),
+	         from == GT_F64 ? "rounded to" : "converted to");
 	return warn_line(t, text, err);
 }
 
@@ -178,7 +181,8 @@ static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct
 	if (!lstat(config, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file; remove or rename it", config);
 	if (damaged)
-		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: dropped %lld damaged line%s", j->dir, (long long)damaged, damaged == 1 ? "" : "s");
+		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: dropped %lld damaged line%s", j->dir, (long long)damaged,
+		         damaged == 1 ? "" : "s");
 	return gt_file_replace(config, 0600, j->c->text, strlen(j->c->text), err);
 }
 
@@ -221,8 +225,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		else if (t->at.loss_scale > 0) /* 0: the run was of another precision so far */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
 		if (t->at.cursor % t->s->batch || t->at.cursor >= t->s->samples)
-			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there", gt_ckpt_path(from),
-			               (long long)t->at.cursor, (long long)t->s->batch);
+			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there",
+			               gt_ckpt_path(from), (long long)t->at.cursor, (long long)t->s->batch);
 	} else if (o->init) {
 		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
 	} else {
@@ -292,8 +296,14 @@ static void on_team_warning(void *user, const char *text)
 static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	char start[64] = "from the beginning";
-	struct gt_team_spec spec = {.world = &r->world, .link = j->opts->link, .token_file = r->token_file, .timeout_s = j->c->parallel.timeout, .config = j->c->text, .start = start,
-	                            .warn = on_team_warning, .warn_user = (void *)j->opts};
+	struct gt_team_spec spec = {.world = &r->world,
+	                            .link = j->opts->link,
+	                            .token_file = r->token_file,
+	                            .timeout_s = j->c->parallel.timeout,
+	                            .config = j->c->text,
+	                            .start = start,
+	                            .warn = on_team_warning,
+	                            .warn_user = (void *)j->opts};
 	struct gt_team *team;
 	if (j->from) /* on several hosts, each looks for the latest by itself */
 		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);
@@ -323,7 +333,8 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	return code;
 }
 
-/* Before ranks are started: what each of them would refuse is told once. What only they can find out, as that a GPU is missing, is left to them. */
+/* Before ranks are started: what each of them would refuse is told once. What only they can find out, as that a GPU is missing, is left to
+ * them. */
 static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
@@ -331,8 +342,8 @@ static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, str
 	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
 }
 
-/* A dry run of several ranks: what they would find out on the first one's device, in this process. Data is read, kernels are prepared, nothing
- * is allocated for training. */
+/* A dry run of several ranks: what they would find out on the first one's device, in this process. Data is read, kernels are prepared,
+ * nothing is allocated for training. */
 static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
@@ -407,16 +418,18 @@ static enum gt_code tidy(const char *dir, const struct gt_run_opts *o, struct gt
 	return GT_OK;
 }
 
-static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o, struct gt_err *err)
+static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
+                                  struct gt_err *err)
 {
 	char text[GT_PATH_SIZE + 256], epochs[32], steps[32];
-	struct gt_event ev = {.kind = GT_EV_COMPLETE, .step = at->step, .steps = at->step, .epoch = at->epoch, .epochs = at->epoch, .text = text};
+	struct gt_event ev = {
+	    .kind = GT_EV_COMPLETE, .step = at->step, .steps = at->step, .epoch = at->epoch, .epochs = at->epoch, .text = text};
 	struct gt_json j = {0};
 	struct gt_world w;
 	bool by_steps = c->train.steps > 0;
 	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps. -s train.%s=N with N above %lld prolongs it", dir,
-	         grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", grouped(at->step, steps, sizeof steps), by_steps ? "steps" : "epochs",
-	         (long long)(by_steps ? at->step : at->epoch));
+	         grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", grouped(at->step, steps, sizeof steps),
+	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
 	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
 	if (!code)
 		code = gt_team_world(o->link, &w, err);
@@ -426,7 +439,8 @@ static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, cons
 	return code;
 }
 
-enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o, struct gt_err *err)
+enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o,
+                       struct gt_err *err)
 {
 	struct gt_trainer warn = {.opts = o};
 	struct gt_ckpt *ckpt;
@@ -436,13 +450,15 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	GT_TRY(gt_ckpt_run_dir(path, dir, &step, err));
 	if (step >= 0) {
 		if (from && (from[0] < '0' || from[0] > '9' || strtoll(from, NULL, 10) != step))
-			return gt_fail(err, GT_EUSAGE, "%s is the checkpoint of step %lld, and --from %s asks for another: expected the run's directory, %s", path,
+			return gt_fail(err, GT_EUSAGE,
+			               "%s is the checkpoint of step %lld, and --from %s asks for another: expected the run's directory, %s", path,
 			               (long long)step, from, dir);
 		snprintf(named, sizeof named, "%lld", (long long)step);
 		from = named;
 	}
 	GT_TRY(tidy(dir, o, err));
-	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt, err)); /* a launcher has warned already */
+	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
+	                    err)); /* a launcher has warned already */
 	/* The text that was verified, and it may include nothing. */
 	const char *text = gt_ckpt_meta(ckpt)->config;
 	enum gt_code code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);

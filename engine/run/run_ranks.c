@@ -54,22 +54,30 @@ static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, 
 {
 	const char *mode = gt_strategy_of(c->parallel.mode)->name;
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
-		return gt_conf_refuse(c, "parallel.mode", err, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
+		return gt_conf_refuse(c, "parallel.mode", err,
+		                      "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	if (!has_processes(c->parallel.mode) && o->nnodes > 1)
-		return gt_conf_refuse(c, "parallel.mode", err, "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, mode);
+		return gt_conf_refuse(c, "parallel.mode", err,
+		                      "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, mode);
 	if (!has_processes(c->parallel.mode) && w->world > 1)
-		return gt_conf_refuse(c, "parallel.mode", err, "%s started %d ranks: that and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", w->how, w->world, mode);
+		return gt_conf_refuse(c, "parallel.mode", err,
+		                      "%s started %d ranks: that and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", w->how,
+		                      w->world, mode);
 	if (o->link)
 		return GT_OK;
 	if (w->world > 1 && (o->nnodes > 1 || (o->nproc > 0 && o->nproc != w->world && o->nproc != w->local_world)))
-		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and %s asks for others", w->how, w->world, w->local_world,
-		               o->nnodes > 1 ? "--nnodes" : "--nproc");
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and %s asks for others", w->how, w->world,
+		               w->local_world, o->nnodes > 1 ? "--nnodes" : "--nproc");
 	if (w->world > 1 && o->max_restarts)
 		return gt_fail(err, GT_EUSAGE, "--max-restarts: %s started the ranks, and only it can start them again", w->how);
 	if (o->nnodes <= 1 && (o->node_rank || o->master_addr || o->master_port))
-		return gt_fail(err, GT_EUSAGE, "%s without --nnodes: there is one host", o->master_addr ? "--master-addr" : o->master_port ? "--master-port" : "--node-rank");
+		return gt_fail(err, GT_EUSAGE, "%s without --nnodes: there is one host",
+		               o->master_addr   ? "--master-addr"
+		               : o->master_port ? "--master-port"
+		                                : "--node-rank");
 	if (o->nnodes > 1 && !o->master_addr)
-		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --master-addr, an address of the host of node 0 that the others reach", o->nnodes);
+		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --master-addr, an address of the host of node 0 that the others reach",
+		               o->nnodes);
 	if (o->nnodes > 1 && o->node_rank >= o->nnodes)
 		return gt_fail(err, GT_EUSAGE, "--node-rank %d: expected a number below --nnodes %d", o->node_rank, o->nnodes);
 	return GT_OK;
@@ -98,7 +106,9 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 		out->nproc = ranks_here(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
 	if (out->launch && o->nnodes > 1 && !out->token_file)
-		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --token-file, a file of 64 hexadecimal digits that every host has and no other user can read", o->nnodes);
+		return gt_fail(err, GT_EUSAGE,
+		               "--nnodes %d: expected --token-file, a file of 64 hexadecimal digits that every host has and no other user can read",
+		               o->nnodes);
 	return GT_OK;
 }
 
@@ -160,8 +170,8 @@ static void say(void *user, const char *line)
 		l->o->say(l->o->user, line);
 }
 
-enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
-                             struct gt_err *err)
+enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
+                             const struct gt_run_opts *o, struct gt_err *err)
 {
 	unsigned char token[GT_TOKEN_SIZE];
 	struct gt_launch_end end;

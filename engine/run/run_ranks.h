@@ -20,8 +20,8 @@ struct gt_ranks {
 enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_ranks *out, struct gt_err *err);
 
 /* Starts them, and returns when they have ended. dir: the run's, "" for none. from: the checkpoint that it goes on from, or NULL. */
-enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
-                             struct gt_err *err);
+enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
+                             const struct gt_run_opts *o, struct gt_err *err);
 
 /* The word for a rank's device: of several GPUs, each takes the one of its number on the host. */
 const char *gt_rank_device(const char *word, const struct gt_world *w, char *buf, size_t size);

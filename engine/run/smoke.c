@@ -145,7 +145,8 @@ static enum gt_code open_end(const char *path, const char *which, struct gt_ckpt
 	GT_TRY(gt_ckpt_open(path, which, true, NULL, NULL, out, err));
 	if (gt_ckpt_meta(*out)->step == GT_SMOKE_STEPS)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint is of step %lld, expected %d", path, (long long)gt_ckpt_meta(*out)->step, GT_SMOKE_STEPS);
+	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint is of step %lld, expected %d", path,
+	                            (long long)gt_ckpt_meta(*out)->step, GT_SMOKE_STEPS);
 	gt_ckpt_close(*out);
 	return code;
 }
@@ -194,7 +195,8 @@ static enum gt_code resumed(struct smoke *s, struct gt_err *err)
 }
 
 /* ---- the two ends --------------------------------------------------------------------------------------------------------------- */
-static enum gt_code same_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same, struct gt_err *err)
+static enum gt_code same_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same,
+                                struct gt_err *err)
 {
 	size_t bytes = gt_tdesc_bytes(&t->desc);
 	char *buf = malloc(2 * bytes + 1);
@@ -220,8 +222,9 @@ static enum gt_code differing(const struct gt_ckpt *a, const struct gt_ckpt *b, 
 		first = first || same ? first : t.name;
 		n += !same;
 	}
-	return gt_fail(err, GT_EFAIL, "the resumed run ends with other bits than the uninterrupted one: %d of %d tensors of %s differ, the first is %s", n, all,
-	               gt_ckpt_file_name(file), first ? first : "none, but the files do");
+	return gt_fail(err, GT_EFAIL,
+	               "the resumed run ends with other bits than the uninterrupted one: %d of %d tensors of %s differ, the first is %s", n,
+	               all, gt_ckpt_file_name(file), first ? first : "none, but the files do");
 }
 
 static enum gt_code same_state(const struct gt_ckpt_meta *a, const struct gt_ckpt_meta *b, struct gt_err *err)
@@ -239,7 +242,8 @@ static enum gt_code same_state(const struct gt_ckpt_meta *a, const struct gt_ckp
 	};
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
 		if (v[i].a != v[i].b)
-			return gt_fail(err, GT_EFAIL, "the resumed run ends in another state than the uninterrupted one: %s is %.17g, expected %.17g", v[i].name, v[i].b, v[i].a);
+			return gt_fail(err, GT_EFAIL, "the resumed run ends in another state than the uninterrupted one: %s is %.17g, expected %.17g",
+			               v[i].name, v[i].b, v[i].a);
 	return GT_OK;
 }
 
@@ -250,7 +254,8 @@ static enum gt_code compare_open(struct smoke *s, const struct gt_ckpt *a, const
 	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(b), s->arena, &m[1], err));
 	for (int i = GT_CKPT_MODEL; i <= GT_CKPT_OPTIMIZER; i++) {
 		if (m[0].file[i].there != m[1].file[i].there)
-			return gt_fail(err, GT_EFAIL, "the resumed run ends in another state than the uninterrupted one: only one of them has %s", gt_ckpt_file_name(i));
+			return gt_fail(err, GT_EFAIL, "the resumed run ends in another state than the uninterrupted one: only one of them has %s",
+			               gt_ckpt_file_name(i));
 		if (!m[0].file[i].there)
 			continue;
 		if (strcmp(m[0].file[i].digest, m[1].file[i].digest))
@@ -289,7 +294,8 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 	} else {
 		GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/gtrain-smoke-XXXXXX", base && *base ? base : "/tmp"), err);
 		if (!mkdtemp(dir))
-			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create a temporary directory: %s; --out DIR or the variable TMPDIR names another place", dir,
+			return gt_fail(err, GT_ECANTCREAT,
+			               "%s: cannot create a temporary directory: %s; --out DIR or the variable TMPDIR names another place", dir,
 			               strerror(errno));
 		s->dir = dir;
 	}
@@ -311,7 +317,8 @@ static enum gt_code phases(struct smoke *s, struct gt_err *err)
 	return compare(s, err);
 }
 
-enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*observe)(void *user, const struct gt_smoke *s), struct gt_err *err)
+enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*observe)(void *user, const struct gt_smoke *s),
+                      struct gt_err *err)
 {
 	struct smoke s = {.conf = c, .opts = o, .tell = observe, .shown = {.first_loss = NAN, .last_loss = NAN, .loss = NAN, .acc = NAN}};
 	struct gt_err gone = {0};

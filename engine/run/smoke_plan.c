@@ -23,13 +23,16 @@ static int ranks_of_cuts(const struct gt_conf_parallel *p)
 	return (int)((p->cuts.n + 1) / each * p->replicas);
 }
 
-/* As many as the config asks for, if the machine has as many processors (GPUs); else the largest divisor of that number that it has, and at least 2 on a
- * CPU, so that ranks communicate. */
+/* As many as the config asks for, if the machine has as many processors (GPUs); else the largest divisor of that number that it has, and at
+ * least 2 on a CPU, so that ranks communicate. */
 static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	const struct gt_conf_parallel *p = &c->parallel;
 	struct gt_core_place place[CPU_SETSIZE];
-	int gpus = gt_device_choice(o->device ? o->device : c->device), cpus = gt_core_places(place), fits = gpus > 0 ? gpus : cpus > 2 ? cpus : 2;
+	int gpus = gt_device_choice(o->device ? o->device : c->device), cpus = gt_core_places(place),
+	    fits = gpus > 0   ? gpus
+	           : cpus > 2 ? cpus
+	                      : 2;
 	int replicas = p->mode == GT_MODE_PIPE ? (int)p->replicas : 1, n = (int)p->nproc;
 	if (p->mode == GT_MODE_SINGLE)
 		return 1;
@@ -97,17 +100,22 @@ static enum gt_code set_int(struct gt_smoke_plan *p, struct gt_arena *a, struct 
 }
 
 /* Data made from the seed in the place of data that is not here. */
-static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p, struct gt_smoke *shown,
-                             struct gt_err *err)
+static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
+                             struct gt_smoke *shown, struct gt_err *err)
 {
 	const struct gt_known_dataset *known = gt_known_find(c->data.name);
 	const int64_t *in = c->model.input;
 	int64_t classes = c->data.classes > 0 ? c->data.classes : known ? known->classes : r->outputs > 1 ? r->outputs : 2;
 	shown->synthetic = true;
 	if (in[1] > 0)
-		GT_NEW_STR(shown->data, gt_arena_printf(a, "synthetic stand-in of the shape [%lld, %lld, %lld] with %lld classes", (long long)in[0], (long long)in[1], (long long)in[2], (long long)classes), err);
+		GT_NEW_STR(shown->data,
+		           gt_arena_printf(a, "synthetic stand-in of the shape [%lld, %lld, %lld] with %lld classes", (long long)in[0],
+		                           (long long)in[1], (long long)in[2], (long long)classes),
+		           err);
 	else
-		GT_NEW_STR(shown->data, gt_arena_printf(a, "synthetic stand-in of the shape [%lld] with %lld classes", (long long)in[0], (long long)classes), err);
+		GT_NEW_STR(shown->data,
+		           gt_arena_printf(a, "synthetic stand-in of the shape [%lld] with %lld classes", (long long)in[0], (long long)classes),
+		           err);
 	GT_NEW_STR(shown->why, gt_arena_strdup(a, r->data), err);
 	GT_TRY(set(p, a, err, "data.format", "synthetic"));
 	GT_TRY(set_int(p, a, err, "data.classes", classes));
@@ -115,8 +123,8 @@ static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const 
 	return set_int(p, a, err, "data.samples_test", shown->samples);
 }
 
-static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
-                         struct gt_smoke *shown, struct gt_err *err)
+static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, const struct gt_report *r,
+                         struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_err *err)
 {
 	shown->ranks = p->ranks;
 	shown->config_ranks = (int)c->parallel.nproc;
@@ -150,7 +158,8 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_TRY(set(p, a, err, "log.every_steps", "1"));
 	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU may sum in another order the second time */
 		GT_TRY(set(p, a, err, "reproducible", "run"));
-		if (c->parallel.balance == GT_BALANCE_MEASURED && c->train.clip_norm > 0) /* the norm's last bits depend on where the model is cut */
+		if (c->parallel.balance == GT_BALANCE_MEASURED &&
+		    c->train.clip_norm > 0) /* the norm's last bits depend on where the model is cut */
 			GT_TRY(set(p, a, err, "parallel.balance", "computed"));
 	}
 	return GT_OK;
@@ -170,12 +179,13 @@ static enum gt_code check(const struct gt_run_opts *o, struct gt_err *err)
 		return gt_fail(err, GT_EUSAGE, "--smoke: a launcher started this process as a rank; a smoke test starts its ranks itself");
 	GT_TRY(gt_team_world(NULL, &w, err));
 	if (w.world > 1)
-		return gt_fail(err, GT_EUSAGE, "--smoke: %s started %d ranks; a smoke test starts its ranks itself, --nproc says how many", w.how, w.world);
+		return gt_fail(err, GT_EUSAGE, "--smoke: %s started %d ranks; a smoke test starts its ranks itself, --nproc says how many", w.how,
+		               w.world);
 	return GT_OK;
 }
 
-enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out, struct gt_smoke *shown,
-                           struct gt_err *err)
+enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out,
+                           struct gt_smoke *shown, struct gt_err *err)
 {
 	struct gt_report *r;
 	*out = (struct gt_smoke_plan){0};

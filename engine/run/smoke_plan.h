@@ -1,5 +1,5 @@
-/* What a smoke test trains: the first steps of a run, on a part of its data. The model, the optimizer, the schedule's form, the precision, the
- * augmentation and the parallel mode are the config's; reduced are only the number of steps, of samples and, on a CPU, the batch.
+/* What a smoke test trains: the first steps of a run, on a part of its data. The model, the optimizer, the schedule's form, the precision,
+ * the augmentation and the parallel mode are the config's; reduced are only the number of steps, of samples and, on a CPU, the batch.
  *
  *   samples of an epoch      |<- batch ->|<- batch ->|<- batch ->|
  *   epoch 0, steps             1           2           3
@@ -22,8 +22,9 @@ struct gt_smoke_plan {
 	int nsets;
 };
 
-/* Fills the plan and those members of `shown` that describe it. Refuses what a run would refuse on paper, and options that a smoke test cannot take. */
-enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out, struct gt_smoke *shown,
-                           struct gt_err *err);
+/* Fills the plan and those members of `shown` that describe it. Refuses what a run would refuse on paper, and options that a smoke test
+ * cannot take. */
+enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out,
+                           struct gt_smoke *shown, struct gt_err *err);
 
 #endif

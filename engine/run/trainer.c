@@ -97,7 +97,8 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 		gt_optim_rates(&s->optim, t->ahead.step++, s->steps, s->steps_per_epoch, lr);
 		for (int m = 0; m < p->nmicro; m++) {
 			struct gt_dyn *d = &dyn[i * p->nmicro + m];
-			*d = (struct gt_dyn){.seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
+			*d = (struct gt_dyn){
+			    .seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
 			memcpy(d->lr, lr, sizeof lr);
 		}
 		GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[i * p->nmicro], err));
@@ -109,7 +110,8 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 		t->ahead.epoch++;
 	}
 	bool boundary = t->ahead.epoch != epoch;
-	t->due = gt_trainer_complete(c, t->ahead.step, t->ahead.epoch) || every(c->train.eval_every_steps, t->ahead.step) || every(c->checkpoint.every_steps, t->ahead.step) ||
+	t->due = gt_trainer_complete(c, t->ahead.step, t->ahead.epoch) || every(c->train.eval_every_steps, t->ahead.step) ||
+	         every(c->checkpoint.every_steps, t->ahead.step) ||
 	         (boundary && (every(c->train.eval_every_epochs, t->ahead.epoch) || every(c->checkpoint.every_epochs, t->ahead.epoch)));
 	return GT_OK;
 }
@@ -261,7 +263,8 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 /* For the summary of a run that keeps no best checkpoint. */
 static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct gt_scores *r)
 {
-	if (split != (t->s->eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) || (t->at.peak_epoch > 0 && r->acc <= t->at.peak_acc))
+	if (split != (t->s->eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
+	    (t->at.peak_epoch > 0 && r->acc <= t->at.peak_acc))
 		return;
 	t->at.peak_acc = r->acc;
 	t->at.peak_epoch = gt_trainer_epoch(t);
@@ -387,7 +390,11 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 	double session_s = gt_clock() - t->start;
 	/* Where a checkpoint holds the last step, its time: the next session counts from there. */
 	double seconds = t->saved_step == t->at.step ? t->saved_seconds : t->at.seconds + session_s;
-	struct gt_run_result r = {.seconds = seconds, .peak_acc = t->at.peak_acc, .peak_epoch = t->at.peak_epoch, .valid = t->scores[GT_VALID], .test = t->scores[GT_TEST]};
+	struct gt_run_result r = {.seconds = seconds,
+	                          .peak_acc = t->at.peak_acc,
+	                          .peak_epoch = t->at.peak_epoch,
+	                          .valid = t->scores[GT_VALID],
+	                          .test = t->scores[GT_TEST]};
 	r.train = t->at.epoch_sums.count ? gt_session_scores(&t->at.epoch_sums) : t->scores[GT_TRAIN];
 	if (session_s > t->pause_s)
 		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
@@ -407,7 +414,8 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 	const struct gt_conf *c = t->s->conf;
 	bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
 	double start = gt_clock();
-	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) || (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
+	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) ||
+	    (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
 		GT_TRY(evaluate(t, &best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);

@@ -37,8 +37,10 @@ static enum gt_code no_directory(const struct list *l)
 {
 	if (!l->dir || *l->dir)
 		return GT_OK;
-	return warn(l, "checkpoint.dir", "not set: the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or give -o runs/%.60s",
-	            l->c->name, l->c->name);
+	return warn(
+	    l, "checkpoint.dir",
+	    "not set: the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or give -o runs/%.60s",
+	    l->c->name, l->c->name);
 }
 
 static enum gt_code large_batch(const struct list *l)
@@ -47,8 +49,8 @@ static enum gt_code large_batch(const struct list *l)
 	const char *key = l->c->data.batch_per_rank && !l->c->data.batch ? "data.batch_per_rank" : "data.batch";
 	if (s->view[GT_TRAIN].n <= 0 || s->batch <= s->view[GT_TRAIN].n)
 		return GT_OK;
-	return warn(l, key, "a step takes %lld samples, but the training split has %lld: every step is a whole epoch; write a smaller batch", (long long)s->batch,
-	            (long long)s->view[GT_TRAIN].n);
+	return warn(l, key, "a step takes %lld samples, but the training split has %lld: every step is a whole epoch; write a smaller batch",
+	            (long long)s->batch, (long long)s->view[GT_TRAIN].n);
 }
 
 /* Images are bytes, and x / 255 when mean is subtracted: a value beyond 1 was meant for bytes. */
@@ -56,7 +58,8 @@ static enum gt_code scaled(const struct list *l, const char *key, const struct g
 {
 	for (int i = 0; i < f->n; i++)
 		if (fabs(f->v[i]) > 1)
-			return warn(l, key, "expected numbers for pixels in 0..1, got %g: pixels are divided by 255 first; write %.4g", f->v[i], f->v[i] / 255);
+			return warn(l, key, "expected numbers for pixels in 0..1, got %g: pixels are divided by 255 first; write %.4g", f->v[i],
+			            f->v[i] / 255);
 	return GT_OK;
 }
 
@@ -77,7 +80,10 @@ static enum gt_code last_layer(const struct list *l)
 	if (!last || !(strcmp(loss, "cross_entropy") ? !strcmp(loss, "nll") && !log_soft : soft || log_soft))
 		return GT_OK;
 	if (!strcmp(loss, "nll"))
-		gt_fail(&e, GT_OK, "train.loss = \"nll\" expects the output of log_softmax, but the last layer is %s; add { type = \"log_softmax\"; } or write train.loss = \"cross_entropy\"", type);
+		gt_fail(&e, GT_OK,
+		        "train.loss = \"nll\" expects the output of log_softmax, but the last layer is %s; add { type = \"log_softmax\"; } or "
+		        "write train.loss = \"cross_entropy\"",
+		        type);
 	else
 		gt_fail(&e, GT_OK, "%s before train.loss = \"cross_entropy\", which applies it itself; remove this layer%s", type,
 		        log_soft ? ", or write train.loss = \"nll\"" : "");
@@ -134,7 +140,8 @@ static enum gt_code memory(const struct list *l)
 	return warn(l, "data.batch", "training needs %s (%s for %s), but %s has %s free; %s", gt_bytes_text(needs, sizeof needs, need),
 	            gt_bytes_text(of, sizeof of, p->bytes[most]), gt_arena_name((enum gt_arena_id)most), gpu ? "the GPU" : "this machine",
 	            gt_bytes_text(has, sizeof has, have),
-	            samples ? "lower data.batch, or raise train.accumulate" : "use a smaller model, or share it out with parallel.mode = \"zero\" or \"pipe\"");
+	            samples ? "lower data.batch, or raise train.accumulate"
+	                    : "use a smaller model, or share it out with parallel.mode = \"zero\" or \"pipe\"");
 }
 
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
@@ -156,7 +163,8 @@ enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
 		return GT_OK;
 	if (code == GT_OK)
 		gt_ckpt_close(c);
-	return gt_fail(err, GT_ECANTCREAT, "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
+	return gt_fail(err, GT_ECANTCREAT,
+	               "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
 }
 
 enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_code code, struct gt_err *err)
@@ -172,7 +180,8 @@ enum gt_code gt_check_tensorboard(const struct gt_conf *c, const char *dir, stru
 {
 	if (*dir || !c->log.tensorboard)
 		return GT_OK;
-	return gt_conf_refuse(c, "log.tensorboard", err, "expected false without a checkpoint.dir, where its files would be, got true; write a checkpoint.dir");
+	return gt_conf_refuse(c, "log.tensorboard", err,
+	                      "expected false without a checkpoint.dir, where its files would be, got true; write a checkpoint.dir");
 }
 
 enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_problems *out, struct gt_err *err)

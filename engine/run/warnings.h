@@ -1,4 +1,5 @@
-/* Warnings: what a config allows and its user hardly wants, and what this machine lacks for a run. All of them are defined in warnings.c. */
+/* Warnings: what a config allows and its user hardly wants, and what this machine lacks for a run. All of them are defined in warnings.c.
+ */
 #ifndef GT_RUN_WARNINGS_H
 #define GT_RUN_WARNINGS_H
 
@@ -10,8 +11,8 @@
  * The texts name file, line, key and remedy. */
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err);
 
-/* Adds what a run on this machine would fail of: the directory, the device and its precisions, the data. Each has the code that the run would
- * end with. device: instead of the config's; NULL. data_note: why the data is not here; NULL: it is. Creates and changes nothing. */
+/* Adds what a run on this machine would fail of: the directory, the device and its precisions, the data. Each has the code that the run
+ * would end with. device: instead of the config's; NULL. data_note: why the data is not here; NULL: it is. Creates and changes nothing. */
 enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_problems *out, struct gt_err *err);
 
 /* Puts the place of checkpoint.dir before an error about the directory, where it is the config's. Returns code. */

@@ -1,6 +1,6 @@
 /* An all-reduce between CPU ranks of this host: make build/tests/bench/bench_comm && build/tests/bench/bench_comm
- * [ranks]. Beside it the same traffic by plain loops without a word between the ranks: each adds up its part of everybody's data, and copies
- * the other parts from where they were added up. */
+ * [ranks]. Beside it the same traffic by plain loops without a word between the ranks: each adds up its part of everybody's data, and
+ * copies the other parts from where they were added up. */
 #include "ranks.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static double median(double *v, int n)
 	return v[n / 2];
 }
 
-__attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default"))) static void add(float *restrict to, const float *restrict from, size_t n)
+__attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default"))) static void add(float *restrict to, const float *restrict from,
+                                                                                             size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] += from[i];
@@ -78,8 +79,8 @@ int main(int argc, char **argv)
 		struct work w = {.bytes = (size_t)(mb[i] * 1e6) / 4 * 4, .times = i ? 101 : 1001};
 		struct ranks r = {.world = world, .absent = -1, .body = body, .ctx = &w};
 		ranks_check(&r);
-		printf("all_reduce of %5.2f MB, %d ranks: %7.1f us; plain loops %7.1f us; %.2f of that\n", mb[i], world, 1e6 * r.note[0].took, 1e6 * r.note[0].at,
-		       r.note[0].took / r.note[0].at);
+		printf("all_reduce of %5.2f MB, %d ranks: %7.1f us; plain loops %7.1f us; %.2f of that\n", mb[i], world, 1e6 * r.note[0].took,
+		       1e6 * r.note[0].at, r.note[0].took / r.note[0].at);
 		ranks_free(&r);
 	}
 	return 0;

@@ -154,8 +154,8 @@ static void bench_linear(void)
 				linear(b + 6, d + 10, batch[i], 512, 10, t ? GT_BF16 : GT_F32, dnnl, false);
 				for (int j = 0; j < 9; j++) {
 					static const char *const part[] = {"fwd", "dx", "dw"};
-					snprintf(text, sizeof text, "linear %s n%d %dx%d %s%s", t ? "bf16" : "f32", (int)batch[i], j < 3 ? 784 : 512, j < 6 ? 512 : 10, part[j % 3],
-					         dnnl ? " dnnl" : "");
+					snprintf(text, sizeof text, "linear %s n%d %dx%d %s%s", t ? "bf16" : "f32", (int)batch[i], j < 3 ? 784 : 512,
+					         j < 6 ? 512 : 10, part[j % 3], dnnl ? " dnnl" : "");
 					report(text, &b[j]);
 				}
 				/* One training step's products, in order: no dx for the first layer. */
@@ -163,7 +163,8 @@ static void bench_linear(void)
 				for (int j = 0; j < 8; j++)
 					flops += step[j].flops;
 				s = best(step, 8);
-				printf("MLP 784-512-512-10 %s n%d%s: %.1f us a step, %.1f GFLOP/s\n", t ? "bf16" : "f32", (int)batch[i], dnnl ? " dnnl" : "", 1e6 * s, 1e-9 * flops / s);
+				printf("MLP 784-512-512-10 %s n%d%s: %.1f us a step, %.1f GFLOP/s\n", t ? "bf16" : "f32", (int)batch[i],
+				       dnnl ? " dnnl" : "", 1e6 * s, 1e-9 * flops / s);
 				for (int j = 0; j < 9; j++)
 					drop(&b[j]);
 			}
@@ -173,14 +174,17 @@ static void bench_conv(void)
 {
 	static const struct {
 		int n, c, hw, o, k, s, p;
-	} shape[] = {{128, 3, 32, 64, 3, 1, 1}, {128, 64, 32, 64, 3, 1, 1}, {128, 64, 32, 128, 3, 2, 1}, {128, 64, 32, 128, 1, 2, 0}, {128, 128, 16, 128, 3, 1, 1},
-		{128, 256, 8, 256, 3, 1, 1}, {128, 512, 4, 512, 3, 1, 1}, {32, 1, 28, 6, 5, 1, 2}, {32, 6, 14, 16, 5, 1, 0}, {32, 1, 28, 32, 3, 1, 0}, {32, 32, 26, 64, 3, 1, 0}};
+	} shape[] = {{128, 3, 32, 64, 3, 1, 1},    {128, 64, 32, 64, 3, 1, 1},  {128, 64, 32, 128, 3, 2, 1}, {128, 64, 32, 128, 1, 2, 0},
+	             {128, 128, 16, 128, 3, 1, 1}, {128, 256, 8, 256, 3, 1, 1}, {128, 512, 4, 512, 3, 1, 1}, {32, 1, 28, 6, 5, 1, 2},
+	             {32, 6, 14, 16, 5, 1, 0},     {32, 1, 28, 32, 3, 1, 0},    {32, 32, 26, 64, 3, 1, 0}};
 	for (int t = 0; t < 2; t++)
 		for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
-			int64_t n = shape[i].n, c = shape[i].c, hw = shape[i].hw, o = shape[i].o, k = shape[i].k, s = shape[i].s, p = shape[i].p, oh = (hw + 2 * p - k) / s + 1;
+			int64_t n = shape[i].n, c = shape[i].c, hw = shape[i].hw, o = shape[i].o, k = shape[i].k, s = shape[i].s, p = shape[i].p,
+			        oh = (hw + 2 * p - k) / s + 1;
 			struct gt_attr_conv2d a = {.out = o, .kernel = {k, k}, .stride = {s, s}, .padding = {p, p}, .dilation = {1, 1}, .groups = 1};
 			enum gt_dtype dt = t ? GT_BF16 : GT_F32;
-			struct gt_tdesc x = gt_tdesc_make(dt, DIMS(n, c, hw, hw), true), w = gt_tdesc_make(dt, DIMS(o, c, k, k), false), y = gt_tdesc_make(dt, DIMS(n, o, oh, oh), true), dw;
+			struct gt_tdesc x = gt_tdesc_make(dt, DIMS(n, c, hw, hw), true), w = gt_tdesc_make(dt, DIMS(o, c, k, k), false),
+			                y = gt_tdesc_make(dt, DIMS(n, o, oh, oh), true), dw;
 			struct bench b[3];
 			char text[80];
 			w.any = true;
@@ -195,7 +199,8 @@ static void bench_conv(void)
 			for (int j = 0; j < 3; j++) {
 				static const char *const part[] = {"fwd", "dx", "dw"};
 				b[j].flops = 2.0 * (double)(n * o * oh * oh * c * k * k);
-				snprintf(text, sizeof text, "conv %s n%d %d->%d %dx%d k%d s%d %s", t ? "bf16" : "f32", (int)n, (int)c, (int)o, (int)hw, (int)hw, (int)k, (int)s, part[j]);
+				snprintf(text, sizeof text, "conv %s n%d %d->%d %dx%d k%d s%d %s", t ? "bf16" : "f32", (int)n, (int)c, (int)o, (int)hw,
+				         (int)hw, (int)k, (int)s, part[j]);
 				report(text, &b[j]);
 				drop(&b[j]);
 			}
@@ -211,8 +216,10 @@ static void bench_norm(void)
 			int64_t n = shape[i][0], c = shape[i][1], h = shape[i][2];
 			struct gt_attr_norm a = {.eps = 1e-5, .momentum = 0.1, .affine = true, .track = true, .train = true};
 			struct gt_attr_pool2d pa = {.kernel = {2, 2}, .stride = {2, 2}, .count_include_pad = true};
-			struct gt_tdesc x = gt_tdesc_make(dt, DIMS(n, c, h, h), true), p = gt_tdesc_make(GT_F32, DIMS(c), false), nbt = gt_tdesc_make(GT_I64, 0, NULL, false);
-			struct gt_tdesc y = gt_tdesc_make(dt, DIMS(n, c, h / 2, h / 2), true), idx = gt_tdesc_make(GT_I32, DIMS(n, c, h / 2, h / 2), true);
+			struct gt_tdesc x = gt_tdesc_make(dt, DIMS(n, c, h, h), true), p = gt_tdesc_make(GT_F32, DIMS(c), false),
+			                nbt = gt_tdesc_make(GT_I64, 0, NULL, false);
+			struct gt_tdesc y = gt_tdesc_make(dt, DIMS(n, c, h / 2, h / 2), true),
+			                idx = gt_tdesc_make(GT_I32, DIMS(n, c, h / 2, h / 2), true);
 			struct bench b[] = {
 				{.call = {.code = GT_OP_BATCHNORM, .attr = &a, .in = {&x, &p, &p, &p, &p, &nbt}, .nin = 6, .out = {&x, &p, &p}, .nout = 3}},
 				{.call = {.code = GT_OP_BATCHNORM_DX, .attr = &a, .in = {&x, &x, &p, &p, &p}, .nin = 5, .out = {&x, &p, &p}, .nout = 3}},
@@ -230,7 +237,8 @@ static void bench_norm(void)
 				for (int q = 0; q < b[j].call.nout; q++)
 					all += (double)gt_tdesc_bytes(b[j].call.out[q]);
 				b[j].bytes = all;
-				snprintf(text, sizeof text, "%s %s n%d c%d %dx%d", gt_opcode_name(b[j].call.code), t ? "bf16" : "f32", (int)n, (int)c, (int)h, (int)h);
+				snprintf(text, sizeof text, "%s %s n%d c%d %dx%d", gt_opcode_name(b[j].call.code), t ? "bf16" : "f32", (int)n, (int)c,
+				         (int)h, (int)h);
 				report(text, &b[j]);
 				drop(&b[j]);
 			}

@@ -1,6 +1,6 @@
 /* The f32 peak of this machine, for the "share of peak" column: independent fused multiply-adds on full vectors in registers, in as many
- * threads as asked for. peak_flops [THREADS]: prints GFLOP/s, the best of several short runs. Build: cc -O2 -march=native -ffp-contract=fast
- * -pthread. */
+ * threads as asked for. peak_flops [THREADS]: prints GFLOP/s, the best of several short runs. Build: cc -O2 -march=native
+ * -ffp-contract=fast -pthread. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -94,7 +94,8 @@ TEST(durations)
 	CHECK(gt_cli_duration_parse("1.5h") == 5400);
 	CHECK(gt_cli_duration_parse("1h30m") == 5400);
 	CHECK(gt_cli_duration_parse("2d1s") == 172801);
-	static const char *const bad[] = {"", "s", "-1", "+1", " 1", "1 s", "1x", "1h30", "30m1h", "1m1m", "inf", "nan", "0x10", "1e400", "1ms", "1h-5m"};
+	static const char *const bad[] = {"",      "s",    "-1",  "+1",  " 1",   "1 s",   "1x",  "1h30",
+	                                  "30m1h", "1m1m", "inf", "nan", "0x10", "1e400", "1ms", "1h-5m"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_MSG(gt_cli_duration_parse(bad[i]) < 0, "'%s' passed for a duration", bad[i]);
 }

@@ -29,7 +29,8 @@ static inline void fix_make(struct fixture *f, int64_t step)
 	f->seen = step * 1000003;
 	f->model[0] = (struct gt_ckpt_tensor){.name = "fc.weight", .desc = gt_tdesc_make(GT_F32, 2, dw, false), .data = f->w};
 	f->model[1] = (struct gt_ckpt_tensor){.name = "fc.bias", .desc = gt_tdesc_make(GT_F32, 1, db, false), .data = f->b};
-	f->model[2] = (struct gt_ckpt_tensor){.name = "bn.num_batches_tracked", .desc = gt_tdesc_make(GT_I64, 0, NULL, false), .data = &f->seen};
+	f->model[2] =
+	    (struct gt_ckpt_tensor){.name = "bn.num_batches_tracked", .desc = gt_tdesc_make(GT_I64, 0, NULL, false), .data = &f->seen};
 	f->optim[0] = (struct gt_ckpt_tensor){.name = "momentum.fc.weight", .desc = gt_tdesc_make(GT_F32, 2, dw, false), .data = f->m};
 	f->meta = (struct gt_ckpt_meta){.step = step,
 	                                .epoch = step / 10,
@@ -71,7 +72,8 @@ static inline const char *fix_differs(const struct gt_ckpt *c)
 	fix_make(&f, m->step);
 	if (m->epoch != f.meta.epoch || m->cursor != f.meta.cursor || m->world != 1 || m->seed != f.meta.seed ||
 	    m->has_best != f.meta.has_best || m->loss_scale != 65536 || m->good_steps != m->step || m->seconds != f.meta.seconds ||
-	    strcmp(m->name, "fixture") || (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step || m->best_epoch != f.meta.best_epoch ||
+	    strcmp(m->name, "fixture") ||
+	    (m->has_best && (m->best != f.meta.best || m->best_step != f.meta.best_step || m->best_epoch != f.meta.best_epoch ||
 	                     !m->best_metric || strcmp(m->best_metric, f.meta.best_metric) || strcmp(m->best_mode, f.meta.best_mode))) ||
 	    m->peak_epoch != f.meta.peak_epoch || m->peak_acc != f.meta.peak_acc)
 		return "meta";

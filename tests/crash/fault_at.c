@@ -1,9 +1,7 @@
-/* Preloaded into a program (test_run_sweep.sh): its Nth call that changes something under a folder is the one where it is killed, or that fails.
- *   FAULT_DIR    the folder, absolute
- *   FAULT_AT     N, from 1 on; 0: nothing happens, the calls are only counted
- *   FAULT_KIND   kill, ENOSPC, EIO, EINTR, or short: a write takes half of its bytes (N then counts writes of two bytes and more)
- *   FAULT_EVER   set: every call from the Nth on
- *   FAULT_LOG    receives a line: the number of calls, and the one that was hit */
+/* Preloaded into a program (test_run_sweep.sh): its Nth call that changes something under a folder is the one where it is killed, or that
+ * fails. FAULT_DIR    the folder, absolute FAULT_AT     N, from 1 on; 0: nothing happens, the calls are only counted FAULT_KIND   kill,
+ * ENOSPC, EIO, EINTR, or short: a write takes half of its bytes (N then counts writes of two bytes and more) FAULT_EVER   set: every call
+ * from the Nth on FAULT_LOG    receives a line: the number of calls, and the one that was hit */
 #include "io_hook.h"
 #include <pthread.h>
 #include <signal.h>
@@ -128,7 +126,11 @@ __attribute__((constructor)) static void begin(void)
 	if (!dir || !at || !kind || !fault.log)
 		return;
 	fault.at = atoi(at);
-	fault.kind = !strcmp(kind, "kill") ? -1 : !strcmp(kind, "ENOSPC") ? ENOSPC : !strcmp(kind, "EIO") ? EIO : !strcmp(kind, "EINTR") ? EINTR : 0;
+	fault.kind = !strcmp(kind, "kill")     ? -1
+	             : !strcmp(kind, "ENOSPC") ? ENOSPC
+	             : !strcmp(kind, "EIO")    ? EIO
+	             : !strcmp(kind, "EINTR")  ? EINTR
+	                                       : 0;
 	fault.dir = dir;
 	io_before = before;
 }

@@ -1,6 +1,6 @@
-/* Memory that runs out while a config is read, checked and planned: the Nth allocation fails, once or from then on, for every N. A clean error,
- * or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left alone: conf/ctree.c reserves what they
- * need, and config_under_limit shows that the reserve holds under a limit on the address space. */
+/* Memory that runs out while a config is read, checked and planned: the Nth allocation fails, once or from then on, for every N. A clean
+ * error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left alone: conf/ctree.c reserves
+ * what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
 #include "conf/conf.h"
 #include "gtrain.h"
 #include "test.h"
@@ -44,12 +44,16 @@ SEEN void config_init(config_t *c)
 }
 
 static const char text[] =
-    "name = \"oom\"; data = { name = \"synthetic\"; batch = 8; classes = 3; samples = 20; samples_test = 8; augment = ( { type = \"hflip\"; } ); };\n"
-    "model = { input = [1, 6, 6]; blocks = { b = { params = [\"ch\"]; layers = ( { type = \"conv2d\"; out = \"$ch\"; kernel = 3; padding = 1; },\n"
-    "{ type = \"batchnorm2d\"; }, { type = \"relu\"; } ); }; }; layers = ( { block = \"b\"; name = \"x\"; repeat = 3; ch = 4; }, { type = \"flatten\"; },\n"
+    "name = \"oom\"; data = { name = \"synthetic\"; batch = 8; classes = 3; samples = 20; samples_test = 8; augment = ( { type = "
+    "\"hflip\"; } ); };\n"
+    "model = { input = [1, 6, 6]; blocks = { b = { params = [\"ch\"]; layers = ( { type = \"conv2d\"; out = \"$ch\"; kernel = 3; padding = "
+    "1; },\n"
+    "{ type = \"batchnorm2d\"; }, { type = \"relu\"; } ); }; }; layers = ( { block = \"b\"; name = \"x\"; repeat = 3; ch = 4; }, { type = "
+    "\"flatten\"; },\n"
     "{ name = \"fc\"; type = \"linear\"; out = 3; } ); };\n"
     "train = { epochs = 2; groups = ( { match = \"fc.*\"; lr_mul = 2.0; } ); optimizer = { type = \"sgd\"; lr = 0.1; }; };\n";
-static const char wrong[] = "device = \"gpu\"; data = { name = \"synthetic\"; batch_size = 8; };\nmodel = { input = 5.5; layers = ( { type = \"dense\"; } ); }; quux = 1;\n";
+static const char wrong[] = "device = \"gpu\"; data = { name = \"synthetic\"; batch_size = 8; };\nmodel = { input = 5.5; layers = ( { type "
+                            "= \"dense\"; } ); }; quux = 1;\n";
 
 enum what { LOAD, LOAD_WRONG, CHECK_IT, PLAN, WHATS };
 static const char *const names[WHATS] = {"load", "load a wrong config", "check", "plan"};
@@ -102,10 +106,11 @@ TEST(oom_config)
 				armed = false;
 				bool hit = count >= at;
 				most = at > most ? at : most;
-				CHECK_MSG(live == blocks, "%s, allocation %d%s: %ld blocks leaked", names[what], at, mode ? " and all later" : "", live - blocks);
+				CHECK_MSG(live == blocks, "%s, allocation %d%s: %ld blocks leaked", names[what], at, mode ? " and all later" : "",
+				          live - blocks);
 				/* A thread that cannot be made is done without, a plugin that cannot be opened is told by the loader's words. */
-				CHECK_MSG(code == want || (hit && (code == GT_EFAIL || code == GT_EUNAVAILABLE) && e.msg[0]), "%s, allocation %d%s: code %d: %s",
-				          names[what], at, mode ? " and all later" : "", code, e.msg);
+				CHECK_MSG(code == want || (hit && (code == GT_EFAIL || code == GT_EUNAVAILABLE) && e.msg[0]),
+				          "%s, allocation %d%s: code %d: %s", names[what], at, mode ? " and all later" : "", code, e.msg);
 				others += code == GT_OK && strcmp(got, right) != 0;
 				CHECK_MSG(code != GT_OK || !strcmp(got, right), "%s, allocation %d: another result", names[what], at);
 				if (!hit)
@@ -119,7 +124,8 @@ TEST(oom_config)
 	printf("# oom-sweep of configs: %d allocations refused, %d other results\n", tried, others);
 }
 
-/* A process whose address space may grow by so many KiB loads a config of n layers; 0: it was loaded, 1: a clean refusal, else how it ended. */
+/* A process whose address space may grow by so many KiB loads a config of n layers; 0: it was loaded, 1: a clean refusal, else how it
+ * ended. */
 static int limited(const char *t, size_t n, long kib)
 {
 	pid_t pid = fork();
@@ -146,7 +152,8 @@ static char *big_config(int layers, size_t *size)
 {
 	char *t = NULL;
 	FILE *f = open_memstream(&t, size);
-	fprintf(f, "data = { name = \"synthetic\"; batch = 8; classes = 3; samples = 20; samples_test = 8; };\nmodel = { input = [1, 6, 6]; layers = ( { type = \"flatten\"; }");
+	fprintf(f, "data = { name = \"synthetic\"; batch = 8; classes = 3; samples = 20; samples_test = 8; };\nmodel = { input = [1, 6, 6]; "
+	           "layers = ( { type = \"flatten\"; }");
 	for (int i = 0; i < layers; i++)
 		fprintf(f, ",\n{ name = \"fc%d\"; type = \"linear\"; out = 3; in = [\"%s\"]; }", i, "input");
 	fprintf(f, " ); };\ntrain = { epochs = 2; optimizer = { type = \"sgd\"; lr = 0.1; }; };\nquux = [0");

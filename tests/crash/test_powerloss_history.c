@@ -1,5 +1,5 @@
-/* What a power cut may leave of a run that goes back to an earlier checkpoint: the commit, the move of what is left behind to history-6, and
- * the file that changes places with it; then the next writer finishes it. No checkpoint may be lost in any state. */
+/* What a power cut may leave of a run that goes back to an earlier checkpoint: the commit, the move of what is left behind to history-6,
+ * and the file that changes places with it; then the next writer finishes it. No checkpoint may be lost in any state. */
 #include "ckpt_fixture.h"
 #include "disk_model.h"
 #include "fast_dir.h"
@@ -8,7 +8,12 @@
 #define RANDOM_STATES 10 /* for each prefix, beside the fixed policies; SWEEP=full: */
 #define RANDOM_STATES_FULL 40
 
-enum { LAST = 5, BACK = 2, NEW_STEP = 4, NEW_SERIAL = LAST + 1 }; /* steps 1 to 5 have the serials 1 to 5; then step 4 once more, from step 2 */
+enum {
+	LAST = 5,
+	BACK = 2,
+	NEW_STEP = 4,
+	NEW_SERIAL = LAST + 1
+}; /* steps 1 to 5 have the serials 1 to 5; then step 4 once more, from step 2 */
 
 static int failures;
 #define STATE(cond, ...) ((cond) ? (void)0 : (failures++, test_fail(__FILE__, __LINE__, __VA_ARGS__)))
@@ -77,7 +82,8 @@ static void check_state(const char *dir, bool done, const char *what)
 	STATE(!code, "%s: %s", what, e.msg);
 	if (code)
 		return;
-	STATE(!gt_ckpt_newest_serial(dir, &serial, &e) && (serial == NEW_SERIAL || (!done && serial == LAST)), "%s: the newest serial is %d", what, (int)serial);
+	STATE(!gt_ckpt_newest_serial(dir, &serial, &e) && (serial == NEW_SERIAL || (!done && serial == LAST)), "%s: the newest serial is %d",
+	      what, (int)serial);
 	bool went = serial == NEW_SERIAL;
 	unsigned here = serials(dir, what), there = serials(history, what);
 	STATE(here == (went ? kept | new : old), "%s: the run has the serials %x", what, here);
@@ -87,8 +93,10 @@ static void check_state(const char *dir, bool done, const char *what)
 	STATE(!strange(dir) && (!went || !strange(history)), "%s: something is left over", what);
 	int64_t latest, best;
 	STATE(!gt_ckpt_link_step(dir, "latest", &latest, &e) && latest == (went ? NEW_STEP : LAST), "%s: latest is %d", what, (int)latest);
-	STATE(!gt_ckpt_link_step(dir, "best", &best, &e) && best == (went ? -1 : 3), "%s: best is %d", what, (int)best); /* step 3 is off the new line */
-	STATE(!went || (!gt_ckpt_link_step(history, "latest", &latest, &e) && latest == LAST), "%s: the history's latest is %d", what, (int)latest);
+	STATE(!gt_ckpt_link_step(dir, "best", &best, &e) && best == (went ? -1 : 3), "%s: best is %d", what,
+	      (int)best); /* step 3 is off the new line */
+	STATE(!went || (!gt_ckpt_link_step(history, "latest", &latest, &e) && latest == LAST), "%s: the history's latest is %d", what,
+	      (int)latest);
 	STATE(!went || (!gt_ckpt_link_step(history, "best", &best, &e) && best == 3), "%s: the history's best is %d", what, (int)best);
 	gt_ckpt_dir_close(d);
 }

@@ -49,8 +49,14 @@ static void batchnorm_case(int rank, const int64_t *dim, enum gt_dtype t, bool a
 			wdx->mag[i] = g * rs * (2 + (fabs(x->v[i]) + fabs(m)) * rs);
 		}
 	}
-	struct op_case k = {.code = GT_OP_BATCHNORM, .attr = &attr, .in = {x, affine ? gamma : NULL, affine ? beta : NULL, track ? rmean : NULL, track ? rvar : NULL,
-		track ? nbt : NULL}, .nin = 6, .out = {y, mean, rstd}, .nout = 3, .keep_out = true};
+	struct op_case k = {
+	    .code = GT_OP_BATCHNORM,
+	    .attr = &attr,
+	    .in = {x, affine ? gamma : NULL, affine ? beta : NULL, track ? rmean : NULL, track ? rvar : NULL, track ? nbt : NULL},
+	    .nin = 6,
+	    .out = {y, mean, rstd},
+	    .nout = 3,
+	    .keep_out = true};
 	if (!op_run(&k))
 		goto out;
 	/* Pieces of at most 256 rows are summed in f32 and put together in double; scale and shift are rounded, and (x - mean) cancels,

@@ -48,7 +48,8 @@ TEST(scale_goes_as_torchs_grad_scaler)
 				CHECK(c.scale == scale && c.good == good + 1);
 			else
 				CHECK_MSG(s.inv_scale == strtod(inv, NULL) && c.scale == strtod(after, NULL) && c.good == tracker,
-				          "case %d, step %d: 1/%a, %a, %lld instead of %s, %s, %lld", cases, steps, 1 / s.inv_scale, c.scale, (long long)c.good, inv, after, tracker);
+				          "case %d, step %d: 1/%a, %a, %lld instead of %s, %s, %lld", cases, steps, 1 / s.inv_scale, c.scale,
+				          (long long)c.good, inv, after, tracker);
 		}
 	}
 	if (f)
@@ -112,11 +113,13 @@ TEST(a_skipped_step_moves_the_numbers_of_those_behind_it)
 		struct gt_dyn d[6];
 		int applied = 0;
 		for (int i = 0; i < 6; i++)
-			d[i] = (struct gt_dyn){.step = 11 + i / 2, .lr = {0.5 - 0.1 * (i / 2), 7 - i / 2}, .sample0 = (uint64_t)i, .left = 5 - i, .inv_weight = 0.25};
+			d[i] = (struct gt_dyn){
+			    .step = 11 + i / 2, .lr = {0.5 - 0.1 * (i / 2), 7 - i / 2}, .sample0 = (uint64_t)i, .left = 5 - i, .inv_weight = 0.25};
 		for (int k = 0; k < 3; k++) {
 			struct gt_scalars s = {.sumsq = skips >> k & 1 ? INFINITY : 1};
 			for (int m = 0; m < 2; m++)
-				CHECK_MSG(d[2 * k + m].step == 11 + applied && d[2 * k + m].lr[0] == 0.5 - 0.1 * applied && d[2 * k + m].lr[1] == 7 - applied && d[2 * k + m].sample0 == (uint64_t)(2 * k + m),
+				CHECK_MSG(d[2 * k + m].step == 11 + applied && d[2 * k + m].lr[0] == 0.5 - 0.1 * applied &&
+				              d[2 * k + m].lr[1] == 7 - applied && d[2 * k + m].sample0 == (uint64_t)(2 * k + m),
 				          "skips %d, step %d: t %lld, lr %g", skips, k, (long long)d[2 * k + m].step, d[2 * k + m].lr[0]);
 			check(&a, &s, &c, &d[2 * k + 1]);
 			CHECK(s.skip == (skips >> k & 1));
@@ -136,7 +139,14 @@ TEST(updates_unscale_and_skip)
 	for (int i = 0; i < 3; i++)
 		for (int clip = 0; clip < 2; clip++) {
 			float *p[4];
-			struct gt_attr_update attr = {.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .alpha = 0.99, .clip_norm = clip ? 0.5 : 0, .seg = &seg, .nseg = 1};
+			struct gt_attr_update attr = {.momentum = 0.9,
+			                              .beta1 = 0.9,
+			                              .beta2 = 0.999,
+			                              .eps = 1e-8,
+			                              .alpha = 0.99,
+			                              .clip_norm = clip ? 0.5 : 0,
+			                              .seg = &seg,
+			                              .nseg = 1};
 			int nstate = codes[i] == GT_OP_SGD ? 1 : codes[i] == GT_OP_ADAM ? 2 : 3;
 			struct gt_opcall call = {.code = codes[i], .attr = &attr, .nin = 3 + nstate, .in = {&d, &d}};
 			for (int k = 0; k < 2; k++)

@@ -69,7 +69,8 @@ static void linear_case(int64_t n, int64_t in, int64_t out, enum gt_dtype t, boo
 				wdb->v[o] += dy->v[i * out + o];
 				wdb->mag[o] += fabs(dy->v[i * out + o]);
 			}
-		c = (struct op_case){.code = GT_OP_LINEAR_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
+		c = (struct op_case){
+		    .code = GT_OP_LINEAR_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
 		if (op_run(&c)) {
 			TENS_CHECK(dw, wdw, tens_sum_tol((double)n));
 			if (db)
@@ -80,8 +81,9 @@ static void linear_case(int64_t n, int64_t in, int64_t out, enum gt_dtype t, boo
 	tens_free(x), tens_free(w), tens_free(b), tens_free(y), tens_free(want), tens_free(dy), tens_free(dx), tens_free(wdx);
 }
 
-static const int64_t linear_shapes[][3] = {{32, 784, 512}, {32, 512, 10}, {1, 784, 33}, {7, 5, 3}, {1, 1, 1}, {128, 100, 64}, {17, 300, 129},
-	{64, 512, 512}, {32, 17, 31}, {33, 48, 16}, {200, 20, 50}, {16, 1024, 10}, {31, 65, 257}};
+static const int64_t linear_shapes[][3] = {{32, 784, 512}, {32, 512, 10},  {1, 784, 33},   {7, 5, 3},    {1, 1, 1},
+                                           {128, 100, 64}, {17, 300, 129}, {64, 512, 512}, {32, 17, 31}, {33, 48, 16},
+                                           {200, 20, 50},  {16, 1024, 10}, {31, 65, 257}};
 
 TEST(linear_f32)
 {
@@ -123,8 +125,8 @@ static void conv_each(const struct conv_ref *r, conv_visit *visit, void *arg)
 								int64_t ih = y * c->s[0] - c->p[0] + a * c->d[0], iw = x * c->s[1] - c->p[1] + b * c->d[1];
 								if (ih < 0 || ih >= c->h || iw < 0 || iw >= c->w)
 									continue;
-								visit(((n * c->c + o / r->og * r->cg + i) * c->h + ih) * c->w + iw, ((o * r->cg + i) * c->k[0] + a) * c->k[1] + b,
-								      ((n * c->o + o) * r->oh + y) * r->ow + x, arg);
+								visit(((n * c->c + o / r->og * r->cg + i) * c->h + ih) * c->w + iw,
+								      ((o * r->cg + i) * c->k[0] + a) * c->k[1] + b, ((n * c->o + o) * r->oh + y) * r->ow + x, arg);
 							}
 }
 
@@ -171,7 +173,8 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, bool wino)
 		TENS_CHECK(y, wy, tens_sum_tol(taps));
 	CHECK_MSG(!wino || strstr(k.describe, "wino"), "not by Winograd: %s", k.describe);
 	if (getenv("GTRAIN_TEST_VERBOSE"))
-		printf("# fwd %s n%d c%d o%d k%d g%d: %s\n", gt_dtype_name(t), (int)c->n, (int)c->c, (int)c->o, (int)c->k[0], (int)c->g, k.describe);
+		printf("# fwd %s n%d c%d o%d k%d g%d: %s\n", gt_dtype_name(t), (int)c->n, (int)c->c, (int)c->o, (int)c->k[0], (int)c->g,
+		       k.describe);
 
 	struct tens *dy = tens_new(t, DIMS(c->n, c->o, r.oh, r.ow)), *dx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
 	struct tens *wdx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
@@ -186,7 +189,8 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, bool wino)
 		printf("# dx: %s\n", k.describe);
 
 	for (int add = 0; add < 2; add++) {
-		struct tens *dw = tens_weights(GT_F32, DIMS(c->o, r.cg, c->k[0], c->k[1])), *wdw = tens_new(GT_F32, DIMS(c->o, r.cg, c->k[0], c->k[1]));
+		struct tens *dw = tens_weights(GT_F32, DIMS(c->o, r.cg, c->k[0], c->k[1])),
+		            *wdw = tens_new(GT_F32, DIMS(c->o, r.cg, c->k[0], c->k[1]));
 		struct tens *db = c->bias ? tens_new(GT_F32, DIMS(c->o)) : NULL, *wdb = tens_new(GT_F32, DIMS(c->o));
 		dw->d.any = false;
 		dw->d.layout = w->d.layout;
@@ -205,7 +209,8 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, bool wino)
 			wdb->v[o] += dy->v[i];
 			wdb->mag[o] += fabs(dy->v[i]);
 		}
-		k = (struct op_case){.code = GT_OP_CONV2D_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
+		k = (struct op_case){
+		    .code = GT_OP_CONV2D_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
 		if (op_run(&k)) {
 			TENS_CHECK(dw, wdw, tens_sum_tol((double)(c->n * r.oh * r.ow)));
 			CHECK_MSG(!wino || strstr(k.describe, "wino"), "not by Winograd: %s", k.describe);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double gather_pixel(const struct tens *im, const struct gt_attr_gather *a, const struct gt_aug *g, int64_t s, int64_t c, int64_t y, int64_t x)
+static double gather_pixel(const struct tens *im, const struct gt_attr_gather *a, const struct gt_aug *g, int64_t s, int64_t c, int64_t y,
+                           int64_t x)
 {
 	int64_t C = im->d.dim[1], H = im->d.dim[2], W = im->d.dim[3];
 	int64_t sy = y + g->dy, sx = (g->flip ? W - 1 - x : x) + g->dx;
@@ -77,7 +78,8 @@ TEST(gather_draws)
 		seen[a.dy + 4][a.dx + 4]++;
 		flips += a.flip;
 	}
-	/* 100 a cell expected, deviation 10; 4050 flips, deviation 45. Six deviations: one run in 10^8 would be wrong, and the draws are fixed. */
+	/* 100 a cell expected, deviation 10; 4050 flips, deviation 45. Six deviations: one run in 10^8 would be wrong, and the draws are fixed.
+	 */
 	for (int i = 0; i < 81; i++)
 		CHECK_MSG(seen[i / 9][i % 9] > 40 && seen[i / 9][i % 9] < 160, "cell %d: %d of 8100", i, seen[i / 9][i % 9]);
 	CHECK_MSG(abs(flips - 4050) < 270, "%d of 8100 flipped", flips);
@@ -104,7 +106,8 @@ TEST(gather_finds_its_place_in_an_order)
 				CHECK(target->v[n] == want && x->v[n] == 10 * want);
 			}
 		}
-	struct gt_opcall call = {.code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
+	struct gt_opcall call = {
+	    .code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
 	struct gt_kernel *k = NULL;
 	struct gt_err e = {0};
 	struct gt_dyn dyn = {.sample0 = 3, .stride = 2}; /* the third would be the eighth of seven */
@@ -120,7 +123,8 @@ TEST(gather_refuses_a_wild_index)
 	struct gt_attr_gather attr = {.scale = {1}};
 	struct tens *im = tens_new(GT_U8, DIMS(4, 1, 2, 2)), *lab = tens_new(GT_I32, DIMS(4)), *idx = tens_new(GT_I64, DIMS(1));
 	struct tens *x = tens_new(GT_F32, DIMS(1, 1, 2, 2)), *target = tens_new(GT_I32, DIMS(1));
-	struct gt_opcall call = {.code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
+	struct gt_opcall call = {
+	    .code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
 	struct gt_kernel *k = NULL;
 	struct gt_err e = {0};
 	struct gt_dyn dyn = {0};

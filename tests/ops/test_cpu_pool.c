@@ -35,16 +35,21 @@ static void pool_window(const struct pool_shape *c, int d, int64_t o, int64_t in
 
 static void pool_case(const struct pool_shape *c, enum gt_dtype t, bool max)
 {
-	struct gt_attr_pool2d pool = {.kernel = {c->k[0], c->k[1]}, .stride = {c->s[0], c->s[1]}, .padding = {c->p[0], c->p[1]}, .ceil_mode = c->ceil,
-		.count_include_pad = c->include};
+	struct gt_attr_pool2d pool = {.kernel = {c->k[0], c->k[1]},
+	                              .stride = {c->s[0], c->s[1]},
+	                              .padding = {c->p[0], c->p[1]},
+	                              .ceil_mode = c->ceil,
+	                              .count_include_pad = c->include};
 	struct gt_attr_adaptive adaptive = {.out = {c->adaptive[0], c->adaptive[1]}};
 	bool ad = c->adaptive[0];
 	const void *attr = ad ? (const void *)&adaptive : &pool;
 	int64_t oh = ad ? c->adaptive[0] : pool_out(c->h, c->k[0], c->s[0], c->p[0], c->ceil);
 	int64_t ow = ad ? c->adaptive[1] : pool_out(c->w, c->k[1], c->s[1], c->p[1], c->ceil);
-	struct tens *x = tens_new(t, DIMS(c->n, c->c, c->h, c->w)), *y = tens_new(t, DIMS(c->n, c->c, oh, ow)), *idx = tens_new(GT_I32, DIMS(c->n, c->c, oh, ow));
+	struct tens *x = tens_new(t, DIMS(c->n, c->c, c->h, c->w)), *y = tens_new(t, DIMS(c->n, c->c, oh, ow)),
+	            *idx = tens_new(GT_I32, DIMS(c->n, c->c, oh, ow));
 	struct tens *dy = tens_new(t, DIMS(c->n, c->c, oh, ow)), *dx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
-	struct tens *wy = tens_new(t, DIMS(c->n, c->c, oh, ow)), *wi = tens_new(GT_I32, DIMS(c->n, c->c, oh, ow)), *wdx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
+	struct tens *wy = tens_new(t, DIMS(c->n, c->c, oh, ow)), *wi = tens_new(GT_I32, DIMS(c->n, c->c, oh, ow)),
+	            *wdx = tens_new(t, DIMS(c->n, c->c, c->h, c->w));
 	tens_random(x, 1, -1, 1);
 	tens_random(dy, 2, -1, 1);
 	tens_need_mag(wy);
@@ -93,8 +98,14 @@ static void pool_case(const struct pool_shape *c, enum gt_dtype t, bool max)
 	}
 	/* A maximum is copied; a mean is a sum of fewer than 100 terms and a division. */
 	TENS_CHECK(y, wy, tens_sum_tol(100));
-	k = (struct op_case){.code = max ? GT_OP_MAXPOOL2D_DX : ad ? GT_OP_ADAPTIVE_AVGPOOL2D_DX : GT_OP_AVGPOOL2D_DX, .attr = attr, .in = {dy, idx},
-		.nin = max ? 2 : 1, .out = {dx}, .nout = 1};
+	k = (struct op_case){.code = max  ? GT_OP_MAXPOOL2D_DX
+	                             : ad ? GT_OP_ADAPTIVE_AVGPOOL2D_DX
+	                                  : GT_OP_AVGPOOL2D_DX,
+	                     .attr = attr,
+	                     .in = {dy, idx},
+	                     .nin = max ? 2 : 1,
+	                     .out = {dx},
+	                     .nout = 1};
 	if (op_run(&k))
 		TENS_CHECK(dx, wdx, tens_sum_tol(100));
 out:

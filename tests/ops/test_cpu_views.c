@@ -20,8 +20,9 @@ TEST(views_of_images)
 		labels[i] = 10 + i;
 	for (int views = 1; views <= 6; views += views == 1 ? 1 : 4) {
 		int64_t di[4] = {M, C, H, W}, n[1] = {N}, m[1] = {M}, dx[4] = {N * views, C, H, W};
-		struct gt_tdesc im = gt_tdesc_make(GT_U8, 4, di, true), la = gt_tdesc_make(GT_I32, 1, m, false), ix = gt_tdesc_make(GT_I64, 1, n, false),
-		                xd = gt_tdesc_make(GT_F32, 4, dx, true), td = gt_tdesc_make(GT_I32, 1, n, false);
+		struct gt_tdesc im = gt_tdesc_make(GT_U8, 4, di, true), la = gt_tdesc_make(GT_I32, 1, m, false),
+		                ix = gt_tdesc_make(GT_I64, 1, n, false), xd = gt_tdesc_make(GT_F32, 4, dx, true),
+		                td = gt_tdesc_make(GT_I32, 1, n, false);
 		struct gt_attr_gather a = {.views = views};
 		for (int c = 0; c < C; c++)
 			a.scale[c] = 0.5f, a.shift[c] = (float)c;
@@ -90,7 +91,8 @@ TEST(mean_of_views)
 
 TEST(bias_db_sums_rows)
 {
-	static const int64_t shapes[][4] = {{1, 1, 1, 1}, {7, 5, 3, 3}, {3, 24, 31, 31}, {2000, 10, 1, 1}, {1024, 16, 1, 1}, {1025, 3, 1, 1}, {3, 2500, 2, 1}};
+	static const int64_t shapes[][4] = {{1, 1, 1, 1},     {7, 5, 3, 3},    {3, 24, 31, 31}, {2000, 10, 1, 1},
+	                                    {1024, 16, 1, 1}, {1025, 3, 1, 1}, {3, 2500, 2, 1}};
 	for (int t = 0; t < 3; t++)
 		for (int s = 0; s < 7; s++)
 			for (int add = 0; add < 2; add++) {

@@ -9,8 +9,8 @@ struct shape {
 	bool bias;
 };
 
-static struct tens *run(enum gt_opcode code, const struct gt_attr_conv2d *a, struct tens *x, struct tens *w, struct tens *y, struct tens *b, struct tens *start,
-                        bool wino, bool add)
+static struct tens *run(enum gt_opcode code, const struct gt_attr_conv2d *a, struct tens *x, struct tens *w, struct tens *y, struct tens *b,
+                        struct tens *start, bool wino, bool add)
 {
 	struct tens *to = code == GT_OP_CONV2D ? y : code == GT_OP_CONV2D_DX ? x : w;
 	struct tens *out = code == GT_OP_CONV2D_DW ? tens_weights(GT_F32, to->d.rank, to->d.dim) : tens_new(GT_F32, to->d.rank, to->d.dim);
@@ -31,10 +31,12 @@ static struct tens *run(enum gt_opcode code, const struct gt_attr_conv2d *a, str
 	return out;
 }
 
-/* Differences are held to 2e-6 of the sum of magnitudes of a typical output, K products of values in [-1, 1]: Winograd's own error (its header). */
+/* Differences are held to 2e-6 of the sum of magnitudes of a typical output, K products of values in [-1, 1]: Winograd's own error (its
+ * header). */
 static void compare(enum gt_opcode code, const struct shape *s, bool add)
 {
-	struct gt_attr_conv2d a = {.out = s->o, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1, .bias = s->bias};
+	struct gt_attr_conv2d a = {
+	    .out = s->o, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1, .bias = s->bias};
 	struct tens *x = tens_new(GT_F32, DIMS(s->n, s->c, s->h, s->w)), *y = tens_new(GT_F32, DIMS(s->n, s->o, s->h, s->w));
 	struct tens *w = tens_weights(GT_F32, DIMS(s->o, s->c, 3, 3)), *b = s->bias ? tens_new(GT_F32, DIMS(s->o)) : NULL;
 	struct tens *db[2] = {tens_new(GT_F32, DIMS(s->o)), tens_new(GT_F32, DIMS(s->o))}, *out[2];

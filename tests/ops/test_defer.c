@@ -5,8 +5,9 @@
 #include "plan/syncbn.h"
 #include "test.h"
 
-/* Two micro-batches of a network whose first layer is a batchnorm, as plans of one space: its running statistics after gt_defer_bn_prepare's
- * calls are those of all images, with the biased variance. synced: as one of the ranks of sync_bn, of which there is one. */
+/* Two micro-batches of a network whose first layer is a batchnorm, as plans of one space: its running statistics after
+ * gt_defer_bn_prepare's calls are those of all images, with the biased variance. synced: as one of the ranks of sync_bn, of which there is
+ * one. */
 static void two_plans(bool synced)
 {
 	enum { C = 3, P = 4, N = 6 };
@@ -48,7 +49,8 @@ static void two_plans(bool synced)
 		gt_defer_bn_bind(s, plan[0]->graph, end, n);
 		for (int i = 0; i < N * P * C; i++)
 			x[i] = (float)harness_uniform("deferred/x", i) + (float)(i % C);
-		float want_mean[C], want_var[C], m0[C], v0[C], *rm = gt_space_param(s, mean, GT_A_BUFFER, 0), *rv = gt_space_param(s, var, GT_A_BUFFER, 0);
+		float want_mean[C], want_var[C], m0[C], v0[C], *rm = gt_space_param(s, mean, GT_A_BUFFER, 0),
+		                                               *rv = gt_space_param(s, var, GT_A_BUFFER, 0);
 		CHECK(!strcmp(s->first->params[mean].name, "bn.running_mean") && !strcmp(s->first->params[var].name, "bn.running_var"));
 		for (int c = 0; c < C; c++) {
 			double m = 0, q = 0;
@@ -81,8 +83,9 @@ static void two_plans(bool synced)
 			struct gt_launch a = {.in = end->in, .out = end->out, .scratch = end->work, .dyn = &h.dyn};
 			CHECK_OK(h.be->launch(h.dev, end->kernel, &a, &e), e);
 			for (int c = 0; c < C; c++) /* f32 sums of 16 numbers below 3 and 2 roundings: 4 units of 2^-24 of numbers below 4 */
-				CHECK_MSG(fabsf(rm[c] - want_mean[c]) <= 0x1p-20f && fabsf(rv[c] - want_var[c]) <= 0x1p-20f, "channel %d: %.9g and %.9g, not %.9g and %.9g",
-				          c, (double)rm[c], (double)rv[c], (double)want_mean[c], (double)want_var[c]);
+				CHECK_MSG(fabsf(rm[c] - want_mean[c]) <= 0x1p-20f && fabsf(rv[c] - want_var[c]) <= 0x1p-20f,
+				          "channel %d: %.9g and %.9g, not %.9g and %.9g", c, (double)rm[c], (double)rv[c], (double)want_mean[c],
+				          (double)want_var[c]);
 			CHECK(*(int64_t *)gt_space_param(s, mean + 2, GT_A_BUFFER, 0) == batch + 1);
 		}
 		gt_defer_bn_close(s, end, n);

@@ -1,5 +1,6 @@
-/* Fusion (plan/fuse.c) changes no bit and hides no NaN, and neither does batch normalisation in pieces, on one rank, behind it (plan/syncbn.c), nor
- * recomputation of those: networks are run node by node as built, then rewritten, and every gradient, statistic and metric is compared. */
+/* Fusion (plan/fuse.c) changes no bit and hides no NaN, and neither does batch normalisation in pieces, on one rank, behind it
+ * (plan/syncbn.c), nor recomputation of those: networks are run node by node as built, then rewritten, and every gradient, statistic and
+ * metric is compared. */
 #include "../unit/ir_net.h"
 #include "harness.h"
 #include "plan/fuse.h"
@@ -23,7 +24,10 @@ static void fill(struct harness *h, const struct gt_graph *g, int64_t classes)
 		const char *name = val->kind == GT_V_WORK ? g->params[val->param].name : val->name;
 		for (int64_t i = 0; i < n; i++) {
 			double u = harness_uniform(name, i);
-			x[i] = val->kind == GT_V_TARGET ? (double)(i % classes) : strstr(name, "running_var") ? 1 + u * u : val->desc.dtype == GT_I64 ? 0 : u;
+			x[i] = val->kind == GT_V_TARGET      ? (double)(i % classes)
+			       : strstr(name, "running_var") ? 1 + u * u
+			       : val->desc.dtype == GT_I64   ? 0
+			                                     : u;
 		}
 		CHECK_OK(harness_put(h, v, x, &e), e);
 	}
@@ -57,7 +61,8 @@ static void compare(struct harness *a, const struct gt_graph *ga, struct harness
 	struct gt_metrics m = {0}, k = {0};
 	CHECK_OK(harness_metrics(a, ga->metrics, &m, &e), e);
 	CHECK_OK(harness_metrics(b, gb->metrics, &k, &e), e);
-	CHECK_MSG(!memcmp(&m, &k, sizeof m) || (isnan(m.loss) && isnan(k.loss) && m.weight == k.weight), "%s: loss %.17g, fused %.17g", what, m.loss, k.loss);
+	CHECK_MSG(!memcmp(&m, &k, sizeof m) || (isnan(m.loss) && isnan(k.loss) && m.weight == k.weight), "%s: loss %.17g, fused %.17g", what,
+	          m.loss, k.loss);
 	CHECK_MSG(compared > 0 || !ga->train, "%s: nothing was compared", what);
 }
 
@@ -224,7 +229,8 @@ static void poisoned(struct net *t, int64_t batch, int64_t classes, const char *
 			fill(&h[k], g[k], classes);
 			for (gt_vid v = 0; v < g[k]->nvalues; v++) {
 				const struct gt_value *val = &g[k]->values[v];
-				if (val->producer >= 0 || (val->kind != GT_V_WORK && val->kind != GT_V_PARAM) || strcmp(g[k]->params[val->param].name, param) != 0)
+				if (val->producer >= 0 || (val->kind != GT_V_WORK && val->kind != GT_V_PARAM) ||
+				    strcmp(g[k]->params[val->param].name, param) != 0)
 					continue;
 				CHECK_OK(harness_get(&h[k], v, x, &e), e);
 				x[gt_tdesc_count(&val->desc) / 2] = NAN;
@@ -232,7 +238,8 @@ static void poisoned(struct net *t, int64_t batch, int64_t classes, const char *
 			}
 			CHECK_OK(harness_run(&h[k], 0, g[k]->nnodes, &e), e);
 			CHECK_OK(harness_metrics(&h[k], g[k]->metrics, &m[k], &e), e);
-			CHECK_MSG(isnan(m[k].loss), "%s %s, a NaN in %s: the loss of the %s network is %g", what, gt_dtype_name(dtypes[d]), param, k ? "fused" : "plain", m[k].loss);
+			CHECK_MSG(isnan(m[k].loss), "%s %s, a NaN in %s: the loss of the %s network is %g", what, gt_dtype_name(dtypes[d]), param,
+			          k ? "fused" : "plain", m[k].loss);
 		}
 		compare(&h[0], g[0], &h[1], g[1], what);
 		harness_close(&h[0]);

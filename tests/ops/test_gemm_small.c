@@ -29,9 +29,11 @@ static void compare(const char *what, const char *isa, const float *got, int64_t
 static void one(const struct gt_gemm_isa *isa, int64_t m, int64_t in, int64_t out, int threads, bool add)
 {
 	int64_t tiles = (out + 15) / 16, wsize = tiles * ((in + 15) / 16) * 256;
-	float *x = randoms(m * in, 1), *dy = randoms(m * out, 2), *w = calloc((size_t)wsize, sizeof *w), *b = randoms(out, 4), *plain = randoms(in * out, 3);
+	float *x = randoms(m * in, 1), *dy = randoms(m * out, 2), *w = calloc((size_t)wsize, sizeof *w), *b = randoms(out, 4),
+	      *plain = randoms(in * out, 3);
 	float *y = malloc(sizeof *y * (size_t)(m * out)), *dx = malloc(sizeof *dx * (size_t)(m * in));
-	float *dw = malloc(sizeof *dw * (size_t)wsize), *db = randoms(out, 5), *dw0 = malloc(sizeof *dw0 * (size_t)wsize), *db0 = randoms(out, 5);
+	float *dw = malloc(sizeof *dw * (size_t)wsize), *db = randoms(out, 5), *dw0 = malloc(sizeof *dw0 * (size_t)wsize),
+	      *db0 = randoms(out, 5);
 	float *scratch = malloc(gt_gemm_scratch_dw(m, out, threads));
 	for (int64_t i = 0; i < wsize; i++)
 		dw0[i] = dw[i] = add ? 0 : NAN;
@@ -41,8 +43,21 @@ static void one(const struct gt_gemm_isa *isa, int64_t m, int64_t in, int64_t ou
 			if (add)
 				dw0[at(tiles, o, i)] = dw[at(tiles, o, i)] = 0.25f;
 		}
-	struct gt_gemm g = {.m = m, .in = in, .out = out, .x = x, .dy = dy, .y = y, .dx = dx, .w = w, .b = b, .dw = dw, .db = db, .relu = m % 2, .add_dw = add,
-		.add_db = add, .scratch = scratch};
+	struct gt_gemm g = {.m = m,
+	                    .in = in,
+	                    .out = out,
+	                    .x = x,
+	                    .dy = dy,
+	                    .y = y,
+	                    .dx = dx,
+	                    .w = w,
+	                    .b = b,
+	                    .dw = dw,
+	                    .db = db,
+	                    .relu = m % 2,
+	                    .add_dw = add,
+	                    .add_db = add,
+	                    .scratch = scratch};
 	for (int t = threads - 1; t >= 0; t--) { /* any order */
 		isa->fwd(&g, t, threads);
 		isa->dx(&g, t, threads);
@@ -94,7 +109,8 @@ static void one(const struct gt_gemm_isa *isa, int64_t m, int64_t in, int64_t ou
 
 static void all(const char *name)
 {
-	static const int64_t shape[][3] = {{1, 1, 1}, {32, 100, 48}, {7, 5, 3}, {33, 130, 65}, {8, 16, 32}, {3, 300, 10}, {70, 33, 17}, {300, 20, 40}, {12, 129, 160}, {9, 17, 300}};
+	static const int64_t shape[][3] = {{1, 1, 1},    {32, 100, 48}, {7, 5, 3},     {33, 130, 65},  {8, 16, 32},
+	                                   {3, 300, 10}, {70, 33, 17},  {300, 20, 40}, {12, 129, 160}, {9, 17, 300}};
 	const struct gt_gemm_isa *isa = gt_gemm_isa_named(name);
 	if (!isa) {
 		test_skip("this processor has not the instructions");
@@ -129,7 +145,16 @@ TEST(threads_do_not_matter)
 		float *r[3];
 		for (int i = 0; i < 3; i++)
 			r[i] = calloc((size_t)size[i], sizeof(float));
-		struct gt_gemm g = {.m = m, .in = in, .out = out, .x = x, .dy = dy, .y = r[0], .dx = r[1], .w = w, .dw = r[2], .scratch = malloc(gt_gemm_scratch_dw(m, out, threads))};
+		struct gt_gemm g = {.m = m,
+		                    .in = in,
+		                    .out = out,
+		                    .x = x,
+		                    .dy = dy,
+		                    .y = r[0],
+		                    .dx = r[1],
+		                    .w = w,
+		                    .dw = r[2],
+		                    .scratch = malloc(gt_gemm_scratch_dw(m, out, threads))};
 		for (int t = 0; t < threads; t++) {
 			isa->fwd(&g, t, threads);
 			isa->dx(&g, t, threads);

@@ -230,7 +230,8 @@ static void run_case(struct harness *h, const struct optable *t, const struct op
 	for (int i = 0; i < 3; i++) {
 		if (runs[i].t == GT_F64 && !has_f64)
 			continue;
-		report(c->name, runs[i].name, check_golden(h, t, c, runs[i].t, 0, &n, &err), &err, all_optional || (runs[i].t == GT_BF16 && !has_bf16));
+		report(c->name, runs[i].name, check_golden(h, t, c, runs[i].t, 0, &n, &err), &err,
+		       all_optional || (runs[i].t == GT_BF16 && !has_bf16));
 		close_net(h, &n);
 	}
 	h->accumulate = true;

@@ -271,16 +271,16 @@ static char worst_at[GT_DTYPE_COUNT][64];
 static void compare(const struct bn_case *c, enum gt_dtype t, const char *what, const double *got, int64_t n)
 {
 	static double want[MAX];
-	/* f64: sums of up to 56 values below 1 and variances that go through 1 / invstd^2 in the goldens: 1e-16 * 56, times rstd of up to 10; f32:
-	 * PyTorch's assert_close has 1.3e-6 of the value; numbers of order 1 in between have a few roundings of 2^-24, times rstd. */
+	/* f64: sums of up to 56 values below 1 and variances that go through 1 / invstd^2 in the goldens: 1e-16 * 56, times rstd of up to 10;
+	 * f32: PyTorch's assert_close has 1.3e-6 of the value; numbers of order 1 in between have a few roundings of 2^-24, times rstd. */
 	double rtol = t == GT_F64 ? 1e-12 : 1.3e-6, atol = t == GT_F64 ? 1e-13 : 3e-6;
 	if (!golden(c, what, want, n))
 		return;
 	for (int64_t i = 0; i < n; i++) {
 		double d = fabs(got[i] - want[i]);
 		if (!(d <= atol + rtol * fabs(want[i]))) {
-			test_fail(__FILE__, __LINE__, "%s %s %s[%lld] is %.17g, PyTorch has %.17g", c->name, gt_dtype_name(t), what, (long long)i, got[i],
-			          want[i]);
+			test_fail(__FILE__, __LINE__, "%s %s %s[%lld] is %.17g, PyTorch has %.17g", c->name, gt_dtype_name(t), what, (long long)i,
+			          got[i], want[i]);
 			return;
 		}
 		if (d > worst[t]) {
@@ -326,7 +326,8 @@ static void check_case(const struct bn_case *c, enum gt_dtype t)
 			CHECK_OK(harness_get(&r[i].h, p->cls == GT_PARAM_BUFFER ? q->value : q->grad, one, &e), e);
 			for (int64_t j = 0; j < n && p->cls != GT_PARAM_BUFFER; j++)
 				all[j] += one[j];
-			CHECK_MSG(p->cls != GT_PARAM_BUFFER || !i || !memcmp(one, all, (size_t)n * sizeof *one), "%s: rank %d has another %s", c->name, i, what);
+			CHECK_MSG(p->cls != GT_PARAM_BUFFER || !i || !memcmp(one, all, (size_t)n * sizeof *one), "%s: rank %d has another %s", c->name,
+			          i, what);
 			if (p->cls == GT_PARAM_BUFFER)
 				memcpy(all, one, (size_t)n * sizeof *one);
 		}
@@ -347,8 +348,8 @@ TEST(ranks_and_chunks_against_pytorch)
 	}
 	for (int t = 0; t < GT_DTYPE_COUNT; t++)
 		if (worst[t] > 0)
-			printf("# syncbn: %d cases, largest difference to PyTorch in %s: %.2g (%s)\n", NCASES, gt_dtype_name((enum gt_dtype)t), worst[t],
-			       worst_at[t]);
+			printf("# syncbn: %d cases, largest difference to PyTorch in %s: %.2g (%s)\n", NCASES, gt_dtype_name((enum gt_dtype)t),
+			       worst[t], worst_at[t]);
 }
 
 /* ---- against central differences ----------------------------------------------------------------------------------------------- */

@@ -19,7 +19,8 @@ static int entries(const char *dir)
 	int n = 0;
 	struct dirent *e;
 	while (d && (e = readdir(d)))
-		n += !strcmp(dir, "/proc/self/fd") || (e->d_type != DT_DIR && strstr(e->d_name, "gtrain") != NULL); /* other tests have folders there */
+		n += !strcmp(dir, "/proc/self/fd") ||
+		     (e->d_type != DT_DIR && strstr(e->d_name, "gtrain") != NULL); /* other tests have folders there */
 	if (d)
 		closedir(d);
 	return n;
@@ -133,8 +134,8 @@ static double stop_limit(void)
 	return ranks_over("gloo") ? 2 : 0.5;
 }
 
-/* Rank 1 of three stops itself before one of four calls. The last of them is a barrier of ranks 0 and 1, in which rank 2 takes no part: rank 2
- * waits in the next call, for rank 0 and for rank 1. */
+/* Rank 1 of three stops itself before one of four calls. The last of them is a barrier of ranks 0 and 1, in which rank 2 takes no part:
+ * rank 2 waits in the next call, for rank 0 and for rank 1. */
 enum { AT_GRADIENTS, AT_LOSS, AT_EXCHANGE, AT_PAIR, STOPS };
 struct stop {
 	int at;
@@ -158,8 +159,8 @@ static void stop_body(struct gt_comm *c, int rank, struct rank_note *note, const
 		struct gt_p2p ring[] = {{.what = "act", .sends = true, .peer = (rank + 1) % 3, .send = own, .count = N, .dtype = GT_F32},
 		                        {.what = "act", .peer = (rank + 2) % 3, .recv = own + N, .count = N, .dtype = GT_F32}};
 		if (k == 4 * STOPS + stop->at) {
-			/* Only now: a loaded machine may take long for what comes before. Over gloo 200 s are for a rank that is busy, and this one does
-			 * not even beat. */
+			/* Only now: a loaded machine may take long for what comes before. Over gloo 200 s are for a rank that is busy, and this one
+			 * does not even beat. */
 			api->patience(c, ranks_over("gloo") ? 200 : stop_limit());
 			__atomic_store_n(&note->flag, 1, __ATOMIC_RELEASE);
 			if (rank == 1)
@@ -199,7 +200,8 @@ static void stopped_rank(struct stop stop)
 	int tries = 0;
 	struct ranks r;
 	do {
-		r = (struct ranks){.world = 3, .absent = -1, .timeout_s = ranks_over("gloo") ? stop_limit() : 0, .body = stop_body, .meanwhile = go_on};
+		r = (struct ranks){
+		    .world = 3, .absent = -1, .timeout_s = ranks_over("gloo") ? stop_limit() : 0, .body = stop_body, .meanwhile = go_on};
 		r.ctx = &stop;
 		ranks_check(&r);
 		/* A rank that the machine gave no core for long was late as well: naming that one would be right too, and shows nothing. */
@@ -252,8 +254,9 @@ TEST(comm_a_chain_of_waiting_ranks_names_its_end)
 	struct ranks r = {.world = 3, .absent = -1, .body = chain_body};
 	ranks_check(&r);
 	for (int i = 0; i < 3; i++)
-		CHECK_MSG(!strcmp(r.note[i].err.msg, "rank 2 has not answered rank 1, which has not sent x #1 (1 f32) to rank 0 (world) after 0.5 s"),
-		          "rank %d: %s", i, r.note[i].err.msg);
+		CHECK_MSG(
+		    !strcmp(r.note[i].err.msg, "rank 2 has not answered rank 1, which has not sent x #1 (1 f32) to rank 0 (world) after 0.5 s"),
+		    "rank %d: %s", i, r.note[i].err.msg);
 	ranks_free(&r);
 }
 
@@ -441,7 +444,8 @@ static void open_gloo(const struct gt_comm_boot *boot, const struct gt_comm_boot
 	stranger_is_in = mmap(NULL, sizeof *stranger_is_in, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	double t = ranks_now();
 	ranks_check(&r);
-	CHECK_MSG(*stranger_is_in && ranks_now() - t < 10, "%.1f s", ranks_now() - t); /* who says nothing costs nobody his 2 s; a loaded machine */
+	CHECK_MSG(*stranger_is_in && ranks_now() - t < 10, "%.1f s",
+	          ranks_now() - t); /* who says nothing costs nobody his 2 s; a loaded machine */
 	ranks_free(&r);
 	r = (struct ranks){.world = 2, .absent = -1, .body = deaf_body};
 	ranks_check(&r);

@@ -15,15 +15,19 @@
 #define STEPS 30
 #define RANKS 4
 
-/* Smooth, and of a modest rate: two correct sums of one gradient differ in the last bits, and a net that amplifies that would tell nothing. */
-static const char mlp[] = "input = [1, 9, 9]; layers = ( { type = \"flatten\"; }, { name = \"fc1\"; type = \"linear\"; out = 37; }, { type = \"tanh\"; },"
-                          "{ name = \"fc2\"; type = \"linear\"; out = 10; } );";
-static const char cnn[] = "input = [3, 8, 8]; layers = ( { name = \"conv1\"; type = \"conv2d\"; out = 8; kernel = 3; padding = 1; }, { type = \"silu\"; },"
-                          "{ name = \"conv2\"; type = \"conv2d\"; out = 12; kernel = 3; stride = 2; }, { type = \"gelu\"; }, { type = \"flatten\"; },"
-                          "{ name = \"fc\"; type = \"linear\"; out = 10; } );";
-static const char cnn_bn[] = "input = [3, 8, 8]; layers = ( { name = \"conv1\"; type = \"conv2d\"; out = 8; kernel = 3; padding = 1; bias = false; },"
-                             "{ name = \"bn1\"; type = \"batchnorm2d\"; }, { type = \"silu\"; }, { name = \"conv2\"; type = \"conv2d\"; out = 12; kernel = 3; },"
-                             "{ name = \"bn2\"; type = \"batchnorm2d\"; }, { type = \"flatten\"; }, { name = \"fc\"; type = \"linear\"; out = 10; } );";
+/* Smooth, and of a modest rate: two correct sums of one gradient differ in the last bits, and a net that amplifies that would tell nothing.
+ */
+static const char mlp[] =
+    "input = [1, 9, 9]; layers = ( { type = \"flatten\"; }, { name = \"fc1\"; type = \"linear\"; out = 37; }, { type = \"tanh\"; },"
+    "{ name = \"fc2\"; type = \"linear\"; out = 10; } );";
+static const char cnn[] =
+    "input = [3, 8, 8]; layers = ( { name = \"conv1\"; type = \"conv2d\"; out = 8; kernel = 3; padding = 1; }, { type = \"silu\"; },"
+    "{ name = \"conv2\"; type = \"conv2d\"; out = 12; kernel = 3; stride = 2; }, { type = \"gelu\"; }, { type = \"flatten\"; },"
+    "{ name = \"fc\"; type = \"linear\"; out = 10; } );";
+static const char cnn_bn[] =
+    "input = [3, 8, 8]; layers = ( { name = \"conv1\"; type = \"conv2d\"; out = 8; kernel = 3; padding = 1; bias = false; },"
+    "{ name = \"bn1\"; type = \"batchnorm2d\"; }, { type = \"silu\"; }, { name = \"conv2\"; type = \"conv2d\"; out = 12; kernel = 3; },"
+    "{ name = \"bn2\"; type = \"batchnorm2d\"; }, { type = \"flatten\"; }, { name = \"fc\"; type = \"linear\"; out = 10; } );";
 static const char sgd[] = "type = \"sgd\"; lr = 0.02; momentum = 0.9; weight_decay = 1.0e-4;";
 static const char adamw[] = "type = \"adamw\"; lr = 0.002; weight_decay = 0.01;";
 
@@ -38,7 +42,8 @@ static struct gt_conf *config(const struct run *r)
 	struct gt_conf *c;
 	struct gt_err e;
 	snprintf(text, sizeof text,
-	         "schema = 1; name = \"dp\"; seed = 9; threads = 1; device = \"cpu\"; data = { name = \"synthetic\"; classes = 10; samples = %d; samples_test = 30; batch = %d; %s };"
+	         "schema = 1; name = \"dp\"; seed = 9; threads = 1; device = \"cpu\"; data = { name = \"synthetic\"; classes = 10; samples = "
+	         "%d; samples_test = 30; batch = %d; %s };"
 	         "model = { %s }; train = { steps = %d; accumulate = %d; optimizer = { %s }; }; parallel = { mode = \"%s\"; };"
 	         "checkpoint = { dir = \"\"; every_epochs = 0; }; ",
 	         r->samples, r->batch, r->more ? r->more : "", r->model, r->steps, r->accumulate, r->optimizer, r->mode);
@@ -92,17 +97,19 @@ static int count(const struct gt_prog *p, enum gt_step_kind kind, int coll, int 
 	return n;
 }
 
-/* Rank 0 alone updates and has the optimizer's state; behind that every bucket of parameters comes from it, or, of CPU ranks, all wait until it
- * has done. */
+/* Rank 0 alone updates and has the optimizer's state; behind that every bucket of parameters comes from it, or, of CPU ranks, all wait
+ * until it has done. */
 static void check_lists(struct lists *l, int n, bool work, bool common)
 {
 	for (int r = 0; r < n; r++) {
 		const struct gt_session *s = l->s[r];
 		const struct gt_prog *p = &s->full;
 		int update = -1, check = -1, sum = -1, sent = -1, updates = count(p, GT_STEP_UPDATE, 0, &update);
-		int sums = count(p, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &sum), ends = count(p, GT_STEP_COMM, common ? GT_COLL_BARRIER : GT_COLL_BROADCAST, &sent);
+		int sums = count(p, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &sum),
+		    ends = count(p, GT_STEP_COMM, common ? GT_COLL_BARRIER : GT_COLL_BROADCAST, &sent);
 		CHECK_MSG(updates == (r == 0), "rank %d of %d updates %d times", r, n, updates);
-		CHECK_MSG(sums == s->space->nbuckets && count(p, GT_STEP_CHECK, 0, &check) == 1 && sum < check, "rank %d: %d sums of %d buckets", r, sums, s->space->nbuckets);
+		CHECK_MSG(sums == s->space->nbuckets && count(p, GT_STEP_CHECK, 0, &check) == 1 && sum < check, "rank %d: %d sums of %d buckets", r,
+		          sums, s->space->nbuckets);
 		CHECK_MSG(ends == (common ? 1 : s->space->nbuckets * (1 + work)) && sent == p->n - 1 && p->n - ends == (r ? check : update) + 1,
 		          "rank %d of %d: %d %s, which are not the last steps", r, n, ends, common ? "barriers" : "broadcasts");
 		CHECK_MSG((s->space->bytes[GT_A_STATE] > 0) == (r == 0), "rank %d has %zu bytes of state", r, s->space->bytes[GT_A_STATE]);
@@ -118,7 +125,8 @@ TEST(lists_fit_together)
 			for (int bits = 0; bits < 4; bits++) {
 				bool bf16 = bits & 1, gpu = bits & 2;
 				struct lists l = {0};
-				struct gt_conf *c = config(&(struct run){.model = cnn_bn, .optimizer = adamw, .mode = "dp", .batch = 16, .accumulate = acc, .samples = 83, .steps = STEPS});
+				struct gt_conf *c = config(&(struct run){
+				    .model = cnn_bn, .optimizer = adamw, .mode = "dp", .batch = 16, .accumulate = acc, .samples = 83, .steps = STEPS});
 				c->precision = bf16 ? GT_PREC_BF16 : GT_PREC_FP32;
 				c->device = gpu ? "cuda" : "cpu"; /* planned as for it */
 				if (open_lists(&l, c, n)) {
@@ -136,11 +144,13 @@ TEST(lists_fit_together)
 
 TEST(one_replica_is_single)
 {
-	struct gt_conf *c = config(&(struct run){.model = mlp, .optimizer = sgd, .mode = "dp", .batch = 16, .accumulate = 1, .samples = 64, .steps = STEPS});
+	struct gt_conf *c =
+	    config(&(struct run){.model = mlp, .optimizer = sgd, .mode = "dp", .batch = 16, .accumulate = 1, .samples = 64, .steps = STEPS});
 	struct lists l = {0};
 	int last;
 	if (open_lists(&l, c, 1))
-		CHECK(count(&l.s[0]->full, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &last) == 0 && count(&l.s[0]->full, GT_STEP_COMM, GT_COLL_BROADCAST, &last) == 0);
+		CHECK(count(&l.s[0]->full, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &last) == 0 &&
+		      count(&l.s[0]->full, GT_STEP_COMM, GT_COLL_BROADCAST, &last) == 0);
 	gt_session_close(l.s[0]);
 	gt_conf_free(c);
 }
@@ -183,7 +193,8 @@ static double apart(const struct curve *a, const struct curve *b)
 	return worst;
 }
 
-/* Sums are the same but for the order of their additions: f32's 6e-8, over a few hundred terms and STEPS updates; 1e-5 is the project's goal. */
+/* Sums are the same but for the order of their additions: f32's 6e-8, over a few hundred terms and STEPS updates; 1e-5 is the project's
+ * goal. */
 TEST(curves_are_those_of_one_rank)
 {
 	double worst = 0;
@@ -192,8 +203,13 @@ TEST(curves_are_those_of_one_rank)
 		for (int adam = 0; adam < 2; adam++)
 			for (int acc = 1; acc <= 4; acc += 3)
 				for (int tail = 0; tail < 2; tail++) { /* 3 of 24 samples: micro-batches of 3, of which a rank of 4 has none */
-					struct run r = {.model = net ? cnn : mlp, .optimizer = adam ? adamw : sgd, .mode = "single", .batch = 24, .accumulate = acc,
-					                .samples = tail ? 24 * 6 + 3 : 24 * 6, .steps = STEPS};
+					struct run r = {.model = net ? cnn : mlp,
+					                .optimizer = adam ? adamw : sgd,
+					                .mode = "single",
+					                .batch = 24,
+					                .accumulate = acc,
+					                .samples = tail ? 24 * 6 + 3 : 24 * 6,
+					                .steps = STEPS};
 					struct curve one, many;
 					if (!train(&r, "", &one))
 						return;
@@ -203,7 +219,8 @@ TEST(curves_are_those_of_one_rank)
 						if (!train(&r, "", &many))
 							return;
 						double d = apart(&one, &many);
-						CHECK_MSG(d <= 1e-5, "%s %s accumulate=%d tail=%d ranks=%d: %g", net ? "cnn" : "mlp", adam ? "adamw" : "sgd", acc, tail, r.nproc, d);
+						CHECK_MSG(d <= 1e-5, "%s %s accumulate=%d tail=%d ranks=%d: %g", net ? "cnn" : "mlp", adam ? "adamw" : "sgd", acc,
+						          tail, r.nproc, d);
 						worst = d > worst ? d : worst;
 						cases++;
 					}
@@ -216,7 +233,15 @@ TEST(statistics_are_those_of_replica_0)
 {
 	struct gt_err e;
 	for (int n = 2; n <= RANKS; n++) {
-		struct run r = {.model = cnn_bn, .optimizer = sgd, .mode = "dp", .more = "shuffle = false;", .nproc = n, .batch = 12, .accumulate = 1, .samples = 48, .steps = 1};
+		struct run r = {.model = cnn_bn,
+		                .optimizer = sgd,
+		                .mode = "dp",
+		                .more = "shuffle = false;",
+		                .nproc = n,
+		                .batch = 12,
+		                .accumulate = 1,
+		                .samples = 48,
+		                .steps = 1};
 		struct gt_st_file *f[2];
 		struct curve k;
 		char dir[2][512], path[600];
@@ -235,7 +260,8 @@ TEST(statistics_are_those_of_replica_0)
 			const struct gt_st_tensor *x = gt_st_at(f[0], i), *y = gt_st_at(f[1], i);
 			if (!strstr(x->name, "running_") && !strstr(x->name, "num_batches"))
 				continue;
-			CHECK_MSG(!memcmp(x->data, y->data, gt_tdesc_bytes(&x->desc)), "%d replicas: %s", n, x->name); /* the same kernels on the same bytes */
+			CHECK_MSG(!memcmp(x->data, y->data, gt_tdesc_bytes(&x->desc)), "%d replicas: %s", n,
+			          x->name); /* the same kernels on the same bytes */
 			compared++;
 		}
 		CHECK_MSG(compared == 6, "%d tensors", compared);

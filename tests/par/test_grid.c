@@ -49,12 +49,14 @@ static void check_grid(const struct gt_grid *g, const char *what)
 			CHECK(c->stage % g->ranks == r && c->slot >= 0 && c->slot < g->slots[c->stage]);
 			int first = c->kind == GT_CELL_BW ? 1 : (int)c->kind, last = c->kind == GT_CELL_BW ? 2 : (int)c->kind;
 			for (int k = first; k <= last; k++) {
-				CHECK_MSG(seen[k][c->stage] == c->micro, "%s: phase %d of micro-batch %d on stage %d out of order", what, k, c->micro, c->stage);
+				CHECK_MSG(seen[k][c->stage] == c->micro, "%s: phase %d of micro-batch %d on stage %d out of order", what, k, c->micro,
+				          c->stage);
 				seen[k][c->stage]++;
 				CHECK(!k || seen[k][c->stage] <= seen[k - 1][c->stage]);
 			}
 			int *h = &holder[c->stage * g->micros + c->slot];
-			CHECK_MSG(*h == (c->kind == GT_CELL_F ? -1 : c->micro), "%s: slot %d of stage %d is micro-batch %d's, not %d's", what, c->slot, c->stage, *h, c->micro);
+			CHECK_MSG(*h == (c->kind == GT_CELL_F ? -1 : c->micro), "%s: slot %d of stage %d is micro-batch %d's, not %d's", what, c->slot,
+			          c->stage, *h, c->micro);
 			*h = last == 2 ? -1 : c->micro;
 		}
 	for (int k = 0; k < 3; k++) {
@@ -140,7 +142,8 @@ TEST(memory_is_what_the_schedule_promises)
 	gt_arena_open(&arena, NULL);
 	for (int p = 1; p <= 8; p++)
 		for (int m = 1; m <= 20; m++) {
-			struct gt_grid *gpipe = make(GT_PIPE_GPIPE, p, 1, m), *f1b = make(GT_PIPE_1F1B, p, 1, m), *zb = make(GT_PIPE_ZERO_BUBBLE, p, 1, m);
+			struct gt_grid *gpipe = make(GT_PIPE_GPIPE, p, 1, m), *f1b = make(GT_PIPE_1F1B, p, 1, m),
+			               *zb = make(GT_PIPE_ZERO_BUBBLE, p, 1, m);
 			for (int s = 0; s < p; s++) {
 				CHECK(gpipe->slots[s] == m);
 				CHECK_MSG(f1b->slots[s] == (p - s < m ? p - s : m), "1f1b p=%d m=%d stage %d: %d", p, m, s, f1b->slots[s]);
@@ -169,7 +172,8 @@ TEST(costs_of_their_own)
 	const double f[] = {1, 3}, b[] = {2, 1}, w[] = {1, 1};
 	CHECK_OK(gt_grid_time(arena, make(GT_PIPE_1F1B, 2, 1, 2), &(struct gt_grid_cost){f, b, w, 0.5}, &t, &e), e);
 	/* rank 0: F0 0-1, F1 1-2, B0 from 7 (rank 1 ends it at 6.5), B1 from 12; rank 1: F0 1.5-4.5, B0 4.5-6.5, F1 6.5-9.5, B1 9.5-11.5 */
-	CHECK(fabs(t.start[1][0] - 1.5) < 1e-12 && fabs(t.end[1][3] - 11.5) < 1e-12 && fabs(t.start[0][2] - 7) < 1e-12 && fabs(t.span - 15) < 1e-12);
+	CHECK(fabs(t.start[1][0] - 1.5) < 1e-12 && fabs(t.end[1][3] - 11.5) < 1e-12 && fabs(t.start[0][2] - 7) < 1e-12 &&
+	      fabs(t.span - 15) < 1e-12);
 	CHECK(fabs(t.idle[0] - (1 - 8 / 15.0)) < 1e-12 && fabs(t.idle[1] - (1 - 10 / 15.0)) < 1e-12);
 	gt_arena_close(arena);
 }

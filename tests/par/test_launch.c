@@ -117,8 +117,8 @@ static void finish(void)
 	int left = marked(true);
 	CHECK_MSG(!left, "%d processes left", left);
 	const char *end = strstr(r.text, "end code="), *f = strstr(r.text, "fault ");
-	if (end && sscanf(end, "end code=%d rank=%d signal=%d step=%lld restarts=%d fds=%d,%d children=%d end_s=%lf", &r.code, &r.rank, &r.signal,
-	                  &r.step, &r.restarts, &r.fds[0], &r.fds[1], &r.children, &r.end_s) == 9) {
+	if (end && sscanf(end, "end code=%d rank=%d signal=%d step=%lld restarts=%d fds=%d,%d children=%d end_s=%lf", &r.code, &r.rank,
+	                  &r.signal, &r.step, &r.restarts, &r.fds[0], &r.fds[1], &r.children, &r.end_s) == 9) {
 		CHECK_MSG(r.fds[0] == r.fds[1], "descriptors: %d before, %d after", r.fds[0], r.fds[1]);
 		CHECK_MSG(!r.children, "the launcher has a child left");
 		CHECK_MSG(WIFEXITED(r.status) && WEXITSTATUS(r.status) == r.code, "code %d, status %x", r.code, (unsigned)r.status);
@@ -319,7 +319,8 @@ TEST(restarts)
 {
 	run("-n 2 -r 3 1:kill@0");
 	EXPECT(0, -1, "");
-	CHECK_MSG(r.restarts == 1 && strstr(r.text, "rank 1 was killed by signal 9 (Killed) at step 3; restart 1 of 3 in 0.05 s"), "%s", r.text);
+	CHECK_MSG(r.restarts == 1 && strstr(r.text, "rank 1 was killed by signal 9 (Killed) at step 3; restart 1 of 3 in 0.05 s"), "%s",
+	          r.text);
 	run("-n 4 -r 2 -t 1 2:stop@0 3:exit=75@1");
 	EXPECT(0, -1, "");
 	CHECK(r.restarts == 2);

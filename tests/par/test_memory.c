@@ -1,5 +1,5 @@
-/* What `gtrain check --world` predicts against what ranks have: every arena of every rank to the byte, and the process' resident memory once
- * all of it has been written. Ranks are threads of this process; modes take these as they take processes of one host. */
+/* What `gtrain check --world` predicts against what ranks have: every arena of every rank to the byte, and the process' resident memory
+ * once all of it has been written. Ranks are threads of this process; modes take these as they take processes of one host. */
 #include "comm.h"
 #include "gtrain.h"
 #include "session/world_plan.h"
@@ -16,11 +16,15 @@
 #endif
 
 static const char deep[] = "{ type = \"flatten\"; }, { name = \"a\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; },"
-                           "{ name = \"b\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; }, { name = \"c\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; },"
-                           "{ name = \"d\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; }, { name = \"e\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; },"
+                           "{ name = \"b\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; }, { name = \"c\"; type = \"linear\"; out "
+                           "= 1024; }, { type = \"relu\"; },"
+                           "{ name = \"d\"; type = \"linear\"; out = 1024; }, { type = \"relu\"; }, { name = \"e\"; type = \"linear\"; out "
+                           "= 1024; }, { type = \"relu\"; },"
                            "{ name = \"f\"; type = \"linear\"; out = 10; }";
-static const char conv[] = "{ name = \"c1\"; type = \"conv2d\"; out = 24; kernel = 3; padding = 1; bias = false; }, { name = \"n1\"; type = \"batchnorm2d\"; }, { type = \"relu\"; },"
-                           "{ name = \"c2\"; type = \"conv2d\"; out = 17; kernel = 3; }, { type = \"relu\"; }, { type = \"flatten\"; }, { name = \"fc\"; type = \"linear\"; out = 10; }";
+static const char conv[] = "{ name = \"c1\"; type = \"conv2d\"; out = 24; kernel = 3; padding = 1; bias = false; }, { name = \"n1\"; type "
+                           "= \"batchnorm2d\"; }, { type = \"relu\"; },"
+                           "{ name = \"c2\"; type = \"conv2d\"; out = 17; kernel = 3; }, { type = \"relu\"; }, { type = \"flatten\"; }, { "
+                           "name = \"fc\"; type = \"linear\"; out = 10; }";
 
 static struct gt_conf *config(const char *layers, const char *parallel)
 {
@@ -28,8 +32,10 @@ static struct gt_conf *config(const char *layers, const char *parallel)
 	struct gt_conf *c;
 	struct gt_err e;
 	snprintf(text, sizeof text,
-	         "schema = 1; name = \"memory\"; seed = 9; threads = 1; device = \"cpu\"; data = { name = \"synthetic\"; classes = 10; samples = 100; samples_test = 30; batch = 29; };"
-	         "model = { input = [4, 16, 16]; layers = ( %s ); }; train = { steps = 5; optimizer = { type = \"adam\"; lr = 0.01; }; }; parallel = { %s };"
+	         "schema = 1; name = \"memory\"; seed = 9; threads = 1; device = \"cpu\"; data = { name = \"synthetic\"; classes = 10; samples "
+	         "= 100; samples_test = 30; batch = 29; };"
+	         "model = { input = [4, 16, 16]; layers = ( %s ); }; train = { steps = 5; optimizer = { type = \"adam\"; lr = 0.01; }; }; "
+	         "parallel = { %s };"
 	         "checkpoint = { dir = \"\"; };",
 	         layers, parallel);
 	if (gt_conf_load_text("memory.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_OK)
@@ -80,7 +86,8 @@ static enum gt_code body(void *user, const struct gt_team *team, struct gt_err *
 	const struct gt_space *is = s->space, *said = x->crew->rank[rank]->space;
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (is->bytes[i] != said->bytes[i])
-			snprintf(x->why, sizeof x->why, "%s of rank %d: %zu bytes, predicted %zu", gt_arena_name((enum gt_arena_id)i), rank, is->bytes[i], said->bytes[i]);
+			snprintf(x->why, sizeof x->why, "%s of rank %d: %zu bytes, predicted %zu", gt_arena_name((enum gt_arena_id)i), rank,
+			         is->bytes[i], said->bytes[i]);
 		if (is->base[i])
 			memset(is->base[i], 0, is->bytes[i]);
 	}
@@ -125,13 +132,15 @@ static double compare(const char *layers, const char *parallel, int world, bool 
 		CHECK_OK(gt_team_threads(world, NULL, body, &x, &e), e);
 		CHECK_MSG(!x.why[0], "%s, %d ranks: %s", parallel, world, x.why);
 		grown = x.after - x.before;
-		printf("# %s, %d ranks: %.1f MB predicted (%.1f on paper), %.1f MB resident\n", parallel, world, n / MB, predicted(paper) / MB, grown / MB);
-		/* Besides arenas there are images (0.1 MB a rank), plans, and the code that oneDNN compiles: at most 2 MB were seen in all. Threads of an
-		 * earlier case have left memory that these take again: up to 4 MB, of 170. */
-		CHECK_MSG(!whole || SANITIZED || (grown > 0.96 * n && grown < 1.02 * n + 4 * MB), "%s, %d ranks: %.1f MB predicted, %.1f MB resident", parallel, world, n / MB,
-		          grown / MB);
+		printf("# %s, %d ranks: %.1f MB predicted (%.1f on paper), %.1f MB resident\n", parallel, world, n / MB, predicted(paper) / MB,
+		       grown / MB);
+		/* Besides arenas there are images (0.1 MB a rank), plans, and the code that oneDNN compiles: at most 2 MB were seen in all. Threads
+		 * of an earlier case have left memory that these take again: up to 4 MB, of 170. */
+		CHECK_MSG(!whole || SANITIZED || (grown > 0.96 * n && grown < 1.02 * n + 4 * MB),
+		          "%s, %d ranks: %.1f MB predicted, %.1f MB resident", parallel, world, n / MB, grown / MB);
 		/* The plan on paper has plain layouts, a CPU's are padded to its vectors: weights of an MLP are the same. */
-		CHECK_MSG(!whole || (predicted(paper) > 0.97 * n && predicted(paper) < 1.03 * n), "%s, %d ranks: %.1f MB, on paper %.1f MB", parallel, world, n / MB, predicted(paper) / MB);
+		CHECK_MSG(!whole || (predicted(paper) > 0.97 * n && predicted(paper) < 1.03 * n), "%s, %d ranks: %.1f MB, on paper %.1f MB",
+		          parallel, world, n / MB, predicted(paper) / MB);
 	}
 	gt_world_plan_close(crew);
 	gt_world_plan_close(paper);
@@ -149,11 +158,12 @@ TEST(memory_of_ddp)
 	compare(conv, "mode = \"ddp\"; sync_bn = true; " SMALL, 2, false);
 }
 
-/* Stage 2 needs no more than stage 1. Stage 3 has its parts and the buckets in use on every rank, which is more than parameters in common: what
- * it saves shows where ranks have memory of their own (tests/cli/test_check_world.sh). */
+/* Stage 2 needs no more than stage 1. Stage 3 has its parts and the buckets in use on every rank, which is more than parameters in common:
+ * what it saves shows where ranks have memory of their own (tests/cli/test_check_world.sh). */
 TEST(memory_of_zero)
 {
-	static const char *const parallel[] = {"mode = \"zero\"; stage = 1; " SMALL, "mode = \"zero\"; stage = 2; " SMALL, "mode = \"zero\"; stage = 3; " SMALL};
+	static const char *const parallel[] = {"mode = \"zero\"; stage = 1; " SMALL, "mode = \"zero\"; stage = 2; " SMALL,
+	                                       "mode = \"zero\"; stage = 3; " SMALL};
 	for (int world = 2; world <= 4; world += 2) {
 		double n[3];
 		for (int i = 0; i < 3; i++)
@@ -178,13 +188,15 @@ TEST(memory_of_zero_across_copies)
 {
 	double whole = compare(deep, "mode = \"pipe\"; chunks = 4; replicas = 2; " SMALL, 4, true);
 	double shared = compare(deep, "mode = \"pipe\"; chunks = 4; replicas = 2; across = \"zero\"; " SMALL, 4, true);
-	double state = 2 * sizeof(float) * (5 * 1024 * 1025 + 1025.0 * 10), saved = state + state / 2; /* adam's two moments of one copy, and its parameters; to a percent, for the padding of buckets */
+	double state = 2 * sizeof(float) * (5 * 1024 * 1025 + 1025.0 * 10),
+	       saved = state + state / 2; /* adam's two moments of one copy, and its parameters; to a percent, for the padding of buckets */
 	CHECK_MSG(whole - shared > 0.99 * saved && whole - shared < 1.01 * saved, "%.1f MB less, not %.1f", (whole - shared) / MB, saved / MB);
 	compare(conv, "mode = \"pipe\"; chunks = 2; schedule = \"interleaved\"; replicas = 2; across = \"zero\"; " SMALL, 4, false);
 	compare(deep, "mode = \"pipe\"; chunks = 2; replicas = 3; across = \"zero\"; " SMALL, 3, true);
 }
 
-/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the seats of a step, but not so many. */
+/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the seats of a step, but not
+ * so many. */
 TEST(memory_of_a_pipelines_evaluation)
 {
 	static const char *const parallel[] = {"mode = \"pipe\"; chunks = 7;", "mode = \"pipe\"; chunks = 7; schedule = \"interleaved\";"};
@@ -196,11 +208,13 @@ TEST(memory_of_a_pipelines_evaluation)
 		for (int r = 0; crew && r < 2; r++) {
 			const struct gt_space *s = crew->rank[r]->space;
 			size_t step = s->seat_bytes[true] * (size_t)s->seats[true], eval = s->seat_bytes[false] * (size_t)s->seats[false];
-			CHECK_MSG(s->bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r, s->bytes[GT_A_ACT], step, eval);
+			CHECK_MSG(s->bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r,
+			          s->bytes[GT_A_ACT], step, eval);
 			CHECK_MSG(s->seats[false] == 1 + i && s->seats[true] >= 2 - r, "rank %d: %d and %d seats", r, s->seats[false], s->seats[true]);
 			/* 29 images at once against 5: the case that this is about */
-			CHECK_MSG(s->seat_bytes[false] > s->seat_bytes[true] && (s->seats[true] == 1 || s->bytes[GT_A_ACT] < s->seat_bytes[false] * (size_t)s->seats[true]), "rank %d: seats of %zu and %zu bytes", r,
-			          s->seat_bytes[false], s->seat_bytes[true]);
+			CHECK_MSG(s->seat_bytes[false] > s->seat_bytes[true] &&
+			              (s->seats[true] == 1 || s->bytes[GT_A_ACT] < s->seat_bytes[false] * (size_t)s->seats[true]),
+			          "rank %d: seats of %zu and %zu bytes", r, s->seat_bytes[false], s->seat_bytes[true]);
 		}
 		gt_world_plan_close(crew);
 		gt_conf_free(c);

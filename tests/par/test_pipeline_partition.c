@@ -1,5 +1,5 @@
-/* Cut graphs (plan/pipeline_partition.h): every node of the whole graph is on exactly one stage; the stages, planned each in a space of its own and run
- * one after the other with transfers carried by hand, make the whole graph's gradients, statistics and metrics bit for bit. */
+/* Cut graphs (plan/pipeline_partition.h): every node of the whole graph is on exactly one stage; the stages, planned each in a space of its
+ * own and run one after the other with transfers carried by hand, make the whole graph's gradients, statistics and metrics bit for bit. */
 #include "../ops/harness.h"
 #include "../unit/ir_net.h"
 #include "base/plugin.h"
@@ -80,7 +80,8 @@ static void skips(struct net *t)
 	net_add(t, "j", "linear", "out=5", NULL);
 }
 
-/* ---- one graph, planned and filled ----------------------------------------------------------------------------------------------------- */
+/* ---- one graph, planned and filled -----------------------------------------------------------------------------------------------------
+ */
 
 struct side {
 	struct gt_space *s;
@@ -89,11 +90,13 @@ struct side {
 	int32_t *target;
 };
 
-static bool side_open(struct side *r, struct gt_dev *dev, const struct gt_backend *be, struct gt_graph *g, const struct gt_graph *full, int classes)
+static bool side_open(struct side *r, struct gt_dev *dev, const struct gt_backend *be, struct gt_graph *g, const struct gt_graph *full,
+                      int classes)
 {
 	struct gt_err e;
 	memset(r, 0, sizeof *r);
-	if (gt_space_open(be, dev, 0, &r->s, &e) != GT_OK || gt_plan_make(r->s, g, false, true, &r->p, &e) != GT_OK || gt_space_alloc(r->s, &e) != GT_OK) {
+	if (gt_space_open(be, dev, 0, &r->s, &e) != GT_OK || gt_plan_make(r->s, g, false, true, &r->p, &e) != GT_OK ||
+	    gt_space_alloc(r->s, &e) != GT_OK) {
 		test_fail(__FILE__, __LINE__, "%s", e.msg);
 		return false;
 	}
@@ -153,7 +156,8 @@ static void side_close(struct side *r)
 	free(r->target);
 }
 
-/* ---- transfers by hand --------------------------------------------------------------------------------------------------------------------- */
+/* ---- transfers by hand
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 struct message {
 	const char *name;
@@ -181,8 +185,8 @@ static void carry(struct pipe *w, int stage, const struct gt_call *c)
 		return;
 	}
 	struct message *m = &w->q[peer][stage][w->received[peer][stage]++];
-	CHECK_MSG(!strcmp(m->name, c->layer) && m->bytes == bytes, "stage %d wants %s (%zu bytes), stage %d sent %s (%zu)", stage, c->layer, bytes, peer,
-	          m->name, m->bytes);
+	CHECK_MSG(!strcmp(m->name, c->layer) && m->bytes == bytes, "stage %d wants %s (%zu bytes), stage %d sent %s (%zu)", stage, c->layer,
+	          bytes, peer, m->name, m->bytes);
 	memcpy(c->out[0], m->data, bytes < m->bytes ? bytes : m->bytes);
 	free(m->data);
 }
@@ -204,7 +208,8 @@ static void run(struct side *r, struct pipe *w, int stage, int phase)
 	}
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing
+ * ----------------------------------------------------------------------------------------------------------------------------- */
 
 static void same(const struct side *full, const struct side *part, int i, const char *what)
 {
@@ -228,8 +233,8 @@ static int count_node(const struct gt_graph *g, const struct gt_node *n)
 {
 	int k = 0;
 	for (int i = 0; i < g->nnodes; i++)
-		k += g->nodes[i].op == n->op && g->nodes[i].backward == n->backward && !gt_node_alias(g, &g->nodes[i]) && !strcmp(g->nodes[i].name, n->name) &&
-		     (n->op->code != GT_OP_ADD || g->nodes[i].nin == n->nin);
+		k += g->nodes[i].op == n->op && g->nodes[i].backward == n->backward && !gt_node_alias(g, &g->nodes[i]) &&
+		     !strcmp(g->nodes[i].name, n->name) && (n->op->code != GT_OP_ADD || g->nodes[i].nin == n->nin);
 	return k;
 }
 
@@ -247,7 +252,8 @@ static void check_union(const struct gt_partition *c, struct gt_graph *const *st
 		for (int s = 0; s < c->stages; s++)
 			k += count_node(stage[s], n);
 		for (int j = 0; j < full->nnodes; j++)
-			dead += !c->live[j] && full->nodes[j].op == n->op && !gt_node_alias(full, &full->nodes[j]) && !strcmp(full->nodes[j].name, n->name) && full->nodes[j].backward == n->backward;
+			dead += !c->live[j] && full->nodes[j].op == n->op && !gt_node_alias(full, &full->nodes[j]) &&
+			        !strcmp(full->nodes[j].name, n->name) && full->nodes[j].backward == n->backward;
 		CHECK_MSG(k == count_node(full, n) - dead, "%s: %s (%s) stands %d times on the stages", what, gt_op_name(n->op), n->name, k);
 	}
 	for (int s = 0; s < c->stages; s++)
@@ -300,7 +306,8 @@ static void compare(struct gt_partition *c, struct gt_dev *dev, const struct gt_
 		run(&part[s], w, s, GT_PHASE_W);
 	for (int a = 0; a < n; a++)
 		for (int b = 0; b < n; b++)
-			CHECK_MSG(w->sent[a][b] == w->received[a][b], "%s: %d sent from %d to %d, %d received", what, w->sent[a][b], a, b, w->received[a][b]);
+			CHECK_MSG(w->sent[a][b] == w->received[a][b], "%s: %d sent from %d to %d, %d received", what, w->sent[a][b], a, b,
+			          w->received[a][b]);
 	for (int i = 0; i < c->full->nparams && train; i++) {
 		int homes = 0;
 		for (int s = 0; s < n; s++)
@@ -311,11 +318,13 @@ static void compare(struct gt_partition *c, struct gt_dev *dev, const struct gt_
 		CHECK_MSG(homes == 1, "%s: %s is on %d stages", what, c->full->params[i].name, homes);
 	}
 	struct gt_scalars *a = gt_space_scalars(full.s, 0), *b = gt_space_scalars(part[n - 1].s, 0);
-	CHECK_MSG(!memcmp(&a->metrics, &b->metrics, sizeof a->metrics) && a->metrics.count == 4 && a->metrics.loss > 0, "%s: loss %.17g, in stages %.17g", what, a->metrics.loss, b->metrics.loss);
+	CHECK_MSG(!memcmp(&a->metrics, &b->metrics, sizeof a->metrics) && a->metrics.count == 4 && a->metrics.loss > 0,
+	          "%s: loss %.17g, in stages %.17g", what, a->metrics.loss, b->metrics.loss);
 	size_t elements = 0, whole_elements = (size_t)full.s->elements;
 	for (int s = 0; s < n; s++)
 		elements += (size_t)part[s].s->elements;
-	CHECK_MSG(elements == whole_elements, "%s: %zu elements in the arenas of the stages, %zu in the whole's", what, elements, whole_elements);
+	CHECK_MSG(elements == whole_elements, "%s: %zu elements in the arenas of the stages, %zu in the whole's", what, elements,
+	          whole_elements);
 	for (int s = 0; s < n; s++)
 		side_close(&part[s]);
 	side_close(&full);
@@ -342,11 +351,13 @@ static void cut_everywhere(void (*model)(struct net *), int classes, const struc
 			double *cost;
 			model(&t);
 			struct gt_graph *g = whole(&t, 4, how, train);
-			snprintf(name, sizeof name, "%s %s, %d stages%s%s%s%s", what, train ? "training" : "evaluation", stages, how->split ? ", split" : "",
-			         how->cheap ? ", cheap" : "", how->recompute ? ", recomputing " : "", how->recompute ? how->recompute : "");
+			snprintf(name, sizeof name, "%s %s, %d stages%s%s%s%s", what, train ? "training" : "evaluation", stages,
+			         how->split ? ", split" : "", how->cheap ? ", cheap" : "", how->recompute ? ", recomputing " : "",
+			         how->recompute ? how->recompute : "");
 			cost = malloc((size_t)g->nnodes * sizeof *cost);
 			gt_partition_costs(g, GT_CUT_CPU, cost);
-			if (gt_partition_balance(g, cost, stages, stage_of, &e) != GT_OK || gt_partition_make(g, stage_of, stages, stages, how->split, &c, &e) != GT_OK)
+			if (gt_partition_balance(g, cost, stages, stage_of, &e) != GT_OK ||
+			    gt_partition_make(g, stage_of, stages, stages, how->split, &c, &e) != GT_OK)
 				test_fail(__FILE__, __LINE__, "%s: %s", name, e.msg);
 			else
 				compare(c, dev, be, classes, train, name);
@@ -416,7 +427,8 @@ TEST(cut_before_every_layer)
 	be->close(dev);
 }
 
-/* ---- where to cut ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- where to cut
+ * ---------------------------------------------------------------------------------------------------------------------------- */
 
 static double largest(const double *layer, const int *stage_of, int layers, int stages)
 {

@@ -367,8 +367,9 @@ TEST(strongest_reason)
 	}
 	ranks(2, wrong_token_then_silence, fd);
 	close(silent);
-	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not come") && strstr(told[0].msg, "that says it is rank 1 has another token"), "%s",
-	          told[0].msg);
+	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not come") &&
+	              strstr(told[0].msg, "that says it is rank 1 has another token"),
+	          "%s", told[0].msg);
 	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "rank 0 there has another token"), "%s", told[1].msg);
 	CHECK_MSG(told[0].warnings == 1 && told[1].warnings == 1, "%d and %d warnings, expected one each", told[0].warnings, told[1].warnings);
 }

@@ -38,7 +38,8 @@ static struct gt_step *add(struct world *w, int rank, int kind, int group, int p
 	vsnprintf(name, sizeof name, fmt, ap);
 	va_end(ap);
 	*k = (struct gt_attr_comm){.kind = kind, .group = group, .peer = peer};
-	*c = (struct gt_call){.comm = k, .count = count, .dtype = GT_F32, .op = gt_comm_name(k), .layer = gt_arena_strdup(w->a, name), .node = -1, .nin = 1};
+	*c = (struct gt_call){
+	    .comm = k, .count = count, .dtype = GT_F32, .op = gt_comm_name(k), .layer = gt_arena_strdup(w->a, name), .node = -1, .nin = 1};
 	struct gt_prog *p = &w->prog[rank];
 	p->step[p->n] = (struct gt_step){.kind = GT_STEP_COMM, .micro = micro, .call = c, .apart = true}; /* as if there were kernels between */
 	return &p->step[p->n++];
@@ -99,9 +100,10 @@ TEST(good_programs_pass)
 	struct gt_err e;
 	hybrid(&w);
 	CHECK_OK(prove(&w, &p, &e), e);
-	CHECK_MSG(p.transfers == 18 && p.collectives == 2 * 2 + 1 && p.bytes == 18 * 400 - 6 * 240, "%lld %lld %g", (long long)p.transfers, (long long)p.collectives, p.bytes);
-	/* y takes 448 + 64 bytes, skip 192 + 64. Rank 0 sends three of each before it receives anything; the last y and skip must find room while
-	 * rank 2 waits to be rid of its second dy */
+	CHECK_MSG(p.transfers == 18 && p.collectives == 2 * 2 + 1 && p.bytes == 18 * 400 - 6 * 240, "%lld %lld %g", (long long)p.transfers,
+	          (long long)p.collectives, p.bytes);
+	/* y takes 448 + 64 bytes, skip 192 + 64. Rank 0 sends three of each before it receives anything; the last y and skip must find room
+	 * while rank 2 waits to be rid of its second dy */
 	CHECK_MSG(p.need == 512 + 256 && p.ahead == 3 * (512 + 256), "%zu %zu", p.need, p.ahead);
 	gt_arena_close(w.a);
 }
@@ -109,7 +111,8 @@ TEST(good_programs_pass)
 TEST(seats)
 {
 	struct gt_rank_coords s = gt_rank_coords_of(5, 6, 3); /* stage 2, copy 1 */
-	CHECK(s.rank[GT_GROUP_WORLD] == 5 && s.color[GT_GROUP_PIPE] == 1 && s.rank[GT_GROUP_PIPE] == 2 && s.color[GT_GROUP_DATA] == 2 && s.rank[GT_GROUP_DATA] == 1);
+	CHECK(s.rank[GT_GROUP_WORLD] == 5 && s.color[GT_GROUP_PIPE] == 1 && s.rank[GT_GROUP_PIPE] == 2 && s.color[GT_GROUP_DATA] == 2 &&
+	      s.rank[GT_GROUP_DATA] == 1);
 	s = gt_rank_coords_of(3, 4, 1);
 	CHECK(s.color[GT_GROUP_DATA] == 0 && s.rank[GT_GROUP_DATA] == 3);
 }

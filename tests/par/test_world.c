@@ -100,8 +100,8 @@ TEST(joins)
 			continue;
 		CHECK_MSG(!strcmp(w.how, r->want.how), "%s: how %s", r->name, w.how);
 		CHECK_MSG(w.rank == r->want.rank && w.world == r->want.world, "%s: rank %d of %d", r->name, w.rank, w.world);
-		CHECK_MSG(w.local_rank == r->want.local_rank && w.local_world == r->want.local_world, "%s: local rank %d of %d", r->name, w.local_rank,
-		          w.local_world);
+		CHECK_MSG(w.local_rank == r->want.local_rank && w.local_world == r->want.local_world, "%s: local rank %d of %d", r->name,
+		          w.local_rank, w.local_world);
 		CHECK_MSG(w.node == r->want.node && w.nnodes == r->want.nnodes, "%s: node %d of %d", r->name, w.node, w.nnodes);
 		CHECK_MSG(!strcmp(w.addr, r->want.addr) && w.port == r->want.port, "%s: %s port %d", r->name, w.addr, w.port);
 	}

@@ -1,12 +1,11 @@
 /* One fault in one rank of a real run, and what comes of it.
  *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] [-t] FAULT COMMAND…
- * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for messages,
- * or a part of them; "start": before the first words; "training": after its first step, and none) and has done STEP steps, waits up to
- * MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(74) in its name), or to the launcher: launcher (SIGKILL),
- * int, int2 (SIGINT, once or twice), term, term2 (SIGTERM). -t follows the rank from one system call
- * to the next, for phases that are shorter than a look at the board. Prints one line
- *   fault=… rank=… phase="…" step=… status=… seconds=… again=… left=…
- * phase and step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the
+ * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for
+ * messages, or a part of them; "start": before the first words; "training": after its first step, and none) and has done STEP steps, waits
+ * up to MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(74) in its name), or to the launcher: launcher
+ * (SIGKILL), int, int2 (SIGINT, once or twice), term, term2 (SIGTERM). -t follows the rank from one system call to the next, for phases
+ * that are shorter than a look at the board. Prints one line fault=… rank=… phase="…" step=… status=… seconds=… again=… left=… phase and
+ * step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the
  * moment at which all ranks of the next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their
  * environment (and then killed). Status 3: the moment never came. */
 #include "base/clock.h"
@@ -188,7 +187,8 @@ static void do_fault(const struct opts *o, pid_t launcher, pid_t rank)
 			const char *word;
 			int sig;
 			bool launcher;
-		} faults[] = {{"kill", SIGKILL, false}, {"segv", SIGSEGV, false}, {"stop", SIGSTOP, false}, {"launcher", SIGKILL, true}, {"int", SIGINT, true}, {"term", SIGTERM, true}};
+		} faults[] = {{"kill", SIGKILL, false},    {"segv", SIGSEGV, false}, {"stop", SIGSTOP, false},
+		              {"launcher", SIGKILL, true}, {"int", SIGINT, true},    {"term", SIGTERM, true}};
 		for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
 			if (!strcmp(faults[i].word, o->fault)) {
 				kill(faults[i].launcher ? launcher : rank, faults[i].sig);

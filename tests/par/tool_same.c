@@ -1,11 +1,10 @@
 /* How far two runs are from each other: their loss curves, and the tensors of their last checkpoints.
  *   tool_same [-b] [-l LIMIT] [-w LIMIT] [-m LIMIT] [-f STEP] DIR DIR
- * prints one line: loss=WORST@STEP steps=N weights=WORST:NAME moments=WORST:NAME tensors=N. Worst: of the losses the relative difference, of a
- * tensor the largest absolute one over its largest element. Two runs must have the same steps, and the same tensors with the same types and
- * shapes in the same order: a checkpoint does not tell who wrote it.
- *   -b        leave running statistics out: modes that normalise by parts of the batch keep others
- *   -l, -w, -m    status 1 if the losses, the weights, the optimizer's moments part by more
- *   -f        losses from this step on (a run that was resumed has two lines for none) */
+ * prints one line: loss=WORST@STEP steps=N weights=WORST:NAME moments=WORST:NAME tensors=N. Worst: of the losses the relative difference,
+ * of a tensor the largest absolute one over its largest element. Two runs must have the same steps, and the same tensors with the same
+ * types and shapes in the same order: a checkpoint does not tell who wrote it. -b        leave running statistics out: modes that normalise
+ * by parts of the batch keep others -l, -w, -m    status 1 if the losses, the weights, the optimizer's moments part by more -f losses from
+ * this step on (a run that was resumed has two lines for none) */
 #include "store/safetensors.h"
 #include <math.h>
 #include <stdio.h>
@@ -142,6 +141,7 @@ int main(int argc, char **argv)
 	compare("optimizer.safetensors", a, b, false, &moments, &n);
 	if (!n)
 		die(b, "no tensor was compared");
-	printf("loss=%.2e@%d steps=%d weights=%.2e:%s moments=%.2e:%s tensors=%d\n", worst, at, steps, weights.d, weights.at, moments.d, moments.at, n);
+	printf("loss=%.2e@%d steps=%d weights=%.2e:%s moments=%.2e:%s tensors=%d\n", worst, at, steps, weights.d, weights.at, moments.d,
+	       moments.at, n);
 	return worst > limit[0] || weights.d > limit[1] || moments.d > limit[2];
 }

@@ -2,8 +2,8 @@
  *   tool_wire [-l PERCENT] [-c FILE] COMMAND COMMAND
  * Each command runs under sh in a network, process and mount namespace of its own, as 10.77.0.1 and 10.77.0.2. Their packets pass through
  * this program (a TUN device in each namespace), which drops PERCENT of them, and all of them while FILE exists: a kernel without netem
- * will do. When both have ended it prints "wire packets=… dropped=… status=A,B seconds=…", with the seconds that each took after the cut, or
- * after the begin without one. It exits with 0, or with 77 and a reason where the machine gives no namespaces or no TUN devices. */
+ * will do. When both have ended it prints "wire packets=… dropped=… status=A,B seconds=…", with the seconds that each took after the cut,
+ * or after the begin without one. It exits with 0, or with 77 and a reason where the machine gives no namespaces or no TUN devices. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* Preloaded into gtrain by the tests of resuming: at the moment the metrics line of step $KILL_AT has been written the process gets the signal
- * $KILL_SIGNAL, SIGKILL unless given, so that nothing of what follows (checkpoint, evaluation, clean-up) happens. 0: it waits 1.2 s instead.
- * $KILL_ONCE: a file that the first kill makes; where it is there, nothing happens. */
+/* Preloaded into gtrain by the tests of resuming: at the moment the metrics line of step $KILL_AT has been written the process gets the
+ * signal $KILL_SIGNAL, SIGKILL unless given, so that nothing of what follows (checkpoint, evaluation, clean-up) happens. 0: it waits 1.2 s
+ * instead. $KILL_ONCE: a file that the first kill makes; where it is there, nothing happens. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -71,7 +71,8 @@ TEST(first_match_has_a_parameter)
 		const char *name;
 		int group;
 		bool frozen;
-	} want[] = {{"conv1.weight", 0, true}, {"conv1.bias", 1, false}, {"bn.weight", 3, false}, {"bn.bias", 1, false}, {"conv2.weight", 2, false}, {"fc.weight", -1, false}};
+	} want[] = {{"conv1.weight", 0, true}, {"conv1.bias", 1, false},   {"bn.weight", 3, false},
+	            {"bn.bias", 1, false},     {"conv2.weight", 2, false}, {"fc.weight", -1, false}};
 	CHECK_OK(gt_graph_build(c->arena, &c->model, 2, GT_F32, true, &g, &e), e);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		const struct gt_param *p = param(g, want[i].name);

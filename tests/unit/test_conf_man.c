@@ -26,8 +26,10 @@ static const struct {
     {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
     {"train.loss_scale.", "train.loss_scale",
      "With precision = \"fp16\", gradients are computed of the loss times a scale, so that small ones do not vanish, as by PyTorch's "
-     "GradScaler; the losses that are told of are not scaled. A step whose gradients overflow is skipped: it changes no weight, and neither "
-     "the schedule nor Adam's t goes on. Its samples are used up all the same. So a run of train.epochs reads its data train.epochs times and "
+     "GradScaler; the losses that are told of are not scaled. A step whose gradients overflow is skipped: it changes no weight, and "
+     "neither "
+     "the schedule nor Adam's t goes on. Its samples are used up all the same. So a run of train.epochs reads its data train.epochs times "
+     "and "
      "may make fewer optimizer steps than were planned; a run of train.steps makes so many optimizer steps that are applied, and may read "
      "more data. 64 steps skipped in a row end the run: it diverged."},
     {"eval.", "eval", NULL},

@@ -372,7 +372,9 @@ TEST(fetch_mirrors)
 	/* None has it: each is named, with its own reason. */
 	row.mirrors[1] = "http://127.0.0.1:1/";
 	CHECK(plugin->fetch(&row, at("nowhere"), NULL, NULL, NULL, &e) == GT_EIO);
-	CHECK_MSG(strstr(e.msg, "none of 2 mirrors") && strstr(e.msg, "/missing/") && strstr(e.msg, "404") && strstr(e.msg, "http://127.0.0.1:1/"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "none of 2 mirrors") && strstr(e.msg, "/missing/") && strstr(e.msg, "404") &&
+	              strstr(e.msg, "http://127.0.0.1:1/"),
+	          "%s", e.msg);
 	row.mirrors[1] = NULL;
 	CHECK(plugin->fetch(&row, at("nowhere"), NULL, NULL, NULL, &e) == GT_ENOINPUT);
 	CHECK_MSG(!strstr(e.msg, "mirrors"), "%s", e.msg);

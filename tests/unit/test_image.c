@@ -142,8 +142,10 @@ TEST(jpeg_kinds)
 /* Exif data whose one directory says `orientation`, of either byte order; behind another entry. */
 static void make_exif(int orientation, bool little, bool jpeg)
 {
-	static const uint8_t big[] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 2, 1, 0, 0, 3, 0, 0, 0, 1, 0, 9, 0, 0, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0},
-	                     small[] = {'I', 'I', 42, 0, 8, 0, 0, 0, 2, 0, 0, 1, 3, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	static const uint8_t big[] = {'M', 'M', 0, 42, 0,    0, 0, 8, 0, 2, 1, 0, 0, 3, 0, 0, 0, 1, 0,
+	                              9,   0,   0, 1,  0x12, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0},
+	                     small[] = {'I', 'I', 42, 0,    8, 0, 0, 0, 2, 0, 0, 1, 3, 0, 1, 0, 0, 0, 9,
+	                                0,   0,   0,  0x12, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 	uint8_t *p = exif;
 	if (jpeg) {
 		memcpy(p, "Exif\0\0", 6);
@@ -200,8 +202,8 @@ TEST(turned_upright)
 		CHECK(!scaled);
 		for (int64_t i = 0; i < 6; i++) {
 			int64_t at = (i / w * w * block + i % w) * block;
-			CHECK_MSG(out[at] == 40 * want[o - 1][i], "%s of orientation %d: pixel %d is of block %d, not %d", k < 16 ? "JPEG" : "PNG", o, (int)i, out[at] / 40,
-			          want[o - 1][i]);
+			CHECK_MSG(out[at] == 40 * want[o - 1][i], "%s of orientation %d: pixel %d is of block %d, not %d", k < 16 ? "JPEG" : "PNG", o,
+			          (int)i, out[at] / 40, want[o - 1][i]);
 		}
 		free(out);
 	}

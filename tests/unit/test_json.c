@@ -128,7 +128,8 @@ TEST(json_read_strict)
 		CHECK_OK(gt_arena_open(&a, &e), e);
 		memcpy(exact, texts[i].json, n);
 		enum gt_code code = gt_json_parse(exact, n, "F", 3, 9, a, &v, &e);
-		CHECK_MSG(texts[i].why ? code == GT_EDATA && strstr(e.msg, texts[i].why) : code == GT_OK && v, "%s: %d, %s", texts[i].json, code, e.msg);
+		CHECK_MSG(texts[i].why ? code == GT_EDATA && strstr(e.msg, texts[i].why) : code == GT_OK && v, "%s: %d, %s", texts[i].json, code,
+		          e.msg);
 		gt_arena_close(a);
 		free(exact);
 	}
@@ -136,8 +137,10 @@ TEST(json_read_strict)
 
 TEST(json_read_values)
 {
-	static const char json[] = "{\"s\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00fc\\u20AC\\ud83d\\ude00\xc3\xbc\",\"n\":[-1.25e-2,9007199254740992,9007199254740994,1e999],"
-	                           "\"t\":true,\"f\":false,\"z\":null,\"o\":{}}";
+	static const char json[] =
+	    "{\"s\":\"\\\"\\\\\\/"
+	    "\\b\\f\\n\\r\\t\\u0041\\u00fc\\u20AC\\ud83d\\ude00\xc3\xbc\",\"n\":[-1.25e-2,9007199254740992,9007199254740994,1e999],"
+	    "\"t\":true,\"f\":false,\"z\":null,\"o\":{}}";
 	const struct gt_json_value *v, *n;
 	struct gt_arena *a;
 	struct gt_err e;

@@ -172,12 +172,14 @@ TEST(parameters_lie_apart_in_backward_order)
 		for (int i = 0; i < g->nparams; i++)
 			for (int j = 0; j < g->nparams; j++)
 				if (i != j && g->params[i].cls != GT_PARAM_BUFFER && g->params[j].cls != GT_PARAM_BUFFER)
-					CHECK(s->place[i].offset + s->place[i].count <= s->place[j].offset || s->place[j].offset + s->place[j].count <= s->place[i].offset);
+					CHECK(s->place[i].offset + s->place[i].count <= s->place[j].offset ||
+					      s->place[j].offset + s->place[j].count <= s->place[i].offset);
 		for (int i = 0; i < g->nparams; i++)
 			if (g->params[i].cls != GT_PARAM_BUFFER && s->place[i].offset + s->place[i].count > end)
 				end = s->place[i].offset + s->place[i].count;
 		CHECK(end <= s->elements);
-		CHECK(!strcmp(g->params[0].name, "conv1.weight") && s->place[0].offset > s->place[g->nparams - 1].offset); /* the last layer comes first */
+		CHECK(!strcmp(g->params[0].name, "conv1.weight") &&
+		      s->place[0].offset > s->place[g->nparams - 1].offset); /* the last layer comes first */
 		CHECK(s->bytes[GT_A_STATE] == 2 * s->bytes[GT_A_GRAD] && s->bytes[GT_A_GRAD] == s->bytes[GT_A_PARAM]);
 		CHECK_OK(gt_space_alloc(s, &e), e);
 		gt_plan_bind(p);

@@ -132,8 +132,8 @@ TEST(random_sampler_order)
 		CHECK(is_permutation(got, (int64_t)n));
 		for (uint64_t i = 0; i < n && i < 24 && *p == ' '; i++) /* drop_last: fewer than n */
 			if (got[i] != strtoll(p, &p, 10)) {
-				test_fail(__FILE__, __LINE__, "seed %llu, %llu samples, epoch %llu: another index at %llu", (unsigned long long)seed, (unsigned long long)n,
-				          (unsigned long long)epoch, (unsigned long long)i);
+				test_fail(__FILE__, __LINE__, "seed %llu, %llu samples, epoch %llu: another index at %llu", (unsigned long long)seed,
+				          (unsigned long long)n, (unsigned long long)epoch, (unsigned long long)i);
 				break;
 			}
 		seen++;

@@ -27,7 +27,8 @@ TEST(file_reads_back)
 	struct gt_err e;
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .step = 300, .loss = 0.5, .acc = 0.25, .lr = 0.25, .samples_per_s = 8};
 	static const char config[] =
-	    "schema = 1; name = \"t\"; data = { name = \"synthetic\"; batch = 32; samples = 64; samples_test = 64; classes = 10; }; model = { input = [1, 8, 8]; layers = ( { type = \"flatten\"; }, "
+	    "schema = 1; name = \"t\"; data = { name = \"synthetic\"; batch = 32; samples = 64; samples_test = 64; classes = 10; }; model = { "
+	    "input = [1, 8, 8]; layers = ( { type = \"flatten\"; }, "
 	    "{ type = \"linear\"; out = 10; } ); }; train = { epochs = 2; optimizer = { type = \"adam\"; lr = 0.5; }; };";
 	struct gt_conf *conf;
 	uint8_t buf[16384];

@@ -7,8 +7,7 @@
  *	gt_emit_step(&e, …);              any other step
  *	return gt_emit_end(&e, out);      the program, or the first error
  *
- * The list is an array in the job's arena that grows. After the first failure the functions append nothing; gt_emit_end returns the error.
- * */
+ * The list is an array in the job's arena that grows. After a first failure the functions append nothing; gt_emit_end returns the error. */
 #ifndef GT_PAR_EMIT_H
 #define GT_PAR_EMIT_H
 

@@ -24,7 +24,7 @@ static struct range range_of(const struct gt_plan *p, gt_vid v)
 	return (struct range){p->seat, begin, begin + bytes};
 }
 
-/* ---- side by side ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- side by side ------------------------------------------------------------------------------------------------------------------ */
 
 static struct range range_of_step(const struct gt_step *s)
 {
@@ -61,7 +61,7 @@ void gt_pipe_apart(struct gt_emit *e)
 	}
 }
 
-/* ---- on a stream of their own -------------------------------------------------------------------------------------------------------------- */
+/* ---- on a stream of their own ------------------------------------------------------------------------------------------------------ */
 
 struct streams {
 	struct gt_emit *e;

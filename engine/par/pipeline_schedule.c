@@ -124,7 +124,7 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 	return GT_OK;
 }
 
-/* ---- on paper --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- on paper ---------------------------------------------------------------------------------------------------------------------- */
 
 struct paper {
 	const struct gt_grid *g;
@@ -224,7 +224,7 @@ enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const str
 	return GT_OK;
 }
 
-/* ---- as text ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- as text ----------------------------------------------------------------------------------------------------------------------- */
 
 enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int columns, char **text, size_t *len, struct gt_err *err)
 {

@@ -36,8 +36,7 @@ gt_reduce gt_replicas_sum, gt_replicas_scatter;
 /* Calls a reduction, with a name of the form "gradients 2/5". */
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit);
 
-/* Gathers a whole bucket of PARAM or WORK from the shards of all ranks. place: the gather slot that receives it, if the arena is sharded.
- * */
+/* Gathers a whole bucket of PARAM or WORK from the shards of all ranks. place: the gather slot that receives it if the arena is sharded. */
 void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
 /* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this rank's
  * shards and then gathers the parameters on every rank (not with cut.params, where fetch gathers them later). */

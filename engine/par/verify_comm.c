@@ -61,7 +61,7 @@ struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
 	return s;
 }
 
-/* ---- reading the programs -------------------------------------------------------------------------------------------------------------- */
+/* ---- reading the programs ---------------------------------------------------------------------------------------------------------- */
 
 static size_t bytes_of(const struct gt_call *c)
 {
@@ -198,7 +198,7 @@ static enum gt_code read_programs(struct sim *s, const struct gt_prog *const *pr
 	return GT_OK;
 }
 
-/* ---- do they match? -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- do they match? ---------------------------------------------------------------------------------------------------------------- */
 
 static bool same_operands(const struct gt_call *a, const struct gt_call *b)
 {
@@ -253,7 +253,7 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 	return GT_OK;
 }
 
-/* ---- do they all get to the end? ---------------------------------------------------------------------------------------------------------------- */
+/* ---- do they all get to the end? --------------------------------------------------------------------------------------------------- */
 
 static void restart(struct sim *s, size_t room)
 {

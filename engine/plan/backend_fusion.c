@@ -1,52 +1,58 @@
-/* Neighbours that become one call where the backend offers it. Unlike fusion (fuse.h), which every backend takes part in, this may round
- * otherwise: sums in another order. */
+/* Backend fusion: replaces neighbouring nodes by one call, where the backend offers it. Unlike fusion (fuse.h), which every backend
+ * supports and which changes no bit, this may change rounding, because sums may be added in another order. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <string.h>
 
-struct join {
+struct fusion {
 	struct gt_space *space;
 	struct gt_graph *g;
 	bool accumulate, deterministic;
 };
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------------ */
-/* As lower.c will describe it: of a parameter, the layout that was settled on, or that is still open. */
-static struct gt_tdesc seen(const struct join *j, gt_vid v)
+/* ---- asking the backend ------------------------------------------------------------------------------------------------------------ */
+/* The description of v that lower.c will pass to the backend. For a parameter, the layout is the chosen one, or open (any). */
+static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
 {
-	const struct gt_value *val = &j->g->values[v];
+	const struct gt_value *val = &f->g->values[v];
 	struct gt_tdesc d = val->desc;
 	if (val->kind != GT_V_PARAM && val->kind != GT_V_WORK && val->kind != GT_V_GRAD)
 		return d;
-	if (j->space->place)
-		d = j->space->place[val->param].desc;
+	if (f->space->place)
+		d = f->space->place[val->param].desc;
 	else
-		d.any = j->g->params[val->param].cls == GT_PARAM_WEIGHT && d.rank >= 2;
+		d.any = f->g->params[val->param].cls == GT_PARAM_WEIGHT && d.rank >= 2;
 	d.dtype = val->desc.dtype;
 	return d;
 }
 
-static enum gt_code offered(const struct join *j, const struct gt_node *n, bool *yes, struct gt_err *err)
+/* Sets *yes to whether the backend accepts node n. */
+static enum gt_code offered(const struct fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err)
 {
 	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];
-	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = j->deterministic};
+	struct gt_opcall oc = {.code = n->op->code,
+	                       .name = n->name,
+	                       .attr = n->attr,
+	                       .nin = n->nin,
+	                       .nout = n->nout,
+	                       .deterministic = f->deterministic};
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] >= 0) {
-			in[i] = seen(j, n->in[i]);
+			in[i] = desc_of(f, n->in[i]);
 			oc.in[i] = &in[i];
 		}
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] >= 0) {
-			out[i] = seen(j, n->out[i]);
+			out[i] = desc_of(f, n->out[i]);
 			oc.out[i] = &out[i];
-			if (j->accumulate && j->g->values[n->out[i]].kind == GT_V_GRAD)
+			if (f->accumulate && f->g->values[n->out[i]].kind == GT_V_GRAD)
 				oc.accumulate |= 1u << i;
 		}
-	return gt_call_offered(j->space, &oc, yes, err);
+	return gt_call_offered(f->space, &oc, yes, err);
 }
 
 /* ---- rewriting --------------------------------------------------------------------------------------------------------------------- */
-/* Node n takes the place of node i, and node `gone` is no more. */
+/* Replaces node i by node n and removes node `gone`. */
 static void replace(struct gt_graph *g, int i, int gone, const struct gt_node *n)
 {
 	g->nodes[i] = *n;
@@ -65,11 +71,11 @@ static gt_vid operand(const struct gt_node *n, int i)
 	return i < n->nin ? n->in[i] : -1;
 }
 
-/* ---- patterns: of node i, where it is of the code in the table ----------------------------------------------------------------------- */
-/* linear.dw and linear.dx of one layer: what they read, dy, is read once. */
-static enum gt_code both_gradients(struct join *j, int i, struct gt_err *err)
+/* ---- patterns: each tries to rewrite node i, whose opcode is that of the table below ----------------------------------------------- */
+/* Merges linear.dw and linear.dx of one layer into linear.back, which reads dy once. */
+static enum gt_code both_gradients(struct fusion *f, int i, struct gt_err *err)
 {
-	struct gt_graph *g = j->g;
+	struct gt_graph *g = f->g;
 	const struct gt_node *dx = &g->nodes[i];
 	int dw = i - 1;
 	(void)err;
@@ -90,21 +96,21 @@ static enum gt_code both_gradients(struct join *j, int i, struct gt_err *err)
 	for (int k = 0; k < g->nodes[dw].nout; k++)
 		n.out[n.nout++] = g->nodes[dw].out[k];
 	bool yes;
-	GT_TRY(offered(j, &n, &yes, err));
+	GT_TRY(offered(f, &n, &yes, err));
 	if (yes)
 		replace(g, i, dw, &n);
 	return GT_OK;
 }
 
-/* linear.dx masked by the output of a linear's relu: by a bit an element instead, which the linear writes. */
-static enum gt_code mask_of_bits(struct join *j, int i, struct gt_err *err)
+/* Where linear.dx is masked by the output of a linear's relu, lets the linear write one bit for each element and masks with these bits. */
+static enum gt_code mask_of_bits(struct fusion *f, int i, struct gt_err *err)
 {
-	struct gt_graph *g = j->g;
+	struct gt_graph *g = f->g;
 	gt_vid y = gt_graph_source(g, operand(&g->nodes[i], 2)), mask;
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
-	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies: tried first */
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies, which the backend is asked about first */
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
 		mask = linear.out[1];
@@ -117,9 +123,9 @@ static enum gt_code mask_of_bits(struct join *j, int i, struct gt_err *err)
 	}
 	dx.in[2] = mask;
 	bool yes;
-	GT_TRY(offered(j, &linear, &yes, err));
+	GT_TRY(offered(f, &linear, &yes, err));
 	if (yes)
-		GT_TRY(offered(j, &dx, &yes, err));
+		GT_TRY(offered(f, &dx, &yes, err));
 	if (!yes)
 		return GT_OK;
 	g->nodes[p] = linear;
@@ -128,17 +134,17 @@ static enum gt_code mask_of_bits(struct join *j, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The last layer and the loss: its output is in registers when the loss reads it. */
-static enum gt_code layer_and_loss(struct join *j, int i, struct gt_err *err)
+/* Merges the last layer and the loss: the layer's output is then still in registers when the loss reads it. */
+static enum gt_code layer_and_loss(struct fusion *f, int i, struct gt_err *err)
 {
-	struct gt_graph *g = j->g;
+	struct gt_graph *g = f->g;
 	const struct gt_node *loss = &g->nodes[i];
 	gt_vid y = gt_graph_source(g, loss->in[0]);
 	int p = y < 0 ? -1 : g->values[y].producer;
 	struct gt_attr_linear_loss *attr;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || g->nodes[p].nout > 1 || ((const struct gt_attr_linear *)g->nodes[p].attr)->act)
 		return GT_OK;
-	for (int k = p + 1; k < i; k++) /* nothing that is left in between may read it */
+	for (int k = p + 1; k < i; k++) /* no node between the two that remains may read y */
 		if (!gt_node_alias(g, &g->nodes[k]))
 			for (int o = 0; o < g->nodes[k].nin; o++)
 				if (gt_graph_source(g, g->nodes[k].in[o]) == y)
@@ -158,18 +164,18 @@ static enum gt_code layer_and_loss(struct join *j, int i, struct gt_err *err)
 	for (int k = 0; k < loss->nout; k++)
 		n.out[n.nout++] = loss->out[k];
 	bool yes;
-	GT_TRY(offered(j, &n, &yes, err));
+	GT_TRY(offered(f, &n, &yes, err));
 	if (!yes)
 		return GT_OK;
-	replace(g, i, p, &n); /* aliases of y may now stand before it, which says nothing about memory */
+	replace(g, i, p, &n); /* aliases of y may now come before it in the list; their memory does not depend on the order */
 	return GT_OK;
 }
 
 static const struct {
 	enum gt_opcode code;
-	enum gt_code (*apply)(struct join *j, int node, struct gt_err *err);
+	enum gt_code (*apply)(struct fusion *f, int node, struct gt_err *err);
 } patterns[] = {
-	{GT_OP_LINEAR_DX, both_gradients}, /* before what asks for more */
+	{GT_OP_LINEAR_DX, both_gradients}, /* first, because mask_of_bits adds an operand */
 	{GT_OP_LINEAR_DX, mask_of_bits},
 	{GT_OP_CROSS_ENTROPY, layer_and_loss},
 	{GT_OP_NLL, layer_and_loss},
@@ -178,10 +184,10 @@ static const struct {
 
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)
 {
-	struct join j = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
+	struct fusion f = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
 	for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
-		for (int i = g->nnodes - 1; i >= 0; i--) /* from the end: a node may go */
+		for (int i = g->nnodes - 1; i >= 0; i--) /* from the end, because a pattern may remove an earlier node */
 			if (i < g->nnodes && g->nodes[i].op->code == patterns[p].code)
-				GT_TRY(patterns[p].apply(&j, i, err));
+				GT_TRY(patterns[p].apply(&f, i, err));
 	return GT_OK;
 }

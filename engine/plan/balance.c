@@ -1,3 +1,4 @@
+/* Estimates the cost of the nodes and divides the layers into pipeline stages of balanced cost. */
 #include "plan/pipeline_partition.h"
 #include "ir/op.h"
 #include <math.h>
@@ -29,7 +30,7 @@ void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double 
 	}
 }
 
-/* An activation of the forward pass that a layer reads. */
+/* An activation that one layer makes and a later layer reads in the forward pass. */
 struct edge {
 	gt_vid v;
 	int from, to; /* layers */
@@ -37,8 +38,8 @@ struct edge {
 
 struct table {
 	int layers;
-	double *sum;   /* cost of the layers before each */
-	double *bytes; /* [i * (layers + 1) + j]: what layers i … j - 1 receive from those before i */
+	double *sum;   /* [j]: cost of the layers 0 … j - 1 */
+	double *bytes; /* [i * (layers + 1) + j]: bytes of activations that layers i … j - 1 receive from layers before i */
 };
 
 static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *count, struct gt_err *err)
@@ -62,6 +63,8 @@ static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *c
 	return GT_OK;
 }
 
+/* Fills in both tables. It adds up the costs by layer, sorts the edges by their reading layer, and then extends each possible stage layer
+ * by layer: bytes(i, j + 1) is bytes(i, j) plus the activations that layer j is the first one of the stage to read. */
 static enum gt_code fill(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
 {
 	int n = t->layers, nedges, *seen, *first;
@@ -85,7 +88,7 @@ static enum gt_code fill(const struct gt_graph *g, const double *cost, struct ta
 	for (int e = 0; e < nedges; e++)
 		by_layer[first[edge[e].to + 1]++] = edge[e];
 	for (int i = 0; i < n; i++)
-		for (int j = i; j < n; j++) { /* layer j joins the stage that begins at i: what it alone receives */
+		for (int j = i; j < n; j++) { /* extend the stage that begins at layer i by layer j */
 			double *to = &t->bytes[i * (n + 1) + j + 1];
 			*to = to[-1];
 			for (int e = first[j]; e < first[j + 1]; e++)
@@ -97,8 +100,8 @@ static enum gt_code fill(const struct gt_graph *g, const double *cost, struct ta
 	return GT_OK;
 }
 
-/* Two passes over the same table: the least possible largest stage, then the fewest bytes with no stage above it.
- * best[s * (n + 1) + j]: of the layers before j in s stages. */
+/* Dynamic programming in two passes. Pass 0 finds the lowest possible cost of the most expensive stage. Pass 1 finds the division with the
+ * fewest bytes in which no stage is above that cost. best[s * (n + 1) + j]: the result for layers 0 … j - 1 in s stages. */
 static enum gt_code solve(const struct gt_graph *g, const struct table *t, int stages, int *stage_of, struct gt_err *err)
 {
 	int n = t->layers, w = n + 1, *cut;

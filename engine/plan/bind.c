@@ -1,20 +1,20 @@
-/* Where the operands of a plan's calls are, once there is memory. */
+/* Computes the device addresses of a plan's values and binds them to its calls, after memory is allocated. */
 #include "plan/plan_parts.h"
 
-/* at, in part i of an arena of n equal ones. */
+/* `at` is an address in the first of n equal copies in an arena; returns the same address in copy i. */
 static void *part(void *at, size_t bytes, int n, int i)
 {
 	return at ? (char *)at + bytes / (size_t)gt_at_least_one(n) * (size_t)i : NULL;
 }
 
-/* Its part of ACT. */
+/* The start of the plan's activation slot. */
 static char *seat(const struct gt_plan *p)
 {
 	char *base = p->space->base[GT_A_ACT];
 	return base ? base + p->space->seat_bytes[p->graph->train] * (size_t)p->seat : NULL;
 }
 
-/* With cut.params: the place of param's bucket while call i runs. */
+/* With cut.params: the gather slot of param's bucket while call i runs. */
 static int place_at(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
@@ -24,7 +24,7 @@ static int place_at(const struct gt_plan *p, int i, int param)
 	return 0;
 }
 
-/* The same for an operand of call i. */
+/* The address of value v as an operand of call i: as gt_plan_value, but sharded parameters and gradients are in gather slots. */
 static void *operand(const struct gt_plan *p, int i, gt_vid v)
 {
 	const struct gt_space *s = p->space;
@@ -54,7 +54,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_PART:
 		return part(gt_space_part(s, val->param), s->bytes[GT_A_BUFFER], s->copies, p->copy);
 	case GT_V_METRICS:
-		return gt_space_scalars(s, 0); /* they stand first */
+		return gt_space_scalars(s, 0); /* the metrics are the first member of gt_scalars */
 	case GT_V_SCALE:
 		return s->base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
 	case GT_V_BOUND:
@@ -76,7 +76,7 @@ void gt_plan_bind(struct gt_plan *p)
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
 			c->in[k] = operand(p, i, n->in[k]);
-		if (c->early) { /* lower_node: scalars, then the states */
+		if (c->early) { /* operands that lower_node appended: scalars, then the states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
 				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);

@@ -1,9 +1,10 @@
+/* Prints programs as text or JSON. */
 #include "plan/step.h"
 #include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* "fc1.out@0+102400" for an operand: its name, where it lies, how long it is */
+/* Prints an operand: name, shape, and for activations "@" with the byte offset ("@all+" in the arena that all ranks share). Absent: "-". */
 static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 {
 	char shape[96];
@@ -18,8 +19,8 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 		fprintf(f, "@%s%zu", p->slot[root].arena == GT_A_SHARED_ACT ? "all+" : "", p->slot[root].offset + (size_t)p->slot[v].shift);
 }
 
-/* "f32 x 1024 of world, gradients+4096 -> …" of what joins ranks */
-static void joins(FILE *f, const struct gt_step *s)
+/* Prints a communication: "f32 x 1024, world, gradients+4096 -> …" */
+static void communication(FILE *f, const struct gt_step *s)
 {
 	const struct gt_call *c = s->call;
 	if (c->comm->kind == GT_COLL_BARRIER) {
@@ -35,6 +36,8 @@ static void joins(FILE *f, const struct gt_step *s)
 		fprintf(f, ", %s+%zu -> %s+%zu", gt_arena_name(c->from.arena), c->from.offset, gt_arena_name(c->to.arena), c->to.offset);
 }
 
+/* One line for each step: its kind, then what that kind of step uses (micro-batch, call, communication, event, range), then the operands of
+ * the call's node. */
 enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool json, char **text, size_t *len, struct gt_err *err)
 {
 	struct gt_memstream m;
@@ -47,13 +50,15 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;
-		if (json) { /* names come from checked configs: nothing in them needs escaping */
-			fprintf(f, "{\"program\":\"%s\",\"step\":%d,\"kind\":\"%s\",\"stream\":%d,\"micro\":%d", title, i, gt_step_name(s->kind), s->stream, s->micro);
+		if (json) { /* names come from checked configs and need no escaping */
+			fprintf(f, "{\"program\":\"%s\",\"step\":%d,\"kind\":\"%s\",\"stream\":%d,\"micro\":%d", title, i, gt_step_name(s->kind),
+			        s->stream, s->micro);
 			if (s->call && s->call->comm)
 				fprintf(f, ",\"count\":%zu,\"dtype\":\"%s\",\"group\":\"%s\",\"peer\":%d", s->call->count, gt_dtype_name(s->call->dtype),
 				        gt_group_name(s->call->comm->group), s->call->comm->peer);
 			if (s->call)
-				fprintf(f, ",\"op\":\"%s\",\"layer\":\"%s\",\"flops\":%.0f,\"scratch\":%zu", s->call->op, s->call->layer, s->call->flops, s->call->scratch);
+				fprintf(f, ",\"op\":\"%s\",\"layer\":\"%s\",\"flops\":%.0f,\"scratch\":%zu", s->call->op, s->call->layer, s->call->flops,
+				        s->call->scratch);
 			fprintf(f, "}\n");
 			continue;
 		}
@@ -65,7 +70,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		if (s->call)
 			fprintf(f, " %-14s %-18s", s->call->op, s->call->layer);
 		if (s->call && s->call->comm)
-			joins(f, s);
+			communication(f, s);
 		if (s->kind == GT_STEP_RECORD || s->kind == GT_STEP_WAIT)
 			fprintf(f, " event %d, stream %d", s->event, s->stream);
 		if (s->kind == GT_STEP_CLEAR)

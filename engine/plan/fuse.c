@@ -1,3 +1,5 @@
+/* The patterns of fusion. Each one sets an attribute or appends an operand on the absorbing node and turns the absorbed node into an
+ * identity. */
 #include "plan/fuse.h"
 #include "ir/op.h"
 
@@ -17,6 +19,7 @@ static int sole_reader(const struct gt_graph *g, gt_vid v)
 	return reader;
 }
 
+/* Turns a node that another one has absorbed into an identity of its first input. */
 static void absorb(struct gt_node *n)
 {
 	n->op = gt_op_get(GT_OP_IDENTITY);
@@ -24,7 +27,7 @@ static void absorb(struct gt_node *n)
 	n->nin = n->ndata = 1;
 }
 
-/* linear → relu, conv2d → relu: relu of the sum before it is stored. The gradient of relu needs its output only. */
+/* linear → relu, conv2d → relu: applies the relu before the sum is stored. The gradient of relu needs only its output. */
 static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -40,7 +43,7 @@ static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* linear.dx → relu.dx: the mask of the layer before, put on as dx is stored. */
+/* linear.dx → relu.dx: applies the mask of the layer before when dx is stored. */
 static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -62,8 +65,8 @@ static int relu_gradient(const struct gt_graph *g, gt_vid y)
 	return -1;
 }
 
-/* The gradient side of batchnorm_epilogue: relu.dx (node r) goes into the batchnorm.dx that reads it first. With a residual, others
- * read the masked gradient too; batchnorm.dx then writes it. */
+/* The gradient of batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads it first. With a residual, other nodes read
+ * the masked gradient too; batchnorm.dx then also writes it. */
 static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn, int r, bool residual, struct gt_err *err)
 {
 	gt_vid masked = g->nodes[r].out[0], dy = g->nodes[r].in[0], y = g->nodes[r].in[1], unused;
@@ -75,7 +78,7 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	bool sole = sole_reader(g, masked) == dx;
 	if (!sole && !residual)
 		return GT_OK;
-	for (int i = r + 1; i < dx; i++) /* nobody else may read it before */
+	for (int i = r + 1; i < dx; i++) /* no node before batchnorm.dx may read it */
 		for (int k = 0; k < g->nodes[i].nin; k++)
 			if (g->nodes[i].in[k] == masked)
 				return GT_OK;
@@ -95,7 +98,7 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	return GT_OK;
 }
 
-/* batchnorm → relu, batchnorm → add → relu, batchnorm → add: one walk over the tensor instead of two or three. */
+/* batchnorm → relu, batchnorm → add → relu, batchnorm → add: one pass over the tensor instead of two or three. */
 static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -113,7 +116,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 		residual = true;
 		y = add->out[0];
 		r = sole_reader(g, y);
-		if (g->train && r < 0) /* read by relu.dx's successor or by several layers: only the sum is fused */
+		if (g->train && r < 0) /* read by relu.dx's successor or by several layers: fuse only the add */
 			return GT_OK;
 	}
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)

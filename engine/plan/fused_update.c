@@ -1,21 +1,30 @@
-/* Weight gradients of linear layers that are applied as they are made: by one rank, or by several that each make a part (plan.h). */
+/* Fused updates: the kernel that makes a weight gradient of a linear layer also applies it, on one rank, or on several ranks that each make
+ * a part (plan.h). The backward node of the layer is replaced by two nodes, and the update runs after the CHECK:
+ *
+ *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list) */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
-static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks, const struct gt_attr_dw_update *attr, bool *yes,
-                           struct gt_err *err)
+/* Sets *yes to whether the backend offers the fused update of node dw, with the rows of `ranks` ranks. */
+static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
+                           const struct gt_attr_dw_update *attr, bool *yes, struct gt_err *err)
 {
 	const struct gt_param_slot *place = s->place ? &s->place[g->values[dw->out[0]].param] : NULL;
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc dy = g->values[dw->in[0]].desc, x = g->values[dw->in[1]].desc, w = g->values[dw->out[0]].desc, db = {0},
 	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
-	struct gt_opcall oc = {.code = GT_OP_LINEAR_DW_UPDATE, .name = dw->name, .attr = attr, .nin = 4, .nout = 1, .in = {&dy, &x, &w, &scalars}};
+	struct gt_opcall oc = {.code = GT_OP_LINEAR_DW_UPDATE,
+	                       .name = dw->name,
+	                       .attr = attr,
+	                       .nin = 4,
+	                       .nout = 1,
+	                       .in = {&dy, &x, &w, &scalars}};
 	dy.dim[0] *= ranks;
 	x.dim[0] *= ranks;
 	w.any = true;
 	*yes = false;
 	if (place) {
-		if (!place->early) /* the first plan decides for all */
+		if (!place->early) /* the first plan of the space decides for all plans */
 			return GT_OK;
 		w = place->desc;
 	}
@@ -33,8 +42,9 @@ static bool is_dw(const struct gt_node *n)
 	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0;
 }
 
-/* The attributes of the update that takes the place of dw i; of part `part` of it. */
-static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_apply *apply, int part, int parts, struct gt_attr_dw_update **out, struct gt_err *err)
+/* Makes the attributes of the update that replaces linear.dw node i; of part `part` of `parts`. */
+static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_apply *apply, int part, int parts, struct gt_attr_dw_update **out,
+                               struct gt_err *err)
 {
 	struct gt_attr_dw_update *attr;
 	struct gt_seg *seg;
@@ -48,14 +58,15 @@ static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_apply 
 	return GT_OK;
 }
 
-/* One dw, its factors and what becomes of it. */
-struct early {
-	int node;          /* its own, and then the bound's */
-	gt_vid dy, x, w, db;
+/* One weight gradient whose update is fused. */
+struct fused {
+	int node;       /* index of the linear.dw node, which becomes the bound node */
+	gt_vid dy, x;   /* the factors of the gradient */
+	gt_vid w, db;   /* the weights, and the bias gradient or -1 */
 	struct gt_attr_dw_update *attr;
 };
 
-/* A backward node of the layer of node `like`, behind all others. */
+/* Appends a backward node to the layer of node `like`, after all others. */
 static enum gt_code append(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
 {
 	int layer = g->nodes[like].layer;
@@ -65,11 +76,16 @@ static enum gt_code append(struct gt_graph *g, enum gt_opcode code, const void *
 	return GT_OK;
 }
 
-/* Its bound takes the place of dw i. */
-static struct early replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound)
+/* Turns linear.dw node i into the bound of its gradient. */
+static struct fused replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound)
 {
 	struct gt_node *dw = &g->nodes[i];
-	struct early e = {.node = i, .dy = dw->in[0], .x = dw->in[1], .w = g->params[g->values[dw->out[0]].param].value, .db = dw->nout > 1 ? dw->out[1] : -1, .attr = attr};
+	struct fused e = {.node = i,
+	                  .dy = dw->in[0],
+	                  .x = dw->in[1],
+	                  .w = g->params[g->values[dw->out[0]].param].value,
+	                  .db = dw->nout > 1 ? dw->out[1] : -1,
+	                  .attr = attr};
 	dw->op = gt_op_get(GT_OP_BOUND);
 	dw->attr = NULL;
 	dw->out[0] = bound;
@@ -77,7 +93,7 @@ static struct early replaced(struct gt_graph *g, int i, struct gt_attr_dw_update
 	return e;
 }
 
-/* Node n makes the bias gradient, if there is one. */
+/* Lets node n make the bias gradient, if there is one. */
 static void makes_db(struct gt_graph *g, struct gt_node *n, gt_vid db)
 {
 	n->out[n->nout++] = db;
@@ -85,7 +101,8 @@ static void makes_db(struct gt_graph *g, struct gt_node *n, gt_vid db)
 		g->values[db].producer = (int)(n - g->nodes);
 }
 
-static enum gt_code update(struct gt_graph *g, const struct early *e, struct gt_node **n, struct gt_err *err)
+/* Appends the fused update of a gradient. */
+static enum gt_code update(struct gt_graph *g, const struct fused *e, struct gt_node **n, struct gt_err *err)
 {
 	GT_TRY(append(g, GT_OP_LINEAR_DW_UPDATE, e->attr, e->node, n, err));
 	gt_node_input(*n, e->dy);
@@ -119,15 +136,15 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 			continue;
 		if (bound < 0)
 			GT_TRY(new_bound(g, &bound, err));
-		struct early e = replaced(g, i, attr, bound);
+		struct fused e = replaced(g, i, attr, bound);
 		GT_TRY(update(g, &e, &n, err));
 		makes_db(g, n, e.db);
 	}
 	return GT_OK;
 }
 
-/* ---- by several ranks -------------------------------------------------------------------------------------------------------------- */
-/* A row is a sample's alone, so that rows which only fill up change nothing. */
+/* ---- on several ranks -------------------------------------------------------------------------------------------------------------- */
+/* Whether each row of an activation depends on one sample only, so that padding rows change no result. */
 static bool by_rows(const struct gt_graph *g)
 {
 	for (int i = 0; i < g->nnodes; i++)
@@ -136,7 +153,8 @@ static bool by_rows(const struct gt_graph *g)
 	return true;
 }
 
-enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out, struct gt_err *err)
+enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out,
+                                 struct gt_err *err)
 {
 	int64_t made = 0, moved = 0;
 	*out = false;
@@ -155,14 +173,14 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 		made += gt_tdesc_count(&g->values[n->out[0]].desc);
 		moved += ranks * (gt_tdesc_count(gt_graph_desc(g, n->in[0])) + gt_tdesc_count(gt_graph_desc(g, n->in[1])));
 	}
-	/* Factors are written once, and every rank reads those of all; gradients to be summed are written, added up, read and applied. And one
-	 * rank updates whatever is left, so that must be little. */
+	/* A factor is written once and read by every rank; a gradient that is summed is written, added up, read and applied. Factors pay if
+	 * they have less than a quarter of the gradients' elements. Rank 0 alone updates the other parameters, so these must be few. */
 	*out = moved * 4 < made && made * 20 > gt_graph_num_params(g) * 19;
 	return GT_OK;
 }
 
-/* The rows of all ranks, of which *v are this one's. */
-static enum gt_code widen(struct gt_graph *g, const struct early *e, gt_vid *v, struct gt_err *err)
+/* Replaces *v, this rank's rows, by the rows of all ranks. */
+static enum gt_code widen(struct gt_graph *g, const struct fused *e, gt_vid *v, struct gt_err *err)
 {
 	struct gt_attr_rows *attr;
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
@@ -176,8 +194,8 @@ static enum gt_code widen(struct gt_graph *g, const struct early *e, gt_vid *v, 
 	return gt_graph_output(g, n, "of all ranks", &d, v, err);
 }
 
-/* The bias gradient of this rank's samples, and the factors of all ranks in place of its own. */
-static enum gt_code factors(struct gt_graph *g, struct early *e, struct gt_err *err)
+/* Replaces this rank's factors by those of all ranks, and appends a node for the bias gradient of this rank's samples. */
+static enum gt_code factors(struct gt_graph *g, struct fused *e, struct gt_err *err)
 {
 	struct gt_node *n;
 	gt_vid own = e->dy;
@@ -194,7 +212,7 @@ static enum gt_code factors(struct gt_graph *g, struct early *e, struct gt_err *
 
 enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err)
 {
-	struct early *e;
+	struct fused *e;
 	gt_vid bound;
 	int count = g->nnodes, n = 0;
 	GT_NEW(e, g->arena, count, err);
@@ -207,7 +225,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, i
 		e[n] = replaced(g, i, attr, bound);
 		GT_TRY(factors(g, &e[n++], err));
 	}
-	for (int i = 0; i < n; i++) { /* behind the CHECK, so behind all others */
+	for (int i = 0; i < n; i++) { /* they run after the CHECK, so they come after all other nodes */
 		struct gt_node *up;
 		GT_TRY(update(g, &e[i], &up, err));
 	}

@@ -1,4 +1,5 @@
-/* Where parameters, gradients and buffers lie: settled by the first graph, in the order in which its backward pass finishes gradients. */
+/* Assigns offsets to parameters, gradients and buffers. The first graph decides them, in the order in which its backward pass finishes
+ * gradients. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -7,13 +8,13 @@ static int64_t round_up(int64_t n, int64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Elements at which a parameter may begin: of the smallest type that the arenas have. */
+/* Alignment of a parameter in elements: GT_ALIGN bytes of the smallest type in the flat arenas. */
 static int64_t grain(const struct gt_space *s)
 {
 	return GT_ALIGN / (int64_t)gt_dtype_size(s->work);
 }
 
-/* Gives parameter i the next offset of the flat arenas, in the bucket that is open. */
+/* Gives parameter i the next offset of the flat arenas, in the open bucket. */
 static void place_flat(struct gt_space *s, int i)
 {
 	struct gt_param_slot *p = &s->place[i];
@@ -22,7 +23,7 @@ static void place_flat(struct gt_space *s, int i)
 	s->elements = round_up(s->elements + p->count, grain(s));
 }
 
-/* Ends the bucket that began where the last one ended, if there is something in it. */
+/* Closes the open bucket, which begins at the end of the last closed one, unless it is empty. */
 static void close_bucket(struct gt_space *s, bool learned)
 {
 	int64_t begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
@@ -38,7 +39,7 @@ static bool bucket_full(const struct gt_space *s)
 	return limit > 0 && (s->elements - begin) * (int64_t)gt_dtype_size(s->master) >= limit;
 }
 
-/* An arena of this rank: its shards and `places` whole buckets behind them, or everything. */
+/* Bytes of one flat arena on this rank: its shards with `places` gather slots behind them, or the whole arena. */
 static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int places)
 {
 	int64_t n = gt_space_sharded(s, a) ? s->elements / s->cut.shards + places * s->widest : s->elements;
@@ -59,8 +60,10 @@ void gt_layout_bytes(struct gt_space *s)
 	}
 }
 
-/* Settles where what g uses lies, once its kernels have chosen their layouts. The first graph uses everything, unless it is a stage of a
- * pipeline: then the next one adds what it uses, and what none of them does gets no memory. */
+/* Assigns offsets to the parameters and buffers that g uses and that have none. The kernels of g have chosen the layouts before. The first
+ * graph uses all of them, unless it is a pipeline stage: then the next stage's graph adds those that it uses, and those that no stage of
+ * this rank uses get no memory. Steps: parameters with gradients, bucket by bucket, in the order in which nodes finish the gradients;
+ * frozen parameters in a bucket of their own; buffers; partial statistics behind the buffers. */
 enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
 {
 	size_t buffers = s->bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->copies);
@@ -74,7 +77,7 @@ enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, stru
 			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
 				place_flat(s, g->values[v].param);
 		}
-		if (bucket_full(s)) /* behind a node, so that what it writes is one bucket's */
+		if (bucket_full(s)) /* after a whole node, so that all gradients of a node are in one bucket */
 			close_bucket(s, true);
 	}
 	close_bucket(s, true);
@@ -84,7 +87,7 @@ enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, stru
 		struct gt_param_slot *p = &s->place[i];
 		if (g->params[i].value < 0)
 			continue;
-		p->desc.any = false; /* nobody asked for another layout */
+		p->desc.any = false; /* no kernel chose another layout */
 		if (g->params[i].cls == GT_PARAM_BUFFER && p->offset < 0) {
 			p->count = gt_tdesc_padded(&p->desc);
 			p->offset = (int64_t)buffers;

@@ -1,4 +1,4 @@
-/* A graph on a device: a kernel for every node, in order, and what it shares with other graphs. */
+/* Lowers a graph onto a device: prepares a kernel for every node and makes the plan. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <string.h>
@@ -8,7 +8,7 @@ static bool in_space(enum gt_vkind k)
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_GRAD || k == GT_V_BUFFER;
 }
 
-/* The description a kernel sees: of a parameter, the one that the space has settled on, in the value's dtype. */
+/* The description that a kernel gets. For a parameter it is the space's, with the layout chosen so far, in the value's dtype. */
 static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *v)
 {
 	if (!in_space(v->kind))
@@ -18,6 +18,7 @@ static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *
 	return d;
 }
 
+/* Stores the layout that a kernel chose for a parameter. */
 static void settle(struct gt_space *s, const struct gt_value *v, const struct gt_tdesc *d)
 {
 	struct gt_tdesc *p = &s->place[v->param].desc;
@@ -27,11 +28,17 @@ static void settle(struct gt_space *s, const struct gt_value *v, const struct gt
 	p->any = false;
 }
 
-/* A collective's count is that of one rank's block: the smaller of its two operands. */
+/* Makes the call of a communication node. Its count is that of one rank's block: the smaller of its two operands. */
 static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
 {
 	const struct gt_node *n = &g->nodes[i];
-	*c = (struct gt_call){.comm = n->attr, .op = gt_comm_name(n->attr), .layer = n->name, .node = i, .phase = gt_node_phase(n), .nin = n->nin, .nout = n->nout};
+	*c = (struct gt_call){.comm = n->attr,
+	                      .op = gt_comm_name(n->attr),
+	                      .layer = n->name,
+	                      .node = i,
+	                      .phase = gt_node_phase(n),
+	                      .nin = n->nin,
+	                      .nout = n->nout};
 	for (int k = 0; k < n->nin + n->nout; k++) {
 		gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 		size_t count = v < 0 ? 0 : (size_t)gt_tdesc_padded(&g->values[v].desc);
@@ -43,6 +50,8 @@ static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
 	}
 }
 
+/* Makes the call of node i. Steps: describe the operands; append the optimizer's operands to a fused update; let the backend prepare a
+ * kernel; store the layouts that it chose. */
 static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, struct gt_err *err)
 {
 	struct gt_space *s = p->space;
@@ -50,7 +59,12 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	const struct gt_node *n = &g->nodes[i];
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO], scalars = gt_tdesc_make(GT_F64, 1, &words, false);
-	struct gt_opcall oc = {.code = n->op->code, .name = n->name, .attr = n->attr, .nin = n->nin, .nout = n->nout, .deterministic = deterministic};
+	struct gt_opcall oc = {.code = n->op->code,
+	                       .name = n->name,
+	                       .attr = n->attr,
+	                       .nin = n->nin,
+	                       .nout = n->nout,
+	                       .deterministic = deterministic};
 	struct gt_call *c = &p->call[p->ncalls];
 
 	if (oc.code == GT_OP_COMM) {
@@ -73,7 +87,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 		}
 	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
 		oc.in[oc.nin++] = &scalars;
-		for (int k = 0; k < s->nstates; k++) /* the states lie as the weights do */
+		for (int k = 0; k < s->nstates; k++) /* the states have the layout of the weights */
 			oc.in[oc.nin++] = &in[2];
 	}
 	GT_TRY(gt_kernel_prepare(s, &oc, c, err));
@@ -91,7 +105,10 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	return GT_OK;
 }
 
-enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out, struct gt_err *err)
+/* Steps: start the parameters' layouts if g is the first graph; lower every node that is no alias; assign offsets to parameters that have
+ * none; find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
+enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
+                          struct gt_err *err)
 {
 	struct gt_plan *p;
 	bool first = !s->first;

@@ -1,10 +1,11 @@
-/* Where activations lie. Three passes over the list of nodes:
- * 1. an output that is its input under another description (flatten of NHWC, dropout in evaluation) shares its memory;
- * 2. an element-wise node writes over its input where nobody reads that later;
- * 3. the remaining blocks, and the scratch memory of every call, which lives while it runs, get offsets, the largest first, each at the
- *    lowest place that is free during its lifetime. Blocks that other ranks read do so in an arena of their own, where every rank must
- *    have them at the same offsets: their lifetimes are those of a graph that is the same everywhere.
- * Largest-first is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
+/* Plans the memory of activations, in three passes over the list of nodes:
+ * 1. An output that is its input under another description (flatten of NHWC, dropout in evaluation) shares the input's memory.
+ * 2. An element-wise node overwrites its input if no later node reads it.
+ * 3. The remaining blocks get offsets. The workspace of each call is a block too, which lives while the call runs. Blocks are placed in
+ *    order of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are
+ *    placed in an arena of their own, where every rank must have them at the same offsets: their lifetimes come from a graph that is the
+ *    same on every rank.
+ * Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020, greedy by size). */
 #include "plan/plan.h"
 #include "ir/op.h"
@@ -13,11 +14,11 @@
 #define ALIGN 256
 
 struct block {
-	gt_vid root;          /* a value, */
-	struct gt_call *call; /* or, if not NULL, a call's scratch memory */
+	gt_vid root;          /* the value whose memory it is, if call is NULL */
+	struct gt_call *call; /* the call whose workspace it is; NULL: it is of a value */
 	size_t bytes, offset;
-	int first, last;
-	size_t own;           /* where this rank's part of it begins, if others have parts too */
+	int first, last;      /* lifetime: indices of nodes, inclusive */
+	size_t own;           /* byte offset in the block of this rank's part, if other ranks have parts too */
 };
 
 static int by_size(const void *a, const void *b)
@@ -30,7 +31,7 @@ static int by_size(const void *a, const void *b)
 	return x->call ? x->first - y->first : x->root - y->root;
 }
 
-/* May node i write out[0] over in[0]? */
+/* Whether node i may write out[0] over in[0]. */
 static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i)
 {
 	const struct gt_node *n = &g->nodes[i];
@@ -41,13 +42,13 @@ static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const
 	    gt_tdesc_bytes(&g->values[n->in[0]].desc) != gt_tdesc_bytes(&g->values[n->out[0]].desc) ||
 	    gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&g->values[n->out[0]].desc))
 		return false;
-	for (int k = 1; k < n->nin; k++) /* read element by element too, but by then it may be overwritten in another order */
+	for (int k = 1; k < n->nin; k++) /* another operand in the same memory might be read after it is overwritten */
 		if (n->in[k] >= 0 && slot[n->in[k]].root == root)
 			return false;
 	return true;
 }
 
-/* Gives every block its offset. Returns the bytes of all. */
+/* Gives every block its offset. Returns the number of bytes that all blocks take. */
 static size_t place(struct block *block, int n)
 {
 	size_t top = 0;
@@ -55,7 +56,7 @@ static size_t place(struct block *block, int n)
 	for (int i = 0; i < n; i++) {
 		struct block *b = &block[i];
 		bool moved = true;
-		while (moved) { /* past every placed block that lives at the same time and overlaps */
+		while (moved) { /* move it behind every placed block that overlaps in time and memory */
 			moved = false;
 			for (int j = 0; j < i; j++) {
 				size_t o = block[j].offset, e = o + block[j].bytes;
@@ -71,7 +72,7 @@ static size_t place(struct block *block, int n)
 	return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The blocks of what other ranks read too: each holds what all ranks have of a value, one behind the other. */
+/* Finds the blocks that other ranks read too (GT_OP_ROWS). Each holds the parts of all ranks of one value, one after the other. */
 static enum gt_code widen(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
@@ -83,16 +84,23 @@ static enum gt_code widen(struct gt_plan *p, const int *first, const int *last, 
 		gt_vid r = p->slot[n->in[0]].root;
 		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
 		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
-		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT) /* the batch: where the loader puts it; or the rows of two layers */
+		/* no block for the batch, which the loader places, nor a second one for a value that two layers read */
+		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
 			return gt_fail(err, GT_EINTERNAL, "%s: rows for other ranks are not alone in their memory", n->name);
 		p->slot[r].arena = GT_A_SHARED_ACT;
-		rows[(*nrows)++] = (struct block){.root = r, .bytes = bytes * (size_t)attr->parts, .first = first[r], .last = last[r], .own = bytes * (size_t)attr->part};
+		rows[(*nrows)++] = (struct block){.root = r,
+		                                  .bytes = bytes * (size_t)attr->parts,
+		                                  .first = first[r],
+		                                  .last = last[r],
+		                                  .own = bytes * (size_t)attr->part};
 	}
 	return GT_OK;
 }
 
+/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; place them; store the
+ * offsets. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
@@ -125,7 +133,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 				last[r] = i;
 		}
 	}
-	if (g->output >= 0) /* predictions and the search for a NaN's origin read it after the last node */
+	if (g->output >= 0) /* predictions and the search for the origin of a NaN read the output after the last node */
 		last[slot[g->output].root] = g->nnodes;
 
 	for (int i = 0; i < g->nnodes; i++)
@@ -140,22 +148,31 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	GT_TRY(widen(p, first, last, rows, &nrows, err));
 	for (int v = 0; v < g->nvalues; v++)
 		if (slot[v].root == v && slot[v].arena == GT_A_ACT && g->values[v].kind == GT_V_ACT && first[v] >= 0)
-			block[nblocks++] = (struct block){.root = v, .bytes = gt_tdesc_bytes(&g->values[v].desc), .first = first[v], .last = last[v]};
+			block[nblocks++] =
+			    (struct block){.root = v, .bytes = gt_tdesc_bytes(&g->values[v].desc), .first = first[v], .last = last[v]};
 	for (int i = 0; i < p->ncalls; i++)
 		if (p->call[i].scratch)
-			block[nblocks++] = (struct block){.call = &p->call[i], .bytes = p->call[i].scratch, .first = p->call[i].node, .last = p->call[i].node};
+			block[nblocks++] = (struct block){.call = &p->call[i],
+			                                  .bytes = p->call[i].scratch,
+			                                  .first = p->call[i].node,
+			                                  .last = p->call[i].node};
 	p->act_bytes = place(block, nblocks);
 	for (int i = 0; i < nblocks; i++) {
 		const struct block *b = &block[i];
 		if (b->call)
 			b->call->scratch_offset = b->offset;
 		else
-			slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_ACT, .offset = b->offset, .first = b->first, .last = b->last};
+			slot[b->root] =
+			    (struct gt_slot){.root = b->root, .arena = GT_A_ACT, .offset = b->offset, .first = b->first, .last = b->last};
 	}
 	p->rows_bytes = place(rows, nrows);
 	for (int i = 0; i < nrows; i++) {
 		const struct block *b = &rows[i];
-		slot[b->root] = (struct gt_slot){.root = b->root, .arena = GT_A_SHARED_ACT, .offset = b->offset + b->own, .first = b->first, .last = b->last};
+		slot[b->root] = (struct gt_slot){.root = b->root,
+		                                 .arena = GT_A_SHARED_ACT,
+		                                 .offset = b->offset + b->own,
+		                                 .first = b->first,
+		                                 .last = b->last};
 	}
 	return GT_OK;
 }

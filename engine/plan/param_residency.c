@@ -1,10 +1,11 @@
-/* Where parameters are whole, if every rank keeps a part of them only (ZeRO stage 3): a bucket is gathered for the first call that reads one of
- * its parameters and let go behind the last one, once for the forward pass and once for the backward pass, unless nothing else is needed
- * between the two. */
+/* Decides when sharded parameters are whole (ZeRO stage 3, where every rank keeps only its shards). A bucket is gathered for the first call
+ * that reads one of its parameters and released after the last one. This happens once for the forward pass and once for the backward pass,
+ * or once for both if no other bucket is needed in between. */
 #include "plan/plan.h"
 
-/* The stay of bucket b that call i continues: the last one, if it is of the same pass or no other bucket was fetched since. */
-static struct gt_gather_span *running(struct gt_plan *p, int b, bool backward)
+/* The span of bucket b that a call of the given pass extends: b's last span, if it is of the same pass or no other bucket was gathered
+ * since. */
+static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 {
 	for (int k = p->nspans - 1; k >= 0; k--) {
 		struct gt_gather_span *y = &p->span[k];
@@ -14,10 +15,11 @@ static struct gt_gather_span *running(struct gt_plan *p, int b, bool backward)
 	return NULL;
 }
 
+/* Notes that call i reads bucket b: extends a span or begins a new one. */
 static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
 {
 	bool backward = p->graph->nodes[p->call[i].node].backward;
-	struct gt_gather_span *y = running(p, b, backward);
+	struct gt_gather_span *y = open_span(p, b, backward);
 	if (y) {
 		y->last = i;
 		return GT_OK;
@@ -40,7 +42,7 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 				GT_TRY(use(p, i, gt_space_bucket_of(s, s->place[v->param].offset), err));
 		}
 	}
-	for (int k = 0; k < p->nspans; k++) { /* the lowest place that nobody who is still there has */
+	for (int k = 0; k < p->nspans; k++) { /* the lowest gather slot that no overlapping span has */
 		struct gt_gather_span *y = &p->span[k];
 		bool taken = true;
 		for (y->slot = 0; taken; y->slot += taken) {

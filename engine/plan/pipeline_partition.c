@@ -1,10 +1,12 @@
+/* Partitions a graph into pipeline stages: finds the values that cross, then copies the nodes of a stage into a graph of its own. */
 #include "plan/pipeline_partition.h"
 #include "ir/op.h"
 #include <string.h>
 
-/* ---- what crosses ------------------------------------------------------------------------------------------------------------------ */
+/* ---- values that cross ------------------------------------------------------------------------------------------------------------- */
 
-/* What a node on stage t reads when it reads v: past aliases, and instead of a value made again elsewhere, the one it repeats. */
+/* The value that a node on stage t really reads when it reads v: aliases are resolved, and a value that another stage recomputes is
+ * replaced by the forward value that it repeats. */
 static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
 {
 	const struct gt_graph *g = c->full;
@@ -21,6 +23,7 @@ static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
 	}
 }
 
+/* Whether n recomputes a value. */
 static bool is_again(const struct gt_graph *g, const struct gt_node *n)
 {
 	for (int k = 0; k < n->nout; k++)
@@ -29,7 +32,7 @@ static bool is_again(const struct gt_graph *g, const struct gt_node *n)
 	return false;
 }
 
-/* Does nobody but the update wait for n? wanted: values that a node of phase B reads. */
+/* Whether only the optimizer's update waits for n, so that n may be in phase W. wanted: values that a node of phase B reads. */
 static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
 	bool again = is_again(g, n);
@@ -39,11 +42,11 @@ static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const 
 	return n->backward && n->op->code != GT_OP_COMM;
 }
 
-/* From the last node to the first: who is needed, and in which phase. */
+/* Finds the live nodes and their phases, from the last node to the first. */
 static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
-	bool *used, *wanted; /* values: by anybody on their stage; by phase B */
+	bool *used, *wanted; /* one for each value: read by some live node; read by a node of phase B */
 	GT_NEW(used, g->arena, g->nvalues, err);
 	GT_NEW(wanted, g->arena, g->nvalues, err);
 	for (int i = g->nnodes - 1; i >= 0; i--) {
@@ -69,7 +72,7 @@ static bool of_param(enum gt_vkind k)
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_BUFFER || k == GT_V_GRAD;
 }
 
-/* Each parameter is one stage's: its layer's nodes are. */
+/* Checks that all nodes that use a parameter are on one stage. home: the stage of each parameter; -1: none yet. */
 static enum gt_code one_home(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
 {
 	const struct gt_value *val = &c->full->values[v];
@@ -81,7 +84,7 @@ static enum gt_code one_home(const struct gt_partition *c, int *home, gt_vid v, 
 	return GT_OK;
 }
 
-/* Notes that stage t reads v in a phase. use: stages of each value, 1 + the phase in which it arrives. */
+/* Notes that stage t reads v in a phase. use: [value][stage], 1 + the phase in which the value arrives; 0: it does not. */
 static enum gt_code note(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -98,6 +101,7 @@ static enum gt_code note(struct gt_partition *c, uint8_t *use, gt_vid v, int t, 
 	return GT_OK;
 }
 
+/* Checks every operand of every live node, notes those that another stage makes, and lists them in order. */
 static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -134,7 +138,8 @@ static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split, struct gt_partition **out, struct gt_err *err)
+enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split,
+                               struct gt_partition **out, struct gt_err *err)
 {
 	struct gt_partition *c;
 	*out = NULL;
@@ -182,7 +187,7 @@ struct build {
 	const struct gt_partition *c;
 	struct gt_graph *g; /* of the stage */
 	int stage;
-	gt_vid *map;        /* a value of the whole graph: the stage's; -1 */
+	gt_vid *map;        /* one for each value of the whole graph: its copy in the stage's graph; -1: none yet */
 };
 
 static enum gt_code copy_value(struct build *b, gt_vid v, gt_vid *out, struct gt_err *err)
@@ -194,7 +199,7 @@ static enum gt_code copy_value(struct build *b, gt_vid v, gt_vid *out, struct gt
 	return GT_OK;
 }
 
-/* A parameter that the stage uses: its value, its copy and its gradient. */
+/* Copies a parameter that the stage uses: its value, its work copy and its gradient. */
 static enum gt_code adopt(struct build *b, int param, struct gt_err *err)
 {
 	const struct gt_param *from = &b->c->full->params[param];
@@ -209,7 +214,8 @@ static enum gt_code adopt(struct build *b, int param, struct gt_err *err)
 
 static enum gt_code copy_node(struct build *b, int i, struct gt_err *err);
 
-/* The stage's value for v of the whole graph, which must be there by now. */
+/* Sets *out to the stage's copy of v. Parameters, inputs and aliases are copied on first use; a value that another stage recomputes is
+ * replaced by the value that it repeats. Any other value must be there already. */
 static enum gt_code get(struct build *b, gt_vid v, gt_vid *out, struct gt_err *err)
 {
 	const struct gt_graph *g = b->c->full;
@@ -234,6 +240,7 @@ static enum gt_code get(struct build *b, gt_vid v, gt_vid *out, struct gt_err *e
 	return gt_fail(err, GT_EINTERNAL, "cut: stage %d reads %s before it is there", b->stage, val->name);
 }
 
+/* Copies node i of the whole graph, its outputs included. */
 static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 {
 	const struct gt_node *from = &b->c->full->nodes[i];
@@ -263,12 +270,14 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A value of the forward pass that is not sent there and then: one that goes back, with the backward pass, and one that stays on the rank. */
+/* Whether a value of the forward pass is not sent in the forward pass: it is sent in the backward pass, to an earlier stage or on the same
+ * rank. */
 static bool late(const struct gt_partition *c, const struct gt_cross *x)
 {
 	return c->phase[c->full->values[x->v].producer] == GT_PHASE_F && (x->phase == GT_PHASE_B || x->from % c->ranks == x->to % c->ranks);
 }
 
+/* Appends the SEND or RECV node of a crossing value. */
 static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sends, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
@@ -277,7 +286,10 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 	struct gt_node *n;
 	gt_vid v;
 	GT_NEW(attr, b->g->arena, 1, err);
-	*attr = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % c->ranks, .lane = x->lane};
+	*attr = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV,
+	                              .group = GT_GROUP_PIPE,
+	                              .peer = (sends ? x->to : x->from) % c->ranks,
+	                              .lane = x->lane};
 	if (sends)
 		GT_TRY(get(b, x->v, &v, err));
 	else
@@ -295,6 +307,7 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 	return GT_OK;
 }
 
+/* Appends the late SEND nodes, at the start of phase B. */
 static enum gt_code emit_late(struct build *b, struct gt_err *err)
 {
 	for (const struct gt_cross *x = b->c->cross; x < b->c->cross + b->c->ncross; x++)
@@ -303,7 +316,8 @@ static enum gt_code emit_late(struct build *b, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Everything of one phase. */
+/* Appends all nodes of one phase: late sends (phase B), receives, then the stage's nodes. Sends follow the node that makes the value in
+ * phase B, and all nodes in phase F. */
 static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
@@ -330,6 +344,7 @@ static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *er
 	return GT_OK;
 }
 
+/* Starts from a copy of the whole graph without values and nodes, copies the parameters' descriptions, then appends phase after phase. */
 enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err)
 {
 	const struct gt_graph *full = c->full;

@@ -1,15 +1,17 @@
+/* Chooses the activations that are dropped and inserts the nodes that compute them again. */
 #include "plan/recompute.h"
 #include "ir/op.h"
 #include <string.h>
 
 struct pass {
 	struct gt_graph *g;
-	gt_vid *root;  /* a value: the one behind aliases */
-	bool *drop;    /* a value */
-	gt_vid *again; /* a dropped value: itself, made again; -1: not yet */
+	/* one entry for each value: */
+	gt_vid *root;  /* the value of which it is an alias, or itself */
+	bool *drop;    /* it is dropped after the forward pass */
+	gt_vid *again; /* of a dropped value: the recomputed value; -1: not yet recomputed */
 };
 
-/* The first backward node; nodes[0 … ) before it are the forward pass, the last of them the loss. */
+/* Index of the first backward node. The nodes before it are the forward pass, the last of them is the loss. */
 static int first_backward(const struct gt_graph *g)
 {
 	int i = 0;
@@ -28,7 +30,7 @@ static void find_roots(struct pass *p, int nforward)
 			p->root[g->nodes[i].out[0]] = p->root[g->nodes[i].in[0]];
 }
 
-/* saved[root]: the backward pass reads it as things stand. */
+/* saved[root]: the backward pass reads the value, before anything is dropped. */
 static void find_saved(const struct pass *p, int nforward, bool *saved)
 {
 	const struct gt_graph *g = p->g;
@@ -38,7 +40,7 @@ static void find_saved(const struct pass *p, int nforward, bool *saved)
 				saved[p->root[g->nodes[i].in[k]]] = true;
 }
 
-/* Are all operands at hand in the backward pass without keeping one more? */
+/* Whether the backward pass has all operands of n without keeping another value. */
 static bool operands_kept(const struct pass *p, const struct gt_node *n, const bool *saved)
 {
 	for (int k = 0; k < n->nin; k++) {
@@ -49,15 +51,18 @@ static bool operands_kept(const struct pass *p, const struct gt_node *n, const b
 	return true;
 }
 
+/* Whether n's layer has recompute = true. */
 static bool said_so(const struct gt_layer_spec *layers, const struct gt_node *n)
 {
 	return n->layer >= 0 && layers[n->layer].recompute;
 }
 
+/* Chooses the values to drop. It never drops the model's output, the loss, values that share memory with the output of a layer without
+ * recompute, nor outputs of GT_OPF_ONCE nodes. */
 static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, bool cheap, int nforward, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;
-	bool *saved, *kept; /* of roots; kept: a layer whose output shares the memory does not say recompute */
+	bool *saved, *kept; /* one for each root; kept: some layer whose output shares its memory does not have recompute = true */
 	GT_NEW(saved, g->arena, g->nvalues, err);
 	GT_NEW(kept, g->arena, g->nvalues, err);
 	find_saved(p, nforward, saved);
@@ -77,7 +82,8 @@ static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, b
 	return GT_OK;
 }
 
-/* *v becomes the value to read in the backward pass instead of it; the nodes that make it again are appended. */
+/* Replaces *v by the value that the backward pass reads instead. If *v was dropped and is not recomputed yet, appends the nodes that
+ * compute it again, after those of its own dropped operands. */
 static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;
@@ -117,6 +123,7 @@ static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Takes the backward nodes out of the graph and appends them again one by one, each after the nodes that recompute its operands. */
 enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *layers, bool cheap, struct gt_err *err)
 {
 	int nforward = first_backward(g), nbackward = g->nnodes - nforward;
@@ -133,7 +140,7 @@ enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *
 	GT_TRY(choose(&p, layers, cheap, nforward, err));
 	memcpy(backward, g->nodes + nforward, (size_t)nbackward * sizeof *backward);
 	g->nnodes = nforward;
-	int nvalues = g->nvalues; /* that p's tables cover */
+	int nvalues = g->nvalues; /* number of values that the tables of p cover */
 	for (int i = 0; i < nbackward; i++) {
 		struct gt_node *b = &backward[i], *n;
 		for (int k = 0; k < b->nin; k++)

@@ -1,3 +1,4 @@
+/* The memory that all plans of a model share: arenas, shards and the addresses of parameters. */
 #include "plan/plan_parts.h"
 #include "base/bytes.h"
 #include "ir/op.h"
@@ -67,6 +68,7 @@ enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, str
 	return GT_OK;
 }
 
+/* Bytes of METRICS in which the scalars of all ranks are gathered. */
 static size_t gathered_bytes(const struct gt_space *s)
 {
 	return s->ranks < 2 ? 0 : ((size_t)s->ranks * sizeof(struct gt_scalars) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
@@ -85,7 +87,8 @@ void gt_space_size(struct gt_space *s)
 {
 	s->slots = gt_at_least_one(s->slots);
 	s->micros = gt_at_least_one(s->micros);
-	s->bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES + (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
+	s->bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES +
+	                         (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
 }
 
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
@@ -96,8 +99,8 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 			continue;
 		char text[GT_BYTES_TEXT];
 		if (alloc_arena(s, (enum gt_arena_id)i, s->bytes[i], err) != GT_OK)
-			return gt_fail_prefix(err, "%s (%s; a smaller data.batch or a larger train.accumulate needs less)", gt_arena_name((enum gt_arena_id)i),
-			                      gt_bytes_text(text, sizeof text, s->bytes[i]));
+			return gt_fail_prefix(err, "%s (%s; a smaller data.batch or a larger train.accumulate needs less)",
+			                      gt_arena_name((enum gt_arena_id)i), gt_bytes_text(text, sizeof text, s->bytes[i]));
 	}
 	return GT_OK;
 }
@@ -166,7 +169,7 @@ int64_t gt_space_shard(const struct gt_space *s, int b)
 
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b)
 {
-	if (gt_space_sharded(s, a)) /* those of the buckets before it are as long together as these are, divided */
+	if (gt_space_sharded(s, a)) /* shards are stored one after the other, so all offsets are divided by the number of shards */
 		return gt_space_element(s, a, s->bucket[b].begin / s->cut.shards);
 	return gt_space_element(s, a, s->bucket[b].begin + s->cut.shard * gt_space_shard(s, b));
 }
@@ -186,7 +189,6 @@ int gt_space_bucket_of(const struct gt_space *s, int64_t element)
 	return b;
 }
 
-/* Of a parameter whose bucket is whole in a place. */
 void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place)
 {
 	int64_t offset = s->place[param].offset;

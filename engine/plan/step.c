@@ -1,3 +1,4 @@
+/* Names of steps, and the operand addresses of a program. */
 #include "plan/step.h"
 
 const char *gt_step_name(enum gt_step_kind k)
@@ -16,7 +17,7 @@ void gt_prog_bind(struct gt_prog *p, const struct gt_space *s)
 	for (int i = 0; i < p->n; i++) {
 		struct gt_call *c = p->step[i].call;
 		struct gt_plan *q = p->step[i].plan;
-		if (q && q->of && q != bound) { /* instances are the strategies' */
+		if (q && q->of && q != bound) { /* an instance: strategies make these, so no one else binds them */
 			gt_plan_bind(q);
 			bound = q;
 		}

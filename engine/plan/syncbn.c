@@ -1,15 +1,16 @@
+/* Rewrites batch normalisations for statistics of several ranks or micro-batches. */
 #include "plan/syncbn.h"
 #include "ir/op.h"
 #include <string.h>
 
-/* Places of operands and outputs (opcall.h). */
+/* Indices of operands and outputs (opcall.h). */
 enum { BN_RMEAN = 3, BN_RES = 6, BN_PART = 3, MERGE_RMEAN = 1, MERGE_PART = 2, DX_BETA = 5, DX_G = 3 };
 
 struct pass {
 	struct gt_graph *g;
 	int group, world;
 	int64_t samples;
-	struct gt_node old; /* the node that is being replaced; its layer and direction are those of the new ones */
+	struct gt_node old; /* the node that is being replaced; the new nodes have its layer and direction */
 };
 
 static enum gt_code copy_attr(struct gt_graph *g, const struct gt_attr_norm *from, struct gt_attr_norm **out, struct gt_err *err)
@@ -24,7 +25,7 @@ static bool trains(const struct gt_node *n)
 	return ((const struct gt_attr_norm *)n->attr)->train;
 }
 
-/* n, the newest node, makes the value v, which another one made so far. */
+/* Makes n, the newest node, the producer of v in place of another node. */
 static void take_over(struct gt_graph *g, struct gt_node *n, gt_vid v)
 {
 	n->out[n->nout++] = v;
@@ -32,6 +33,7 @@ static void take_over(struct gt_graph *g, struct gt_node *n, gt_vid v)
 		g->values[v].producer = g->nnodes - 1;
 }
 
+/* Appends a node unchanged. */
 static enum gt_code append(struct gt_graph *g, const struct gt_node *old, struct gt_err *err)
 {
 	struct gt_node *n;
@@ -43,7 +45,9 @@ static enum gt_code append(struct gt_graph *g, const struct gt_node *old, struct
 	return GT_OK;
 }
 
-static enum gt_code exchange(struct pass *p, int kind, gt_vid from, const char *suffix, const struct gt_tdesc *d, gt_vid *out, struct gt_err *err)
+/* Appends a collective over the group. */
+static enum gt_code exchange(struct pass *p, int kind, gt_vid from, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
+                             struct gt_err *err)
 {
 	struct gt_attr_comm *attr;
 	struct gt_node *n;
@@ -55,6 +59,7 @@ static enum gt_code exchange(struct pass *p, int kind, gt_vid from, const char *
 	return gt_graph_output(p->g, n, suffix, d, out, err);
 }
 
+/* batchnorm → batchnorm.stats, all_gather, batchnorm.merge, batchnorm.y */
 static enum gt_code forward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
@@ -65,7 +70,8 @@ static enum gt_code forward(struct pass *p, struct gt_err *err)
 	struct gt_node *n;
 	gt_vid v;
 	if (values < 2)
-		return gt_fail(err, GT_ECONFIG, "%s: expected more than one value a channel in training, got a batch of 1: choose another batch size", o->name);
+		return gt_fail(err, GT_ECONFIG,
+		               "%s: expected more than one value a channel in training, got a batch of 1: choose another batch size", o->name);
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_STATS, o->name, o->attr, &n, err));
 	gt_node_input(n, o->in[0]);
 	n->ndata = 1;
@@ -90,6 +96,7 @@ static enum gt_code forward(struct pass *p, struct gt_err *err)
 	return GT_OK;
 }
 
+/* batchnorm.dx → batchnorm.sums, all_reduce, batchnorm.dx */
 static enum gt_code backward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
@@ -108,7 +115,7 @@ static enum gt_code backward(struct pass *p, struct gt_err *err)
 	take_over(g, n, o->out[2]);
 	if (masked >= 0)
 		take_over(g, n, masked);
-	else if (o->nin > DX_BETA) /* so that batchnorm.dx need not mask dy once more */
+	else if (o->nin > DX_BETA) /* so that batchnorm.dx does not have to mask dy again */
 		GT_TRY(gt_graph_output(g, n, "masked", &x, &masked, err));
 	GT_TRY(exchange(p, GT_COLL_ALL_REDUCE, sums, "all", &part, &all, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_DX, o->name, o->attr, &n, err));
@@ -184,7 +191,7 @@ enum gt_code gt_graph_defer_bn(struct gt_graph *g, struct gt_err *err)
 	for (int i = 0; i < g->nnodes; i++) {
 		struct gt_node *n = &g->nodes[i];
 		bool merge = n->op->code == GT_OP_BATCHNORM_MERGE;
-		int running = merge ? MERGE_RMEAN : BN_RMEAN, place = merge ? MERGE_PART : BN_PART;
+		int running = merge ? MERGE_RMEAN : BN_RMEAN, index = merge ? MERGE_PART : BN_PART;
 		gt_vid v;
 		if (!merge && (n->op->code != GT_OP_BATCHNORM || !trains(n)))
 			continue;
@@ -201,13 +208,13 @@ enum gt_code gt_graph_defer_bn(struct gt_graph *g, struct gt_err *err)
 		g->values[v].producer = i;
 		for (int k = 0; k < 3; k++)
 			n->in[running + k] = -1;
-		n->nout = place;
+		n->nout = index; /* of the output that is the partial statistics */
 		n->out[n->nout++] = v;
 	}
 	return GT_OK;
 }
 
-/* The normalisation's attributes, from the node that makes its part. */
+/* The attributes of a normalisation, from the node that makes its partial statistics. */
 static const struct gt_attr_norm *attr_of(const struct gt_graph *g, gt_vid part)
 {
 	return g->nodes[g->values[part].producer].attr;

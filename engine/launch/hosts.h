@@ -1,11 +1,19 @@
-/* What the launchers of several hosts tell each other: why an attempt fails, so that every host's last line has the cause and not only that
- * a peer was lost; and that the user has stopped the run on one host, so that no other host takes the end for a fault and starts again. A star: the launcher of node 0 listens, on the first free port after the rendezvous'; the others knock at the
- * rendezvous' ports until they find it, and it passes on what each says. Nobody waits for it: without it (a firewall) a run works, and the
- * other hosts say what their ranks have seen.
+/* Messages between the launchers of several hosts. They exchange the cause of a failed attempt, so that the last line on every host names
+ * the cause and not only a lost peer; and the fact that the user has stopped the run on one host, so that no other host takes the end for a
+ * failure and restarts.
  *
- * The wire: that of launch/rendezvous_wire.h with words of its own, so that neither takes the other for itself.
- *   node 0 → "gtrain-hosts-1\0\0" nonce[32];   the other → node nnodes nonce[32] mac[32];   node 0 → mac[32];   then frames,
- *   each a struct gt_host_word. The token of the run proves both sides. Strangers cost nobody anything. */
+ *     launcher of node 1 --.
+ *     launcher of node 2 ---+--> launcher of node 0 (listens), which forwards each message to all others
+ *     launcher of node 3 --'
+ *
+ * The launcher of node 0 listens on the first free port after the rendezvous' port. The other launchers try the ports of the rendezvous
+ * until they find it. No one waits for this connection: without it (a firewall) a run works, and the other hosts report what their own
+ * ranks have observed.
+ *
+ * Protocol: that of launch/rendezvous_wire.h with different labels, so that neither accepts the other's messages.
+ *   node 0 -> "gtrain-hosts-1\0\0" nonce[32];   the other -> node nnodes nonce[32] mac[32];   node 0 -> mac[32];   then frames,
+ *   each a struct gt_host_word.
+ * The token of the run authenticates both sides. Unauthenticated connections are rejected and do not affect the run. */
 #ifndef GT_LAUNCH_HOSTS_H
 #define GT_LAUNCH_HOSTS_H
 
@@ -13,31 +21,37 @@
 
 #define GT_HOSTS_MAGIC "gtrain-hosts-1\0" /* 16 bytes with its last NUL */
 
-struct gt_host_word {
-	uint32_t kind;
-	int32_t node;
-	int32_t rank;  /* GT_HOST_FAILS: the rank at fault, -1: none */
+struct gt_host_word { /* one message */
+	uint32_t kind; /* GT_HOST_BYE ... */
+	int32_t node;  /* number of the sending host, from 0 */
+	int32_t rank;  /* GT_HOST_FAILS: the rank that failed; -1: none */
 	int32_t code;  /* GT_HOST_FAILS: its exit code; GT_HOST_STOPS: the signal */
-	int64_t step;  /* GT_HOST_FAILS: that it had reached, -1: none; GT_HOST_STOPS: 1 if ranks are to be killed, else 0 */
-	char host[64]; /* its name */
-	char why[1200];
+	int64_t step;  /* GT_HOST_FAILS: optimizer steps that the rank had completed, -1: none; GT_HOST_STOPS: 1 to kill the ranks, else 0 */
+	char host[64]; /* name of the sending host */
+	char why[1200]; /* the sentence of the failure */
 };
+/* Kinds: the launcher ends in order; an attempt has failed; the launcher is connected; the user has stopped the run. */
 enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE, GT_HOST_STOPS };
 
 struct gt_hosts;
 
-/* For one attempt. *rendezvous_fd: on node 0, a socket that listens for the ranks; else -1. GT_EPEER: node 0 cannot listen there. */
-enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out, struct gt_err *err);
-void gt_hosts_close(struct gt_hosts *h); /* says goodbye; NULL is fine, as for all below */
+/* Opens the connections for one attempt. *rendezvous_fd: on node 0, a socket that listens for the ranks, which the caller owns; else -1.
+ * GT_EPEER: node 0 cannot listen on the address. */
+enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out,
+                           struct gt_err *err);
+void gt_hosts_close(struct gt_hosts *h); /* sends GT_HOST_BYE; h may be NULL, as in all functions below */
 
-int gt_hosts_fd(const struct gt_hosts *h); /* readable: gt_hosts_hear() has something to do; -1 */
-/* Does what is to be done now, and waits for nothing; call it at least every 0.1 s. True: *out is a word that was not returned before: another
- * host's attempt has failed, or its user has stopped the run. A launcher that is gone without a goodbye is such a failure. */
+int gt_hosts_fd(const struct gt_hosts *h); /* readable when gt_hosts_hear() has work to do; -1: none */
+/* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. True: *out is a message that was not returned
+ * before: an attempt of another host has failed, or its user has stopped the run. A launcher that disappears without GT_HOST_BYE counts as
+ * a failure. */
 bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out);
+/* Sends how this host's attempt ended to the other hosts. */
 void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end);
-/* The user has stopped this host by signal `sig`. kill: a second SIGINT, no rank is to end in order. Hosts that connect within late_s seconds
- * from now hear of it too; 0: the default, for hosts that are connected or about to be. */
+/* Informs the other hosts that the user has stopped this host by signal `sig`. kill: it was a second SIGINT, and no rank is to end in
+ * order. late_s: hosts that connect within this number of seconds are informed too; 0: the default, for hosts that are connected or about
+ * to connect. */
 void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s);
-bool gt_hosts_pending(const struct gt_hosts *h); /* a host has yet to hear the last word, and may still come */
+bool gt_hosts_pending(const struct gt_hosts *h); /* whether a host that may still connect has not received the last message */
 
 #endif

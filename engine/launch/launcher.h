@@ -1,26 +1,36 @@
-/* One process a rank on this host: the program executes itself again once per rank, and the first process watches the others.
+/* The launcher: starts one process for each rank on this host and supervises them. The program executes itself again once per rank.
  *
- *   the launcher                                     a rank
- *   gt_launch_run(&spec, &end, err);                 gt_rank_open(&link, err);      *link NULL: not started by a launcher
- *     starts, watches, ends, restarts                gt_rank_beat(link, step);      every step: two stores, no system call
- *                                                    gt_rank_report_error(link, code, sentence);
+ *     the launcher                                 a rank
+ *     gt_launch_run(&spec, &end, err);             gt_rank_open(&link, err);          *link NULL: not started by a launcher
+ *                                                  gt_rank_beat(link, step);          every step: two stores, no system call
+ *                                                  gt_rank_report_error(link, code, sentence);
  *
- * A rank gets: the variables GTRAIN_RANK, GTRAIN_WORLD, GTRAIN_LOCAL_RANK, GTRAIN_LOCAL_WORLD, GTRAIN_NODE, GTRAIN_NNODES and
- * GTRAIN_RESTART (attempts before this one); inherited descriptors (their numbers in GTRAIN_*_FD, which gt_rank_open() removes): a
- * socket for last words, the board (shared memory with progress, token and address), and for rank 0 a listening socket for the
- * rendezvous, so that no port can be taken; cores of its own, OMP_NUM_THREADS (unless it is set); a process
- * group of its own, so that the terminal's Ctrl-C reaches the launcher alone, which passes it on; /dev/null as standard input.
- * Rank 0 has the launcher's stdout and stderr, unless spec.capture is set; what others write comes to spec.say as lines that begin with "[rank 2] ".
+ *     launcher --fork, exec--> rank 0 ... rank n - 1
+ *         |<-- board (shared memory): progress of each rank; token, address and port for all ----|
+ *         |<-- error socket: the error that a rank will exit with -------------------------------|
+ *         |<-- output pipe: lines of ranks 1 ... n - 1 (of rank 0 too, with spec.capture) -------|
+ *         |--- signals: SIGINT, SIGTERM, SIGHUP, SIGUSR1; SIGKILL after grace_s ---------------->|
+ *         |<-- TCP --> launchers of other hosts (launch/hosts.h)
  *
- * The end. The first rank that fails is named: by its own last words, its exit code or signal, or "no progress for 30 s at step 118". A
- * rank that lost its peer (GT_EPEER) is named only if no other death explains it. The launchers of several hosts tell each other
- * (launch/hosts.h): "node 1 (gpu7): rank 9 was killed by signal 9 (Killed) at step 118". Then the others get SIGTERM, after grace_s SIGKILL; a
- * stopped one SIGKILL at once. Whatever a rank started ends with it. If the launcher itself dies, the kernel kills the ranks
- * (PR_SET_PDEATHSIG), but not what they started. Nothing has a name in /dev/shm or a file system.
+ * What a rank receives. The environment variables GTRAIN_RANK, GTRAIN_WORLD, GTRAIN_LOCAL_RANK, GTRAIN_LOCAL_WORLD, GTRAIN_NODE,
+ * GTRAIN_NNODES and GTRAIN_RESTART (number of attempts before this one). Inherited descriptors, whose numbers are in GTRAIN_*_FD
+ * (gt_rank_open removes these variables): a socket for its error report, the board, and for rank 0 a listening socket for the rendezvous,
+ * so that no other process can take the port. Its own cores and OMP_NUM_THREADS (unless it is set). Its own process group, so that the
+ * terminal's Ctrl-C reaches only the launcher, which forwards it. /dev/null as standard input. Rank 0 writes to the launcher's stdout and
+ * stderr unless spec.capture is set; lines of other ranks go to spec.say with the prefix "[rank 2] ".
  *
- * SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on, each once: the ranks end in order, and the run as 128+n. A second SIGINT kills all
- * ranks at once. The launchers of other hosts hear of both, and do the same. A rank that exits with 128+n and says so in its last words got such
- * a signal itself, or agreed with a rank that did: that is an end in order too. Neither is a fault, and nothing starts again. SIGTSTP (Ctrl-Z) stops the ranks with the launcher, and they go on with it. */
+ * Failure. The launcher names the first rank that fails, by the error that the rank reported, by its exit code or signal, or as "no
+ * progress for 30 s at step 118". A rank that lost its peer (GT_EPEER) is named only if no other failure explains the loss. The launchers
+ * of several hosts exchange failures (launch/hosts.h): "node 1 (gpu7): rank 9 was killed by signal 9 (Killed) at step 118". The launcher
+ * then sends SIGTERM to the other ranks and, after grace_s, SIGKILL; a stopped rank gets SIGKILL at once. Processes that a rank started end
+ * with it. If the launcher itself dies, the kernel kills the ranks (PR_SET_PDEATHSIG), but not the processes that they started. Nothing has
+ * a name in /dev/shm or in a file system, so nothing is left behind.
+ *
+ * Signals. The launcher forwards SIGINT, SIGTERM, SIGHUP and SIGUSR1, each once: the ranks save a checkpoint and exit, and the run ends
+ * with code 128+n. A second SIGINT kills all ranks at once. The launchers of other hosts are informed of both and do the same. A rank that
+ * exits with 128+n and reports it received such a signal itself, or agreed with a rank that did; this is an orderly end too. Neither case
+ * is a failure, and the launcher restarts nothing. SIGTSTP (Ctrl-Z) stops the ranks together with the launcher, and they continue with
+ * it. */
 #ifndef GT_LAUNCH_LAUNCHER_H
 #define GT_LAUNCH_LAUNCHER_H
 
@@ -29,77 +39,84 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_LAUNCH_MAX 256 /* ranks on one host */
-#define GT_TOKEN_SIZE 32
-#define GT_PHASE_SIZE 64
+#define GT_LAUNCH_MAX 256 /* maximum number of ranks on one host */
+#define GT_TOKEN_SIZE 32  /* bytes of the token of a run */
+#define GT_PHASE_SIZE 64  /* bytes of the text of gt_rank_phase, with its NUL */
 
 /* How an attempt, or the run, ended. */
 struct gt_launch_end {
-	enum gt_code code;  /* the process' exit code: a gt_code, or 128+n after signal n */
-	int rank;           /* the first that failed; -1: none did */
-	int signal;         /* that ended it; 0: none */
-	int64_t step;       /* it had reached; -1: before its first */
-	char why[1200];     /* "rank 2 was killed by signal 9 (Killed) at step 118"; empty if none failed */
-	double end_s;       /* from when the failure was seen to when the last rank was gone */
-	int restarts;       /* before this attempt */
+	enum gt_code code;  /* exit code of the process: an enum gt_code, or 128+n after signal n */
+	int rank;           /* the first rank that failed; -1: none did */
+	int signal;         /* the signal that ended that rank; 0: none */
+	int64_t step;       /* optimizer steps that the rank had completed; -1: it failed before its first step */
+	char why[1200];     /* "rank 2 was killed by signal 9 (Killed) at step 118"; empty if no rank failed */
+	double end_s;       /* seconds from the detection of the failure to the exit of the last rank */
+	int restarts;       /* number of attempts before this one */
 };
 
 struct gt_launch_spec {
 	int nproc;              /* ranks on this host */
-	int node, nnodes;       /* with nproc ranks each; nnodes 0 is 1 */
-	const char *addr;       /* of rank 0's host and its port, where nnodes > 1 */
-	int port;
-	const void *token;      /* GT_TOKEN_SIZE bytes that every host has; NULL: random, for one host */
-	char *const *argv;      /* of the ranks, NULL-terminated */
-	double timeout_s;       /* without progress, until a rank counts as lost; 0: never */
-	double grace_s;         /* between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
-	int max_restarts;       /* after failures that may pass (gt_launch_may_pass) */
-	double backoff_s;       /* before the first restart; doubled each time, at most 60; 0: 1 */
-	bool pin;               /* cores are shared out among the ranks */
-	bool capture;           /* what rank 0 writes comes to say too, as "[rank 0] …" */
-	/* Before a restart: the arguments of the next attempt ("resume" instead of "run"), or NULL for no restart. NULL: the same again. */
+	int node, nnodes;       /* number of this host, from 0, and of all hosts, each with nproc ranks; nnodes 0 means 1 */
+	const char *addr;       /* address of the host of rank 0; NULL with one host */
+	int port;               /* port of the rendezvous on that host */
+	const void *token;      /* GT_TOKEN_SIZE bytes, the same on every host; NULL: a random token, for one host */
+	char *const *argv;      /* arguments of the ranks, NULL-terminated */
+	double timeout_s;       /* seconds without progress after which a rank counts as lost; 0: never */
+	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
+	int max_restarts;       /* restarts after failures that may be transient (gt_launch_may_pass) */
+	double backoff_s;       /* seconds before the first restart, doubled for each further one, at most 60; 0: 1 */
+	bool pin;               /* divide the cores among the ranks */
+	bool capture;           /* pass the output of rank 0 to say too, with the prefix "[rank 0] " */
+	/* Called before a restart; returns the arguments of the next attempt ("resume" instead of "run"), or NULL to end the run. NULL: restart
+	 * with the same arguments. */
 	char *const *(*again)(void *user, const struct gt_launch_end *last);
-	/* A line without its newline: a rank's, or the launcher's own word on a restart. The launcher waits for its return. */
+	/* Called with one line without its newline: output of a rank, or the launcher's message on a restart. The launcher waits until it
+	 * returns. */
 	void (*say)(void *user, const char *line);
-	void *user;
+	void *user;             /* first argument of again and say */
 };
 
-/* Runs until every rank has ended; returns end->code, and fills err with end->why where that is a failure. Call it on the main thread
- * before there are others: the kernel ties PR_SET_PDEATHSIG to the thread that forks. */
+/* Runs all attempts until every rank has ended. Returns end->code and, after a failure, fills err with end->why. Call it on the main thread
+ * before other threads exist, because the kernel ties PR_SET_PDEATHSIG to the thread that forks. */
 enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err);
 
-/* Whether the same run may succeed when it is started again: after a signal, a lost peer, I/O, exhausted memory; not after a wrong
- * config, bad data or a diverged loss. */
+/* Whether the failure may be transient, so that a restart of the same run may succeed: true after a signal, a lost peer, an I/O error or
+ * exhausted memory; false after a wrong config, bad data or a diverged loss. */
 bool gt_launch_may_pass(enum gt_code code);
 
 /* ---- a rank --------------------------------------------------------------------------------------------------------------- */
 struct gt_rank_link;
 
-/* *out NULL: this process was started by something else, see gt_world_join(). GT_EPEER: the launcher is gone. The link is of the
- * process, which closes it at its end. */
+/* Connects this process to the launcher that started it. *out NULL: something else started this process, see gt_world_join(). GT_EPEER: the
+ * launcher has ended. The caller closes the link when the process ends. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
 void gt_rank_close(struct gt_rank_link *l); /* NULL is fine, as for every function below */
 
 const struct gt_world *gt_rank_world(const struct gt_rank_link *l);
-int gt_rank_restart(const struct gt_rank_link *l);             /* attempts before this one */
-int gt_rank_take_listener(struct gt_rank_link *l);             /* now the caller's; -1: none, or taken */
+int gt_rank_restart(const struct gt_rank_link *l);             /* number of attempts before this one */
+/* rank 0's listening socket; the caller owns and closes it; -1: none, or already taken */
+int gt_rank_take_listener(struct gt_rank_link *l);
 const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* GT_TOKEN_SIZE bytes */
-/* Readable (poll's POLLIN or POLLHUP) once the launcher ends the run, or is gone: who waits for other ranks waits in vain from then on. A
- * SIGTERM alone does not say that: the user's own comes as one too, and then all ranks end in order. Stays the link's; -1: no link. */
+/* A descriptor that becomes readable (POLLIN or POLLHUP of poll) when the launcher ends the run or dies: waiting for other ranks is then
+ * pointless. A SIGTERM alone does not mean this, because the user may send one, after which all ranks end in order. The link owns the
+ * descriptor. -1: no link. */
 int gt_rank_end_fd(const struct gt_rank_link *l);
-/* Why it does, once that is readable: the launcher's sentence, or "the run is being ended". For one thread. */
+/* Writes the launcher's reason to out (size bytes) after gt_rank_end_fd has become readable, or "the run is being ended". One thread at a
+ * time may call it. */
 void gt_rank_end_why(const struct gt_rank_link *l, char *out, size_t size);
 
-/* Progress: step (optimizer steps done) was reached. */
+/* Reports progress: `step` optimizer steps are done. */
 void gt_rank_beat(struct gt_rank_link *l, int64_t step);
-/* Progress too: what follows, in words for messages ("saving a checkpoint"), and the seconds it may take before the next beat; 0: the
- * launcher's timeout. */
+/* Reports progress and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass before the next
+ * report; 0: the launcher's timeout. */
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);
-/* In a collective: a rank that waits for others is not the one to blame. */
+/* Marks the rank as waiting in a collective, or not. The launcher does not name a waiting rank as the cause of a hang unless all ranks
+ * wait. */
 void gt_rank_waits(struct gt_rank_link *l, bool waits);
-/* The error that this rank will exit with; the first one counts. */
+/* Reports the error with which this rank will exit, for the launcher's message. Only the first report counts. */
 void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence);
-/* The launcher is gone: end. PR_SET_PDEATHSIG sees to it; this is for the case that something reset it. One poll(2). */
+/* Whether the launcher has died; the rank must then exit. Normally PR_SET_PDEATHSIG kills the rank; this covers the case that something
+ * reset it. Costs one poll(2). */
 bool gt_rank_orphaned(const struct gt_rank_link *l);
 
 #endif

@@ -1,4 +1,4 @@
-/* What launcher.c, supervise.c, cpu_affinity.c and rank.c share; see launch/launcher.h for the whole. */
+/* Internal header of launcher.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h describes the launcher. */
 #ifndef GT_LAUNCH_LAUNCHER_PARTS_H
 #define GT_LAUNCH_LAUNCHER_PARTS_H
 
@@ -8,48 +8,48 @@
 #include <signal.h>
 #include <sys/types.h>
 
-/* ---- the board: a memfd that the launcher and all ranks of the host map ----------------------------------------------------- */
+/* ---- the board: a memfd that the launcher and all ranks of the host map into memory ------------------------------------------ */
 #define GT_BOARD_MAGIC 0x67746264u /* "gtbd" */
 #define GT_BOARD_VERSION 2
 
-struct gt_board_slot { /* one a rank of this host, written by it alone */
-	_Alignas(128) _Atomic uint64_t beats;
-	_Atomic int64_t step; /* -1: none yet */
-	_Atomic uint32_t waits;
-	_Atomic uint32_t allow_ms;
-	char phase[GT_PHASE_SIZE]; /* for messages; may be read half written */
+struct gt_board_slot { /* one for each rank of this host, which is its only writer */
+	_Alignas(128) _Atomic uint64_t beats; /* number of progress reports */
+	_Atomic int64_t step;     /* optimizer steps done; -1: none yet */
+	_Atomic uint32_t waits;   /* 1: the rank waits in a collective */
+	_Atomic uint32_t allow_ms; /* milliseconds that may pass before the next report; 0: the launcher's timeout */
+	char phase[GT_PHASE_SIZE]; /* for messages; a reader may see a half-written text */
 };
 
 struct gt_board {
-	uint32_t magic, version;
-	int32_t local_world, port;
+	uint32_t magic, version;   /* GT_BOARD_MAGIC, GT_BOARD_VERSION */
+	int32_t local_world, port; /* ranks on this host; port of the rendezvous */
 	unsigned char token[GT_TOKEN_SIZE];
-	char addr[GT_ADDR_SIZE];
-	struct gt_board_slot slot[];
+	char addr[GT_ADDR_SIZE];   /* of the host of rank 0 */
+	struct gt_board_slot slot[]; /* [local_world] */
 };
 
-/* ---- last words: one SEQPACKET message -------------------------------------------------------------------------------------- */
+/* ---- error report of a rank: one SEQPACKET message --------------------------------------------------------------------------- */
 struct gt_last_words {
-	int32_t code;
+	int32_t code; /* exit code of the rank */
 	char text[sizeof ((struct gt_err *)0)->msg];
 };
 
 /* ---- one attempt ------------------------------------------------------------------------------------------------------------ */
-struct gt_child {
-	pid_t pid;
-	int link;       /* our end of its socket */
-	int out;        /* what it writes; -1: it has our own stdout and stderr */
-	bool gone;      /* reaped */
-	bool stopped;
-	double stopped_at;
-	int status;     /* its exit code, or the signal that ended it (by_signal) */
+struct gt_child { /* one rank, as the launcher sees it */
+	pid_t pid;      /* 0: not started */
+	int link;       /* the launcher's end of its error socket */
+	int out;        /* the pipe with its output; -1: it writes to the launcher's stdout and stderr */
+	bool gone;      /* it has ended and its status was collected */
+	bool stopped;   /* it is stopped, as by SIGSTOP */
+	double stopped_at; /* time, in seconds (gt_clock) */
+	int status;     /* its exit code or, if by_signal is set, the signal that ended it */
 	bool by_signal;
-	bool has_words;
+	bool has_words; /* words holds its error report */
 	struct gt_last_words words;
-	uint64_t beats; /* as last seen */
-	double beat_at;
-	char line[4096];
-	size_t nline;
+	uint64_t beats; /* its beats when last read */
+	double beat_at; /* time of the last change of beats, in seconds (gt_clock) */
+	char line[4096]; /* its output since the last newline */
+	size_t nline;    /* bytes in line */
 };
 
 static inline bool gt_child_alive(const struct gt_child *c)
@@ -59,52 +59,57 @@ static inline bool gt_child_alive(const struct gt_child *c)
 
 struct gt_attempt {
 	const struct gt_launch_spec *spec;
-	int restarts;
+	int restarts;            /* number of attempts before this one */
 	struct gt_board *board;
 	size_t board_bytes;
-	int board_fd, listen_fd;
-	struct gt_hosts *hosts; /* NULL: there is one */
-	struct gt_child *child; /* spec->nproc */
-	int started;
+	int board_fd, listen_fd; /* the board's memfd; rank 0's listening socket */
+	struct gt_hosts *hosts;  /* connection to the launchers of other hosts; NULL: there is one host */
+	struct gt_child *child;  /* [spec->nproc] */
+	int started;             /* number of ranks that were started */
 	int signal_fd;
-	int stop_signal; /* the user's first; 0: none */
-	int stop_node;   /* the node that got it, */
-	char stop_host[64]; /* and its name; empty: this one */
-	int interrupts;  /* SIGINTs */
-	unsigned passed; /* 1 << signal: the ranks were told */
+	int stop_signal;         /* the user's first signal; 0: none */
+	int stop_node;           /* the node that received it */
+	char stop_host[64];      /* name of that node; empty: this host */
+	int interrupts;          /* number of SIGINTs */
+	unsigned passed;         /* bit 1 << signal: the signal was forwarded to the ranks */
 };
 
-/* launcher.c: everything open, every rank started; undone by close, also after a failure. mask: of the ranks. */
+/* launcher.c. Opens everything and starts every rank. Call gt_attempt_close afterwards, also after a failure. mask: the signal mask of the
+ * ranks. */
 enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err);
 void gt_attempt_close(struct gt_attempt *a);
-/* supervise.c: until no rank is left. */
+/* supervise.c. Supervises the ranks until all have ended. */
 void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end);
-/* launcher_signals.c. Blocks the signals that concern a run and gives a descriptor that receives them, -1 on failure; *before: the mask to put
- * back. */
+/* launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the mask
+ * to restore afterwards. */
 int gt_signal_fd(sigset_t *before);
-/* What has come since: passed on to the ranks, and to the other hosts' launchers. */
+/* Forwards the signals that have arrived to the ranks and to the launchers of other hosts. */
 void gt_attempt_signals(struct gt_attempt *a);
-/* The run is to end by signal `sig`, of this host's user or another's: the ranks are told, once; now: they are killed. Ranks agree among
- * themselves, also with those of other hosts, to save a checkpoint and to end. */
+/* Ends the run by signal `sig`, which the user of this or of another host sent: sends it to the ranks, once. now: kill the ranks instead.
+ * The ranks of all hosts agree among themselves to save a checkpoint and to exit. */
 void gt_attempt_stop(struct gt_attempt *a, int sig, bool now);
-/* A signal for all ranks that run; group: and for what they have started. Only a rank itself may have a handler: a group gets what needs none. */
+/* Sends a signal to all running ranks and, with group, to the processes that they have started. Use group only for signals that need no
+ * handler, because only a rank itself may have one. */
 void gt_attempt_tell(struct gt_attempt *a, int sig, bool group);
-/* Waits at most `seconds`; false: a signal asks to stop. */
+/* Waits for at most `seconds`. False: a signal requests the end of the run. */
 bool gt_attempt_pause(struct gt_attempt *a, double seconds);
-/* The user has stopped this host between two attempts: tells the hosts that begin theirs within `seconds`. */
+/* Informs the other hosts that the user has stopped this host between two attempts, including hosts that begin their attempt within
+ * `seconds`. */
 void gt_attempt_part(struct gt_attempt *a, double seconds);
-/* Ends what the ranks of an attempt started and left, also outside of their process groups: this process' children by now. */
+/* Kills the processes that the ranks of an attempt started and left behind, also outside of their process groups. By now they are children
+ * of this process. */
 void gt_sweep(void);
 
 /* ---- cpu_affinity.c ---------------------------------------------------------------------------------------------------------------- */
 struct gt_core_place {
-	int cpu;           /* logical processor, as sched_setaffinity counts */
+	int cpu;           /* logical processor, numbered as by sched_setaffinity */
 	int package, core; /* two processors with both equal share one core */
 };
-/* The processors that this process may use; returns how many, 0 if the kernel does not tell. */
+/* Lists the processors that this process may use. Returns their number; 0 if the kernel does not report them. */
 int gt_core_places(struct gt_core_place out[CPU_SETSIZE]);
-/* Rank `local` of n: whole cores, neighbours; single processors where there are fewer cores than ranks; false (and set untouched) where
- * there are fewer processors than ranks. *cores: how many threads are of use. Sorts p. */
+/* Chooses the processors of rank `local` of n: whole neighbouring cores, or single processors if there are fewer cores than ranks. Returns
+ * false, and leaves set unchanged, if there are fewer processors than ranks. *cores: the number of threads that are useful on them. Sorts
+ * p. */
 bool gt_core_share(struct gt_core_place *p, int np, int local, int n, cpu_set_t *set, int *cores);
 
 #endif

@@ -1,70 +1,79 @@
-/* Where the ranks of a run meet before step 0: rank 0 serves over TCP, every other rank connects and proves that it holds the token of the
- * run, and shows what it has to show; rank 0 answers all of them at once (digests of config and program, where each rank is; what joins
- * them). That is one exchange, and mostly the only one; each more is a journey to rank 0 and back for everybody. A failure is told
- * to every rank that is still there, in the same sentence, which names the rank at fault.
+/* The rendezvous: connects the ranks of a run before step 0 and exchanges small values between them. Rank 0 serves over TCP. Every other
+ * rank connects, proves that it holds the token of the run, and sends its value (digests of config and program, its host). Rank 0 answers
+ * all ranks at once (with what their communicator needs). That is one exchange, and usually the only one; each further exchange costs every
+ * rank a round trip to rank 0. After a failure every connected rank gets the same sentence, which names the rank that caused it.
  *
- *   GT_TRY(gt_rendezvous_open(&spec, &r, err));                   spec.mine, .answer; spec.all[rank].data, .n
- *   GT_TRY(gt_rendezvous_exchange(r, "id", id, n, all, err));     all[rank].data, .n
- *   gt_rendezvous_close(r);
+ *     GT_TRY(gt_rendezvous_open(&spec, &r, err));                   spec.mine, .answer; spec.all[rank].data, .n
+ *     GT_TRY(gt_rendezvous_exchange(r, "id", id, n, all, err));     all[rank].data, .n
+ *     gt_rendezvous_close(r);
  *
- * The wire, all numbers little-endian u32:
- *   server → "gtrain-rdv-2\0\0\0\0" nonce[32]
- *   client → rank world nonce[32] mac[32]           HMAC-SHA-256(token, "client" both nonces rank world)
- *   server → mac[32]                                the same with "server"
- *   then frames → length mac[32] payload            HMAC(session, direction count length payload)
+ *     rank 1 -- mine --.               .--> rank 1
+ *     rank 2 -- mine ---+--> rank 0 --+---> rank 2        values of all ranks, and rank 0's answer
+ *     rank 3 -- mine --'               '--> rank 3
+ *
+ * Protocol; all numbers are little-endian u32:
+ *   server -> "gtrain-rdv-2\0\0\0\0" nonce[32]
+ *   client -> rank world nonce[32] mac[32]           HMAC-SHA-256(token, "client" both nonces rank world)
+ *   server -> mac[32]                                the same with "server"
+ *   then frames -> length mac[32] payload            HMAC(session, direction count length payload)
  *   where session is HMAC(token, "session" both nonces rank world).
- * Nothing is encrypted: the values are no secrets, and neither is a training run's traffic. Garbage, a wrong token and silence cost the
- * stranger its connection, and the ranks nothing; frames are at most GT_RENDEZVOUS_MAX bytes. */
+ * Nothing is encrypted: the values are not secret, and neither is the traffic of a training run. A connection that sends garbage, a wrong
+ * token or nothing is closed and does not affect the ranks. Frames are at most GT_RENDEZVOUS_MAX bytes. */
 #ifndef GT_LAUNCH_RENDEZVOUS_H
 #define GT_LAUNCH_RENDEZVOUS_H
 
 #include "launch/world.h"
 #include <stddef.h>
 
-#define GT_RENDEZVOUS_MAX (64 << 10) /* bytes of one value */
-#define GT_RENDEZVOUS_PORTS 16       /* rank 0 takes the first free one of world->port …; torchrun's own store holds the first */
-#define GT_RENDEZVOUS_RANKS 1024
+#define GT_RENDEZVOUS_MAX (64 << 10) /* maximum bytes of one value */
+/* rank 0 listens on the first free one of this number of ports, from world->port on; torchrun's own store uses the first */
+#define GT_RENDEZVOUS_PORTS 16
+#define GT_RENDEZVOUS_RANKS 1024     /* maximum number of ranks */
 
 struct gt_rdv_value {
-	const void *data; /* the rendezvous', until the next call */
-	size_t n;
+	const void *data; /* owned by the rendezvous; valid until the next call */
+	size_t n;         /* bytes */
 };
 
 struct gt_rendezvous_spec {
 	const struct gt_world *world; /* addr and port of rank 0, which listens on that address only */
-	int listen_fd;                /* rank 0: a socket that listens already, which is closed; -1: bind to addr and port */
-	const unsigned char *token;   /* 32 bytes, the same on every rank; NULL is refused where world > 1 */
-	double timeout_s;             /* for opening, and for each exchange */
+	int listen_fd;                /* rank 0: a socket that already listens, which gt_rendezvous_open closes; -1: bind to addr and port */
+	const unsigned char *token;   /* 32 bytes, the same on every rank; NULL is rejected if world > 1 */
+	double timeout_s;             /* seconds for opening, and for each exchange */
 
-	const void *mine; /* what this rank shows the others: nmine bytes, at most GT_RENDEZVOUS_MAX */
+	const void *mine; /* this rank's value: nmine bytes, at most GT_RENDEZVOUS_MAX */
 	size_t nmine;
-	/* Rank 0, when all have come: sees what each has shown, its own at 0, and writes what all hear from it instead, at most *n bytes, to out. A
-	 * failure is that of all ranks, in the same words. NULL: they hear `mine`. */
+	/* Called on rank 0 when all ranks have connected. all: the values of all ranks, its own at 0. Writes at most *n bytes to out, which all
+	 * ranks receive as rank 0's value, and sets *n. A failure becomes the failure of all ranks, in the same words. NULL: they receive
+	 * `mine`. */
 	enum gt_code (*answer)(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err);
-	void *user;
-	/* What the user may want to mend while ranks wait for each other: another token, or nobody there; once each. NULL: nobody hears it. */
+	void *user;       /* first argument of answer */
+	/* Called while ranks wait for each other, with a fact that the user may want to correct: a connection with another token, or nobody
+	 * listening at addr; once each. NULL: not called. */
 	void (*warn)(void *user, const char *text);
-	void *warn_user;
-	struct gt_rdv_value *all; /* [world]: what was shown, and at 0 what rank 0 answered; NULL: not wanted */
+	void *warn_user;  /* first argument of warn */
+	struct gt_rdv_value *all; /* [world]: the values of all ranks, with rank 0's answer at 0; NULL: not wanted */
 };
 
 struct gt_rendezvous;
 
-/* Returns when all ranks are there. GT_EPEER: not in time, and who is missing; GT_EUSAGE: a rank with another world, or twice the same. */
+/* Returns when all ranks have connected. GT_EPEER: the timeout has passed; the sentence names the missing ranks. GT_EUSAGE: a rank with
+ * another world size, or two processes with the same rank. */
 enum gt_code gt_rendezvous_open(const struct gt_rendezvous_spec *spec, struct gt_rendezvous **out, struct gt_err *err);
-void gt_rendezvous_close(struct gt_rendezvous *r); /* NULL is fine */
+void gt_rendezvous_close(struct gt_rendezvous *r); /* r may be NULL */
 
-/* Every rank calls it with the same key (at most 63 bytes) and gets the values of all, all[world]. After a failure every later call
- * fails with the same message. */
+/* Exchanges values: every rank calls it with the same key (at most 63 bytes) and receives the values of all ranks in all[world]. After a
+ * failure every later call fails with the same message. */
 enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
                                     struct gt_err *err);
-/* How many there were, that of opening included. */
+/* Number of exchanges so far, including the one of gt_rendezvous_open. */
 int gt_rendezvous_exchanges(const struct gt_rendezvous *r);
 
-/* The number of this host that the others reach: this rank's end of its connection. */
+/* Writes the numeric address of this host that the other ranks can reach: the local address of this rank's connection. */
 enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, size_t size, struct gt_err *err);
 
-/* A token for ranks that something else starts: a file of 64 hexadecimal digits that only its owner may read (GT_EUSAGE otherwise). */
+/* Reads a token for ranks that no launcher of gtrain starts: a file of 64 hexadecimal digits that only its owner may read (GT_EUSAGE
+ * otherwise). */
 enum gt_code gt_token_read(const char *path, unsigned char token[32], struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What rendezvous.c and rendezvous_join.c share; see launch/rendezvous.h for the whole. */
+/* Internal header of rendezvous.c and rendezvous_join.c; launch/rendezvous.h describes the rendezvous. */
 #ifndef GT_LAUNCH_RENDEZVOUS_PARTS_H
 #define GT_LAUNCH_RENDEZVOUS_PARTS_H
 
@@ -6,34 +6,36 @@
 
 struct gt_rendezvous {
 	struct gt_world world;
-	double timeout;
-	void (*warn)(void *user, const char *text); /* NULL: nobody hears it */
+	double timeout;           /* seconds of each exchange */
+	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
 	void *warn_user;
-	struct gt_rdv_conn *conn; /* rank 0: one a rank, its own unused; others: one */
-	unsigned char *all;       /* what struct gt_rdv_value points into */
-	int exchanges;
-	char rejected[200];       /* rank 0: who came with another token; empty: nobody */
-	struct gt_err err; /* code GT_OK: none yet */
+	struct gt_rdv_conn *conn; /* rank 0: [world], its own entry unused; other ranks: one connection, to rank 0 */
+	unsigned char *all;       /* memory that struct gt_rdv_value points into */
+	int exchanges;            /* number of exchanges so far */
+	char rejected[200];       /* rank 0: description of a connection with another token; empty: there was none */
+	struct gt_err err;        /* the failure that broke the rendezvous; code GT_OK: none */
 };
 
+/* Whether this rank is the server, rank 0. */
 static inline bool gt_rdv_serves(const struct gt_rendezvous *r)
 {
 	return r->world.rank == 0;
 }
 
-/* rendezvous_join.c. Rank 0: until every rank has come and proven itself; the others: until they have reached rank 0. */
+/* rendezvous_join.c. gt_rdv_gather, on rank 0, returns when every rank has connected and authenticated itself; gt_rdv_reach, on other
+ * ranks, when this rank has connected to rank 0. */
 enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err);
 enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err);
-int gt_rdv_listen(const struct gt_world *w, struct gt_err *err); /* -1: err says why */
+int gt_rdv_listen(const struct gt_world *w, struct gt_err *err); /* the listening socket; -1: failed, err has the reason */
 
 /* rendezvous.c */
-void gt_rdv_shut(int *fd); /* closes it, where there is one */
-/* Reads what comes until the other side has closed, and closes: a socket that is closed with unread bytes resets the connection, and
- * takes the sentence that was on its way. */
+void gt_rdv_shut(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
+/* Reads and discards data until the peer has closed the connection or `until` (gt_clock) has passed, then closes it. Closing a socket with
+ * unread bytes resets the connection and loses the sentence that is on its way to the peer. */
 void gt_rdv_linger(int *fd, double until);
-/* Remembers the failure, and rank 0 tells all others. Returns code. */
+/* Stores the failure; rank 0 also sends it to all other ranks. Returns code. */
 enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *msg);
-/* "rank 3", "ranks 1, 2, 5": those with no mark. */
+/* Lists the ranks whose entry in `there` is false: "rank 3", "ranks 1, 2, 5". */
 void gt_rdv_missing(const bool *there, int world, char *out, size_t size);
 
 #endif

@@ -1,33 +1,34 @@
-/* Which rank this process is, of how many, and where rank 0 is: told by whoever started it through the environment.
- * Looked for in this order: gtrain's own launcher (launch/launcher.h), then
+/* Determines which rank this process is, the number of ranks, and the address of rank 0, from the environment that its starter has set.
+ * It looks for gtrain's own launcher first (launch/launcher.h), then in this order for
  *   torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT (pytorch.org, torchrun)
  *   Open MPI   OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
  *   MPICH      PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
- *   Slurm      a step of srun: SLURM_PROCID SLURM_NTASKS SLURM_LOCALID SLURM_NODEID SLURM_STEP_NODELIST … (srun(1))
- * MPI tells no address: MASTER_ADDR does, and 127.0.0.1 where all ranks are on one host. A port is the first of GT_RENDEZVOUS_PORTS
- * that rank 0 tries. */
+ *   Slurm      a step of srun: SLURM_PROCID SLURM_NTASKS SLURM_LOCALID SLURM_NODEID SLURM_STEP_NODELIST ... (srun(1))
+ * MPI provides no address: MASTER_ADDR does, or it is 127.0.0.1 if all ranks are on one host. The port is the first of GT_RENDEZVOUS_PORTS
+ * ports that rank 0 tries. */
 #ifndef GT_LAUNCH_WORLD_H
 #define GT_LAUNCH_WORLD_H
 
 #include "base/err.h"
 
-#define GT_WORLD_MAX 65536
-#define GT_ADDR_SIZE 256
+#define GT_WORLD_MAX 65536 /* maximum number of ranks */
+#define GT_ADDR_SIZE 256   /* bytes of an address or host name, with its NUL */
 
 struct gt_world {
-	const char *how; /* "single", "gtrain", "torchrun", "Open MPI", "MPICH", "Slurm" */
-	int rank, world;
-	int local_rank, local_world; /* on this host */
-	int node, nnodes;            /* -1: the starter does not tell, and the ranks are not laid out in blocks */
-	char addr[GT_ADDR_SIZE];     /* of rank 0; empty where how is "single" */
-	int port;                    /* 0 where how is "single" */
+	const char *how; /* the starter: "single", "gtrain", "torchrun", "Open MPI", "MPICH", "Slurm" */
+	int rank, world;             /* number of this rank, from 0, and of all ranks */
+	int local_rank, local_world; /* the same among the ranks on this host */
+	int node, nnodes;            /* the same for hosts; -1: the starter does not provide it and the ranks are not distributed in blocks */
+	char addr[GT_ADDR_SIZE];     /* of rank 0; empty if how is "single" */
+	int port;                    /* of rank 0's rendezvous; 0 if how is "single" */
 };
 
-/* get: like getenv, so that a test can be an environment; NULL: getenv. A variable that is empty counts as not set. Variables that are
- * missing, no numbers, out of range or at odds with each other are GT_EUSAGE, with their names. None at all: how = "single", world 1. */
+/* Fills *out from the environment. get: works like getenv, so that a test can provide an environment; NULL: getenv. An empty variable
+ * counts as not set. GT_EUSAGE: variables are missing, not numbers, out of range or inconsistent; the sentence names them. If no variable
+ * is set at all, how = "single" and world = 1. */
 enum gt_code gt_world_join(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out, struct gt_err *err);
 
-/* The variable that makes a process a rank of such a start ("PMI_RANK" for "MPICH"); NULL: how is "single" or "gtrain". */
+/* The variable by which a process recognises this starter ("PMI_RANK" for "MPICH"); NULL if how is "single" or "gtrain". */
 const char *gt_world_variable(const char *how);
 
 #endif

@@ -36,8 +36,8 @@ GT_HD struct gt_aug gt_aug_view(int v)
 	return a;
 }
 
-/* Weight of view v in the mean over `views` views. With 6 views the unshifted image and its mirror image have half of the weight together.
- * */
+/* Weight of view v in the mean over `views` views. With 6 views the unshifted image and its mirror image have half of the weight
+ * together. */
 GT_HD float gt_aug_view_weight(int views, int v)
 {
 	return views <= 2 ? 1.0f / (float)views : v < 2 ? 0.25f : 0.125f;

@@ -26,8 +26,8 @@
 #include "opcall.h"
 
 #define GT_BACKEND_ABI 5
-/* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the loaders.
- * */
+/* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
+ * loaders. */
 #define GT_EVENTS 1024
 #define GT_EVENTS_ENGINE 16
 #define GT_MARKS 8192 /* number of time marks: mark() takes 0 ... GT_MARKS - 1 */

@@ -365,8 +365,8 @@ struct gt_attr_rows {
 	int part, parts;
 };
 
-/* linear.dw+update. The update has one segment, [0, elements of w), the states of the optimizer's own call, clip_norm 0 and no work copy.
- * */
+/* linear.dw+update. The update has one segment, [0, elements of w), the states of the optimizer's own call, clip_norm 0 and no work
+ * copy. */
 struct gt_attr_dw_update {
 	int part, parts;         /* this call computes and applies part `part` of `parts` equal parts of dw, without db; 0, 0: all of dw */
 	enum gt_opcode optimizer; /* sgd, adam, rmsprop */

@@ -132,8 +132,8 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dy
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);
 
-/* Sums the target weights of n samples from position `cursor` of `epoch` on, over all parts: the divisor of the loss of an effective batch.
- * */
+/* Sums the target weights of n samples from position `cursor` of `epoch` on, over all parts: the divisor of the loss of an effective
+ * batch. */
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
 
 /* The number in the dataset of the sample at position `cursor` of the current epoch, for messages. */

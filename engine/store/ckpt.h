@@ -1,21 +1,39 @@
-/* Checkpoints on disk: the commit protocol, retention, and the search for the newest one that verifies.
+/* Checkpoints on disk: atomic commit, retention, and the search for the newest checkpoint that verifies.
  *
  * <dir>/step-00000938/            a committed checkpoint (mode 0700, files 0600)
- *   model.safetensors             parameters and buffers, PyTorch's names, shapes and order of elements
- *   optimizer.safetensors         "<state>.<parameter>": logical tensors, e.g. "exp_avg.fc1.weight"; absent if there are none
+ *   model.safetensors             parameters and buffers, with PyTorch's names, shapes and order of elements
+ *   optimizer.safetensors         logical tensors named "<state>.<parameter>", e.g. "exp_avg.fc1.weight"; absent if there are none
  *   config.cfg                    the resolved config
- *   manifest.json                 written last: format, program version, step, epoch, cursor, seed, best, and per file its length and
+ *   manifest.json                 written last: format, program version, step, epoch, cursor, seed, best, and for each file its length and
  *                                 XXH3-128 digest
  * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
- * <dir>/.lock                     flock: one run a directory
- * <dir>/history-<serial>/         what a run left behind when it went back to an earlier checkpoint: the later checkpoints, metrics.jsonl
- *                                 and config.cfg. <serial> is that of the checkpoint that replaced them. It is a run directory too
+ * <dir>/.lock                     flock: one run uses a directory at a time
+ * <dir>/history-<serial>/         the files that a run left behind when it went back to an earlier checkpoint: the later checkpoints,
+ *                                 metrics.jsonl and config.cfg. <serial> is that of the checkpoint that replaced them. It is a run
+ *                                 directory too
  *
- * Commit: step-N.tmp-<nonce>/ → files, fsync each → manifest, fsync → fsync directory → rename to step-N → fsync parent → symlinks.
- * Going back (ckpt_history.c): nothing moves until the first new checkpoint is committed. Its manifest names its parent, so a later
+ * The commit of a checkpoint. Until the rename, a kill leaves only a temporary directory, which is no checkpoint:
+ *
+ *     mkdir step-N.tmp-<nonce>/
+ *         |  write model, optimizer, config; fsync each
+ *         |  write manifest.json; fsync
+ *         |  fsync the directory
+ *     rename to step-N                      <-- committed
+ *         |  fsync <dir>
+ *     replace the symlinks latest, best
+ *
+ * Going back (ckpt_history.c): nothing moves until the first new checkpoint is committed. Its manifest names its parent, so that a later
  * writer can finish a move that a kill interrupted.
- * An old checkpoint is renamed to step-N.old-<nonce> before its files are removed; left-overs of either kind are swept by the next
- * run that holds the lock. Loading executes nothing and takes no path from a file. (SQLite's and Orbax's protocols.) */
+ *
+ * Removal: an old checkpoint is renamed to step-N.old-<nonce> before its files are removed. The next run that holds the lock removes what
+ * interrupted commits and removals have left. Loading executes nothing and takes no path from a file. (The protocols of SQLite and
+ * Orbax.)
+ *
+ *     gt_ckpt_dir_open(path, &d, err);
+ *     gt_ckpt_save(d, &meta, model, nmodel, optim, noptim, committed, sizeof committed, err);
+ *     gt_ckpt_retain(d, 3, err);
+ *     gt_ckpt_dir_close(d);
+ */
 #ifndef GT_STORE_CKPT_H
 #define GT_STORE_CKPT_H
 
@@ -24,90 +42,94 @@
 #include "opcall.h"
 #include "store/safetensors.h"
 
-#define GT_CKPT_FORMAT 1
+#define GT_CKPT_FORMAT 1 /* version of the format that this program writes */
 
 struct gt_ckpt_tensor {
 	const char *name;
-	struct gt_tdesc desc; /* plain layout */
-	const void *data;     /* plain host bytes, desc's size */
-	gt_bytes_fn *read;    /* saving, where data is NULL: called when the bytes' turn comes, and once more where a file is written anew */
-	void *user;
+	struct gt_tdesc desc; /* shape and dtype, in plain layout */
+	const void *data;     /* host memory of desc's size, in plain layout */
+	/* Saving with data = NULL: called to get the bytes when the tensor is written, and again if the file is written anew. */
+	gt_bytes_fn *read;
+	void *user;           /* arguments of read */
 	int key;
 };
 
 struct gt_ckpt_meta {
 	int64_t step;         /* optimizer steps done */
-	int64_t epoch;        /* epoch the next step belongs to */
-	int64_t cursor;       /* samples of that epoch already consumed */
-	int64_t world;
+	int64_t epoch;        /* epoch of the next step, from 0 */
+	int64_t cursor;       /* samples of that epoch already used */
+	int64_t world;        /* number of ranks of the run */
 	uint64_t seed;
-	bool has_best;
-	double best;          /* value of checkpoint.best so far */
-	int64_t best_step;
-	int64_t best_epoch;   /* the epoch that best_step belongs to, from 1; -1: not known, of a checkpoint of an earlier version */
-	const char *best_metric, *best_mode; /* what `best` is a value of: "test/acc" and "max"; NULL: as best_epoch */
-	double peak_acc;      /* highest accuracy of any evaluation of the test split, or of the valid split where there is none */
-	int64_t peak_epoch;   /* of that evaluation, from 1; 0: there was none with an accuracy */
-	double loss_scale;    /* fp16; 0: none */
-	int64_t good_steps;   /* since the scale last changed */
-	double seconds;       /* trained so far, over all resumes */
-	struct gt_metrics epoch_sums; /* over those samples of the epoch: for its scores when it is complete */
+	bool has_best;        /* the fields best ... best_mode are set */
+	double best;          /* best value of the metric checkpoint.best.metric so far */
+	int64_t best_step;    /* optimizer steps done when it was measured */
+	int64_t best_epoch;   /* epoch of best_step, from 1; -1: not known, the checkpoint is of an earlier version */
+	const char *best_metric, *best_mode; /* metric and mode of best: "test/acc" and "max"; NULL: not known, as best_epoch */
+	double peak_acc;      /* highest accuracy of any evaluation of the test split, or of the valid split if there is no test split */
+	int64_t peak_epoch;   /* epoch of that evaluation, from 1; 0: no evaluation had an accuracy */
+	double loss_scale;    /* fp16: the loss scale; 0: none */
+	int64_t good_steps;   /* fp16: steps applied since the scale last changed */
+	double seconds;       /* time of training so far, over all resumes */
+	struct gt_metrics epoch_sums; /* sums over the samples of the epoch used so far, for the epoch's scores when it is complete */
 	const char *name;     /* of the run */
 	const char *config;   /* text of config.cfg */
 };
 
 struct gt_ckpt_dir; /* an open, locked run directory */
 
-/* Makes the directory if needed (parents too), takes the lock, checks that it can be written, sweeps left-overs. GT_ECANTCREAT with
- * errno's words; "another run (pid N) uses DIR" if it is locked. */
+/* Opens a run directory for writing: creates it if needed (parents too), takes the lock, checks that it is writable, and removes
+ * left-overs. GT_ECANTCREAT: with the text of errno, or "another run (pid N) uses DIR" if the directory is locked. */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
-/* Whether gt_ckpt_dir_open would succeed now, with its codes and sentences. Creates, changes and keeps nothing. */
+/* Checks whether gt_ckpt_dir_open would succeed now and returns its codes and sentences. Creates, changes and keeps nothing. */
 enum gt_code gt_ckpt_dir_try(const char *path, struct gt_err *err);
 
-/* The run goes on from this checkpoint of d. *next: 0 where it is the newest. Else the run goes back: later checkpoints move to
- * <dir>/history-<*next> when the first new one is committed; text (size bytes) is one sentence that says so. Until then the caller keeps
- * its other files under the names of gt_ckpt_next_path(). */
+/* Continues the run in d from checkpoint `from`. *next: 0 if that is the newest checkpoint. Otherwise the run goes back: later checkpoints
+ * move to <dir>/history-<*next> when the first new one is committed, and text (size bytes) receives one sentence that says so. Until then
+ * the caller keeps its other files under the names of gt_ckpt_next_path(). */
 struct gt_ckpt;
-enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size, struct gt_err *err);
+enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size,
+                                  struct gt_err *err);
 
-/* "<dir>/<name>", or "<dir>/next-<next>.<name>" where next > 0: the name of a file that takes its place when the checkpoint with that
- * serial is committed, and is removed by the next writer if it never is. buf: GT_PATH_SIZE bytes. */
+/* Writes "<dir>/<name>" to buf (GT_PATH_SIZE bytes) or, with next > 0, "<dir>/next-<next>.<name>". A file with that name gets the name
+ * <name> when the checkpoint with serial `next` is committed; if it never is, the next writer removes the file. */
 enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err);
 
-/* Commits one checkpoint and points `latest` at it, and `best` at the step that m calls best. path (size bytes) receives "<dir>/step-…".
- * A failure leaves every committed checkpoint as it was; GT_EIO names the file. A step that is committed already is replaced whole. */
+/* Commits one checkpoint. Sets the symlink `latest` to it and `best` to the step that m calls best. path (size bytes) receives
+ * "<dir>/step-...". A failure leaves every committed checkpoint unchanged; GT_EIO names the file. If the step is already committed, the new
+ * checkpoint replaces it whole. */
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err);
 
-/* Removes committed checkpoints but the newest `keep` and the best ones: for each that stays, the checkpoint that its manifest calls best
- * stays too, so that a run can go back to any of them. keep <= 0 keeps all. */
+/* Retention: removes committed checkpoints except the newest `keep` and the best ones. For each checkpoint that is kept, the one that its
+ * manifest calls best is kept too, so that a run can go back to any of them. keep <= 0 keeps all. */
 enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err);
 
-/* The run directory that path means, into dir (GT_PATH_SIZE bytes). *step: -1; if path is a checkpoint inside a run directory (its
- * step-… directory, `latest` or `best`, or "." in one of these), that checkpoint's step. GT_EUSAGE: a checkpoint under another name,
- * which belongs to no run directory. */
+/* Finds the run directory of path and writes it to dir (GT_PATH_SIZE bytes). If path is a checkpoint inside a run directory (its step-...
+ * directory, `latest` or `best`, or "." in one of these), *step is that checkpoint's step; else -1. GT_EUSAGE: path is a checkpoint under
+ * another name, which belongs to no run directory. */
 enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct gt_err *err);
 
-/* The serial of the newest checkpoint of a run directory, 0 if there is none. */
+/* Returns the serial of the newest checkpoint of a run directory in *serial; 0 if there is none. */
 enum gt_code gt_ckpt_newest_serial(const char *dir, int64_t *serial, struct gt_err *err);
 
-/* An opened checkpoint: its files verified as asked, its tensors readable by name. */
-/* path: a run directory (which: "latest", "best", a decimal step, or NULL: the best if one is marked, else the latest) or a step
- * directory. Of a run directory with "latest" the newest checkpoint that verifies is taken; each damaged one before it is told through
- * warn; one that is asked for by name is never replaced by another. Newest: committed last, which after a resume from an earlier step is
- * not the highest step. verify: recompute all digests (resume does), else only lengths and headers. GT_ENOINPUT: nothing there;
- * GT_EDATA: there, but damaged; GT_EFAIL: memory, descriptors or permissions, which say nothing about the checkpoint. */
+/* Opens a checkpoint and verifies its files; its tensors are then readable by name. path: a run directory or a step directory. which, for a
+ * run directory: "latest", "best", a decimal step, or NULL: the best if one is marked, else the latest. "latest" opens the newest
+ * checkpoint that verifies, and reports each damaged one before it through warn. A checkpoint that is requested by name is never replaced
+ * by another. Newest means committed last, which after a resume from an earlier step is not the highest step. verify: recompute all digests
+ * (resume does); otherwise check only lengths and headers. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory,
+ * descriptors or permissions, which say nothing about the checkpoint. */
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
                           struct gt_ckpt **out, struct gt_err *err);
 void gt_ckpt_close(struct gt_ckpt *c);
 const char *gt_ckpt_path(const struct gt_ckpt *c);
 const struct gt_ckpt_meta *gt_ckpt_meta(const struct gt_ckpt *c);
 
-/* Tensors of one file: file 0 is the model's, file 1 the optimizer's. data is NULL in the result. Returns false past the end. */
+/* Describes tensor i of a file, without its data. file: 0 is the model's file, 1 the optimizer's. False: i is past the end. */
 bool gt_ckpt_tensor_at(const struct gt_ckpt *c, int file, int i, struct gt_ckpt_tensor *out);
 
-/* Reads one tensor into plain host memory, checking dtype and shape against want. GT_EDATA names checkpoint and tensor. */
+/* Reads one tensor into host memory in plain layout. GT_EDATA: its dtype or shape differs from want, or it cannot be read; the sentence
+ * names checkpoint and tensor. */
 enum gt_code gt_ckpt_read(const struct gt_ckpt *c, int file, const char *name, const struct gt_tdesc *want, void *out, struct gt_err *err);
 
 #endif

@@ -1,13 +1,13 @@
-/* Weights of other float types than the one they are kept in. */
+/* Converts weights of other float dtypes to f32, the dtype in which they are kept. */
 #ifndef GT_STORE_CONVERT_H
 #define GT_STORE_CONVERT_H
 
 #include "base/types.h"
 
-/* Is t f16, bf16 or f64, whose values gt_convert_f32 takes? */
+/* Whether gt_convert_f32 accepts t: f16, bf16 and f64. */
 bool gt_converts_f32(enum gt_dtype t);
 
-/* n values as f32: f16 and bf16 exactly; f64 to the nearest, beyond f32's range infinity. */
+/* Converts n values to f32. f16 and bf16 convert exactly; f64 rounds to nearest, and to infinity outside the range of f32. */
 void gt_convert_f32(float *to, const void *from, enum gt_dtype t, int64_t n);
 
 #endif

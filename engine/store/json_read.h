@@ -1,5 +1,10 @@
-/* Reading JSON from hostile files, strictly (RFC 8259): no control characters, no bytes that are not UTF-8, no "\u0000" (which would cut a
- * name short), no numbers like "01", no key twice in an object. */
+/* A strict JSON parser for untrusted files (RFC 8259). It rejects control characters, bytes that are not UTF-8, "\u0000" (which would end a
+ * name early), numbers like "01", and an object with the same key twice.
+ *
+ *     const struct gt_json_value *v;
+ *     GT_TRY(gt_json_parse(text, n, path, 4, 1000, arena, &v, err));
+ *     gt_json_whole(gt_json_member(v, "step"), &step);
+ */
 #ifndef GT_STORE_JSON_READ_H
 #define GT_STORE_JSON_READ_H
 
@@ -8,30 +13,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_JSON_READ_DEPTH 16
+#define GT_JSON_READ_DEPTH 16 /* maximum levels of nesting */
 
 enum gt_json_type { GT_JSON_NULL, GT_JSON_FALSE, GT_JSON_TRUE, GT_JSON_NUMBER, GT_JSON_STRING, GT_JSON_ARRAY, GT_JSON_OBJECT };
 
 struct gt_json_value {
 	enum gt_json_type type;
-	const char *key;             /* of a member of an object; else NULL */
-	const char *text;            /* of a string: UTF-8; else NULL */
-	double number;               /* of a number: the nearest double, infinite beyond all */
-	struct gt_json_value *child; /* the first element of an array, member of an object; NULL: it has none */
-	struct gt_json_value *next;  /* the next element or member */
+	const char *key;             /* member of an object: its key; else NULL */
+	const char *text;            /* string: its text in UTF-8; else NULL */
+	double number;               /* number: the nearest double; infinite outside the range of doubles */
+	struct gt_json_value *child; /* array or object: the first element or member; NULL: it is empty */
+	struct gt_json_value *next;  /* the next element or member of the same array or object; NULL: it is the last */
 };
 
-/* text: n bytes, white space around the value allowed. depth: levels of nesting allowed, at most GT_JSON_READ_DEPTH. nodes: values
- * allowed. *out is owned by the arena. GT_EDATA names path and the byte where the text is wrong, or the key that is there twice;
+/* Parses n bytes of text, which may have white space around the value. depth: maximum levels of nesting, at most GT_JSON_READ_DEPTH. nodes:
+ * maximum number of values. The arena owns *out. GT_EDATA names path and the byte at which the text is wrong, or the key that occurs twice.
  * GT_EFAIL: out of memory. */
 enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int depth, size_t nodes, struct gt_arena *a,
                            const struct gt_json_value **out, struct gt_err *err);
 
-/* The member of an object; NULL: there is none, or v is no object or NULL. */
+/* Returns the member of object v with this key; NULL: there is none, v is not an object, or v is NULL. */
 const struct gt_json_value *gt_json_member(const struct gt_json_value *v, const char *key);
 bool gt_json_is(const struct gt_json_value *v, enum gt_json_type type); /* false for NULL */
 const char *gt_json_text(const struct gt_json_value *v);                /* NULL unless v is a string */
-/* A whole number from 0 to 2^53, where doubles are exact; false: v is none, or NULL. */
+/* Stores the whole number v in *out. False: v is NULL or not a whole number from 0 to 2^53, the range in which doubles are exact. */
 bool gt_json_whole(const struct gt_json_value *v, int64_t *out);
 
 #endif

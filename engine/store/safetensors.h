@@ -1,33 +1,43 @@
-/* safetensors files (huggingface/safetensors, format 0.x): u64le N (at most 100,000,000), N bytes of JSON that begin with '{' and are
- * padded with spaces to 8, then the data. Reading assumes a hostile file: see FORMATS.md's list of checks. */
+/* Reads and writes safetensors files (huggingface/safetensors, format 0.x): u64le N (at most 100,000,000), then N bytes of JSON that begin
+ * with '{' and are padded with spaces to a multiple of 8, then the data. The reader treats the file as untrusted; st_header.c makes the
+ * checks of the format.
+ *
+ *     [ u64 N ][ {"fc1.weight":{"dtype":"F32","shape":[512,784],"data_offsets":[0,1605632]},...}   ][ data ]
+ *                 '------------------------- N bytes, padded to a multiple of 8 ---------------'
+ *
+ *     gt_st_open(path, &f, err);
+ *     const struct gt_st_tensor *t = gt_st_find(f, "fc1.weight");        t->data, t->desc
+ *     gt_st_close(f);
+ */
 #ifndef GT_STORE_SAFETENSORS_H
 #define GT_STORE_SAFETENSORS_H
 
 #include "base/arena.h"
 #include "base/types.h"
 
-/* Makes the bytes of a tensor, valid until the next call. */
+/* Produces the bytes of a tensor. *data is valid until the next call. key: gt_st_tensor.key. */
 typedef enum gt_code gt_bytes_fn(void *user, int key, const void **data, struct gt_err *err);
 
 struct gt_st_tensor {
 	const char *name;
-	struct gt_tdesc desc;  /* plain */
-	const void *data;      /* writing: host bytes; reading: into the mapped file, valid until close */
-	gt_bytes_fn *read;     /* writing, where data is NULL: called when the bytes' turn comes */
-	void *user;
+	struct gt_tdesc desc;  /* shape and dtype, in plain layout */
+	const void *data;      /* writing: host memory with the values; reading: address in the mapped file, valid until gt_st_close */
+	gt_bytes_fn *read;     /* writing with data = NULL: called to get the bytes when the tensor is written */
+	void *user;            /* arguments of read */
 	int key;
 };
 
 struct gt_st_file; /* an open file, mapped read-only */
 
-/* Writes to an open descriptor, sorted by element size descending, then name. metadata: key, value, key, value, …, NULL; may be
- * NULL. Does not fsync. Errors name `path`. */
+/* Writes n tensors to an open descriptor, sorted by element size, largest first, then by name. metadata: key, value, key, value, ..., NULL;
+ * may be NULL. Does not fsync. Errors name `path`. */
 enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata, struct gt_err *err);
 
+/* Opens and maps a file. The caller closes it with gt_st_close. */
 enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err *err);
 void gt_st_close(struct gt_st_file *f);
-int gt_st_count(const struct gt_st_file *f);
-const struct gt_st_tensor *gt_st_at(const struct gt_st_file *f, int i); /* sorted by name */
-const struct gt_st_tensor *gt_st_find(const struct gt_st_file *f, const char *name);
+int gt_st_count(const struct gt_st_file *f); /* number of tensors */
+const struct gt_st_tensor *gt_st_at(const struct gt_st_file *f, int i); /* tensor i, 0 ... count - 1, sorted by name */
+const struct gt_st_tensor *gt_st_find(const struct gt_st_file *f, const char *name); /* NULL: there is none */
 
 #endif

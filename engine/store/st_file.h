@@ -1,21 +1,21 @@
-/* What checkpoints need of a safetensors file beyond safetensors.h. Reading here goes by pread(2), never through a map: a bad disk or a
- * file cut short by somebody else is then an error, not a SIGBUS. */
+/* Functions on safetensors files that checkpoints need in addition to safetensors.h. Reading uses pread(2) instead of a memory map: a disk
+ * error, or a file that another process has truncated, is then an error and not a SIGBUS. */
 #ifndef GT_STORE_ST_FILE_H
 #define GT_STORE_ST_FILE_H
 
 #include "base/digest.h"
 #include "store/safetensors.h"
 
-/* gt_st_write(), the digest of all bytes added to d, their number in *bytes. */
+/* Like gt_st_write(). Also adds all bytes to the digest d and sets *bytes to their number. */
 enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata,
                                 struct gt_digest *d, uint64_t *bytes, struct gt_err *err);
 
-/* Without a map: data is NULL in every tensor. */
+/* Opens a file without mapping it: data is NULL in every tensor. */
 enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, struct gt_err *err);
-/* t: of gt_st_at() or gt_st_find() on f. out: its desc's bytes. */
+/* Reads the values of t, which gt_st_at() or gt_st_find() returned for f, into out (gt_tdesc_bytes(&t->desc) bytes). */
 enum gt_code gt_st_read(const struct gt_st_file *f, const struct gt_st_tensor *t, void *out, struct gt_err *err);
-uint64_t gt_st_bytes(const struct gt_st_file *f);
-/* Every byte of the file, in order: for digests and copies. */
+uint64_t gt_st_bytes(const struct gt_st_file *f); /* size of the file */
+/* Calls fn with consecutive blocks of the whole file, for digests and copies. Stops at the first error and returns it. */
 enum gt_code gt_st_each(const struct gt_st_file *f, enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err),
                         void *user, struct gt_err *err);
 

@@ -45,8 +45,7 @@
  * batchnorm.stats   part is f64 [3, C] (moments.h): the statistics of these samples, for batchnorm.merge.
  * batchnorm.merge   parts is f64 [k, 3, C] or [3, C]. Merges all parts in the fixed tree of comm.h. Updates rmean, rvar and nbt in place if
  *                   they are present, unless the parts contain no values.
- * batchnorm.sums    sums is f64 [3, C]: the sum of dy, the sum of dy * (x - mean), and the number of values. The other operands are those
- * of
+ * batchnorm.sums    sums is f64 [3, C]: the sum of dy, the sum of dy * (x - mean), and the number of values. The other operands are as in
  *                   batchnorm.dx, for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
  * layernorm         mean and rstd have one element for each row.
  * softmax           Normalises over dimension 1; so does log_softmax.
@@ -58,16 +57,15 @@
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
  * rows              all: the rows of all ranks, in memory that the ranks share; x is this rank's block of it (gt_attr_rows). Never lowered.
  * cast              Converts to another dtype in the same layout.
- * cross_entropy     scale is an f64 scalar that multiplies the gradient, not the loss; so in nll and mse. The target of mse is
- * one-hot(label). gather            images is u8 [M,C,H,W] (NHWC in memory), labels is i32 [M]. index is i64 [N], or [R,L]; then sample n
- * of the batch is
- *                   index[epoch % R][sample0 + n * stride] with the numbers of gt_dyn. With views, x is [views*N,C,H,W]: all samples of the
- *                   first view, then all samples of the next one.
+ * cross_entropy     scale is an f64 scalar that multiplies the gradient, not the loss; so in nll and mse.
+ * mse               The target is one-hot(label).
+ * gather            images is u8 [M,C,H,W] (NHWC in memory), labels is i32 [M]. index is i64 [N], or [R,L]: then sample n of the batch is
+ *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_dyn. With views, x is [views*N,C,H,W]: all samples of
+ *                   the first view, then all samples of the next one.
  * sumsq             The sum of squares of flat f32, as an f64 scalar. It is NaN or infinite if an element is.
- * bound             Raises an f64 scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. Once NaN, it stays
- * NaN. check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (flat
- * f32, one
- *                   rank only) it first computes sumsq of g and stores it in scalars.sumsq.
+ * bound             Raises an f64 scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
+ * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (flat f32,
+ *                   one rank only) it first computes sumsq of g and stores it in scalars.sumsq.
  * sgd               The updates of the optimizers take flat operands and update p, the states and work in place unless scalars.skip is set.
  *                   work is the 16-bit copy of p.
  * adam              Adam, or AdamW by its attribute.

@@ -1,11 +1,12 @@
-/* Every rank has the whole model and its part of every micro-batch. Gradients are summed over the ranks bucket by bucket, as soon as the
- * backward pass of the last micro-batch has finished one; earlier micro-batches are added up without a word (torch.nn.parallel.
- * DistributedDataParallel under no_sync). All ranks then make the same update. With one rank it is "single".
+/* Mode "ddp": data parallelism as in torch.nn.parallel.DistributedDataParallel. Every rank has the whole model and processes its part of
+ * every micro-batch. Gradients are summed over the ranks bucket by bucket, as soon as the backward pass of the last micro-batch has
+ * finished a bucket; the gradients of earlier micro-batches are accumulated without communication (no_sync in torch). All ranks then make
+ * the same update. With one rank the mode is "single".
  *
- * Ranks that have memory in common (CPU ranks of a host) have the parameters there once: then each makes its part of the update, for all,
- * as with zero's stage 1, and nothing needs to be gathered. The same bits.
+ * Ranks that share memory (CPU ranks of one host) have one copy of the parameters. Each rank then makes its part of the update for all
+ * ranks, as in stage 1 of mode "zero", and nothing has to be gathered. The results are the same bits.
  *
- * Running statistics follow rank 0: nobody reads the others', and evaluations and checkpoints take its. */
+ * Running statistics are those of rank 0: evaluations and checkpoints take its copy, and no one reads the other ranks' copies. */
 #include "par/emit.h"
 #include "par/replicas.h"
 
@@ -31,7 +32,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (job->space->cut.factors) /* the rest is little: one rank does it for all */
+	if (job->space->cut.factors) /* little of the update is left: rank 0 makes it for all */
 		return gt_replicas_rank0_update(job, out, err);
 	if (job->space->cut.state)
 		return gt_strategy_zero.schedule(job, out, err);

@@ -1,11 +1,13 @@
-/* One process with N devices, as torch.nn.DataParallel: every batch is scattered over replicas of the model, gradients are summed, rank 0
- * ("device 0") alone has the optimizer's state and makes the update, and its parameters are replicated onto the others. Here a replica is a
- * thread that runs the same list as any rank, so what joins them are the same collectives. With one rank it is "single".
+/* Mode "dp": one process with N devices, as in torch.nn.DataParallel. It runs on one host only. Every batch is scattered over replicas of
+ * the model and gradients are summed. Rank 0 ("device 0") alone has the optimizer state and makes the update; its parameters are then
+ * replicated onto the others. A replica is a thread that runs the same kind of program as any rank, so the collectives are the same. With
+ * one rank the mode is "single".
  *
- * torch gathers the logits on device 0 and computes one loss there. Here every replica computes the loss of its samples with the
- * normaliser of the whole batch (gt_dyn.inv_weight), whose sum is that one loss: the same numbers, without the transfer of the logits
- * and without the load on device 0. Parameters are replicated behind the update instead of before each forward pass, so that evaluations
- * read them too; CPU replicas read rank 0's as they are. Running statistics follow rank 0, as they do in torch, where the other replicas' are thrown away. */
+ * torch gathers the logits on device 0 and computes one loss there. Here every replica computes the loss of its own samples with the
+ * normaliser of the whole batch (gt_dyn.inv_weight); the sum of these losses is that one loss. The numbers are the same, without the
+ * transfer of the logits and without the load on device 0. Parameters are replicated after the update instead of before each forward pass,
+ * so that evaluations read them too; CPU replicas read the parameters of rank 0 directly. Running statistics are those of rank 0, as in
+ * torch, which discards those of the other replicas. */
 #include "par/replicas.h"
 
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)

@@ -1,3 +1,4 @@
+/* Appends steps to a program: the parts that all strategies use. */
 #include "par/emit.h"
 #include <string.h>
 
@@ -40,7 +41,8 @@ void gt_emit_load(struct gt_emit *e, int unit)
 
 void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c)
 {
-	gt_emit_step(e, (struct gt_step){.kind = c->comm ? GT_STEP_COMM : GT_STEP_LAUNCH, .micro = unit, .plan = e->job->unit[unit].plan, .call = c});
+	enum gt_step_kind kind = c->comm ? GT_STEP_COMM : GT_STEP_LAUNCH;
+	gt_emit_step(e, (struct gt_step){.kind = kind, .micro = unit, .plan = e->job->unit[unit].plan, .call = c});
 }
 
 void gt_emit_unit(struct gt_emit *e, int unit)
@@ -77,14 +79,24 @@ void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int st
 		return;
 	}
 	*attr = (struct gt_attr_comm){.kind = (int)c->kind, .group = (int)c->group, .op = GT_REDUCE_SUM};
-	*call = (struct gt_call){.comm = attr, .count = c->count, .dtype = c->dtype, .from = c->from, .to = c->to, .op = gt_comm_name(attr), .layer = c->what,
-	                         .node = -1, .nin = 1, .nout = 1};
-	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .stream = e->job->queues ? stream : 0, .micro = e->job->nunits - 1, .call = call});
+	*call = (struct gt_call){.comm = attr,
+	                         .count = c->count,
+	                         .dtype = c->dtype,
+	                         .from = c->from,
+	                         .to = c->to,
+	                         .op = gt_comm_name(attr),
+	                         .layer = c->what,
+	                         .node = -1,
+	                         .nin = 1,
+	                         .nout = 1};
+	int at = e->job->queues ? stream : 0;
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_COMM, .stream = at, .micro = e->job->nunits - 1, .call = call});
 }
 
 void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what)
 {
-	gt_emit_collective(e, &(struct gt_collective){.kind = GT_COLL_BARRIER, .group = group, .from = gt_space_own(e->job->space), .to = gt_space_own(e->job->space), .what = what}, 0);
+	struct gt_range own = gt_space_own(e->job->space);
+	gt_emit_collective(e, &(struct gt_collective){.kind = GT_COLL_BARRIER, .group = group, .from = own, .to = own, .what = what}, 0);
 }
 
 void gt_emit_carry(struct gt_emit *e, int unit)
@@ -98,8 +110,11 @@ void gt_emit_clear(struct gt_emit *e, int unit)
 {
 	const struct gt_space *s = e->job->space;
 	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
-	if (e->job->unit[unit].clears && level) /* a stage may have no parameters */
-		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .micro = unit, .range = {GT_A_GRAD, (size_t)e->job->unit[unit].level * level}, .bytes = level});
+	if (e->job->unit[unit].clears && level) /* a pipeline stage may have no parameters */
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR,
+		                                 .micro = unit,
+		                                 .range = {GT_A_GRAD, (size_t)e->job->unit[unit].level * level},
+		                                 .bytes = level});
 }
 
 void gt_emit_check(struct gt_emit *e)
@@ -108,11 +123,13 @@ void gt_emit_check(struct gt_emit *e)
 	const struct gt_update *u = job->update;
 	int last = job->nunits - 1;
 	struct gt_plan *p = job->unit[last].plan;
-	for (int i = 0; i < u->nsumsq && (!job->space->cut.stages || job->space->cut.state || job->at.data == 0); i++) /* of each stage, once */
+	/* The ranks' sums are added up: of copies of a stage that have the same gradients, only the first one adds its sum. */
+	bool sums = !job->space->cut.stages || job->space->cut.state || job->at.data == 0;
+	for (int i = 0; i < u->nsumsq && sums; i++)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
 	if (job->at.world > 1)
-		gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_WORLD, gt_space_own(job->space), gt_space_gathered(job->space), GT_SCALARS_WORDS,
-		                                              GT_F64, "scalars"}, 0);
+		gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_WORLD, gt_space_own(job->space),
+		                                              gt_space_gathered(job->space), GT_SCALARS_WORDS, GT_F64, "scalars"}, 0);
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CHECK, .micro = last, .call = u->check});
 	for (int i = 0; p && i < p->ncalls; i++)
 		if (p->call[i].early)
@@ -133,7 +150,7 @@ void gt_emit_ready(const struct gt_plan *p, int *ready)
 			ready[gt_space_bucket_of(s, s->place[v->param].offset)] = i;
 		}
 	}
-	for (int b = 1; b < s->nbuckets; b++) /* in the arena's order, which is the same on every rank */
+	for (int b = 1; b < s->nbuckets; b++) /* reduce in the order of the arena, which is the same on every rank */
 		if (ready[b] >= 0 && ready[b] < ready[b - 1])
 			ready[b] = ready[b - 1];
 }

@@ -1,10 +1,14 @@
-/* The model is cut into stages, one or more a rank; the micro-batches of a step go through them one behind the other (pipeline_schedule.h), and
- * gradients add up over all of them before one update, as with train.accumulate. `replicas` copies of the pipeline have other samples each:
- * what a stage has added up is summed over them, bucket by bucket, as soon as the last micro-batch's backward pass has finished one; and with
- * across = "zero" its copies share out the optimizer's state, as zero's stage 1 does.
+/* Mode "pipe": pipeline parallelism. The model is divided into stages, one or more on each rank. The micro-batches of a step pass through
+ * the stages in the order of the schedule (pipeline_schedule.h), and their gradients are added up before one update, as with
+ * train.accumulate. There may be several copies of the pipeline (parallel.replicas), each with its own samples. The gradients of a stage
+ * are then summed over its copies, bucket by bucket, as soon as the backward pass of the last micro-batch has finished a bucket. With
+ * across = "zero" the copies of a stage also shard the optimizer state, as stage 1 of mode "zero" does.
  *
- * Ranks are numbered stage by stage: the copies of one stage, which have the most to tell each other, are neighbours (gt_rank_coords_of).
- * A rank that reads neither images nor labels passes over the samples, since what is random depends on their places in the epoch. */
+ * Ranks are numbered stage by stage: the copies of one stage exchange the most data and have consecutive ranks (gt_rank_coords_of). A rank
+ * that reads neither images nor labels skips the samples, because random draws depend on the samples' positions in the epoch.
+ *
+ *	schedule (gt_grid) --> cell(): LOAD, RECV, kernels, SEND --> reductions of finished buckets --> CHECK, update
+ *	                                                             then gt_pipe_apart, gt_pipe_streams: overlap of the transfers */
 #include "par/pipe.h"
 #include "par/emit.h"
 #include "par/pipe_stream.h"
@@ -38,7 +42,12 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 		                      "parallel.across = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which "
 		                      "each copy of the pipeline would have a part");
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
-	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = s.rank[GT_GROUP_DATA], .ndata = copies, .pipe = s.rank[GT_GROUP_PIPE], .npipe = world / copies};
+	*out = (struct gt_place_of_rank){.rank = rank,
+	                                 .world = world,
+	                                 .data = s.rank[GT_GROUP_DATA],
+	                                 .ndata = copies,
+	                                 .pipe = s.rank[GT_GROUP_PIPE],
+	                                 .npipe = world / copies};
 	return GT_OK;
 }
 
@@ -52,11 +61,11 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool
 	out->stages = at->npipe > 1;
 }
 
-enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats, int *batches,
-                          struct gt_err *err)
+enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats,
+                          int *batches, struct gt_err *err)
 {
 	*seats = *batches = 0;
-	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* the last batch of an epoch has fewer */
+	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* a last batch may have fewer micro-batches */
 		struct gt_grid *g;
 		int n = 0;
 		GT_TRY(gt_grid_make(a, schedule, ranks, stages, m, &g, err));
@@ -68,22 +77,22 @@ enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 	return GT_OK;
 }
 
-/* ---- the list of one rank ------------------------------------------------------------------------------------------------------------ */
+/* ---- the steps of one cell --------------------------------------------------------------------------------------------------------- */
 
 struct pipe {
 	struct gt_emit e;
 	const struct gt_job *job;
-	int *unit;               /* of a micro-batch of the grid: those that have samples */
-	int *seat;               /* of a stage of this rank: its first one */
-	struct gt_plan **plan;   /* [micro * nstages + k]: the instance; NULL: not yet */
-	int micros;
-	int before;              /* units whose gradients have been dealt with */
-	gt_reduce *reduce;       /* over the copies; NULL: there is one */
-	bool sums;               /* gradients are not there before those of all units are (gt_unit.carry) */
-	int bucket;              /* the next one to be reduced */
+	int *unit;               /* [micro]: its unit; units without samples are no micro-batches of the schedule */
+	int *seat;               /* [k]: first activation slot of stage k of this rank */
+	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
+	int micros;              /* micro-batches: units that have samples */
+	int before;              /* number of units whose levels of GRAD are cleared and added up */
+	gt_reduce *reduce;       /* reduction over the copies of the pipeline; NULL: there is one copy */
+	bool sums;               /* gradients are complete only after all units (gt_unit.carry) */
+	int bucket;              /* the next bucket to reduce */
 };
 
-/* The plan of a cell, on the seat that its slot gives it. */
+/* The instance of the stage's plan for a cell, on the activation slot that the schedule gives to the cell. */
 static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
@@ -91,7 +100,7 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
 	int seat = p->seat[k] + c->slot, seats = job->space->seats[base->graph->train];
 	seats = seats ? seats : 1;
-	for (int m = 0; !*at && m < c->micro; m++) { /* the same memory and kernels as an earlier one's */
+	for (int m = 0; !*at && m < c->micro; m++) { /* an earlier micro-batch may have the same kernels and memory */
 		struct gt_plan *q = p->plan[m * job->nstages + k];
 		if (q && q->seat == seat && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
 			*at = q;
@@ -102,12 +111,13 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	return *at;
 }
 
+/* Whether a plan reads images or labels. */
 static bool reads(const struct gt_plan *p)
 {
 	return gt_graph_reads(p->graph, p->graph->input) || gt_graph_reads(p->graph, p->graph->target);
 }
 
-/* Images and labels of a micro-batch, when its first cell on this rank begins; for stages behind the first, when theirs do. */
+/* Appends LOAD or PASS when a micro-batch's first cell on this rank begins, and BIND for later stages of this rank that read the batch. */
 static void load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
 {
 	const struct gt_unit *u = &p->job->unit[p->unit[c->micro]];
@@ -115,26 +125,29 @@ static void load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
 	for (int k = 0; k < p->job->nstages; k++)
 		any |= reads(u->stage[k]);
 	if (c->stage == p->job->at.pipe)
-		gt_emit_step(&p->e, (struct gt_step){.kind = any ? GT_STEP_LOAD : GT_STEP_PASS, .micro = p->unit[c->micro], .plan = any ? q : NULL});
+		gt_emit_step(&p->e, (struct gt_step){.kind = any ? GT_STEP_LOAD : GT_STEP_PASS,
+		                                     .micro = p->unit[c->micro],
+		                                     .plan = any ? q : NULL});
 	else if (reads(q))
 		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_BIND, .micro = p->unit[c->micro], .plan = q});
 }
 
-/* The other end of a transfer within the rank: in the same micro-batch's plan of another stage. NULL: that has none. */
+/* The call at the other end of a transfer within the rank, in another stage's plan of the same micro-batch. NULL: there is none. */
 static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan *q, const struct gt_call *c)
 {
 	for (int k = 0; k < p->job->nstages; k++) {
 		struct gt_plan *o = p->plan[micro * p->job->nstages + k];
 		for (int i = 0; o && o != q && i < o->ncalls; i++)
-			if (o->call[i].comm && o->call[i].comm->kind != c->comm->kind && o->call[i].comm->peer == p->job->at.pipe && !strcmp(o->call[i].layer, c->layer))
+			if (o->call[i].comm && o->call[i].comm->kind != c->comm->kind && o->call[i].comm->peer == p->job->at.pipe &&
+			    !strcmp(o->call[i].layer, c->layer))
 				return &o->call[i];
 	}
 	return NULL;
 }
 
-/* A transfer: one within the rank that arrives with the forward pass is made by its receiver, one that does with the backward pass by its
- * sender. A sender of the first kind has its call in the backward pass (plan/pipeline_partition.h), which keeps the value till then: there is nothing
- * to do, for where it went other values may be by now. */
+/* Appends a transfer. A transfer within the rank is one copy: in the forward pass the receiver makes it, in the backward pass the sender.
+ * The SEND of a forward copy is in the backward pass (plan/pipeline_partition.h), only to keep the value until then; it makes no step,
+ * because the receiver's memory may hold another value by then. */
 static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {
 	struct gt_call *end = NULL;
@@ -153,7 +166,8 @@ static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan 
 	gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_COMM, .micro = p->unit[cell->micro], .plan = q, .call = c, .end = end});
 }
 
-/* What stands before and behind the units up to `end`, whose gradients are there; those without samples too. */
+/* Appends the clearing and the additions of levels of GRAD for the units before `end`, whose gradients are complete; also for units without
+ * samples. */
 static void settle(struct pipe *p, int end)
 {
 	for (; p->before < end; p->before++) {
@@ -162,7 +176,8 @@ static void settle(struct pipe *p, int end)
 	}
 }
 
-/* Buckets are joined over the copies in their order, up to the first one that is not finished at call i of a plan. ready: gt_emit_ready. */
+/* Reduces buckets over the copies, in ascending order, up to the first one that is not finished at call i of a plan. ready: from
+ * gt_emit_ready; NULL: all buckets are finished. */
 static void reduce(struct pipe *p, const int *ready, int i)
 {
 	const struct gt_space *s = p->job->space;
@@ -175,8 +190,9 @@ static void reduce(struct pipe *p, const int *ready, int i)
 	}
 }
 
-/* ready, where the cell is the last one that adds to gradients of its stage or belongs to it; else NULL. The ranks' lists come to the buckets in
- * one order, that of stages from the last to the first, however many micro-batches a rank has: no two can wait for each other. */
+/* If the cell belongs to the last micro-batch, after which its stage's gradients are complete: the result of gt_emit_ready; else NULL.
+ * Every rank reduces its buckets in one order, that of its stages from the last to the first, whatever its number of micro-batches, so two
+ * ranks cannot wait for each other. */
 static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
 {
 	int *ready = NULL;
@@ -190,8 +206,8 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 	return ready;
 }
 
-/* In the last forward pass of a mini-batch, which is what `chunks` units are cut from: behind its kernels, but before what it sends, since
- * transfers go on beside those of the next cell. */
+/* Appends the calls that end a mini-batch (`chunks` consecutive units), in the last forward pass of the mini-batch: after its kernels, but
+ * before its sends, because these run side by side with the transfers of the next cell. */
 static void end_batch(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
@@ -202,6 +218,8 @@ static void end_batch(struct pipe *p, const struct gt_cell *c)
 		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->ending[k].call[i]});
 }
 
+/* Appends one cell: the calls of its phase in the order of the plan, the batch after what it receives, the end of a mini-batch before what
+ * it sends, and reductions of buckets that it finishes. */
 static void cell(struct pipe *p, const struct gt_cell *c)
 {
 	struct gt_plan *q = instance(p, c);
@@ -216,7 +234,8 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		struct gt_call *k = &q->call[i];
 		if (!gt_cell_has(c, k->phase))
 			continue;
-		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) { /* behind what arrives, which may go on beside what was just sent */
+		/* after the receives, which may run side by side with the sends of the cell before */
+		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) {
 			load(p, c, q);
 			loads = false;
 		}
@@ -236,7 +255,7 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		load(p, c, q);
 	if (ends)
 		end_batch(p, c);
-	if (ready) /* where joining holds the rank up, the other stages get what they wait for first */
+	if (ready) /* without queues a reduction blocks the rank, so it comes after the sends for which other stages wait */
 		reduce(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
 		settle(p, unit + 1);
@@ -260,7 +279,7 @@ static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
 	return GT_OK;
 }
 
-/* An evaluation: forward only, one batch behind the other. */
+/* An evaluation: forward passes only, one batch after the other. */
 static enum gt_code forward(struct pipe *p, int m)
 {
 	for (int i = 0; i < m; i++)

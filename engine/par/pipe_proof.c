@@ -1,7 +1,10 @@
-/* The proof of a pipeline's transfers before there are plans: what of the ranks' lists depends on the cut and the schedule alone. */
+/* Proves the transfers of a pipeline before plans exist. The order of transfers in the ranks' programs depends only on the partition and
+ * the schedule. */
 #include "par/pipe.h"
 
-static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut, const struct gt_grid *g, int rank, struct gt_prog *out, struct gt_err *err)
+/* Makes a program of one rank that has only its transfers: for each cell first the receives, then the sends. */
+static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut, const struct gt_grid *g, int rank, struct gt_prog *out,
+                             struct gt_err *err)
 {
 	int64_t cap = 1;
 	*out = (struct gt_prog){0};
@@ -20,8 +23,16 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut,
 					continue;
 				GT_NEW(k, a, 1, err);
 				GT_NEW(call, a, 1, err);
-				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV, .group = GT_GROUP_PIPE, .peer = (sends ? x->to : x->from) % cut->ranks, .lane = x->lane};
-				*call = (struct gt_call){.comm = k, .count = (size_t)gt_tdesc_padded(&v->desc), .dtype = v->desc.dtype, .op = gt_comm_name(k), .layer = v->name, .node = -1};
+				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV,
+				                           .group = GT_GROUP_PIPE,
+				                           .peer = (sends ? x->to : x->from) % cut->ranks,
+				                           .lane = x->lane};
+				*call = (struct gt_call){.comm = k,
+				                         .count = (size_t)gt_tdesc_padded(&v->desc),
+				                         .dtype = v->desc.dtype,
+				                         .op = gt_comm_name(k),
+				                         .layer = v->name,
+				                         .node = -1};
 				out->step[out->n++] = (struct gt_step){.kind = GT_STEP_COMM, .micro = c->micro, .call = call, .apart = behind_kernels};
 				behind_kernels = sends && x->phase == GT_PHASE_B;
 			}
@@ -29,22 +40,22 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut,
 	return GT_OK;
 }
 
-enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units, struct gt_comm_report *out,
-                           struct gt_err *err)
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units,
+                            struct gt_comm_report *out, struct gt_err *err)
 {
 	struct gt_grid *g;
 	struct gt_prog *prog;
 	const struct gt_prog **list;
-	struct gt_rank_coords *seat;
+	struct gt_rank_coords *coords;
 	int n = cut->ranks;
 	GT_TRY(gt_grid_make(a, schedule, n, cut->stages / n, units, &g, err));
 	GT_NEW(prog, a, n, err);
 	GT_NEW(list, a, n, err);
-	GT_NEW(seat, a, n, err);
+	GT_NEW(coords, a, n, err);
 	for (int r = 0; r < n; r++) {
 		GT_TRY(skeleton(a, cut, g, r, &prog[r], err));
 		list[r] = &prog[r];
-		seat[r] = gt_rank_coords_of(r, n, n);
+		coords[r] = gt_rank_coords_of(r, n, n);
 	}
-	return gt_verify_comm(a, list, seat, n, out, err);
+	return gt_verify_comm(a, list, coords, n, out, err);
 }

@@ -1,8 +1,9 @@
+/* Overlaps a pipeline's transfers with each other and with kernels. Memory ranges decide which steps may overlap. */
 #include "par/pipe_stream.h"
 
 #define STREAM 1
 
-/* Memory of a seat of ACT. */
+/* A range of bytes in an activation slot. */
 struct range {
 	int seat;
 	size_t begin, end;
@@ -14,7 +15,7 @@ static bool is_transfer(const struct gt_step *s)
 	       (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
-/* Where value v of a plan lies; an empty range: not among its activations. */
+/* The memory of value v of a plan. The range is empty if v is not an activation. */
 static struct range range_of(const struct gt_plan *p, gt_vid v)
 {
 	gt_vid root = v < 0 ? -1 : p->slot[v].root;
@@ -26,6 +27,7 @@ static struct range range_of(const struct gt_plan *p, gt_vid v)
 
 /* ---- side by side ------------------------------------------------------------------------------------------------------------------ */
 
+/* The memory that a transfer reads or writes. */
 static struct range range_of_step(const struct gt_step *s)
 {
 	const struct gt_node *n = &s->plan->graph->nodes[s->call->node];
@@ -65,11 +67,12 @@ void gt_pipe_apart(struct gt_emit *e)
 
 struct streams {
 	struct gt_emit *e;
-	struct range *sent; /* that the transfers under way read */
+	struct range *sent; /* memory that sends in progress read */
 	int nsent;
-	int event;          /* behind them; -1: nothing is under way that the kernels have not waited for */
+	int event;          /* event recorded after the transfers in progress; -1: kernels have waited for all transfers */
 };
 
+/* Whether r overlaps with memory of a send in progress. */
 static bool meets(const struct streams *s, const struct range *r)
 {
 	for (int i = 0; i < s->nsent; i++)
@@ -78,14 +81,14 @@ static bool meets(const struct streams *s, const struct range *r)
 	return false;
 }
 
-/* Does a step write where something is read that is on its way? */
+/* Whether a step may write memory that a send in progress reads. */
 static bool writes(const struct streams *s, const struct gt_step *t)
 {
-	if (!t->call || !t->plan || t->call->node < 0) /* other arenas */
+	if (!t->call || !t->plan || t->call->node < 0) /* it uses other arenas */
 		return false;
 	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
 	struct range scratch = {t->plan->seat, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
-	if (t->end) /* a copy between two stages of the rank: into another seat */
+	if (t->end) /* a copy between two stages of the rank, into another activation slot */
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		struct range r = range_of(t->plan, n->out[k]);
@@ -95,6 +98,7 @@ static bool writes(const struct streams *s, const struct gt_step *t)
 	return t->call->scratch && meets(s, &scratch);
 }
 
+/* Makes the kernels wait for the transfers in progress. */
 static void wait(struct streams *s)
 {
 	if (s->event >= 0)
@@ -103,7 +107,7 @@ static void wait(struct streams *s)
 	s->nsent = 0;
 }
 
-/* The transfers [i, end) of the old list. */
+/* Appends the transfers [i, end) of the old list on their stream, with the events around them. */
 static void run(struct streams *s, const struct gt_step *old, int i, int end)
 {
 	int before = gt_emit_event(s->e);

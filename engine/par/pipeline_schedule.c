@@ -1,11 +1,13 @@
+/* Makes pipeline schedules, computes when their cells run, and prints them. */
 #include "par/pipeline_schedule.h"
 #include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CELLS ((int64_t)1 << 26) /* a gigabyte */
+#define MAX_CELLS ((int64_t)1 << 26) /* one gigabyte of struct gt_cell */
 
+/* Appends a cell to the list of a rank. */
 static void put(struct gt_grid *g, int rank, enum gt_cell_kind kind, int stage, int micro)
 {
 	g->cell[rank][g->ncells[rank]++] = (struct gt_cell){.kind = kind, .stage = stage, .micro = micro};
@@ -24,7 +26,7 @@ static void gpipe(struct gt_grid *g, int rank)
 		put(g, rank, GT_CELL_BW, rank, i);
 }
 
-/* 1f1b, and ZB-H1: the same with every backward pass in two parts, the second `rank` micro-batches later. */
+/* 1f1b, and zero-bubble (ZB-H1), which is 1f1b with each backward pass in two parts, W running `rank` micro-batches after B. */
 static void one_by_one(struct gt_grid *g, int rank)
 {
 	bool split = g->schedule == GT_PIPE_ZERO_BUBBLE;
@@ -42,9 +44,10 @@ static void one_by_one(struct gt_grid *g, int rank)
 		put(g, rank, GT_CELL_W, rank, w);
 }
 
-/* The k-th forward (or backward) cell of a rank: groups of p micro-batches, each group through all stages of the rank. The last group is
- * as long as the others here, and what it lacks is left out: so the order is that of a schedule that runs. (Shorter groups do not: with
- * 4 ranks, 3 stages on each and 5 micro-batches they wait for each other.) */
+/* Appends the k-th forward (or backward) cell of a rank. Micro-batches form groups of p, and each group passes all stages of the rank. The
+ * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule that
+ * is free of deadlocks; a shorter last group is not: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
+ * other. */
 static void interleaved_at(struct gt_grid *g, int rank, int k, bool backward)
 {
 	int group = g->ranks * g->chunks, chunk = k % group / g->ranks, micro = k / group * g->ranks + k % g->ranks;
@@ -65,7 +68,7 @@ static void interleaved(struct gt_grid *g, int rank)
 	}
 }
 
-/* Each micro-batch takes the stage's first free slot from its forward cell to its last one. */
+/* Assigns activation slots: each micro-batch takes the stage's first free slot, from its forward cell to its last cell. */
 static enum gt_code give_slots(struct gt_arena *a, struct gt_grid *g, struct gt_err *err)
 {
 	int *slot; /* [stage][micro] */
@@ -97,7 +100,8 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 {
 	struct gt_grid *g;
 	*out = NULL;
-	if (ranks < 1 || chunks < 1 || micros < 1 || (chunks > 1 && schedule != GT_PIPE_INTERLEAVED) || (int64_t)ranks * chunks * micros > MAX_CELLS)
+	if (ranks < 1 || chunks < 1 || micros < 1 || (chunks > 1 && schedule != GT_PIPE_INTERLEAVED) ||
+	    (int64_t)ranks * chunks * micros > MAX_CELLS)
 		return gt_fail(err, GT_EINTERNAL, "a schedule of %d micro-batches on %d ranks with %d stages each", micros, ranks, chunks);
 	GT_NEW(g, a, 1, err);
 	*g = (struct gt_grid){.schedule = schedule, .ranks = ranks, .chunks = chunks, .micros = micros, .stages = ranks * chunks};
@@ -124,7 +128,7 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 	return GT_OK;
 }
 
-/* ---- on paper ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- times ---------------------------------------------------------------------------------------------------------------------- */
 
 struct paper {
 	const struct gt_grid *g;
@@ -137,7 +141,7 @@ static double takes(const double *cost, int stage)
 	return cost ? cost[stage] : 1;
 }
 
-/* When what `stage` sends of a micro-batch is there on rank `rank`; -1: not yet. */
+/* The time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
 static double arrives(const struct paper *p, int backward, int stage, int micro, int rank)
 {
 	double t = p->done[backward][(int64_t)stage * p->g->micros + micro];
@@ -171,6 +175,8 @@ static double length(const struct gt_grid_cost *k, const struct gt_cell *c)
 	return takes(k->b, c->stage) + takes(k->w, c->stage);
 }
 
+/* Runs the schedule in simulated time: each rank executes its next cell as soon as the cell's inputs are known to be available, until no
+ * rank can continue. Then it computes the idle shares. */
 enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const struct gt_grid_cost *cost, struct gt_grid_time *out,
                           struct gt_err *err)
 {
@@ -213,7 +219,9 @@ enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const str
 	}
 	for (int r = 0; r < g->ranks; r++) {
 		if (at[r] < g->ncells[r])
-			return gt_fail(err, GT_EINTERNAL, "the schedule of %d micro-batches on %d ranks with %d stages each stands still: rank %d waits for micro-batch %d of stage %d",
+			return gt_fail(err, GT_EINTERNAL,
+			               "the schedule of %d micro-batches on %d ranks with %d stages each stands still: rank %d waits for micro-batch "
+			               "%d of stage %d",
 			               g->micros, g->ranks, g->chunks, r, g->cell[r][at[r]].micro, g->cell[r][at[r]].stage);
 		out->span = clock[r] > out->span ? clock[r] : out->span;
 		all += busy[r];
@@ -232,7 +240,8 @@ enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int colum
 	struct gt_grid_time t;
 	char cell[48];
 	GT_TRY(gt_grid_time(a, g, &cost, &t, err));
-	int width = snprintf(cell, sizeof cell, "F%d", g->micros - 1) + (g->chunks > 1) + 1, label = snprintf(cell, sizeof cell, "rank %d ", g->ranks - 1);
+	int width = snprintf(cell, sizeof cell, "F%d", g->micros - 1) + (g->chunks > 1) + 1;
+	int label = snprintf(cell, sizeof cell, "rank %d ", g->ranks - 1);
 	int span = (int)(t.span + 0.5), fit = (columns - label) / width;
 	struct gt_memstream m;
 	FILE *f = gt_memstream_open(&m);

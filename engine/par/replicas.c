@@ -1,3 +1,4 @@
+/* Data parallelism: forward and backward passes with reductions in between, and the update. */
 #include "par/replicas.h"
 
 #define FIRST_BYTES (1 << 20)
@@ -45,10 +46,12 @@ void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *na
 	(void)unit;
 	gt_emit_join(e, 0, 1);
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, bucket, 0),
-	                                              gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket), s->master, name}, 1);
+	                                              gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket), s->master,
+	                                              name}, 1);
 }
 
-/* How many of the first n buckets have gradients. With one graph these stand first; each stage of a pipeline has its frozen ones behind its own. */
+/* How many of the first n buckets have gradients. With one graph these come first; in a pipeline, each stage's learned buckets are followed
+ * by its frozen ones. */
 static int learned(const struct gt_space *s, int n)
 {
 	int k = 0;
@@ -66,8 +69,9 @@ void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int b, int unit)
 void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place, int stream)
 {
 	const struct gt_space *s = e->job->space;
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_space_own_shard(s, a, b), gt_space_bucket(s, a, b, place),
-	                                              (size_t)gt_space_shard(s, b), a == GT_A_WORK ? s->work : s->master,
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_space_own_shard(s, a, b),
+	                                              gt_space_bucket(s, a, b, place), (size_t)gt_space_shard(s, b),
+	                                              a == GT_A_WORK ? s->work : s->master,
 	                                              a == GT_A_WORK ? "16-bit weights" : "parameters"}, stream);
 }
 
@@ -103,7 +107,7 @@ void gt_replicas_update(struct gt_emit *e)
 	gt_emit_join(e, 1, 0);
 }
 
-/* The calls of a rank without samples, from *at on, up to the next one that joins ranks. */
+/* Appends the calls of a rank without samples, from *at on, up to and including the next communication; all: to the end. */
 static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
 {
 	while (p && *at < p->ncalls) {
@@ -114,7 +118,7 @@ static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, 
 	}
 }
 
-/* Zero gradients, of a rank that has none, where they are written before they are reduced away. */
+/* Sets a bucket's gradients to 0 on a rank without samples, before they are reduced. */
 static void clear(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
@@ -122,15 +126,16 @@ static void clear(struct gt_emit *e, int b)
 	                                 .bytes = gt_space_element(s, GT_A_GRAD, s->bucket[b].end - s->bucket[b].begin).offset});
 }
 
-/* A unit's calls, and between them what joins ranks. Without samples (there = false) only the latter, in the order of job->like's calls,
- * which is that of every plan. */
+/* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. A rank
+ * without samples (there = false) appends only the communication, in the order of the calls of job->like, which is the same in every
+ * plan. */
 static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int unit, bool reduces)
 {
 	const struct gt_job *job = e->job;
 	struct gt_plan *own = job->unit[unit].plan;
 	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
 	struct gt_plan *p = there ? own : job->like;
-	int n = reduces ? learned(job->space, job->space->nbuckets) : 0, b = 0, stay = 0, idle = 0, *ready;
+	int n = reduces ? learned(job->space, job->space->nbuckets) : 0, b = 0, span = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->nbuckets + 1, e->err);
 	if (n)
 		gt_emit_ready(p, ready);
@@ -138,8 +143,8 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	if (there)
 		gt_emit_load(e, unit);
 	for (int i = 0; i < p->ncalls; i++) {
-		for (; how->fetch && stay < p->nspans && p->span[stay].first == i; stay++)
-			how->fetch(e, &p->span[stay]);
+		for (; how->fetch && span < p->nspans && p->span[span].first == i; span++)
+			how->fetch(e, &p->span[span]);
 		if (there && !p->call[i].early)
 			gt_emit_launch(e, unit, &p->call[i]);
 		else if (there)
@@ -170,6 +175,7 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how)
 	return GT_OK;
 }
 
+/* Broadcasts a bucket of rank 0. */
 static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 {
 	const struct gt_space *s = e->job->space;
@@ -179,7 +185,7 @@ static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 	                                              work ? s->work : s->master, work ? "16-bit weights" : "parameters"}, 1);
 }
 
-/* Whether this rank makes the update of what gt_plan_factors's calls, if there are any, leave to it. */
+/* Whether this rank makes the update; with cut.factors, the update of the parameters that the calls of gt_plan_factors do not apply. */
 static bool updates(const struct gt_job *job)
 {
 	return !job->space->cut.follows && (!job->space->cut.factors || job->at.data == 0);
@@ -193,7 +199,7 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_replicas_sum}));
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
-		gt_emit_check(&e); /* on every rank, which must all go the same way */
+		gt_emit_check(&e); /* on every rank, so that all decide in the same way */
 		for (int i = 0; i < job->update->nupdates && updates(job); i++)
 			update(&e, i);
 		gt_emit_join(&e, 0, 1);

@@ -1,4 +1,5 @@
-/* One rank, one device: load, forward and backward of every micro-batch, then the update. */
+/* Mode "single": one rank, one device. The program loads each micro-batch, runs its forward and backward pass, and then makes the
+ * update. */
 #include "par/emit.h"
 
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)

@@ -1,3 +1,4 @@
+/* The table of strategies, one for each value of parallel.mode. */
 #include "par/strategy.h"
 
 const struct gt_strategy *gt_strategy_of(enum gt_mode mode)

@@ -1,3 +1,5 @@
+/* Verifies programs in three steps: read the communication steps of every rank, match both sides of each, then simulate the ranks to find
+ * deadlocks and the bounds for pair_bytes. */
 #include "par/verify_comm.h"
 #include <stdio.h>
 #include <string.h>
@@ -5,32 +7,32 @@
 /* One transfer or collective of one rank. */
 struct event {
 	const struct gt_call *call;
-	int step;    /* of its program */
+	int step;    /* index in its program */
 	int micro;
-	int channel; /* send, recv; else -1 */
+	int channel; /* send, recv: index of its channel; else -1 */
 	int meeting; /* collective: index of its group; else -1 */
 	bool sends;
-	bool beside; /* it goes on side by side with the event before it: gt_step.apart */
-	bool got;    /* as the simulation goes: recv: it has been received */
+	bool beside; /* it runs side by side with the event before it: gt_step.apart is not set */
+	bool got;    /* simulation: a recv that is complete */
 };
 
-/* From one rank to another within one group. */
+/* All transfers from one rank to another within one group and lane. */
 struct channel {
 	int from, to, group, lane; /* ranks of the world */
 	const struct event **sent; /* every send, in order */
 	int nsends, nrecvs;
-	/* as the simulation goes */
-	int done, taken;
-	size_t unread;
+	/* simulation: */
+	int done, taken; /* sends begun, receives complete */
+	size_t unread;   /* bytes sent and not received yet */
 };
 
-/* A group of ranks and what it does together. */
+/* A group of ranks and its collectives. */
 struct meeting {
 	int group, color, members;
-	int first;                 /* a member, whose list is the yardstick */
+	int first;                 /* the first member; the other members' lists must equal its list */
 	const struct event **list; /* its collectives */
 	int n;
-	int arrived, round; /* as the simulation goes */
+	int arrived, round;        /* simulation: members that wait in the current collective, collectives complete */
 };
 
 struct sim {
@@ -44,9 +46,9 @@ struct sim {
 	struct meeting *meeting;
 	int nmeetings;
 	int *at;       /* next event of each rank */
-	bool *posted;  /* its current event, or run of them, has begun and waits for others */
-	int *joined;   /* collectives a rank has entered */
-	size_t room;   /* what may lie unread in a channel */
+	bool *posted;  /* one for each rank: its current event, or run of transfers, has begun and is not complete */
+	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has passed */
+	size_t room;   /* bytes that may be unread in a channel; a send waits while there are more */
 };
 
 struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
@@ -68,6 +70,7 @@ static size_t bytes_of(const struct gt_call *c)
 	return c->count * gt_dtype_size(c->dtype);
 }
 
+/* Bytes of a message in its channel: the data rounded up to 64 bytes, and a header of 64 bytes. */
 static size_t room_of(const struct gt_call *c)
 {
 	return (bytes_of(c) + 63) / 64 * 64 + 64;
@@ -87,7 +90,7 @@ static const char *tell(const struct event *e, int rank, char buf[256])
 	return buf;
 }
 
-/* The world's number of a group's rank; -1: there is none. */
+/* The rank in the world of a group's rank; -1: the group has no such rank. */
 static int rank_in(const struct sim *s, int group, int color, int rank)
 {
 	for (int r = 0; r < s->world; r++)
@@ -96,6 +99,7 @@ static int rank_in(const struct sim *s, int group, int color, int rank)
 	return -1;
 }
 
+/* Index of a channel, which is made on first use. */
 static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm *k)
 {
 	for (int i = 0; i < s->nchannels; i++)
@@ -105,6 +109,7 @@ static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm
 	return s->nchannels++;
 }
 
+/* Index of the group of a rank, which is made on first use. */
 static int meeting_of(struct sim *s, int rank, int group)
 {
 	int color = s->coords[rank].color[group], members = 0;
@@ -117,6 +122,7 @@ static int meeting_of(struct sim *s, int rank, int group)
 	return s->nmeetings++;
 }
 
+/* Makes the event of one communication step. */
 static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, int step, struct gt_err *err)
 {
 	const struct gt_call *c = p->step[step].call;
@@ -142,9 +148,10 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	e->sends = k->kind == GT_COMM_SEND;
 	if (s->nevents[rank] && !p->step[step].apart) {
 		const struct event *last = e - 1;
-		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group && last->call->comm->lane == k->lane;
+		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group &&
+		            last->call->comm->lane == k->lane;
 	}
-	if (peer == rank) { /* a copy on the spot */
+	if (peer == rank) { /* a copy within the rank */
 		if (!p->step[step].end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", tell(e, rank, text));
 		return GT_OK;
@@ -198,14 +205,15 @@ static enum gt_code read_programs(struct sim *s, const struct gt_prog *const *pr
 	return GT_OK;
 }
 
-/* ---- do they match? ---------------------------------------------------------------------------------------------------------------- */
+/* ---- matching ---------------------------------------------------------------------------------------------------------------- */
 
 static bool same_operands(const struct gt_call *a, const struct gt_call *b)
 {
 	return a->count == b->count && a->dtype == b->dtype;
 }
 
-/* The k-th recv of a channel against its k-th send, the k-th collective of a rank against that of its group. */
+/* Compares the k-th recv of a channel with its k-th send, and the k-th collective of a rank with that of its group. Then looks for sends
+ * that no one receives and collectives that a member does not call. */
 static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_err *err)
 {
 	char one[256], two[256];
@@ -240,7 +248,8 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 		}
 	for (int i = 0; i < s->nchannels; i++)
 		if (s->channel[i].nrecvs < s->channel[i].nsends)
-			return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not receive it", tell(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
+			return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not receive it",
+			               tell(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < s->nmeetings; i++) {
 			const struct meeting *m = &s->meeting[i];
@@ -253,7 +262,7 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 	return GT_OK;
 }
 
-/* ---- do they all get to the end? --------------------------------------------------------------------------------------------------- */
+/* ---- simulation --------------------------------------------------------------------------------------------------- */
 
 static void restart(struct sim *s, size_t room)
 {
@@ -270,7 +279,7 @@ static void restart(struct sim *s, size_t room)
 	s->room = room;
 }
 
-/* Behind the run of transfers that begins at event i of rank r. */
+/* Index after the run of side-by-side transfers that begins at event i of rank r. */
 static int run_end(const struct sim *s, int r, int i)
 {
 	for (i++; i < s->nevents[r] && s->event[r][i].beside; i++)
@@ -278,7 +287,8 @@ static int run_end(const struct sim *s, int r, int i)
 	return i;
 }
 
-/* The run of transfers at which rank r stands: all sends begin at once, and whatever has come is received. */
+/* Simulates the current run of transfers of rank r: all sends begin, and everything that has arrived is received. Returns whether anything
+ * changed. */
 static bool take_run(struct sim *s, int r)
 {
 	int end = run_end(s, r, s->at[r]);
@@ -306,7 +316,7 @@ static bool take_run(struct sim *s, int r)
 	return moved || done;
 }
 
-/* Rank r takes one step of those that join ranks, or begins it; false: it waits. */
+/* Simulates the next event of rank r: begins or completes it. Returns false if the rank waits and nothing changed. */
 static bool take(struct sim *s, int r)
 {
 	if (s->at[r] >= s->nevents[r])
@@ -325,14 +335,14 @@ static bool take(struct sim *s, int r)
 		}
 	}
 	if (m->round <= *round)
-		return news; /* it has come: that may let others go on */
+		return news; /* its arrival may let other ranks continue */
 	++*round;
 	s->posted[r] = false;
 	s->at[r]++;
 	return true;
 }
 
-/* Every rank but `held` goes as far as it can. */
+/* Simulates every rank except `held` as far as it can run. */
 static void drive(struct sim *s, int held)
 {
 	for (bool moved = true; moved;) {
@@ -343,6 +353,7 @@ static void drive(struct sim *s, int held)
 	}
 }
 
+/* A rank that is not at its end; -1: none. */
 static int stuck(const struct sim *s)
 {
 	for (int r = 0; r < s->world; r++)
@@ -351,6 +362,7 @@ static int stuck(const struct sim *s)
 	return -1;
 }
 
+/* The error of a deadlock: what rank r waits for, and where the rank it waits for is. */
 static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 {
 	char one[256], two[256] = "has ended";
@@ -361,8 +373,10 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 			break;
 		}
 	int other = e->channel >= 0 ? s->channel[e->channel].from : -1;
-	for (int k = 0; k < s->world && other < 0; k++)
-		if (s->coords[k].color[s->meeting[e->meeting].group] == s->meeting[e->meeting].color && s->joined[k * GT_GROUP_COUNT + s->meeting[e->meeting].group] <= s->joined[r * GT_GROUP_COUNT + s->meeting[e->meeting].group] &&
+	const struct meeting *m = e->channel >= 0 ? NULL : &s->meeting[e->meeting];
+	for (int k = 0; m && k < s->world && other < 0; k++)
+		if (s->coords[k].color[m->group] == m->color &&
+		    s->joined[k * GT_GROUP_COUNT + m->group] <= s->joined[r * GT_GROUP_COUNT + m->group] &&
 		    !(s->posted[k] && s->event[k][s->at[k]].meeting == e->meeting))
 			other = k;
 	if (other >= 0 && s->at[other] < s->nevents[other])
@@ -370,7 +384,7 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 	return gt_fail(err, GT_EINTERNAL, "%s waits for ever for rank %d, which is at %s", tell(e, r, one), other, two);
 }
 
-/* The least room with which all get to the end: none at first, and where they stand still, as much as lets one of them go on. */
+/* The smallest room with which all ranks reach their end. It starts at 0; in each deadlock it grows to what lets one send continue. */
 static size_t least_room(struct sim *s)
 {
 	restart(s, 0);
@@ -389,7 +403,7 @@ static size_t least_room(struct sim *s)
 	}
 }
 
-/* The most that can lie unread before rank `held`: the others go as far as they can before each of its steps. */
+/* The largest number of unread bytes in any channel to rank `held`: before each of its steps, the other ranks run as far as they can. */
 static size_t most_unread(struct sim *s, int held)
 {
 	size_t most = 0;
@@ -403,8 +417,8 @@ static size_t most_unread(struct sim *s, int held)
 	return most;
 }
 
-enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *coords, int world, struct gt_comm_report *out,
-                      struct gt_err *err)
+enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *coords, int world,
+                            struct gt_comm_report *out, struct gt_err *err)
 {
 	struct sim s = {.a = a, .coords = coords, .world = world};
 	*out = (struct gt_comm_report){0};

@@ -1,11 +1,11 @@
-/* As ddp, but ranks share out what they would all have the same of: rank r has the r-th of equal parts of every bucket of (stage 1) the
- * optimizer's state, (2) the gradients too, (3) the parameters too (Rajbhandari et al. 2020, "ZeRO"; stage 1 is torch's
- * ZeroRedundancyOptimizer). The same numbers as ddp's.
- *   1: gradients are reduced to the rank that owns them, which updates its part of the parameters; then all gather the parameters, unless
- *      they have them in common.
- *   2: behind every micro-batch a bucket's gradients, as soon as they are finished, are reduced into the owners' parts, and their memory is
- *      the next bucket's.
- *   3: a bucket's parameters are gathered when they are needed, in the forward and in the backward pass; nothing is gathered after the update. */
+/* Mode "zero": as ddp, but the ranks share out what each of them would otherwise hold in full. Every bucket is divided into equal shards,
+ * and rank r keeps shard r of (stage 1) the optimizer state, (stage 2) the gradients too, (stage 3) the parameters too (Rajbhandari et al.
+ * 2020, "ZeRO"; stage 1 is torch's ZeroRedundancyOptimizer). The numbers are those of ddp.
+ *   1: Gradients are reduced to the rank that owns the shard. It updates its shard of the parameters; then all ranks gather the parameters,
+ *      unless they share them.
+ *   2: In every micro-batch, a bucket's gradients are reduced into the owners' shards as soon as they are finished, and the next bucket
+ *      reuses their memory.
+ *   3: A bucket's parameters are gathered when they are needed, in the forward and in the backward pass; no gather follows the update. */
 #include "par/replicas.h"
 
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
@@ -22,7 +22,8 @@ static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool
 	if (at->ndata == 1)
 		return;
 	gt_replicas_shard(c, at, out);
-	out->grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD; /* whole ones are summed in the tree, before other ranks' */
+	/* With reproducible = "world" the summation tree needs whole gradients before they are reduced. */
+	out->grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD;
 	out->params = c->parallel.stage >= 3;
 	out->common = common && !out->params;
 }
@@ -32,8 +33,8 @@ static size_t shard(const struct gt_space *s, int b)
 	return (size_t)gt_space_shard(s, b);
 }
 
-/* Between the gradients of a bucket, and behind the last, lies what the buckets before it left in this memory. Nobody reads it but the sum of
- * squares. */
+/* Sets the padding of bucket b to 0, between its gradients and behind the last one. Buckets share this memory, so the padding holds what
+ * earlier buckets left there, and the sum of squares reads it. */
 static void clear_gaps(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
@@ -52,27 +53,32 @@ static void clear_gaps(struct gt_emit *e, int b)
 		struct gt_range gap = gt_space_bucket(s, GT_A_GRAD, b, 0);
 		gap.offset += gt_space_element(s, GT_A_GRAD, at - k->begin).offset;
 		if (next > at)
-			gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = gap, .bytes = gt_space_element(s, GT_A_GRAD, next - at).offset});
+			gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR,
+			                                 .range = gap,
+			                                 .bytes = gt_space_element(s, GT_A_GRAD, next - at).offset});
 	}
 }
 
-/* Stages 2 and 3: in the order of the kernels, since the next bucket is written where this one lies. */
-static void reduce_away(struct gt_emit *e, int b, int unit, const char *what)
+/* The reduction of stages 2 and 3. It runs in order with the kernels, because the next bucket overwrites this one's memory. The first
+ * unit's sum goes directly into the shard that the rank keeps; the sums of later units are added to it. */
+static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *what)
 {
 	const struct gt_space *s = e->job->space;
 	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
 	part.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
 	clear_gaps(e, b);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard(s, b), s->master, what}, 0);
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard(s, b), s->master,
+	                                              what}, 0);
 	if (unit)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
 }
 
-static void fetch(struct gt_emit *e, const struct gt_gather_span *y)
+/* Gathers a bucket's parameters, and their 16-bit copies if there are any. */
+static void fetch(struct gt_emit *e, const struct gt_gather_span *span)
 {
-	gt_replicas_gather(e, y->bucket, GT_A_PARAM, y->slot, 0);
+	gt_replicas_gather(e, span->bucket, GT_A_PARAM, span->slot, 0);
 	if (e->job->space->work != e->job->space->master)
-		gt_replicas_gather(e, y->bucket, GT_A_WORK, y->slot, 0);
+		gt_replicas_gather(e, span->bucket, GT_A_WORK, span->slot, 0);
 }
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
@@ -80,11 +86,13 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (job->space->cut.factors) /* the rest is little: one rank does it for all */
+	if (job->space->cut.factors) /* little of the update is left: rank 0 makes it for all */
 		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_away : gt_replicas_scatter, .every = s->cut.grads, .fetch = s->cut.params ? fetch : NULL}));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_to_owners : gt_replicas_scatter,
+	                                                  .every = s->cut.grads,
+	                                                  .fetch = s->cut.params ? fetch : NULL}));
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);

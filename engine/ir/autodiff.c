@@ -1,8 +1,9 @@
-/* Reverse walk: from the loss's gradient back to the first parameter. A value that several nodes consume collects one gradient from
- * each; they are summed, in one `add`, just before the value's producer is differentiated. Values that depend on no learned parameter
- * need no gradient: no dx for the first layer, nothing at all below a frozen trunk. */
+/* Reverse-mode differentiation: walks from the gradient of the loss back to the first learned parameter. A value that several nodes read
+ * gets one gradient from each; they are summed in one `add` node just before the value's producer is differentiated. Values that depend on
+ * no learned parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all. */
 #include "ir/rows.h"
 
+/* One of the gradients of a value that are to be summed. */
 struct part {
 	struct part *next;
 	gt_vid v;
@@ -10,8 +11,8 @@ struct part {
 
 struct walk {
 	struct gt_graph *g;
-	bool *need;         /* a value's gradient is needed */
-	struct part **part; /* what came in so far, newest first */
+	bool *need;         /* one for each value: its gradient is needed */
+	struct part **part; /* one for each value: its gradients so far, newest first */
 };
 
 static enum gt_code push(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *err)
@@ -23,8 +24,8 @@ static enum gt_code push(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *
 	return GT_OK;
 }
 
-/* The whole gradient of value v, -1 if none came. The sum starts with the gradient that came last, whose memory is the warmest and may be
- * taken over in place. */
+/* Sets *out to the whole gradient of value v; -1 if it has none. The sum starts with the newest gradient, which is most likely in the cache
+ * and whose memory the sum may reuse in place. */
 static enum gt_code total(struct walk *w, gt_vid v, const char *name, gt_vid *out, struct gt_err *err)
 {
 	struct part *p = w->part[v];
@@ -47,6 +48,7 @@ static enum gt_code total(struct walk *w, gt_vid v, const char *name, gt_vid *ou
 	return GT_OK;
 }
 
+/* Appends the backward nodes of node i. */
 static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
 {
 	struct gt_graph *g = w->g;
@@ -88,7 +90,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 		bool need = false;
 		for (int k = 0; k < n->nin; k++)
 			need |= n->in[k] >= 0 && w.need[n->in[k]];
-		w.need[n->out[0]] = need; /* further outputs are saved tensors, which nobody differentiates */
+		w.need[n->out[0]] = need; /* further outputs are saved tensors, which have no gradient */
 	}
 	if (!w.need[g->output])
 		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with parameters that are not frozen, got none");

@@ -1,8 +1,8 @@
-/* Layer specs → forward graph: names, arity, inference, and the loss on top. */
+/* Builds the forward graph from layer specs: resolves names, checks numbers of inputs, infers shapes, and adds the loss. */
 #include "ir/rows.h"
 #include <string.h>
 
-/* Layer names to indices; open addressing, at most half full. */
+/* A hash table from layer names to indices, with open addressing, at most half full. */
 struct names {
 	const struct gt_layer_spec *layers;
 	int *slot; /* index + 1; 0: free */
@@ -25,6 +25,7 @@ static int *slot_of(const struct names *t, const char *name)
 	return &t->slot[i];
 }
 
+/* Puts the layer and its source location in front of an error. */
 static enum gt_code prefix(const struct gt_layer_spec *s, int i, enum gt_code code, struct gt_err *err)
 {
 	if (code == GT_OK || code != GT_ECONFIG)
@@ -64,7 +65,8 @@ static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *
 	return gt_fail(err, GT_ECONFIG, "in: %s expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in, nin);
 }
 
-/* One layer: y[] holds the outputs of the layers before it, used[] what has been consumed. */
+/* Adds layer i: checks its name, resolves its inputs, checks their number, and adds its nodes. y: the output of each layer so far; used:
+ * whether a later layer reads it. */
 static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i, gt_vid *y, bool *used, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = &t->layers[i];
@@ -149,7 +151,7 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	struct gt_tdesc d = gt_tdesc_make(compute, flat ? 2 : 4, (int64_t[]){batch, m->input[0], m->input[1], m->input[2]}, true);
 	GT_TRY(gt_graph_value(g, "input", GT_V_INPUT, &d, &g->input, err));
 	GT_TRY(build_layers(g, m, err));
-	g->spec = NULL; /* of the caller, who may free it */
+	g->spec = NULL; /* owned by the caller, who may free it */
 	g->groups = NULL;
 	g->ngroups = 0;
 	g->layer = -1;
@@ -188,7 +190,7 @@ enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, 
 		gt_fail_prefix(err, "train.loss (%s)", gt_op_name(loss->op));
 	if (code != GT_OK || !g->train || g->compute != GT_F16)
 		return code;
-	/* f16 gradients are too small without it; the planner binds it to the scaler. */
+	/* f16 gradients would be too small without the loss scale; the planner binds this operand to the scaler. */
 	gt_vid scale;
 	d = gt_tdesc_make(GT_F64, 0, NULL, false);
 	GT_TRY(gt_graph_value(g, "loss.scale", GT_V_SCALE, &d, &scale, err));

@@ -1,13 +1,15 @@
+/* Adds values, nodes and parameters to a graph. */
 #include "ir/graph.h"
 #include "ir/op.h"
 #include <assert.h>
 #include <fnmatch.h>
 #include <string.h>
 
-/* Beyond this a shape is a typing error, and products of a few of them would overflow. */
+/* A larger tensor is a typing error in the config, and products of a few such sizes would overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 
-/* Room for one more item. The old array stays readable in the arena: pointers into it may be outdated, never dangling. */
+/* Returns the array with space for one more item. The old array stays in the arena, so pointers into it may be outdated but never
+ * dangle. */
 static void *grown(struct gt_arena *a, void *items, int n, int *cap, size_t size)
 {
 	if (n < *cap)
@@ -115,6 +117,8 @@ enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const c
 	return GT_OK;
 }
 
+/* Steps: fill in the settings from the layer spec; name the parameter and find its group; describe its tensor; add its value and, for
+ * 16-bit weights, its work copy; append the input to the node. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
 {
@@ -157,7 +161,7 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	}
 	p->desc = gt_tdesc_make(buffer && !rank ? GT_I64 : gt_graph_stat_dtype(g), rank, dim, false);
 	p->desc.any = cls == GT_PARAM_WEIGHT;
-	if (rank == 3) { /* layernorm's [C, H, W], which meets activations in NHWC element by element */
+	if (rank == 3) { /* layernorm's [C, H, W] is applied element by element to activations in NHWC */
 		static const uint8_t hwc[3] = {1, 2, 0};
 		memcpy(p->desc.layout.order, hwc, sizeof hwc);
 	}

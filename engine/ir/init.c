@@ -1,3 +1,4 @@
+/* Draws the initial values of parameters. */
 #include "ir/init.h"
 #include "base/philox.h"
 #include <math.h>
@@ -18,7 +19,7 @@ static void put(const struct gt_param *p, void *out, int64_t i, double v)
 		((float *)out)[i] = (float)v;
 }
 
-/* The distribution of p under its method. */
+/* The distribution of p with its method. */
 static struct gt_init resolve(const struct gt_param *p)
 {
 	double in = (double)p->fan_in, sum = in + (double)p->fan_out;
@@ -50,7 +51,7 @@ static void torch_uniform(struct gt_mt19937 *m, const struct gt_param *p, double
 	}
 }
 
-/* Four draws in [0, 1) or, by Box and Muller's method, of N(0, 1). */
+/* Makes four draws from [0, 1) or, by the Box-Muller method, from N(0, 1). */
 static void draw4(uint64_t key, int64_t block, bool normal, double *v)
 {
 	struct gt_philox r = gt_rng_draw(key, (uint32_t)block, (uint32_t)(block >> 32), 0, 0);
@@ -68,7 +69,7 @@ static double at(const struct gt_param *p, const void *v, int64_t i)
 	return p->desc.dtype == GT_F64 ? ((const double *)v)[i] : ((const float *)v)[i];
 }
 
-/* Filter i of the first ones passes channel i on: 1 in the middle of its window, 0 elsewhere. */
+/* Makes each of the first min(in, out) filters an identity: filter i has a 1 in the middle of channel i and 0 elsewhere. */
 static void dirac(const struct gt_param *p, void *out)
 {
 	const int64_t *d = p->desc.dim;
@@ -79,7 +80,7 @@ static void dirac(const struct gt_param *p, void *out)
 		put(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
 }
 
-/* The unbiased standard deviation, as torch.std has it. */
+/* Scales the values to the standard deviation init_std. The deviation is the unbiased one, as in torch.std. */
 static void scale_to_std(const struct gt_param *p, void *out, int64_t n)
 {
 	double mean = 0, sum = 0;

@@ -1,3 +1,4 @@
+/* The table of operations and lookups in it. */
 #include "ir/rows.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Activations, element by element, the softmaxes, and dropout. A gradient needs either the output (then the forward may run in place)
- * or the input. */
+/* Element-wise activations, softmax and log_softmax, scale and dropout. The gradient of an activation needs either its output (then the
+ * forward pass may run in place) or its input. */
 #include "ir/rows.h"
 
 #define UNARY_GRADIENT(fn, code_dx, other)                                                                                                 \
@@ -17,13 +17,13 @@ UNARY_GRADIENT(silu_gradient, GT_OP_SILU_DX, n->in[0])
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
-UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* draws the same mask again */
+UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* it draws the same mask again */
 
 #define UNARY(row, opcode, text, more_flags, ...)                                                                                          \
 	const struct gt_op row = {.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__}
-/* An activation and its gradient, both in place. */
+/* The rows of an activation and of its gradient; both may run in place. */
 #define ACT(id, opcode, text, ...)                                                                                                         \
-	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);                      \
+	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);       \
 	const struct gt_op gt_row_##id##_dx = {.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__}
 
 static const struct gt_attr_def leaky_attrs[] = {
@@ -48,10 +48,10 @@ static const struct gt_attr_def scale_attrs[] = {
     GT_KEYS_END,
 };
 
-UNARY(gt_row_scale, GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE, .attrs = scale_attrs,
-      .attr_size = sizeof(struct gt_attr_scale), .infer = gt_infer_same, .gradient = scale_gradient);
+UNARY(gt_row_scale, GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE,
+      .attrs = scale_attrs, .attr_size = sizeof(struct gt_attr_scale), .infer = gt_infer_same, .gradient = scale_gradient);
 
-/* Maximum, exponential, sum and scale for each element; three for each backwards. */
+/* Forward: maximum, exponential, sum and scale for each element. Backward: three operations for each element. */
 static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (n->backward ? 3.0 : 4.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
@@ -85,5 +85,5 @@ static const struct gt_attr_def dropout_attrs[] = {
 };
 
 UNARY(gt_row_dropout, GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)",
-      GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout), .infer = dropout_infer,
-      .gradient = dropout_gradient, .alias = dropout_alias);
+      GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout),
+      .infer = dropout_infer, .gradient = dropout_gradient, .alias = dropout_alias);

@@ -1,6 +1,7 @@
 /* conv2d: x [N, I, H, W], w [O, I/groups, kh, kw] (torch.nn.Conv2d, cross-correlation). */
 #include "ir/rows.h"
 
+/* Checks groups, window sizes and the init methods that are for convolutions only; then declares weight and bias and the output. */
 static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = n->attr;
@@ -27,7 +28,8 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 		if (n->in[0] != g->input || a->dilation[0] != 1 || a->dilation[1] != 1)
 			return gt_fail(err, GT_ECONFIG, "init: \"whitening\" is for a convolution of the model's input, without dilation");
 		if (a->out % 2 || a->out / 2 > patch || patch > 1024)
-			return gt_fail(err, GT_ECONFIG, "init: expected an even number of filters, at most 2 * %lld (and no patch of more than 1024 values), got %lld",
+			return gt_fail(err, GT_ECONFIG,
+			               "init: expected an even number of filters, at most 2 * %lld (and no patch of more than 1024 values), got %lld",
 			               (long long)patch, (long long)a->out);
 	}
 	int64_t w[4] = {a->out, x.dim[1] / a->groups, a->kernel[0], a->kernel[1]}, area = w[2] * w[3];
@@ -46,7 +48,7 @@ static enum gt_code conv_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_CONV2D_DX, GT_OP_CONV2D_DW);
 }
 
-/* Of the forward and of both gradients: every element of y (or dy) meets one filter of w. */
+/* For the forward pass and both gradients: one multiply-add for each pair of an element of y (or dy) and a value of one filter of w. */
 static double conv_flops_of(const struct gt_graph *g, gt_vid y, gt_vid w)
 {
 	const struct gt_tdesc *d = gt_graph_desc(g, w);

@@ -22,7 +22,7 @@ static enum gt_code linear_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW);
 }
 
-/* Of the forward and of both gradients: one multiply and add for each pair of an output element and an input feature. */
+/* For the forward pass and both gradients: one multiply-add for each pair of an output element and an input feature. */
 static double linear_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_tdesc *x = gt_graph_desc(g, n->in[0]), *w = gt_graph_desc(g, n->in[1]);
@@ -55,7 +55,7 @@ const struct gt_op gt_row_linear = {
 };
 
 const struct gt_op gt_row_linear_dx = {.code = GT_OP_LINEAR_DX, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_flops};
-/* The products, and what a loss does with each class (ops_loss.c). */
+/* The products, and the operations of a loss for each class (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
@@ -66,7 +66,8 @@ static double linear_back_flops(const struct gt_graph *g, const struct gt_node *
 	return 2 * linear_dw_flops(g, n);
 }
 
-/* Put into a graph by the planner (plan/backend_fusion.c). */
-const struct gt_op gt_row_linear_loss = {.code = GT_OP_LINEAR_LOSS, .attr_size = sizeof(struct gt_attr_linear_loss), .flops = linear_loss_flops};
+/* The planner adds these nodes to a graph (plan/backend_fusion.c). */
+const struct gt_op gt_row_linear_loss = {
+    .code = GT_OP_LINEAR_LOSS, .attr_size = sizeof(struct gt_attr_linear_loss), .flops = linear_loss_flops};
 const struct gt_op gt_row_linear_back = {.code = GT_OP_LINEAR_BACK, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_back_flops};
 const struct gt_op gt_row_linear_dw = {.code = GT_OP_LINEAR_DW, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_dw_flops};

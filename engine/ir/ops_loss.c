@@ -1,4 +1,4 @@
-/* Losses: sums over the samples go to struct gt_metrics; in a training graph the gradient of the input comes out too. */
+/* Losses. A loss adds its sums over the samples to struct gt_metrics; in a training graph it also makes the gradient of its input. */
 #include "ir/rows.h"
 
 static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -17,7 +17,7 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	return g->train ? gt_graph_output(g, n, "dx", &x, &dx, err) : GT_OK;
 }
 
-/* Maximum, exponential, sum, difference and scale for each class. */
+/* For each class: maximum, exponential, sum, difference and scale. */
 static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));

@@ -14,7 +14,8 @@ static enum gt_code affine_params(struct gt_graph *g, struct gt_node *n, bool af
 	return gt_graph_param(g, n, "bias", GT_PARAM_NORM, rank, dim, zeros, 0, 0, err);
 }
 
-/* y like x, and the mean and 1/sqrt(var + eps) that the gradient needs: one each for every `count`. */
+/* Declares the outputs: y with the description of x, and two vectors of `count` elements that the gradient needs, mean and
+ * 1/sqrt(var + eps). */
 static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int64_t count, struct gt_err *err)
 {
 	gt_vid v;
@@ -24,7 +25,8 @@ static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int64_t 
 	return gt_graph_output(g, n, "rstd", &d, &v, err);
 }
 
-/* The group with frozen_stats that has the weight and the bias of the batch normalisation n; -1: none. */
+/* Sets *out to the group with frozen_stats that matches both weight and bias of the batch normalisation n; -1: none. GT_ECONFIG: it matches
+ * only one of them, or n has no running statistics. */
 static enum gt_code frozen_stats(struct gt_graph *g, const struct gt_node *n, bool track, int *out, struct gt_err *err)
 {
 	int weight, bias;
@@ -36,11 +38,13 @@ static enum gt_code frozen_stats(struct gt_graph *g, const struct gt_node *n, bo
 		return GT_OK;
 	if (weight != bias)
 		return gt_fail(err, GT_ECONFIG,
-		               "train.groups[%d].frozen_stats: expected a match of both %s.weight and %s.bias or of neither, got %s.%s only: add the other one to match",
+		               "train.groups[%d].frozen_stats: expected a match of both %s.weight and %s.bias or of neither, got %s.%s only: add "
+		               "the other one to match",
 		               with_weight ? weight : bias, n->name, n->name, n->name, with_weight ? "weight" : "bias");
 	if (!track)
 		return gt_fail(err, GT_ECONFIG,
-		               "train.groups[%d].frozen_stats: expected batch normalisations with running statistics, got %s with track_running_stats = false",
+		               "train.groups[%d].frozen_stats: expected batch normalisations with running statistics, got %s with "
+		               "track_running_stats = false",
 		               weight, n->name);
 	return GT_OK;
 }
@@ -50,15 +54,18 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
 	int64_t channels = x.dim[1];
-	int still; /* the group that keeps the running statistics as they are */
+	int still; /* the group that freezes the running statistics; -1: none */
 	GT_TRY(frozen_stats(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
-	if (!g->train && !a->track && gt_tdesc_count(&x) == channels) /* a backend has no answer either: the variance of one value is 0 */
+	/* The variance of a single value is 0, so no result would be meaningful. */
+	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
-		               "expected more than one value a channel in an evaluation, which has no running statistics (track_running_stats = false), "
-		               "got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
-	if (g->train && a->train && !g->sync_bn && gt_tdesc_count(&x) == channels) /* the unbiased variance would divide by 0; PyTorch refuses too */
-		return gt_fail(err, GT_ECONFIG, "expected more than one value a channel in training, got a batch of 1: choose another batch size");
+		               "expected more than one value a channel in an evaluation, which has no running statistics "
+		               "(track_running_stats = false), got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
+	/* The unbiased variance would divide by 0; PyTorch rejects this too. */
+	if (g->train && a->train && !g->sync_bn && gt_tdesc_count(&x) == channels)
+		return gt_fail(err, GT_ECONFIG,
+		               "expected more than one value a channel in training, got a batch of 1: choose another batch size");
 	GT_TRY(affine_params(g, n, a->affine, 1, &channels, err));
 	if (a->track) {
 		GT_TRY(gt_graph_param(g, n, "running_mean", GT_PARAM_BUFFER, 1, &channels, zeros, 0, 0, err));
@@ -93,7 +100,8 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	return norm_outputs(g, n, x.dim[0], err);
 }
 
-/* dy x gamma mean rstd -> dx dgamma dbeta. dx is made even where nobody wants it: the parameters' gradients come from the same pass. */
+/* Appends dy x gamma mean rstd -> dx dgamma dbeta. The node makes dx even if it is not wanted, because one pass over the data makes all
+ * three. */
 static enum gt_code norm_gradient(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, enum gt_opcode code,
                                   struct gt_err *err)
 {
@@ -118,7 +126,7 @@ static enum gt_code batchnorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_BATCHNORM_DX, err);
 }
 
-/* y alone, from the statistics that the forward pass has saved. */
+/* Recomputes y from the statistics that the forward pass has saved. */
 static enum gt_code batchnorm_again(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err)
 {
 	gt_vid y;
@@ -140,7 +148,7 @@ static enum gt_code layernorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_LAYERNORM_DX, err);
 }
 
-/* Scale and shift. The statistics, another pass of the same size, exist in training only. */
+/* Scale and shift, and in training a second pass of the same size for the statistics. */
 static double norm_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_norm *a = n->attr;
@@ -152,7 +160,7 @@ static double layernorm_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 4.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-/* Two sums over dy and x, then dx from both. */
+/* Two sums over dy and x, then dx from these sums. */
 static double norm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return 8.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));

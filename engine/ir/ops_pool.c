@@ -31,6 +31,7 @@ static enum gt_code adaptive_shape(struct gt_graph *g, struct gt_node *n, struct
 	return GT_OK;
 }
 
+/* Declares the output y and, with idx, the positions of the maxima. */
 static enum gt_code put_y(struct gt_graph *g, struct gt_node *n, const struct gt_tdesc *y, bool idx, struct gt_err *err)
 {
 	gt_vid v;
@@ -80,7 +81,7 @@ static enum gt_code maxpool_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, n->out[1]);
 }
 
-/* maxpool2d.dx with windows that only idx knows (kernel 0, 0). */
+/* Uses maxpool2d.dx with kernel 0, 0, which means that the windows are given by idx only. */
 static enum gt_code adaptive_max_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_attr_pool2d *a;
@@ -100,7 +101,7 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_ADAPTIVE_AVGPOOL2D_DX, -1);
 }
 
-/* One comparison or addition for each cell of each window; the same backwards, where dy (in[0]) has the windows. */
+/* One comparison or addition for each cell of each window. In the backward pass the windows are those of dy (in[0]). */
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;
@@ -112,7 +113,7 @@ static double maxpool_dx_flops(const struct gt_graph *g, const struct gt_node *n
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-/* Every input cell lies in one window (in a few more where they overlap). */
+/* One operation for each input cell: almost every cell is in one window only (windows may overlap a little). */
 static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? n->out[0] : n->in[0]));

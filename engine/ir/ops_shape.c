@@ -1,4 +1,4 @@
-/* Shapes and joins: flatten, identity, add, mul, concat. */
+/* Operations on shapes and on several inputs: flatten, identity, add, mul, concat. */
 #include "ir/rows.h"
 
 static enum gt_code flatten_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -15,7 +15,7 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* The order of elements in NHWC is PyTorch's where there is one channel or one pixel. */
+/* Whether NHWC has the elements in PyTorch's order (NCHW): with one channel or one pixel. */
 static bool same_order(const struct gt_tdesc *d)
 {
 	return d->rank == 2 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;
@@ -45,7 +45,7 @@ const struct gt_op gt_row_flatten = {
 
 const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none};
 
-/* The gradient of what only passes on is dy itself. */
+/* The gradient of each input is dy itself. */
 static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)err;
@@ -97,7 +97,7 @@ const struct gt_op gt_row_add = {
     .flops = add_flops,
 };
 
-/* d(ab)/da = b dy. Where a and b are one value, both terms reach it and are summed. */
+/* d(ab)/da = b dy. If a and b are the same value, it gets both terms, which are summed. */
 static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 {
 	for (int i = 0; i < 2; i++) {
@@ -140,7 +140,7 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* One node cuts dy into all parts, wanted or not: the kernel's inner loop is the same. */
+/* One node splits dy into the gradients of all inputs, wanted or not, because the kernel's inner loop is the same. */
 static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 {
 	static const char *const suffix[GT_MAX_LAYER_IN] = {"dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dx6", "dx7"};

@@ -1,4 +1,4 @@
-/* What the families of rows share. */
+/* Functions that the files of rows (ops_*.c) share. */
 #include "ir/rows.h"
 
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err)
@@ -45,7 +45,7 @@ enum gt_code gt_gradient_unary(GT_GRADIENT_ARGS, enum gt_opcode code, gt_vid oth
 
 struct gt_init gt_init_weight_default(int64_t fan_in)
 {
-	/* torch.nn.init: calculate_gain('leaky_relu', sqrt(5)), std, bound; the last bit depends on the order. */
+	/* torch.nn.init: calculate_gain('leaky_relu', sqrt(5)), then std, then bound. The last bit depends on this order. */
 	double a = sqrt(5.0), gain = sqrt(2.0 / (1.0 + a * a)), std = gain / sqrt((double)fan_in);
 	return (struct gt_init){GT_INIT_UNIFORM, sqrt(3.0) * std};
 }
@@ -55,7 +55,7 @@ struct gt_init gt_init_bias_default(int64_t fan_in)
 	return (struct gt_init){GT_INIT_UNIFORM, 1.0 / sqrt((double)fan_in)};
 }
 
-/* Weights first: x dies there, before dx needs memory, and an all-reduce may start earlier. */
+/* The weights' gradient comes first: x is no longer needed after it, so dx can use its memory, and an all-reduce can start earlier. */
 enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw)
 {
 	struct gt_node *b;

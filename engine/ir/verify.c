@@ -1,4 +1,4 @@
-/* Invariants of a graph. A violation is a bug of ours. */
+/* Checks the invariants of a graph. A violation is a bug in gtrain. */
 #include "ir/rows.h"
 
 static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_err *err)
@@ -12,7 +12,8 @@ static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_e
 			return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s): dimension %d is %lld", id, v->name, i, (long long)v->desc.dim[i]);
 	if (owned != (v->param >= 0) || v->param >= g->nparams)
 		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) of kind %d names parameter %d", id, v->name, v->kind, v->param);
-	if ((v->producer >= 0) != (v->kind == GT_V_ACT || v->kind == GT_V_GRAD || v->kind == GT_V_METRICS || v->kind == GT_V_PART) || v->producer >= g->nnodes)
+	if ((v->producer >= 0) != (v->kind == GT_V_ACT || v->kind == GT_V_GRAD || v->kind == GT_V_METRICS || v->kind == GT_V_PART) ||
+	    v->producer >= g->nnodes)
 		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) of kind %d has producer %d", id, v->name, v->kind, v->producer);
 	return GT_OK;
 }
@@ -22,7 +23,7 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 	const struct gt_node *n = &g->nodes[i];
 	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (n->op->attr_size && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
-	int least = n->op->code != GT_OP_COMM; /* a send puts nothing out, a recv takes nothing in */
+	int least = n->op->code != GT_OP_COMM; /* a send has no output, a receive no input */
 	if (n->nin < least || n->nin > GT_MAX_IO || n->nout < least || n->nout > GT_MAX_IO || n->ndata < least || n->ndata > n->nin ||
 	    n->nin + n->nout < 1)
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata,
@@ -51,7 +52,7 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 	const struct gt_param *p = &g->params[i];
 	bool learned = p->cls != GT_PARAM_BUFFER && !p->frozen;
 	bool half = p->cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
-	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* of another stage */
+	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* it belongs to another stage */
 		return GT_OK;
 	if (!p->name || !p->layer || p->value < 0 || g->values[p->value].param != i || !gt_tdesc_equal(&g->values[p->value].desc, &p->desc))
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) and its value differ", i, p->name ? p->name : "?");

@@ -6,6 +6,9 @@ const char *gt_opcode_name(enum gt_opcode code)
 #define GT_X(id, name) [id] = name,
 		GT_OPCODES(GT_X)
 #undef GT_X
+#define GT_X(NAME, name, ...) [GT_OP_##NAME] = #name,
+		GT_UPDATES(GT_X)
+#undef GT_X
 	};
 	return names[code];
 }

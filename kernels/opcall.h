@@ -25,6 +25,7 @@
 
 #include "base/types.h"
 #include "comm.h"
+#include "optimizer_rows.h"
 
 /* X(code, name), followed by the operands: inputs -> outputs. Operands in brackets may be absent (pointer and gt_tdesc are NULL).
  *
@@ -66,10 +67,8 @@
  * bound             Raises an f64 scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (flat f32,
  *                   one rank only) it first computes sumsq of g and stores it in scalars.sumsq.
- * sgd               The updates of the optimizers take flat operands and update p, the states and work in place unless scalars.skip is set.
- *                   work is the 16-bit copy of p.
- * adam              Adam, or AdamW by its attribute.
- * muon              One segment for each parameter, which is a matrix or the weight of a convolution. */
+ *
+ * The updates of the optimizers follow; optimizer_rows.h lists them with their operands. */
 #define GT_OPCODES(X)                                                                                                                \
 	X(GT_OP_LINEAR, "linear")                                    /* x[N,in] w[out,in] [b] -> y[N,out] [mask] */                      \
 	X(GT_OP_LINEAR_DX, "linear.dx")                              /* dy w [y] -> dx */                                                \
@@ -131,15 +130,14 @@
 	X(GT_OP_GATHER, "gather")                                    /* images labels index -> x target */                               \
 	X(GT_OP_SUMSQ, "sumsq")                                      /* flat -> scalar */                                                \
 	X(GT_OP_BOUND, "bound")                                      /* dy x -> scalar */                                                \
-	X(GT_OP_CHECK, "check")                                      /* scalars scaler [numbers] [parts] [g]; updates all but g */        \
-	X(GT_OP_SGD, "sgd")                                          /* p g [buf] [scalars] [work] */                                    \
-	X(GT_OP_ADAM, "adam")                                        /* p g m v [scalars] [work] */                                      \
-	X(GT_OP_RMSPROP, "rmsprop")                                  /* p g sq [buf] [gavg] [scalars] [work] */                          \
-	X(GT_OP_MUON, "muon")                                        /* p g buf [scalars] [work] */
+	X(GT_OP_CHECK, "check")                                      /* scalars scaler [numbers] [parts] [g]; updates all but g */
 
 enum gt_opcode {
 #define GT_X(code, name) code,
 	GT_OPCODES(GT_X)
+#undef GT_X
+#define GT_X(NAME, ...) GT_OP_##NAME,
+	GT_UPDATES(GT_X)
 #undef GT_X
 	GT_OP_COUNT
 };
@@ -252,7 +250,7 @@ struct gt_seg {
 
 struct gt_attr_update {
 	double momentum, dampening, beta1, beta2, eps, alpha;
-	bool nesterov, decoupled /* AdamW */, centered /* RMSprop */;
+	bool nesterov, decoupled /* Adam: AdamW */, centered /* RMSprop */;
 	double clip_norm; /* maximum norm of the gradients; 0: no clipping. If > 0, scalars.sumsq holds the sum of squares of all gradients */
 	const struct gt_seg *seg; /* ascending, not overlapping; elements outside all segments are not changed */
 	int nseg;
@@ -367,7 +365,7 @@ struct gt_attr_rows {
  * copy. */
 struct gt_attr_dw_update {
 	int part, parts;         /* this call computes and applies part `part` of `parts` equal parts of dw, without db; 0, 0: all of dw */
-	enum gt_opcode optimizer; /* sgd, adam, rmsprop */
+	enum gt_opcode optimizer; /* an element-wise update */
 	struct gt_attr_update update;
 };
 

@@ -5,12 +5,12 @@
 
 #include "base/problems.h"
 #include "ir/graph.h"
+#include "optimizer.h"
 
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
-enum gt_optimizer { GT_OPT_SGD, GT_OPT_ADAM, GT_OPT_ADAMW, GT_OPT_RMSPROP, GT_OPT_MUON };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
@@ -52,7 +52,7 @@ struct gt_conf_data {
 };
 
 struct gt_conf_optimizer {
-	int type;
+	int type; /* enum gt_optimizer: an index of gt_optimizer_rows */
 	double lr, momentum, dampening, weight_decay, eps, alpha;
 	double betas[2];
 	bool nesterov, centered;

@@ -61,6 +61,15 @@ enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const str
 	return rd->errors->n < GT_CONF_MAX_ERRORS ? GT_OK : GT_ECONFIG;
 }
 
+/* The numbers of a default, "[1.5, 2]". */
+static void read_floats(const char *text, struct gt_floats *f)
+{
+	char *end;
+	f->n = 0;
+	for (text++; *text != ']' && f->n < GT_MAX_LIST; text = end + strspn(end, ", "))
+		f->v[f->n++] = strtod(text, &end);
+}
+
 /* ---- one value ------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err)
 {
@@ -94,7 +103,7 @@ enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *ba
 		*(int64_t *)to = 0;
 		break;
 	case GT_T_FLOATS:
-		((struct gt_floats *)to)->n = 0;
+		read_floats(d, to);
 		break;
 	case GT_T_STRINGS:
 		((struct gt_strings *)to)->n = 0;
@@ -366,20 +375,10 @@ static const char *users(const char *is, char *buf, size_t size)
 	return buf;
 }
 
-static bool row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base, char value[48])
-{
-	if (!r->when)
-		return true;
-	const struct gt_row *sel = gt_row_find(rows, r->when);
-	gt_values_word(sel->values, *(const int *)(const void *)((const char *)base + sel->offset), value, 48);
-	return gt_values_index(r->is, value) >= 0;
-}
-
 /* Whether --set moved the run away from a key of the file: it set the key that decides, or the one that decides whether that one counts. */
 static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
 {
-	char value[48];
-	for (; r->when && !row_applies(rows, r, base, value); r = gt_row_find(rows, r->when)) {
+	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_find(rows, r->when)) {
 		const struct gt_cnode *by = gt_conf_given(group, r->when);
 		if (by && by->set)
 			return true;
@@ -405,12 +404,12 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 	if (undecided(rows, r, group) || gt_conf_refused(group, r->path))
 		return GT_OK;
 	const struct gt_cnode *n = gt_conf_given(group, r->path);
-	char at[2 * PATH], text[512], value[48] = "";
-	bool applies = row_applies(rows, r, base, value);
+	char at[2 * PATH], text[512], value[48] = "", is[128];
+	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
 		if (n->set || !ruled_out_by_set(rows, r, group, base))
-			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use it; %s", r->when, value, users(r->is, text, sizeof text));
+			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use it; %s", r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
 		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
 		return gt_row_default(a, r, base, err);
 	}
@@ -497,7 +496,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* The defaults that hang on another key. */
-	gt_conf_optimizer_defaults(gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer);
+	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
 	GT_COLLECT(rd, err, data_paths(rd, err));

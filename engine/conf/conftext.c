@@ -108,14 +108,16 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 	}
 }
 
+const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, const void *base, char word[48])
+{
+	const struct gt_row *sel = gt_row_find(rows, r->when);
+	return gt_values_word(sel->values, *(const int *)(const void *)((const char *)base + sel->offset), word, 48);
+}
+
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
 {
-	char word[48];
-	if (!r->when)
-		return true;
-	const struct gt_row *sel = gt_row_find(rows, r->when);
-	gt_values_word(sel->values, *(const int *)(const void *)((const char *)base + sel->offset), word, sizeof word);
-	return gt_values_index(r->is, word) >= 0;
+	char word[48], is[128];
+	return !r->when || gt_values_index(gt_row_is(r, is, sizeof is), gt_row_deciding(rows, r, base, word)) >= 0;
 }
 
 static void put_keys(FILE *f, const struct gt_row *rows, const void *base)

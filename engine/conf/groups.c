@@ -3,25 +3,15 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Is the key given, and does the type use it? --set may have chosen another type than that of the file's keys. */
-static bool keeps(const struct gt_cnode *given, const char *key, bool applies)
+enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o, struct gt_err *err)
 {
-	return applies && given && gt_cnode_find(given, key);
-}
-
-void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_optimizer *o)
-{
-	bool muon = o->type == GT_OPT_MUON, sgd = o->type == GT_OPT_SGD;
-	if (!keeps(given, "weight_decay", true))
-		o->weight_decay = o->type == GT_OPT_ADAMW ? 0.01 : muon ? 0.1 : 0;
-	if (!keeps(given, "momentum", muon || sgd || o->type == GT_OPT_RMSPROP))
-		o->momentum = muon ? 0.95 : 0;
-	if (!keeps(given, "nesterov", muon || sgd))
-		o->nesterov = muon;
-	if (!keeps(given, "eps", !sgd))
-		o->eps = muon ? 1e-7 : 1e-8;
-	if (!keeps(given, "ns_coefficients", muon))
-		o->ns = (struct gt_floats){3, {3.4445, -4.7750, 2.0315}};
+	for (const struct gt_row *r = gt_rows_optimizer; r->path; r++) {
+		struct gt_row own = *r;
+		own.def = gt_row_default_of(r, o->type);
+		if (own.def != r->def && !(given && gt_cnode_find(given, r->path)))
+			GT_TRY(gt_row_default(rd->arena, &own, o, err));
+	}
+	return GT_OK;
 }
 
 static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err,
@@ -71,7 +61,7 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);
 		GT_TRY(gt_object_read(rd, gt_rows_optimizer, opt, path, &g->optimizer, err));
-		gt_conf_optimizer_defaults(opt, &g->optimizer);
+		GT_TRY(gt_conf_optimizer_defaults(rd, opt, &g->optimizer, err));
 	}
 	if (sched) {
 		snprintf(path, sizeof path, "%sschedule.", shown);

@@ -9,42 +9,47 @@
 #define AT(member) .offset = offsetof(struct gt_conf, member)
 #define AT_OPTIMIZER(member) AT(train.optimizer.member)
 #define AT_SCHEDULE(member) AT(train.schedule.member)
-#define OPT(P, types) .when = P "type", .is = types
+#define OPT(P) .when = P "type", .by_optimizer = true /* for the types whose row names the key */
 #define SCHED(P, types) .when = P "type", .is = types
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
 
+/* What optimizer_rows.h says of the types, in words: "sgd|adam|…" (without the first bar), and ": sgd: torch.optim.SGD; adam: …". */
+#define WORD(NAME, word, ...) "|" word
+#define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
+#define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
+#define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
+
 /* The keys of an optimizer and of a schedule, below the path P (a literal); A says where a member stands. Used twice: for train.optimizer
  * and train.schedule, and for those of an entry of train.groups. */
 #define OPTIMIZER_ROWS(P, A) \
-    {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = "sgd|adam|adamw|rmsprop|muon", \
-     .help = "update rule, with PyTorch's formulas"}, \
+    {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = OPTIMIZER_WORDS, .help = "update rule" OPTIMIZER_HELP}, \
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
      .help = "learning rate, before the schedule"}, \
-    {P "momentum", GT_T_FLOAT, A(momentum), "(0.0; muon: 0.95)", 0, 1, OPT(P, "sgd|rmsprop|muon"), \
+    {P "momentum", GT_T_FLOAT, A(momentum), "0.0", 0, 1, OPT(P), \
      .help = "share of the last step's direction that is kept"}, \
-    {P "dampening", GT_T_FLOAT, A(dampening), "0.0", 0, 1, OPT(P, "sgd"), \
+    {P "dampening", GT_T_FLOAT, A(dampening), "0.0", 0, 1, OPT(P), \
      .help = "share of the gradient kept out of the momentum"}, \
-    {P "nesterov", GT_T_BOOL, A(nesterov), "(false; muon: true)", OPT(P, "sgd|muon"), .help = "Nesterov's momentum"}, \
-    {P "betas", GT_T_PAIR, A(betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT(P, "adam|adamw"), \
+    {P "nesterov", GT_T_BOOL, A(nesterov), "false", OPT(P), .help = "Nesterov's momentum"}, \
+    {P "betas", GT_T_PAIR, A(betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT(P), \
      .help = "decay of the first and the second moment"}, \
-    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P, "rmsprop"), .help = "decay of the mean square"}, \
-    {P "centered", GT_T_BOOL, A(centered), "false", OPT(P, "rmsprop"), \
+    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P), .help = "decay of the mean square"}, \
+    {P "centered", GT_T_BOOL, A(centered), "false", OPT(P), \
      .help = "divide by the variance, not by the mean square"}, \
-    {P "eps", GT_T_FLOAT, A(eps), "(1.0e-8; muon: 1.0e-7)", 0, 1, OPT(P, "adam|adamw|rmsprop|muon"), .help = "added to the divisor; muon: the least one; with 0, an element whose divisor is 0 stays as it is"}, \
-    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "(0.0; adamw: 0.01; muon: 0.1)", 0, INFINITY, \
-     .help = "L2 penalty; decoupled from the gradient with adamw and muon"}, \
+    {P "eps", GT_T_FLOAT, A(eps), "1.0e-8", 0, 1, OPT(P), .help = "added to the divisor; muon: the least one; with 0, an element whose divisor is 0 stays as it is"}, \
+    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .by_optimizer = true, \
+     .help = "L2 penalty, added to the gradient unless type says that it is decoupled"}, \
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"}, \
     {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
      .help = "weight decay reaches the parameters of normalisations, as in PyTorch"}, \
-    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P, "muon"), .help = "iterations of Newton and Schulz that make the update orthogonal; on a GPU in bf16 where precision is bf16 or fp16"}, \
-    {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P, "muon"), \
+    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P), .help = "iterations of Newton and Schulz that make the update orthogonal; on a GPU in bf16 where precision is bf16 or fp16"}, \
+    {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P), \
      .help = "a, b, c of an iteration X = a X + (b A + c A A) X with A the product of X and its transpose"}, \
-    {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none|spectral_unclamped", OPT(P, "muon"), \
+    {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none|spectral_unclamped", OPT(P), \
      .help = "factor of the rate by a matrix's shape [out, in]: sqrt(max(1, out / in)); 0.2 sqrt(max(out, in)), for rates as AdamW's; 1; sqrt(out / in)"}, \
-    {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P, "muon"), \
+    {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P), \
      .help = "scale each weight to norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), "\"constant\"", \
@@ -294,6 +299,44 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 	return NULL;
 }
 
+/* The key of a path: "betas" of "train.optimizer.betas". */
+static const char *leaf(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
+{
+	size_t n = 0;
+	if (!r->by_optimizer)
+		return r->is;
+	buf[0] = 0;
+	for (int i = 0; i < GT_OPT_COUNT && n < size; i++)
+		if (gt_optimizer_key(&gt_optimizer_rows[i], leaf(r->path)))
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_optimizer_rows[i].word);
+	return buf;
+}
+
+const char *gt_row_default_of(const struct gt_row *r, int type)
+{
+	const struct gt_optimizer_key *k = r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], leaf(r->path)) : NULL;
+	return k && k->def ? k->def : r->def;
+}
+
+/* gt_schema_key.def: the default, and those of the types of optimizer that have another one: "(0.0; muon: 0.95)". */
+static const char *default_words(const struct gt_row *r, char *buf, size_t size)
+{
+	size_t n = 0;
+	for (int i = 0; r->by_optimizer && i < GT_OPT_COUNT && n < size; i++)
+		if (gt_row_default_of(r, i) != r->def)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def, gt_optimizer_rows[i].word, gt_row_default_of(r, i));
+	if (!n)
+		return r->def ? r->def : "";
+	snprintf(buf + n, n < size ? size - n : 0, ")");
+	return buf;
+}
+
 struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 {
 	static const enum gt_row_type types[] = {[GT_ATTR_INT] = GT_T_INT,
@@ -323,10 +366,10 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 /* ---- the public face ------------------------------------------------------------------------------------------------------ */
 static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
 {
-	char path[128], range[64];
+	char path[128], range[64], def_words[160];
 	for (const struct gt_row *r = rows; r->path; r++) {
 		snprintf(path, sizeof path, "%s%s", prefix, r->path);
-		struct gt_schema_key k = {path, gt_row_typename(r), r->def ? r->def : "", gt_row_range(r, range, sizeof range), r->help};
+		struct gt_schema_key k = {path, gt_row_typename(r), default_words(r, def_words, sizeof def_words), gt_row_range(r, range, sizeof range), r->help};
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
 			each(gt_rows_augment, "data.augment[].", fn, user);

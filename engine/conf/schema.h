@@ -41,6 +41,7 @@ struct gt_row {
 	const char *values; /* ENUM, CHOICE: "a|b" */
 	const char *when;   /* the ENUM row that says whether this key applies, … */
 	const char *is;     /* … and the values for which it does: "a|b"; NULL: always */
+	bool by_optimizer;  /* a key of train.optimizer: optimizer_rows.h says instead of `is` which types take it, and which have a default of their own */
 	const char *help;
 };
 
@@ -55,8 +56,14 @@ extern const struct gt_row gt_rows_block[];    /* what an entry of model.layers 
 extern const struct gt_row gt_rows_template[]; /* the keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* NULL: none */
+/* row.is, also of a key by_optimizer. buf: room for it; 128 bytes suffice. */
+const char *gt_row_is(const struct gt_row *r, char *buf, size_t size);
+/* row.def, with an optimizer of this type (enum gt_optimizer; -1: its word was refused). */
+const char *gt_row_default_of(const struct gt_row *r, int type);
 /* Whether the key applies to the values of base: its `when` row has one of the values of `is`. */
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base);
+/* The value of its `when` row, as a word. */
+const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, const void *base, char word[48]);
 /* "an integer ≥ 0": what a row takes, in words. got: what came instead, may be NULL: a far upper limit is named only to a number beyond
  * it. Returns buf; 512 bytes suffice. */
 const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, char *buf, size_t size);
@@ -118,8 +125,9 @@ bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err); /* groups.c: train.groups, and what hangs on an optimizer's type */
-/* The defaults of an optimizer that depend on its type: for keys that `given` (its group) does not have. */
-void gt_conf_optimizer_defaults(const struct gt_cnode *given, struct gt_conf_optimizer *o);
+/* Sets the defaults of an optimizer that depend on its type, of keys that `given` (its group in the config, or NULL) does not have. */
+enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
+                                        struct gt_err *err);
 /* Contradictions within one optimizer and schedule; shown stands before the paths. */
 enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
                                      const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,

@@ -85,7 +85,7 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
 	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
 		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside it, got %g and %g", o->momentum, o->dampening);
-	if (o->type == GT_OPT_MUON && o->ns.n != 3)
+	if (o->ns.n != 3)
 		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, got nothing: an exponential schedule needs it");

@@ -6,6 +6,9 @@ static const struct gt_op *const rows[] = {
 #define GT_X(row) &gt_row_##row,
     GT_ROWS(GT_X)
 #undef GT_X
+#define GT_X(NAME, name, ...) &gt_row_##name,
+    GT_UPDATES(GT_X)
+#undef GT_X
 };
 #define NROWS ((int)(sizeof rows / sizeof rows[0]))
 

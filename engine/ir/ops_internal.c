@@ -26,9 +26,10 @@ const struct gt_op gt_row_bound = {.code = GT_OP_BOUND, .flops = gt_flops_none};
 const struct gt_op gt_row_linear_dw_update = {.code = GT_OP_LINEAR_DW_UPDATE, .attr_size = sizeof(struct gt_attr_dw_update), .flops = dw_flops};
 const struct gt_op gt_row_bias_db = {.code = GT_OP_BIAS_DB, .flops = in0_half_flops};
 const struct gt_op gt_row_views_mean = {.code = GT_OP_VIEWS_MEAN, .attr_size = sizeof(struct gt_attr_views), .flops = in0_flops};
-const struct gt_op gt_row_muon = {.code = GT_OP_MUON, .attr_size = sizeof(struct gt_attr_muon), .flops = in0_flops};
-const struct gt_op gt_row_sgd = {.code = GT_OP_SGD, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
-const struct gt_op gt_row_adam = {.code = GT_OP_ADAM, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
-const struct gt_op gt_row_rmsprop = {.code = GT_OP_RMSPROP, .attr_size = sizeof(struct gt_attr_update), .flops = in0_flops};
 const struct gt_op gt_row_rows = {.code = GT_OP_ROWS, .flags = GT_OPF_ALIAS, .attr_size = sizeof(struct gt_attr_rows), .alias = gt_alias_always, .flops = gt_flops_none};
 const struct gt_op gt_row_comm = {.code = GT_OP_COMM, .flags = GT_OPF_ONCE, .attr_size = sizeof(struct gt_attr_comm), .flops = gt_flops_none};
+
+/* The optimizers' updates, by their operations. */
+#define GT_X(NAME, name, ...) const struct gt_op gt_row_##name = {.code = GT_OP_##NAME, .flops = in0_flops};
+GT_UPDATES(GT_X)
+#undef GT_X

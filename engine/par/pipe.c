@@ -37,10 +37,11 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: it works on the gradients of "
 		                      "several micro-batches at once; use \"1f1b\"",
 		                      c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
-	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_muon(c))
+	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_matrix_optimizer(c))
 		return gt_conf_refuse(c, "parallel.across", err,
-		                      "parallel.across = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which "
-		                      "each copy of the pipeline would have a part");
+		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: it needs whole matrices, of which "
+		                      "each copy of the pipeline would have a part",
+		                      gt_replicas_matrix_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_place_of_rank){.rank = rank,
 	                                 .world = world,

@@ -17,17 +17,19 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *a
 	out->state = true;
 }
 
-bool gt_replicas_muon(const struct gt_conf *c)
+const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
 {
-	bool muon = c->train.optimizer.type == GT_OPT_MUON;
-	for (int i = 0; i < c->train.ngroups; i++)
-		muon |= c->train.group[i].optimizer.type == GT_OPT_MUON;
-	return muon;
+	for (int i = -1; i < c->train.ngroups; i++) {
+		const struct gt_optimizer_row *row = &gt_optimizer_rows[(i < 0 ? &c->train.optimizer : &c->train.group[i].optimizer)->type];
+		if (gt_update_row(row->update)->matrix)
+			return row->word;
+	}
+	return NULL;
 }
 
 bool gt_replicas_whole(const struct gt_conf *c)
 {
-	return gt_replicas_muon(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
 }
 
 void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)

@@ -14,10 +14,11 @@ struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
 
 /* The same buckets, with the optimizer state sharded over the ndata ranks of `at`. */
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out);
-/* Whether the update must not be sharded: an optimizer (muon) needs whole matrices, or the clipping norm of all gradients must not depend
- * in its last bits on how they are sharded (reproducible = "world"). */
+/* The config's word of the first optimizer that needs whole matrices ("muon"). NULL: there is none. */
+const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
+/* Whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in its
+ * last bits on how they are sharded (reproducible = "world"). */
 bool gt_replicas_whole(const struct gt_conf *c);
-bool gt_replicas_muon(const struct gt_conf *c); /* an optimizer of the config is muon */
 
 /* Appends the reduction of one bucket's gradients over the ranks that have the same parameters. name: for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);

@@ -10,10 +10,12 @@
 
 static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
 {
-	if (world > 1 && gt_replicas_muon(c))
+	const char *matrix = gt_replicas_matrix_optimizer(c);
+	if (world > 1 && matrix)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "parallel.mode = \"zero\" and the optimizer \"muon\" do not go together: it needs whole matrices, of which "
-		                      "each rank would have a part");
+		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: it needs whole matrices, of which "
+		                      "each rank would have a part",
+		                      matrix);
 	return gt_strategy_ddp.place(c, rank, world, out, err);
 }
 

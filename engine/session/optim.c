@@ -5,52 +5,27 @@
 
 static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
 {
+	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
 	memset(&o, 0, sizeof o); /* gaps too: calls are compared */
+	o.row = gt_update_row(row->update);
+	o.attr.update.momentum = c->momentum;
+	o.attr.update.dampening = c->dampening;
+	o.attr.update.beta1 = c->betas[0];
+	o.attr.update.beta2 = c->betas[1];
+	o.attr.update.eps = c->eps;
+	o.attr.update.alpha = c->alpha;
+	o.attr.update.nesterov = c->nesterov;
+	o.attr.update.decoupled = row->decoupled;
+	o.attr.update.centered = c->centered;
 	o.attr.update.clip_norm = clip_norm;
-	switch ((enum gt_optimizer)c->type) {
-	case GT_OPT_SGD:
-		o.code = GT_OP_SGD;
-		o.attr.update.momentum = c->momentum;
-		o.attr.update.dampening = c->dampening;
-		o.attr.update.nesterov = c->nesterov;
-		if (c->momentum != 0)
-			o.state[o.nstates++] = "momentum_buffer";
-		break;
-	case GT_OPT_ADAM:
-	case GT_OPT_ADAMW:
-		o.code = GT_OP_ADAM;
-		o.attr.update.beta1 = c->betas[0];
-		o.attr.update.beta2 = c->betas[1];
-		o.attr.update.eps = c->eps;
-		o.attr.update.decoupled = c->type == GT_OPT_ADAMW;
-		o.state[o.nstates++] = "exp_avg";
-		o.state[o.nstates++] = "exp_avg_sq";
-		break;
-	case GT_OPT_RMSPROP:
-		o.code = GT_OP_RMSPROP;
-		o.attr.update.momentum = c->momentum;
-		o.attr.update.alpha = c->alpha;
-		o.attr.update.eps = c->eps;
-		o.attr.update.centered = c->centered;
-		o.state[o.nstates++] = "square_avg";
-		if (c->momentum > 0)
-			o.state[o.nstates++] = "momentum_buffer";
-		if (c->centered)
-			o.state[o.nstates++] = "grad_avg";
-		break;
-	case GT_OPT_MUON:
-		o.code = GT_OP_MUON;
-		o.attr.update.momentum = c->momentum;
-		o.attr.update.nesterov = c->nesterov;
-		o.attr.update.eps = c->eps;
-		o.attr.ns_steps = c->ns_steps;
-		memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);
-		o.attr.adjust = c->adjust;
-		o.attr.normalize = c->normalize;
-		o.state[o.nstates++] = "momentum_buffer";
-		break;
-	}
+	o.attr.ns_steps = c->ns_steps;
+	memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);
+	o.attr.adjust = c->adjust;
+	o.attr.normalize = c->normalize;
+	for (int i = 0; i < o.row->nslots; i++)
+		if (gt_update_has(o.row, &o.attr.update, i))
+			o.state[o.nstates++] = o.row->state[i].name;
 	return o;
 }
 
@@ -61,7 +36,7 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 	for (int i = 0; i <= t->ngroups; i++) {
 		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
 		int k = 0;
-		while (k < o->ncalls && (o->call[k].code != c.code || memcmp(&o->call[k].attr, &c.attr, sizeof c.attr) != 0))
+		while (k < o->ncalls && (o->call[k].row != c.row || memcmp(&o->call[k].attr, &c.attr, sizeof c.attr) != 0))
 			k++;
 		if (k == o->ncalls)
 			o->call[o->ncalls++] = c;
@@ -102,7 +77,7 @@ static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p
 
 bool gt_optim_fused_update(const struct gt_optim *o)
 {
-	return o->ncalls == 1 && o->call[0].code != GT_OP_MUON && o->call[0].attr.update.clip_norm == 0;
+	return o->ncalls == 1 && !o->call[0].row->matrix && o->call[0].attr.update.clip_norm == 0;
 }
 
 enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err)
@@ -113,7 +88,7 @@ enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, 
 		hyper[i] = hyper_of(o, &g->params[i]);
 		hyper[i].end = gt_tdesc_count(&g->params[i].desc);
 	}
-	*out = (struct gt_apply){.code = o->call[0].code, .attr = o->call[0].attr.update, .hyper = hyper};
+	*out = (struct gt_apply){.code = o->call[0].row->code, .attr = o->call[0].attr.update, .hyper = hyper};
 	return GT_OK;
 }
 
@@ -135,13 +110,14 @@ static enum gt_code check_groups(const struct gt_optim *o, const char *path, con
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
-		if (p->cls == GT_PARAM_BUFFER || p->frozen || p->cls == GT_PARAM_WEIGHT || gt_optim_of(o, p)->code != GT_OP_MUON)
+		if (p->cls == GT_PARAM_BUFFER || p->frozen || p->cls == GT_PARAM_WEIGHT || !gt_optim_of(o, p)->row->matrix)
 			continue;
+		const char *word = gt_optimizer_rows[(p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer)->type].word;
 		if (p->group < 0)
-			return gt_fail(err, GT_ECONFIG, "%s: train.optimizer.type: \"muon\" updates weights of linear and convolution layers; %s needs a group of train.groups with another one",
-			               path, p->name);
-		return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].optimizer.type: \"muon\" updates weights of linear and convolution layers, not %s",
-		               t->group[p->group].file, t->group[p->group].line, p->group, p->name);
+			return gt_fail(err, GT_ECONFIG, "%s: train.optimizer.type: \"%s\" updates weights of linear and convolution layers; %s needs a group of train.groups with another one",
+			               path, word, p->name);
+		return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].optimizer.type: \"%s\" updates weights of linear and convolution layers, not %s",
+		               t->group[p->group].file, t->group[p->group].line, p->group, word, p->name);
 	}
 	return GT_OK;
 }
@@ -179,7 +155,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 		desc[at] = &s->place[i].desc;
 	}
 	p->attr = o->call[p->of].attr;
-	if (o->call[p->of].code == GT_OP_MUON)
+	if (o->call[p->of].row->matrix)
 		m = n - 1;
 	for (int i = m + 1; i < n; i++) { /* frozen and early parameters lie behind all others, never between */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr && seg[i].begin - seg[m].end < gap)
@@ -193,35 +169,19 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	return GT_OK;
 }
 
-/* The slots of each operation's inputs, in opcall.h's order: what follows p and g. -1: absent. */
-enum { P, G, SCALARS = -2, WORK = -3, NONE = -1 };
+/* What each input of a call is: the state slots of the arena from 0 on, or one of these. */
+enum { NONE = -1, SCALARS = -2, WORK = -3, P = -4, G = -5 };
 
+/* In the order of optimizer_rows.h. The arena has no slots for states that do not exist. */
 static int operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
 {
-	int n = 0, state = 0, work = s->work != s->master ? WORK : NONE;
+	int n = 0, state = 0;
 	kind[n++] = P;
 	kind[n++] = G;
-	switch (o->code) {
-	case GT_OP_SGD:
-		kind[n++] = o->nstates ? 2 : NONE;
-		break;
-	case GT_OP_MUON:
-		kind[n++] = 2;
-		break;
-	case GT_OP_ADAM:
-		kind[n++] = 2;
-		kind[n++] = 3;
-		break;
-	case GT_OP_RMSPROP:
-		kind[n++] = 2 + state++;
-		kind[n++] = o->attr.update.momentum > 0 ? 2 + state++ : NONE;
-		kind[n++] = o->attr.update.centered ? 2 + state++ : NONE;
-		break;
-	default:
-		return 0;
-	}
+	for (int i = 0; i < o->row->nslots; i++)
+		kind[n++] = gt_update_has(o->row, &o->attr.update, i) ? state++ : NONE;
 	kind[n++] = SCALARS;
-	kind[n++] = work;
+	kind[n++] = s->work != s->master ? WORK : NONE;
 	return n;
 }
 
@@ -231,11 +191,10 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	int kind[GT_MAX_IO];
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
-	struct gt_opcall up = {.code = c->code, .name = "optimizer", .deterministic = deterministic};
-	up.attr = c->code == GT_OP_MUON ? (const void *)&p->attr : &p->attr.update;
+	struct gt_opcall up = {.code = c->row->code, .name = "optimizer", .deterministic = deterministic};
+	up.attr = &p->attr; /* which begins with a struct gt_attr_update */
 	p->attr.update.work_dtype = work.dtype = s->work;
-	if (!(up.nin = operands(c, s, kind)))
-		return gt_fail(err, GT_EINTERNAL, "no operands are known of the optimizer %s", gt_opcode_name(c->code));
+	up.nin = operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
 		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
 	return gt_call_prepare(s, &up, &p->call, err);
@@ -404,7 +363,7 @@ static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, 
 			p->call.in[i] = part_of(s, GT_A_WORK, p->bucket, 0);
 			break;
 		default:
-			p->call.in[i] = part_of(s, GT_A_STATE, p->bucket, kind[i] - 2);
+			p->call.in[i] = part_of(s, GT_A_STATE, p->bucket, kind[i]);
 		}
 	}
 }

@@ -4,14 +4,14 @@
 #define GT_SESSION_OPTIM_H
 
 #include "conf/conf.h"
+#include "optimizer.h"
 #include "plan/step.h"
 
-#define GT_MAX_STATES 3
 #define GT_SKIPS 64 /* fp16: so many steps skipped in a row are a divergence: the scale has fallen by 2^64, if it falls */
 
 struct gt_optim_call {
-	enum gt_opcode code;
-	struct gt_attr_muon attr; /* attr.update alone but for muon */
+	const struct gt_update_row *row;
+	struct gt_attr_muon attr; /* attr.update alone unless row->matrix */
 	int nstates;
 	const char *state[GT_MAX_STATES]; /* PyTorch's names: "momentum_buffer", "exp_avg", … */
 };

@@ -100,9 +100,9 @@ static const struct {
 	[GT_OP_SUMSQ] = {gt_cpu_update, gt_cpu_update},
 	[GT_OP_BOUND] = {gt_cpu_bound, NULL},
 	[GT_OP_CHECK] = {gt_cpu_check, gt_cpu_check},
-	[GT_OP_SGD] = {gt_cpu_update, gt_cpu_update},
-	[GT_OP_ADAM] = {gt_cpu_update, gt_cpu_update},
-	[GT_OP_RMSPROP] = {gt_cpu_update, gt_cpu_update},
+#define GT_X(NAME, ...) [GT_OP_##NAME] = {gt_cpu_update, gt_cpu_update},
+	GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
 	[GT_OP_MUON] = {gt_dnnl_muon, gt_dnnl_muon},
 };
 

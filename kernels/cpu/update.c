@@ -1,7 +1,8 @@
-/* sumsq, sgd, adam, rmsprop over the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
+/* sumsq and the element-wise updates over the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
  * bf16 copy. The work is cut over the elements of all segments together, so that a short segment does not make a thread wait. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
+#include "optimizer.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +23,13 @@ struct update {
 	int64_t *start; /* of each segment, counted over the segments before it */
 	char *opt;      /* struct gt_opt_f32 or gt_opt_f64 of each segment at this step */
 	size_t opt_size;
-	int state0, nstate, scalars, work; /* indices of the inputs; -1: absent */
+	int nstate;        /* states are inputs 2 .. 1 + nstate */
+	int scalars, work; /* indices of inputs; -1: absent */
 };
 
 struct args {
 	const struct update *k;
-	void *p, *state[3];
+	void *p, *state[GT_MAX_STATES];
 	const void *g;
 	uint16_t *work;
 	bool first, nesterov;
@@ -80,7 +82,7 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	if (scalars && scalars->skip)
 		return GT_OK;
 	for (int i = 0; i < k->nstate; i++)
-		c.state[i] = a->in[k->state0 + i];
+		c.state[i] = a->in[2 + i];
 	for (int s = 0; s < k->attr.nseg; s++) {
 		if (k->f64)
 			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->dyn, scalars);
@@ -103,11 +105,10 @@ static void release_update(struct gt_kernel *kernel)
 static const struct row {
 	enum gt_opcode code;
 	run_fn *f32, *f64;
-	int nstate; /* state inputs, which follow p and g */
 } rows[] = {
-    {GT_OP_SGD, run_sgd_f32, run_sgd_f64, 1},
-    {GT_OP_ADAM, run_adam_f32, run_adam_f64, 2},
-    {GT_OP_RMSPROP, run_rmsprop_f32, run_rmsprop_f64, 3},
+#define GT_X(NAME, name, ...) {GT_OP_##NAME, run_##name##_f32, run_##name##_f64},
+    GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
 };
 
 /* NULL: the operation is not an element-wise optimizer update. */
@@ -119,67 +120,29 @@ static const struct row *row_of(enum gt_opcode code)
 	return NULL;
 }
 
-static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
-{
-	return i < call->nin ? call->in[i] : NULL;
-}
-
-static enum gt_code check_update(const struct gt_opcall *call, const struct update *k, const struct row *row, struct gt_err *err)
-{
-	const struct gt_attr_update *attr = &k->attr;
-	enum gt_dtype t = k->f64 ? GT_F64 : GT_F32;
-	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	const struct gt_tdesc *d;
-	bool need[3] = {true, true, true};
-	if (call->code == GT_OP_SGD)
-		need[0] = attr->momentum != 0;
-	if (call->code == GT_OP_RMSPROP)
-		need[1] = attr->momentum > 0, need[2] = attr->centered;
-	for (int i = 0; i < 2 + row->nstate; i++) {
-		d = input(call, i);
-		if (i >= 2 && !d != !need[i - 2])
-			return gt_cpu_refuse(call, err, "the state does not fit the attributes");
-		if (d && (d->dtype != t || gt_tdesc_padded(d) != n))
-			return gt_cpu_refuse(call, err, "parameters, gradients and state must have the same type, f32 or f64, and length");
-	}
-	d = input(call, 2 + row->nstate);
-	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->clip_norm > 0)
-		return gt_cpu_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
-	d = input(call, 3 + row->nstate);
-	if (d && (d->dtype != GT_BF16 || gt_tdesc_padded(d) != n))
-		return gt_cpu_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
-	for (int s = 0; s < attr->nseg; s++) {
-		if (attr->seg[s].begin < at || attr->seg[s].end < attr->seg[s].begin || attr->seg[s].end > n)
-			return gt_cpu_refuse(call, err, "the segments are not ascending or leave the parameters");
-		at = attr->seg[s].end;
-	}
-	return GT_OK;
-}
-
 static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_update *attr = call->attr;
 	const struct row *row = row_of(call->code);
+	bool f64 = call->in[0]->dtype == GT_F64;
+	struct gt_update_inputs inputs;
+	const char *why = gt_update_check(call, f64 ? GT_F64 : GT_F32, &inputs);
 	int nseg = attr->nseg;
 	struct update *k;
-	enum gt_code code;
-	if (!row)
-		return gt_cpu_refuse(call, err, "it is not an element-wise optimizer update");
+	if (why)
+		return gt_cpu_refuse(call, err, why);
+	if (inputs.work >= 0 && call->in[inputs.work]->dtype != GT_BF16)
+		return gt_cpu_refuse(call, err, "the work copy must be bf16");
 	GT_KERNEL_NEW(k, launch_update, gt_opcode_name(call->code), err);
 	k->head.release = release_update;
 	k->code = call->code;
 	k->attr = *attr;
-	k->f64 = call->in[0]->dtype == GT_F64;
-	k->run = k->f64 ? row->f64 : row->f32;
-	k->opt_size = k->f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
-	k->state0 = 2;
-	k->nstate = row->nstate < call->nin - 2 ? row->nstate : call->nin - 2;
-	k->scalars = input(call, 2 + row->nstate) ? 2 + row->nstate : -1;
-	k->work = input(call, 3 + row->nstate) ? 3 + row->nstate : -1;
-	if ((code = check_update(call, k, row, err)) != GT_OK) {
-		release_update(&k->head);
-		return code;
-	}
+	k->f64 = f64;
+	k->run = f64 ? row->f64 : row->f32;
+	k->opt_size = f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
+	k->nstate = inputs.nslots < call->nin - 2 ? inputs.nslots : call->nin - 2;
+	k->scalars = inputs.scalars;
+	k->work = inputs.work;
 	k->seg = calloc((size_t)nseg + 1, sizeof *k->seg);
 	k->start = calloc((size_t)nseg + 1, sizeof *k->start);
 	k->opt = calloc((size_t)nseg + 1, k->opt_size);
@@ -208,10 +171,9 @@ struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_
 {
 	struct gt_cpu_apply a = {
 	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, scalars), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
-	bool has[3] = {code != GT_OP_SGD || attr->momentum != 0, code == GT_OP_ADAM || (code == GT_OP_RMSPROP && attr->momentum > 0),
-	               code == GT_OP_RMSPROP && attr->centered};
-	for (int i = 0; i < 3; i++)
-		if (has[i])
+	const struct gt_update_row *row = gt_update_row(code);
+	for (int i = 0; i < row->nslots; i++)
+		if (gt_update_has(row, attr, i))
 			a.state[i] = *state++;
 	return a;
 }
@@ -220,7 +182,7 @@ void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n)
 {
 	const struct gt_cpu_apply *a = ctx;
 	struct args c = {.p = a->p + at, .g = g, .first = a->first, .nesterov = a->nesterov};
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < GT_MAX_STATES; i++)
 		c.state[i] = a->state[i] ? a->state[i] + at : NULL;
 	row_of(a->code)->f32(&c, &a->opt, 0, n);
 }

@@ -6,10 +6,10 @@
 #include "ew.h"
 
 struct gt_cpu_apply {
-	enum gt_opcode code; /* sgd, adam, rmsprop */
+	enum gt_opcode code; /* an element-wise update */
 	struct gt_opt_f32 opt;
 	bool first, nesterov;
-	float *p, *state[3]; /* in the slots of the optimizer's own call; NULL: absent */
+	float *p, *state[GT_MAX_STATES]; /* in the slots of the optimizer's own call; NULL: absent */
 };
 
 /* Whether the operation is an element-wise update that gt_cpu_apply_make takes. */

@@ -64,9 +64,9 @@ static const struct {
     [GT_OP_GATHER] = {gt_cuda_gather, 3, 2},
     [GT_OP_SUMSQ] = {gt_cuda_update, 1, 1},
     [GT_OP_CHECK] = {gt_cuda_check, 5, 0},
-    [GT_OP_SGD] = {gt_cuda_update, 5, 0},
-    [GT_OP_ADAM] = {gt_cuda_update, 6, 0},
-    [GT_OP_RMSPROP] = {gt_cuda_update, 7, 0},
+#define GT_X(NAME, name, s0, s1, s2, loops) [GT_OP_##NAME] = {gt_cuda_update, 4 + GT_STATES_SLOTS(s0, s1, s2), 0},
+    GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
     [GT_OP_MUON] = {gt_cuda_muon, 5, 0},
 };
 

@@ -1,5 +1,6 @@
-/* sumsq, sgd, adam, rmsprop over the flat parameter arena: the segments are cut into chunks once, in device memory. */
+/* sumsq and the element-wise updates over the flat parameter arena: the segments are cut into chunks once, in device memory. */
 #include "cuda/cuda_internal.h"
+#include "optimizer.h"
 #include <stdlib.h>
 
 struct update {
@@ -10,17 +11,6 @@ struct update {
 	void *seg, *chunk;         /* device memory */
 	int nchunks;
 };
-
-static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
-{
-	return i < call->nin ? call->in[i] : NULL;
-}
-
-/* State inputs of an update; -1: the operation is not an element-wise optimizer update. */
-static int states(enum gt_opcode code)
-{
-	return code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : code == GT_OP_RMSPROP ? 3 : -1;
-}
 
 static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                   struct gt_err *err)
@@ -51,39 +41,6 @@ static void release_update(struct gt_dev *dev, struct gt_kernel *kernel)
 	free(k);
 }
 
-static enum gt_code check_update(const struct gt_opcall *call, const struct gt_attr_update *attr, struct gt_err *err)
-{
-	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	int nstate = states(call->code);
-	bool need[3] = {true, true, true};
-	const struct gt_tdesc *d;
-	if (nstate < 0)
-		return gt_cuda_refuse(call, err, "it is not an element-wise optimizer update");
-	if (call->code == GT_OP_SGD)
-		need[0] = attr->momentum != 0;
-	if (call->code == GT_OP_RMSPROP)
-		need[1] = attr->momentum > 0, need[2] = attr->centered;
-	for (int i = 0; i < 2 + nstate; i++) {
-		d = input(call, i);
-		if (i >= 2 && !d != !need[i - 2])
-			return gt_cuda_refuse(call, err, "the state does not fit the attributes");
-		if (d && (d->dtype != GT_F32 || gt_tdesc_padded(d) != n))
-			return gt_cuda_refuse(call, err, "parameters, gradients and state must be f32 and of the same length");
-	}
-	d = input(call, 2 + nstate);
-	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->clip_norm > 0)
-		return gt_cuda_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
-	d = input(call, 3 + nstate);
-	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->work_dtype || gt_tdesc_padded(d) != n))
-		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says, and as long as the parameters");
-	for (int i = 0; i < attr->nseg; i++) {
-		if (attr->seg[i].begin < at || attr->seg[i].end < attr->seg[i].begin || attr->seg[i].end > n)
-			return gt_cuda_refuse(call, err, "the segments are not ascending or leave the parameters");
-		at = attr->seg[i].end;
-	}
-	return GT_OK;
-}
-
 static enum gt_code make_chunks(struct gt_dev *dev, struct update *k, struct gt_err *err)
 {
 	const struct gt_seg *seg = k->attr.seg;
@@ -108,17 +65,22 @@ static enum gt_code make_chunks(struct gt_dev *dev, struct update *k, struct gt_
 static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_update *attr = call->attr;
-	int nstate = states(call->code);
+	struct gt_update_inputs inputs;
+	const char *why = gt_update_check(call, GT_F32, &inputs);
+	const struct gt_tdesc *work = !why && inputs.work >= 0 ? call->in[inputs.work] : NULL;
 	struct update *k;
 	enum gt_code code;
-	GT_TRY(check_update(call, attr, err));
+	if (why)
+		return gt_cuda_refuse(call, err, why);
+	if (work && ((work->dtype != GT_BF16 && work->dtype != GT_F16) || work->dtype != attr->work_dtype))
+		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
 	GT_CUDA_NEW(k, launch_update, gt_opcode_name(call->code), err);
 	k->head.release = release_update;
 	k->code = call->code;
 	k->attr = *attr;
-	k->nstate = nstate < call->nin - 2 ? nstate : call->nin - 2;
-	k->scalars = input(call, 2 + nstate) ? 2 + nstate : -1;
-	k->work = input(call, 3 + nstate) ? 3 + nstate : -1;
+	k->nstate = inputs.nslots < call->nin - 2 ? inputs.nslots : call->nin - 2;
+	k->scalars = inputs.scalars;
+	k->work = inputs.work;
 	code = attr->nseg ? gt_cuda_upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
 	if (code == GT_OK)
 		code = make_chunks(dev, k, err);

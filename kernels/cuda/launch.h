@@ -133,7 +133,7 @@ struct gt_cu_chunk {
 	int32_t n, seg;
 };
 struct gt_cu_update {
-	float *p, *state[3];
+	float *p, *state[GT_MAX_STATES];
 	const float *g;
 	uint16_t *work;                   /* in attr.work_dtype, bf16 or f16; NULL: none */
 	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, never skipped */

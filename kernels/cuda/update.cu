@@ -6,39 +6,27 @@
 #define TREE 2048 /* partial sums that fit where a chunk does */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Flags are template arguments where a branch would make the compiler keep state in memory. */
-template <int CODE, bool A, bool B> struct step;
+/* An update and the states that exist (bits) are template arguments: a branch would make the compiler keep states in memory. */
+template <int CODE> struct row;
+#define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
+	template <> struct row<GT_OP_##NAME> {                                                                                            \
+		static const int all = GT_STATES_ALL(s0, s1, s2), must = GT_STATES_MUST(s0, s1, s2);                                          \
+		__device__ static float step(const gt_opt_f32 *h, float p, float g, float *a, float *b, float *c, bool first, bool nesterov)  \
+		{                                                                                                                             \
+			return gt_step_##name##_f32(h, p, g, a, b, c, first, nesterov);                                                           \
+		}                                                                                                                             \
+	};
+GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
 
-template <bool MOMENTUM, bool UNUSED> struct step<GT_OP_SGD, MOMENTUM, UNUSED> {
+template <int CODE, int HAS> struct step {
 	__device__ static constexpr bool use(int k)
 	{
-		return k == 0 ? MOMENTUM : k == 1 ? false : false;
+		return HAS >> k & 1;
 	}
 	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool first, bool nesterov)
 	{
-		return MOMENTUM ? gt_sgd_momentum_f32(&h, p, g, &s[0], first, nesterov) : gt_sgd_f32(&h, p, g);
-	}
-};
-
-template <bool UNUSED, bool UNUSED2> struct step<GT_OP_ADAM, UNUSED, UNUSED2> {
-	__device__ static constexpr bool use(int k)
-	{
-		return k == 0 ? true : k == 1 ? true : false;
-	}
-	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool, bool)
-	{
-		return gt_adam_f32(&h, p, g, &s[0], &s[1]);
-	}
-};
-
-template <bool MOMENTUM, bool CENTERED> struct step<GT_OP_RMSPROP, MOMENTUM, CENTERED> {
-	__device__ static constexpr bool use(int k)
-	{
-		return k == 0 ? true : k == 1 ? MOMENTUM : CENTERED;
-	}
-	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool, bool)
-	{
-		return gt_rmsprop_f32(&h, p, g, &s[0], MOMENTUM ? &s[1] : NULL, CENTERED ? &s[2] : NULL);
+		return row<CODE>::step(&h, p, g, use(0) ? &s[0] : NULL, use(1) ? &s[1] : NULL, use(2) ? &s[2] : NULL, first, nesterov);
 	}
 };
 
@@ -91,7 +79,7 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 			a.work[i + j] = half ? from_float<f16>(p[j]).bits : from_float<bf16>(p[j]).bits;
 }
 
-template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
+template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
 {
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
@@ -110,7 +98,7 @@ template <int CODE, bool A, bool B> __global__ void __launch_bounds__(BLOCK) upd
 	const gt_opt_f32 h = shared_opt;
 	bool first = dyn.step == 1, vector = aligned && c.begin % 4 == 0;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4)
-		update_quad<step<CODE, A, B>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
+		update_quad<step<CODE, HAS>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
 }
 
 /* A block a chunk of 4096 elements, which it fetches at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
@@ -165,18 +153,24 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void update_fn(const gt_cu_update, bool);
 
+/* The kernel of an update with these states. A row instantiates it for the states that it can have only. */
+template <int CODE> static update_fn *kernel_of(int has)
+{
+	constexpr int all = row<CODE>::all, must = row<CODE>::must;
+	static update_fn *const fn[8] = {update<CODE, (0 & all) | must>, update<CODE, (1 & all) | must>, update<CODE, (2 & all) | must>, update<CODE, (3 & all) | must>,
+	                                 update<CODE, (4 & all) | must>, update<CODE, (5 & all) | must>, update<CODE, (6 & all) | must>, update<CODE, (7 & all) | must>};
+	return (has & ~all) == 0 && (has & must) == must ? fn[has] : NULL;
+}
+
 static update_fn *find(int code, const struct gt_cu_update *a)
 {
-	bool momentum = code == GT_OP_SGD ? a->state[0] != NULL : a->state[1] != NULL, centered = a->state[2] != NULL;
+	int has = (a->state[0] ? 1 : 0) | (a->state[1] ? 2 : 0) | (a->state[2] ? 4 : 0);
 	switch (code) {
-	case GT_OP_SGD:
-		return momentum ? update<GT_OP_SGD, true, false> : update<GT_OP_SGD, false, false>;
-	case GT_OP_ADAM:
-		return update<GT_OP_ADAM, false, false>;
-	case GT_OP_RMSPROP:
-		if (momentum)
-			return centered ? update<GT_OP_RMSPROP, true, true> : update<GT_OP_RMSPROP, true, false>;
-		return centered ? update<GT_OP_RMSPROP, false, true> : update<GT_OP_RMSPROP, false, false>;
+#define GT_X(NAME, ...)                                                                                                               \
+	case GT_OP_##NAME:                                                                                                                \
+		return kernel_of<GT_OP_##NAME>(has);
+		GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
 	}
 	return NULL;
 }

@@ -1,6 +1,7 @@
 /* The CUDA backend on the host's CUDA runtime (tests/cudasim/include) against the CPU backend: sizes around every vector, warp, block
  * and grid boundary, addresses off 16 bytes, in place. Run by test_cudasim.sh from build/cudasim.
  * Both backends compile the same scalar functions for this machine, so operations without sums must agree bit for bit. */
+#include "optimizer.h"
 #include "pair.h"
 #include <math.h>
 #include <stdlib.h>
@@ -233,49 +234,40 @@ TEST(sumsq_has_the_bits_of_the_cpu)
 
 TEST(updates)
 {
-	static const struct {
-		enum gt_opcode code;
-		double momentum;
-		bool flag;
-		int states;
-	} rows[] = {{GT_OP_SGD, 0, false, 0},       {GT_OP_SGD, 0.9, false, 1},  {GT_OP_SGD, 0.9, true, 1},
-	            {GT_OP_ADAM, 0, false, 2},      {GT_OP_ADAM, 0, true, 2},    {GT_OP_RMSPROP, 0, false, 1},
-	            {GT_OP_RMSPROP, 0.9, false, 2}, {GT_OP_RMSPROP, 0, true, 2}, {GT_OP_RMSPROP, 0.9, true, 3}};
-	for (int r = 0; r < 9; r++)
+#define GT_X(NAME, ...) GT_OP_##NAME,
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+#undef GT_X
+	for (size_t r = 0; r < 4 * sizeof codes / sizeof *codes; r++) {
+		const struct gt_update_row *row = gt_update_row(codes[r / 4]);
+		bool flag = r & 1, momentum = r & 2; /* flag: nesterov, decoupled, centered: what the update uses of them */
 		for (int s = 0; s < 24; s++) {
 			int64_t n = 10003, words = GT_SCALARS_WORDS;
 			/* segments that begin off a vector, are shorter than one, or longer than a chunk; with a gap */
 			struct gt_seg seg[] = {{3, 4, 1, 0.1}, {4, 9, 2, 0}, {16, 5000 + s, 1, 0.01}, {5000 + s, n - s % 3, 0.5, 0}};
-			struct gt_attr_update attr = {.momentum = rows[r].momentum,
+			struct gt_attr_update attr = {.momentum = momentum ? 0.9 : 0,
 			                              .dampening = s % 2 ? 0.1 : 0,
 			                              .beta1 = 0.9,
 			                              .beta2 = 0.999,
 			                              .eps = 1e-8,
 			                              .alpha = 0.99,
-			                              .nesterov = rows[r].code == GT_OP_SGD && rows[r].flag,
-			                              .decoupled = rows[r].code == GT_OP_ADAM && rows[r].flag,
-			                              .centered = rows[r].code == GT_OP_RMSPROP && rows[r].flag,
+			                              .nesterov = flag,
+			                              .decoupled = flag,
+			                              .centered = flag,
 			                              .clip_norm = s % 4 == 3 ? 1 : 0,
 			                              .seg = seg,
 			                              .nseg = 4,
 			                              .work_dtype = s % 2 ? GT_F16 : GT_BF16};
-			struct pair_job j = {.call = {.code = rows[r].code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = {0.01}}};
-			int slots = rows[r].code == GT_OP_SGD ? 1 : rows[r].code == GT_OP_ADAM ? 2 : 3;
+			struct pair_job j = {.call = {.code = row->code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = {0.01}}};
 			struct gt_scalars *scalars = calloc(1, sizeof *scalars);
 			*scalars = (struct gt_scalars){.sumsq = 40, .inv_scale = s % 5 == 2 ? 0x1p-3 : 1, .skip = s % 6 == 4};
 			pair_tensor(&j, false, GT_F32, 1, &n, NULL);
 			pair_tensor(&j, false, GT_F32, 1, &n, NULL);
-			for (int i = 0; i < slots; i++) {
+			for (int i = 0; i < row->nslots; i++) {
 				float *state = pair_filled(GT_F32, n, (uint32_t)(20 + i));
-				bool there = rows[r].code == GT_OP_SGD
-				                 ? rows[r].states == 1
-				                 : rows[r].code == GT_OP_ADAM || i == 0 || (i == 1 ? rows[r].momentum > 0 : rows[r].flag);
 				for (int64_t k = 0; k < n; k++)
-					state[k] = fabsf(state[k]) + (i == 0 && rows[r].code == GT_OP_RMSPROP
-					                                  ? 20.0f
-					                                  : 0.0f); /* a square average stands above the square of the average */
+					state[k] = fabsf(state[k]) + (i == 0 && row->code == GT_OP_RMSPROP ? 20.0f : 0.0f); /* a square average stands above the square of the average */
 				pair_tensor(&j, false, GT_F32, 1, &n, state);
-				if (!there)
+				if (!gt_update_has(row, &attr, i))
 					j.call.in[2 + i] = NULL;
 			}
 			pair_tensor(&j, false, GT_F64, 1, &words, scalars);
@@ -291,6 +283,7 @@ TEST(updates)
 			pair_compare(&j, 0, "");
 			pair_free(&j);
 		}
+	}
 }
 
 TEST(check)

@@ -1,5 +1,6 @@
 /* check: the loss scale against PyTorch's GradScaler (golden/scaler.txt), what stops a step, what is moved when one is skipped. */
 #include "cpu_raw.h"
+#include "optimizer.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -131,14 +132,17 @@ TEST(a_skipped_step_moves_the_numbers_of_those_behind_it)
 /* Gradients that were multiplied by a scale give the bits of those that were not; a skipped step leaves everything alone. */
 TEST(updates_unscale_and_skip)
 {
-	static const enum gt_opcode codes[] = {GT_OP_SGD, GT_OP_ADAM, GT_OP_RMSPROP};
+	enum { TENSORS = 2 + GT_MAX_STATES }; /* p, g, states */
+#define GT_X(NAME, ...) GT_OP_##NAME,
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+#undef GT_X
 	int64_t n = 1000, words = GT_SCALARS_WORDS;
 	struct gt_tdesc d = gt_tdesc_make(GT_F32, 1, &n, false), sc = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_seg seg = {0, n, 1, 0.01};
 	struct gt_dyn dyn = {.step = 3, .lr = {0.1}};
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
 		for (int clip = 0; clip < 2; clip++) {
-			float *p[4];
+			float *p[TENSORS];
 			struct gt_attr_update attr = {.momentum = 0.9,
 			                              .beta1 = 0.9,
 			                              .beta2 = 0.999,
@@ -147,15 +151,16 @@ TEST(updates_unscale_and_skip)
 			                              .clip_norm = clip ? 0.5 : 0,
 			                              .seg = &seg,
 			                              .nseg = 1};
-			int nstate = codes[i] == GT_OP_SGD ? 1 : codes[i] == GT_OP_ADAM ? 2 : 3;
+			const struct gt_update_row *row = gt_update_row(codes[i]);
+			int nstate = row->nslots;
 			struct gt_opcall call = {.code = codes[i], .attr = &attr, .nin = 3 + nstate, .in = {&d, &d}};
-			for (int k = 0; k < 2; k++)
-				call.in[2 + k] = k < nstate ? &d : NULL;
+			for (int k = 0; k < nstate; k++)
+				call.in[2 + k] = gt_update_has(row, &attr, k) ? &d : NULL;
 			call.in[2 + nstate] = &sc;
 			for (int run = 0; run < 3; run++) { /* plain; scaled; skipped */
 				double scale = run ? 4096 : 1, sum = 0;
-				float *x[4];
-				for (int k = 0; k < 4; k++) {
+				float *x[TENSORS];
+				for (int k = 0; k < TENSORS; k++) {
 					x[k] = raw_alloc(GT_F32, n);
 					raw_random(GT_F32, x[k], n, 7 + (uint32_t)k, k < 2 ? -1 : 0, 1);
 				}
@@ -164,12 +169,14 @@ TEST(updates_unscale_and_skip)
 					x[1][k] *= (float)scale;
 				}
 				struct gt_scalars s = {.sumsq = sum * scale * scale, .inv_scale = 1 / scale, .skip = run == 2};
-				void *in[GT_MAX_IO] = {x[0], x[1], x[2], x[3]};
+				void *in[GT_MAX_IO] = {0};
+				for (int k = 0; k < TENSORS; k++)
+					in[k] = k < 2 || call.in[k] == &d ? x[k] : NULL;
 				in[2 + nstate] = &s;
 				raw_run(1, &call, in, NULL, &dyn);
 				if (run == 0)
 					memcpy(p, x, sizeof p);
-				for (int k = 0; k < 4 && run; k++)
+				for (int k = 0; k < TENSORS && run; k++)
 					for (int64_t j = 0; j < n && k != 1; j++) {
 						float before = (float)(raw_uniform(7 + (uint32_t)k, (uint32_t)j) * (k < 2 ? 2 : 1) - (k < 2 ? 1 : 0));
 						float want = run == 1 ? p[k][j] : before;
@@ -177,10 +184,10 @@ TEST(updates_unscale_and_skip)
 						if (x[k][j] != want)
 							return;
 					}
-				for (int k = 0; k < 4 && run; k++)
+				for (int k = 0; k < TENSORS && run; k++)
 					free(x[k]);
 			}
-			for (int k = 0; k < 4; k++)
+			for (int k = 0; k < TENSORS; k++)
 				free(p[k]);
 		}
 }

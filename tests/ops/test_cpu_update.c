@@ -1,6 +1,7 @@
 /* The CPU backend's optimizers against PyTorch's numbers and against formulas in double; sums of squares; the speed of an update. */
 #include "cpu_raw.h"
 #include "ew.h"
+#include "optimizer.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static const struct opt_case {
 struct arena {
 	enum gt_dtype t;
 	int64_t n;
-	void *p, *g, *state[3];
+	void *p, *g, *state[GT_MAX_STATES];
 	uint16_t *work;
 	struct gt_scalars scalars; /* the sum of squares */
 };
@@ -90,7 +91,7 @@ struct arena {
 static void arena_open(struct arena *a, enum gt_dtype t, int64_t n)
 {
 	*a = (struct arena){.t = t, .n = n, .scalars = {.inv_scale = 1}, .p = raw_alloc(t, n), .g = raw_alloc(t, n), .work = raw_alloc(GT_BF16, n)};
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < GT_MAX_STATES; i++) {
 		a->state[i] = raw_alloc(t, n);
 		memset(a->state[i], 0, (size_t)n * gt_dtype_size(t));
 	}
@@ -99,7 +100,7 @@ static void arena_open(struct arena *a, enum gt_dtype t, int64_t n)
 static void arena_close(struct arena *a)
 {
 	free(a->p), free(a->g), free(a->work);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < GT_MAX_STATES; i++)
 		free(a->state[i]);
 }
 
@@ -111,16 +112,16 @@ static enum gt_code step(int threads, const struct opt_case *c, struct arena *a,
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc d = gt_tdesc_make(a->t, 1, &a->n, false), w = gt_tdesc_make(GT_BF16, 1, &a->n, false),
 	                s = gt_tdesc_make(GT_F64, 1, &words, false);
-	int nstate = c->code == GT_OP_SGD ? 1 : c->code == GT_OP_ADAM ? 2 : 3;
-	bool need[3] = {c->code != GT_OP_SGD || attr.momentum != 0, c->code == GT_OP_ADAM || attr.momentum > 0, attr.centered};
+	const struct gt_update_row *row = gt_update_row(c->code);
+	int nstate = row->nslots;
 	struct gt_opcall call = {.code = c->code, .attr = &attr, .nin = nstate + 4, .in = {&d, &d}};
 	void *in[GT_MAX_IO] = {a->p, a->g};
 	attr.seg = seg;
 	attr.nseg = nseg;
 	attr.work_dtype = GT_BF16;
 	for (int i = 0; i < nstate; i++) {
-		call.in[2 + i] = need[i] ? &d : NULL;
-		in[2 + i] = need[i] ? a->state[i] : NULL;
+		call.in[2 + i] = gt_update_has(row, &attr, i) ? &d : NULL;
+		in[2 + i] = gt_update_has(row, &attr, i) ? a->state[i] : NULL;
 	}
 	call.in[2 + nstate] = attr.clip_norm > 0 ? &s : NULL;
 	in[2 + nstate] = attr.clip_norm > 0 ? &a->scalars : NULL;
@@ -243,6 +244,34 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	arena_close(&a);
 	arena_close(&b);
 	free(p), free(s), free(tol);
+}
+
+/* Whether a case has these states. */
+static bool covered(enum gt_opcode code, bool momentum, bool centered)
+{
+	for (size_t k = 0; k < NCASES; k++)
+		if (cases[k].code == code && (cases[k].attr.momentum != 0) == momentum && cases[k].attr.centered == centered)
+			return true;
+	return false;
+}
+
+TEST(every_update_has_its_cases)
+{
+#define GT_X(NAME, name, s0, s1, s2, loops) GT_OP_##NAME,
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+#undef GT_X
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		for (int m = 0; m < 2; m++)
+			for (int c = 0; c < 2; c++) {
+				const struct gt_update_row *row = gt_update_row(codes[i]);
+				bool uses_m = false, uses_c = false;
+				for (int k = 0; k < row->nslots; k++) {
+					uses_m |= row->state[k].when == GT_STATE_MOMENTUM;
+					uses_c |= row->state[k].when == GT_STATE_CENTERED;
+				}
+				bool needed = (!m || uses_m) && (!c || uses_c); /* a flag that no state has is not another case */
+				CHECK_MSG(!needed || covered(codes[i], m, c), "%s has no case with momentum %d, centered %d", gt_opcode_name(codes[i]), m, c);
+			}
 }
 
 TEST(updates_follow_the_formulas)

@@ -1,6 +1,7 @@
 /* The optimizers' update kernels against PyTorch's trajectories (the update: cases of cases.txt). test_updates [-b BACKEND] */
 #include "harness.h"
 #include "harness_table.h"
+#include "optimizer.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -10,23 +11,30 @@
 
 struct state {
 	int64_t n;
-	float *p, *g, *s[3]; /* s: momentum buffer; m, v; square average, buffer, gradient average */
+	float *p, *g, *s[GT_MAX_STATES]; /* s: in the order of optimizer_rows.h */
 	uint16_t *work;
 	struct gt_scalars scalars;
 	struct gt_attr_update attr;
 	struct gt_seg seg[2];
 };
 
-static enum gt_opcode setup(struct state *s, const struct opcase *c, double *lr)
+/* The row of "update:WORD", WORD as train.optimizer.type has it. NULL: there is none. */
+static const struct gt_optimizer_row *optimizer_of(const struct opcase *c)
 {
-	const char *kind = c->type + 7;
-	bool adam = !strncmp(kind, "adam", 4), rms = !strcmp(kind, "rmsprop");
+	for (int i = 0; i < GT_OPT_COUNT; i++)
+		if (!strcmp(gt_optimizer_rows[i].word, c->type + 7))
+			return &gt_optimizer_rows[i];
+	return NULL;
+}
+
+static void setup(struct state *s, const struct opcase *c, const struct gt_optimizer_row *row, double *lr)
+{
 	double wd = opcase_number(c, "weight_decay", 0);
 	s->n = c->in[0].dim[0];
 	s->p = calloc((size_t)s->n, sizeof(float));
 	s->g = calloc((size_t)s->n, sizeof(float));
 	s->work = calloc((size_t)s->n, sizeof(uint16_t));
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < GT_MAX_STATES; i++)
 		s->s[i] = calloc((size_t)s->n, sizeof(float));
 	*lr = opcase_number(c, "lr", NAN);
 	s->seg[0] = (struct gt_seg){.begin = 0, .end = s->n / 2, .lr_mul = 1, .weight_decay = wd};
@@ -39,20 +47,19 @@ static enum gt_opcode setup(struct state *s, const struct opcase *c, double *lr)
 		.eps = opcase_number(c, "eps", 1e-8),
 		.alpha = opcase_number(c, "alpha", 0.99),
 		.nesterov = opcase_key(c, "nesterov"),
-		.decoupled = !strcmp(kind, "adamw"),
+		.decoupled = row->decoupled,
 		.centered = opcase_key(c, "centered"),
 		.clip_norm = opcase_number(c, "clip_norm", 0),
 		.seg = s->seg,
 		.nseg = 2,
 		.work_dtype = GT_BF16,
 	};
-	return adam ? GT_OP_ADAM : rms ? GT_OP_RMSPROP : GT_OP_SGD;
 }
 
 static void teardown(struct state *s)
 {
 	free(s->p), free(s->g), free(s->work);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < GT_MAX_STATES; i++)
 		free(s->s[i]);
 }
 
@@ -67,14 +74,10 @@ static enum gt_code one_step(struct harness *h, struct state *s, enum gt_opcode 
 	s->scalars.inv_scale = 1;
 	if (s->attr.clip_norm > 0)
 		GT_TRY(harness_call(h, &sum, (void *[]){s->g}, out, err));
-	int states = code == GT_OP_SGD ? 1 : code == GT_OP_ADAM ? 2 : 3, k = 2;
-	bool have[3] = {true, true, true};
-	if (code == GT_OP_SGD)
-		have[0] = s->attr.momentum != 0;
-	if (code == GT_OP_RMSPROP)
-		have[1] = s->attr.momentum != 0, have[2] = s->attr.centered;
-	for (int i = 0; i < states; i++, k++)
-		if (have[i])
+	const struct gt_update_row *row = gt_update_row(code);
+	int k = 2;
+	for (int i = 0; i < row->nslots; i++, k++)
+		if (gt_update_has(row, &s->attr, i))
 			up.in[k] = &f, in[k] = s->s[i];
 	if (s->attr.clip_norm > 0)
 		up.in[k] = &sc, in[k] = &s->scalars;
@@ -94,8 +97,11 @@ static enum gt_code check(struct harness *h, const struct optable *t, const stru
 	struct state s = {0};
 	char name[160];
 	double lr;
-	enum gt_opcode op = setup(&s, c, &lr);
+	const struct gt_optimizer_row *row = optimizer_of(c);
 	enum gt_code code = GT_OK;
+	if (!row)
+		return gt_fail(err, GT_EFAIL, "cases.txt has the type %s, which no optimizer is called", c->type);
+	setup(&s, c, row, &lr);
 	snprintf(name, sizeof name, "%s f32 p", c->name);
 	const struct golden *want = optable_golden(t, name);
 	if (!want || want->n != STEPS * s.n)
@@ -109,7 +115,7 @@ static enum gt_code check(struct harness *h, const struct optable *t, const stru
 			s.g[i] = (float)harness_uniform(name, i);
 		h->dyn.step = step + 1;
 		h->dyn.lr[0] = lr;
-		code = one_step(h, &s, op, with_work, err);
+		code = one_step(h, &s, row->update, with_work, err);
 		for (int64_t i = 0; code == GT_OK && i < s.n; i++) {
 			float w = want->v[step * s.n + i];
 			/* torch.testing's f32 rtol, and an atol of 1e-6 in place of 1e-5: parameters are of order 1 and ten steps round each a few

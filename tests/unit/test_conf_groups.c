@@ -104,7 +104,7 @@ TEST(calls_and_rates)
 	gt_optim_init(&o, &c->train);
 	/* groups that differ in rate, decay and schedule only share a kernel */
 	CHECK_MSG(o.ncalls == 2 && o.of[0] == 0 && o.of[2] == 0 && o.of[3] == 1 && o.of[4] == 0, "%d calls", o.ncalls);
-	CHECK(o.call[0].code == GT_OP_SGD && o.call[1].code == GT_OP_MUON && o.nstates == 1 && !gt_optim_fused_update(&o));
+	CHECK(o.call[0].row->code == GT_OP_SGD && o.call[1].row->code == GT_OP_MUON && o.nstates == 1 && !gt_optim_fused_update(&o));
 	gt_optim_rates(&o, 0, 40, 10, lr);
 	CHECK(lr[0] == 0.5 && lr[2] == 0.5 && lr[3] == 0.02 && lr[4] == 0.1);
 	gt_optim_rates(&o, 19, 40, 10, lr);

@@ -1,0 +1,90 @@
+#include "optimizer.h"
+#include <string.h>
+
+#define STATE_NONE() {NULL, GT_STATE_NONE}
+#define STATE_ALWAYS(text) {text, GT_STATE_ALWAYS}
+#define STATE_MOMENTUM(text) {text, GT_STATE_MOMENTUM}
+#define STATE_CENTERED(text) {text, GT_STATE_CENTERED}
+#define IS_MATRIX_PLAIN false
+#define IS_MATRIX_FIRST_NESTEROV false
+#define IS_MATRIX_MATRIX true
+
+const struct gt_update_row *gt_update_row(enum gt_opcode code)
+{
+	static const struct gt_update_row rows[] = {
+#define GT_X(NAME, name, s0, s1, s2, loops) {GT_OP_##NAME, IS_MATRIX_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
+	    GT_UPDATES(GT_X)
+#undef GT_X
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].code == code)
+			return &rows[i];
+	return NULL;
+}
+
+bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update *attr, int slot)
+{
+	switch (row->state[slot].when) {
+	case GT_STATE_NONE:
+		return false;
+	case GT_STATE_ALWAYS:
+		return true;
+	case GT_STATE_MOMENTUM:
+		return attr->momentum != 0;
+	case GT_STATE_CENTERED:
+		return attr->centered;
+	}
+	return false;
+}
+
+static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
+{
+	return i < call->nin ? call->in[i] : NULL;
+}
+
+const char *gt_update_check(const struct gt_opcall *call, enum gt_dtype t, struct gt_update_inputs *out)
+{
+	const struct gt_update_row *row = gt_update_row(call->code);
+	const struct gt_attr_update *attr = call->attr;
+	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
+	if (!row || row->matrix)
+		return "it is not an element-wise optimizer update";
+	for (int i = 0; i < 2 + row->nslots; i++) {
+		const struct gt_tdesc *d = input(call, i);
+		if (i >= 2 && !d != !gt_update_has(row, attr, i - 2))
+			return "the state does not fit the attributes";
+		if (d && (d->dtype != t || gt_tdesc_padded(d) != n))
+			return "parameters, gradients and state must have the same type, one that this backend updates, and length";
+	}
+	*out = (struct gt_update_inputs){row->nslots, 2 + row->nslots, 3 + row->nslots};
+	const struct gt_tdesc *scalars = input(call, out->scalars), *work = input(call, out->work);
+	if (scalars ? scalars->dtype != GT_F64 || gt_tdesc_count(scalars) != GT_SCALARS_WORDS : attr->clip_norm > 0)
+		return "the scalars of the step, which clipping needs, must be f64 of their size";
+	if (work && gt_tdesc_padded(work) != n)
+		return "the work copy must be as long as the parameters";
+	for (int s = 0; s < attr->nseg; s++) {
+		if (attr->seg[s].begin < at || attr->seg[s].end < attr->seg[s].begin || attr->seg[s].end > n)
+			return "the segments are not ascending or leave the parameters";
+		at = attr->seg[s].end;
+	}
+	if (!scalars)
+		out->scalars = -1;
+	if (!work)
+		out->work = -1;
+	return NULL;
+}
+
+const struct gt_optimizer_row gt_optimizer_rows[GT_OPT_COUNT] = {
+#define GT_X(NAME, text, UPDATE, is_decoupled, help, ...) \
+	[GT_OPT_##NAME] = {.word = text, .update = GT_OP_##UPDATE, .decoupled = is_decoupled, .key = {__VA_ARGS__}},
+    GT_OPTIMIZERS(GT_X)
+#undef GT_X
+};
+
+const struct gt_optimizer_key *gt_optimizer_key(const struct gt_optimizer_row *row, const char *key)
+{
+	for (const struct gt_optimizer_key *k = row->key; k->key; k++)
+		if (!strcmp(k->key, key))
+			return k;
+	return NULL;
+}

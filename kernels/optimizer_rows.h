@@ -1,0 +1,55 @@
+/* The optimizers, one row each: the lists from which the operation codes, the config's words, the kernels' tables and the checkpoint's
+ * names are made. optimizer.h has the same rows as structs.
+ *
+ * To add an optimizer: a row in GT_OPTIMIZERS; if no update operation here has its formula, a row in GT_ELEMENT_UPDATES, and its scalars
+ * and its step in optim.inc. The CPU and CUDA kernels, the schema, the manual's text, the state dict and linear.dw+update follow. */
+#ifndef GT_KERNELS_OPTIMIZER_ROWS_H
+#define GT_KERNELS_OPTIMIZER_ROWS_H
+
+/* Update operations: X(NAME, name, state 0, state 1, state 2, loops). The code is GT_OP_NAME; optim.inc has gt_scalars_name and
+ * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work], without the slots that no row entry names; all are flat,
+ * and p, the states and work are updated in place, unless scalars.skip.
+ * state: PyTorch's name of it in a state dict, and when it exists:
+ *   ALWAYS(name), MOMENTUM(name): if attr.momentum is not 0, CENTERED(name): if attr.centered, NONE().
+ * loops: the flags of a launch for which a CPU kernel has a loop of its own:
+ *   PLAIN: none. FIRST_NESTEROV: the first step, and attr.nesterov, if state 0 exists.
+ *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
+ * An element of an element-wise update depends on the operands of that element only. So its parameters may be cut anywhere: into shards of
+ * ranks, and into tiles that linear.dw+update applies. A MATRIX update needs whole parameters. */
+#define GT_ELEMENT_UPDATES(X)                                                                                                \
+	X(SGD, sgd, MOMENTUM("momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                                 \
+	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                    \
+	X(RMSPROP, rmsprop, ALWAYS("square_avg"), MOMENTUM("momentum_buffer"), CENTERED("grad_avg"), PLAIN)
+#define GT_UPDATES(X)                                                                                                        \
+	GT_ELEMENT_UPDATES(X)                                                                                                    \
+	X(MUON, muon, ALWAYS("momentum_buffer"), NONE(), NONE(), MATRIX)
+#define GT_MAX_STATES 3
+
+/* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
+ * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that only some types take, of those that this one takes:
+ * {"key"}, and any key with a default that is not the usual one: {"key", "default"}. */
+#define GT_OPTIMIZERS(X)                                                                                                     \
+	X(SGD, "sgd", SGD, false, "torch.optim.SGD", {"momentum"}, {"dampening"}, {"nesterov"})                                  \
+	X(ADAM, "adam", ADAM, false, "torch.optim.Adam", {"betas"}, {"eps"})                                                     \
+	X(ADAMW, "adamw", ADAM, true, "torch.optim.AdamW, whose weight decay is decoupled from the gradient", {"betas"}, {"eps"}, \
+	  {"weight_decay", "0.01"})                                                                                              \
+	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})             \
+	X(MUON, "muon", MUON, false, "torch.optim.Muon, for weights of linear and convolution layers; its weight decay is decoupled too", \
+	  {"momentum", "0.95"}, {"nesterov", "true"}, {"eps", "1.0e-7"}, {"weight_decay", "0.1"}, {"ns_steps"}, {"ns_coefficients"}, \
+	  {"adjust_lr"}, {"normalize"})
+
+/* Bits of the states of a row: state k is bit k. ALL: those that may exist, MUST: those that always do. */
+#define GT_STATE_ALL_NONE() 0
+#define GT_STATE_ALL_ALWAYS(name) 1
+#define GT_STATE_ALL_MOMENTUM(name) 1
+#define GT_STATE_ALL_CENTERED(name) 1
+#define GT_STATE_MUST_NONE() 0
+#define GT_STATE_MUST_ALWAYS(name) 1
+#define GT_STATE_MUST_MOMENTUM(name) 0
+#define GT_STATE_MUST_CENTERED(name) 0
+#define GT_STATES_ALL(s0, s1, s2) (GT_STATE_ALL_##s0 | GT_STATE_ALL_##s1 << 1 | GT_STATE_ALL_##s2 << 2)
+#define GT_STATES_MUST(s0, s1, s2) (GT_STATE_MUST_##s0 | GT_STATE_MUST_##s1 << 1 | GT_STATE_MUST_##s2 << 2)
+/* Operands of states, from the first one on: states that a row names have a slot even where they do not exist. */
+#define GT_STATES_SLOTS(s0, s1, s2) (GT_STATE_ALL_##s0 + GT_STATE_ALL_##s1 + GT_STATE_ALL_##s2)
+
+#endif

@@ -61,7 +61,8 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
 		               "expected more than one value a channel in an evaluation, which has no running statistics "
-		               "(track_running_stats = false), got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
+		               "(track_running_stats = false), got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or "
+		               "track_running_stats = true");
 	/* The unbiased variance would divide by 0; PyTorch rejects this too. */
 	if (g->train && a->train && !g->sync_bn && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,

@@ -68,7 +68,7 @@ static void interleaved(struct gt_grid *g, int rank)
 	}
 }
 
-/* Assigns activation slots: each micro-batch takes the stage's first free slot, from its forward cell to its last cell. */
+/* Assigns activation slots: each micro-batch duration_of the stage's first free slot, from its forward cell to its last cell. */
 static enum gt_code give_slots(struct gt_arena *a, struct gt_grid *g, struct gt_err *err)
 {
 	int *slot; /* [stage][micro] */
@@ -130,26 +130,26 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 
 /* ---- times ---------------------------------------------------------------------------------------------------------------------- */
 
-struct paper {
+struct timeline {
 	const struct gt_grid *g;
 	const struct gt_grid_cost *cost;
 	double *done[2]; /* [stage][micro]: when F (0) and B (1) ended; -1: not yet */
 };
 
-static double takes(const double *cost, int stage)
+static double duration_of(const double *cost, int stage)
 {
 	return cost ? cost[stage] : 1;
 }
 
 /* The time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
-static double arrives(const struct paper *p, int backward, int stage, int micro, int rank)
+static double arrives(const struct timeline *p, int backward, int stage, int micro, int rank)
 {
 	double t = p->done[backward][(int64_t)stage * p->g->micros + micro];
 	return t < 0 || stage % p->g->ranks == rank ? t : t + p->cost->transfer;
 }
 
 /* The earliest start of a cell; -1: not known yet. */
-static double ready(const struct paper *p, const struct gt_cell *c, int rank)
+static double ready(const struct timeline *p, const struct gt_cell *c, int rank)
 {
 	double own = arrives(p, c->kind == GT_CELL_W, c->stage, c->micro, rank), other;
 	if (c->kind == GT_CELL_F)
@@ -164,15 +164,15 @@ static double length(const struct gt_grid_cost *k, const struct gt_cell *c)
 {
 	switch (c->kind) {
 	case GT_CELL_F:
-		return takes(k->f, c->stage);
+		return duration_of(k->f, c->stage);
 	case GT_CELL_B:
-		return takes(k->b, c->stage);
+		return duration_of(k->b, c->stage);
 	case GT_CELL_W:
-		return takes(k->w, c->stage);
+		return duration_of(k->w, c->stage);
 	case GT_CELL_BW:
 		break;
 	}
-	return takes(k->b, c->stage) + takes(k->w, c->stage);
+	return duration_of(k->b, c->stage) + duration_of(k->w, c->stage);
 }
 
 /* Runs the schedule in simulated time: each rank executes its next cell as soon as the cell's inputs are known to be available, until no
@@ -180,7 +180,7 @@ static double length(const struct gt_grid_cost *k, const struct gt_cell *c)
 enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const struct gt_grid_cost *cost, struct gt_grid_time *out,
                           struct gt_err *err)
 {
-	struct paper p = {.g = g, .cost = cost};
+	struct timeline p = {.g = g, .cost = cost};
 	double *clock, *busy, all = 0;
 	int *at;
 	bool moved = true;

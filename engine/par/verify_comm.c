@@ -10,7 +10,7 @@ struct event {
 	int step;    /* index in its program */
 	int micro;
 	int channel; /* send, recv: index of its channel; else -1 */
-	int meeting; /* collective: index of its group; else -1 */
+	int coll_group; /* collective: index of its group; else -1 */
 	bool sends;
 	bool beside; /* it runs side by side with the event before it: gt_step.apart is not set */
 	bool got;    /* simulation: a recv that is complete */
@@ -27,7 +27,7 @@ struct channel {
 };
 
 /* A group of ranks and its collectives. */
-struct meeting {
+struct coll_group {
 	int group, color, members;
 	int first;                 /* the first member; the other members' lists must equal its list */
 	const struct event **list; /* its collectives */
@@ -43,8 +43,8 @@ struct sim {
 	int *nevents;
 	struct channel *channel;
 	int nchannels;
-	struct meeting *meeting;
-	int nmeetings;
+	struct coll_group *coll_group;
+	int ncoll_groups;
 	int *at;       /* next event of each rank */
 	bool *posted;  /* one for each rank: its current event, or run of transfers, has begun and is not complete */
 	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has passed */
@@ -82,7 +82,7 @@ static bool is_transfer(const struct gt_call *c)
 }
 
 /* "rank 1, step 12: send of layer1.0.relu (f32 x 4096, micro-batch 0, pipe)" */
-static const char *tell(const struct event *e, int rank, char buf[256])
+static const char *describe(const struct event *e, int rank, char buf[256])
 {
 	const struct gt_call *c = e->call;
 	snprintf(buf, 256, "rank %d, step %d: %s of %.80s (%s x %zu, micro-batch %d, %s)", rank, e->step, gt_comm_name(c->comm),
@@ -110,16 +110,16 @@ static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm
 }
 
 /* Index of the group of a rank, which is made on first use. */
-static int meeting_of(struct sim *s, int rank, int group)
+static int coll_group_of(struct sim *s, int rank, int group)
 {
 	int color = s->coords[rank].color[group], members = 0;
-	for (int i = 0; i < s->nmeetings; i++)
-		if (s->meeting[i].group == group && s->meeting[i].color == color)
+	for (int i = 0; i < s->ncoll_groups; i++)
+		if (s->coll_group[i].group == group && s->coll_group[i].color == color)
 			return i;
 	for (int r = 0; r < s->world; r++)
 		members += s->coords[r].color[group] == color;
-	s->meeting[s->nmeetings] = (struct meeting){.group = group, .color = color, .members = members, .first = -1};
-	return s->nmeetings++;
+	s->coll_group[s->ncoll_groups] = (struct coll_group){.group = group, .color = color, .members = members, .first = -1};
+	return s->ncoll_groups++;
 }
 
 /* Makes the event of one communication step. */
@@ -128,14 +128,14 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	const struct gt_call *c = p->step[step].call;
 	struct event *e = &s->event[rank][s->nevents[rank]];
 	char text[256];
-	*e = (struct event){.call = c, .step = step, .micro = p->step[step].micro, .channel = -1, .meeting = -1};
+	*e = (struct event){.call = c, .step = step, .micro = p->step[step].micro, .channel = -1, .coll_group = -1};
 	if (!c || !c->comm)
 		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: it joins ranks and does not say how", rank, step);
 	const struct gt_attr_comm *k = c->comm;
 	if ((unsigned)k->group >= GT_GROUP_COUNT || s->coords[rank].color[k->group] < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the rank is in no such group", tell(e, rank, text));
+		return gt_fail(err, GT_EINTERNAL, "%s: the rank is in no such group", describe(e, rank, text));
 	if (!is_transfer(c)) {
-		struct meeting *m = &s->meeting[e->meeting = meeting_of(s, rank, k->group)];
+		struct coll_group *m = &s->coll_group[e->coll_group = coll_group_of(s, rank, k->group)];
 		if (m->first < 0)
 			m->first = rank;
 		m->n += m->first == rank;
@@ -144,7 +144,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	}
 	int peer = rank_in(s, k->group, s->coords[rank].color[k->group], k->peer);
 	if (peer < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", tell(e, rank, text), k->peer);
+		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", describe(e, rank, text), k->peer);
 	e->sends = k->kind == GT_COMM_SEND;
 	if (s->nevents[rank] && !p->step[step].apart) {
 		const struct event *last = e - 1;
@@ -153,7 +153,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	}
 	if (peer == rank) { /* a copy within the rank */
 		if (!p->step[step].end)
-			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", tell(e, rank, text));
+			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", describe(e, rank, text));
 		return GT_OK;
 	}
 	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k) : channel_of(s, peer, rank, k)];
@@ -183,24 +183,24 @@ static enum gt_code read_programs(struct sim *s, const struct gt_prog *const *pr
 		groups += GT_GROUP_COUNT;
 	}
 	GT_NEW(s->channel, s->a, transfers + 1, err);
-	GT_NEW(s->meeting, s->a, groups + 1, err);
+	GT_NEW(s->coll_group, s->a, groups + 1, err);
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < prog[r]->n; i++)
 			if (prog[r]->step[i].kind == GT_STEP_COMM)
 				GT_TRY(read_step(s, r, prog[r], i, err));
 	for (int i = 0; i < s->nchannels; i++)
 		GT_NEW(s->channel[i].sent, s->a, s->channel[i].nsends + 1, err);
-	for (int i = 0; i < s->nmeetings; i++) {
-		GT_NEW(s->meeting[i].list, s->a, s->meeting[i].n + 1, err);
-		s->meeting[i].n = 0;
+	for (int i = 0; i < s->ncoll_groups; i++) {
+		GT_NEW(s->coll_group[i].list, s->a, s->coll_group[i].n + 1, err);
+		s->coll_group[i].n = 0;
 	}
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < s->nevents[r]; i++) {
 			struct event *e = &s->event[r][i];
 			if (e->channel >= 0 && e->sends)
 				s->channel[e->channel].sent[s->channel[e->channel].done++] = e;
-			else if (e->meeting >= 0 && s->meeting[e->meeting].first == r)
-				s->meeting[e->meeting].list[s->meeting[e->meeting].n++] = e;
+			else if (e->coll_group >= 0 && s->coll_group[e->coll_group].first == r)
+				s->coll_group[e->coll_group].list[s->coll_group[e->coll_group].n++] = e;
 		}
 	return GT_OK;
 }
@@ -230,35 +230,35 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 					continue;
 				}
 				if (x->taken >= x->nsends)
-					return gt_fail(err, GT_EINTERNAL, "%s: rank %d sends no such thing", tell(e, r, one), x->from);
+					return gt_fail(err, GT_EINTERNAL, "%s: rank %d sends no such thing", describe(e, r, one), x->from);
 				const struct event *send = x->sent[x->taken++];
 				if (!same_operands(e->call, send->call) || e->micro != send->micro || strcmp(e->call->layer, send->call->layer) != 0)
-					return gt_fail(err, GT_EINTERNAL, "%s meets %s", tell(e, r, one), tell(send, x->from, two));
+					return gt_fail(err, GT_EINTERNAL, "%s meets %s", describe(e, r, one), describe(send, x->from, two));
 				continue;
 			}
-			struct meeting *m = &s->meeting[e->meeting];
+			struct coll_group *m = &s->coll_group[e->coll_group];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group]++;
 			if (k >= m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", tell(e, r, one), m->first);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", describe(e, r, one), m->first);
 			const struct gt_attr_comm *a = e->call->comm, *b = m->list[k]->call->comm;
 			bool rooted = a->kind == GT_COLL_BROADCAST || a->kind == GT_COLL_GATHER || a->kind == GT_COLL_SCATTER;
 			if (!same_operands(e->call, m->list[k]->call) || a->kind != b->kind || a->op != b->op || (rooted && a->peer != b->peer))
-				return gt_fail(err, GT_EINTERNAL, "%s meets %s%s", tell(e, r, one), tell(m->list[k], m->first, two),
+				return gt_fail(err, GT_EINTERNAL, "%s meets %s%s", describe(e, r, one), describe(m->list[k], m->first, two),
 				               a->op != b->op ? ": another reduction" : rooted && a->peer != b->peer ? ": another root" : "");
 		}
 	for (int i = 0; i < s->nchannels; i++)
 		if (s->channel[i].nrecvs < s->channel[i].nsends)
 			return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not receive it",
-			               tell(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
+			               describe(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
 	for (int r = 0; r < s->world; r++)
-		for (int i = 0; i < s->nmeetings; i++) {
-			const struct meeting *m = &s->meeting[i];
+		for (int i = 0; i < s->ncoll_groups; i++) {
+			const struct coll_group *m = &s->coll_group[i];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group];
 			if (s->coords[r].color[m->group] == m->color && k < m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", tell(m->list[k], m->first, one), r);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", describe(m->list[k], m->first, one), r);
 		}
-	for (int i = 0; i < s->nmeetings; i++)
-		out->collectives += s->meeting[i].n;
+	for (int i = 0; i < s->ncoll_groups; i++)
+		out->collectives += s->coll_group[i].n;
 	return GT_OK;
 }
 
@@ -268,8 +268,8 @@ static void restart(struct sim *s, size_t room)
 {
 	for (int i = 0; i < s->nchannels; i++)
 		s->channel[i].done = s->channel[i].taken = 0, s->channel[i].unread = 0;
-	for (int i = 0; i < s->nmeetings; i++)
-		s->meeting[i].arrived = s->meeting[i].round = 0;
+	for (int i = 0; i < s->ncoll_groups; i++)
+		s->coll_group[i].arrived = s->coll_group[i].round = 0;
 	memset(s->at, 0, (size_t)s->world * sizeof *s->at);
 	memset(s->posted, 0, (size_t)s->world * sizeof *s->posted);
 	memset(s->joined, 0, (size_t)s->world * GT_GROUP_COUNT * sizeof *s->joined);
@@ -324,7 +324,7 @@ static bool take(struct sim *s, int r)
 	const struct event *e = &s->event[r][s->at[r]];
 	if (e->channel >= 0)
 		return take_run(s, r);
-	struct meeting *m = &s->meeting[e->meeting];
+	struct coll_group *m = &s->coll_group[e->coll_group];
 	int *round = &s->joined[r * GT_GROUP_COUNT + m->group];
 	bool news = !s->posted[r];
 	if (news) {
@@ -373,15 +373,15 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 			break;
 		}
 	int other = e->channel >= 0 ? s->channel[e->channel].from : -1;
-	const struct meeting *m = e->channel >= 0 ? NULL : &s->meeting[e->meeting];
+	const struct coll_group *m = e->channel >= 0 ? NULL : &s->coll_group[e->coll_group];
 	for (int k = 0; m && k < s->world && other < 0; k++)
 		if (s->coords[k].color[m->group] == m->color &&
 		    s->joined[k * GT_GROUP_COUNT + m->group] <= s->joined[r * GT_GROUP_COUNT + m->group] &&
-		    !(s->posted[k] && s->event[k][s->at[k]].meeting == e->meeting))
+		    !(s->posted[k] && s->event[k][s->at[k]].coll_group == e->coll_group))
 			other = k;
 	if (other >= 0 && s->at[other] < s->nevents[other])
-		tell(&s->event[other][s->at[other]], other, two);
-	return gt_fail(err, GT_EINTERNAL, "%s waits for ever for rank %d, which is at %s", tell(e, r, one), other, two);
+		describe(&s->event[other][s->at[other]], other, two);
+	return gt_fail(err, GT_EINTERNAL, "%s waits for ever for rank %d, which is at %s", describe(e, r, one), other, two);
 }
 
 /* The smallest room with which all ranks reach their end. It starts at 0; in each deadlock it grows to what lets one send continue. */

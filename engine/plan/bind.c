@@ -15,7 +15,7 @@ static char *seat(const struct gt_plan *p)
 }
 
 /* With cut.params: the gather slot of param's bucket while call i runs. */
-static int place_at(const struct gt_plan *p, int i, int param)
+static int gather_slot(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
 	for (int k = 0; k < p->nspans; k++)
@@ -30,9 +30,9 @@ static void *operand(const struct gt_plan *p, int i, gt_vid v)
 	const struct gt_space *s = p->space;
 	const struct gt_value *val = v < 0 ? NULL : &p->graph->values[v];
 	if (val && val->kind == GT_V_GRAD && s->cut.grads)
-		return gt_space_in_place(s, val->param, GT_A_GRAD, 0);
+		return gt_space_gathered_param(s, val->param, GT_A_GRAD, 0);
 	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && s->cut.params)
-		return gt_space_in_place(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, place_at(p, i, val->param));
+		return gt_space_gathered_param(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, gather_slot(p, i, val->param));
 	return gt_plan_value(p, v);
 }
 

@@ -145,7 +145,7 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 
 /* ---- on several ranks -------------------------------------------------------------------------------------------------------------- */
 /* Whether each row of an activation depends on one sample only, so that padding rows change no result. */
-static bool by_rows(const struct gt_graph *g)
+static bool rows_independent(const struct gt_graph *g)
 {
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->code == GT_OP_BATCHNORM || g->nodes[i].op->code == GT_OP_BATCHNORM_STATS)
@@ -158,7 +158,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 {
 	int64_t made = 0, moved = 0;
 	*out = false;
-	if (g->compute != gt_graph_stat_dtype(g) || !by_rows(g))
+	if (g->compute != gt_graph_stat_dtype(g) || !rows_independent(g))
 		return GT_OK;
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
@@ -180,7 +180,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 }
 
 /* Replaces *v, this rank's rows, by the rows of all ranks. */
-static enum gt_code widen(struct gt_graph *g, const struct fused *e, gt_vid *v, struct gt_err *err)
+static enum gt_code share_rows(struct gt_graph *g, const struct fused *e, gt_vid *v, struct gt_err *err)
 {
 	struct gt_attr_rows *attr;
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
@@ -195,12 +195,12 @@ static enum gt_code widen(struct gt_graph *g, const struct fused *e, gt_vid *v, 
 }
 
 /* Replaces this rank's factors by those of all ranks, and appends a node for the bias gradient of this rank's samples. */
-static enum gt_code factors(struct gt_graph *g, struct fused *e, struct gt_err *err)
+static enum gt_code share_factors(struct gt_graph *g, struct fused *e, struct gt_err *err)
 {
 	struct gt_node *n;
 	gt_vid own = e->dy;
-	GT_TRY(widen(g, e, &e->dy, err));
-	GT_TRY(widen(g, e, &e->x, err));
+	GT_TRY(share_rows(g, e, &e->dy, err));
+	GT_TRY(share_rows(g, e, &e->x, err));
 	if (e->db < 0)
 		return GT_OK;
 	GT_TRY(append(g, GT_OP_BIAS_DB, NULL, e->node, &n, err));
@@ -223,7 +223,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, i
 			continue;
 		GT_TRY(attributes(g, i, apply, rank, ranks, &attr, err));
 		e[n] = replaced(g, i, attr, bound);
-		GT_TRY(factors(g, &e[n++], err));
+		GT_TRY(share_factors(g, &e[n++], err));
 	}
 	for (int i = 0; i < n; i++) { /* they run after the CHECK, so they come after all other nodes */
 		struct gt_node *up;

@@ -39,10 +39,10 @@ static bool bucket_full(const struct gt_space *s)
 	return limit > 0 && (s->elements - begin) * (int64_t)gt_dtype_size(s->master) >= limit;
 }
 
-/* Bytes of one flat arena on this rank: its shards with `places` gather slots behind them, or the whole arena. */
-static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int places)
+/* Bytes of one flat arena on this rank: its shards with `gather_slots` gather slots behind them, or the whole arena. */
+static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int gather_slots)
 {
-	int64_t n = gt_space_sharded(s, a) ? s->elements / s->cut.shards + places * s->widest : s->elements;
+	int64_t n = gt_space_sharded(s, a) ? s->elements / s->cut.shards + gather_slots * s->widest : s->elements;
 	return (size_t)n * gt_element_size(s, a);
 }
 
@@ -51,9 +51,9 @@ void gt_layout_bytes(struct gt_space *s)
 	for (int b = 0; b < s->nbuckets; b++)
 		if (s->bucket[b].end - s->bucket[b].begin > s->widest)
 			s->widest = s->bucket[b].end - s->bucket[b].begin;
-	s->bytes[GT_A_PARAM] = arena_bytes(s, GT_A_PARAM, s->places);
+	s->bytes[GT_A_PARAM] = arena_bytes(s, GT_A_PARAM, s->gather_slots);
 	if (s->work != s->master)
-		s->bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->places);
+		s->bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->gather_slots);
 	if (s->first->train) {
 		s->bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->levels);
 		s->bytes[GT_A_STATE] = s->cut.follows ? 0 : arena_bytes(s, GT_A_STATE, 0) * (size_t)s->nstates;

@@ -49,7 +49,7 @@ static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const
 }
 
 /* Gives every block its offset. Returns the number of bytes that all blocks take. */
-static size_t place(struct block *block, int n)
+static size_t assign_offsets(struct block *block, int n)
 {
 	size_t top = 0;
 	qsort(block, (size_t)n, sizeof *block, by_size);
@@ -73,7 +73,8 @@ static size_t place(struct block *block, int n)
 }
 
 /* Finds the blocks that other ranks read too (GT_OP_ROWS). Each holds the parts of all ranks of one value, one after the other. */
-static enum gt_code widen(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows, struct gt_err *err)
+static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows,
+                                       struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
 	for (int i = 0; i < g->nnodes; i++) {
@@ -145,7 +146,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 			last[to] = last[from];
 		}
 
-	GT_TRY(widen(p, first, last, rows, &nrows, err));
+	GT_TRY(find_shared_blocks(p, first, last, rows, &nrows, err));
 	for (int v = 0; v < g->nvalues; v++)
 		if (slot[v].root == v && slot[v].arena == GT_A_ACT && g->values[v].kind == GT_V_ACT && first[v] >= 0)
 			block[nblocks++] =
@@ -156,7 +157,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 			                                  .bytes = p->call[i].scratch,
 			                                  .first = p->call[i].node,
 			                                  .last = p->call[i].node};
-	p->act_bytes = place(block, nblocks);
+	p->act_bytes = assign_offsets(block, nblocks);
 	for (int i = 0; i < nblocks; i++) {
 		const struct block *b = &block[i];
 		if (b->call)
@@ -165,7 +166,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 			slot[b->root] =
 			    (struct gt_slot){.root = b->root, .arena = GT_A_ACT, .offset = b->offset, .first = b->first, .last = b->last};
 	}
-	p->rows_bytes = place(rows, nrows);
+	p->rows_bytes = assign_offsets(rows, nrows);
 	for (int i = 0; i < nrows; i++) {
 		const struct block *b = &rows[i];
 		slot[b->root] = (struct gt_slot){.root = b->root,

@@ -50,8 +50,8 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 			for (int j = 0; j < k; j++)
 				taken |= p->span[j].slot == y->slot && p->span[j].last >= y->first;
 		}
-		if (y->slot + 1 > s->places)
-			s->places = y->slot + 1;
+		if (y->slot + 1 > s->gather_slots)
+			s->gather_slots = y->slot + 1;
 	}
 	return GT_OK;
 }

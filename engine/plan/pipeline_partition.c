@@ -73,7 +73,7 @@ static bool of_param(enum gt_vkind k)
 }
 
 /* Checks that all nodes that use a parameter are on one stage. home: the stage of each parameter; -1: none yet. */
-static enum gt_code one_home(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
+static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
 {
 	const struct gt_value *val = &c->full->values[v];
 	if (!of_param(val->kind))
@@ -85,7 +85,7 @@ static enum gt_code one_home(const struct gt_partition *c, int *home, gt_vid v, 
 }
 
 /* Notes that stage t reads v in a phase. use: [value][stage], 1 + the phase in which the value arrives; 0: it does not. */
-static enum gt_code note(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
+static enum gt_code note_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
 	gt_vid r = resolve(c, v, t);
@@ -116,14 +116,14 @@ static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] >= 0) {
-				GT_TRY(one_home(c, home, n->in[k], i, err));
-				GT_TRY(note(c, use, n->in[k], c->stage[i], (enum gt_phase)c->phase[i], err));
+				GT_TRY(check_one_stage(c, home, n->in[k], i, err));
+				GT_TRY(note_use(c, use, n->in[k], c->stage[i], (enum gt_phase)c->phase[i], err));
 			}
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k] >= 0)
-				GT_TRY(one_home(c, home, n->out[k], i, err));
+				GT_TRY(check_one_stage(c, home, n->out[k], i, err));
 	}
-	GT_TRY(note(c, use, g->output, c->stages - 1, GT_PHASE_F, err));
+	GT_TRY(note_use(c, use, g->output, c->stages - 1, GT_PHASE_F, err));
 	for (int64_t i = 0; i < (int64_t)g->nvalues * c->stages; i++)
 		c->ncross += use[i] != 0;
 	GT_NEW(c->cross, g->arena, c->ncross + 1, err);
@@ -200,7 +200,7 @@ static enum gt_code copy_value(struct build *b, gt_vid v, gt_vid *out, struct gt
 }
 
 /* Copies a parameter that the stage uses: its value, its work copy and its gradient. */
-static enum gt_code adopt(struct build *b, int param, struct gt_err *err)
+static enum gt_code copy_param(struct build *b, int param, struct gt_err *err)
 {
 	const struct gt_param *from = &b->c->full->params[param];
 	struct gt_param *to = &b->g->params[param];
@@ -224,7 +224,7 @@ static enum gt_code get(struct build *b, gt_vid v, gt_vid *out, struct gt_err *e
 	if (v < 0 || *out >= 0)
 		return GT_OK;
 	if (of_param(val->kind)) {
-		GT_TRY(adopt(b, val->param, err));
+		GT_TRY(copy_param(b, val->param, err));
 		*out = b->map[v];
 		return GT_OK;
 	}

@@ -100,7 +100,7 @@ struct gt_space {
 	int nbuckets;
 	int64_t elements;        /* length of each flat arena, padding included; if sharded, of all ranks together */
 	int64_t widest;          /* elements of the largest bucket */
-	int places;              /* with cut.params: gather slots, the largest number of buckets that are whole at once */
+	int gather_slots;        /* with cut.params: the largest number of buckets that are whole at once */
 	int64_t checked;         /* elements [0, checked): gradients that are stored before any update; the sum of squares covers these */
 	size_t bytes[GT_A_COUNT];
 	void *base[GT_A_COUNT];  /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
@@ -262,8 +262,8 @@ struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, i
 /* Position of this rank's shard of bucket b, whether the arena is sharded or whole. gt_space_shard: elements in the shard. */
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
 int64_t gt_space_shard(const struct gt_space *s, int b);
-/* Position of the whole bucket b: its range of the arena, or with a sharded arena gather slot `place` behind the shards. */
-struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int place);
+/* Position of the whole bucket b: its range of the arena, or with a sharded arena gather slot `slot` behind the shards. */
+struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* Whether the ranks of the data group share one memory for this arena. */

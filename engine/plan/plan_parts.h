@@ -17,8 +17,8 @@ static inline int gt_at_least_one(int n)
  * on the memory that is free. */
 enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes; of a flat arena */
-/* Device address of a parameter in gather slot `place` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
-void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place);
+/* Device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
+void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
 
 /* layout.c */
 /* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */

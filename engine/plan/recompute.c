@@ -52,7 +52,7 @@ static bool operands_kept(const struct pass *p, const struct gt_node *n, const b
 }
 
 /* Whether n's layer has recompute = true. */
-static bool said_so(const struct gt_layer_spec *layers, const struct gt_node *n)
+static bool asks_recompute(const struct gt_layer_spec *layers, const struct gt_node *n)
 {
 	return n->layer >= 0 && layers[n->layer].recompute;
 }
@@ -67,7 +67,7 @@ static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, b
 	GT_NEW(kept, g->arena, g->nvalues, err);
 	find_saved(p, nforward, saved);
 	for (int i = 0; i < nforward; i++)
-		if (gt_node_alias(g, &g->nodes[i]) && !said_so(layers, &g->nodes[i]))
+		if (gt_node_alias(g, &g->nodes[i]) && !asks_recompute(layers, &g->nodes[i]))
 			kept[p->root[g->nodes[i].out[0]]] = true;
 	kept[p->root[g->output]] = true;
 	for (int i = 0; i < nforward - 1; i++) {
@@ -75,7 +75,8 @@ static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, b
 		gt_vid y = n->out[0];
 		if (gt_node_alias(g, n) || n->op->flags & GT_OPF_ONCE || y < 0 || g->values[y].kind != GT_V_ACT || y == p->root[g->output])
 			continue;
-		p->drop[y] = (said_so(layers, n) && !kept[y]) || (cheap && saved[y] && (n->op->flags & GT_OPF_CHEAP) && operands_kept(p, n, saved));
+		p->drop[y] = (asks_recompute(layers, n) && !kept[y]) ||
+		             (cheap && saved[y] && (n->op->flags & GT_OPF_CHEAP) && operands_kept(p, n, saved));
 	}
 	for (gt_vid v = 0; v < g->nvalues; v++)
 		p->drop[v] = p->drop[p->root[v]];

@@ -174,11 +174,11 @@ struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a,
 	return gt_space_element(s, a, s->bucket[b].begin + s->cut.shard * gt_space_shard(s, b));
 }
 
-struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int place)
+struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot)
 {
 	if (!gt_space_sharded(s, a))
 		return gt_space_element(s, a, s->bucket[b].begin);
-	return gt_space_element(s, a, s->elements / s->cut.shards + place * s->widest);
+	return gt_space_element(s, a, s->elements / s->cut.shards + slot * s->widest);
 }
 
 int gt_space_bucket_of(const struct gt_space *s, int64_t element)
@@ -189,11 +189,11 @@ int gt_space_bucket_of(const struct gt_space *s, int64_t element)
 	return b;
 }
 
-void *gt_space_in_place(const struct gt_space *s, int param, enum gt_arena_id a, int place)
+void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot)
 {
 	int64_t offset = s->place[param].offset;
 	int b = gt_space_bucket_of(s, offset);
-	char *at = gt_space_at(s, gt_space_bucket(s, a, b, place));
+	char *at = gt_space_at(s, gt_space_bucket(s, a, b, slot));
 	return at && offset >= 0 ? at + (size_t)(offset - s->bucket[b].begin) * gt_element_size(s, a) : NULL;
 }
 

@@ -57,7 +57,7 @@ terminal columns_300 "any(re.fullmatch(r'$whole$rest', t) for t, c in r['paints'
 # A terminal that rewraps its lines: the line that it broke into rows is erased whole, and the next one fits.
 gone="not any('eta' in l or '[=' in l or 'samples/s' in l for l in r['shown'] if 'synthetic' not in l)"
 size=200,0.3:50,0.6:200,0.9:120,1.2:30,1.5:70
-terminal resized "r['status'] == 0 and r['rows'] >= 3 and $gone and sum(not 0 < len(t) < c for t, c in r['paints']) <= 3" "${long[@]}" -o r --time-limit 2s
+terminal resized "r['status'] == 0 and r['rows'] >= 3 and $gone and sum(not 0 < len(t) < c for t, c in r['paints']) <= 3" "${long[@]}" -o r --time-limit 5s
 size=80
 # With the lines of epochs in between, and an evaluation long enough to be seen.
 terminal epochs "r['status'] == 0 and $gone and sum(bool(re.match(r'epoch [123]/3  train acc [01]\.\d{4} loss \d\.\d{4}  test acc', l)) for l in r['shown']) == 3" \

@@ -68,7 +68,7 @@ static void interleaved(struct gt_grid *g, int rank)
 	}
 }
 
-/* Assigns activation slots: each micro-batch duration_of the stage's first free slot, from its forward cell to its last cell. */
+/* Assigns activation slots: each micro-batch takes the stage's first free slot, from its forward cell to its last cell. */
 static enum gt_code give_slots(struct gt_arena *a, struct gt_grid *g, struct gt_err *err)
 {
 	int *slot; /* [stage][micro] */

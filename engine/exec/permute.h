@@ -11,8 +11,7 @@
  *   GT_SAMPLER_GTRAIN        drawn from Philox
  *   GT_SAMPLER_TORCH         torch.randperm(n) with a generator seeded by seed + epoch (DistributedSampler.set_epoch)
  *   GT_SAMPLER_TORCH_RANDOM  DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed)) in its iteration number `epoch`;
- *   replays
- *                            the draws of all earlier epochs, 2 n for each */
+ *                            replays the draws of all earlier epochs, 2 n for each */
 enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm, struct gt_err *err);
 
 /* Splits n samples: the last `nvalid` samples of a permutation that depends only on the seed become validation samples. Writes the sample

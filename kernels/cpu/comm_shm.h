@@ -1,52 +1,58 @@
-/* The shared-memory communicator's insides.
+/* Internal header of the shared-memory communicator.
  *
- * One memfd a group holds everything and every rank maps all of it once, at an address of its own, with room to grow: a place is an offset.
- *   struct shm_head                the failure, and who is there
- *   struct shm_slot[world] …       of the first group: gt_shm_group_bytes()
- *   groups split from it, buffers and rings, in the order in which they were asked for
- * fallocate() makes the memory real where it is asked for, so a machine without memory is an error there and no SIGBUS later.
+ * One memfd for each group holds all shared data. Every rank maps it once, at its own address, with reserved address space to grow, so
+ * shared data refers to memory by offset:
  *
- * Collectives run in phases. A rank publishes phase k by storing k into its slot, and waits until every rank has. What it writes before
- * phase k for others to read (a description of its call, a half of its stage) lies twice, and is used in turn: it is written again before
- * phase k + 2, after everybody has published k + 1 and so has read what belongs to k. */
+ *     offset 0   struct shm_head               the failure, and the members
+ *                struct shm_slot[world], ...   of the first group: gt_shm_group_bytes()
+ *                groups split from it, buffers and rings, in the order of their allocation
+ *
+ * fallocate() reserves the memory when it is requested, so that a lack of memory is an error there and not a SIGBUS later.
+ *
+ * Collectives run in phases. A rank publishes phase k by storing k in its slot, and then waits until every rank has published k. Data that
+ * it writes before phase k for others to read (the description of its call, one half of its stage) exists twice and is used alternately: it
+ * is overwritten before phase k + 2, when every rank has published k + 1 and so has read the data of phase k.
+ *
+ *     rank 0   write desc[0], publish 1 | wait for 1 | read all, write desc[1], publish 2 | wait for 2 | ...
+ *     rank 1   write desc[0], publish 1 | wait for 1 | read all, write desc[1], publish 2 | wait for 2 | ... */
 #ifndef GT_KERNELS_CPU_COMM_SHM_H
 #define GT_KERNELS_CPU_COMM_SHM_H
 
 #include "comm.h"
 #include "cpu/comm_reduce.h"
 
-#define GT_SHM_LINE 128                  /* two cache lines: processors fetch pairs */
-#define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of a half of the stage of a rank */
-#define GT_SHM_SMALL ((size_t)8 << 10)   /* up to here data travel with the first phase, and no second one is needed */
+#define GT_SHM_LINE 128                  /* bytes; two cache lines, because processors fetch them in pairs */
+#define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of one half of the stage of a rank */
+#define GT_SHM_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the first phase, so that no second phase is needed */
 #define GT_SHM_ALIGN __attribute__((aligned(GT_SHM_LINE)))
 
-/* What a rank calls; all ranks compare all. */
+/* The call of a rank. Every rank compares its own with those of all others. */
 struct shm_desc {
-	uint64_t in, out; /* offsets of the operands in the segment; 0: elsewhere */
+	uint64_t in, out; /* offsets of the operands in the segment; 0: the operand is not in the segment */
 	struct gt_coll_call call;
 };
 
 struct shm_slot {
 	uint32_t phase GT_SHM_ALIGN; /* futex */
-	uint32_t sleepers;           /* on it */
-	uint32_t left;               /* closed */
-	uint32_t bell GT_SHM_ALIGN;  /* futex: a ring of this rank has moved */
-	uint32_t drowsy;             /* this rank sleeps on its bell, or is about to */
+	uint32_t sleepers;           /* number of ranks that sleep on phase */
+	uint32_t left;               /* the rank has closed the group */
+	uint32_t bell GT_SHM_ALIGN;  /* futex: a ring of this rank has new data or new space */
+	uint32_t drowsy;             /* this rank sleeps on bell, or is about to */
 	struct shm_desc desc[2] GT_SHM_ALIGN;
 };
 
 /* A stream of messages from one rank to another: a header, then the data, both padded to GT_SHM_LINE. */
 struct shm_pair {
 	uint64_t head GT_SHM_ALIGN; /* bytes written, by the sender */
-	uint64_t ring;              /* offset; 0: not used yet */
+	uint64_t ring;              /* offset of the ring; 0: not allocated yet */
 	uint64_t tail GT_SHM_ALIGN; /* bytes read, by the receiver */
 };
 
 struct shm_member {
 	uint32_t state GT_SHM_ALIGN; /* SHM_ABSENT … */
 	int32_t pid;
-	uint32_t awaits;   /* 1 + the member for which this one sleeps; 0: none */
-	uint64_t cpus[16]; /* that it may run on: cpu_set_t */
+	uint32_t awaits;   /* 1 + the member for which this one waits; 0: none */
+	uint64_t cpus[16]; /* processors on which it may run: cpu_set_t */
 };
 enum { SHM_ABSENT, SHM_COMING, SHM_THERE };
 
@@ -54,21 +60,21 @@ enum { SHM_WHOLE, SHM_BREAKING, SHM_BROKEN };
 struct shm_head {
 	uint64_t magic;
 	uint32_t abi, world;
-	uint64_t token;              /* of this group: a stale boot record opens nothing */
-	uint64_t end GT_SHM_ALIGN;   /* of what is in use */
+	uint64_t token;              /* identifies this group, so that a stale boot record cannot open it */
+	uint64_t end GT_SHM_ALIGN;   /* end of the memory in use, as an offset */
 	uint32_t broken GT_SHM_ALIGN;
 	char why[1024];              /* valid once SHM_BROKEN */
 	struct shm_member member[GT_COMM_RANKS];
 };
 
-/* Of a process and a group with all that are split from it. */
+/* One for each process and group, shared by the groups that are split from it. */
 struct shm_root {
-	struct shm_head *head; /* = the mapping's base */
+	struct shm_head *head; /* the address of the mapping */
 	size_t reserve;        /* bytes of address space */
 	int fd, rank, world;
 	double timeout_s;
 	size_t pair_bytes;
-	int spin;              /* the most turns of a waiting loop before it yields */
+	int spin;              /* maximum number of turns of a waiting loop before it yields */
 	int pidfd[GT_COMM_RANKS]; /* -1: none; -2: gone before it could be opened */
 };
 
@@ -78,11 +84,11 @@ struct shm_comm {
 	struct shm_slot *slot;
 	struct shm_pair *pair;  /* [from * world + to] */
 	char *stage;            /* [rank][half] */
-	size_t pair_bytes;      /* of a ring, once it is used */
+	size_t pair_bytes;      /* bytes of a ring */
 	uint32_t phase, seq;
-	int spin;               /* adapted */
+	int spin;               /* turns of a waiting loop, adapted to the last waits */
 	bool owns_root;
-	int member[GT_COMM_RANKS]; /* ranks in the group that open() made: those that messages name */
+	int member[GT_COMM_RANKS]; /* ranks in the group that open() created, which messages name */
 	uint32_t sent[GT_COMM_RANKS], got[GT_COMM_RANKS];
 };
 
@@ -91,7 +97,7 @@ static inline char *gt_shm_at(const struct shm_root *r, uint64_t off)
 	return (char *)r->head + off;
 }
 
-/* The offset of memory in the segment; 0: it lies elsewhere. (Offset 0 is the head, which no caller has.) */
+/* Returns the offset of memory in the segment; 0: it is outside. (Offset 0 is the head, which no caller has.) */
 static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, size_t bytes)
 {
 	uintptr_t base = (uintptr_t)r->head, x = (uintptr_t)p;
@@ -99,23 +105,27 @@ static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, si
 }
 
 /* comm_shm.c */
-enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struct gt_err *err); /* zeroed, fixed until the end */
+/* zeroed; lives until the group is closed */
+enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struct gt_err *err);
 
-/* comm_wait.c. `doing`: "has not reached all_reduce #17 of gradients (world)". */
+/* comm_wait.c. A gt_shm_doing writes what a rank has not done, for messages: "has not reached all_reduce #17 of gradients (world)". */
 typedef void gt_shm_doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size);
 bool gt_shm_is_broken(const struct shm_comm *c);
 enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err);   /* GT_EPEER with the group's sentence; only once it is broken */
-/* Breaks the group with this sentence, unless it is broken: then err gets the older one. Returns GT_EPEER. */
+/* Breaks the group with this sentence. If it is already broken, err gets the earlier sentence. Returns GT_EPEER. */
 enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool gt_shm_dead(const struct shm_root *r, int member);                     /* its process has ended */
-void gt_shm_publish(struct shm_comm *c);                                    /* the next phase */
-enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err); /* for this rank's phase */
-/* What others read at their deadline: for whom this rank sleeps; -1: nobody. */
+void gt_shm_publish(struct shm_comm *c);                                    /* publishes the next phase */
+/* waits for all ranks to reach this rank's phase */
+enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err);
+/* Publishes the rank for which this rank waits, which others read at their deadline; -1: none. */
 void gt_shm_say_awaits(struct shm_comm *c, int rank);
-/* The member that keeps this one waiting: follows from the member what each waits for. In a ring of waiting members: the member itself. */
+/* Finds the member that causes `member` to wait, by following the chain of waiting members. In a cycle of waiting members: `member`
+ * itself. */
 int gt_shm_culprit(const struct shm_root *r, int member);
-void gt_shm_ring(struct shm_comm *c, int rank);                             /* after a pair of that rank has moved */
-void gt_shm_doze(struct shm_comm *c, uint32_t bell);                        /* until the bell differs from `bell`, or a short time */
+void gt_shm_ring(struct shm_comm *c, int rank);                             /* wakes the rank after one of its rings has changed */
+/* sleeps until the bell differs from `bell`, or for a short time */
+void gt_shm_doze(struct shm_comm *c, uint32_t bell);
 static inline void gt_shm_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,11 +1,12 @@
-/* The calls in which oneDNN 2 and oneDNN 3 differ, behind one interface: dnnl_api2.c implements it for 2.6 and later 2.x, dnnl_api3.c for
- * 3.x. All other calls of oneDNN that gtrain makes are the same in both, and the other files make them directly.
+/* One interface to the calls in which oneDNN 2 and oneDNN 3 differ: dnnl_api2.c implements it for 2.6 and later 2.x, dnnl_api3.c for
+ * 3.x. All other oneDNN calls of gtrain are the same in both versions; the other files make them directly.
  *
  * oneDNN 2 has public memory descriptors and creates a primitive descriptor from an operation descriptor. oneDNN 3 has opaque memory
  * descriptors and creates a primitive descriptor from its arguments. Here a tensor is described by a plain value (struct gt_dnnl_md), and
- * a primitive by a request (struct gt_dnnl_request); what oneDNN chose is borrowed from it (gt_dnnl_ref) or read back into a value.
+ * a primitive by a request (struct gt_dnnl_request); the layout that oneDNN chose is referenced in its memory (gt_dnnl_ref) or copied into
+ * a value.
  *
- *   struct gt_dnnl_md any = …;  any.any = true;
+ *   struct gt_dnnl_md any = ...;  any.any = true;
  *   gt_dnnl_pd(engine, &request, &pd);
  *   gt_dnnl_md_read(dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), &chosen);
  *
@@ -27,42 +28,45 @@ struct gt_dnnl_md {
 	bool any;            /* oneDNN chooses the layout; the members below are not used */
 	dnnl_dims_t padded;  /* dims, rounded up to whole blocks */
 	dnnl_dims_t strides; /* elements from one entry (of a blocked dimension: one block) to the next */
-	int nblk;
-	int64_t blk[GT_MAX_BLOCKS]; /* sizes of the inner blocks, slowest first */
-	int blk_dim[GT_MAX_BLOCKS];
+	int nblk;                   /* number of inner blocks */
+	int64_t blk[GT_MAX_BLOCKS]; /* sizes of the inner blocks, the slowest-changing first */
+	int blk_dim[GT_MAX_BLOCKS]; /* the dimension that each inner block divides */
 };
 
-/* A description that oneDNN owns: valid as long as the primitive descriptor or the memory object that it was taken from. */
+/* A descriptor that oneDNN owns. It is valid as long as the primitive descriptor or memory object from which it was taken. */
 #if DNNL_VERSION_MAJOR == 2
 typedef const dnnl_memory_desc_t *gt_dnnl_ref;
 #else
 typedef const_dnnl_memory_desc_t gt_dnnl_ref;
 #endif
 
-/* false: the layout cannot be expressed by struct gt_dnnl_md (transformed weights, extra data behind the tensor, more blocks). */
+/* Copies a descriptor. False: struct gt_dnnl_md cannot express the layout (transformed weights, extra data after the tensor, more
+ * blocks). */
 bool gt_dnnl_md_read(gt_dnnl_ref ref, struct gt_dnnl_md *out);
-bool gt_dnnl_md_is(const struct gt_dnnl_md *md, gt_dnnl_ref ref); /* the same shape, type and layout */
+bool gt_dnnl_md_is(const struct gt_dnnl_md *md, gt_dnnl_ref ref); /* whether shape, dtype and layout are equal */
 dnnl_status_t gt_dnnl_memory(dnnl_engine_t engine, const struct gt_dnnl_md *md, dnnl_memory_t *out);
 
 enum gt_dnnl_pass { GT_DNNL_FWD, GT_DNNL_DX, GT_DNNL_DW };
 
 struct gt_dnnl_window {
 	dnnl_alg_kind_t algorithm;             /* dnnl_convolution_direct, dnnl_convolution_winograd */
-	dnnl_dims_t stride, padding, dilation; /* dilation: 0 where the entries of the kernel are neighbours */
+	dnnl_dims_t stride, padding, dilation; /* dilation: 0 if the entries of the kernel are adjacent */
 };
 
-/* A convolution or an inner product. In a gradient x, w, b and y describe the gradient of the operand where the pass has that instead. */
+/* A request for a convolution or an inner product. In the gradient passes, x, w, b and y describe the gradient of an operand if the pass
+ * uses that in its place. */
 struct gt_dnnl_request {
 	enum gt_dnnl_pass pass;
 	const struct gt_dnnl_window *window;    /* NULL: inner product */
 	const struct gt_dnnl_md *x, *w, *b, *y; /* b: NULL without bias; not used by GT_DNNL_DX */
 	const_dnnl_primitive_attr_t attr;
 	const_dnnl_primitive_desc_t hint; /* the forward primitive; NULL for GT_DNNL_FWD */
-	/* Is implementation name wanted instead of the first that oneDNN offers? The first one it is true of is taken. NULL: no. */
+	/* Whether to use the implementation `name` instead of the first one that oneDNN offers. The first implementation for which it returns
+	 * true is used. NULL: use the first one. */
 	bool (*instead)(const char *first, const char *name);
 };
 
-/* dnnl_unimplemented: oneDNN has none. The caller destroys *out. */
+/* Creates a primitive descriptor, which the caller destroys. dnnl_unimplemented: oneDNN has no implementation. */
 dnnl_status_t gt_dnnl_pd(dnnl_engine_t engine, const struct gt_dnnl_request *r, dnnl_primitive_desc_t *out);
 
 const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd); /* "jit:avx512_core"; dnnl_util.c */

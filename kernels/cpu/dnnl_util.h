@@ -1,8 +1,8 @@
-/* Between gtrain and oneDNN: descriptions, layouts, and a kernel that is a short list of primitives.
+/* Connects gtrain and oneDNN: tensor descriptors, layouts, and the list kernel, a gtrain kernel that is a short list of oneDNN primitives.
  *
- * A list kernel is built at prepare time: tensors (memory objects bound to an input, an output or a place in the scratch buffer) and
- * steps (a primitive with its arguments, or a sum into an output). launch sets the handles that changed and executes the steps, once a
- * slice of the batch: tensors that have a stride move on by it. Nothing is allocated at launch. */
+ * prepare builds a list kernel from tensors (memory objects bound to an input, an output or an offset in the workspace) and steps (a
+ * primitive with its arguments, a sum into an output, or a relu). launch sets the data handles that have changed and executes the steps
+ * once for each slice of the batch; tensors with a stride advance by it from slice to slice. A launch allocates nothing. */
 #ifndef GT_CPU_DNNL_UTIL_H
 #define GT_CPU_DNNL_UTIL_H
 
@@ -12,16 +12,18 @@
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
 dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev);
 
-/* GT_OK, or a sentence with the operation, what failed and oneDNN's status: GT_EUNAVAILABLE when it has no implementation. */
+/* Converts a oneDNN status: GT_OK, or a sentence with the operation, the failed call and the status. GT_EUNAVAILABLE: oneDNN has no
+ * implementation. */
 enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err);
 
-dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* dnnl_data_type_undef: oneDNN has none */
+dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* dnnl_data_type_undef: oneDNN lacks this dtype */
 
-/* The description of a tensor with its layout. With groups > 1 (convolution weights) dimension 0 is split into groups, O/groups. */
+/* Describes a tensor with its layout. With groups > 1 (convolution weights), dimension 0 is split into the dimensions groups and
+ * O/groups. */
 enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl_md *md, struct gt_err *err);
-/* The same shape, layout left open. */
+/* Describes the same shape with the layout left to oneDNN. */
 struct gt_dnnl_md gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups);
-/* The layout of ref, as chosen by oneDNN for d's shape, if struct gt_layout can say it. */
+/* Converts the layout that oneDNN chose for d's shape. False: struct gt_layout cannot express it. */
 bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out);
 
 /* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
@@ -32,11 +34,11 @@ enum { GT_DNNL_IN, GT_DNNL_OUT, GT_DNNL_SCRATCH };
 
 struct gt_dnnl_tensor {
 	dnnl_memory_t mem;
-	void *last;    /* handle that mem has now */
-	uint8_t where; /* GT_DNNL_… */
-	uint8_t index; /* of the input or output */
-	size_t offset; /* in the scratch buffer */
-	size_t stride; /* bytes from one slice to the next; 0: every slice sees the same */
+	void *last;    /* the data handle that mem has now */
+	uint8_t where; /* GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH */
+	uint8_t index; /* number of the input or output */
+	size_t offset; /* byte offset in the workspace, of a scratch tensor */
+	size_t stride; /* bytes from one slice to the next; 0: all slices use the same memory */
 };
 
 struct gt_dnnl_step {
@@ -45,53 +47,56 @@ struct gt_dnnl_step {
 	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
 	int add_to;
 	size_t add_from;
-	int64_t add_count; /* f32 elements */
-	bool add_first;    /* false: the first slice overwrites */
-	bool add_moves;    /* every slice has its own elements */
-	bool once;         /* for the first slice only */
-	int64_t relu_count;  /* elements of out[0], or of each slice of it if relu_moves */
+	int64_t add_count; /* number of f32 elements */
+	bool add_first;    /* true: the first slice adds too; false: the first slice overwrites the output */
+	bool add_moves;    /* every slice has its own elements of the output */
+	bool once;         /* execute the step for the first slice only */
+	int64_t relu_count;  /* number of elements of out[0], or of each slice of it if relu_moves is set */
 	enum gt_dtype relu_type;
 	bool relu_moves;
 };
 
 struct gt_dnnl_kernel {
 	struct gt_kernel head;
-	int ntensors, nsteps, slices; /* slices: 1 unless the batch is cut */
+	int ntensors, nsteps, slices; /* slices: number of slices of the batch, 1 if it is not divided */
 	struct gt_dnnl_tensor tensors[GT_DNNL_MAX_TENSORS];
 	struct gt_dnnl_step steps[GT_DNNL_MAX_STEPS];
 	char text[96]; /* head.describe */
 };
 
-/* An empty one, with launch and release set. */
+/* Creates an empty list kernel with launch and release set. */
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
-/* Adds a tensor; *mem goes into arguments. index: of the input or output; a scratch tensor gets its offset. */
+/* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where: GT_DNNL_IN, ... index: number of the input or
+ * output; a scratch tensor gets an offset instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
-/* Adds a scratch tensor as oneDNN describes it. */
+/* Adds a scratch tensor with a descriptor of oneDNN. */
 enum gt_code gt_dnnl_scratch_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, dnnl_memory_t *mem, struct gt_err *err);
-/* Adds a step that runs a primitive made from pd (which is destroyed here) with nargs arguments; its scratchpad is added too. */
-enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args, int nargs,
+/* Adds a step that executes a primitive created from pd, with nargs arguments and a scratchpad. Destroys pd. */
+enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args,
+                              int nargs,
                               struct gt_err *err);
 /* Adds a reorder from one of k's tensors to another. */
 enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err);
-/* Adds out[index] += the scratch tensor mem, count f32 elements. moves: each slice has its own count elements of out[index]; otherwise
- * all add to the same ones, and where add is false the first overwrites them. */
-enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves, struct gt_err *err);
-/* Adds out[0] = relu(out[0]), y's elements. moves: each slice has its own, one behind the other; otherwise the last slice does all. oneDNN's
- * relu, alone or as a post-op, makes 0 of a NaN, where PyTorch's keeps it. */
+/* Adds the step out[index] += mem, a scratch tensor of count f32 elements. moves: each slice has its own count elements of out[index];
+ * otherwise all slices add to the same elements, which the first slice overwrites if add is false. */
+enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,
+                             struct gt_err *err);
+/* Adds the step out[0] = relu(out[0]) over y's elements. moves: each slice has its own consecutive elements; otherwise the last slice
+ * processes all. oneDNN's relu, as a primitive or as a post-op, turns NaN into 0; PyTorch's keeps it. */
 enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err);
-/* One of k's tensors moves on by so many bytes from slice to slice. */
+/* Sets the stride of a tensor of k: the number of bytes by which it advances from slice to slice. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
-/* The description of a part of a tensor: the first n entries of dimension i. */
+/* Describes a part of a tensor: the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);
 
-/* Attributes every primitive of ours has: the scratchpad is the caller's. Destroy after use. */
+/* Creates the attributes of all primitives of gtrain: the caller provides the scratchpad. The caller destroys *out. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
-/* Is this implementation one of oneDNN's slow ones? */
+/* Whether this is one of oneDNN's slow implementations. */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
 
-/* dst[i] += src[i], or = where add is false */
+/* dst[i] += src[i], or dst[i] = src[i] if add is false. */
 void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n, bool add);
 
 #endif

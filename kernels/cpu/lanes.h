@@ -1,7 +1,9 @@
-/* Row reductions in fixed order, for softmax and the losses: instantiated by #include "cpu/lanes.inc" in a typed file. Two shapes:
- * - up to BLOCK_COLS columns (classes of the usual data sets): BLOCK_ROWS rows side by side, one in each vector lane. No tail, no
- *   horizontal sum; a row's result does not depend on its neighbours;
- * - more: one row after the other in pieces of PIECE elements, LANES partial sums, added in one fixed tree. */
+/* Row reductions in a fixed order, for softmax and the losses. A typed file instantiates them with #include "cpu/lanes.inc". There are two
+ * cases:
+ * - Up to BLOCK_COLS columns (the number of classes of common datasets): BLOCK_ROWS rows are processed together, one row in each vector
+ * lane. There is
+ *   no tail and no horizontal sum; the result of a row does not depend on the other rows.
+ * - More columns: one row after the other, in pieces of PIECE elements with LANES partial sums, which are added in one fixed tree. */
 #ifndef GT_KERNELS_CPU_LANES_H
 #define GT_KERNELS_CPU_LANES_H
 

@@ -1,14 +1,17 @@
-/* What the backend's own loops share: clones for several instruction sets, the split over threads, the types.
+/* Shared by the loops of the CPU backend: function clones for several instruction sets, the distribution of work over threads, and types.
  *
- * A range function does elements [begin, end) and carries GT_CLONES; gt_cpu_for() cuts the work. An OpenMP region inside a cloned
- * function would be compiled for the baseline only, hence the two levels. Results never depend on the cut: a function either
- * treats elements separately, or reduces over chunks whose boundaries are fixed. */
+ *     GT_CLONES static void scale(const void *ctx, int64_t begin, int64_t end);       processes the elements [begin, end)
+ *     gt_cpu_for(dev, n, 4096, 16, scale, &ctx);                                      divides [0, n) among the threads
+ *
+ * The two levels are necessary because an OpenMP region inside a cloned function would be compiled only for the baseline instruction set.
+ * Results never depend on the division: a function either processes elements independently, or reduces over chunks with fixed
+ * boundaries. */
 #ifndef GT_KERNELS_CPU_LOOPS_H
 #define GT_KERNELS_CPU_LOOPS_H
 
 #include "cpu/cpu.h"
 
-/* GT_NO_CLONES: for the compiler's -march alone, to compare instruction sets. */
+/* With GT_NO_CLONES, code is compiled only for the compiler's -march, to compare instruction sets. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(GT_NO_CLONES)
 #define GT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -17,26 +20,27 @@
 
 typedef void gt_range_fn(const void *ctx, int64_t begin, int64_t end);
 
-/* fn over [0, n): cut at multiples of `align`, no piece shorter than `grain` (a fork and join cost ~2 µs). */
+/* Calls fn on pieces of [0, n) in parallel. Pieces begin at multiples of `align` and have at least `grain` elements, because starting and
+ * joining threads costs about 2 us. */
 void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t align, gt_range_fn *fn, const void *ctx);
 
 /* y = relu(y) over n elements of f32, bf16 or f64 (eltwise.c). */
 void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n);
 
-/* Does gt_cpu_for keep this to one thread? Then a kernel is small (launch_list.c). */
+/* Whether gt_cpu_for uses one thread for this size; the kernel is then small (launch_list.c). */
 static inline bool gt_cpu_alone(int64_t n, int64_t grain)
 {
 	return n / (grain > 0 ? grain : 1) < 2;
 }
 
-/* Column of a table with one entry a dtype; -1: not one of these. */
+/* Index of a dtype in a table with one entry for each of these dtypes; -1: it is none of them. */
 enum { GT_T_F32, GT_T_BF16, GT_T_F64, GT_T_COUNT };
 static inline int gt_cpu_type(enum gt_dtype t)
 {
 	return t == GT_F32 ? GT_T_F32 : t == GT_BF16 ? GT_T_BF16 : t == GT_F64 ? GT_T_F64 : -1;
 }
 
-/* calloc of a kernel that starts with struct gt_kernel. */
+/* Allocates a kernel whose first member is struct gt_kernel head, and sets launch and describe. */
 #define GT_KERNEL_NEW(k, fn, text, err)                                                                                                    \
 	do {                                                                                                                                   \
 		if (!((k) = calloc(1, sizeof *(k))))                                                                                               \

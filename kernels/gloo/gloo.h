@@ -1,24 +1,27 @@
-/* The communicator across hosts, over gloo's TCP connections: its insides. gloo_link.h is gloo; above it, everything is plain C.
+/* Internal header of the communicator between hosts, over gloo's TCP connections. gloo_link.h wraps gloo; everything above it is plain C.
  *
- * Between every two ranks of the group that open() made there is one connection, which groups split from it share: the number of a group
- * is in the slots of its messages. gloo's thread moves data. A second thread, the watch, looks every WATCH_MS for notes of other ranks
- * (struct gloo_note), for lost connections, and at the deadline of whoever waits; it works while the trainer computes. The watches of two
- * ranks send each other beats: who waits with patience waits for a rank that lives and can be reached.
+ * Every two ranks of the group that open() created have one connection, which the groups split from it share: the slots of messages contain
+ * the number of their group. gloo's thread moves data. A second thread, the watch, checks every WATCH_MS for notes of other ranks (struct
+ * gloo_note), for lost connections, and for the deadline of a waiting thread; it works while the trainer computes. The watches of two ranks
+ * send each other beats, so that a rank with a long deadline waits only for a rank that lives and can be reached.
  *
- * Collectives go from every rank to every other one directly. gloo's own are not used: they add in the order of a ring, and they take it
- * for granted that all ranks call the same. First each rank tells every other what it calls, and small data go with that; larger ones
- * follow in parts: rank r gets the r-th part of everybody, reduces it in the tree of comm.h, and hands it round. That moves as few bytes
- * as a ring, in two steps instead of 2 (n - 1).
+ * Collectives send from every rank directly to every other one. gloo's own collectives are not used, because they add in the order of a
+ * ring and assume that all ranks make the same call. First each rank sends its call to every other rank, with the data if they are small.
+ * Larger data follow in parts:
  *
- * A failure. Who sees one tells all others in a note; everybody listens for SETTLE_S to what others saw, and takes the same: a rank's own
- * word before a death, a death before a deadline, then the lowest rank's. A rank that is said to be late, and waits itself, says for
- * whom: who says nothing is the one that is named. Hosts that a cut cable has parted cannot agree, and each names
- * the other.
+ *     rank r receives part r of every rank -> reduces it in the tree of comm.h -> sends the result to every rank
  *
- * Security. Tensor traffic is neither authenticated nor encrypted; connections are: the two ends of each prove to each other that they know the
- * group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process where a stranger talks to it, so it
- * never listens to anybody (gloo_pairs.cc). Who can read the rendezvous between the hosts learns the random number, and who can forge TCP segments
- * needs none: the network between the hosts must be trusted, as for any tensor traffic. */
+ * This moves as few bytes as a ring, in two steps instead of 2 (n - 1).
+ *
+ * Failure. A rank that detects a failure sends a note to all others. Every rank then collects notes for SETTLE_S and selects the same one:
+ * a rank's own message before a death, a death before a deadline, then that of the lowest rank. A rank that is reported as late and waits
+ * itself replies for whom it waits; a rank that sends no such reply is the one that is named. Hosts that a cut cable has separated cannot
+ * agree, and each names the other.
+ *
+ * Security. Tensor traffic is neither authenticated nor encrypted. Connections are authenticated: the two ends prove to each other that
+ * they know the group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process on unexpected data,
+ * so it never listens itself (gloo_pairs.cc). Whoever can read the rendezvous between the hosts learns the random number, and whoever can
+ * forge TCP segments does not need it: the network between the hosts must be trusted, as for any tensor traffic. */
 #ifndef GT_KERNELS_GLOO_GLOO_H
 #define GT_KERNELS_GLOO_GLOO_H
 
@@ -27,23 +30,24 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-#define GT_GLOO_SMALL ((size_t)8 << 10)   /* data that go with a call's description */
-#define GT_GLOO_PIECE ((size_t)256 << 10) /* of a large call: reduced while the next one is under way */
-#define GT_GLOO_AHEAD 4                   /* pieces of a peer that wait to be reduced */
-#define GT_GLOO_HEAD ((size_t)4 << 10)    /* a message's head with the data of a small one */
-#define GT_GLOO_HEADS_IN 8                /* heads that arrive before their recv */
-#define GT_GLOO_HEADS_OUT 64              /* and those that their sender keeps */
+#define GT_GLOO_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the description of a call */
+#define GT_GLOO_PIECE ((size_t)256 << 10) /* bytes of a piece of a large call, which is reduced while the next one is received */
+#define GT_GLOO_AHEAD 4                   /* maximum number of pieces of a peer that wait to be reduced */
+#define GT_GLOO_HEAD ((size_t)4 << 10)    /* bytes of the head of a message, with the data of a small message */
+#define GT_GLOO_HEADS_IN 8                /* maximum number of heads that arrive before their receive is called */
+#define GT_GLOO_HEADS_OUT 64              /* maximum number of heads that their sender keeps */
 #define GT_GLOO_ALIGN 64
 
-/* What a rank calls; every other gets it, and compares. */
+/* The call of a rank. Every other rank receives it and compares it with its own. */
 struct gloo_call {
 	struct gt_coll_call call;
-	uint32_t left; /* no call: this rank has closed the group */
+	uint32_t left; /* not 0: there is no call, the rank has closed the group */
 	uint32_t pad[3];
 };
 _Static_assert(sizeof(struct gloo_call) == GT_GLOO_ALIGN, "data follow it");
 #define GT_GLOO_CALL (sizeof(struct gloo_call) + GT_GLOO_SMALL)
 
+/* The head of a message of exchange(). */
 struct gloo_head {
 	uint64_t count;
 	uint32_t seq, dtype;
@@ -54,47 +58,47 @@ struct gloo_head {
 _Static_assert(sizeof(struct gloo_head) == GT_GLOO_ALIGN, "data follow it");
 #define GT_GLOO_EAGER (GT_GLOO_HEAD - sizeof(struct gloo_head))
 
-/* A word between two ranks, aside from calls; one of a kind in a group's life. */
+/* A note between two ranks, independent of calls; each kind is sent at most once in the life of a group. */
 enum gloo_note_kind { GLOO_HELLO, GLOO_BROKEN, GLOO_BYE, GLOO_ACK, GLOO_NOTES, GLOO_BEAT = GLOO_NOTES };
 struct gloo_note {
-	uint64_t check; /* over what follows, never 0: the watch reads it from memory that gloo may just be writing */
+	uint64_t check; /* checksum of the other fields, never 0, because the watch may read the note while gloo writes it */
 	uint32_t kind;
-	uint16_t grade, blames; /* the rank that it names */
+	uint16_t grade, blames; /* enum gloo_grade; the rank that the note names */
 	char text[1008];
 };
-enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* which failure explains the others */
+enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* precedence of failures: a reported error, a death, a deadline */
 
-/* Of a process and a group with all that are split from it. */
+/* One for each process and group, shared by the groups that are split from it. */
 struct gloo_root {
 	struct gl_net *net;
 	int rank, world;
-	double timeout_s; /* now: see patience() */
-	double base_s;    /* at first: nobody is silent for longer */
+	double timeout_s; /* current deadline of exchanges in seconds (gt_comm_api.patience) */
+	double base_s;    /* deadline given to open(): maximum silence of a rank that is alive */
 	size_t pair_bytes;
 	uint64_t next_id;
-	struct gloo_comm *groups; /* all of them live until this is closed: something may arrive for them */
+	struct gloo_comm *groups; /* all groups; they live until the root is closed, because messages may still arrive for them */
 	void **buffer;
 	int buffers;
 
 	pthread_t watch;
 	bool watched;
-	pthread_mutex_t lock; /* of all below */
-	pthread_cond_t turn;  /* the watch has made a turn */
+	pthread_mutex_t lock; /* protects all fields below */
+	pthread_cond_t turn;  /* signalled after each turn of the watch */
 	bool stop;
-	struct gl_port *waiting; /* by the thread that calls */
+	struct gl_port *waiting; /* the port on which the calling thread waits */
 	int waiting_peer;
 	double since, deadline, not_before;
-	double limit_s;  /* that the last wait came to the end of */
-	bool restless;   /* it wants to be woken at every turn */
-	double first_s;  /* when the first failure was told; 0: none */
-	bool told;       /* by this rank too */
-	uint32_t broken; /* atomic: decided */
+	double limit_s;  /* the deadline that the last wait exceeded, in seconds */
+	bool restless;   /* the waiting thread is woken at every turn of the watch */
+	double first_s;  /* time of the first reported failure; 0: none */
+	bool told;       /* this rank has reported one too */
+	uint32_t broken; /* atomic; the ranks have agreed on the failure */
 	char why[1008];
 	struct gloo_peer_root {
 		struct gl_port *in[GLOO_NOTES], *out;
 		struct gloo_note note[GLOO_NOTES];
 		bool seen[GLOO_NOTES], lost;
-		/* A beat goes out when the peer's last one has come and BEAT_S have passed. The last byte is its number. */
+		/* A beat is sent when the peer's last beat has arrived and BEAT_S have passed. Its last byte is its number. */
 		struct gl_port *beat_in, *beat_out;
 		unsigned char heard[8], beat[2][8];
 		uint32_t beats_in, beats_out;
@@ -105,21 +109,21 @@ struct gloo_root {
 
 enum {             /* the messages of a group, between two ranks */
 	   GLOO_CALL,  /* descriptions */
-	   GLOO_PART,  /* what is to be reduced, or handed on */
+	   GLOO_PART,  /* parts to be reduced or forwarded */
 	   GLOO_WHOLE, /* results */
-	   GLOO_HEADS, /* of exchange() */
+	   GLOO_HEADS, /* heads of exchange() */
 	   GLOO_BODY,
 	   GLOO_LANES
 };
 
 struct gloo_peer {
 	struct gl_port *in[GLOO_LANES], *out[GLOO_LANES];
-	uint32_t open[GLOO_LANES];  /* sends posted and not yet waited for */
-	char *calls, *heads, *keep; /* two descriptions; GT_GLOO_HEADS_IN heads; GT_GLOO_HEADS_OUT of its own */
-	char *ring;                 /* pair_bytes: bodies on their way */
+	uint32_t open[GLOO_LANES];  /* number of sends that are posted and not yet waited for */
+	char *calls, *heads, *keep; /* memory of two descriptions; of GT_GLOO_HEADS_IN heads; of GT_GLOO_HEADS_OUT own heads */
+	char *ring;                 /* pair_bytes bytes: bodies that are being sent */
 	uint64_t ring_end, ring_begin;
-	uint64_t *size;     /* of the bodies not yet waited for, [GT_GLOO_HEADS_OUT] in turn: bytes of the ring, 0: none */
-	uint32_t sent, got; /* messages */
+	uint64_t *size;     /* [GT_GLOO_HEADS_OUT], used cyclically: bytes of the ring that each body not yet waited for takes; 0: none */
+	uint32_t sent, got; /* number of messages */
 	uint32_t body_first;
 };
 
@@ -129,12 +133,12 @@ struct gloo_comm {
 	struct gloo_comm *next;
 	uint64_t id;
 	uint32_t seq;
-	bool is_first;             /* owns the root */
-	int member[GT_COMM_RANKS]; /* ranks in the group that open() made */
+	bool is_first;             /* the group of open(), which owns the root */
+	int member[GT_COMM_RANKS]; /* ranks in the group that open() created */
 	struct gloo_peer *peer;
-	char *own;         /* two descriptions */
+	char *own;         /* memory of two own descriptions */
 	char *stage;       /* [rank][GT_GLOO_AHEAD] pieces */
-	size_t pair_bytes; /* of each peer's ring */
+	size_t pair_bytes; /* bytes of each peer's ring */
 	char *mem;
 	size_t mem_bytes;
 };
@@ -145,30 +149,32 @@ static inline uint64_t gt_gloo_slot(const struct gloo_comm *c, int lane)
 }
 
 /* gloo_meet.c */
-struct gloo_place { /* where a rank listens */
+struct gloo_place { /* the address on which a rank listens */
 	uint32_t bytes, pad;
 	struct sockaddr_storage to;
 };
-int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY]); /* -1: why says so */
-/* A connection to each other rank, fd[world], within timeout_s; false: none at all, and why says which rank is missing. */
-bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd, char why[GL_WHY]);
+int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY]); /* the listening socket; -1: failed, why has the reason */
+/* Connects to each other rank within timeout_s seconds, fd[world]. False: all connections are closed, and why names the missing rank. */
+bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd,
+                  char why[GL_WHY]);
 
 /* gloo_watch.c */
 enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err);
-void gt_gloo_watch_stop(struct gloo_root *r); /* says goodbye first, and waits until all have heard it; at most timeout_s */
-void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text); /* to all; needs the lock */
+void gt_gloo_watch_stop(struct gloo_root *r); /* first sends GLOO_BYE and waits until all have received it, at most timeout_s */
+/* sends a note to all ranks; the caller holds the lock */
+void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text);
 bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k);
 bool gt_gloo_is_broken(const struct gloo_root *r);
 enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err); /* GT_EPEER with the group's sentence */
-/* Tells of a failure, by the rank `blames`, and waits until all have agreed; err gets what was agreed. Returns GT_EPEER. */
+/* Reports a failure that rank `blames` caused, and waits until all ranks have agreed on one; err gets that one. Returns GT_EPEER. */
 enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blames, struct gt_err *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-void gt_gloo_say_broken(struct gloo_root *r, const char *text); /* waits for nothing: the own word counts at once */
+void gt_gloo_say_broken(struct gloo_root *r, const char *text); /* breaks the group at once, without waiting for agreement */
 
-/* Waits until one more message of the port is done. restless: GLOO_TURN comes back after WATCH_MS at most. */
+/* Waits until one more message of the port is complete. restless: returns GLOO_TURN after at most WATCH_MS. */
 enum gloo_end { GLOO_END, GLOO_LOST, GLOO_TIME, GLOO_FAIL, GLOO_TURN };
 enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, bool restless);
-bool gt_gloo_has_left(struct gloo_root *r, int member); /* it said goodbye */
+bool gt_gloo_has_left(struct gloo_root *r, int member); /* whether it has sent GLOO_BYE */
 
 /* gloo_coll.c */
 enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);

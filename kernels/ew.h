@@ -4,8 +4,8 @@
  *     for (int64_t i = 0; i < n; i++)
  *         y[i] = gt_gelu_f32(x[i]);
  *
- * Each function exists as gt_<name>_f32 and gt_<name>_f64; ew.inc holds the bodies, and optim.inc those of the optimizers. 16-bit tensors are
- * computed in f32 and rounded once, when they are stored.
+ * Each function exists as gt_<name>_f32 and gt_<name>_f64; ew.inc holds the bodies, and optim.inc those of the optimizers. 16-bit tensors
+ * are computed in f32 and rounded once, when they are stored.
  *
  * Rounding. The formulas and their order of operations are PyTorch's (ATen/native/cpu, torch/optim). -ffp-contract=off prevents the
  * compiler from fusing multiplications and additions. Where PyTorch's kernels fuse a multiply-add, the body calls F(gt_fma) explicitly. A

@@ -7,8 +7,8 @@
 #define GT_KERNELS_OPTIMIZER_ROWS_H
 
 /* Update operations: X(NAME, name, state 0, state 1, state 2, loops). The code is GT_OP_NAME; optim.inc has gt_scalars_name and
- * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work], without the slots that no row entry names; all are flat,
- * and p, the states and work are updated in place, unless scalars.skip.
+ * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work], without the slots that no row entry names; all are
+ * flat, and p, the states and work are updated in place, unless scalars.skip.
  * state: PyTorch's name of it in a state dict, and when it exists:
  *   ALWAYS(name), MOMENTUM(name): if attr.momentum is not 0, CENTERED(name): if attr.centered, NONE().
  * loops: the flags of a launch for which a CPU kernel has a loop of its own:

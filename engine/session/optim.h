@@ -1,5 +1,12 @@
-/* From the config's optimizer and groups to kernel calls over the flat arenas: one call for all groups that differ in their rates, decay
- * and schedules only. Every group has its own entry in gt_dyn.lr. */
+/* Turns the config's optimizer and parameter groups into kernel calls over the flat arenas. Groups that differ only in their learning
+ * rates, decay and schedules share one call. Every group has its own entry in gt_dyn.lr.
+ *
+ *     gt_optim_init(&o, &conf->train);                                    operations, hyper-parameters, number of states
+ *     gt_optim_prepare(&o, conf->path, space, deterministic, err);        after the first plan; o.steps is part of the program
+ *     gt_optim_bind(&o, space);                                           after gt_space_alloc
+ *     gt_optim_rates(&o, step, total, per_epoch, dyn->lr);                every step
+ *     gt_optim_close(&o, space);
+ */
 #ifndef GT_SESSION_OPTIM_H
 #define GT_SESSION_OPTIM_H
 
@@ -7,20 +14,21 @@
 #include "optimizer.h"
 #include "plan/step.h"
 
-#define GT_SKIPS 64 /* fp16: so many steps skipped in a row are a divergence: the scale has fallen by 2^64, if it falls */
+#define GT_SKIPS 64 /* fp16: this number of skipped steps in a row counts as a divergence; a dynamic scale has decreased by 2^64 then */
 
+/* The optimizer of one or several groups. */
 struct gt_optim_call {
-	const struct gt_update_row *row;
-	struct gt_attr_muon attr; /* attr.update alone unless row->matrix */
-	int nstates;
-	const char *state[GT_MAX_STATES]; /* PyTorch's names: "momentum_buffer", "exp_avg", … */
+	const struct gt_update_row *row;  /* the update operation */
+	struct gt_attr_muon attr;         /* its attributes; only attr.update unless row->matrix */
+	int nstates;                      /* number of states */
+	const char *state[GT_MAX_STATES]; /* their names in PyTorch: "momentum_buffer", "exp_avg", ... */
 };
 
-/* One kernel: an optimizer over all of its parameters, or, where the state is sharded, over this rank's shard of one bucket. */
+/* One kernel of an optimizer: over all of its parameters or, if the state is sharded, over this rank's shard of one bucket. */
 struct gt_optim_part {
-	int of;              /* gt_optim.call */
-	int bucket;          /* -1: all */
-	int64_t begin, n;    /* elements, as if the arenas were whole */
+	int of;              /* index of its optimizer in gt_optim.call */
+	int bucket;          /* index of the bucket; -1: all buckets */
+	int64_t begin, n;    /* first element and number of elements, counted as if the arenas were whole */
 	struct gt_attr_muon attr;
 	struct gt_call call;
 };
@@ -29,35 +37,40 @@ struct gt_optim {
 	const struct gt_conf_train *conf;
 	struct gt_optim_call call[GT_MAX_LR];
 	int ncalls;
-	int of[GT_MAX_LR]; /* the call of train.optimizer, then of each entry of train.groups: index 1 + gt_param.group, as in gt_dyn.lr */
-	int nstates;       /* of the call that has the most */
+	/* index in call[] for train.optimizer, then for each entry of train.groups: of[1 + gt_param.group], as in gt_dyn.lr */
+	int of[GT_MAX_LR];
+	int nstates;       /* maximum number of states of a call */
 	struct gt_optim_part *part;
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
-	int *summed;       /* of each sumsq: the bucket, where the state is sharded */
-	struct gt_update steps; /* points at the calls */
+	int *summed;       /* the bucket of each sumsq, if the state is sharded */
+	struct gt_update steps; /* the calls, for the programs */
 };
 
-/* What does not depend on the plan: operations, hyper-parameters, state slots. t must outlive o. */
+/* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
-/* The optimizer as gt_plan_fuse_updates wants it, for a graph's parameters. False: the gradients must be stored for it. */
+/* Whether gt_plan_fuse_updates can apply the optimizer; false: it needs stored gradients. gt_optim_apply describes the optimizer for the
+ * parameters of a graph, as gt_plan_fuse_updates expects it. */
 bool gt_optim_fused_update(const struct gt_optim *o);
 enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err);
-/* After the first plan: segments of equal hyper-parameters, prepared calls. clip or finite checks read the sum of squares.
- * GT_ECONFIG: a group that matches nothing, a parameter that its optimizer cannot update. path: of the config, for messages. */
+/* Makes the segments of equal hyper-parameters and prepares the calls, after the first plan. Clipping and the check for finite gradients
+ * read the sum of squares. path: of the config, for messages. GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a
+ * parameter. */
 enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err);
-/* After gt_space_alloc: operand pointers. */
+/* Sets the operand pointers, after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);
 
-/* The rates of optimizer step `step` (0, 1, …) of total. */
+/* Fills lr with the learning rates of optimizer step `step` (0 ... total - 1) of a run of `total` steps, with `per_epoch` steps in an
+ * epoch. */
 void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR]);
 
-/* The rates of train.groups as people see them, from those: each entry's, times its factor; 0 where it is frozen. */
+/* Computes the learning rates of train.groups for display from these rates: each entry's rate times its factor; 0 if the entry is
+ * frozen. */
 void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], double out[GT_MAX_LR]);
 
-/* The call that updates a learned parameter. */
+/* Returns the call that updates parameter p, which must not be frozen. */
 static inline const struct gt_optim_call *gt_optim_of(const struct gt_optim *o, const struct gt_param *p)
 {
 	return &o->call[o->of[1 + p->group]];

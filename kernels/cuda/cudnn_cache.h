@@ -1,13 +1,13 @@
-/* Which engine was the fastest for a convolution on this card with this library: kept in memory, and between runs in
- *   $XDG_CACHE_HOME/gtrain/cudnn-CARD-LIBRARY.plans, else ~/.cache/gtrain/…      (mode 0600)
+/* A cache of the fastest cuDNN engine for each convolution on this card with this library. It is kept in memory and, between runs, in
+ *   $XDG_CACHE_HOME/gtrain/cudnn-CARD-LIBRARY.plans, else ~/.cache/gtrain/...      (mode 0600)
  *
  *   gtrain cudnn plans 2<TAB>CARD<TAB>LIBRARY
- *   KEY<TAB>ENGINE<TAB>MICROSECONDS<TAB>KNOB=VALUE,KNOB=VALUE        or - without knobs; one line a choice, every line ends in \n
+ *   KEY<TAB>ENGINE<TAB>MICROSECONDS<TAB>KNOB=VALUE,KNOB=VALUE        "-" without knobs; one line for each choice; every line ends in \n
  *
- * The file is a hint and is read as hostile: a first line that is not this one, a file that is too long or not a regular one count as no
- * file; a line that is not exactly as above is passed over. Whoever takes a choice from here has to check it like a fresh one (its
- * numerical notes, its workspace), so that a wrong one can cost time and nothing else. It is replaced atomically, after merging what
- * others have added meanwhile: of two writers at the same moment one can lose its additions, none can damage the file. */
+ * The file is a hint, and its contents are not trusted. If its first line differs, or if it is too long or not a regular file, it is
+ * ignored; a line that does not match the format exactly is skipped. Whoever uses a choice from the cache must check it like a new one (its
+ * numerical notes, its workspace), so that a wrong choice can only cost time. The file is replaced atomically, after merging what others
+ * have added in the meantime: if two processes write at the same moment, one may lose its additions, but neither can damage the file. */
 #ifndef GT_KERNELS_CUDNN_CACHE_H
 #define GT_KERNELS_CUDNN_CACHE_H
 
@@ -16,30 +16,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_DNN_KNOBS 24
-#define GT_DNN_KEY 256 /* of a key with its NUL; printable ASCII */
+#define GT_DNN_KNOBS 24 /* maximum number of knobs of a choice */
+#define GT_DNN_KEY 256  /* maximum bytes of a key, with its NUL; printable ASCII */
 
 struct gt_dnn_choice {
-	int64_t engine; /* global index */
+	int64_t engine; /* cuDNN's global index of the engine */
 	int nknobs;
 	int64_t knob[GT_DNN_KNOBS][2]; /* type, value */
-	double us;                     /* measured; 0: the heuristic's first, not measured */
+	double us;                     /* measured microseconds; 0: the heuristic's first engine, not measured */
 
-	/* not kept in the file */
-	size_t workspace; /* bytes of its plan, once one was made */
-	bool ran;         /* in this process */
+	/* the fields below are not stored in the file */
+	size_t workspace; /* bytes of workspace of its plan, after a plan was made */
+	bool ran;         /* it has run in this process */
 	bool tensor_core; /* its engine multiplies on tensor cores */
 };
 
 struct gt_dnn_cache;
 
-/* Reads the file if there is one. Fails only without memory; without a folder it lives in memory. */
+/* Opens the cache and reads the file if it exists. Fails only if memory is exhausted. Without a cache folder, it exists in memory only. */
 enum gt_code gt_dnn_cache_open(const char *card, const char *library, struct gt_dnn_cache **out, struct gt_err *err);
-void gt_dnn_cache_close(struct gt_dnn_cache *c); /* saves; NULL is fine, as below */
+void gt_dnn_cache_close(struct gt_dnn_cache *c); /* saves the file; c may be NULL, as in the functions below */
 bool gt_dnn_cache_find(const struct gt_dnn_cache *c, const char *key, struct gt_dnn_choice *out);
-/* Notes that the entry of that key ran. */
+/* Records that the choice for this key has run. */
 void gt_dnn_cache_ran(struct gt_dnn_cache *c, const char *key);
-/* Replaces the entry of that key. Saves now and then. Without memory or folder nothing happens: it is a cache. */
+/* Replaces the choice for this key, and occasionally saves the file. If memory or the folder is missing, it does nothing. */
 void gt_dnn_cache_add(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice);
 
 #endif

@@ -1,5 +1,12 @@
-/* What stands between the C files and the kernels: arguments and the functions that start a kernel on a stream. C and C++.
- * Pointers are device memory. Each returns cudaSuccess or the error of the launch; a kernel's own failure shows at the next wait. */
+/* The interface between the C files of the CUDA backend and its kernels, for C and C++: arguments, and functions that start a kernel on a
+ * stream.
+ *
+ *     struct gt_cu_softmax a = {.in = {x}, .out = y, .rows = rows, .cols = cols};
+ *     cudaError_t e = gt_cu_softmax_start(GT_OP_SOFTMAX, GT_CU_BF16, &a, stream);
+ *
+ * Pointers are device memory. Each function returns cudaSuccess or the error of the launch; an error inside a kernel appears at the next
+ * wait. `counter` fields point to counters that are 0 before a launch and that the kernel leaves at 0. `type` arguments are GT_CU_F32,
+ * ... */
 #ifndef GT_KERNELS_CUDA_LAUNCH_H
 #define GT_KERNELS_CUDA_LAUNCH_H
 
@@ -10,56 +17,58 @@
 extern "C" {
 #endif
 
-enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* activations */
+enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
 
-/* The numbers of a step: read from dev where it is set (a replayed graph sees new values), else from host. */
+/* The numbers of a step. Kernels read *dev if dev is not NULL, so that a replayed graph sees new values, else host. */
 struct gt_cu_dyn {
 	const struct gt_dyn *dev;
 	struct gt_dyn host;
 };
 
-/* What a kernel finds wrong with its data, in host memory; the first finding stays. */
+/* A fault that a kernel found in its data, in host memory; later faults do not overwrite the first. Codes: a label, a sample index or a
+ * position in the epoch is out of range. */
 enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX, GT_CU_FAULT_PLACE };
 struct gt_cu_fault {
 	int32_t code;
-	int32_t value_hi; /* keeps value at 8 bytes on every compiler */
-	int64_t value, at, limit;
+	int32_t value_hi; /* padding: keeps value at offset 8 with every compiler */
+	int64_t value, at, limit; /* the wrong value, its position, its limit */
 };
 
 /* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
-/* One of relu .. silu.dx, mul, add; gelu_tanh: approximate = 1. out may be in[0]. */
+/* code: one of GT_OP_RELU ... GT_OP_SILU_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh: gt_attr_gelu.approximate is 1. out may be in[0]. */
 struct gt_cu_eltwise {
 	const void *in[GT_MAX_IO];
 	void *out;
-	int64_t n; /* elements */
+	int64_t n; /* number of elements */
 	int nin;
 	float slope;
-	bool aligned; /* every pointer to 16 bytes */
+	bool aligned; /* every pointer is aligned to 16 bytes */
 };
 cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct gt_cu_eltwise *a, cudaStream_t s);
 cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_t n, cudaStream_t s); /* from != to */
 
-/* y[rows, cols]: every row is the f32 vector row[cols], rounded to y's type. */
+/* Sets every row of y[rows, cols] to the f32 vector row[cols], rounded to y's dtype. */
 cudaError_t gt_cu_fill_rows_start(int type, const float *row, void *y, int64_t rows, int64_t cols, cudaStream_t s);
 
 /* ---- dropout.cu -------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_dropout {
 	const void *x;
 	void *y;
-	int64_t samples, n; /* elements of a sample */
+	int64_t samples, n; /* number of samples; elements of a sample */
 	uint32_t layer, threshold;
 	float scale;
-	bool aligned; /* x and y to 16 bytes */
+	bool aligned; /* x and y are aligned to 16 bytes */
 	struct gt_cu_dyn dyn;
 };
 cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s);
 
 /* ---- shape.cu ---------------------------------------------------------------------------------------------------------------- */
-/* batch matrices of rows x cols elements of 2 or 4 bytes become cols x rows. */
+/* Transposes `batch` matrices of rows x cols elements of 2 or 4 bytes. size: bytes of an element. */
 cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
 
-/* Rows of `start[nparts]` units, cut at start[0] = 0 < start[1] …: part i of every row lies in its own tensor. unit: 2, 4 or 16 bytes,
- * which every pointer and width is a multiple of. join: parts to whole, else whole to parts; a NULL part is left out. */
+/* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
+ * its own tensor. unit: 2, 4 or 16 bytes; every pointer and width is a multiple of it. join: copy the parts to whole, else whole to the
+ * parts; a NULL part is left out. */
 struct gt_cu_concat {
 	void *part[GT_MAX_IO];
 	void *whole;
@@ -81,13 +90,13 @@ cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *
 struct gt_cu_loss {
 	const void *x;
 	const int32_t *target;
-	const double *scale; /* of the gradient; NULL: 1 */
-	void *dx; /* NULL: evaluation; may be x */
+	const double *scale; /* factor of the gradient; NULL: 1 */
+	void *dx; /* NULL: an evaluation, without gradient; may be x */
 	struct gt_metrics *metrics;
-	double *loss;  /* scratch, one a row */
-	int32_t *rank; /* scratch, one a row; -1: the row does not count */
-	uint32_t *counter; /* one, zero before and behind */
-	int64_t rows, cols, ignore;
+	double *loss;  /* workspace, one for each row */
+	int32_t *rank; /* workspace, one for each row; -1: the row does not count */
+	uint32_t *counter; /* one */
+	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
 	double smoothing;
 	struct gt_cu_fault *fault;
 	struct gt_cu_dyn dyn;
@@ -95,20 +104,21 @@ struct gt_cu_loss {
 cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
 
 /* ---- head.cu ----------------------------------------------------------------------------------------------------------------- */
-/* A layer of few outputs. x [rows, in], w [cols, in]; what the loss reads is y [rows, cols], which this writes. */
-#define GT_CU_HEAD_COLS 32 /* outputs, at most */
+/* A linear layer with few outputs and the loss after it. x [rows, in], w [cols, in]; writes y [rows, cols], which the loss reads. */
+#define GT_CU_HEAD_COLS 32 /* maximum number of outputs */
 struct gt_cu_head {
 	const void *x, *w;
 	const float *bias; /* NULL: none */
 	void *y;
 	int64_t in;
-	struct gt_cu_loss loss; /* x is y */
+	struct gt_cu_loss loss; /* its x is y above */
 };
 cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s);
 
-/* Its gradients: dx = dy w, 0 where mask <= 0; dw = (add: +=) dy' x; db, or NULL, = (add: +=) the column sums of dy. */
+/* The gradients of that layer: dx = dy w, 0 where mask <= 0; dw = dy' x; db = the column sums of dy. add_dw and add_db: += instead of =. db
+ * may be NULL. */
 struct gt_cu_head_back {
-	const void *dy, *x, *w, *mask; /* mask NULL: none; may be x */
+	const void *dy, *x, *w, *mask; /* mask may be x; NULL: no mask */
 	void *dx;
 	float *dw, *db;
 	int64_t rows, in, cols;
@@ -121,8 +131,8 @@ struct gt_cu_check {
 	struct gt_attr_check attr;
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
-	struct gt_dyn *numbers;   /* with a loss scale */
-	struct gt_scalars *parts; /* of several ranks */
+	struct gt_dyn *numbers;   /* with a loss scale; else NULL */
+	struct gt_scalars *parts; /* the scalars of several ranks; else NULL */
 };
 cudaError_t gt_cu_check_start(const struct gt_cu_check *a, cudaStream_t s);
 
@@ -149,51 +159,54 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
  * counter: one, zero before and behind. */
 cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s);
 /* The same into check's scalars, and then the check, by the block that comes last. */
-cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check, cudaStream_t s);
+cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
+                                    cudaStream_t s);
 
 /* ---- muon.cu ----------------------------------------------------------------------------------------------------------------- */
-/* A weight [out, …] whose memory has `out` slowest: the others may stand in any order, which the iteration does not see. */
+/* A weight [out, ...] in whose memory `out` is the slowest-changing dimension. The order of the other dimensions does not affect the
+ * iteration. */
 struct gt_cu_muon_matrix {
 	struct gt_seg hyper;
 	double adjust;
-	int64_t x;           /* where it begins among the operands of the products, in elements: [rows, up to whole blocks][ld] */
+	int64_t x;           /* offset, in elements, of its operand of the products: [rows, rounded up to whole blocks][ld] */
 	int32_t rows, cols, ld;
-	int32_t first, chunks; /* of gt_cu_muon.chunk */
+	int32_t first, chunks; /* its entries of gt_cu_muon.chunk */
 };
-struct gt_cu_muon_factor { /* of a matrix, at one step */
+struct gt_cu_muon_factor { /* the factors of a matrix at one step */
 	float direction, weight, step; /* p = p * weight - step * NS(d * direction) */
 };
 struct gt_cu_muon {
 	float *p, *buf;
 	const float *g;
 	uint16_t *work;
-	const struct gt_scalars *scalars;       /* NULL: as for gt_cu_update */
-	const struct gt_cu_muon_matrix *matrix; /* device memory, as what follows */
-	const struct gt_cu_chunk *chunk, *fill; /* of the arena; of the operands, begin from the matrix's on, multiples of 4. seg: the matrix */
+	const struct gt_scalars *scalars;       /* NULL: as in gt_cu_update */
+	const struct gt_cu_muon_matrix *matrix; /* device memory, as are the following pointers */
+	/* chunks of the arena; chunks of the operands, begin relative to the matrix and a multiple of 4. seg: number of the matrix */
+	const struct gt_cu_chunk *chunk, *fill;
 	int nchunks, nfill;
 	struct gt_attr_update attr; /* without seg */
 	bool normalize;
-	double *part;                     /* scratch, two a chunk */
-	struct gt_cu_muon_factor *factor; /* scratch, one a matrix */
-	uint32_t *counter;                /* one a matrix, zero before and behind */
-	void *x;                          /* the operands: f32 or bf16 */
+	double *part;                     /* workspace, two for each chunk */
+	struct gt_cu_muon_factor *factor; /* workspace, one for each matrix */
+	uint32_t *counter;                /* one for each matrix */
+	void *x;                          /* the operands of the products: f32 or bf16 */
 	struct gt_cu_dyn dyn;
 };
-/* Momentum, and x = the directions, of norm 1. A skipped step leaves zeros there. */
+/* Updates the momentum and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes zero. */
 cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
-/* The step, by x. */
+/* Updates p with the directions in x. */
 cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
-/* out[cols] = (add: +=) column sums of x[rows, cols], in a fixed order. scratch: as many bytes as gt_cu_colsum_scratch says. */
+/* Column sums of x[rows, cols] in a fixed order, to out[cols]. add: += instead of =. scratch: workspace of gt_cu_colsum_scratch bytes. */
 cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s);
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
 /* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
-/* x and y are [rows, c]. gamma, beta NULL: 1 and 0. batch: statistics of the batch, else the running ones. update: the running ones are
- * updated, and nbt where it is not NULL. res: summand before the relu, or NULL. mean, rstd: where the statistics go, or NULL. again:
- * where they come from; eps, momentum and what is running are not looked at. part: [3, c] (moments.h) of the batch, or NULL; join: to
- * what stands there. y NULL: nothing but part is made. */
+/* x and y are [rows, c]. gamma and beta NULL: 1 and 0. batch: use the statistics of the batch, else the running statistics. update: update
+ * the running statistics, and nbt if it is not NULL. res: summand before the relu, or NULL. mean, rstd: receive the statistics, or NULL.
+ * again: read the statistics from mean and rstd instead; eps, momentum and the running statistics are not used. part: receives [3, c]
+ * (moments.h) of the batch, or NULL; join: merge with the statistics that it holds. y NULL: compute only part. */
 struct gt_cu_batchnorm {
 	const void *x, *res;
 	void *y;
@@ -206,12 +219,13 @@ struct gt_cu_batchnorm {
 	double *part;
 	bool join;
 	float *scratch;
-	uint32_t *counter; /* as many as gt_cu_batchnorm_counters says, zero before and behind; of one call at a time */
+	uint32_t *counter; /* gt_cu_batchnorm_counters counters; one call at a time may use them */
 };
 cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
 
-/* mask: dy counts everywhere (0), where bn(x) > 0 (1), where y > 0 (2). g: dy so masked, or NULL. dx, dgamma, dbeta may be NULL.
- * sums: [3, c], where the sums of dy and of dy * (x - mean) and the count go, or NULL; given: where they come from, with mask 0, or NULL. */
+/* mask: dy counts everywhere (0), where bn(x) > 0 (1), or where y > 0 (2). g: receives dy masked in this way, or NULL. dx, dgamma and dbeta
+ * may be NULL. sums: receives the sums of dy and of dy * (x - mean) and the number of values, [3, c], or NULL. given: such sums to compute
+ * dx from, with mask 0, or NULL. */
 struct gt_cu_batchnorm_dx {
 	const void *dy, *x, *y;
 	void *dx, *g;
@@ -226,10 +240,10 @@ struct gt_cu_batchnorm_dx {
 	uint32_t *counter; /* as above */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s);
-size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes, of either */
+size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes of workspace of both functions */
 int64_t gt_cu_batchnorm_counters(int64_t c);
 
-/* parts: n of [3, c], n < GT_MOMENTS_PARTS. What is not wanted is NULL; rmean and rvar both or neither. */
+/* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. Outputs that are not wanted are NULL; rmean and rvar are both NULL or both not. */
 struct gt_cu_moments {
 	double *parts, *part;
 	float *rmean, *rvar, *mean, *rstd;
@@ -237,13 +251,13 @@ struct gt_cu_moments {
 	int64_t c;
 	double eps, momentum;
 	int n;
-	bool deferred, join; /* as in gt_attr_norm; as above */
+	bool deferred, join; /* deferred: as in gt_attr_norm; join: as in gt_cu_batchnorm */
 };
 cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 
 /* ---- layernorm.cu ------------------------------------------------------------------------------------------------------------ */
-/* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels: 0, parameters stand in the order of a row; else they are plain
- * [cols / pixels, pixels] and a row is NHWC. mean, rstd: one a row, or NULL. */
+/* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels 0: parameters have the element order of a row; else they are plain
+ * [cols / pixels, pixels] and a row is NHWC. mean, rstd: one for each row, or NULL. */
 struct gt_cu_layernorm {
 	const void *x;
 	void *y;
@@ -265,15 +279,15 @@ struct gt_cu_layernorm_dx {
 	float *scratch;
 };
 cudaError_t gt_cu_layernorm_dx_start(int type, const struct gt_cu_layernorm_dx *a, cudaStream_t s);
-size_t gt_cu_layernorm_scratch(int64_t rows, int64_t cols); /* bytes, of the gradient with parameters */
+size_t gt_cu_layernorm_scratch(int64_t rows, int64_t cols); /* bytes of workspace of the gradient with parameters */
 
 /* ---- pool.cu ----------------------------------------------------------------------------------------------------------------- */
-/* NHWC. x [n, h, w, c] and y [n, oh, ow, c]; idx is like y, and may be NULL in the forward pass of a maximum. Numbers of windows and sizes
- * are h, w; adaptive: windows follow from the shapes alone. */
+/* NHWC: x [n, h, w, c] and y [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass of a maximum. Pairs are height,
+ * width. adaptive: the windows follow from the shapes alone. */
 struct gt_cu_pool {
 	const void *in; /* x, or dy */
 	void *out;      /* y, or dx */
-	int32_t *idx;   /* maximum: what forward writes and backward reads */
+	int32_t *idx;   /* maximum: its position, which the forward pass writes and the backward pass reads */
 	int64_t n, c;
 	int32_t h, w, oh, ow;
 	int32_t kernel[2], stride[2], padding[2];
@@ -282,13 +296,13 @@ struct gt_cu_pool {
 cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s);
 
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
-/* out[n] = (add: +=) x[n]; both to 16 bytes. */
-/* Numbers in [-1, 1), other ones at every place. */
+/* Fills x with numbers in [-1, 1) that differ from element to element. */
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
+/* Converts x[n] to f32 in out[n]; both are aligned to 16 bytes. add: += instead of =. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
 
 /* ---- views.cu ---------------------------------------------------------------------------------------------------------------- */
-/* y[n] = the mean of x[views][n], each view with its weight. */
+/* y[n] = the weighted mean of x[views][n] over the views (aug.h). */
 cudaError_t gt_cu_views_start(int type, const void *x, void *y, int64_t n, int views, cudaStream_t s);
 
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
@@ -298,8 +312,8 @@ struct gt_cu_gather {
 	const int64_t *index;
 	void *x;
 	int32_t *target;
-	int64_t n, samples, images_n; /* n: rows of x, view after view */
-	int64_t rows, length; /* of the index; rows 0: it is the batch itself */
+	int64_t n, samples, images_n; /* rows of x, view after view; samples of the batch; images of the dataset */
+	int64_t rows, length; /* shape of the index; rows 0: the index is the batch itself */
 	int32_t c, h, w;
 	struct gt_attr_gather attr;
 	struct gt_cu_fault *fault;

@@ -1,4 +1,4 @@
-/* Inside the NCCL communicator: the library's functions, and the id of a group. */
+/* Internal header of the NCCL communicator: the functions of the library, and the id of a group. */
 #ifndef GT_KERNELS_CUDA_NCCL_LIB_H
 #define GT_KERNELS_CUDA_NCCL_LIB_H
 
@@ -19,9 +19,9 @@ struct gt_nccl {
 #undef GT_X
 };
 
-/* nccl_lib.c. Opens the library. */
+/* nccl_lib.c. Loads the library. */
 enum gt_code gt_nccl_load(struct gt_nccl *l, struct gt_err *err);
-/* A new group's id as text in the boot record, and back. */
+/* Write the id of a new group to a boot record as text, and parse it. */
 enum gt_code gt_nccl_create(int world, struct gt_comm_boot *out, struct gt_err *err);
 enum gt_code gt_nccl_parse(const struct gt_comm_boot *boot, ncclUniqueId *id, struct gt_err *err);
 

@@ -260,6 +260,11 @@ mode_extra=(-s parallel.deferred_bn=true)
 feature frozen_stats_deferred cnn 1e-5 1f1b:2,zero-bubble:2,interleaved:2 -s "$still"
 mode_extra=()
 feature rmsprop mlp 1e-5 $every -s 'train.optimizer={type="rmsprop";lr=0.0005;momentum=0.5;centered=true;}' -s train.clip_norm=0.5
+# Every other type of optimizer. The bits are compared where all modes give the same: an update may not be continuous in its gradient.
+for o in $("$gtrain" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }'); do
+	case $o in sgd | adam | adamw | rmsprop | muon) ;;
+	*) feature "$o" mlp 0 ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2 -s "train.optimizer={type=\"$o\";lr=0.0005;}" -s 'reproducible="world"' ;; esac
+done
 feature torch_sampler mlp 1e-5 $every -s 'data.sampler="torch"' -s data.samples=480
 feature events mlp 1e-5 $every -s train.eval_every_steps=7 -s checkpoint.every_steps=5 -s checkpoint.keep=2 -s 'checkpoint.best.metric="test/loss"' -s log.tensorboard=true -s 'reproducible="run"'
 

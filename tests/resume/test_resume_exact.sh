@@ -48,6 +48,10 @@ matrix adam_fp32 9
 matrix adam_bf16 9 -s precision=bf16
 matrix sgd_prefetch 9 -s train.optimizer.type=sgd -s train.optimizer.momentum=0.9 -s data.prefetch=3
 matrix rmsprop_torch_sampler 9 -s train.optimizer.type=rmsprop -s train.optimizer.centered=true -s data.sampler=torch -s data.prefetch=0
+for o in $("$GTRAIN" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }'); do
+	case $o in sgd | adam | adamw | rmsprop | muon) ;; # above; adamw has the states of adam, and muon needs train.groups
+	*) matrix "$o" 9 -s train.optimizer.type="$o" ;; esac
+done
 
 # a resume of a finished run has nothing to do and changes nothing
 before=$(digest "$tmp/adam_fp32")

@@ -280,8 +280,8 @@ TEST(conf_set_errors)
 	    {"data.augment=({ type = \"hflip\"; p = 2; })",
 	     "--set data.augment=({ type = \"hflip\"; p = 2; }): data.augment[0].p: expected a number ≥ 0 and ≤ 1, got 2"},
 	    {"name={ @include \"x\" }", "--set name={ @include \"x\" }: @include has no place here"},
-	    {"train.optimizer.betas=[0.9,0.99]", "--set train.optimizer.betas=[0.9,0.99]: train.optimizer.betas: train.optimizer.type = "
-	                                         "\"sgd\" does not use it; adam and adamw do"},
+	    {"train.optimizer.alpha=0.9", "--set train.optimizer.alpha=0.9: train.optimizer.alpha: train.optimizer.type = "
+	                                  "\"sgd\" does not use it; rmsprop does"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct gt_conf *c;

@@ -19,6 +19,34 @@ static char *read_text(const char *path, size_t *n)
 	return text;
 }
 
+/* The types of optimizer that take a key, as a message lists them; without a key all, each in quotation marks. */
+static void list_types(const char *key, char *buf, size_t size)
+{
+	const char *word[GT_OPT_COUNT];
+	int n = 0;
+	size_t len = 0;
+	for (int i = 0; i < GT_OPT_COUNT; i++)
+		if (!key || gt_optimizer_key(&gt_optimizer_rows[i], key))
+			word[n++] = gt_optimizer_rows[i].word;
+	for (int i = 0; i < n; i++)
+		len += (size_t)snprintf(buf + len, size - len, key ? "%s%s" : "%s\"%s\"", !i ? "" : i + 1 < n ? ", " : key ? " and " : " or ", word[i]);
+}
+
+/* Replaces {types} and {types of betas}, so that another optimizer changes no expected message. */
+static void fill_in(const char *text, char *out, size_t size)
+{
+	char all[256], betas[256];
+	const char *of_all = "{types}", *of_betas = "{types of betas}", *at;
+	list_types(NULL, all, sizeof all);
+	list_types("betas", betas, sizeof betas);
+	if ((at = strstr(text, of_all)))
+		snprintf(out, size, "%.*s%s%s", (int)(at - text), text, all, at + strlen(of_all));
+	else if ((at = strstr(text, of_betas)))
+		snprintf(out, size, "%.*s%s do%s", (int)(at - text), text, betas, at + strlen(of_betas));
+	else
+		snprintf(out, size, "%s", text);
+}
+
 TEST(conf_corpus)
 {
 	char pattern[512], dir[512];
@@ -39,8 +67,10 @@ TEST(conf_corpus)
 			memmove(at, at + strlen(dir), strlen(at + strlen(dir)) + 1);
 		snprintf(beside, sizeof beside, "%.*s.err", (int)strlen(g.gl_pathv[i]) - 4, g.gl_pathv[i]);
 		char *want = read_text(beside, &n);
+		char filled[1024];
 		want[strcspn(want, "\n")] = 0;
-		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, want), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code, want,
+		fill_in(want, filled, sizeof filled);
+		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, filled), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code, filled,
 		          msg);
 		free(want);
 		gt_conf_free(c);

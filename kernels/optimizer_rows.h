@@ -19,7 +19,8 @@
 #define GT_ELEMENT_UPDATES(X)                                                                                                \
 	X(SGD, sgd, MOMENTUM("momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                                 \
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                    \
-	X(RMSPROP, rmsprop, ALWAYS("square_avg"), MOMENTUM("momentum_buffer"), CENTERED("grad_avg"), PLAIN)
+	X(RMSPROP, rmsprop, ALWAYS("square_avg"), MOMENTUM("momentum_buffer"), CENTERED("grad_avg"), PLAIN)  \
+	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)
 #define GT_UPDATES(X)                                                                                                        \
 	GT_ELEMENT_UPDATES(X)                                                                                                    \
 	X(MUON, muon, ALWAYS("momentum_buffer"), NONE(), NONE(), MATRIX)
@@ -36,7 +37,10 @@
 	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})             \
 	X(MUON, "muon", MUON, false, "torch.optim.Muon, for weights of linear and convolution layers; its weight decay is decoupled too", \
 	  {"momentum", "0.95"}, {"nesterov", "true"}, {"eps", "1.0e-7"}, {"weight_decay", "0.1"}, {"ns_steps"}, {"ns_coefficients"}, \
-	  {"adjust_lr"}, {"normalize"})
+	  {"adjust_lr"}, {"normalize"})                                                                                          \
+	X(LION, "lion", LION, false, "the sign of an average of gradients, of the paper Symbolic Discovery of Optimization Algorithms (2023); betas are those of " \
+	  "the direction and of the average that is kept, and weight decay is decoupled too", \
+	  {"betas", "[0.9, 0.99]"})
 
 /* Bits of the states of a row: state k is bit k. ALL: those that may exist, MUST: those that always do. */
 #define GT_STATE_ALL_NONE() 0

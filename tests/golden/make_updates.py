@@ -7,6 +7,25 @@ torch.set_num_threads(1)
 N, STEPS = 64, 5
 p0 = torch.tensor([(37 * i % 101 - 50) / 64 for i in range(N)])
 grads = [torch.tensor([((53 * i + 29 * t) % 127 - 63) / 32 for i in range(N)]) for t in range(STEPS)]
+
+
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", which PyTorch does not have."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0, foreach=False):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            (b1, b2), lr, wd = group["betas"], group["lr"], group["weight_decay"]
+            for w in group["params"]:
+                m = self.state[w].setdefault("exp_avg", torch.zeros_like(w))
+                c = b1 * m + (1 - b1) * w.grad
+                w -= lr * (c.sign() + wd * w)
+                m.mul_(b2).add_(w.grad, alpha=1 - b2)
+
+
 SGD, ADAM, ADAMW, RMS = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop
 RUNS = [
     (SGD, dict(lr=0.1)),
@@ -21,6 +40,8 @@ RUNS = [
     (RMS, dict(lr=1e-2, alpha=0.9, momentum=0.9, weight_decay=1e-3)),
     (RMS, dict(lr=1e-2, centered=True)),
     (RMS, dict(lr=1e-2, centered=True, momentum=0.5)),
+    (Lion, dict(lr=1e-2)),
+    (Lion, dict(lr=1e-2, weight_decay=0.1, betas=(0.5, 0.8))),
 ]
 print(f"/* PyTorch {torch.__version__}, CPU */")
 for make, args in RUNS:

@@ -76,6 +76,16 @@ static const struct opt_case {
      0,
      {RMS_DEFAULT, .centered = true, .momentum = .5},
      {-0x1.2e428ep-1f, 0x1.a04530p-1f, 0x1.5b33a2p-2f, 0x1.4a56fap-1f, 0x1.d30adap-2f, -0x1.b18bc6p-12f, 0x1.3544eep-2f, 0x1.9948e2p-4f}},
+    {GT_OP_LION,
+     1e-2,
+     0,
+     {.beta1 = .9, .beta2 = .99},
+     {-0x1.8ae148p-1f, 0x1.651eb8p-1f, 0x1.22e148p-1f, 0x1.ea3d70p-2f, 0x1.7a3d70p-2f, 0x1.eb851ep-3f, 0x1.347ae2p-3f, 0x1.51eb84p-5f}},
+    {GT_OP_LION,
+     1e-2,
+     1e-1,
+     {.beta1 = .5, .beta2 = .8},
+     {-0x1.88ecc8p-1f, 0x1.635d10p-1f, 0x1.216c66p-1f, 0x1.e7c354p-2f, 0x1.78675cp-2f, 0x1.e90c00p-3f, 0x1.32e116p-3f, 0x1.50a488p-5f}},
 };
 #define NCASES (sizeof cases / sizeof cases[0])
 
@@ -163,11 +173,17 @@ TEST(updates_give_torchs_numbers)
 }
 
 /* The formulas of PARITY.md, one element in double. s: state of the element. */
-static double reference(const struct opt_case *c, const struct gt_seg *seg, int t, double clip, double p, double g, double s[3])
+static double reference(const struct opt_case *c, const struct gt_seg *seg, int t, double clip, double p, double g, double s[3], bool *tie)
 {
 	const struct gt_attr_update *a = &c->attr;
 	double lr = c->lr * seg->lr_mul;
 	g *= clip;
+	if (c->code == GT_OP_LION) {
+		double d = a->beta1 * s[0] + (1 - a->beta1) * g;
+		*tie = fabs(d) <= 16 * 0x1p-24 * (fabs(s[0]) + fabs(g)); /* f32 may round it to the other sign */
+		s[0] = a->beta2 * s[0] + (1 - a->beta2) * g;
+		return p - lr * ((d > 0) - (d < 0) + seg->weight_decay * p);
+	}
 	if (a->decoupled)
 		p *= 1 - lr * seg->weight_decay;
 	else
@@ -208,6 +224,7 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	struct gt_err e = {0};
 	double *p = calloc((size_t)n, 8), (*s)[3] = calloc((size_t)n, sizeof *s), *tol = calloc((size_t)n, 8);
 	const int steps = 7;
+	int64_t ties = 0;
 	c.attr.clip_norm = clip_norm;
 	arena_open(&a, t, n);
 	arena_open(&b, t, n);
@@ -227,12 +244,18 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 		CHECK_OK(step(3, &c, &b, seg, 4, k, k % 2, &e), e);
 		for (int j = 0; j < 4; j++)
 			for (int64_t i = seg[j].begin; i < seg[j].end; i++)
-				p[i] = reference(&c, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i]);
+			{
+				bool tie = false;
+				p[i] = reference(&c, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
+				tol[i] += tie ? 2 * c.lr * seg[j].lr_mul : 0;
+				ties += tie;
+			}
 	}
 	/* A step makes about ten roundings of quantities no larger than |p| + lr |update|; centered RMSprop subtracts two nearly equal
 	 * averages first, whose errors the square root can double per lost bit: 64 times as much. */
 	for (int64_t i = 0; i < n; i++)
-		tol[i] = steps * 10 * raw_eps(t) * (fabs(p[i]) + 1 + 30 * c.lr) * (c.attr.centered ? 64 : 1);
+		tol[i] += steps * 10 * raw_eps(t) * (fabs(p[i]) + 1 + 30 * c.lr) * (c.attr.centered ? 64 : 1);
+	CHECK_MSG(ties <= 1 + n / 1000, "%lld directions are near 0", (long long)ties); /* random ones are not */
 	RAW_CHECK(gt_opcode_name(c.code), t, a.p, p, tol, n);
 	CHECK_MSG(!memcmp(a.p, b.p, (size_t)n * gt_dtype_size(t)), "three threads give other bits than one");
 	for (int j = 0; j < 4; j++)
@@ -337,6 +360,23 @@ TEST(fused_updates_refuse_other_optimizers)
 			return; /* this processor has no kernel for it */
 		CHECK_MSG(i ? code == GT_EUNAVAILABLE && strstr(e.msg, "optimizer") : code == GT_OK, "%s: code %d: %s", gt_opcode_name(attr.optimizer), (int)code, e.msg);
 	}
+}
+
+/* Lion: a direction of 0 leaves the parameter alone, so padding stays 0; NaN reaches parameter and state. */
+TEST(lion_keeps_zero_and_nan)
+{
+	struct arena a;
+	struct gt_err e = {0};
+	struct gt_seg seg = {0, 32, 1, 0};
+	struct opt_case c = {GT_OP_LION, 0.5, 0, {.beta1 = .9, .beta2 = .99}, {0}};
+	arena_open(&a, GT_F32, 32);
+	float *p = a.p, *g = a.g, *m = a.state[0];
+	for (int i = 0; i < 32; i++)
+		p[i] = 2, g[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? NAN : -1;
+	CHECK_OK(step(1, &c, &a, &seg, 1, 1, false, &e), e);
+	for (int i = 0; i < 32; i++)
+		CHECK(i % 3 == 0 ? p[i] == 2 && m[i] == 0 : i % 3 == 1 ? isnan(p[i]) && isnan(m[i]) : p[i] == 2.5f && m[i] < 0);
+	arena_close(&a);
 }
 
 /* ---- sumsq -------------------------------------------------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
  * Ranks are numbered stage by stage: the copies of one stage exchange the most data and have consecutive ranks (gt_rank_coords_of). A rank
  * that reads neither images nor labels skips the samples, because random draws depend on the samples' positions in the epoch.
  *
- *	schedule (gt_grid) --> cell(): LOAD, RECV, kernels, SEND --> reductions of finished buckets --> CHECK, update
- *	                                                             then gt_pipe_apart, gt_pipe_streams: overlap of the transfers */
+ *	gt_grid_make --> cell(), for each cell of this rank: RECV, LOAD, kernels, SEND, reductions of finished buckets
+ *	             --> gt_pipe_apart --> CHECK, update --> gt_pipe_streams */
 #include "par/pipe.h"
 #include "par/emit.h"
 #include "par/pipe_stream.h"

@@ -1,14 +1,17 @@
 /* Partitions a graph into the stages of a pipeline. The input is the finished training graph (differentiated, fused, with recomputation). A
  * map assigns each layer to a stage. The graph of a stage has the forward and backward nodes of its layers. It receives the values that it
  * needs from other stages through RECV nodes and sends the values that they need through SEND nodes (GT_OP_COMM, GT_GROUP_PIPE). A value
- * goes directly from the stage that makes it to each stage that reads it; for example, a skip connection passes no stage in between. No
- * node is changed, so the numbers are those of the whole graph, bit for bit.
+ * is sent directly from the stage that makes it to each stage that reads it; for example, the stages between the two ends of a skip
+ * connection do not relay it. No node is changed, so the numbers are those of the whole graph, bit for bit.
  *
- *	gt_partition_make(full, stage_of, 2, 2, false, &c, err);     finds the crossing values
- *	gt_partition_stage(c, 0, &g0, err);                          conv1  relu  SEND a           RECV da  relu.dx  conv1.dw
- *	                                                                             |                ^
- *	                                                                             v                |
- *	gt_partition_stage(c, 1, &g1, err);                                       RECV a  fc  loss  fc.dx  SEND da  fc.dw
+ *	gt_partition_make(full, stage_of, 2, 2, false, &c, err);     finds the crossing values a and da
+ *	gt_partition_stage(c, 0, &g0, err);
+ *	gt_partition_stage(c, 1, &g1, err);
+ *
+ *	stage 0    conv1  relu  SEND a                       RECV da  relu.dx  conv1.dw
+ *	                          |                             ^
+ *	                          v                             |
+ *	stage 1                 RECV a  fc  loss  fc.dx      SEND da  fc.dw
  *
  * - Stage s runs on rank s % ranks of the pipeline. If both stages of a transfer are on one rank, the peer is the rank itself and the
  *   transfer is one copy. In the forward pass the copy is made when the receiving stage begins. Until then the value is kept, because its

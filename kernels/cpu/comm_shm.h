@@ -4,7 +4,7 @@
  * shared data refers to memory by offset:
  *
  *     offset 0   struct shm_head               the failure, and the members
- *                struct shm_slot[world], ...   of the first group: gt_shm_group_bytes()
+ *                the slots (struct shm_slot), pairs and stages of the first group
  *                groups split from it, buffers and rings, in the order of their allocation
  *
  * fallocate() reserves the memory when it is requested, so that a lack of memory is an error there and not a SIGBUS later.

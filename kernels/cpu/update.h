@@ -1,5 +1,5 @@
-/* The optimizers' steps for kernels that make a gradient and apply it at once (linear.dw+update): the same loops, and so the same
- * bits, as the optimizer's own kernel. */
+/* Optimizer steps for kernels that compute a gradient and apply it at once (linear.dw+update). They use the same loops as the optimizer's
+ * own kernel, and so give the same bits. */
 #ifndef GT_KERNELS_CPU_UPDATE_H
 #define GT_KERNELS_CPU_UPDATE_H
 
@@ -9,13 +9,14 @@ struct gt_cpu_apply {
 	enum gt_opcode code; /* an element-wise update */
 	struct gt_opt_f32 opt;
 	bool first, nesterov;
-	float *p, *state[GT_MAX_STATES]; /* in the slots of the optimizer's own call; NULL: absent */
+	float *p, *state[GT_MAX_STATES]; /* in the order of the optimizer's own call; NULL: absent */
 };
 
-/* Whether the operation is an element-wise update that gt_cpu_apply_make takes. */
+/* Whether gt_cpu_apply_make accepts this operation: an element-wise update. */
 bool gt_cpu_apply_knows(enum gt_opcode code);
 
-/* The step that dyn stands for. attr has one segment; scalars may be NULL; state: the slots that are in use, without gaps. */
+/* Makes the optimizer step with the numbers in dyn. attr has one segment. scalars may be NULL. state: the states that exist, without
+ * gaps. */
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
                                       const struct gt_scalars *scalars, float *p, void *const *state);
 

@@ -130,12 +130,17 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(prev, s->dir->path, name, err));
 	if (rename(s->to, prev))
 		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->to, prev, strerror(errno));
-	if (rename(s->tmp, s->to)) {
-		int e = errno;
-		if (rename(prev, s->to)) /* prev then stands in for it until the next run puts it back */
-			return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s; the older one is %s", s->tmp, s->to, strerror(e), name);
-		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(e));
+	/* Durable before the new one takes the name: if only the second rename reached the disk, it would have replaced the older checkpoint,
+	 * which may be off the new line and belong into a history. */
+	enum gt_code code = gt_dir_sync(s->dir->path, err);
+	if (!code && rename(s->tmp, s->to))
+		code = gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
+	if (code && rename(prev, s->to) && err) { /* prev then stands in for it until the next run puts it back */
+		struct gt_err said = *err;
+		return gt_fail(err, code, "%s; the older one is %s", said.msg, name);
 	}
+	if (code)
+		return code;
 	strcpy(s->tmp, prev);
 	return GT_OK;
 }

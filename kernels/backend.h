@@ -51,7 +51,6 @@ struct gt_dev_opts {
 	bool winograd;      /* allow Winograd's algorithm, which rounds differently, for f32 convolutions; ignored by devices without it */
 	bool tf32;          /* allow rounding the operands of f32 matrix products and convolutions to tf32; ignored by devices without it */
 	bool autotune;      /* let prepare() choose implementations by timing them, unless deterministic; the CPU has none to choose from */
-	int log_level;
 };
 
 enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, device to host, device to device */

@@ -91,7 +91,7 @@ bool gt_coll_rooted(enum gt_coll_kind k)
 
 _Static_assert(sizeof(struct gt_coll_call) == 16 + GT_COLL_WHAT, "no bytes between its fields: calls are compared as bytes");
 
-struct gt_coll_call gt_coll_told(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x)
+struct gt_coll_call gt_coll_signature(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x)
 {
 	struct gt_coll_call c = {.count = x->count, .seq = seq, .kind = (uint8_t)kind, .dtype = (uint8_t)x->dtype};
 	c.op = gt_coll_reduces(kind) ? (uint8_t)x->op : 0;

@@ -207,7 +207,7 @@ static void describe(const struct job *j)
 	const struct gt_coll *x = j->x;
 	struct shm_desc *d = &c->slot[c->pub.rank].desc[j->seq & 1];
 	size_t all = j->bytes * (size_t)c->pub.world;
-	d->call = gt_coll_told(j->kind, j->seq, x);
+	d->call = gt_coll_signature(j->kind, j->seq, x);
 	d->in = gt_shm_offset(c->root, x->in, is_blocked(j->kind) ? all : j->bytes);
 	d->out = gt_shm_offset(c->root, x->out, j->kind == GT_COLL_ALL_GATHER || j->kind == GT_COLL_GATHER ? all : j->bytes);
 }

@@ -360,7 +360,7 @@ static enum gt_code describe(const struct job *j, bool small, struct gt_err *err
 			GT_TRY(wait_out(j, r, GLOO_CALL, 1, err));
 	}
 	struct gloo_call *d = (struct gloo_call *)(uintptr_t)call_of(j, c->pub.rank);
-	*d = (struct gloo_call){.call = gt_coll_told(j->kind, j->seq, x)};
+	*d = (struct gloo_call){.call = gt_coll_signature(j->kind, j->seq, x)};
 	size_t n = small && x->count ? small_out(j) : 0;
 	for (int i = 1; i < c->pub.world; i++)
 		GT_TRY(post_out(j, (c->pub.rank + i) % c->pub.world, GLOO_CALL, d, sizeof *d + n, err));

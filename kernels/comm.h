@@ -198,9 +198,9 @@ struct gt_comm_api {
 	enum gt_code (*check)(struct gt_comm *c, struct gt_err *err);
 	/* Sets the deadline (in seconds) of this rank's exchanges from now on, in c and in all groups that share an open() with it. Returns the
 	 * previous one. Use it when all ranks know that one of them does something slow. */
-	double (*patience)(struct gt_comm *c, double timeout_s);
+	double (*set_timeout)(struct gt_comm *c, double timeout_s);
 	/* Optional (NULL: sends need no buffer). Sets gt_comm_spec.pair_bytes of groups that are split later; the same on all ranks. */
-	void (*room)(struct gt_comm *c, size_t pair_bytes);
+	void (*set_send_buffer)(struct gt_comm *c, size_t pair_bytes);
 	/* Optional (NULL: the ranks share no memory). Like buffer(), but all ranks of c get the same memory. All ranks call it. */
 	enum gt_code (*common)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
 };

@@ -333,9 +333,9 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	tell_phase(t, "saving a checkpoint", NULL, 0);
 	gt_metrics_sync(t->metrics); /* what is said of the steps that it holds lasts as long as it does */
 	gt_tensorboard_sync(t->tensorboard);
-	double patience = gt_team_patience(t->team, SAVE_S);
+	double timeout = gt_team_set_timeout(t->team, SAVE_S);
 	GT_TRY(gt_state_save(t->s, t->dir, &meta, path, sizeof path, err));
-	gt_team_patience(t->team, patience);
+	gt_team_set_timeout(t->team, timeout);
 	gt_rank_phase(t->s->exec.link, "", 0);
 	t->saved_step = t->at.step;
 	t->saved_at = gt_clock();

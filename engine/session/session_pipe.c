@@ -21,7 +21,7 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	double *cost;
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
 	gt_rank_phase(s->team->link, "measuring layers", MEASURE_S);
-	double patience = gt_team_patience(s->team, MEASURE_S);
+	double timeout = gt_team_set_timeout(s->team, MEASURE_S);
 	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
 	if (code == GT_OK && !s->at.rank)
 		code = gt_partition_balance(g, cost, stages, s->stage_of, err);
@@ -29,7 +29,7 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	gt_rank_waits(s->team->link, true);
 	code = gt_team_broadcast(s->team, s->stage_of, (size_t)layers * sizeof *s->stage_of, 0, "where the model is cut", err);
 	gt_rank_waits(s->team->link, false);
-	gt_team_patience(s->team, patience);
+	gt_team_set_timeout(s->team, timeout);
 	gt_rank_phase(s->team->link, "planning", MEASURE_S);
 	s->measured = code == GT_OK;
 	return code;

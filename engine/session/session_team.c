@@ -50,8 +50,8 @@ static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, st
 	if (s->at.ndata == s->at.world)
 		return GT_OK;
 	GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &split[GT_GROUP_DATA], err));
-	if (s->pair_bytes && world->api->room)
-		world->api->room(world, s->pair_bytes);
+	if (s->pair_bytes && world->api->set_send_buffer)
+		world->api->set_send_buffer(world, s->pair_bytes);
 	GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &split[GT_GROUP_PIPE], err));
 	group[GT_GROUP_DATA] = split[GT_GROUP_DATA];
 	group[GT_GROUP_PIPE] = split[GT_GROUP_PIPE];

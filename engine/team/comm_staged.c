@@ -172,9 +172,9 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return of(c)->inner->api->check(of(c)->inner, err);
 }
 
-static double patience(struct gt_comm *c, double timeout_s)
+static double set_timeout(struct gt_comm *c, double timeout_s)
 {
-	return of(c)->inner->api->patience(of(c)->inner, timeout_s);
+	return of(c)->inner->api->set_timeout(of(c)->inner, timeout_s);
 }
 
 enum gt_code gt_comm_staged_open(struct gt_comm *inner, const struct gt_backend *be, struct gt_dev *dev, struct gt_comm **out, struct gt_err *err)
@@ -193,7 +193,7 @@ enum gt_code gt_comm_staged_open(struct gt_comm *inner, const struct gt_backend 
 	                                       .exchange = exchange,
 	                                       .abort = give_up,
 	                                       .check = check,
-	                                       .patience = patience};
+	                                       .set_timeout = set_timeout};
 	struct staged *s = calloc(1, sizeof *s);
 	*out = NULL;
 	if (!inner->api->fixed_tree || !inner->api->host_memory) {

@@ -18,9 +18,9 @@ enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_e
 	return code;
 }
 
-double gt_team_patience(const struct gt_team *t, double timeout_s)
+double gt_team_set_timeout(const struct gt_team *t, double timeout_s)
 {
-	return alone(t) ? 0 : t->comm->api->patience(t->comm, timeout_s);
+	return alone(t) ? 0 : t->comm->api->set_timeout(t->comm, timeout_s);
 }
 
 enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err)

@@ -32,13 +32,13 @@ struct gt_team_spec {
 	const struct gt_world *world;
 	struct gt_rank_link *link; /* not owned; NULL: no launcher started this process */
 	const char *token_file;    /* for ranks on several hosts that no launcher started; NULL: none */
-	double timeout_s;          /* seconds of each exchange; the first one gives ranks of several hosts GT_TEAM_PATIENCE to connect */
+	double timeout_s;          /* seconds of each exchange; the first one gives ranks of several hosts GT_TEAM_JOIN_TIMEOUT to connect */
 	const char *config;        /* text that must be the same on all ranks */
 	void (*warn)(void *user, const char *text); /* called with warnings while the rank waits for the others; NULL: not called */
 	void *warn_user;           /* first argument of warn */
 	const char *start;         /* description of the starting point (checkpoint or weights); must be the same on all ranks */
 };
-#define GT_TEAM_PATIENCE 300.0 /* seconds: enough for two people to type the commands on two hosts */
+#define GT_TEAM_JOIN_TIMEOUT 300.0 /* seconds: enough for two people to type the commands on two hosts */
 
 /* Fills *out from the launcher or, without one, from the environment (launch/world.h). An environment that describes a world of one rank
  * counts as no environment. */
@@ -66,7 +66,7 @@ enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_e
 
 /* Sets the deadline in seconds for which ranks wait for each other, before one rank does something slow (a checkpoint). Returns the
  * previous deadline, which the caller restores afterwards. */
-double gt_team_patience(const struct gt_team *t, double timeout_s);
+double gt_team_set_timeout(const struct gt_team *t, double timeout_s);
 
 /* Copies n bytes at p from rank `root` to all other ranks. what: name of the data, for messages. */
 enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err);

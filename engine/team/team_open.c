@@ -142,10 +142,10 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	unsigned char token[GT_TOKEN_SIZE];
 	struct gt_rendezvous *r;
 	bool one_host = w->local_world == w->world;
-	double patience = one_host || s->timeout_s > GT_TEAM_PATIENCE ? s->timeout_s : GT_TEAM_PATIENCE;
-	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = patience, .mine = &m.own, .nmine = sizeof m.own,
+	double timeout = one_host || s->timeout_s > GT_TEAM_JOIN_TIMEOUT ? s->timeout_s : GT_TEAM_JOIN_TIMEOUT;
+	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = timeout, .mine = &m.own, .nmine = sizeof m.own,
 	                                  .answer = answer, .user = &m, .warn = s->warn, .warn_user = s->warn_user};
-	gt_rank_phase(t->link, "meeting the other ranks", 2 * patience);
+	gt_rank_phase(t->link, "meeting the other ranks", 2 * timeout);
 	GT_TRY(reserve(w, one_host, err));
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
@@ -155,7 +155,7 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	} else if (s->token_file) {
 		GT_TRY(gt_token_read(s->token_file, token, err));
 	} else if (one_host) {
-		GT_TRY(gt_team_token(w, patience, token, &spec.listen_fd, err));
+		GT_TRY(gt_team_token(w, timeout, token, &spec.listen_fd, err));
 	} else {
 		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host: ranks of several hosts know each other by a token: --token-file FILE, or "
 		               "GTRAIN_TOKEN_FILE, with 64 hexadecimal digits that no other user can read", w->how, w->world, w->local_world);

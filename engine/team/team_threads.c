@@ -65,7 +65,7 @@ static void work(struct hand *h)
 	take_cores(&h->team);
 	h->code = c->api->open(&spec, &h->team.comm, &h->err);
 	if (h->code == GT_OK) {
-		gt_team_patience(&h->team, FOREVER);
+		gt_team_set_timeout(&h->team, FOREVER);
 		h->code = c->body(c->user, &h->team, &h->err);
 	}
 	if (h->code != GT_OK)

@@ -369,7 +369,7 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_shm_is_broken(s) ? gt_shm_broken(s, err) : GT_OK;
 }
 
-static void room(struct gt_comm *c, size_t pair_bytes)
+static void set_send_buffer(struct gt_comm *c, size_t pair_bytes)
 {
 	((struct shm_comm *)c)->root->pair_bytes = round_up(pair_bytes, PAGE);
 }
@@ -388,7 +388,7 @@ static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct
 	return GT_OK;
 }
 
-static double patience(struct gt_comm *c, double timeout_s)
+static double set_timeout(struct gt_comm *c, double timeout_s)
 {
 	double *now = &((struct shm_comm *)c)->root->timeout_s, was = *now;
 	*now = timeout_s;
@@ -416,7 +416,7 @@ const struct gt_comm_api gt_comm_shm = {
     .exchange = gt_shm_exchange,
     .abort = give_up,
     .check = check,
-    .patience = patience,
-    .room = room,
+    .set_timeout = set_timeout,
+    .set_send_buffer = set_send_buffer,
     .common = common,
 };

@@ -472,7 +472,7 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return failed(g, asked != ncclSuccess ? asked : status, "queued work", err);
 }
 
-static double patience(struct gt_comm *c, double timeout_s)
+static double set_timeout(struct gt_comm *c, double timeout_s)
 {
 	double was = of(c)->root->timeout_s;
 	of(c)->root->timeout_s = timeout_s;
@@ -498,5 +498,5 @@ __attribute__((visibility("default"))) const struct gt_comm_api gt_comm_nccl = {
     .exchange = exchange,
     .abort = give_up,
     .check = check,
-    .patience = patience,
+    .set_timeout = set_timeout,
 };

@@ -72,7 +72,7 @@ enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* precedence of failures: 
 struct gloo_root {
 	struct gl_net *net;
 	int rank, world;
-	double timeout_s; /* current deadline of exchanges in seconds (gt_comm_api.patience) */
+	double timeout_s; /* current deadline of exchanges in seconds (gt_comm_api.set_timeout) */
 	double base_s;    /* deadline given to open(): maximum silence of a rank that is alive */
 	size_t pair_bytes;
 	uint64_t next_id;

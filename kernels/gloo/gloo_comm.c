@@ -449,12 +449,12 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	return gt_gloo_is_broken(r) ? gt_gloo_broken(r, err) : GT_OK;
 }
 
-static void room(struct gt_comm *c, size_t pair_bytes)
+static void set_send_buffer(struct gt_comm *c, size_t pair_bytes)
 {
 	((struct gloo_comm *)c)->root->pair_bytes = pair_bytes;
 }
 
-static double patience(struct gt_comm *c, double timeout_s)
+static double set_timeout(struct gt_comm *c, double timeout_s)
 {
 	double *now = &((struct gloo_comm *)c)->root->timeout_s, was = *now;
 	*now = timeout_s;
@@ -482,6 +482,6 @@ const struct gt_comm_api gt_comm_gloo = {
     .exchange = gt_gloo_exchange,
     .abort = give_up,
     .check = check,
-    .patience = patience,
-    .room = room,
+    .set_timeout = set_timeout,
+    .set_send_buffer = set_send_buffer,
 };

@@ -161,7 +161,7 @@ static void stop_body(struct gt_comm *c, int rank, struct rank_note *note, const
 		if (k == 4 * STOPS + stop->at) {
 			/* Only now: a loaded machine may take long for what comes before. Over gloo 200 s are for a rank that is busy, and this one
 			 * does not even beat. */
-			api->patience(c, ranks_over("gloo") ? 200 : stop_limit());
+			api->set_timeout(c, ranks_over("gloo") ? 200 : stop_limit());
 			__atomic_store_n(&note->flag, 1, __ATOMIC_RELEASE);
 			if (rank == 1)
 				raise(SIGSTOP);
@@ -243,7 +243,7 @@ static void chain_body(struct gt_comm *c, int rank, struct rank_note *note, cons
 			usleep(1000);
 		return;
 	}
-	c->api->patience(c, rank == 0 ? 0.5 : 30);
+	c->api->set_timeout(c, rank == 0 ? 0.5 : 30);
 	RANK_CHECK(note, gt_comm_recv(c, rank + 1, &x, 1, GT_F32, "x", 0, &note->err) == GT_EPEER);
 }
 
@@ -264,11 +264,11 @@ static void patient_body(struct gt_comm *c, int rank, struct rank_note *note, co
 {
 	(void)ctx;
 	RANK_OK(note, c->api->barrier(c, 0, &note->err), note->err);
-	RANK_CHECK(note, c->api->patience(c, 60) == 1);
+	RANK_CHECK(note, c->api->set_timeout(c, 60) == 1);
 	if (rank == 1)
 		usleep(3000000);
 	RANK_OK(note, c->api->barrier(c, 0, &note->err), note->err);
-	RANK_CHECK(note, c->api->patience(c, 1) == 60);
+	RANK_CHECK(note, c->api->set_timeout(c, 1) == 60);
 	RANK_OK(note, c->api->barrier(c, 0, &note->err), note->err);
 }
 

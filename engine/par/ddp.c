@@ -10,14 +10,14 @@
 #include "par/emit.h"
 #include "par/replicas.h"
 
-static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	(void)c, (void)err;
-	*out = (struct gt_place_of_rank){.rank = rank, .world = world, .data = rank, .ndata = world, .npipe = 1};
+	*out = (struct gt_rank_position){.rank = rank, .world = world, .data = rank, .ndata = world, .npipe = 1};
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
+static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
@@ -47,4 +47,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .place = place, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .position = position, .cut = cut, .schedule = schedule};

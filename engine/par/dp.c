@@ -10,12 +10,12 @@
  * torch, which discards those of the other replicas. */
 #include "par/replicas.h"
 
-static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
-	return gt_strategy_ddp.place(c, rank, world, out, err);
+	return gt_strategy_ddp.position(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
+static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
@@ -29,4 +29,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_rank0_update(job, out, err);
 }
 
-const struct gt_strategy gt_strategy_dp = {.name = "dp", .place = place, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_dp = {.name = "dp", .position = position, .cut = cut, .schedule = schedule};

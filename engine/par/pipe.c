@@ -25,7 +25,7 @@ static enum gt_code refuse(const struct gt_conf *c, const char *what, struct gt_
 	return gt_conf_refuse(c, "parallel.mode", err, "%s and parallel.mode = \"pipe\" do not go together", what);
 }
 
-static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	int copies = (int)c->parallel.replicas;
 	if (world % copies)
@@ -43,7 +43,7 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 		                      "each copy of the pipeline would have a part",
 		                      gt_replicas_matrix_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
-	*out = (struct gt_place_of_rank){.rank = rank,
+	*out = (struct gt_rank_position){.rank = rank,
 	                                 .world = world,
 	                                 .data = s.rank[GT_GROUP_DATA],
 	                                 .ndata = copies,
@@ -52,7 +52,7 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
+static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata > 1 && c->parallel.across == GT_ACROSS_ZERO)
 		gt_replicas_shard(c, at, out);
@@ -324,4 +324,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&p.e, out);
 }
 
-const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .place = place, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .position = position, .cut = cut, .schedule = schedule};

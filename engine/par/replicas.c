@@ -9,7 +9,7 @@ struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c)
 	return (struct gt_shard_spec){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
 }
 
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out)
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, struct gt_shard_spec *out)
 {
 	*out = gt_replicas_shard_spec(c);
 	out->shards = at->ndata;

@@ -13,7 +13,7 @@
 struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
 
 /* The same buckets, with the optimizer state sharded over the ndata ranks of `at`. */
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_place_of_rank *at, struct gt_shard_spec *out);
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, struct gt_shard_spec *out);
 /* The config's word of the first optimizer that needs whole matrices ("muon"). NULL: there is none. */
 const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
 /* Whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in its

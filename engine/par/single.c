@@ -2,11 +2,11 @@
  * update. */
 #include "par/emit.h"
 
-static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	if (world != 1)
 		return gt_conf_refuse(c, "parallel.mode", err, "parallel.mode = \"single\" and %d ranks do not go together", world);
-	*out = (struct gt_place_of_rank){.rank = rank, .world = 1, .ndata = 1, .npipe = 1};
+	*out = (struct gt_rank_position){.rank = rank, .world = 1, .ndata = 1, .npipe = 1};
 	return GT_OK;
 }
 
@@ -29,4 +29,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_single = {.name = "single", .place = place, .schedule = schedule};
+const struct gt_strategy gt_strategy_single = {.name = "single", .position = position, .schedule = schedule};

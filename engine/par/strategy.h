@@ -2,7 +2,7 @@
  * functions (gt_strategy); nothing else in the engine knows which mode runs.
  *
  *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
- *	st->place(conf, rank, world, &at, err);    checks the config; the rank's position in the world
+ *	st->position(conf, rank, world, &at, err);    checks the config; the rank's position in the world
  *	st->cut(conf, &at, common, &space->cut);   buckets and shards of the arenas
  *	…                                          the caller makes the plans and describes the work as a gt_job
  *	st->schedule(&job, &prog, err);            the steps of this rank
@@ -17,7 +17,7 @@
 #include "plan/step.h"
 
 /* Position of a rank in the world. The world is ndata copies of the model, each divided into npipe pipeline stages. */
-struct gt_place_of_rank {
+struct gt_rank_position {
 	int rank, world;
 	int data, ndata; /* index among the ranks that have the same part of the model and other samples, and the number of these ranks */
 	int pipe, npipe; /* index among the ranks that form one copy of the model, in the order of their stages, and their number */
@@ -52,7 +52,7 @@ struct gt_job {
 	                           from it */
 	int64_t samples;        /* number of samples over all ranks */
 	const struct gt_update *update; /* NULL: an evaluation */
-	struct gt_place_of_rank at;
+	struct gt_rank_position at;
 	enum gt_pipe_schedule schedule; /* mode pipe */
 	int nstages;            /* mode pipe: number of stages of this rank */
 	int chunks;             /* mode pipe: number of consecutive units that form one mini-batch */
@@ -65,9 +65,9 @@ struct gt_strategy {
 	const char *name; /* parallel.mode */
 	/* Computes the position of a rank. GT_ECONFIG: the config has a setting that this mode does not support; the error names the setting
 	 * and the mode. */
-	enum gt_code (*place)(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err);
+	enum gt_code (*position)(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 	/* Fills in how the flat arenas are divided; *out is all zero before. NULL: one bucket. common: ranks may share memory. */
-	void (*cut)(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out);
+	void (*cut)(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out);
 	/* Makes the steps of this rank, in job->arena. */
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };

@@ -8,7 +8,7 @@
  *   3: A bucket's parameters are gathered when they are needed, in the forward and in the backward pass; no gather follows the update. */
 #include "par/replicas.h"
 
-static enum gt_code place(const struct gt_conf *c, int rank, int world, struct gt_place_of_rank *out, struct gt_err *err)
+static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	const char *matrix = gt_replicas_matrix_optimizer(c);
 	if (world > 1 && matrix)
@@ -16,10 +16,10 @@ static enum gt_code place(const struct gt_conf *c, int rank, int world, struct g
 		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: it needs whole matrices, of which "
 		                      "each rank would have a part",
 		                      matrix);
-	return gt_strategy_ddp.place(c, rank, world, out, err);
+	return gt_strategy_ddp.position(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_place_of_rank *at, bool common, struct gt_shard_spec *out)
+static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
@@ -103,4 +103,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_zero = {.name = "zero", .place = place, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_zero = {.name = "zero", .position = position, .cut = cut, .schedule = schedule};

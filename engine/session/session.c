@@ -59,7 +59,7 @@ static enum gt_code check_features(const struct gt_conf *c, struct gt_session *s
 	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
 		return gt_conf_refuse(c, "parallel.nproc", err, "parallel.nproc = %lld and parallel.mode = \"single\" do not go together",
 		                      (long long)c->parallel.nproc);
-	return s->strategy->place(c, rank, world, &s->at, err);
+	return s->strategy->position(c, rank, world, &s->at, err);
 }
 
 /* The same kernels; part of the memory may be another. */

@@ -74,7 +74,7 @@ struct gt_session {
 	bool queues;                   /* steps wait in streams of the device */
 	const struct gt_team *team;
 	const struct gt_strategy *strategy;
-	struct gt_place_of_rank at;    /* the position of this rank in the world */
+	struct gt_rank_position at;    /* the position of this rank in the world */
 	struct gt_comm *lane[GT_LANES], *device_lane[GT_LANES]; /* of GT_GROUP_PIPE, from the second lane on; on host and on device memory */
 	size_t pair_bytes;             /* of a pipeline: bytes that may wait between two stages; 0: none */
 	struct gt_comm *split[GT_GROUP_COUNT];  /* groups on host memory that were split from the team's communicator */

@@ -68,7 +68,7 @@ void gt_world_plan_close(struct gt_world_plan *c)
 
 /* ---- do they fit together? ------------------------------------------------------------------------------------------------------- */
 
-static struct gt_rank_coords seat_of(const struct gt_place_of_rank *at)
+static struct gt_rank_coords seat_of(const struct gt_rank_position *at)
 {
 	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = at->rank;

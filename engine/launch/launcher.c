@@ -130,7 +130,7 @@ static void keep(int fd)
 /* The new process. */
 static _Noreturn void become(const struct gt_attempt *a, int local, const struct birth *b, char *const *argv)
 {
-	struct gt_last_words w = {.code = GT_EFAIL};
+	struct gt_rank_error w = {.code = GT_EFAIL};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != b->launcher) /* it died before the kernel knew */

@@ -29,7 +29,7 @@ struct gt_board {
 };
 
 /* ---- error report of a rank: one SEQPACKET message --------------------------------------------------------------------------- */
-struct gt_last_words {
+struct gt_rank_error {
 	int32_t code; /* exit code of the rank */
 	char text[sizeof ((struct gt_err *)0)->msg];
 };
@@ -44,8 +44,8 @@ struct gt_child { /* one rank, as the launcher sees it */
 	double stopped_at; /* time, in seconds (gt_clock) */
 	int status;     /* its exit code or, if by_signal is set, the signal that ended it */
 	bool by_signal;
-	bool has_words; /* words holds its error report */
-	struct gt_last_words words;
+	bool has_error; /* error holds its error report */
+	struct gt_rank_error error;
 	uint64_t beats; /* its beats when last read */
 	double beat_at; /* time of the last change of beats, in seconds (gt_clock) */
 	char line[4096]; /* its output since the last newline */

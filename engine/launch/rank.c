@@ -190,7 +190,7 @@ void gt_rank_waits(struct gt_rank_link *l, bool waits)
 
 void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence)
 {
-	struct gt_last_words w = {.code = code};
+	struct gt_rank_error w = {.code = code};
 	if (!l || l->spoke)
 		return;
 	l->spoke = true;

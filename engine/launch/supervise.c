@@ -77,9 +77,9 @@ static bool read_output(const struct watch *w, int local, size_t cap)
 	return c->out >= 0;
 }
 
-static void read_words(struct gt_child *c)
+static void read_error(struct gt_child *c)
 {
-	struct gt_last_words got;
+	struct gt_rank_error got;
 	while (c->link >= 0) {
 		ssize_t n = recv(c->link, &got, sizeof got, MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
@@ -89,10 +89,10 @@ static void read_words(struct gt_child *c)
 		if (n <= 0) {
 			close(c->link);
 			c->link = -1;
-		} else if (n == sizeof got && !c->has_words) {
-			c->words = got;
-			c->words.text[sizeof c->words.text - 1] = 0;
-			c->has_words = true;
+		} else if (n == sizeof got && !c->has_error) {
+			c->error = got;
+			c->error.text[sizeof c->error.text - 1] = 0;
+			c->has_error = true;
 		}
 	}
 }
@@ -141,8 +141,8 @@ static void blame(struct watch *w, int local, enum gt_code code, const char *wha
 	e->code = code;
 	e->rank = rank_of(w, local);
 	e->step = step_of(w, local);
-	if (c->has_words && c->words.text[0])
-		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->words.text);
+	if (c->has_error && c->error.text[0])
+		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->error.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
 	if (w->lost != local) /* that a peer was lost, the other hosts see themselves */
@@ -186,7 +186,7 @@ static void judge(struct watch *w, int local)
 {
 	const struct gt_child *c = &w->a->child[local];
 	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
-	bool told = c->has_words && c->words.code == code && code > 128 && !c->by_signal; /* ranks agree on a signal that any of them got */
+	bool told = c->has_error && c->error.code == code && code > 128 && !c->by_signal; /* ranks agree on a signal that any of them got */
 	char what[160];
 	if (w->failed_at >= 0 || code == 0)
 		return;
@@ -322,7 +322,7 @@ static void reap(struct watch *w, int local)
 		c->gone = true;
 		c->by_signal = si.si_code != CLD_EXITED;
 		c->status = si.si_status;
-		read_words(c);
+		read_error(c);
 		read_output(w, local, TAIL);
 		if (c->nline)
 			say_line(w, local);
@@ -349,7 +349,7 @@ static bool wait_events(struct watch *w, bool more_output)
 	more_output = false;
 	for (int i = 0; i < a->spec->nproc; i++) {
 		if (p[2 + 2 * i].revents)
-			read_words(&a->child[i]);
+			read_error(&a->child[i]);
 		if (p[3 + 2 * i].revents)
 			more_output |= read_output(w, i, BURST);
 	}
@@ -372,7 +372,7 @@ static void stopped(struct watch *w)
 {
 	const struct gt_attempt *a = w->a;
 	struct gt_launch_end *e = w->end;
-	char who[160] = "", what[sizeof ((struct gt_last_words *)0)->text];
+	char who[160] = "", what[sizeof ((struct gt_rank_error *)0)->text];
 	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* rank 0 has another one where nobody reads its output: SIGPIPE */
 	for (int i = a->spec->nproc - 1; i >= 0 && !a->stop_signal; i--)
 		if (!a->child[i].by_signal && a->child[i].status > 128)
@@ -380,8 +380,8 @@ static void stopped(struct watch *w)
 	e->code = (enum gt_code)(128 + sig);
 	snprintf(what, sizeof what, "ended by signal %d (%s)", sig, strsignal(sig));
 	for (int i = 0; i < a->spec->nproc; i++)
-		if (a->child[i].has_words && a->child[i].words.code == (int)e->code && a->child[i].words.text[0]) {
-			snprintf(what, sizeof what, "%s", a->child[i].words.text);
+		if (a->child[i].has_error && a->child[i].error.code == (int)e->code && a->child[i].error.text[0]) {
+			snprintf(what, sizeof what, "%s", a->child[i].error.text);
 			break;
 		}
 	if (*a->stop_host)

@@ -41,7 +41,7 @@ struct gt_devinfo {
 	int threads;       /* number of host threads that it computes with if gt_dev_opts.threads is 0; 0: it does not compute on the host */
 	char detail[256];  /* versions of its libraries and its features, for people */
 	uint64_t bytes;    /* size of its memory */
-	char place[32];    /* PCI address of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
+	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
 };
 
 struct gt_dev_opts {

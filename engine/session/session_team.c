@@ -66,14 +66,14 @@ static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, st
 static enum gt_code apart(struct gt_session *s, bool *out, struct gt_err *err)
 {
 	struct gt_comm *world = s->team->comm;
-	struct { char host[64], place[64]; } own = {{0}}, *all;
+	struct { char host[64], pci_bus_id[64]; } own = {{0}}, *all;
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	if (f) {
 		if (!fgets(own.host, sizeof own.host, f))
 			own.host[0] = 0;
 		fclose(f);
 	}
-	snprintf(own.place, sizeof own.place, "%s", s->device.info.place);
+	snprintf(own.pci_bus_id, sizeof own.pci_bus_id, "%s", s->device.info.pci_bus_id);
 	GT_NEW(all, s->arena, world->world, err);
 	struct gt_coll x = {.what = "addresses of devices", .in = &own, .out = all, .count = sizeof own, .dtype = GT_U8};
 	GT_TRY(world->api->all_gather(world, &x, err));

@@ -53,9 +53,9 @@ static enum gt_code describe(int i, struct gt_devinfo *out, struct gt_err *err)
 	memset(out, 0, sizeof *out);
 	snprintf(out->id, sizeof out->id, "cuda:%d", i);
 	snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, p.name);
-	if (cudaDeviceGetPCIBusId(out->place, sizeof out->place, i) != cudaSuccess) {
+	if (cudaDeviceGetPCIBusId(out->pci_bus_id, sizeof out->pci_bus_id, i) != cudaSuccess) {
 		cudaGetLastError();
-		snprintf(out->place, sizeof out->place, "device %d", i);
+		snprintf(out->pci_bus_id, sizeof out->pci_bus_id, "device %d", i);
 	}
 	snprintf(out->detail, sizeof out->detail, "compute capability %d.%d%s, %d multiprocessors, CUDA %d.%d, driver %d.%d", p.major, p.minor,
 	         10 * p.major + p.minor < GT_CUDA_MIN_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10,

@@ -237,7 +237,7 @@ GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 /* ---- the check before the update ------------------------------------------------------------------------------------------- */
 /* After a skipped step, shifts the step counts and learning rates of the queued steps by one: the step after next uses those that were
  * meant for the next step. numbers[0] belongs to the skipped step. */
-GT_HD void gt_check_move(struct gt_dyn *numbers)
+GT_HD void gt_check_move(struct gt_step_args *numbers)
 {
 	int64_t left = numbers[0].left;
 	for (int k = 0; k < GT_MAX_LR; k++) {
@@ -278,7 +278,7 @@ GT_HD void gt_scalars_merge(struct gt_scalars *parts, int64_t n, bool sharded, s
 
 /* The operation `check` (opcall.h). In PyTorch the scale and its inverse are f32 (aten/src/ATen/native/cuda/AmpKernels.cu,
  * torch/amp/grad_scaler.py); the scale does not grow beyond the range of f32. */
-GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers,
+GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct gt_scaler *c, struct gt_step_args *numbers,
                     struct gt_scalars *parts)
 {
 	const double f64_max = 1.7976931348623157e308, f32_max = 3.4028234663852886e38;

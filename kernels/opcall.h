@@ -61,7 +61,7 @@
  * cross_entropy     scale is an f64 scalar that multiplies the gradient, not the loss; so in nll and mse.
  * mse               The target is one-hot(label).
  * gather            images is u8 [M,C,H,W] (NHWC in memory), labels is i32 [M]. index is i64 [N], or [R,L]: then sample n of the batch is
- *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_dyn. With views, x is [views*N,C,H,W]: all samples of
+ *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples of
  *                   the first view, then all samples of the next one.
  * sumsq             The sum of squares of flat f32, as an f64 scalar. It is NaN or infinite if an element is.
  * bound             Raises an f64 scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
@@ -245,7 +245,7 @@ struct gt_seg {
 	int64_t begin, end;  /* [begin, end) in elements, relative to the pointers of the call; the same in the operand work */
 	double lr_mul;       /* factor of the learning rate */
 	double weight_decay;
-	int lr;              /* index into gt_dyn.lr: 0 ... GT_MAX_LR - 1 */
+	int lr;              /* index into gt_step_args.lr: 0 ... GT_MAX_LR - 1 */
 };
 
 struct gt_attr_update {
@@ -281,7 +281,7 @@ struct gt_attr_muon {
 
 /* ---- numbers that change from step to step, in memory that the kernel can read -------------------------------------------- */
 #define GT_MAX_LR 16
-struct gt_dyn {
+struct gt_step_args {
 	uint64_t seed;
 	uint64_t epoch;       /* from 0 */
 	uint64_t sample0;     /* position of this micro-batch's first sample in the epoch's order */
@@ -289,7 +289,7 @@ struct gt_dyn {
 	int64_t step;         /* number of optimizer steps, including this one: Adam's t */
 	double lr[GT_MAX_LR]; /* learning rates of the parameter groups, indexed by gt_seg.lr */
 	double inv_weight;    /* 1 / sum of the target weights of the effective batch; turns sums into PyTorch's mean */
-	/* number of gt_dyn after this one in the same window, for steps that are already queued; `check` may shift them */
+	/* number of gt_step_args after this one in the same window, for steps that are already queued; `check` may shift them */
 	int64_t left;
 };
 
@@ -324,7 +324,7 @@ struct gt_scaler {
 #define GT_SCALER_WORDS ((int64_t)(sizeof(struct gt_scaler) / sizeof(double)))
 
 /* Attributes of check. With scaling, as in torch.amp.GradScaler, a step whose gradients overflow is skipped and the scale decreases;
- * without it, such a step halts the run. The operand `numbers`, which scaling requires, is the gt_dyn of this micro-batch and the `left`
+ * without it, such a step halts the run. The operand `numbers`, which scaling requires, is the gt_step_args of this micro-batch and the `left`
  * ones after it, as bytes (u8 [n]). */
 struct gt_attr_check {
 	bool scaling, dynamic;  /* dynamic, only with scaling: the scale changes */

@@ -164,7 +164,7 @@ bool op_run(struct op_case *c)
 		abort();
 	memset(scratch, 0xff, b->scratch(k));
 	memset((char *)scratch + b->scratch(k), 0x5a, 64); /* a canary behind the promised size */
-	struct gt_launch a = {.in = in, .out = out, .scratch = scratch, .dyn = &c->dyn};
+	struct gt_launch a = {.in = in, .out = out, .scratch = scratch, .step_args = &c->step_args};
 	ok = b->launch(dev, k, &a, &e) == GT_OK;
 	if (ok && !c->accumulate && !c->keep_out)
 		ok = b->launch(dev, k, &a, &e) == GT_OK;

@@ -35,7 +35,7 @@ struct op_case {
 	int nin, nout;
 	uint32_t accumulate;
 	bool keep_out; /* outputs are uploaded before (accumulation, running statistics); else filled with NaN */
-	struct gt_dyn dyn;
+	struct gt_step_args step_args;
 	const char *describe; /* of the last call, static text copied */
 };
 /* prepare, upload, launch twice when nothing accumulates (the second launch must not depend on the first), download. */

@@ -26,7 +26,7 @@ static struct gt_dev *device(int threads)
 	return dev[threads];
 }
 
-enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn,
+enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_step_args *step_args,
                      struct gt_err *err)
 {
 	const struct gt_backend *b = backend();
@@ -37,7 +37,7 @@ enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in,
 	unsigned char *scratch = aligned_alloc(64, (need + canary + 63) / 64 * 64);
 	memset(scratch, 0xff, need);
 	memset(scratch + need, 0x5a, canary);
-	struct gt_launch a = {.in = in, .out = out, .scratch = scratch, .dyn = dyn};
+	struct gt_launch a = {.in = in, .out = out, .scratch = scratch, .step_args = step_args};
 	enum gt_code code = b->launch(dev, k, &a, err);
 	for (size_t i = 0; i < canary; i++)
 		if (scratch[need + i] != 0x5a) {
@@ -49,10 +49,10 @@ enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in,
 	return code;
 }
 
-bool raw_run(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn)
+bool raw_run(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_step_args *step_args)
 {
 	struct gt_err e = {0};
-	if (raw_try(threads, call, in, out, dyn, &e) == GT_OK)
+	if (raw_try(threads, call, in, out, step_args, &e) == GT_OK)
 		return true;
 	test_fail(__FILE__, __LINE__, "%s", e.msg);
 	return false;

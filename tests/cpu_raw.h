@@ -7,10 +7,10 @@
 #include "test.h"
 
 /* prepare, launch with exactly the scratch that was asked for (filled with NaN, a canary behind it), release. */
-enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn,
+enum gt_code raw_try(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_step_args *step_args,
                      struct gt_err *err);
 /* The same; a failure is the test's. */
-bool raw_run(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_dyn *dyn);
+bool raw_run(int threads, const struct gt_opcall *call, void *const *in, void *const *out, const struct gt_step_args *step_args);
 
 void *raw_alloc(enum gt_dtype t, int64_t n); /* aligned to 64, filled with 0xff: NaN */
 void raw_random(enum gt_dtype t, void *p, int64_t n, uint32_t seed, double lo, double hi);

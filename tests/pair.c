@@ -176,7 +176,7 @@ static bool run(int side, const struct pair_job *j, void **in, void **out)
 	if (j->in_place)
 		pout[0] = pin[0];
 	CHECK_OK(be[side]->alloc(dev[side], be[side]->scratch(k) + 1, &scratch, &e), e);
-	struct gt_launch a = {.in = pin, .out = pout, .scratch = scratch, .dyn = &j->dyn};
+	struct gt_launch a = {.in = pin, .out = pout, .scratch = scratch, .step_args = &j->step_args};
 	CHECK_OK(be[side]->launch(dev[side], k, &a, &e), e);
 	be[side]->release(dev[side], k);
 	for (int i = 0; i < call.nin; i++)

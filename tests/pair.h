@@ -12,7 +12,7 @@ struct pair_job {
 	struct gt_opcall call;
 	struct gt_tdesc d[2 * PAIR_T];  /* inputs, then outputs from PAIR_T on */
 	void *in[PAIR_T], *out[PAIR_T]; /* outputs begin as they stand here */
-	struct gt_dyn dyn;
+	struct gt_step_args step_args;
 	bool in_place; /* out[0] is in[0] */
 	size_t shift;  /* bytes from an aligned address to each tensor, on the CUDA side; whole elements */
 	int copy;      /* input that must become in[0] in its own type, on the CUDA side only (f16 work copies); 0: none */

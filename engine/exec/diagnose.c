@@ -41,14 +41,14 @@ static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err
 	return GT_OK;
 }
 
-enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_dyn *numbers, int64_t step,
+enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *numbers, int64_t step,
                               struct gt_err *err)
 {
-	struct gt_dyn *dyn;
+	struct gt_step_args *step_args;
 	GT_TRY(bad_parameter(x, step, err));
-	GT_TRY(gt_exec_numbers(x, &dyn, err));
-	memcpy(dyn, numbers, (size_t)p->nmicro * sizeof *dyn);
-	GT_TRY(gt_loader_claim(l, p->nmicro, dyn, err));
+	GT_TRY(gt_exec_numbers(x, &step_args, err));
+	memcpy(step_args, numbers, (size_t)p->nmicro * sizeof *step_args);
+	GT_TRY(gt_loader_claim(l, p->nmicro, step_args, err));
 	GT_TRY(gt_exec_send(x, p, 1, err));
 	for (int i = 0; i < p->n; i++) {
 		const struct gt_step *s = &p->step[i];
@@ -75,7 +75,7 @@ enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct
 				return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradient of %s is not finite (%s); nothing was updated",
 				               (long long)step, g->params[v->param].name, s->call->op);
 			int64_t row = d.rank > 0 && d.dim[0] == g->batch ? at / (gt_tdesc_padded(&d) / d.dim[0]) : -1;
-			int64_t sample = row >= 0 ? gt_loader_sample(l, (int64_t)dyn[s->micro].sample0 + row) : -1;
+			int64_t sample = row >= 0 ? gt_loader_sample(l, (int64_t)step_args[s->micro].sample0 + row) : -1;
 			char which[64] = "";
 			if (sample >= 0)
 				snprintf(which, sizeof which, ", first for training sample %lld", (long long)sample);

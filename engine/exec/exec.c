@@ -21,7 +21,7 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 {
 	struct gt_space *s = x->space;
 	bool host = x->be->host_memory;
-	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_dyn);
+	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_step_args);
 	x->depth = host || x->lockstep ? 1 : 2;
 	if (!(x->held = calloc((size_t)s->micros, sizeof *x->held)))
 		return gt_fail_memory(err, (size_t)s->micros * sizeof *x->held);
@@ -37,7 +37,7 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 			p = mirror;
 		}
 		x->ring[i] = (struct gt_window){.scaler = (struct gt_scaler *)(void *)p, .scalars = (struct gt_scalars *)(void *)(p + GT_SCALER_BYTES),
-		                                .dyn = (struct gt_dyn *)(void *)(p + back)};
+		                                .step_args = (struct gt_step_args *)(void *)(p + back)};
 	}
 	return GT_OK;
 }
@@ -78,19 +78,19 @@ void *gt_exec_move(const struct gt_exec *x, void *p, int slot)
 	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;
 }
 
-static struct gt_dyn *numbers_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
+static struct gt_step_args *numbers_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
 {
-	return gt_space_dyn(x->space, 0) + (int64_t)slot * p->nmicro + micro;
+	return gt_space_step_args(x->space, 0) + (int64_t)slot * p->nmicro + micro;
 }
 
 static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_err *err)
 {
 	struct gt_call *c = s->call;
-	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
-	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .dyn = dyn, .stream = s->stream};
+	struct gt_step_args *step_args = numbers_at(x, p, slot, s->micro);
+	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = step_args, .stream = s->stream};
 	void *in[GT_MAX_IO], *out[GT_MAX_IO];
 	if (s->kind == GT_STEP_CHECK && c->nin > 2)
-		c->in[2] = dyn;
+		c->in[2] = step_args;
 	if (slot && prog_of(x, p)->train) {
 		for (int i = 0; i < c->nin; i++)
 			in[i] = gt_exec_move(x, c->in[i], slot);
@@ -105,28 +105,28 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 /* The host's own memory: the batch is here, or the loader's thread brings it. Elsewhere the gather is one more kernel. */
 static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
 {
-	struct gt_dyn *dyn = numbers_at(x, p, slot, s->micro);
+	struct gt_step_args *step_args = numbers_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
 		struct gt_batch others;
 		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_claim) */
 			return GT_OK;
 		GT_TRY(gt_loader_pass(l, &others, err));
-		dyn->epoch = (uint64_t)others.epoch;
-		dyn->sample0 = (uint64_t)others.cursor;
-		dyn->stride = (uint64_t)others.stride;
+		step_args->epoch = (uint64_t)others.epoch;
+		step_args->sample0 = (uint64_t)others.cursor;
+		step_args->stride = (uint64_t)others.stride;
 		return GT_OK;
 	}
 	int64_t n = s->plan->graph->batch / s->plan->graph->views;
 	struct gt_batch b;
 	if (!x->be->host_memory) {
-		GT_TRY(gt_loader_launch(l, n, dyn, s->stream, &b, err));
+		GT_TRY(gt_loader_launch(l, n, step_args, s->stream, &b, err));
 	} else {
 		GT_TRY(gt_loader_next(l, &b, err));
 		if (b.n != n)
 			return gt_fail(err, GT_EINTERNAL, "the loader gave %lld samples where the plan wants %lld", (long long)b.n, (long long)n);
-		dyn->epoch = (uint64_t)b.epoch;
-		dyn->sample0 = (uint64_t)b.cursor;
-		dyn->stride = (uint64_t)b.stride;
+		step_args->epoch = (uint64_t)b.epoch;
+		step_args->sample0 = (uint64_t)b.cursor;
+		step_args->stride = (uint64_t)b.stride;
 	}
 	gt_plan_bind_batch(s->plan, b.x, b.target);
 	x->held[s->micro] = b;
@@ -189,10 +189,10 @@ double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p)
 	return e ? e->step_s : 0;
 }
 
-enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err)
+enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err)
 {
 	struct gt_window *w = &x->ring[x->next];
-	*out = w->dyn;
+	*out = w->step_args;
 	if (x->queued == x->depth)
 		return gt_fail(err, GT_EINTERNAL, "a window is launched before the one that used its memory was collected");
 	if (w->busy)
@@ -206,7 +206,7 @@ enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, str
 	const struct gt_window *w = &x->ring[x->next];
 	if (x->be->host_memory)
 		return GT_OK;
-	return x->be->copy_async(x->dev, gt_space_dyn(x->space, 0), w->dyn, (size_t)n * (size_t)p->nmicro * sizeof *w->dyn, GT_COPY_H2D, 0, err);
+	return x->be->copy_async(x->dev, gt_space_step_args(x->space, 0), w->step_args, (size_t)n * (size_t)p->nmicro * sizeof *w->step_args, GT_COPY_H2D, 0, err);
 }
 
 /* The steps [begin, end) of p, all of them kernels, in slot 0. */
@@ -217,7 +217,7 @@ static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int beg
 	for (int i = begin; i < end; i++) {
 		struct gt_call *c = p->step[i].call;
 		k[i - begin] = c->kernel;
-		a[i - begin] = (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .dyn = numbers_at(x, p, 0, p->step[i].micro)};
+		a[i - begin] = (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .step_args = numbers_at(x, p, 0, p->step[i].micro)};
 	}
 	return x->be->launch_list(x->dev, end - begin, k, a, err);
 }

@@ -2,15 +2,15 @@
  *
  *     gt_exec_open(&x, err);                                 x.be, x.dev and x.space are set
  *     int n = gt_exec_window_size(&x, prog, steps_left);
- *     gt_exec_numbers(&x, &dyn, err);                        the caller fills n * prog->nmicro entries
+ *     gt_exec_numbers(&x, &step_args, err);                        the caller fills n * prog->nmicro entries
  *     for (int i = 0; i < n; i++)                            adds the positions of the samples
- *         gt_loader_claim(loader, prog->nmicro, &dyn[i * prog->nmicro], err);
+ *         gt_loader_claim(loader, prog->nmicro, &step_args[i * prog->nmicro], err);
  *     gt_exec_launch(&x, prog, loader, n, err);
  *     gt_exec_collect(&x, &window, err);                     waits; window->scalars[0 ... n - 1]
  *     gt_exec_close(&x);
  *
  * Windows. The executor queues steps in windows: up to GT_WINDOW consecutive executions of one program. Each execution has its own numbers
- * (gt_dyn) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A window costs one
+ * (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A window costs one
  * copy of its numbers to the device, one graph launch, and one copy of its scalars back, which the host reads while the next window runs:
  *
  *     host     fill 0, launch 0 | fill 1, launch 1 | wait and collect 0 | fill 2, launch 2 | wait and collect 1 | ...
@@ -37,7 +37,7 @@
 struct gt_window {
 	const struct gt_prog *prog;
 	int n;                            /* number of steps */
-	struct gt_dyn *dyn;               /* host memory: the numbers that were sent to the device, prog->nmicro for each step */
+	struct gt_step_args *step_args;               /* host memory: the numbers that were sent to the device, prog->nmicro for each step */
 	const struct gt_scaler *scaler;   /* host memory; after gt_exec_collect: the scaler's state at the end of the window */
 	const struct gt_scalars *scalars; /* host memory; after gt_exec_collect: n entries, one for each step */
 	bool busy;                        /* the device may still read or write the host memory of this window */
@@ -88,7 +88,7 @@ int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
 /* Returns the memory for the numbers of the next window, n * p->nmicro entries, which the caller fills. Waits until the device has read the
  * previous contents. */
-enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_dyn **out, struct gt_err *err);
+enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err);
 /* Queues a window of n executions of p (n from gt_exec_window_size), which read samples from l. */
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);
 /* Waits for the oldest queued window of a training program. *out is valid until the next call of gt_exec_numbers. */
@@ -100,9 +100,9 @@ enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err);
 enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *out, struct gt_err *err);
 
 /* Finds the cause of a skipped step: runs the step of p again, with the samples at l's current position, up to the first tensor that holds
- * NaN or infinity. dyn: the step's numbers, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer, the
+ * NaN or infinity. step_args: the step's numbers, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer, the
  * operation and, for activations, the sample. No window may be queued. */
-enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_dyn *dyn, int64_t step,
+enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args, int64_t step,
                               struct gt_err *err);
 
 #endif

@@ -147,8 +147,8 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	return GT_OK;
 }
 
-/* Queues the kernel for n samples, to x; dyn in host or device memory. */
-static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, void *x, int slot, int stream, struct gt_err *err)
+/* Queues the kernel for n samples, to x; step_args in host or device memory. */
+static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, void *x, int slot, int stream, struct gt_err *err)
 {
 	struct gt_kernel *k = NULL;
 	for (int i = 0; i < l->nsizes; i++)
@@ -157,7 +157,7 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_dyn *
 	if (!k)
 		return gt_fail(err, GT_EINTERNAL, "loader: no kernel for %lld samples", (long long)n);
 	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {x, l->target[slot]};
-	struct gt_launch a = {.in = in, .out = o, .dyn = dyn, .stream = stream};
+	struct gt_launch a = {.in = in, .out = o, .step_args = step_args, .stream = stream};
 	return l->be->launch(l->dev, k, &a, err);
 }
 
@@ -184,14 +184,14 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 /* b: epoch, cursor, n and stride are filled. */
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
-	struct gt_dyn dyn = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
+	struct gt_step_args step_args = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
 	b->x = l->x[slot];
 	b->target = l->target[slot];
 	if (l->spec.rows)
 		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.cut.part0) * row_bytes(l);
 	GT_TRY(make_order(l, b->epoch, err));
 	if (b->n)
-		GT_TRY(launch(l, b->n, &dyn, b->x, slot, stream, err));
+		GT_TRY(launch(l, b->n, &step_args, b->x, slot, stream, err));
 	if (l->spec.fill)
 		fill_up(l, b);
 	return GT_OK;
@@ -297,27 +297,27 @@ enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt
 	return GT_OK;
 }
 
-enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err)
+enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err)
 {
 	if (l->be->host_memory)
 		return GT_OK;
 	for (int i = 0; i < nmicro; i++) {
 		struct gt_batch b = part_at(l, &l->next);
 		GT_TRY(make_order(l, b.epoch, err));
-		dyn[i].epoch = (uint64_t)b.epoch;
-		dyn[i].sample0 = (uint64_t)b.cursor;
-		dyn[i].stride = (uint64_t)b.stride;
+		step_args[i].epoch = (uint64_t)b.epoch;
+		step_args[i].sample0 = (uint64_t)b.cursor;
+		step_args[i].stride = (uint64_t)b.stride;
 		advance(l, &l->next);
 	}
 	return GT_OK;
 }
 
-enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out, struct gt_err *err)
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out, struct gt_err *err)
 {
 	int slot = l->slot; /* in a graph that is replayed the slots stay as they were recorded, each step's in their order */
 	l->slot = (slot + 1) % l->nbuf;
 	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
-	return launch(l, n, dyn, out->x, slot, stream, err);
+	return launch(l, n, step_args, out->x, slot, stream, err);
 }
 
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)

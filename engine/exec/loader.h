@@ -15,12 +15,12 @@
  *     order of the epoch -'  '-------- depth --------'----- keep ------'
  *
  * On a device with its own memory the gather is a kernel among the kernels of the step, and there is no thread. The kernel finds its
- * samples through its gt_dyn in the order of the epoch, which is also in device memory:
+ * samples through its gt_step_args in the order of the epoch, which is also in device memory:
  *
- *     host    gt_loader_claim: positions of the samples --> gt_dyn --> copied with the window (exec.h)
+ *     host    gt_loader_claim: positions of the samples --> gt_step_args --> copied with the window (exec.h)
  *     host    gt_loader_ahead: order of epoch e + 1 --------.
  *     device  orders: [ epoch e ][ epoch e + 1 ] <----------'
- *     device  gather(images, labels, orders, gt_dyn) --> x, target --> the step's first kernel
+ *     device  gather(images, labels, orders, gt_step_args) --> x, target --> the step's first kernel
  *
  * gt_loader_launch queues this kernel, or records it in a graph. The device holds the orders of two epochs; the host copies the next one
  * while the device works. */
@@ -122,12 +122,12 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
 /* Takes the next nmicro parts, including empty ones, for a step on a device with its own memory: fills epoch, sample0 and stride of
- * dyn[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other devices it
+ * step_args[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other devices it
  * does nothing, because gt_loader_next takes the parts. */
-enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_dyn *dyn, struct gt_err *err);
-/* Queues the kernel that gathers n samples. It reads their position from dyn, in device memory, when it runs. *out stays valid until the
+enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
+/* Queues the kernel that gathers n samples. It reads their position from step_args, in device memory, when it runs. *out stays valid until the
  * keep-th gather after this one. */
-enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_dyn *dyn, int stream, struct gt_batch *out,
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
                               struct gt_err *err);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);

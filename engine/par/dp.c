@@ -4,7 +4,7 @@
  * one rank the mode is "single".
  *
  * torch gathers the logits on device 0 and computes one loss there. Here every replica computes the loss of its own samples with the
- * normaliser of the whole batch (gt_dyn.inv_weight); the sum of these losses is that one loss. The numbers are the same, without the
+ * normaliser of the whole batch (gt_step_args.inv_weight); the sum of these losses is that one loss. The numbers are the same, without the
  * transfer of the logits and without the load on device 0. Parameters are replicated after the update instead of before each forward pass,
  * so that evaluations read them too; CPU replicas read the parameters of rank 0 directly. Running statistics are those of rank 0, as in
  * torch, which discards those of the other replicas. */

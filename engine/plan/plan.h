@@ -115,7 +115,7 @@ struct gt_space {
 	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
 	void *user;              /* passed to shared */
 	bool lent[GT_A_COUNT];   /* the arena's memory came from shared */
-	int slots;               /* steps that may be queued on the device at once; each has its own gt_scalars and gt_dyn. Set it before
+	int slots;               /* steps that may be queued on the device at once; each has its own gt_scalars and gt_step_args. Set it before
 	                            gt_space_alloc; 0 means 1 */
 	int micros;              /* largest number of micro-batches in a step; 0 means 1 */
 };
@@ -239,7 +239,7 @@ void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
  *	gt_scalars[ranks]        gathered from all ranks; only with several ranks
  *	gt_scaler                GT_SCALER_BYTES
  *	gt_scalars[slots]        this rank's, one for each queued step
- *	gt_dyn[slots * micros]   one for each micro-batch of each queued step
+ *	gt_step_args[slots * micros]   one for each micro-batch of each queued step
  *
  * Kernels are bound to step slot 0; for another step slot the executor passes them moved addresses. The functions return NULL before
  * gt_space_alloc. */
@@ -248,7 +248,7 @@ struct gt_range gt_space_gathered(const struct gt_space *s); /* the scalars of a
 struct gt_range gt_space_own(const struct gt_space *s);      /* this rank's scalars, of step slot 0 */
 struct gt_scaler *gt_space_scaler(const struct gt_space *s);
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
-struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot);
+struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot);
 
 void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for images and labels */
 /* Device address of parameter i in PARAM, GRAD, WORK or STATE (state slot `state`), or of a buffer in BUFFER. NULL if the arena is not

@@ -88,7 +88,7 @@ void gt_space_size(struct gt_space *s)
 	s->slots = gt_at_least_one(s->slots);
 	s->micros = gt_at_least_one(s->micros);
 	s->bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES +
-	                         (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_dyn));
+	                         (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_step_args));
 }
 
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
@@ -134,10 +134,10 @@ struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot)
 	return first ? first + slot : NULL;
 }
 
-struct gt_dyn *gt_space_dyn(const struct gt_space *s, int slot)
+struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot)
 {
 	struct gt_scalars *end = gt_space_scalars(s, s->slots);
-	return end ? (struct gt_dyn *)(void *)end + (int64_t)slot * s->micros : NULL;
+	return end ? (struct gt_step_args *)(void *)end + (int64_t)slot * s->micros : NULL;
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------------------------- */

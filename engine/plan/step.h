@@ -48,7 +48,7 @@ const char *gt_step_name(enum gt_step_kind k);
 struct gt_step {
 	enum gt_step_kind kind;
 	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them */
-	int micro;            /* all kinds: micro-batch of the step, 0 … nmicro - 1; index into the executor's array of gt_dyn */
+	int micro;            /* all kinds: micro-batch of the step, 0 … nmicro - 1; index into the executor's array of gt_step_args */
 	struct gt_plan *plan; /* LOAD, BIND; LAUNCH and COMM if the call is of a node */
 	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE */
 	struct gt_call *end;  /* COMM, a send or receive within this rank: the call at the other end, which has no step of its own; else NULL */

@@ -21,7 +21,7 @@ static enum gt_code collect(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_exec_collect(&s->exec, &w, err));
 	for (int i = 0; i < w->n; i++)
 		if (w->scalars[i].skip)
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld of the benchmark", (long long)w->dyn[i * w->prog->nmicro].step);
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld of the benchmark", (long long)w->step_args[i * w->prog->nmicro].step);
 	return GT_OK;
 }
 
@@ -31,21 +31,21 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 	const struct gt_prog *p = &s->full;
 	int64_t full = s->samples / s->batch, done = full;
 	for (int i = 0; i < steps;) {
-		struct gt_dyn *dyn;
+		struct gt_step_args *step_args;
 		if (done >= full) {
 			GT_TRY(gt_loader_start(s->loader, i, 0, err));
 			done = 0;
 		}
 		int n = gt_exec_window_size(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
-		GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
+		GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
 		for (int k = 0; k < n; k++, i++, done++) {
 			for (int m = 0; m < p->nmicro; m++) {
-				struct gt_dyn *d = &dyn[k * p->nmicro + m];
-				*d = (struct gt_dyn){
+				struct gt_step_args *d = &step_args[k * p->nmicro + m];
+				*d = (struct gt_step_args){
 				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch, .left = --left};
 				gt_optim_rates(&s->optim, i, s->steps, s->steps_per_epoch, d->lr);
 			}
-			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[k * p->nmicro], err));
+			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &step_args[k * p->nmicro], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
 		gt_rank_beat(s->exec.link, i);

@@ -123,11 +123,11 @@ static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, cons
 	struct gt_plan *plan = s->predict;
 	const struct gt_tdesc *d = gt_graph_desc(plan->graph, plan->graph->output);
 	struct gt_batch b;
-	struct gt_dyn dyn = {0};
+	struct gt_step_args step_args = {0};
 	GT_TRY(gt_loader_next(l, &b, err));
 	gt_plan_bind_batch(plan, b.x, b.target);
 	for (int i = 0; i < plan->ncalls; i++) {
-		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .dyn = &dyn};
+		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .step_args = &step_args};
 		GT_TRY(s->device.be->launch(s->device.dev, plan->call[i].kernel, &a, err));
 	}
 	GT_TRY(s->device.be->copy(s->device.dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(d), GT_COPY_D2H, 0, err));

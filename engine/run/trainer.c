@@ -84,24 +84,24 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	const struct gt_conf *c = s->conf;
 	const struct gt_prog *p;
 	int64_t want = run_length(t, &p), epoch = t->ahead.epoch;
-	struct gt_dyn *dyn;
+	struct gt_step_args *step_args;
 	if (!p->n) /* the session has no program for it: gt_session_open */
 		return gt_conf_refuse(c, "train.steps", err,
 		                      "expected a run that ends before the short last batch of its first epoch, got one that goes on from another "
 		                      "data.batch; use that batch again");
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
-	GT_TRY(gt_exec_numbers(&s->exec, &dyn, err));
+	GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
 		double weight, lr[GT_MAX_LR];
 		GT_TRY(gt_loader_weight(s->loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));
 		gt_optim_rates(&s->optim, t->ahead.step++, s->steps, s->steps_per_epoch, lr);
 		for (int m = 0; m < p->nmicro; m++) {
-			struct gt_dyn *d = &dyn[i * p->nmicro + m];
-			*d = (struct gt_dyn){
+			struct gt_step_args *d = &step_args[i * p->nmicro + m];
+			*d = (struct gt_step_args){
 			    .seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
 			memcpy(d->lr, lr, sizeof lr);
 		}
-		GT_TRY(gt_loader_claim(s->loader, p->nmicro, &dyn[i * p->nmicro], err));
+		GT_TRY(gt_loader_claim(s->loader, p->nmicro, &step_args[i * p->nmicro], err));
 	}
 	GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
 	t->ahead.cursor += n * p->samples;
@@ -116,14 +116,14 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A step was not applied: nothing was, since. Says why. dyn: its numbers. */
-static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, const struct gt_dyn *dyn, struct gt_err *err)
+/* A step was not applied: nothing was, since. Says why. step_args: its numbers. */
+static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, const struct gt_step_args *step_args, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
 	const struct gt_prog *p = w->prog;
-	struct gt_dyn *own;
+	struct gt_step_args *own;
 	GT_NEW(own, s->arena, p->nmicro, err);
-	memcpy(own, dyn, (size_t)p->nmicro * sizeof *own);
+	memcpy(own, step_args, (size_t)p->nmicro * sizeof *own);
 	GT_TRY(gt_exec_drain(&s->exec, err));
 	GT_TRY(gt_loader_start(s->loader, t->at.epoch, t->at.cursor, err));
 	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->loader, own, t->at.step + 1, err);
@@ -147,7 +147,7 @@ static double time_left(const struct gt_trainer *t)
 	return t->samples_per_s > 0 ? left * (double)t->s->batch / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
 }
 
-/* One step as the device has done it. m: of its batch. lr: as in gt_dyn. */
+/* One step as the device has done it. m: of its batch. lr: as in gt_step_args. */
 static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, const double *lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -211,7 +211,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 		const struct gt_metrics *m = &w->scalars[i].metrics;
 		t->skips = w->scalars[i].skip ? t->skips + 1 : 0;
 		if (t->skips && (!scales || t->skips >= GT_SKIPS))
-			return diverged(t, w, &w->dyn[applied * p->nmicro], err);
+			return diverged(t, w, &w->step_args[applied * p->nmicro], err);
 		pass(t, p->samples);
 		if (scales)
 			t->at.loss_scale = w->scalars[i].scale;
@@ -222,7 +222,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 			t->at.step++;
 			t->session_steps++;
 			add_sums(&t->at.epoch_sums, m);
-			GT_TRY(told_step(t, m, w->dyn[applied++ * p->nmicro].lr, err));
+			GT_TRY(told_step(t, m, w->step_args[applied++ * p->nmicro].lr, err));
 		}
 		if (t->at.cursor == 0)
 			GT_TRY(epoch_done(t, err));

@@ -1,10 +1,10 @@
 /* Turns the config's optimizer and parameter groups into kernel calls over the flat arenas. Groups that differ only in their learning
- * rates, decay and schedules share one call. Every group has its own entry in gt_dyn.lr.
+ * rates, decay and schedules share one call. Every group has its own entry in gt_step_args.lr.
  *
  *     gt_optim_init(&o, &conf->train);                                    operations, hyper-parameters, number of states
  *     gt_optim_prepare(&o, conf->path, space, deterministic, err);        after the first plan; o.steps is part of the program
  *     gt_optim_bind(&o, space);                                           after gt_space_alloc
- *     gt_optim_rates(&o, step, total, per_epoch, dyn->lr);                every step
+ *     gt_optim_rates(&o, step, total, per_epoch, step_args->lr);                every step
  *     gt_optim_close(&o, space);
  */
 #ifndef GT_SESSION_OPTIM_H
@@ -37,7 +37,7 @@ struct gt_optim {
 	const struct gt_conf_train *conf;
 	struct gt_optim_call call[GT_MAX_LR];
 	int ncalls;
-	/* index in call[] for train.optimizer, then for each entry of train.groups: of[1 + gt_param.group], as in gt_dyn.lr */
+	/* index in call[] for train.optimizer, then for each entry of train.groups: of[1 + gt_param.group], as in gt_step_args.lr */
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
 	struct gt_optim_part *part;

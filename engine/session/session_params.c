@@ -177,11 +177,11 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 	struct gt_tdesc from = gt_tdesc_make(sp->master, 1, &n, false), to = from;
 	to.dtype = sp->work;
 	struct gt_opcall oc = {.code = GT_OP_CAST, .name = "weights", .nin = 1, .nout = 1, .in = {&from}, .out = {&to}};
-	struct gt_dyn dyn = {0};
+	struct gt_step_args step_args = {0};
 	GT_TRY(gt_call_prepare(sp, &oc, &cast, err));
 	cast.in[0] = sp->base[GT_A_PARAM];
 	cast.out[0] = sp->base[GT_A_WORK];
-	struct gt_launch a = {.in = cast.in, .out = cast.out, .dyn = &dyn};
+	struct gt_launch a = {.in = cast.in, .out = cast.out, .step_args = &step_args};
 	enum gt_code code = sp->be->launch(sp->dev, cast.kernel, &a, err);
 	if (code == GT_OK)
 		code = sp->be->sync(sp->dev, 0, err);
@@ -206,7 +206,7 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->elements / sp->cut.shards : sp->elements, one = 1;
 	struct gt_tdesc flat = gt_tdesc_make(sp->master, 1, &n, false), out = gt_tdesc_make(GT_F64, 1, &one, false);
 	struct gt_opcall oc = {.code = GT_OP_SUMSQ, .name = "parameters", .nin = 1, .nout = 1, .in = {&flat}, .out = {&out}};
-	struct gt_dyn dyn = {0};
+	struct gt_step_args step_args = {0};
 	struct gt_call c;
 	*sum = NAN;
 	if (s->device.be->host_memory || !sp->base[GT_A_PARAM] || !scalars || !n)
@@ -214,7 +214,7 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 	GT_TRY(gt_kernel_prepare(sp, &oc, &c, err));
 	c.in[0] = sp->base[GT_A_PARAM];
 	c.out[0] = &scalars->sumsq;
-	struct gt_launch a = {.in = c.in, .out = c.out, .scratch = sp->base[GT_A_SCRATCH], .dyn = &dyn};
+	struct gt_launch a = {.in = c.in, .out = c.out, .scratch = sp->base[GT_A_SCRATCH], .step_args = &step_args};
 	enum gt_code code = GT_OK;
 	if (c.scratch <= sp->bytes[GT_A_SCRATCH]) {
 		code = sp->be->launch(sp->dev, c.kernel, &a, err);

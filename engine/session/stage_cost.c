@@ -77,8 +77,8 @@ static void drop(const struct gt_space *sp, struct operands *o)
 
 static enum gt_code run(const struct gt_space *sp, const struct gt_call *c, const struct operands *o, int times, double *seconds, struct gt_err *err)
 {
-	struct gt_dyn dyn = {.stride = 1, .step = 1, .inv_weight = 1};
-	struct gt_launch a = {.in = o->in, .out = o->out, .scratch = o->scratch, .dyn = &dyn};
+	struct gt_step_args step_args = {.stride = 1, .step = 1, .inv_weight = 1};
+	struct gt_launch a = {.in = o->in, .out = o->out, .scratch = o->scratch, .step_args = &step_args};
 	double start = gt_clock();
 	for (int i = 0; i < times; i++)
 		GT_TRY(sp->be->launch(sp->dev, c->kernel, &a, err));

@@ -76,8 +76,8 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 		return GT_OK;
 	for (int i = 0; i < k->n; i++) {
 		const struct matrix *m = &k->m[i];
-		struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &k->attr.update, &m->hyper, a->dyn, scalars);
-		struct gt_opt_f64 hd = gt_opt_make_f64(GT_OP_MUON, &k->attr.update, &m->hyper, a->dyn, scalars);
+		struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, scalars);
+		struct gt_opt_f64 hd = gt_opt_make_f64(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, scalars);
 		size_t at = (size_t)m->begin * (k->f64 ? sizeof(double) : sizeof(float));
 		struct args c = {.k = k, .m = m, .opt = k->f64 ? (const void *)&hd : &h, .p = (char *)a->in[0] + at, .g = (const char *)a->in[1] + at,
 		                 .buf = (char *)a->in[2] + at, .work = k->work >= 0 ? (uint16_t *)a->in[k->work] + m->begin : NULL};

@@ -33,7 +33,7 @@ struct dropout {
 static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct dropout *k = (const struct dropout *)kernel;
-	const struct gt_dyn *dyn = a->dyn;
+	const struct gt_step_args *step_args = a->step_args;
 	(void)err;
 	if (!k->train) {
 		if (a->out[0] != a->in[0])
@@ -44,10 +44,10 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .x = a->in[0],
 	    .y = a->out[0],
 	    .n = k->n,
-	    .key = gt_dropout_key(dyn->seed, k->layer),
-	    .epoch = dyn->epoch,
-	    .sample0 = dyn->sample0,
-	    .stride = dyn->stride,
+	    .key = gt_dropout_key(step_args->seed, k->layer),
+	    .epoch = step_args->epoch,
+	    .sample0 = step_args->sample0,
+	    .stride = step_args->stride,
 	    .threshold = k->threshold,
 	    .scale = k->scale,
 	};

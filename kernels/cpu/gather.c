@@ -30,7 +30,7 @@ struct job {
 	int64_t stride;
 	char *x;
 	int32_t *target;
-	const struct gt_dyn *dyn;
+	const struct gt_step_args *step_args;
 	_Atomic int64_t *bad; /* position of an index outside of the dataset; -1: none */
 };
 
@@ -107,7 +107,7 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 			convert(k, j->x, n * size, image, size);
 			continue;
 		}
-		struct gt_aug a = gt_aug_of(&k->attr, j->dyn->seed, j->dyn->epoch, (uint64_t)at, (int)view);
+		struct gt_aug a = gt_aug_of(&k->attr, j->step_args->seed, j->step_args->epoch, (uint64_t)at, (int)view);
 		for (int32_t y = 0; y < k->h; y++) {
 			move_row(k, a, image, y, buf);
 			convert(k, j->x, n * size + y * row, buf, row);
@@ -119,15 +119,15 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 {
 	const struct gather *k = (const struct gather *)head;
 	_Atomic int64_t bad = -1;
-	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .stride = 1, .x = a->out[0], .target = a->out[1], .dyn = a->dyn, .bad = &bad};
+	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .stride = 1, .x = a->out[0], .target = a->out[1], .step_args = a->step_args, .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a piece of 256 Ki pixels is worth a thread */
 	if (k->rows) {
-		uint64_t first = a->dyn->sample0, last = first + (uint64_t)(k->samples - 1) * a->dyn->stride;
+		uint64_t first = a->step_args->sample0, last = first + (uint64_t)(k->samples - 1) * a->step_args->stride;
 		if (first > last || last >= (uint64_t)k->length)
 			return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu of an order of %lld samples", (unsigned long long)first,
 			               (unsigned long long)last, (long long)k->length);
-		j.index += (int64_t)(a->dyn->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
-		j.stride = (int64_t)a->dyn->stride;
+		j.index += (int64_t)(a->step_args->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
+		j.stride = (int64_t)a->step_args->stride;
 	}
 	if (a->stream) /* the loader's thread, beside a step that has all the others */
 		samples(&j, 0, k->n);

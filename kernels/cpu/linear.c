@@ -68,7 +68,7 @@ static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const str
 	(void)dev;
 	if (scalars && scalars->skip)
 		return;
-	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->dyn, scalars, a->in[2], a->in + 4);
+	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, scalars, a->in[2], a->in + 4);
 	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
 	g.first = k->part * threads; /* the other parts' threads are those of other ranks */
 	k->isa->dw(&g, g.first + thread, threads * k->parts);
@@ -128,7 +128,7 @@ static enum gt_code launch_masked(struct gt_dev *dev, struct gt_kernel *head, co
 {
 	struct masked *k = (struct masked *)head;
 	void *in[2] = {a->out[0], a->in[2]};
-	struct gt_launch relu = {.in = in, .out = a->out, .scratch = a->scratch, .dyn = a->dyn, .stream = a->stream};
+	struct gt_launch relu = {.in = in, .out = a->out, .scratch = a->scratch, .step_args = a->step_args, .stream = a->stream};
 	GT_TRY(k->dx->launch(dev, k->dx, a, err));
 	return k->relu->launch(dev, k->relu, &relu, err);
 }

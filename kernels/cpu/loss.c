@@ -44,7 +44,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .cols = k->cols,
 	    .ignore = k->ignore,
 	    .smoothing = k->smoothing,
-	    .inv_weight = a->dyn->inv_weight * (k->scaled ? *(const double *)a->in[2] : 1),
+	    .inv_weight = a->step_args->inv_weight * (k->scaled ? *(const double *)a->in[2] : 1),
 	    .loss = a->scratch,
 	    .rank = (int32_t *)((double *)a->scratch + k->rows),
 	};

@@ -75,7 +75,7 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	    .p = a->in[0],
 	    .g = a->in[1],
 	    .work = k->work >= 0 ? a->in[k->work] : NULL,
-	    .first = a->dyn->step == 1,
+	    .first = a->step_args->step == 1,
 	    .nesterov = k->attr.nesterov,
 	};
 	(void)err;
@@ -85,9 +85,9 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 		c.state[i] = a->in[2 + i];
 	for (int s = 0; s < k->attr.nseg; s++) {
 		if (k->f64)
-			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->dyn, scalars);
+			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->step_args, scalars);
 		else
-			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->dyn, scalars);
+			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->step_args, scalars);
 	}
 	gt_cpu_for(dev, k->total, 32768, 64, run_range, &c);
 	return GT_OK;
@@ -166,11 +166,11 @@ bool gt_cpu_apply_knows(enum gt_opcode code)
 	return row_of(code) != NULL;
 }
 
-struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,
                                       const struct gt_scalars *scalars, float *p, void *const *state)
 {
 	struct gt_cpu_apply a = {
-	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, dyn, scalars), .first = dyn->step == 1, .nesterov = attr->nesterov, .p = p};
+	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, step_args, scalars), .first = step_args->step == 1, .nesterov = attr->nesterov, .p = p};
 	const struct gt_update_row *row = gt_update_row(code);
 	for (int i = 0; i < row->nslots; i++)
 		if (gt_update_has(row, attr, i))

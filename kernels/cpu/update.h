@@ -15,9 +15,9 @@ struct gt_cpu_apply {
 /* Whether gt_cpu_apply_make accepts this operation: an element-wise update. */
 bool gt_cpu_apply_knows(enum gt_opcode code);
 
-/* Makes the optimizer step with the numbers in dyn. attr has one segment. scalars may be NULL. state: the states that exist, without
+/* Makes the optimizer step with the numbers in step_args. attr has one segment. scalars may be NULL. state: the states that exist, without
  * gaps. */
-struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_dyn *dyn,
+struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,
                                       const struct gt_scalars *scalars, float *p, void *const *state);
 
 /* ctx: a struct gt_cpu_apply. Applies the gradients g[0, n) to p[at, at + n). */

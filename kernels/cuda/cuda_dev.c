@@ -306,15 +306,15 @@ void gt_cuda_free(struct gt_dev *dev, void *p)
 	cudaFree(p); /* waits for the kernels that may still use it */
 }
 
-enum gt_code gt_cuda_dyn(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_dyn *out, struct gt_err *err)
+enum gt_code gt_cuda_step_args(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_step_args *out, struct gt_err *err)
 {
-	if (gt_cuda_owns(dev, a->dyn, sizeof *a->dyn)) {
-		*out = (struct gt_cu_dyn){.dev = a->dyn};
+	if (gt_cuda_owns(dev, a->step_args, sizeof *a->step_args)) {
+		*out = (struct gt_cu_step_args){.dev = a->step_args};
 		return GT_OK;
 	}
 	if (dev->capturing)
-		return gt_fail(err, GT_EINTERNAL, "%s: a captured launch needs its gt_dyn in device memory, or the graph would repeat this step",
+		return gt_fail(err, GT_EINTERNAL, "%s: a captured launch needs its gt_step_args in device memory, or the graph would repeat this step",
 		               dev->id);
-	*out = (struct gt_cu_dyn){.host = *a->dyn};
+	*out = (struct gt_cu_step_args){.host = *a->step_args};
 	return GT_OK;
 }

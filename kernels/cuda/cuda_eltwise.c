@@ -127,7 +127,7 @@ static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel,
 			GT_CUDA(dev, cudaMemcpyAsync(a->out[0], a->in[0], k->bytes, cudaMemcpyDeviceToDevice, s), "dropout", err);
 		return GT_OK;
 	}
-	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, gt_cu_dropout_start(k->type, &c, s), "dropout", err);
 	return GT_OK;
 }

@@ -22,7 +22,7 @@ static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, 
 	c.target = a->out[1];
 	c.fault = dev->fault;
 	if (k->draws || c.rows)
-		GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+		GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, gt_cu_gather_start(k->type, &c, s), "gather", err);
 	return GT_OK;
 }

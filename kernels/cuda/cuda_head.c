@@ -33,7 +33,7 @@ static enum gt_code launch_head(struct gt_dev *dev, struct gt_kernel *kernel, co
 	c.loss.rank = (int32_t *)((double *)a->scratch + c.loss.rows);
 	c.loss.counter = kernel->counter;
 	c.loss.fault = dev->fault;
-	GT_TRY(gt_cuda_dyn(dev, a, &c.loss.dyn, err));
+	GT_TRY(gt_cuda_step_args(dev, a, &c.loss.step_args, err));
 	GT_CUDA(dev, gt_cu_head_start(k->code, k->type, &c, s), "linear+loss", err);
 	return GT_OK;
 }

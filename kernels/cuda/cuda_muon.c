@@ -87,7 +87,7 @@ static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, co
 	};
 	if (!k->n)
 		return GT_OK;
-	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, gt_cu_muon_begin(k->type == GT_BF16, &c, s), "muon", err);
 	GT_TRY(iterate(dev, k, scratch, s, err));
 	if (k->attr.ns_steps % 2)

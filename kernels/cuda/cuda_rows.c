@@ -72,7 +72,7 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 	    .smoothing = k->smoothing,
 	    .fault = dev->fault,
 	};
-	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, gt_cu_loss_start(k->code, k->type, &c, s), gt_opcode_name(k->code), err);
 	return GT_OK;
 }

@@ -28,7 +28,7 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	};
 	for (int i = 0; i < k->nstate; i++)
 		c.state[i] = a->in[2 + i];
-	GT_TRY(gt_cuda_dyn(dev, a, &c.dyn, err));
+	GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, gt_cu_update_start(k->code, &c, s), gt_opcode_name(k->code), err);
 	return GT_OK;
 }

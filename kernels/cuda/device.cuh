@@ -294,13 +294,13 @@ __device__ static inline bool last_of(uint32_t *counter, uint32_t blocks)
 
 /* ---- the numbers of a step, faults ---------------------------------------------------------------------------------------------- */
 /* By value: the address of an argument would put a copy of it in local memory. */
-__device__ static inline struct gt_dyn dyn_of(const struct gt_cu_dyn &d)
+__device__ static inline struct gt_step_args step_args_of(const struct gt_cu_step_args &d)
 {
 	return d.dev ? *d.dev : d.host;
 }
 
 /* One of the rates; those of the host stand in the kernel's arguments, which a variable index would copy to the stack. */
-__device__ static inline double rate_of(const struct gt_cu_dyn &d, int index)
+__device__ static inline double rate_of(const struct gt_cu_step_args &d, int index)
 {
 	double lr = 0;
 	if (d.dev)

@@ -33,9 +33,9 @@ template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_
 {
 	after_previous();
 	__shared__ uint64_t shared_key;
-	const struct gt_dyn dyn = dyn_of(a.dyn);
+	const struct gt_step_args step_args = step_args_of(a.step_args);
 	if (threadIdx.x == 0)
-		shared_key = gt_dropout_key(dyn.seed, a.layer);
+		shared_key = gt_dropout_key(step_args.seed, a.layer);
 	__syncthreads();
 	uint64_t key = shared_key;
 	int64_t q = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
@@ -43,7 +43,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_
 		return;
 	int left = (int)(a.n - q * 4 < 4 ? a.n - q * 4 : 4);
 	for (int64_t s = blockIdx.y; s < a.samples; s += gridDim.y) {
-		struct gt_philox w = gt_dropout_draw(key, dyn.epoch, dyn.sample0 + (uint64_t)s * dyn.stride, (uint32_t)q);
+		struct gt_philox w = gt_dropout_draw(key, step_args.epoch, step_args.sample0 + (uint64_t)s * step_args.stride, (uint32_t)q);
 		const S *x = (const S *)a.x + s * a.n + q * 4;
 		S *y = (S *)a.y + s * a.n + q * 4;
 		float keep[4];

@@ -11,15 +11,15 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 {
 	after_previous();
 	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
-	const struct gt_dyn dyn = dyn_of(a.dyn);
+	const struct gt_step_args step_args = step_args_of(a.step_args);
 	bool move = !gt_aug_none(&a.attr), reflect = a.attr.views > 1 || a.attr.pad_reflect;
 	if (pixel >= pixels)
 		return;
 	int32_t y = pixel / a.w, x = pixel - y * a.w;
-	const int64_t *index = a.rows ? a.index + (int64_t)(dyn.epoch % (uint64_t)a.rows) * a.length : a.index;
+	const int64_t *index = a.rows ? a.index + (int64_t)(step_args.epoch % (uint64_t)a.rows) * a.length : a.index;
 	for (int64_t n = blockIdx.y; n < a.n; n += gridDim.y) {
 		int64_t view = n / a.samples, sample = n - view * a.samples;
-		int64_t place = a.rows ? (int64_t)(dyn.sample0 + (uint64_t)sample * dyn.stride) : sample;
+		int64_t place = a.rows ? (int64_t)(step_args.sample0 + (uint64_t)sample * step_args.stride) : sample;
 		if (a.rows && (uint64_t)place >= (uint64_t)a.length) {
 			if (pixel == 0)
 				fault(a.fault, GT_CU_FAULT_PLACE, place, sample, a.length);
@@ -33,7 +33,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 		}
 		int32_t sy = y, sx = x;
 		if (move) {
-			struct gt_aug g = gt_aug_of(&a.attr, dyn.seed, dyn.epoch, (uint64_t)at, (int)view);
+			struct gt_aug g = gt_aug_of(&a.attr, step_args.seed, step_args.epoch, (uint64_t)at, (int)view);
 			sy = gt_aug_source(y + g.dy, a.h, reflect);
 			sx = gt_aug_source((g.flip ? a.w - 1 - x : x) + g.dx, a.w, reflect);
 		}

@@ -20,9 +20,9 @@ extern "C" {
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
 
 /* The numbers of a step. Kernels read *dev if dev is not NULL, so that a replayed graph sees new values, else host. */
-struct gt_cu_dyn {
-	const struct gt_dyn *dev;
-	struct gt_dyn host;
+struct gt_cu_step_args {
+	const struct gt_step_args *dev;
+	struct gt_step_args host;
 };
 
 /* A fault that a kernel found in its data, in host memory; later faults do not overwrite the first. Codes: a label, a sample index or a
@@ -58,7 +58,7 @@ struct gt_cu_dropout {
 	uint32_t layer, threshold;
 	float scale;
 	bool aligned; /* x and y are aligned to 16 bytes */
-	struct gt_cu_dyn dyn;
+	struct gt_cu_step_args step_args;
 };
 cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s);
 
@@ -99,7 +99,7 @@ struct gt_cu_loss {
 	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
 	double smoothing;
 	struct gt_cu_fault *fault;
-	struct gt_cu_dyn dyn;
+	struct gt_cu_step_args step_args;
 };
 cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
 
@@ -131,7 +131,7 @@ struct gt_cu_check {
 	struct gt_attr_check attr;
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
-	struct gt_dyn *numbers;   /* with a loss scale; else NULL */
+	struct gt_step_args *numbers;   /* with a loss scale; else NULL */
 	struct gt_scalars *parts; /* the scalars of several ranks; else NULL */
 };
 cudaError_t gt_cu_check_start(const struct gt_cu_check *a, cudaStream_t s);
@@ -151,7 +151,7 @@ struct gt_cu_update {
 	const struct gt_cu_chunk *chunk; /* device memory */
 	int nchunks;
 	struct gt_attr_update attr; /* without seg */
-	struct gt_cu_dyn dyn;
+	struct gt_cu_step_args step_args;
 };
 cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s);
 
@@ -190,7 +190,7 @@ struct gt_cu_muon {
 	struct gt_cu_muon_factor *factor; /* workspace, one for each matrix */
 	uint32_t *counter;                /* one for each matrix */
 	void *x;                          /* the operands of the products: f32 or bf16 */
-	struct gt_cu_dyn dyn;
+	struct gt_cu_step_args step_args;
 };
 /* Updates the momentum and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes zero. */
 cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
@@ -317,7 +317,7 @@ struct gt_cu_gather {
 	int32_t c, h, w;
 	struct gt_attr_gather attr;
 	struct gt_cu_fault *fault;
-	struct gt_cu_dyn dyn;
+	struct gt_cu_step_args step_args;
 };
 cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s);
 

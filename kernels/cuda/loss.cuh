@@ -33,7 +33,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 	S *dx = a.dx ? (S *)a.dx + r * n : NULL;
 	int64_t t = a.target[r];
 	bool ignored = CODE != GT_OP_MSE && t == a.ignore, bad = !ignored && (t < 0 || t >= n);
-	double inv_weight = dyn_of(a.dyn).inv_weight * (a.scale ? *a.scale : 1);
+	double inv_weight = step_args_of(a.step_args).inv_weight * (a.scale ? *a.scale : 1);
 	if (ignored || bad) {
 		if (lane == 0) {
 			a.rank[r] = -1;

@@ -8,11 +8,11 @@
 __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muon_matrix &m)
 {
 	struct gt_seg seg = m.hyper;
-	struct gt_dyn dyn;
-	dyn.step = a.dyn.dev ? a.dyn.dev->step : a.dyn.host.step;
-	dyn.lr[0] = rate_of(a.dyn, seg.lr);
+	struct gt_step_args step_args;
+	step_args.step = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
+	step_args.lr[0] = rate_of(a.step_args, seg.lr);
 	seg.lr = 0;
-	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &dyn, a.scalars);
+	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &step_args, a.scalars);
 }
 
 /* buf = momentum * buf + (1 - momentum) * g, and the sums of squares of the directions and, where they are needed, of the weights. The block that comes

@@ -84,19 +84,19 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
-	struct gt_dyn dyn;
-	dyn.step = a.dyn.dev ? a.dyn.dev->step : a.dyn.host.step;
+	struct gt_step_args step_args;
+	step_args.step = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
 	if (a.scalars && a.scalars->skip)
 		return;
 	if (threadIdx.x == 0) {
 		struct gt_seg seg = a.seg[c.seg];
-		dyn.lr[0] = rate_of(a.dyn, seg.lr);
+		step_args.lr[0] = rate_of(a.step_args, seg.lr);
 		seg.lr = 0; /* a constant index, which needs no array in memory */
-		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &seg, &dyn, a.scalars);
+		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &seg, &step_args, a.scalars);
 	}
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;
-	bool first = dyn.step == 1, vector = aligned && c.begin % 4 == 0;
+	bool first = step_args.step == 1, vector = aligned && c.begin % 4 == 0;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4)
 		update_quad<step<CODE, HAS>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
 }

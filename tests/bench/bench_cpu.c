@@ -67,8 +67,8 @@ static void prepare(struct bench *b)
 static void launch(struct bench *b)
 {
 	struct gt_err e;
-	struct gt_dyn dyn = {0};
-	struct gt_launch a = {.in = b->in, .out = b->out, .scratch = b->scratch, .dyn = &dyn};
+	struct gt_step_args step_args = {0};
+	struct gt_launch a = {.in = b->in, .out = b->out, .scratch = b->scratch, .step_args = &step_args};
 	if (be->launch(dev, b->k, &a, &e) != GT_OK)
 		die(&e);
 }

@@ -23,7 +23,7 @@ static void bench(const char *what, struct gt_opcall *call, void **in, void **ou
 	static struct gt_dev *dev;
 	struct gt_err e = {0};
 	struct gt_kernel *k;
-	struct gt_dyn dyn = {.seed = 1, .stride = 1, .step = 2, .lr = {1e-3}, .inv_weight = 1.0 / 32};
+	struct gt_step_args step_args = {.seed = 1, .stride = 1, .step = 2, .lr = {1e-3}, .inv_weight = 1.0 / 32};
 	if (!strstr(what, word))
 		return;
 	if (!sym && gt_plugin_open("cpu", "gt_backend_cpu", &sym, &e) != GT_OK)
@@ -34,7 +34,7 @@ static void bench(const char *what, struct gt_opcall *call, void **in, void **ou
 		return;
 	}
 	void *scratch = aligned_alloc(64, (b->scratch(k) + 64) / 64 * 64);
-	struct gt_launch a = {.in = in, .out = out, .scratch = scratch, .dyn = &dyn};
+	struct gt_launch a = {.in = in, .out = out, .scratch = scratch, .step_args = &step_args};
 	double start = seconds(), best = INFINITY;
 	while (seconds() - start < 0.1) {
 		double t0 = seconds();

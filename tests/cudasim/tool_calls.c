@@ -68,7 +68,7 @@ TEST(dropout)
 				continue;
 			struct gt_attr_dropout attr = {.p = s == 3 ? 1 : 0.3, .layer = 4, .train = s != 5};
 			struct pair_job j = {.call = {.code = GT_OP_DROPOUT, .attr = &attr},
-			                     .dyn = {.seed = 9, .epoch = 3, .sample0 = 77, .stride = 2},
+			                     .step_args = {.seed = 9, .epoch = 3, .sample0 = 77, .stride = 2},
 			                     .in_place = s % 2};
 			pair_tensor(&j, false, pair_types[t], 2, shapes[s], NULL);
 			pair_tensor(&j, true, pair_types[t], 2, shapes[s], NULL);
@@ -162,7 +162,7 @@ TEST(losses)
 			for (int s = 0; s < 2 * NROWS; s++) {
 				const int64_t *shape = row_shapes[s % NROWS], metrics = sizeof(struct gt_metrics) / 8;
 				struct gt_attr_loss attr = {.label_smoothing = s % 2 ? 0.1 : 0, .ignore_index = s % 3 ? -100 : 0};
-				struct pair_job j = {.call = {.code = codes[c], .attr = &attr}, .dyn = {.inv_weight = 1.0 / (double)shape[0]}};
+				struct pair_job j = {.call = {.code = codes[c], .attr = &attr}, .step_args = {.inv_weight = 1.0 / (double)shape[0]}};
 				int32_t *target = malloc((size_t)shape[0] * 4);
 				struct gt_metrics *m = calloc(1, sizeof *m);
 				for (int64_t i = 0; i < shape[0]; i++)
@@ -257,7 +257,7 @@ TEST(updates)
 			                              .seg = seg,
 			                              .nseg = 4,
 			                              .work_dtype = s % 2 ? GT_F16 : GT_BF16};
-			struct pair_job j = {.call = {.code = row->code, .attr = &attr}, .dyn = {.step = 1 + s % 5, .lr = {0.01}}};
+			struct pair_job j = {.call = {.code = row->code, .attr = &attr}, .step_args = {.step = 1 + s % 5, .lr = {0.01}}};
 			struct gt_scalars *scalars = calloc(1, sizeof *scalars);
 			*scalars = (struct gt_scalars){.sumsq = 40, .inv_scale = s % 5 == 2 ? 0x1p-3 : 1, .skip = s % 6 == 4};
 			pair_tensor(&j, false, GT_F32, 1, &n, NULL);
@@ -289,15 +289,15 @@ TEST(updates)
 TEST(check)
 {
 	for (int s = 0; s < 32; s++) {
-		int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = 6 * sizeof(struct gt_dyn);
+		int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = 6 * sizeof(struct gt_step_args);
 		struct gt_attr_check attr = {.scaling = s & 1, .dynamic = s & 2, .growth = 2, .backoff = 0.5, .interval = 3};
 		struct gt_scalars *scalars = calloc(1, sizeof *scalars);
 		struct gt_scaler *scaler = calloc(1, sizeof *scaler);
-		struct gt_dyn *numbers = calloc(6, sizeof *numbers);
+		struct gt_step_args *numbers = calloc(6, sizeof *numbers);
 		*scalars = (struct gt_scalars){.metrics.loss = 3, .sumsq = s & 4 ? INFINITY : 5, .bound = 7};
 		*scaler = (struct gt_scaler){.scale = 4096, .good = s & 8 ? 2 : 0, .halted = s >> 4};
 		for (int i = 0; i < 6; i++)
-			numbers[i] = (struct gt_dyn){.step = 4 + i / 2, .lr = {0.5 / (1 + i / 2), 3 - i}, .left = 5 - i};
+			numbers[i] = (struct gt_step_args){.step = 4 + i / 2, .lr = {0.5 / (1 + i / 2), 3 - i}, .left = 5 - i};
 		struct pair_job j = {.call = {.code = GT_OP_CHECK, .attr = &attr}};
 		pair_tensor(&j, false, GT_F64, 1, &words[0], scalars);
 		pair_tensor(&j, false, GT_F64, 1, &words[1], scaler);
@@ -312,18 +312,18 @@ TEST(check_with_the_gradients)
 {
 	static const int64_t lengths[] = {0, 1, 4095, 4097, 70001, 4096 * 2049 + 5};
 	for (int s = 0; s < 48; s++) {
-		int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = 6 * sizeof(struct gt_dyn), n = lengths[s % 6];
+		int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = 6 * sizeof(struct gt_step_args), n = lengths[s % 6];
 		if (n > 1000000 && s > 6)
 			continue;
 		struct gt_attr_check attr = {.scaling = s / 6 & 1, .dynamic = s / 6 & 2, .growth = 2, .backoff = 0.5, .interval = 3};
 		struct gt_scalars *scalars = calloc(2, sizeof *scalars);
 		struct gt_scaler *scaler = calloc(2, sizeof *scaler);
-		struct gt_dyn *numbers = calloc(12, sizeof *numbers);
+		struct gt_step_args *numbers = calloc(12, sizeof *numbers);
 		void *two[PAIR_T] = {0}, *one[PAIR_T] = {0}, *sum[PAIR_T] = {0};
 		scalars->metrics.loss = 3;
 		*scaler = (struct gt_scaler){.scale = 4096, .good = s & 8 ? 2 : 0, .halted = s / 6 == 6};
 		for (int i = 0; i < 6; i++)
-			numbers[i] = (struct gt_dyn){.step = 4 + i / 2, .lr = {0.5 / (1 + i / 2), 3 - i}, .left = 5 - i};
+			numbers[i] = (struct gt_step_args){.step = 4 + i / 2, .lr = {0.5 / (1 + i / 2), 3 - i}, .left = 5 - i};
 		float *g = pair_filled(GT_F32, n, 3);
 		if (n && s / 6 > 3)
 			g[n / 2] = s & 1 ? NAN : INFINITY;
@@ -368,7 +368,7 @@ TEST(gather)
 			int64_t m = 11, images[4] = {m, x[1], x[2], x[3]}, bytes = m * x[1] * x[2] * x[3];
 			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 % 3 == 2, .hflip = 0.5, .augment = t / 3 % 3 > 0,
 			                              .hflip_alternate = t / 3 % 3 == 1, .views = views};
-			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr}, .dyn = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
+			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr}, .step_args = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
 			uint8_t *u = malloc((size_t)bytes);
 			int32_t *label = malloc((size_t)m * 4);
 			int64_t *index = malloc((size_t)count * 8);

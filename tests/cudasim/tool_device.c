@@ -120,7 +120,7 @@ TEST(graph_reads_new_numbers_at_every_replay)
 	int64_t dim[2] = {4, 1000};
 	struct gt_tdesc d = gt_tdesc_make(GT_F32, 2, dim, false);
 	struct gt_attr_dropout attr = {.p = 0.5, .train = true};
-	struct gt_dyn dyn = {.seed = 1, .stride = 1};
+	struct gt_step_args step_args = {.seed = 1, .stride = 1};
 	uint64_t hash[4];
 	void *graph = NULL, *dyn_dev;
 	if (!open_cuda())
@@ -128,12 +128,12 @@ TEST(graph_reads_new_numbers_at_every_replay)
 	float *host = filled(4000);
 	void *x = device_floats(host, 4000), *y = device_floats(NULL, 4000);
 	struct gt_kernel *k = prepared(GT_OP_DROPOUT, &attr, &d, 1);
-	CHECK_OK(be->alloc(dev, sizeof dyn, &dyn_dev, &e), e);
-	struct gt_launch a = {.in = &x, .out = &y, .dyn = dyn_dev};
+	CHECK_OK(be->alloc(dev, sizeof step_args, &dyn_dev, &e), e);
+	struct gt_launch a = {.in = &x, .out = &y, .step_args = dyn_dev};
 	CHECK_OK(be->capture_begin(dev, &e), e);
 	CHECK_OK(be->launch(dev, k, &a, &e), e);
 	/* What would make a graph wrong is refused. */
-	a.dyn = &dyn;
+	a.step_args = &step_args;
 	CHECK(be->launch(dev, k, &a, &e) == GT_EINTERNAL);
 	CHECK(be->sync(dev, 0, &e) == GT_EINTERNAL);
 	CHECK(be->copy(dev, host, y, 4, GT_COPY_D2H, 0, &e) == GT_EINTERNAL);
@@ -141,8 +141,8 @@ TEST(graph_reads_new_numbers_at_every_replay)
 	CHECK_OK(be->capture_end(dev, &graph, &e), e);
 	CHECK(kept(y, 4000, &hash[3]) == 0); /* capturing runs nothing */
 	for (int i = 0; i < 3; i++) {
-		dyn.epoch = (uint64_t)(i / 2); /* 0 0 1 */
-		CHECK_OK(be->copy(dev, dyn_dev, &dyn, sizeof dyn, GT_COPY_H2D, 0, &e), e);
+		step_args.epoch = (uint64_t)(i / 2); /* 0 0 1 */
+		CHECK_OK(be->copy(dev, dyn_dev, &step_args, sizeof step_args, GT_COPY_H2D, 0, &e), e);
 		CHECK_OK(be->replay(dev, graph, &e), e);
 		int64_t n = kept(y, 4000, &hash[i]);
 		CHECK_MSG(n > 1800 && n < 2200, "%lld of 4000 kept", (long long)n); /* 2000 +- 6 sigma of a fair coin */
@@ -162,7 +162,7 @@ TEST(bad_labels_and_indices_are_named)
 	                m = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_attr_loss attr = {.ignore_index = -100};
 	struct gt_opcall call = {.code = GT_OP_CROSS_ENTROPY, .attr = &attr, .nin = 2, .nout = 1, .in = {&x, &t}, .out = {&m}};
-	struct gt_dyn dyn = {.inv_weight = 1};
+	struct gt_step_args step_args = {.inv_weight = 1};
 	struct gt_metrics got;
 	struct gt_kernel *k = NULL;
 	if (!open_cuda())
@@ -171,7 +171,7 @@ TEST(bad_labels_and_indices_are_named)
 	void *px = device_floats(host, 12), *pt = device_floats((const float *)(const int32_t[]){1, 4, -100}, 3),
 	     *pm = device_floats(NULL, sizeof got / 4), *scratch = device_floats(NULL, 64);
 	CHECK_OK(be->prepare(dev, &call, &k, &e), e);
-	CHECK_OK(be->launch(dev, k, &(struct gt_launch){.in = (void *[]){px, pt}, .out = (void *[]){pm}, .scratch = scratch, .dyn = &dyn}, &e),
+	CHECK_OK(be->launch(dev, k, &(struct gt_launch){.in = (void *[]){px, pt}, .out = (void *[]){pm}, .scratch = scratch, .step_args = &step_args}, &e),
 	         e);
 	CHECK(be->copy(dev, &got, pm, sizeof got, GT_COPY_D2H, 0, &e) == GT_EDATA);
 	CHECK_MSG(!strcmp(e.msg, "label 4 of sample 1 in its batch: the model has classes 0..3"), "%s", e.msg);

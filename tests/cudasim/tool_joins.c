@@ -94,7 +94,7 @@ static double apart(const struct tensor *a, const struct tensor *b)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------------- */
 #define LIST(...) (struct tensor *[]){__VA_ARGS__}, (int)(sizeof((struct tensor *[]){__VA_ARGS__}) / sizeof(struct tensor *))
-static struct gt_dyn dyn;
+static struct gt_step_args step_args;
 
 /* false: refused, for the reason in err */
 static bool call(enum gt_opcode code, const void *attr, uint32_t accumulate, struct tensor **in, int nin, struct tensor **out, int nout, struct gt_err *err)
@@ -112,7 +112,7 @@ static bool call(enum gt_opcode code, const void *attr, uint32_t accumulate, str
 	if (be->prepare(dev, &oc, &k, err) != GT_OK)
 		return false;
 	CHECK_OK(be->alloc(dev, be->scratch(k) + 1, &scratch, err), *err);
-	struct gt_launch a = {.in = pin, .out = pout, .scratch = scratch, .dyn = &dyn};
+	struct gt_launch a = {.in = pin, .out = pout, .scratch = scratch, .step_args = &step_args};
 	CHECK_OK(be->launch(dev, k, &a, err), *err);
 	CHECK_OK(be->sync(dev, 0, err), *err);
 	be->free(dev, scratch);
@@ -211,7 +211,7 @@ TEST(last_layer_and_loss)
 			put(&x[3], target);
 			put(&x[4], &scale);
 			free(target);
-			dyn = (struct gt_dyn){.inv_weight = 1 / (double)n};
+			step_args = (struct gt_step_args){.inv_weight = 1 / (double)n};
 			struct tensor *b = attr.linear.bias ? &x[2] : NULL, *sc = s == 2 ? &x[4] : NULL;
 			CALL(GT_OP_LINEAR, &attr.linear, 0, LIST(&x[0], &x[1], b), LIST(&x[5]));
 			CALL(attr.code, &attr.loss, 0, LIST(&x[5], &x[3], sc), LIST(&x[6], &x[7]));

@@ -55,7 +55,7 @@ static void make(struct setup *s, int v, enum gt_dtype work)
 	                                .normalize = v & 16};
 	s->scalars = calloc(1, sizeof *s->scalars);
 	*s->scalars = (struct gt_scalars){.sumsq = 9, .inv_scale = 0.25, .skip = v & 32};
-	s->job = (struct pair_job){.call = {.code = GT_OP_MUON, .attr = &s->attr}, .dyn = {.step = 3, .lr = {0.05, v & 128 ? 0 : 0.02}}};
+	s->job = (struct pair_job){.call = {.code = GT_OP_MUON, .attr = &s->attr}, .step_args = {.step = 3, .lr = {0.05, v & 128 ? 0 : 0.02}}};
 	for (int i = 0; i < 3; i++)
 		pair_tensor(&s->job, false, GT_F32, 1, &s->n, NULL);
 	pair_tensor(&s->job, false, GT_F64, 1, &words, s->scalars);
@@ -102,10 +102,10 @@ static void reference(const struct setup *s, int i, float *p, const float *g, fl
 	const struct gt_attr_muon *attr = &s->attr;
 	const struct gt_seg *seg = &s->seg[i];
 	int64_t n = seg->end - seg->begin, r = s->d[i].dim[0], c = n / r, side = r < c ? r : c;
-	struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &attr->update, seg, &s->job.dyn, s->scalars);
+	struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &attr->update, seg, &s->job.step_args, s->scalars);
 	double *x = malloc((size_t)n * 8), *y = malloc((size_t)n * 8), *a = malloc((size_t)(side * side) * 8),
 	       *poly = malloc((size_t)(side * side) * 8);
-	double norm = 0, weights = 0, lr = s->job.dyn.lr[seg->lr] * seg->lr_mul;
+	double norm = 0, weights = 0, lr = s->job.step_args.lr[seg->lr] * seg->lr_mul;
 	for (int64_t k = 0; k < n; k++) {
 		x[k] = gt_muon_direction_f32(&h, g[k], &buf[k], attr->update.nesterov);
 		norm += x[k] * x[k];
@@ -160,7 +160,7 @@ TEST(muon_in_bf16)
 				while (k < MOST && i >= s.seg[k].end)
 					k++;
 				bool in = k < MOST && i >= s.seg[k].begin && s.seg[k].lr_mul != 0;
-				double step = in ? s.job.dyn.lr[s.seg[k].lr] * s.seg[k].lr_mul *
+				double step = in ? s.job.step_args.lr[s.seg[k].lr] * s.seg[k].lr_mul *
 				                       gt_muon_adjust(s.attr.adjust, s.d[k].dim[0], (s.seg[k].end - s.seg[k].begin) / s.d[k].dim[0])
 				                 : 1;
 				double off = fabs((double)got[i] - p[i]) / step;

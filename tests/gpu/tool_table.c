@@ -92,7 +92,7 @@ static enum gt_code compare_loss(struct pair *q, struct gt_err *err)
 	struct gt_metrics a, b;
 	GT_TRY(harness_metrics(q->h, q->n.g->metrics, &a, err));
 	GT_TRY(harness_metrics(q->ref, q->r.g->metrics, &b, err));
-	double got = a.loss * q->h->dyn.inv_weight, want = b.loss * q->ref->dyn.inv_weight;
+	double got = a.loss * q->h->step_args.inv_weight, want = b.loss * q->ref->step_args.inv_weight;
 	if (a.count != b.count || fabs(a.weight - b.weight) > 1e-12 * b.weight)
 		return gt_fail(err, GT_EFAIL, "%lld samples of weight %g, not %lld of %g", (long long)a.count, a.weight, (long long)b.count,
 		               b.weight);

@@ -61,8 +61,8 @@ static enum gt_code open_device(struct harness *h, const char *name, bool tf32, 
 	struct gt_dev_opts opts = {.threads = 2, .deterministic = true, .tf32 = tf32};
 	GT_TRY(h->be->open(&opts, &h->dev, err));
 	h->numbers = GT_DTYPE_COUNT;
-	h->dyn = (struct gt_dyn){.seed = 1, .stride = 1, .step = 1, .inv_weight = 1};
-	enum gt_code code = h->be->alloc(h->dev, sizeof h->dyn, &h->dyn_dev, err);
+	h->step_args = (struct gt_step_args){.seed = 1, .stride = 1, .step = 1, .inv_weight = 1};
+	enum gt_code code = h->be->alloc(h->dev, sizeof h->step_args, &h->dyn_dev, err);
 	if (code != GT_OK)
 		harness_close(h);
 	return code;
@@ -199,7 +199,7 @@ enum gt_code harness_graph(struct harness *h, struct gt_graph *g, struct gt_err 
 
 static enum gt_code send_dyn(struct harness *h, struct gt_err *err)
 {
-	return h->be->copy(h->dev, h->dyn_dev, &h->dyn, sizeof h->dyn, GT_COPY_H2D, 0, err);
+	return h->be->copy(h->dev, h->dyn_dev, &h->step_args, sizeof h->step_args, GT_COPY_H2D, 0, err);
 }
 
 enum gt_code harness_run(struct harness *h, int first, int last, struct gt_err *err)
@@ -218,7 +218,7 @@ enum gt_code harness_run(struct harness *h, int first, int last, struct gt_err *
 			in[j] = n->in[j] < 0 ? NULL : h->mem[n->in[j]];
 		for (int j = 0; j < n->nout; j++)
 			out[j] = n->out[j] < 0 ? NULL : h->mem[n->out[j]];
-		struct gt_launch a = {.in = in, .out = out, .scratch = h->scratch, .dyn = h->dyn_dev};
+		struct gt_launch a = {.in = in, .out = out, .scratch = h->scratch, .step_args = h->dyn_dev};
 		GT_TRY(h->be->launch(h->dev, h->kernel[i], &a, err));
 	}
 	return h->be->sync(h->dev, 0, err);
@@ -326,7 +326,7 @@ enum gt_code harness_call(struct harness *h, const struct gt_opcall *call, void 
 			code = h->be->alloc(h->dev, gt_tdesc_bytes(call->out[i]), &dout[i], err);
 	if (code == GT_OK)
 		code = send_dyn(h, err);
-	struct gt_launch a = {.in = din, .out = dout, .scratch = scratch, .dyn = h->dyn_dev};
+	struct gt_launch a = {.in = din, .out = dout, .scratch = scratch, .step_args = h->dyn_dev};
 	if (code == GT_OK)
 		code = h->be->launch(h->dev, k, &a, err);
 	for (int i = 0; code == GT_OK && i < call->nin; i++) /* inputs too: updates are in place */

@@ -15,7 +15,7 @@ struct harness {
 	bool *shared;               /* mem[v] belongs to another value */
 	struct gt_kernel **kernel;  /* one a node; NULL: an alias */
 	void *scratch;
-	struct gt_dyn dyn;          /* copied to the device before every launch */
+	struct gt_step_args step_args;          /* copied to the device before every launch */
 	void *dyn_dev;
 	bool accumulate;            /* gradients of parameters are added to; set before harness_graph */
 	enum gt_dtype numbers;      /* made-up numbers of a graph in f64 are rounded to this type; GT_DTYPE_COUNT: to the graph's own */
@@ -39,7 +39,7 @@ enum gt_code harness_get(struct harness *h, gt_vid v, double *x, struct gt_err *
 enum gt_code harness_metrics(struct harness *h, gt_vid v, struct gt_metrics *out, struct gt_err *err);
 enum gt_code harness_zero(struct harness *h, gt_vid v, struct gt_err *err);
 
-/* One call outside a graph, on host arrays that are copied to the device and back; h->dyn as above. */
+/* One call outside a graph, on host arrays that are copied to the device and back; h->step_args as above. */
 enum gt_code harness_call(struct harness *h, const struct gt_opcall *call, void *const *in, void *const *out, struct gt_err *err);
 
 /* The made-up inputs: element i of the tensor called name, in [-1, 1) and exact in f32. See golden/make_ops.py. */

@@ -81,7 +81,7 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 		GT_TRY(fill(h, n->x[i], name, n->c->in[i].scale, 0, t, err));
 	}
 	GT_TRY(fill_params(h, n, err));
-	h->dyn.inv_weight = 1;
+	h->step_args.inv_weight = 1;
 	for (int v = 0; v < n->g->nvalues; v++) /* of the loss, in f16 */
 		if (n->g->values[v].kind == GT_V_SCALE)
 			GT_TRY(harness_put(h, v, &(double){1}, err));
@@ -96,7 +96,7 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 				p[i] = (double)ignore;
 			live += p[i] != (double)ignore || !strcmp(n->c->type, "loss:mse");
 		}
-		h->dyn.inv_weight = 1.0 / (double)live;
+		h->step_args.inv_weight = 1.0 / (double)live;
 		enum gt_code code = harness_put(h, n->g->target, p, err);
 		free(p);
 		GT_TRY(code);

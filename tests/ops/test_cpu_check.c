@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool check(const struct gt_attr_check *attr, struct gt_scalars *s, struct gt_scaler *c, struct gt_dyn *numbers)
+static bool check(const struct gt_attr_check *attr, struct gt_scalars *s, struct gt_scaler *c, struct gt_step_args *numbers)
 {
 	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, bytes = sizeof *numbers;
 	struct gt_tdesc ds = gt_tdesc_make(GT_F64, 1, &words[0], false), dc = gt_tdesc_make(GT_F64, 1, &words[1], false),
@@ -20,7 +20,7 @@ TEST(scale_goes_as_torchs_grad_scaler)
 	char path[512], line[256], inv[32], after[32];
 	struct gt_attr_check a = {.scaling = true, .dynamic = true};
 	struct gt_scaler c = {0};
-	struct gt_dyn dyn = {0};
+	struct gt_step_args step_args = {0};
 	int quiet, bad, cases = 0, steps = 0, lines = 0;
 	long long tracker;
 	snprintf(path, sizeof path, "%s/tests/golden/scaler.txt", test_source());
@@ -42,7 +42,7 @@ TEST(scale_goes_as_torchs_grad_scaler)
 			double scale = c.scale;
 			int64_t good = c.good;
 			struct gt_scalars s = {.sumsq = quiet == 0 && bad ? INFINITY : 9};
-			if (!check(&a, &s, &c, &dyn))
+			if (!check(&a, &s, &c, &step_args))
 				return;
 			CHECK(s.skip == (quiet == 0 && bad));
 			if (quiet)
@@ -63,11 +63,11 @@ TEST(a_constant_scale_stays)
 {
 	struct gt_attr_check a = {.scaling = true, .growth = 2, .backoff = 0.5, .interval = 1};
 	struct gt_scaler c = {.scale = 128};
-	struct gt_dyn dyn = {.step = 5, .lr = {1}};
+	struct gt_step_args step_args = {.step = 5, .lr = {1}};
 	for (int i = 0; i < 4; i++) {
 		struct gt_scalars s = {.sumsq = i == 2 ? NAN : 1};
-		check(&a, &s, &c, &dyn);
-		CHECK(c.scale == 128 && s.inv_scale == 1.0 / 128 && s.skip == (i == 2) && dyn.step == 5);
+		check(&a, &s, &c, &step_args);
+		CHECK(c.scale == 128 && s.inv_scale == 1.0 / 128 && s.skip == (i == 2) && step_args.step == 5);
 	}
 }
 
@@ -77,11 +77,11 @@ TEST(too_many_skips_in_a_row_halt)
 	static const char *const runs[] = {"bbgbbgbb", "bbbgg"}; /* bad, good */
 	for (int r = 0; r < 2; r++) {
 		struct gt_scaler c = {.scale = 1024};
-		struct gt_dyn dyn = {0};
+		struct gt_step_args step_args = {0};
 		for (int i = 0; runs[r][i]; i++) {
 			struct gt_scalars s = {.sumsq = runs[r][i] == 'b' ? NAN : 1};
 			bool halted = r == 1 && i > 2;
-			check(&a, &s, &c, &dyn);
+			check(&a, &s, &c, &step_args);
 			CHECK(s.skip == (runs[r][i] == 'b' || halted) && (c.halted != 0) == (r == 1 && i >= 2));
 		}
 		CHECK(c.scale == (r ? 128 : 16)); /* nothing changes behind the halt */
@@ -111,10 +111,10 @@ TEST(a_skipped_step_moves_the_numbers_of_those_behind_it)
 	const struct gt_attr_check a = {.scaling = true, .dynamic = true, .growth = 2, .backoff = 0.5, .interval = 100};
 	for (int skips = 0; skips < 8; skips++) { /* bit k: step k is skipped */
 		struct gt_scaler c = {.scale = 1024};
-		struct gt_dyn d[6];
+		struct gt_step_args d[6];
 		int applied = 0;
 		for (int i = 0; i < 6; i++)
-			d[i] = (struct gt_dyn){
+			d[i] = (struct gt_step_args){
 			    .step = 11 + i / 2, .lr = {0.5 - 0.1 * (i / 2), 7 - i / 2}, .sample0 = (uint64_t)i, .left = 5 - i, .inv_weight = 0.25};
 		for (int k = 0; k < 3; k++) {
 			struct gt_scalars s = {.sumsq = skips >> k & 1 ? INFINITY : 1};
@@ -139,7 +139,7 @@ TEST(updates_unscale_and_skip)
 	int64_t n = 1000, words = GT_SCALARS_WORDS;
 	struct gt_tdesc d = gt_tdesc_make(GT_F32, 1, &n, false), sc = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_seg seg = {0, n, 1, 0.01};
-	struct gt_dyn dyn = {.step = 3, .lr = {0.1}};
+	struct gt_step_args step_args = {.step = 3, .lr = {0.1}};
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
 		for (int clip = 0; clip < 2; clip++) {
 			float *p[TENSORS];
@@ -173,7 +173,7 @@ TEST(updates_unscale_and_skip)
 				for (int k = 0; k < TENSORS; k++)
 					in[k] = k < 2 || call.in[k] == &d ? x[k] : NULL;
 				in[2 + nstate] = &s;
-				raw_run(1, &call, in, NULL, &dyn);
+				raw_run(1, &call, in, NULL, &step_args);
 				if (run == 0)
 					memcpy(p, x, sizeof p);
 				for (int k = 0; k < TENSORS && run; k++)

@@ -7,12 +7,12 @@
 
 #define NEW(t, n) raw_alloc(t, n)
 
-static void dropout_run(int threads, enum gt_dtype t, const struct gt_attr_dropout *attr, struct gt_dyn dyn, int64_t n, int64_t per,
+static void dropout_run(int threads, enum gt_dtype t, const struct gt_attr_dropout *attr, struct gt_step_args step_args, int64_t n, int64_t per,
                         const void *x, void *y)
 {
 	struct gt_tdesc dx = gt_tdesc_make(t, 2, (int64_t[]){n, per}, true), dy = dx;
 	struct gt_opcall call = {.code = GT_OP_DROPOUT, .attr = attr, .nin = 1, .nout = 1, .in = {&dx}, .out = {&dy}};
-	raw_run(threads, &call, (void *[]){(void *)x}, (void *[]){y}, &dyn);
+	raw_run(threads, &call, (void *[]){(void *)x}, (void *[]){y}, &step_args);
 }
 
 TEST(dropout_keeps_the_right_share)
@@ -26,7 +26,7 @@ TEST(dropout_keeps_the_right_share)
 			void *x = NEW(type, count), *y = NEW(type, count);
 			for (int64_t i = 0; i < count; i++)
 				number_put(type, x, i, 1 + (double)(i % 3));
-			dropout_run(3, type, &attr, (struct gt_dyn){.seed = 1, .stride = 1}, n, per, x, y);
+			dropout_run(3, type, &attr, (struct gt_step_args){.seed = 1, .stride = 1}, n, per, x, y);
 			int64_t zeros = 0, pairs = 0, wrong = 0;
 			for (int64_t i = 0; i < count; i++) {
 				double v = number_get(type, y, i);
@@ -49,21 +49,21 @@ TEST(dropout_mask_does_not_depend_on_the_split)
 {
 	enum { N = 24, PER = 77 };
 	struct gt_attr_dropout attr = {.p = 0.4, .layer = 2, .train = true}, other = {.p = 0.4, .layer = 5, .train = true};
-	struct gt_dyn dyn = {.seed = 7, .epoch = 3, .sample0 = 1000, .stride = 1};
+	struct gt_step_args step_args = {.seed = 7, .epoch = 3, .sample0 = 1000, .stride = 1};
 	float x[N * PER], whole[N * PER], parts[N * PER], ranks[N * PER];
 	for (int i = 0; i < N * PER; i++)
 		x[i] = 1;
-	dropout_run(1, GT_F32, &attr, dyn, N, PER, x, whole);
+	dropout_run(1, GT_F32, &attr, step_args, N, PER, x, whole);
 	for (int at = 0, w = 1; at < N; at += w, w++) {
 		int n = at + w < N ? w : N - at;
-		struct gt_dyn d = dyn;
+		struct gt_step_args d = step_args;
 		d.sample0 += (uint64_t)at;
 		dropout_run(3, GT_F32, &attr, d, n, PER, x, parts + at * PER);
 	}
 	CHECK(!memcmp(whole, parts, sizeof whole));
 	/* Two ranks that take every other sample. */
 	for (int r = 0; r < 2; r++) {
-		struct gt_dyn d = dyn;
+		struct gt_step_args d = step_args;
 		d.sample0 += (uint64_t)r;
 		d.stride = 2;
 		dropout_run(2, GT_F32, &attr, d, N / 2, PER, x, ranks);
@@ -72,37 +72,37 @@ TEST(dropout_mask_does_not_depend_on_the_split)
 	}
 	/* In place is the same; the gradient draws the mask again. */
 	memcpy(parts, x, sizeof x);
-	dropout_run(1, GT_F32, &attr, dyn, N, PER, parts, parts);
+	dropout_run(1, GT_F32, &attr, step_args, N, PER, parts, parts);
 	CHECK(!memcmp(whole, parts, sizeof whole));
-	struct gt_dyn variants[4] = {dyn, dyn, dyn, dyn};
+	struct gt_step_args variants[4] = {step_args, step_args, step_args, step_args};
 	variants[0].seed++;
 	variants[1].epoch++;
 	variants[2].sample0 += N;
 	variants[3].sample0 += 1ull << 32;
 	for (int v = 0; v < 5; v++) {
 		int same = 0;
-		dropout_run(1, GT_F32, v < 4 ? &attr : &other, v < 4 ? variants[v] : dyn, N, PER, x, parts);
+		dropout_run(1, GT_F32, v < 4 ? &attr : &other, v < 4 ? variants[v] : step_args, N, PER, x, parts);
 		for (int i = 0; i < N * PER; i++)
 			same += (parts[i] == 0) == (whole[i] == 0);
 		/* Independent masks agree with probability p^2 + (1-p)^2 = 0.52; five standard deviations. */
 		CHECK_MSG(fabs(same - 0.52 * N * PER) < 5 * sqrt(0.52 * 0.48 * N * PER), "variant %d: %d of %d agree", v, same, N * PER);
 	}
 	attr.train = false;
-	dropout_run(1, GT_F32, &attr, dyn, N, PER, x, parts);
+	dropout_run(1, GT_F32, &attr, step_args, N, PER, x, parts);
 	CHECK(!memcmp(x, parts, sizeof x));
 }
 /* The words stand where ew.h says: what CUDA's kernel must draw too. */
 TEST(dropout_uses_the_documented_counters)
 {
 	struct gt_attr_dropout attr = {.p = 0.5, .layer = 9, .train = true};
-	struct gt_dyn dyn = {.seed = 0x123456789abcdef0, .epoch = 4, .sample0 = (5ull << 32) + 6, .stride = 3};
+	struct gt_step_args step_args = {.seed = 0x123456789abcdef0, .epoch = 4, .sample0 = (5ull << 32) + 6, .stride = 3};
 	float x[2 * 11], y[2 * 11];
 	for (int i = 0; i < 22; i++)
 		x[i] = 1;
-	dropout_run(1, GT_F32, &attr, dyn, 2, 11, x, y);
+	dropout_run(1, GT_F32, &attr, step_args, 2, 11, x, y);
 	for (uint32_t s = 0; s < 2; s++)
 		for (uint32_t i = 0; i < 11; i++) {
-			struct gt_philox r = gt_rng_draw(gt_rng_key(dyn.seed, GT_RNG_DROPOUT, 9), 4, 6 + 3 * s, 5, i / 4);
+			struct gt_philox r = gt_rng_draw(gt_rng_key(step_args.seed, GT_RNG_DROPOUT, 9), 4, 6 + 3 * s, 5, i / 4);
 			CHECK(y[s * 11 + i] == (gt_rng_uniform(r.v[i % 4]) >= 0.5f ? 2.0f : 0.0f));
 		}
 }

@@ -31,7 +31,7 @@ static void gather_case(int64_t m, int64_t n, int64_t c, int64_t h, int64_t w, e
 	tens_random(lab, 2, 0, 10);
 	tens_random(idx, 3, 0, (double)m);
 	struct op_case k = {.code = GT_OP_GATHER, .attr = &attr, .in = {im, lab, idx}, .nin = 3, .out = {x, target}, .nout = 2,
-		.dyn = {.seed = 42, .epoch = 3}};
+		.step_args = {.seed = 42, .epoch = 3}};
 	if (!op_run(&k))
 		goto out;
 	tens_need_mag(want);
@@ -98,7 +98,7 @@ TEST(gather_finds_its_place_in_an_order)
 	for (int epoch = 3; epoch < 5; epoch++)
 		for (int stride = 1; stride < 3; stride++) {
 			struct op_case k = {.code = GT_OP_GATHER, .attr = &attr, .in = {im, lab, idx}, .nin = 3, .out = {x, target}, .nout = 2,
-				.dyn = {.epoch = (uint64_t)epoch, .sample0 = 2, .stride = (uint64_t)stride}};
+				.step_args = {.epoch = (uint64_t)epoch, .sample0 = 2, .stride = (uint64_t)stride}};
 			if (!op_run(&k))
 				break;
 			for (int n = 0; n < 3; n++) {
@@ -110,9 +110,9 @@ TEST(gather_finds_its_place_in_an_order)
 	    .code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
 	struct gt_kernel *k = NULL;
 	struct gt_err e = {0};
-	struct gt_dyn dyn = {.sample0 = 3, .stride = 2}; /* the third would be the eighth of seven */
+	struct gt_step_args step_args = {.sample0 = 3, .stride = 2}; /* the third would be the eighth of seven */
 	CHECK_OK(cpu_backend()->prepare(cpu_device(), &call, &k, &e), e);
-	struct gt_launch a = {.in = (void *[]){im->p, lab->p, idx->p}, .out = (void *[]){x->p, target->p}, .dyn = &dyn};
+	struct gt_launch a = {.in = (void *[]){im->p, lab->p, idx->p}, .out = (void *[]){x->p, target->p}, .step_args = &step_args};
 	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL && strstr(e.msg, "positions 3 to 7 of an order of 7"));
 	cpu_backend()->release(cpu_device(), k);
 	tens_free(im), tens_free(lab), tens_free(idx), tens_free(x), tens_free(target);
@@ -127,13 +127,13 @@ TEST(gather_refuses_a_wild_index)
 	    .code = GT_OP_GATHER, .attr = &attr, .nin = 3, .nout = 2, .in = {&im->d, &lab->d, &idx->d}, .out = {&x->d, &target->d}};
 	struct gt_kernel *k = NULL;
 	struct gt_err e = {0};
-	struct gt_dyn dyn = {0};
+	struct gt_step_args step_args = {0};
 	idx->v[0] = 4;
 	if (!cpu_device())
 		return;
 	tens_upload(im), tens_upload(lab), tens_upload(idx), tens_upload(x), tens_upload(target);
 	CHECK_OK(cpu_backend()->prepare(cpu_device(), &call, &k, &e), e);
-	struct gt_launch a = {.in = (void *[]){im->p, lab->p, idx->p}, .out = (void *[]){x->p, target->p}, .dyn = &dyn};
+	struct gt_launch a = {.in = (void *[]){im->p, lab->p, idx->p}, .out = (void *[]){x->p, target->p}, .step_args = &step_args};
 	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL);
 	CHECK_MSG(strstr(e.msg, "sample index 4"), "%s", e.msg);
 	cpu_backend()->release(cpu_device(), k);

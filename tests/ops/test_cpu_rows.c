@@ -21,8 +21,8 @@ static enum gt_code loss_run(int threads, enum gt_dtype t, const struct loss_cas
 	struct gt_tdesc d = gt_tdesc_make(t, 2, (int64_t[]){k->n, k->c}, true), g = d, ti = gt_tdesc_make(GT_I32, 1, &k->n, false);
 	struct gt_tdesc metrics = gt_tdesc_make(GT_U8, 1, (int64_t[]){sizeof *m}, false);
 	struct gt_opcall call = {.code = k->code, .attr = &attr, .nin = 2, .nout = dx ? 2 : 1, .in = {&d, &ti}, .out = {&metrics, &g}};
-	struct gt_dyn dyn = {.inv_weight = 1.0 / 96};
-	return raw_try(threads, &call, (void *[]){(void *)x, (void *)target}, (void *[]){m, dx}, &dyn, e);
+	struct gt_step_args step_args = {.inv_weight = 1.0 / 96};
+	return raw_try(threads, &call, (void *[]){(void *)x, (void *)target}, (void *[]){m, dx}, &step_args, e);
 }
 
 static void loss_check(const struct loss_case *k, enum gt_dtype t)

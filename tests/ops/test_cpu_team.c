@@ -19,7 +19,7 @@ struct net {
 	struct gt_launch a[8];
 	void *in[8][4], *out[8][2];
 	struct gt_metrics metrics;
-	struct gt_dyn dyn;
+	struct gt_step_args step_args;
 	char *scratch;
 	int n;
 };
@@ -48,14 +48,14 @@ static void add(struct net *s, enum gt_opcode code, const void *attr, int nin, c
 		s->out[i][j] = out[j] == M ? (void *)&s->metrics : s->t[out[j]]->p;
 	}
 	CHECK(cpu_backend()->scratch(s->k[i]) <= 1 << 20);
-	s->a[i] = (struct gt_launch){.in = s->in[i], .out = s->out[i], .scratch = s->scratch, .dyn = &s->dyn};
+	s->a[i] = (struct gt_launch){.in = s->in[i], .out = s->out[i], .scratch = s->scratch, .step_args = &s->step_args};
 }
 #define LIST(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}
 
 static void net_open(struct net *s, int threads)
 {
 	struct gt_err e;
-	*s = (struct net){.dyn = {.inv_weight = 1.0 / N}};
+	*s = (struct net){.step_args = {.inv_weight = 1.0 / N}};
 	CHECK_OK(cpu_backend()->open(&(struct gt_dev_opts){.threads = threads}, &s->dev, &e), e);
 	s->scratch = aligned_alloc(64, 1 << 20);
 	s->t[X] = tens_new(GT_F32, DIMS(N, IN));

@@ -139,7 +139,7 @@ static enum gt_code step(int threads, const struct opt_case *c, struct arena *a,
 	in[3 + nstate] = work ? a->work : NULL;
 	if (t == 1 && c->code == GT_OP_SGD)
 		memset(a->state[0], 0xff, (size_t)a->n * gt_dtype_size(a->t));
-	return raw_try(threads, &call, in, NULL, &(struct gt_dyn){.step = t, .lr = {c->lr}}, e);
+	return raw_try(threads, &call, in, NULL, &(struct gt_step_args){.step = t, .lr = {c->lr}}, e);
 }
 
 TEST(updates_give_torchs_numbers)
@@ -355,7 +355,7 @@ TEST(fused_updates_refuse_other_optimizers)
 		struct gt_attr_dw_update attr = {.optimizer = i ? GT_OP_MUON : GT_OP_SGD, .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
 		struct gt_opcall call = {.code = GT_OP_LINEAR_DW_UPDATE, .attr = &attr, .nin = 5, .in = {&dy, &x, &w, &scalars, &w}};
 		w.any = true;
-		enum gt_code code = raw_try(1, &call, in, NULL, &(struct gt_dyn){.step = 1}, &e);
+		enum gt_code code = raw_try(1, &call, in, NULL, &(struct gt_step_args){.step = 1}, &e);
 		if (!i && code != GT_OK)
 			return; /* this processor has no kernel for it */
 		CHECK_MSG(i ? code == GT_EUNAVAILABLE && strstr(e.msg, "optimizer") : code == GT_OK, "%s: code %d: %s", gt_opcode_name(attr.optimizer), (int)code, e.msg);

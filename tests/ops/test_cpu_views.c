@@ -28,8 +28,8 @@ TEST(views_of_images)
 			a.scale[c] = 0.5f, a.shift[c] = (float)c;
 		struct gt_opcall call = {.code = GT_OP_GATHER, .attr = &a, .nin = 3, .nout = 2, .in = {&im, &la, &ix}, .out = {&xd, &td}};
 		float *x = raw_alloc(GT_F32, (int64_t)N * views * H * W * C);
-		struct gt_dyn dyn = {.epoch = 3};
-		if (!raw_run(2, &call, (void *[]){images, labels, index}, (void *[]){x, target}, &dyn))
+		struct gt_step_args step_args = {.epoch = 3};
+		if (!raw_run(2, &call, (void *[]){images, labels, index}, (void *[]){x, target}, &step_args))
 			return;
 		int wrong = 0;
 		for (int v = 0; v < views; v++)
@@ -76,7 +76,7 @@ TEST(mean_of_views)
 			void *xs = raw_alloc(d, (int64_t)N * views * C), *ys = raw_alloc(d, (int64_t)N * C);
 			double want[N * C], tol[N * C];
 			raw_random(d, xs, (int64_t)N * views * C, 5, -2, 2);
-			if (!raw_run(2, &call, (void *[]){xs}, (void *[]){ys}, &(struct gt_dyn){0}))
+			if (!raw_run(2, &call, (void *[]){xs}, (void *[]){ys}, &(struct gt_step_args){0}))
 				return;
 			for (int i = 0; i < N * C; i++) {
 				want[i] = 0;
@@ -113,8 +113,8 @@ TEST(bias_db_sums_rows)
 					/* runs of 64 rows in the type, up to 64 in magnitude, rounded 64 times; the rest in double, rounded once */
 					tol[j] = 64 * 64 * raw_eps(o) * (double)(rows / 64 + 1) / 8 + raw_eps(o) * (double)rows;
 				}
-				if (!raw_run(1, &call, (void *[]){xs}, (void *[]){one}, &(struct gt_dyn){0}) ||
-				    !raw_run(2, &call, (void *[]){xs}, (void *[]){two}, &(struct gt_dyn){0}))
+				if (!raw_run(1, &call, (void *[]){xs}, (void *[]){one}, &(struct gt_step_args){0}) ||
+				    !raw_run(2, &call, (void *[]){xs}, (void *[]){two}, &(struct gt_step_args){0}))
 					return;
 				RAW_CHECK("bias.db", o, one, want, tol, c);
 				CHECK(!memcmp(one, two, (size_t)c * gt_dtype_size(o))); /* whatever the threads */

@@ -72,7 +72,7 @@ static void two_plans(bool synced)
 				gt_plan_bind_batch(plan[i], x + (i ? 4 * P * C : 0), target + (i ? 4 : 0));
 				for (int k = 0; k < plan[i]->ncalls; k++) {
 					struct gt_call *c = &plan[i]->call[k];
-					struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .dyn = &h.dyn};
+					struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = &h.step_args};
 					if (c->comm)
 						memcpy(c->out[0], c->in[0], c->count * sizeof(double));
 					else
@@ -80,7 +80,7 @@ static void two_plans(bool synced)
 				}
 				CHECK_MSG(!memcmp(rm, m0, sizeof m0) && !memcmp(rv, v0, sizeof v0), "a micro-batch changes the running statistics");
 			}
-			struct gt_launch a = {.in = end->in, .out = end->out, .scratch = end->work, .dyn = &h.dyn};
+			struct gt_launch a = {.in = end->in, .out = end->out, .scratch = end->work, .step_args = &h.step_args};
 			CHECK_OK(h.be->launch(h.dev, end->kernel, &a, &e), e);
 			for (int c = 0; c < C; c++) /* f32 sums of 16 numbers below 3 and 2 roundings: 4 units of 2^-24 of numbers below 4 */
 				CHECK_MSG(fabsf(rm[c] - want_mean[c]) <= 0x1p-20f && fabsf(rv[c] - want_var[c]) <= 0x1p-20f,

@@ -136,7 +136,7 @@ static void both_ways(struct net *t, int64_t classes, int absorbed, const char *
 			rewrite(t, gb, way, absorbed, name);
 			CHECK_OK(harness_open(&a, "cpu", &e), e);
 			CHECK_OK(harness_open(&b, "cpu", &e), e);
-			a.dyn = b.dyn = (struct gt_dyn){.step = 1, .stride = 1, .inv_weight = 1.0 / 6};
+			a.step_args = b.step_args = (struct gt_step_args){.step = 1, .stride = 1, .inv_weight = 1.0 / 6};
 			CHECK_OK(harness_graph(&a, ga, &e), e);
 			CHECK_OK(harness_graph(&b, gb, &e), e);
 			fill(&a, ga, classes);
@@ -224,7 +224,7 @@ static void poisoned(struct net *t, int64_t batch, int64_t classes, const char *
 			if (k)
 				CHECK_OK(gt_graph_fuse(g[k], &e), e);
 			CHECK_OK(harness_open(&h[k], "cpu", &e), e);
-			h[k].dyn = (struct gt_dyn){.step = 1, .stride = 1, .inv_weight = 1.0 / (double)batch};
+			h[k].step_args = (struct gt_step_args){.step = 1, .stride = 1, .inv_weight = 1.0 / (double)batch};
 			CHECK_OK(harness_graph(&h[k], g[k], &e), e);
 			fill(&h[k], g[k], classes);
 			for (gt_vid v = 0; v < g[k]->nvalues; v++) {

@@ -74,7 +74,7 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 	if (blocked)
 		block(&d);
 	int64_t n = gt_tdesc_count(&d), size = gt_tdesc_padded(&d), total = 2 * size + 8, words = GT_SCALARS_WORDS;
-	/* rates by the second entry of gt_dyn.lr; the second matrix's factor is 0: it keeps its values */
+	/* rates by the second entry of gt_step_args.lr; the second matrix's factor is 0: it keeps its values */
 	struct gt_seg seg[2] = {{3, 3 + size, 2, m->weight_decay, 1}, {5 + size, 5 + 2 * size, 0, 0, 1}};
 	struct gt_attr_muon attr = {.update = {.momentum = m->momentum, .nesterov = m->nesterov, .eps = 1e-7, .seg = seg, .nseg = 2, .work_dtype = GT_BF16},
 	                            .desc = desc, .ns_steps = m->ns_steps, .ns = {3.4445, -4.7750, 2.0315}, .adjust = m->adjust, .normalize = m->normalize};
@@ -101,11 +101,11 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 			number_put(t, plain, i, 4 * (double)(float)harness_uniform(name, i));
 		for (int k = 0; k < 2; k++)
 			gt_tdesc_pack(&d, plain, (char *)g + (size_t)seg[k].begin * bytes);
-		struct gt_dyn dyn = {.step = s + 1, .lr = {99, m->lr / 2}};
-		if (!raw_run(threads, &call, (void *[]){p, g, buf, &scalars, with_work ? w : NULL}, NULL, &dyn))
+		struct gt_step_args step_args = {.step = s + 1, .lr = {99, m->lr / 2}};
+		if (!raw_run(threads, &call, (void *[]){p, g, buf, &scalars, with_work ? w : NULL}, NULL, &step_args))
 			return NAN;
 		scalars.skip = 1; /* a skipped step changes nothing */
-		if (!raw_run(threads, &call, (void *[]){p, g, buf, &scalars, with_work ? w : NULL}, NULL, &dyn))
+		if (!raw_run(threads, &call, (void *[]){p, g, buf, &scalars, with_work ? w : NULL}, NULL, &step_args))
 			return NAN;
 		scalars.skip = 0;
 		gt_tdesc_unpack(&d, (char *)p + (size_t)seg[0].begin * bytes, plain);
@@ -158,8 +158,8 @@ TEST(muon_refuses_what_is_no_matrix)
 	struct gt_opcall call = {.code = GT_OP_MUON, .name = "update", .attr = &attr, .nin = 3, .in = {&flat, &flat, &flat}};
 	struct gt_err e = {0};
 	float x[16];
-	struct gt_dyn dyn = {0};
-	CHECK(raw_try(1, &call, (void *[]){x, x, x}, NULL, &dyn, &e) == GT_EUNAVAILABLE);
+	struct gt_step_args step_args = {0};
+	CHECK(raw_try(1, &call, (void *[]){x, x, x}, NULL, &step_args, &e) == GT_EUNAVAILABLE);
 	CHECK_MSG(strstr(e.msg, "muon") && strstr(e.msg, "matrices"), "%s", e.msg);
 }
 

@@ -71,10 +71,10 @@ static enum gt_code compare_loss(struct harness *h, const struct optable *t, con
 {
 	struct gt_metrics m;
 	GT_TRY(harness_metrics(h, n->g->metrics, &m, err));
-	double loss = m.loss * h->dyn.inv_weight, counts[3] = {(double)m.correct, (double)m.top5, (double)m.count};
+	double loss = m.loss * h->step_args.inv_weight, counts[3] = {(double)m.correct, (double)m.top5, (double)m.count};
 	GT_TRY(compare(t, n, n->g->compute, "loss", &loss, 1, 0, err));
-	if (fabs(m.weight * h->dyn.inv_weight - 1) > 1e-12)
-		return gt_fail(err, GT_EFAIL, "the weight of the batch is %g, not %g", m.weight, 1 / h->dyn.inv_weight);
+	if (fabs(m.weight * h->step_args.inv_weight - 1) > 1e-12)
+		return gt_fail(err, GT_EFAIL, "the weight of the batch is %g, not %g", m.weight, 1 / h->step_args.inv_weight);
 	/* bf16 inputs can tie, and which of two equal logits is "the" largest is nobody's promise. */
 	return n->g->compute == GT_BF16 ? GT_OK : compare(t, n, n->g->compute, "counts", counts, 3, 0, err);
 }
@@ -124,7 +124,7 @@ static enum gt_code scalar(struct harness *h, const struct net *n, const double 
 	if (n->y < 0) {
 		struct gt_metrics m;
 		GT_TRY(harness_metrics(h, n->g->metrics, &m, err));
-		*out = m.loss * h->dyn.inv_weight;
+		*out = m.loss * h->step_args.inv_weight;
 		return GT_OK;
 	}
 	double *y = harness_plain(h, n->y);

@@ -113,8 +113,8 @@ static enum gt_code check(struct harness *h, const struct optable *t, const stru
 		snprintf(name, sizeof name, "%s/g%d", c->name, step);
 		for (int64_t i = 0; i < s.n; i++)
 			s.g[i] = (float)harness_uniform(name, i);
-		h->dyn.step = step + 1;
-		h->dyn.lr[0] = lr;
+		h->step_args.step = step + 1;
+		h->step_args.lr[0] = lr;
 		code = one_step(h, &s, row->update, with_work, err);
 		for (int64_t i = 0; code == GT_OK && i < s.n; i++) {
 			float w = want->v[step * s.n + i];

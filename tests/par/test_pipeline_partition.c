@@ -193,7 +193,7 @@ static void carry(struct pipe *w, int stage, const struct gt_call *c)
 
 static void run(struct side *r, struct pipe *w, int stage, int phase)
 {
-	struct gt_dyn dyn = {.seed = 5, .stride = 1, .step = 1, .inv_weight = 0.25};
+	struct gt_step_args step_args = {.seed = 5, .stride = 1, .step = 1, .inv_weight = 0.25};
 	for (int i = 0; i < r->p->ncalls; i++) {
 		struct gt_call *c = &r->p->call[i];
 		struct gt_err e;
@@ -203,7 +203,7 @@ static void run(struct side *r, struct pipe *w, int stage, int phase)
 			carry(w, stage, c);
 			continue;
 		}
-		struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .dyn = &dyn};
+		struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = &step_args};
 		CHECK_OK(r->s->be->launch(r->s->dev, c->kernel, &a, &e), e);
 	}
 }

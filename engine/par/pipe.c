@@ -213,10 +213,10 @@ static void end_batch(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
 	int unit = p->unit[c->micro], k = c->stage / job->at.npipe;
-	if (!job->ending || (c->micro + 1 < p->micros && p->unit[c->micro + 1] / job->chunks == unit / job->chunks))
+	if (!job->bn_commit || (c->micro + 1 < p->micros && p->unit[c->micro + 1] / job->chunks == unit / job->chunks))
 		return;
-	for (int i = 0; i < job->ending[k].n; i++)
-		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->ending[k].call[i]});
+	for (int i = 0; i < job->bn_commit[k].n; i++)
+		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->bn_commit[k].call[i]});
 }
 
 /* Appends one cell: the calls of its phase in the order of the plan, the batch after what it receives, the end of a mini-batch before what

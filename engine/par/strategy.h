@@ -36,7 +36,7 @@ struct gt_unit {
 };
 
 /* Mode pipe: the calls that end a mini-batch on one stage (gt_defer_bn_prepare). */
-struct gt_ending {
+struct gt_bn_commit {
 	const struct gt_graph *graph; /* of the stage */
 	struct gt_call *call;
 	int n; /* number of calls */
@@ -56,7 +56,7 @@ struct gt_job {
 	enum gt_pipe_schedule schedule; /* mode pipe */
 	int nstages;            /* mode pipe: number of stages of this rank */
 	int chunks;             /* mode pipe: number of consecutive units that form one mini-batch */
-	const struct gt_ending *ending; /* mode pipe: one for each stage of this rank; NULL: no calls end a mini-batch */
+	const struct gt_bn_commit *bn_commit; /* mode pipe: one for each stage of this rank; NULL: no calls end a mini-batch */
 	bool queues;            /* the device queues steps in streams, so that communication overlaps with kernels; false: steps run in list
 	                           order */
 };

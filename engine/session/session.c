@@ -175,7 +175,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	                     .queues = s->queues};
 	GT_TRY(gt_batch_train_jobs(s, n, &job, err));
 	if (s->conf->parallel.deferred_bn)
-		GT_TRY(gt_session_pipe_ending(s, &job, err));
+		GT_TRY(gt_session_pipe_bn_commit(s, &job, err));
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	return s->strategy->schedule(&job, out, err);

@@ -102,7 +102,7 @@ struct gt_session {
 	int lanes;                     /* mode pipe: number of lanes; gt_attr_comm.lane is 0 ... lanes - 1 */
 	int *stage_of;                 /* mode pipe: the stage of each layer; NULL before the first plan */
 	int *home;                     /* mode pipe: the stage of each parameter */
-	struct gt_ending *ending;      /* mode pipe with deferred_bn: one for each stage of this rank */
+	struct gt_bn_commit *bn_commit;      /* mode pipe with deferred_bn: one for each stage of this rank */
 	bool measured;                 /* mode pipe: stage_of follows measured costs */
 	int64_t samples;               /* number of samples in an epoch */
 	/* optimizer steps of an epoch and of the run; 0 if the data is missing and the run is counted in epochs */

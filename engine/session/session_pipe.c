@@ -183,15 +183,15 @@ static const struct gt_graph *graph_of(const struct gt_session *s, int k)
 	return NULL;
 }
 
-enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err)
 {
-	bool first = !s->ending;
+	bool first = !s->bn_commit;
 	job->chunks = s->cut.nparts;
 	if (first)
-		GT_NEW(s->ending, s->arena, stages_here(s), err);
-	job->ending = s->ending;
+		GT_NEW(s->bn_commit, s->arena, stages_here(s), err);
+	job->bn_commit = s->bn_commit;
 	for (int k = 0; first && k < stages_here(s); k++) {
-		struct gt_ending *e = &s->ending[k];
+		struct gt_bn_commit *e = &s->bn_commit[k];
 		e->graph = graph_of(s, k);
 		if (e->graph)
 			GT_TRY(gt_defer_bn_prepare(s->space, e->graph, &e->call, &e->n, err));
@@ -201,13 +201,13 @@ enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, st
 
 void gt_session_pipe_bind(struct gt_session *s)
 {
-	for (int k = 0; s->ending && k < stages_here(s); k++)
-		if (s->ending[k].n)
-			gt_defer_bn_bind(s->space, s->ending[k].graph, s->ending[k].call, s->ending[k].n);
+	for (int k = 0; s->bn_commit && k < stages_here(s); k++)
+		if (s->bn_commit[k].n)
+			gt_defer_bn_bind(s->space, s->bn_commit[k].graph, s->bn_commit[k].call, s->bn_commit[k].n);
 }
 
 void gt_session_pipe_close(struct gt_session *s)
 {
-	for (int k = 0; s->ending && k < stages_here(s); k++)
-		gt_defer_bn_close(s->space, s->ending[k].call, s->ending[k].n);
+	for (int k = 0; s->bn_commit && k < stages_here(s); k++)
+		gt_defer_bn_close(s->space, s->bn_commit[k].call, s->bn_commit[k].n);
 }

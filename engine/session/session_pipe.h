@@ -26,7 +26,7 @@ enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want
 
 /* For parallel.deferred_bn: prepares, once, the calls that end a mini-batch on this rank's stages, and sets which units of the job form a
  * mini-batch. The plans of the job must exist. Bind the calls after gt_space_alloc and close them before the space. */
-enum gt_code gt_session_pipe_ending(struct gt_session *s, struct gt_job *job, struct gt_err *err);
+enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err);
 void gt_session_pipe_bind(struct gt_session *s);
 void gt_session_pipe_close(struct gt_session *s);
 

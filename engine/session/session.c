@@ -135,7 +135,7 @@ static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, stru
 {
 	if (s->nplans == GT_PLANS)
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
-	s->want[s->nplans] = *w;
+	s->plan_key[s->nplans] = *w;
 	s->plan[s->nplans++] = p;
 	return GT_OK;
 }
@@ -146,7 +146,7 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 	struct gt_plan *base = NULL;
 	for (int i = 0; i < s->nplans; i++) {
 		struct gt_plan *p = s->plan[i];
-		if (!fits(&s->want[i], w))
+		if (!fits(&s->plan_key[i], w))
 			continue;
 		if (p->level == w->level && p->copy == w->copy) {
 			*out = p;

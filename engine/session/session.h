@@ -88,7 +88,7 @@ struct gt_session {
 	const char *data_note;         /* with dry: why the data was not found; NULL: it was found */
 	struct gt_space *space;
 	struct gt_plan *plan[GT_PLANS];    /* plans and instances of plans */
-	struct gt_plan_key want[GT_PLANS]; /* the key of each plan */
+	struct gt_plan_key plan_key[GT_PLANS]; /* the key of each plan */
 	int nplans;
 	struct gt_optim optim;
 	struct gt_exec exec;

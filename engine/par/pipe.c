@@ -62,17 +62,17 @@ static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool
 	out->stages = at->npipe > 1;
 }
 
-enum gt_code gt_pipe_room(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *seats,
+enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *act_slots,
                           int *batches, struct gt_err *err)
 {
-	*seats = *batches = 0;
+	*act_slots = *batches = 0;
 	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* a last batch may have fewer micro-batches */
 		struct gt_grid *g;
 		int n = 0;
 		GT_TRY(gt_grid_make(a, schedule, ranks, stages, m, &g, err));
 		for (int s = rank; s < g->stages; s += ranks)
 			n += g->slots[s];
-		*seats = n > *seats ? n : *seats;
+		*act_slots = n > *act_slots ? n : *act_slots;
 		*batches = g->slots[rank] > *batches ? g->slots[rank] : *batches;
 	}
 	return GT_OK;
@@ -84,7 +84,7 @@ struct pipe {
 	struct gt_emit e;
 	const struct gt_job *job;
 	int *unit;               /* [micro]: its unit; units without samples are no micro-batches of the schedule */
-	int *seat;               /* [k]: first activation slot of stage k of this rank */
+	int *act_slot;               /* [k]: first activation slot of stage k of this rank */
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
 	int micros;              /* micro-batches: units that have samples */
 	int before;              /* number of units whose levels of GRAD are cleared and added up */
@@ -99,16 +99,16 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	const struct gt_job *job = p->job;
 	int k = c->stage / job->at.npipe;
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
-	int seat = p->seat[k] + c->slot, seats = job->space->seats[base->graph->train];
-	seats = seats ? seats : 1;
+	int act_slot = p->act_slot[k] + c->slot, act_slots = job->space->act_slots[base->graph->train];
+	act_slots = act_slots ? act_slots : 1;
 	for (int m = 0; !*at && m < c->micro; m++) { /* an earlier micro-batch may have the same kernels and memory */
 		struct gt_plan *q = p->plan[m * job->nstages + k];
-		if (q && q->seat == seat && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
+		if (q && q->act_slot == act_slot && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
 			*at = q;
 	}
 	if (!*at && p->e.code == GT_OK)
-		p->e.code = seat < seats ? gt_plan_instance(base, seat, base->level, base->copy, at, p->e.err)
-		                         : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs seat %d", p->job->nunits, seat);
+		p->e.code = act_slot < act_slots ? gt_plan_instance(base, act_slot, base->level, base->copy, at, p->e.err)
+		                         : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs activation slot %d", p->job->nunits, act_slot);
 	return *at;
 }
 
@@ -269,7 +269,7 @@ static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
 	const struct gt_job *job = p->job;
 	GT_NEW(p->unit, job->arena, job->nunits + 1, err);
 	GT_NEW(p->plan, job->arena, job->nunits * job->nstages + 1, err);
-	GT_NEW(p->seat, job->arena, job->nstages + 1, err);
+	GT_NEW(p->act_slot, job->arena, job->nstages + 1, err);
 	*m = 0;
 	for (int i = 0; i < job->nunits; i++) {
 		if (job->unit[i].plan)
@@ -286,7 +286,7 @@ static enum gt_code forward(struct pipe *p, int m)
 	for (int i = 0; i < m; i++)
 		for (int k = 0; k < p->job->nstages; k++) {
 			struct gt_cell c = {.kind = GT_CELL_F, .stage = k * p->job->at.npipe + p->job->at.pipe, .micro = i};
-			p->seat[k] = k;
+			p->act_slot[k] = k;
 			cell(p, &c);
 		}
 	return p->e.code;
@@ -308,7 +308,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	if (m) {
 		GT_TRY(gt_grid_make(job->arena, job->schedule, job->at.npipe, job->nstages, m, &g, err));
 		for (int k = 1; k < job->nstages; k++)
-			p.seat[k] = p.seat[k - 1] + g->slots[(k - 1) * job->at.npipe + job->at.pipe];
+			p.act_slot[k] = p.act_slot[k - 1] + g->slots[(k - 1) * job->at.npipe + job->at.pipe];
 		for (int i = 0; i < g->ncells[job->at.pipe]; i++)
 			cell(&p, &g->cell[job->at.pipe][i]);
 		gt_pipe_apart(&p.e);

@@ -5,7 +5,7 @@
 
 /* A range of bytes in an activation slot. */
 struct range {
-	int seat;
+	int act_slot;
 	size_t begin, end;
 };
 
@@ -20,9 +20,9 @@ static struct range range_of(const struct gt_plan *p, gt_vid v)
 {
 	gt_vid root = v < 0 ? -1 : p->slot[v].root;
 	if (root < 0 || p->graph->values[root].kind != GT_V_ACT)
-		return (struct range){p->seat, 0, 0};
+		return (struct range){p->act_slot, 0, 0};
 	size_t begin = p->slot[root].offset, bytes = gt_tdesc_bytes(&p->graph->values[root].desc);
-	return (struct range){p->seat, begin, begin + bytes};
+	return (struct range){p->act_slot, begin, begin + bytes};
 }
 
 /* ---- side by side ------------------------------------------------------------------------------------------------------------------ */
@@ -36,7 +36,7 @@ static struct range range_of_step(const struct gt_step *s)
 
 static bool overlap(const struct range *a, const struct range *b)
 {
-	return a->seat == b->seat && a->begin < b->end && b->begin < a->end;
+	return a->act_slot == b->act_slot && a->begin < b->end && b->begin < a->end;
 }
 
 void gt_pipe_apart(struct gt_emit *e)
@@ -87,7 +87,7 @@ static bool writes(const struct streams *s, const struct gt_step *t)
 	if (!t->call || !t->plan || t->call->node < 0) /* it uses other arenas */
 		return false;
 	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
-	struct range scratch = {t->plan->seat, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
+	struct range scratch = {t->plan->act_slot, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
 	if (t->end) /* a copy between two stages of the rank, into another activation slot */
 		return true;
 	for (int k = 0; k < n->nout; k++) {

@@ -8,10 +8,10 @@ static void *part(void *at, size_t bytes, int n, int i)
 }
 
 /* The start of the plan's activation slot. */
-static char *seat(const struct gt_plan *p)
+static char *act_slot(const struct gt_plan *p)
 {
 	char *base = p->space->base[GT_A_ACT];
-	return base ? base + p->space->seat_bytes[p->graph->train] * (size_t)p->seat : NULL;
+	return base ? base + p->space->act_slot_bytes[p->graph->train] * (size_t)p->act_slot : NULL;
 }
 
 /* With cut.params: the gather slot of param's bucket while call i runs. */
@@ -65,7 +65,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	const struct gt_slot *root = &p->slot[p->slot[v].root];
 	if (p->graph->values[p->slot[v].root].kind != GT_V_ACT)
 		return NULL;
-	char *base = root->arena == GT_A_SHARED_ACT ? s->base[GT_A_SHARED_ACT] : seat(p);
+	char *base = root->arena == GT_A_SHARED_ACT ? s->base[GT_A_SHARED_ACT] : act_slot(p);
 	return base ? base + root->offset + p->slot[v].shift : NULL;
 }
 
@@ -83,7 +83,7 @@ void gt_plan_bind(struct gt_plan *p)
 		}
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = operand(p, i, n->out[k]);
-		c->work = c->scratch ? seat(p) + c->scratch_offset : NULL;
+		c->work = c->scratch ? act_slot(p) + c->scratch_offset : NULL;
 	}
 }
 

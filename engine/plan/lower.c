@@ -144,18 +144,18 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		gt_plan_close(p);
 		return code;
 	}
-	if (p->act_bytes > s->seat_bytes[g->train])
-		s->seat_bytes[g->train] = p->act_bytes;
+	if (p->act_bytes > s->act_slot_bytes[g->train])
+		s->act_slot_bytes[g->train] = p->act_bytes;
 	for (int i = 0; i < 2; i++)
-		if (s->seat_bytes[i] * (size_t)gt_at_least_one(s->seats[i]) > s->bytes[GT_A_ACT])
-			s->bytes[GT_A_ACT] = s->seat_bytes[i] * (size_t)gt_at_least_one(s->seats[i]);
+		if (s->act_slot_bytes[i] * (size_t)gt_at_least_one(s->act_slots[i]) > s->bytes[GT_A_ACT])
+			s->bytes[GT_A_ACT] = s->act_slot_bytes[i] * (size_t)gt_at_least_one(s->act_slots[i]);
 	if (p->rows_bytes > s->bytes[GT_A_SHARED_ACT])
 		s->bytes[GT_A_SHARED_ACT] = p->rows_bytes;
 	*out = p;
 	return GT_OK;
 }
 
-enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, struct gt_plan **out, struct gt_err *err)
+enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err)
 {
 	struct gt_plan *q;
 	GT_NEW(q, p->space->arena, 1, err);
@@ -163,7 +163,7 @@ enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, 
 	GT_NEW(q->call, p->space->arena, p->ncalls ? p->ncalls : 1, err);
 	memcpy(q->call, p->call, (size_t)p->ncalls * sizeof *q->call);
 	q->of = p->of ? p->of : p;
-	q->seat = seat;
+	q->act_slot = act_slot;
 	q->level = level;
 	q->copy = copy;
 	*out = q;

@@ -106,9 +106,9 @@ struct gt_space {
 	void *base[GT_A_COUNT];  /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
 	int levels;              /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
 	int copies;              /* copies of BUFFER; 0 means 1 */
-	int seats[2];            /* activation slots in ACT: graphs that may be in execution at once, [false] in an evaluation, [true] in a
+	int act_slots[2];            /* activation slots in ACT: graphs that may be in execution at once, [false] in an evaluation, [true] in a
 	                            training step; 0 means 1 */
-	size_t seat_bytes[2];    /* bytes of one activation slot: those of the largest such graph */
+	size_t act_slot_bytes[2];    /* bytes of one activation slot: those of the largest such graph */
 	int ranks;               /* number of ranks whose scalars are merged in every step; 0 means 1 */
 	/* Provides the memory of an arena instead of the backend, or sets *out to NULL to leave it to the backend. Used for memory that a
 	 * communicator accesses without a copy. The space does not free such memory. NULL: the backend allocates every arena. */
@@ -168,7 +168,7 @@ struct gt_plan {
 	size_t rows_bytes;     /* bytes in SHARED_ACT */
 	bool accumulate;       /* kernels add to parameter gradients instead of overwriting them */
 	struct gt_plan *of;    /* an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
-	int seat;              /* index of its activation slot in ACT */
+	int act_slot;              /* index of its activation slot in ACT */
 	int level;             /* index of its copy of GRAD */
 	int copy;              /* index of its copy of BUFFER */
 };
@@ -216,7 +216,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 void gt_plan_close(struct gt_plan *p);
 /* Makes an instance: the same kernels on another activation slot, copy of GRAD and copy of BUFFER. The instance is owned by its parent
  * plan, which must stay open while it is used. */
-enum gt_code gt_plan_instance(struct gt_plan *p, int seat, int level, int copy, struct gt_plan **out, struct gt_err *err);
+enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err);
 
 /* Prepares one call outside a graph, for example the optimizer's. The caller releases its kernel before the device closes. Its workspace
  * is in GT_A_SCRATCH. */

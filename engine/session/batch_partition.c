@@ -65,7 +65,7 @@ enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err
 	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
 	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
 	if (train && gt_session_piped(s))
-		GT_TRY(gt_session_pipe_room(s, err));
+		GT_TRY(gt_session_pipe_act_slots(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
 		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
 		if (s->samples <= 0)

@@ -11,7 +11,7 @@ static inline bool gt_session_piped(const struct gt_session *s)
 }
 
 /* Computes the number of micro-batches and of activation slots of a step, after batch_partition.c has divided its samples. */
-enum gt_code gt_session_pipe_room(struct gt_session *s, struct gt_err *err);
+enum gt_code gt_session_pipe_act_slots(struct gt_session *s, struct gt_err *err);
 
 /* Whether parameter i belongs to a stage of this rank. */
 bool gt_session_pipe_has(const struct gt_session *s, int i);

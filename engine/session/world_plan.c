@@ -68,7 +68,7 @@ void gt_world_plan_close(struct gt_world_plan *c)
 
 /* ---- do they fit together? ------------------------------------------------------------------------------------------------------- */
 
-static struct gt_rank_coords seat_of(const struct gt_rank_position *at)
+static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 {
 	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = at->rank;
@@ -109,14 +109,14 @@ static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
 {
 	const struct gt_prog **prog;
-	struct gt_rank_coords *seat;
+	struct gt_rank_coords *coords;
 	size_t room = c->rank[0]->pair_bytes ? c->rank[0]->pair_bytes : GT_PAIR_BYTES;
 	*out = (struct gt_world_report){.least = c->rank[0]->full.n};
 	GT_NEW(prog, c->arena, c->world, err);
-	GT_NEW(seat, c->arena, c->world, err);
+	GT_NEW(coords, c->arena, c->world, err);
 	for (int r = 0; r < c->world; r++) {
 		int n = c->rank[r]->full.n;
-		seat[r] = seat_of(&c->rank[r]->at);
+		coords[r] = coords_of(&c->rank[r]->at);
 		out->least = n < out->least ? n : out->least;
 		out->most = n > out->most ? n : out->most;
 		GT_TRY(same_layout(c, r, err));
@@ -125,7 +125,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 		struct gt_comm_report proof;
 		for (int r = 0; r < c->world; r++)
 			prog[r] = program(c->rank[r], k);
-		GT_TRY(gt_verify_comm(c->arena, prog, seat, c->world, &proof, err));
+		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
 			return gt_fail(err, GT_EINTERNAL, "%zu bytes would have to wait between two ranks, where there is room for %zu", proof.need, room);

@@ -57,7 +57,7 @@ static struct gt_conf *config(const struct run *r)
 struct lists {
 	struct gt_session *s[RANKS];
 	const struct gt_prog *prog[RANKS];
-	struct gt_rank_coords seat[RANKS];
+	struct gt_rank_coords coords[RANKS];
 };
 
 static bool open_lists(struct lists *l, struct gt_conf *c, int n)
@@ -69,7 +69,7 @@ static bool open_lists(struct lists *l, struct gt_conf *c, int n)
 			test_fail(__FILE__, __LINE__, "rank %d of %d: %s", r, n, e.msg);
 			return false;
 		}
-		l->seat[r] = gt_rank_coords_of(r, n, 1);
+		l->coords[r] = gt_rank_coords_of(r, n, 1);
 	}
 	return true;
 }
@@ -81,7 +81,7 @@ static enum gt_code prove(struct lists *l, int n, bool tail, struct gt_err *e)
 	for (int r = 0; r < n; r++)
 		l->prog[r] = tail ? &l->s[r]->tail : &l->s[r]->full;
 	gt_arena_open(&a, NULL);
-	enum gt_code code = gt_verify_comm(a, l->prog, l->seat, n, &p, e);
+	enum gt_code code = gt_verify_comm(a, l->prog, l->coords, n, &p, e);
 	gt_arena_close(a);
 	return code;
 }

@@ -195,7 +195,7 @@ TEST(memory_of_zero_across_copies)
 	compare(deep, "mode = \"pipe\"; chunks = 2; replicas = 3; across = \"zero\"; " SMALL, 3, true);
 }
 
-/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the seats of a step, but not
+/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the activation slots of a step, but not
  * so many. */
 TEST(memory_of_a_pipelines_evaluation)
 {
@@ -207,14 +207,14 @@ TEST(memory_of_a_pipelines_evaluation)
 		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, &crew, &e), e);
 		for (int r = 0; crew && r < 2; r++) {
 			const struct gt_space *s = crew->rank[r]->space;
-			size_t step = s->seat_bytes[true] * (size_t)s->seats[true], eval = s->seat_bytes[false] * (size_t)s->seats[false];
+			size_t step = s->act_slot_bytes[true] * (size_t)s->act_slots[true], eval = s->act_slot_bytes[false] * (size_t)s->act_slots[false];
 			CHECK_MSG(s->bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r,
 			          s->bytes[GT_A_ACT], step, eval);
-			CHECK_MSG(s->seats[false] == 1 + i && s->seats[true] >= 2 - r, "rank %d: %d and %d seats", r, s->seats[false], s->seats[true]);
+			CHECK_MSG(s->act_slots[false] == 1 + i && s->act_slots[true] >= 2 - r, "rank %d: %d and %d activation slots", r, s->act_slots[false], s->act_slots[true]);
 			/* 29 images at once against 5: the case that this is about */
-			CHECK_MSG(s->seat_bytes[false] > s->seat_bytes[true] &&
-			              (s->seats[true] == 1 || s->bytes[GT_A_ACT] < s->seat_bytes[false] * (size_t)s->seats[true]),
-			          "rank %d: seats of %zu and %zu bytes", r, s->seat_bytes[false], s->seat_bytes[true]);
+			CHECK_MSG(s->act_slot_bytes[false] > s->act_slot_bytes[true] &&
+			              (s->act_slots[true] == 1 || s->bytes[GT_A_ACT] < s->act_slot_bytes[false] * (size_t)s->act_slots[true]),
+			          "rank %d: activation slots of %zu and %zu bytes", r, s->act_slot_bytes[false], s->act_slot_bytes[true]);
 		}
 		gt_world_plan_close(crew);
 		gt_conf_free(c);

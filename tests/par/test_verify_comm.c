@@ -13,7 +13,7 @@ struct world {
 	int n;
 	struct gt_prog prog[MAX_RANKS];
 	const struct gt_prog *list[MAX_RANKS];
-	struct gt_rank_coords seat[MAX_RANKS];
+	struct gt_rank_coords coords[MAX_RANKS];
 };
 
 static void open_world(struct world *w, int n, int stages)
@@ -24,7 +24,7 @@ static void open_world(struct world *w, int n, int stages)
 	for (int r = 0; r < n; r++) {
 		w->prog[r].step = gt_arena_alloc(w->a, 8192, sizeof(struct gt_step));
 		w->list[r] = &w->prog[r];
-		w->seat[r] = gt_rank_coords_of(r, n, stages);
+		w->coords[r] = gt_rank_coords_of(r, n, stages);
 	}
 }
 
@@ -49,7 +49,7 @@ static enum gt_code prove(struct world *w, struct gt_comm_report *out, struct gt
 {
 	struct gt_arena *a;
 	gt_arena_open(&a, NULL);
-	enum gt_code code = gt_verify_comm(a, w->list, w->seat, w->n, out, e);
+	enum gt_code code = gt_verify_comm(a, w->list, w->coords, w->n, out, e);
 	gt_arena_close(a);
 	return code;
 }
@@ -108,7 +108,7 @@ TEST(good_programs_pass)
 	gt_arena_close(w.a);
 }
 
-TEST(seats)
+TEST(coords)
 {
 	struct gt_rank_coords s = gt_rank_coords_of(5, 6, 3); /* stage 2, copy 1 */
 	CHECK(s.rank[GT_GROUP_WORLD] == 5 && s.color[GT_GROUP_PIPE] == 1 && s.rank[GT_GROUP_PIPE] == 2 && s.color[GT_GROUP_DATA] == 2 &&

@@ -52,7 +52,7 @@ void gt_emit_unit(struct gt_emit *e, int unit)
 	if (p)
 		gt_emit_load(e, unit);
 	for (int i = 0; p && i < p->ncalls; i++)
-		if (!p->call[i].early)
+		if (!p->call[i].fused_update)
 			gt_emit_launch(e, unit, &p->call[i]);
 }
 
@@ -132,7 +132,7 @@ void gt_emit_check(struct gt_emit *e)
 		                                              gt_space_gathered(job->space), GT_SCALARS_WORDS, GT_F64, "scalars"}, 0);
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CHECK, .micro = last, .call = u->check});
 	for (int i = 0; p && i < p->ncalls; i++)
-		if (p->call[i].early)
+		if (p->call[i].fused_update)
 			gt_emit_launch(e, last, &p->call[i]);
 }
 

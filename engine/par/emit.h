@@ -49,7 +49,7 @@ int gt_emit_event(struct gt_emit *e);
 void gt_emit_join(struct gt_emit *e, int from, int to);
 
 /* Appends the sums of squares, the exchange of scalars between ranks, the CHECK, and then those calls of the last unit that change
- * weights (gt_call.early). */
+ * weights (gt_call.fused_update). */
 void gt_emit_check(struct gt_emit *e);
 
 /* Finds when the gradients of each bucket are finished. ready[b]: index of the call of p after which bucket b may be reduced, ascending in

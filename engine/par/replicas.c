@@ -147,7 +147,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	for (int i = 0; i < p->ncalls; i++) {
 		for (; how->fetch && span < p->nspans && p->span[span].first == i; span++)
 			how->fetch(e, &p->span[span]);
-		if (there && !p->call[i].early)
+		if (there && !p->call[i].fused_update)
 			gt_emit_launch(e, unit, &p->call[i]);
 		else if (there)
 			continue;

@@ -76,7 +76,7 @@ void gt_plan_bind(struct gt_plan *p)
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
 			c->in[k] = operand(p, i, n->in[k]);
-		if (c->early) { /* operands that lower_node appended: scalars, then the states */
+		if (c->fused_update) { /* operands that lower_node appended: scalars, then the states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
 				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);

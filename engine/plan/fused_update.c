@@ -24,7 +24,7 @@ static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const s
 	w.any = true;
 	*yes = false;
 	if (place) {
-		if (!place->early) /* the first plan of the space decides for all plans */
+		if (!place->fused_update) /* the first plan of the space decides for all plans */
 			return GT_OK;
 		w = place->desc;
 	}

@@ -122,6 +122,6 @@ enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_e
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
-			s->place[g->values[g->nodes[i].in[2]].param].early = true;
+			s->place[g->values[g->nodes[i].in[2]].param].fused_update = true;
 	return GT_OK;
 }

@@ -94,7 +94,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	p->ncalls++;
 	c->node = i;
 	c->phase = gt_node_phase(n);
-	c->early = oc.code == GT_OP_LINEAR_DW_UPDATE;
+	c->fused_update = oc.code == GT_OP_LINEAR_DW_UPDATE;
 	c->flops = gt_node_flops(g, n);
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] >= 0)

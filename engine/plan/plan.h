@@ -54,7 +54,7 @@ struct gt_param_slot {
 	int64_t count;        /* number of elements, padding included */
 	int64_t part;         /* of a running mean: byte offset in BUFFER of its partial statistics (GT_V_PART); -1 if statistics are not
 	                         deferred */
-	bool early;           /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
+	bool fused_update;    /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
 };
 
 /* A gradient bucket: a range of the flat arenas whose gradients are reduced together. It holds whole parameters. Buckets are in the order
@@ -133,7 +133,7 @@ struct gt_call {
 	size_t count;                    /* communication: number of elements, as in gt_coll.count */
 	enum gt_dtype dtype;             /* communication: type of the elements */
 	struct gt_range from, to;        /* communication outside a graph: what in[0] and out[0] are bound to */
-	bool early;                      /* the kernel changes weights: it must run after the CHECK step */
+	bool fused_update;               /* the kernel changes weights: it must run after the CHECK step */
 	const char *op, *layer;          /* names, for dumps and messages */
 	int node;                        /* index in the graph; -1: the call is not of a graph */
 	enum gt_phase phase;

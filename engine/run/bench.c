@@ -116,7 +116,7 @@ static void sort_out(const struct gt_session *s, const double *times, int steps,
 		int k = st->plan && st->plan->graph->stages ? st->plan->graph->stage / s->at.npipe : 0;
 		if (joins_ranks(st))
 			continue;
-		if (loads || (st->plan && st->call && !st->call->early))
+		if (loads || (st->plan && st->call && !st->call->fused_update))
 			out->cell[k][loads ? GT_PHASE_F : st->call->phase] += times[i] / steps / micros;
 		else
 			out->rest += times[i] / steps;

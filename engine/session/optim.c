@@ -135,7 +135,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *w = &g->params[i];
-		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].offset < 0 || s->place[i].early || o->of[1 + w->group] != p->of)
+		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].offset < 0 || s->place[i].fused_update || o->of[1 + w->group] != p->of)
 			continue;
 		struct gt_seg x = hyper_of(o, w);
 		x.begin = s->place[i].offset - p->begin;
@@ -157,7 +157,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	p->attr = o->call[p->of].attr;
 	if (o->call[p->of].row->matrix)
 		m = n - 1;
-	for (int i = m + 1; i < n; i++) { /* frozen and early parameters lie behind all others, never between */
+	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update lie behind all others, never between */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr && seg[i].begin - seg[m].end < gap)
 			seg[m].end = seg[i].end;
 		else

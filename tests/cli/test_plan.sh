@@ -14,7 +14,7 @@ plan() { # name, config, options
 	if cmp -s "$tmp/$name.txt" "$golden/$name.txt"; then echo "ok plan_$name"; else
 		echo "not ok plan_$name: $(diff "$golden/$name.txt" "$tmp/$name.txt" | head -n 3 | tr '\n' ' ')"; fi
 }
-mlp=$GTRAIN_SRC/tests/cli/early_update.cfg
+mlp=$GTRAIN_SRC/tests/cli/fused_update.cfg
 resume=$GTRAIN_SRC/tests/resume/resume.cfg
 plan mlp "$mlp"
 plan mlp_clipped "$mlp" -s train.clip_norm=1.0

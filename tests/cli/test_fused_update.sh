@@ -1,12 +1,12 @@
 #!/bin/bash
 # Updates that are taken as the gradient is made (plan/fused_update.c) give the bits of stored gradients. train.clip_norm = 1e30 clips nothing,
-# but clipping needs all gradients at once, so it turns early updates off.
+# but clipping needs all gradients at once, so it turns fused updates off.
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-cfg=$GTRAIN_SRC/tests/cli/early_update.cfg
+cfg=$GTRAIN_SRC/tests/cli/fused_update.cfg
 "$GTRAIN" plan "$cfg" --device cpu >"$tmp/plan" || exit 1
-if grep -q 'linear.dw+update' "$tmp/plan"; then early=1; else early=0; fi
+if grep -q 'linear.dw+update' "$tmp/plan"; then fused=1; else fused=0; fi
 # Each type as it is, then settings with other loops. A type that needs a group of its own (muon) has no fused update.
 types=$("$GTRAIN" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }')
 plain=()
@@ -21,9 +21,9 @@ for o in "${plain[@]}" "sgd -s train.optimizer.momentum=0.9 -s train.optimizer.n
 		# shellcheck disable=SC2086
 		"$GTRAIN" run "$cfg" -o "$tmp/$i-$clip" -s train.clip_norm=$clip -s train.optimizer.type=$o >/dev/null 2>"$tmp/log" || cat "$tmp/log"
 	done
-	name=early_update_$(echo "$o" | tr -c 'a-z_\n' '_' | sed 's/_s_train_optimizer//g; s/__*/_/g')
-	if [ $early = 0 ]; then
-		echo "skip $name: this processor has neither AVX2 nor AVX-512, so no update is early"
+	name=fused_update_$(echo "$o" | tr -c 'a-z_\n' '_' | sed 's/_s_train_optimizer//g; s/__*/_/g')
+	if [ $fused = 0 ]; then
+		echo "skip $name: this processor has neither AVX2 nor AVX-512, so no update is fused"
 	elif cmp -s "$tmp/$i-0.0/latest/model.safetensors" "$tmp/$i-1e30/latest/model.safetensors" &&
 		[ "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-0.0/metrics.jsonl")" = "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-1e30/metrics.jsonl")" ]; then
 		echo "ok $name"

@@ -61,8 +61,8 @@ struct gt_launch {
 	void *const *out; /* the same for the outputs */
 	void *scratch;    /* workspace of at least scratch() bytes, aligned to 64 bytes (256 on CUDA); other kernels use the same memory */
 	/* The numbers of the step. Either host memory, which launch reads before it returns, or alloc() memory, which the kernel reads when it
-	 * runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one gt_step_args for each micro-batch, copied there
-	 * (GT_COPY_H2D, stream 0) before each replay. A backend whose device works asynchronously distinguishes the two by address. */
+	 * runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one gt_step_args for each micro-batch, copied
+	 * there (GT_COPY_H2D, stream 0) before each replay. A backend whose device works asynchronously distinguishes the two by address. */
 	const struct gt_step_args *step_args;
 	int stream;       /* CPU: on stream 0 all threads of the step run the kernel, on any other stream the calling thread alone */
 };

@@ -61,8 +61,8 @@
  * cross_entropy     scale is an f64 scalar that multiplies the gradient, not the loss; so in nll and mse.
  * mse               The target is one-hot(label).
  * gather            images is u8 [M,C,H,W] (NHWC in memory), labels is i32 [M]. index is i64 [N], or [R,L]: then sample n of the batch is
- *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples of
- *                   the first view, then all samples of the next one.
+ *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
+ *                   of the first view, then all samples of the next one.
  * sumsq             The sum of squares of flat f32, as an f64 scalar. It is NaN or infinite if an element is.
  * bound             Raises an f64 scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (flat f32,
@@ -324,8 +324,8 @@ struct gt_scaler {
 #define GT_SCALER_WORDS ((int64_t)(sizeof(struct gt_scaler) / sizeof(double)))
 
 /* Attributes of check. With scaling, as in torch.amp.GradScaler, a step whose gradients overflow is skipped and the scale decreases;
- * without it, such a step halts the run. The operand `numbers`, which scaling requires, is the gt_step_args of this micro-batch and the `left`
- * ones after it, as bytes (u8 [n]). */
+ * without it, such a step halts the run. The operand `numbers`, which scaling requires, is the gt_step_args of this micro-batch and the
+ * `left` ones after it, as bytes (u8 [n]). */
 struct gt_attr_check {
 	bool scaling, dynamic;  /* dynamic, only with scaling: the scale changes */
 	double growth, backoff; /* factors of the scale: after `interval` good steps, and after an overflow */

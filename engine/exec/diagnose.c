@@ -41,8 +41,8 @@ static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err
 	return GT_OK;
 }
 
-enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *numbers, int64_t step,
-                              struct gt_err *err)
+enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *numbers,
+                              int64_t step, struct gt_err *err)
 {
 	struct gt_step_args *step_args;
 	GT_TRY(bad_parameter(x, step, err));

@@ -206,7 +206,8 @@ enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, str
 	const struct gt_window *w = &x->ring[x->next];
 	if (x->be->host_memory)
 		return GT_OK;
-	return x->be->copy_async(x->dev, gt_space_step_args(x->space, 0), w->step_args, (size_t)n * (size_t)p->nmicro * sizeof *w->step_args, GT_COPY_H2D, 0, err);
+	return x->be->copy_async(x->dev, gt_space_step_args(x->space, 0), w->step_args, (size_t)n * (size_t)p->nmicro * sizeof *w->step_args,
+	                         GT_COPY_H2D, 0, err);
 }
 
 /* The steps [begin, end) of p, all of them kernels, in slot 0. */
@@ -217,7 +218,8 @@ static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int beg
 	for (int i = begin; i < end; i++) {
 		struct gt_call *c = p->step[i].call;
 		k[i - begin] = c->kernel;
-		a[i - begin] = (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .step_args = numbers_at(x, p, 0, p->step[i].micro)};
+		a[i - begin] =
+		    (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .step_args = numbers_at(x, p, 0, p->step[i].micro)};
 	}
 	return x->be->launch_list(x->dev, end - begin, k, a, err);
 }

@@ -10,8 +10,9 @@
  *     gt_exec_close(&x);
  *
  * Windows. The executor queues steps in windows: up to GT_WINDOW consecutive executions of one program. Each execution has its own numbers
- * (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A window costs one
- * copy of its numbers to the device, one graph launch, and one copy of its scalars back, which the host reads while the next window runs:
+ * (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A window costs
+ * one copy of its numbers to the device, one graph launch, and one copy of its scalars back, which the host reads while the next window
+ * runs:
  *
  *     host     fill 0, launch 0 | fill 1, launch 1 | wait and collect 0 | fill 2, launch 2 | wait and collect 1 | ...
  *     device                    | window 0 ------------------ | window 1 ------------------------------ | window 2 ...
@@ -102,7 +103,7 @@ enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *o
 /* Finds the cause of a skipped step: runs the step of p again, with the samples at l's current position, up to the first tensor that holds
  * NaN or infinity. step_args: the step's numbers, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer, the
  * operation and, for activations, the sample. No window may be queued. */
-enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args, int64_t step,
-                              struct gt_err *err);
+enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args,
+                              int64_t step, struct gt_err *err);
 
 #endif

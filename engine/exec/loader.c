@@ -148,7 +148,8 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 }
 
 /* Queues the kernel for n samples, to x; step_args in host or device memory. */
-static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, void *x, int slot, int stream, struct gt_err *err)
+static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, void *x, int slot, int stream,
+                           struct gt_err *err)
 {
 	struct gt_kernel *k = NULL;
 	for (int i = 0; i < l->nsizes; i++)
@@ -184,7 +185,8 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 /* b: epoch, cursor, n and stride are filled. */
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
-	struct gt_step_args step_args = {.seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
+	struct gt_step_args step_args = {
+	    .seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
 	b->x = l->x[slot];
 	b->target = l->target[slot];
 	if (l->spec.rows)
@@ -312,7 +314,8 @@ enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_step_arg
 	return GT_OK;
 }
 
-enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out, struct gt_err *err)
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
+                              struct gt_err *err)
 {
 	int slot = l->slot; /* in a graph that is replayed the slots stay as they were recorded, each step's in their order */
 	l->slot = (slot + 1) % l->nbuf;

@@ -122,11 +122,11 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
 /* Takes the next nmicro parts, including empty ones, for a step on a device with its own memory: fills epoch, sample0 and stride of
- * step_args[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other devices it
- * does nothing, because gt_loader_next takes the parts. */
+ * step_args[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other
+ * devices it does nothing, because gt_loader_next takes the parts. */
 enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
-/* Queues the kernel that gathers n samples. It reads their position from step_args, in device memory, when it runs. *out stays valid until the
- * keep-th gather after this one. */
+/* Queues the kernel that gathers n samples. It reads their position from step_args, in device memory, when it runs. *out stays valid until
+ * the keep-th gather after this one. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
                               struct gt_err *err);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */

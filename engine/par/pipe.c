@@ -62,8 +62,8 @@ static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool
 	out->stages = at->npipe > 1;
 }
 
-enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *act_slots,
-                          int *batches, struct gt_err *err)
+enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units,
+                               int *act_slots, int *batches, struct gt_err *err)
 {
 	*act_slots = *batches = 0;
 	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* a last batch may have fewer micro-batches */
@@ -108,7 +108,8 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	}
 	if (!*at && p->e.code == GT_OK)
 		p->e.code = act_slot < act_slots ? gt_plan_instance(base, act_slot, base->level, base->copy, at, p->e.err)
-		                         : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs activation slot %d", p->job->nunits, act_slot);
+		                                 : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs activation slot %d",
+		                                           p->job->nunits, act_slot);
 	return *at;
 }
 

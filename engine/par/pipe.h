@@ -29,8 +29,8 @@ static inline bool gt_cell_has(const struct gt_cell *c, enum gt_phase phase)
 
 /* Computes what a rank needs for a step of up to `units` micro-batches. *act_slots: activation slots of all its stages together; *batches:
  * number of micro-batches whose images and labels it keeps at once. stages: number of stages on each rank. */
-enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units, int *act_slots,
-                          int *batches, struct gt_err *err);
+enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units,
+                               int *act_slots, int *batches, struct gt_err *err);
 
 /* Proves the transfers of a pipeline over `units` micro-batches (gt_verify_comm). Each micro-batch has the batch size of the partitioned
  * graph. */

@@ -264,7 +264,8 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
-	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, step_args = sizeof(struct gt_step_args) /* the first of the numbers */, parts[2] = {s->ranks, GT_SCALARS_WORDS};
+	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, step_args = sizeof(struct gt_step_args) /* the first of the numbers */,
+	        parts[2] = {s->ranks, GT_SCALARS_WORDS};
 	struct gt_tdesc scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false),
 	                numbers = gt_tdesc_make(GT_U8, 1, &step_args, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
 	struct gt_attr_check attr = {.scaling = s->first->compute == GT_F16,

@@ -143,8 +143,16 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	struct gt_rendezvous *r;
 	bool one_host = w->local_world == w->world;
 	double timeout = one_host || s->timeout_s > GT_TEAM_JOIN_TIMEOUT ? s->timeout_s : GT_TEAM_JOIN_TIMEOUT;
-	struct gt_rendezvous_spec spec = {.world = w, .listen_fd = -1, .token = token, .timeout_s = timeout, .mine = &m.own, .nmine = sizeof m.own,
-	                                  .answer = answer, .user = &m, .warn = s->warn, .warn_user = s->warn_user};
+	struct gt_rendezvous_spec spec = {.world = w,
+	                                  .listen_fd = -1,
+	                                  .token = token,
+	                                  .timeout_s = timeout,
+	                                  .mine = &m.own,
+	                                  .nmine = sizeof m.own,
+	                                  .answer = answer,
+	                                  .user = &m,
+	                                  .warn = s->warn,
+	                                  .warn_user = s->warn_user};
 	gt_rank_phase(t->link, "meeting the other ranks", 2 * timeout);
 	GT_TRY(reserve(w, one_host, err));
 	if (t->link) {

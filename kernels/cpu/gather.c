@@ -119,7 +119,15 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 {
 	const struct gather *k = (const struct gather *)head;
 	_Atomic int64_t bad = -1;
-	struct job j = {.k = k, .images = a->in[0], .labels = a->in[1], .index = a->in[2], .stride = 1, .x = a->out[0], .target = a->out[1], .step_args = a->step_args, .bad = &bad};
+	struct job j = {.k = k,
+	                .images = a->in[0],
+	                .labels = a->in[1],
+	                .index = a->in[2],
+	                .stride = 1,
+	                .x = a->out[0],
+	                .target = a->out[1],
+	                .step_args = a->step_args,
+	                .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a piece of 256 Ki pixels is worth a thread */
 	if (k->rows) {
 		uint64_t first = a->step_args->sample0, last = first + (uint64_t)(k->samples - 1) * a->step_args->stride;

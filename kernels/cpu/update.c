@@ -169,8 +169,11 @@ bool gt_cpu_apply_knows(enum gt_opcode code)
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,
                                       const struct gt_scalars *scalars, float *p, void *const *state)
 {
-	struct gt_cpu_apply a = {
-	    .code = code, .opt = gt_opt_make_f32(code, attr, attr->seg, step_args, scalars), .first = step_args->step == 1, .nesterov = attr->nesterov, .p = p};
+	struct gt_cpu_apply a = {.code = code,
+	                         .opt = gt_opt_make_f32(code, attr, attr->seg, step_args, scalars),
+	                         .first = step_args->step == 1,
+	                         .nesterov = attr->nesterov,
+	                         .p = p};
 	const struct gt_update_row *row = gt_update_row(code);
 	for (int i = 0; i < row->nslots; i++)
 		if (gt_update_has(row, attr, i))

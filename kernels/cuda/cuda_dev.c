@@ -313,8 +313,8 @@ enum gt_code gt_cuda_step_args(const struct gt_dev *dev, const struct gt_launch 
 		return GT_OK;
 	}
 	if (dev->capturing)
-		return gt_fail(err, GT_EINTERNAL, "%s: a captured launch needs its gt_step_args in device memory, or the graph would repeat this step",
-		               dev->id);
+		return gt_fail(err, GT_EINTERNAL,
+		               "%s: a captured launch needs its gt_step_args in device memory, or the graph would repeat this step", dev->id);
 	*out = (struct gt_cu_step_args){.host = *a->step_args};
 	return GT_OK;
 }

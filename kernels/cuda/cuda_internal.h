@@ -89,8 +89,8 @@ enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, v
  * another stream may run another call at the same time. */
 enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err);
 
-/* Prepares a->step_args as a kernel argument: its address if it is in alloc() memory, so that a replayed graph reads new values, else a copy. A
- * copy is rejected during a capture. */
+/* Prepares a->step_args as a kernel argument: its address if it is in alloc() memory, so that a replayed graph reads new values, else a
+ * copy. A copy is rejected during a capture. */
 enum gt_code gt_cuda_step_args(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_step_args *out, struct gt_err *err);
 
 /* Loads a vendor library by its file name, from the plugin's list of folders (cuda.mk) and then from the loader's search path, and stores

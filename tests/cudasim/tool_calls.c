@@ -368,7 +368,8 @@ TEST(gather)
 			int64_t m = 11, images[4] = {m, x[1], x[2], x[3]}, bytes = m * x[1] * x[2] * x[3];
 			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 % 3 == 2, .hflip = 0.5, .augment = t / 3 % 3 > 0,
 			                              .hflip_alternate = t / 3 % 3 == 1, .views = views};
-			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr}, .step_args = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
+			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr},
+			                     .step_args = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
 			uint8_t *u = malloc((size_t)bytes);
 			int32_t *label = malloc((size_t)m * 4);
 			int64_t *index = malloc((size_t)count * 8);

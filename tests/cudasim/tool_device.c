@@ -171,7 +171,9 @@ TEST(bad_labels_and_indices_are_named)
 	void *px = device_floats(host, 12), *pt = device_floats((const float *)(const int32_t[]){1, 4, -100}, 3),
 	     *pm = device_floats(NULL, sizeof got / 4), *scratch = device_floats(NULL, 64);
 	CHECK_OK(be->prepare(dev, &call, &k, &e), e);
-	CHECK_OK(be->launch(dev, k, &(struct gt_launch){.in = (void *[]){px, pt}, .out = (void *[]){pm}, .scratch = scratch, .step_args = &step_args}, &e),
+	CHECK_OK(be->launch(dev, k,
+	                    &(struct gt_launch){.in = (void *[]){px, pt}, .out = (void *[]){pm}, .scratch = scratch, .step_args = &step_args},
+	                    &e),
 	         e);
 	CHECK(be->copy(dev, &got, pm, sizeof got, GT_COPY_D2H, 0, &e) == GT_EDATA);
 	CHECK_MSG(!strcmp(e.msg, "label 4 of sample 1 in its batch: the model has classes 0..3"), "%s", e.msg);

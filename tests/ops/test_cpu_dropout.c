@@ -7,8 +7,8 @@
 
 #define NEW(t, n) raw_alloc(t, n)
 
-static void dropout_run(int threads, enum gt_dtype t, const struct gt_attr_dropout *attr, struct gt_step_args step_args, int64_t n, int64_t per,
-                        const void *x, void *y)
+static void dropout_run(int threads, enum gt_dtype t, const struct gt_attr_dropout *attr, struct gt_step_args step_args, int64_t n,
+                        int64_t per, const void *x, void *y)
 {
 	struct gt_tdesc dx = gt_tdesc_make(t, 2, (int64_t[]){n, per}, true), dy = dx;
 	struct gt_opcall call = {.code = GT_OP_DROPOUT, .attr = attr, .nin = 1, .nout = 1, .in = {&dx}, .out = {&dy}};

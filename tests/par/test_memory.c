@@ -195,8 +195,8 @@ TEST(memory_of_zero_across_copies)
 	compare(deep, "mode = \"pipe\"; chunks = 2; replicas = 3; across = \"zero\"; " SMALL, 3, true);
 }
 
-/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the activation slots of a step, but not
- * so many. */
+/* An evaluation's batches are not cut into pieces and pass one behind the other: they have the same memory as the activation slots of a
+ * step, but not so many. */
 TEST(memory_of_a_pipelines_evaluation)
 {
 	static const char *const parallel[] = {"mode = \"pipe\"; chunks = 7;", "mode = \"pipe\"; chunks = 7; schedule = \"interleaved\";"};
@@ -207,10 +207,12 @@ TEST(memory_of_a_pipelines_evaluation)
 		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, &crew, &e), e);
 		for (int r = 0; crew && r < 2; r++) {
 			const struct gt_space *s = crew->rank[r]->space;
-			size_t step = s->act_slot_bytes[true] * (size_t)s->act_slots[true], eval = s->act_slot_bytes[false] * (size_t)s->act_slots[false];
+			size_t step = s->act_slot_bytes[true] * (size_t)s->act_slots[true],
+			       eval = s->act_slot_bytes[false] * (size_t)s->act_slots[false];
 			CHECK_MSG(s->bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r,
 			          s->bytes[GT_A_ACT], step, eval);
-			CHECK_MSG(s->act_slots[false] == 1 + i && s->act_slots[true] >= 2 - r, "rank %d: %d and %d activation slots", r, s->act_slots[false], s->act_slots[true]);
+			CHECK_MSG(s->act_slots[false] == 1 + i && s->act_slots[true] >= 2 - r, "rank %d: %d and %d activation slots", r,
+			          s->act_slots[false], s->act_slots[true]);
 			/* 29 images at once against 5: the case that this is about */
 			CHECK_MSG(s->act_slot_bytes[false] > s->act_slot_bytes[true] &&
 			              (s->act_slots[true] == 1 || s->bytes[GT_A_ACT] < s->act_slot_bytes[false] * (size_t)s->act_slots[true]),

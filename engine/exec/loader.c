@@ -74,7 +74,7 @@ static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 /* The part that stands at p: its samples, and where they are. */
 static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 {
-	const struct gt_batch_slice *c = &l->spec.cut;
+	const struct gt_batch_slice *c = &l->spec.slice;
 	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
 	int64_t n = micro_at(l, p->cursor), first;
 	b.micro = p->cursor;
@@ -85,7 +85,7 @@ static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 
 static void advance(const struct gt_loader *l, struct place *p)
 {
-	const struct gt_batch_slice *c = &l->spec.cut;
+	const struct gt_batch_slice *c = &l->spec.slice;
 	if (++p->part < c->part0 + c->nparts)
 		return;
 	p->part = c->part0;
@@ -190,7 +190,7 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 	b->x = l->x[slot];
 	b->target = l->target[slot];
 	if (l->spec.rows)
-		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.cut.part0) * row_bytes(l);
+		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
 	GT_TRY(make_order(l, b->epoch, err));
 	if (b->n)
 		GT_TRY(launch(l, b->n, &step_args, b->x, slot, stream, err));
@@ -244,7 +244,7 @@ void gt_loader_stop(struct gt_loader *l)
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err)
 {
 	gt_loader_stop(l);
-	l->next = l->ahead = (struct place){epoch, cursor, l->spec.cut.part0};
+	l->next = l->ahead = (struct place){epoch, cursor, l->spec.slice.part0};
 	l->head = l->count = l->lent = l->slot = 0;
 	l->stop = false;
 	l->failure = (struct gt_err){0};
@@ -377,7 +377,7 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 /* The kernels for the parts of a micro-batch of n samples. */
 static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
-	const struct gt_batch_slice *c = &l->spec.cut;
+	const struct gt_batch_slice *c = &l->spec.slice;
 	for (int p = c->part0; p < c->part0 + c->nparts; p++)
 		GT_TRY(prepare_size(l, gt_part(n, c->parts, p, NULL), err));
 	return GT_OK;
@@ -388,7 +388,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	const struct gt_loader_spec *s = &l->spec;
 	struct gt_tdesc x = s->x;
 	size_t order = (size_t)l->row * sizeof(int64_t);
-	int64_t tail = l->samples % s->batch, most = gt_part(s->micro, s->cut.parts, 0, NULL);
+	int64_t tail = l->samples % s->batch, most = gt_part(s->micro, s->slice.parts, 0, NULL);
 	x.dim[0] = most * views(l);
 	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
 	if (tail >= s->micro)
@@ -440,7 +440,7 @@ int gt_loader_buffers(const struct gt_loader_spec *s)
 size_t gt_loader_rows(const struct gt_loader_spec *s)
 {
 	struct gt_tdesc x = s->x;
-	x.dim[0] = gt_part(s->micro, s->cut.parts, 0, NULL) * s->cut.parts;
+	x.dim[0] = gt_part(s->micro, s->slice.parts, 0, NULL) * s->slice.parts;
 	return gt_tdesc_bytes(&x);
 }
 
@@ -456,10 +456,10 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	l->spec.depth = depth_of(spec);
 	l->nbuf = gt_loader_buffers(spec);
 	l->spec.keep = l->nbuf - l->spec.depth;
-	if (!l->spec.cut.parts)
-		l->spec.cut = (struct gt_batch_slice){.parts = 1, .nparts = 1};
-	l->row = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, false, spec->batch);
-	l->samples = gt_epoch_places(spec->view->n, l->spec.cut.parts, spec->pad, spec->drop_last, spec->batch);
+	if (!l->spec.slice.parts)
+		l->spec.slice = (struct gt_batch_slice){.parts = 1, .nparts = 1};
+	l->row = gt_epoch_places(spec->view->n, l->spec.slice.parts, spec->pad, false, spec->batch);
+	l->samples = gt_epoch_places(spec->view->n, l->spec.slice.parts, spec->pad, spec->drop_last, spec->batch);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->filled, NULL);
 	pthread_cond_init(&l->freed, NULL);

@@ -72,15 +72,15 @@ struct gt_loader_spec {
 	struct gt_attr_gather attr;
 	struct gt_tdesc x;         /* the input of one micro-batch; the loader sets dim[0] */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
-	struct gt_batch_slice cut; /* the parts that this loader delivers */
+	struct gt_batch_slice slice; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
 	bool pad;                  /* as in gt_epoch_places */
 	/* Give every part as many rows as part 0 has: rows without a sample get x = 0 and the target fill_target. Only if the device's memory
 	 * is the host's. */
 	bool fill;
 	int32_t fill_target;
-	/* Memory for x, with fill: gt_loader_buffers() buffers of gt_loader_rows() bytes, in each of which this loader writes block cut.part0
-	 * of cut.parts. Not owned. NULL: the loader allocates x. */
+	/* Memory for x, with fill: gt_loader_buffers() buffers of gt_loader_rows() bytes, in each of which this loader writes block slice.part0
+	 * of slice.parts. Not owned. NULL: the loader allocates x. */
 	char *rows;
 	int sampler;               /* enum gt_sampler */
 	uint64_t seed;

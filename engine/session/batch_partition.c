@@ -26,9 +26,9 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 		                      "expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", (long long)v,
 		                      (long long)pieces, (long long)s->batch);
 	s->micro = s->batch;
-	s->cut = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
-	s->cut.part0 = s->at.data * s->cut.nparts;
-	s->units = s->cut.nparts;
+	s->slice = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
+	s->slice.part0 = s->at.data * s->slice.nparts;
+	s->units = s->slice.nparts;
 	for (s->space->levels = 1; (1 << (s->space->levels - 1)) < v / s->at.ndata;)
 		s->space->levels++;
 	s->space->copies = train && v > 1 ? 2 : 1;
@@ -47,13 +47,13 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
 		pieces = (int)(s->micro / s->at.ndata < c->parallel.chunks ? s->micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
-	s->cut = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
+	s->slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
 	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
-	s->units = accumulate * s->cut.nparts;
-	if (s->micro < s->cut.parts || (s->cut.strided && s->micro % s->cut.parts))
+	s->units = accumulate * s->slice.nparts;
+	if (s->micro < s->slice.parts || (s->slice.strided && s->micro % s->slice.parts))
 		return gt_conf_refuse(c, "data.batch", err, "expected %s %lld (train.accumulate) times %d ranks%s, got %lld",
-		                      s->cut.strided ? "a multiple of" : "at least", (long long)accumulate, s->cut.parts,
-		                      s->cut.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "",
+		                      s->slice.strided ? "a multiple of" : "at least", (long long)accumulate, s->slice.parts,
+		                      s->slice.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "",
 		                      (long long)s->batch);
 	return GT_OK;
 }
@@ -67,7 +67,7 @@ enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err
 	if (train && gt_session_piped(s))
 		GT_TRY(gt_session_pipe_act_slots(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
-		s->samples = gt_epoch_places(n, s->cut.parts, s->cut.strided, c->data.drop_last, s->batch);
+		s->samples = gt_epoch_places(n, s->slice.parts, s->slice.strided, c->data.drop_last, s->batch);
 		if (s->samples <= 0)
 			return gt_conf_refuse(c, "data.drop_last", err, "expected at least data.batch = %lld training samples, got %lld",
 			                      (long long)s->batch, (long long)n);
@@ -116,8 +116,8 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 	int64_t count = (n + s->micro - 1) / s->micro;
 	struct gt_plan_key like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
 	bool add = false, some = false;
-	like.n = gt_part(like.all, s->cut.parts, 0, NULL);
-	job->nunits = (int)(count * s->cut.nparts);
+	like.n = gt_part(like.all, s->slice.parts, 0, NULL);
+	job->nunits = (int)(count * s->slice.nparts);
 	GT_NEW(job->unit, s->arena, job->nunits, err);
 	if (s->at.ndata > 1 || by_shards(s)) {
 		struct gt_unit first = {0};
@@ -125,14 +125,14 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 		job->like = first.plan;
 	}
 	for (int i = 0; i < job->nunits; i++) {
-		int64_t left = n - i / s->cut.nparts * s->micro, all = left < s->micro ? left : s->micro;
-		int64_t own = gt_part(all, s->cut.parts, s->cut.part0 + i % s->cut.nparts, NULL);
+		int64_t left = n - i / s->slice.nparts * s->micro, all = left < s->micro ? left : s->micro;
+		int64_t own = gt_part(all, s->slice.parts, s->slice.part0 + i % s->slice.nparts, NULL);
 		if (by_shards(s)) {
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
 		if (s->space->cut.factors) /* the loader fills up */
-			own = gt_part(all, s->cut.parts, 0, NULL);
+			own = gt_part(all, s->slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
@@ -147,8 +147,8 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
-	struct gt_batch_slice cut = gt_batch_eval_slice(s);
-	struct gt_plan_key like = {.n = gt_part(n, cut.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, cut.parts, cut.part0, NULL), .loss = true};
+	struct gt_batch_slice slice = gt_batch_eval_slice(s);
+	struct gt_plan_key like = {.n = gt_part(n, slice.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, slice.parts, slice.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {

@@ -117,7 +117,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 static enum gt_code choose_factors(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_shard_spec *cut = &s->space->cut;
-	struct gt_plan_key like = {.n = gt_part(s->micro, s->cut.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
+	struct gt_plan_key like = {.n = gt_part(s->micro, s->slice.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
@@ -199,10 +199,10 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .x = s->space->first->values[s->space->first->input].desc,
 	                                .batch = batch,
 	                                .micro = micro,
-	                                .cut = train ? s->cut : gt_batch_eval_slice(s),
+	                                .slice = train ? s->slice : gt_batch_eval_slice(s),
 	                                .shuffle = train && c->data.shuffle,
 	                                .drop_last = train && c->data.drop_last,
-	                                .pad = train && s->cut.strided,
+	                                .pad = train && s->slice.strided,
 	                                .fill = train && s->space->cut.factors,
 	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                                .sampler = c->data.sampler,
@@ -211,7 +211,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
 	spec->keep = train ? s->keep : 0;
 	if (!gt_session_piped(s) || s->reads)
-		spec->depth = loader_depth(c, micro / spec->cut.parts, spec->attr.augment);
+		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
 	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
 	if (spec->fill)
 		spec->rows = gt_space_at(s->space, s->rows);

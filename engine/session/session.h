@@ -95,7 +95,7 @@ struct gt_session {
 
 	int64_t learned;               /* number of trained elements of the whole model's parameters */
 	int64_t batch, micro;          /* samples of a step and of a micro-batch, over all ranks */
-	struct gt_batch_slice cut;     /* this rank's parts of a micro-batch */
+	struct gt_batch_slice slice;     /* this rank's parts of a micro-batch */
 	int64_t units;                 /* number of parts of a step that this rank has */
 	int keep;                      /* number of parts that the rank reads at once; 0: 1 */
 	bool reads;                    /* mode pipe: this rank reads samples */

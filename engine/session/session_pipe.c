@@ -187,7 +187,7 @@ static const struct gt_graph *graph_of(const struct gt_session *s, int k)
 enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err)
 {
 	bool first = !s->bn_commit;
-	job->chunks = s->cut.nparts;
+	job->chunks = s->slice.nparts;
 	if (first)
 		GT_NEW(s->bn_commit, s->arena, stages_here(s), err);
 	job->bn_commit = s->bn_commit;

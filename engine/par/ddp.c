@@ -17,7 +17,7 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
+static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
@@ -47,4 +47,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .position = position, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .position = position, .shard = shard, .schedule = schedule};

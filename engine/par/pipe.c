@@ -52,7 +52,7 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return GT_OK;
 }
 
-static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
+static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata > 1 && c->parallel.across == GT_ACROSS_ZERO)
 		gt_replicas_shard(c, at, out);
@@ -325,4 +325,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&p.e, out);
 }
 
-const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .position = position, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .position = position, .shard = shard, .schedule = schedule};

@@ -3,7 +3,7 @@
  *
  *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
  *	st->position(conf, rank, world, &at, err);    checks the config; the rank's position in the world
- *	st->cut(conf, &at, common, &space->cut);   buckets and shards of the arenas
+ *	st->shard(conf, &at, common, &space->cut);   buckets and shards of the arenas
  *	…                                          the caller makes the plans and describes the work as a gt_job
  *	st->schedule(&job, &prog, err);            the steps of this rank
  *
@@ -67,7 +67,7 @@ struct gt_strategy {
 	 * and the mode. */
 	enum gt_code (*position)(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 	/* Fills in how the flat arenas are divided; *out is all zero before. NULL: one bucket. common: ranks may share memory. */
-	void (*cut)(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out);
+	void (*shard)(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out);
 	/* Makes the steps of this rank, in job->arena. */
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };

@@ -19,7 +19,7 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return gt_strategy_ddp.position(c, rank, world, out, err);
 }
 
-static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
+static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
 		return;
@@ -30,7 +30,7 @@ static void cut(const struct gt_conf *c, const struct gt_rank_position *at, bool
 	out->common = common && !out->params;
 }
 
-static size_t shard(const struct gt_space *s, int b)
+static size_t shard_elements(const struct gt_space *s, int b)
 {
 	return (size_t)gt_space_shard(s, b);
 }
@@ -69,7 +69,7 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
 	part.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
 	clear_gaps(e, b);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard(s, b), s->master,
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard_elements(s, b), s->master,
 	                                              what}, 0);
 	if (unit)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
@@ -103,4 +103,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_zero = {.name = "zero", .position = position, .cut = cut, .schedule = schedule};
+const struct gt_strategy gt_strategy_zero = {.name = "zero", .position = position, .shard = shard, .schedule = schedule};

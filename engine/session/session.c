@@ -315,8 +315,8 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_batch_sizes(s, spec->train, err));
 	s->space->ranks = s->at.world;
 	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
-	if (s->strategy->cut)
-		s->strategy->cut(c, &s->at, gt_session_common(spec, c, s->device.be), &s->space->cut);
+	if (s->strategy->shard)
+		s->strategy->shard(c, &s->at, gt_session_common(spec, c, s->device.be), &s->space->cut);
 
 	if (spec->train)
 		GT_TRY(choose_factors(s, err));

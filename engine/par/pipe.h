@@ -34,7 +34,7 @@ enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedul
 
 /* Proves the transfers of a pipeline over `units` micro-batches (gt_verify_comm). Each micro-batch has the batch size of the partitioned
  * graph. */
-enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units,
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *partition, enum gt_pipe_schedule schedule, int units,
                             struct gt_comm_report *out, struct gt_err *err);
 
 #endif

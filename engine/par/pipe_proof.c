@@ -3,29 +3,29 @@
 #include "par/pipe.h"
 
 /* Makes a program of one rank that has only its transfers: for each cell first the receives, then the sends. */
-static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut, const struct gt_grid *g, int rank, struct gt_prog *out,
+static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *p, const struct gt_grid *g, int rank, struct gt_prog *out,
                              struct gt_err *err)
 {
 	int64_t cap = 1;
 	*out = (struct gt_prog){0};
 	for (int i = 0; i < g->ncells[rank]; i++)
-		cap += cut->ncross;
+		cap += p->ncross;
 	GT_NEW(out->step, a, cap, err);
 	for (int i = 0; i < g->ncells[rank]; i++) {
 		const struct gt_cell *c = &g->cell[rank][i];
 		bool behind_kernels = i && g->cell[rank][i - 1].kind != GT_CELL_F;
 		for (int sends = 0; sends < 2; sends++, behind_kernels = true)
-			for (const struct gt_cross *x = cut->cross; x < cut->cross + cut->ncross; x++) {
-				const struct gt_value *v = &cut->full->values[x->v];
+			for (const struct gt_cross *x = p->cross; x < p->cross + p->ncross; x++) {
+				const struct gt_value *v = &p->full->values[x->v];
 				struct gt_attr_comm *k;
 				struct gt_call *call;
-				if (!gt_cell_has(c, x->phase) || c->stage != (sends ? x->from : x->to) || x->from % cut->ranks == x->to % cut->ranks)
+				if (!gt_cell_has(c, x->phase) || c->stage != (sends ? x->from : x->to) || x->from % p->ranks == x->to % p->ranks)
 					continue;
 				GT_NEW(k, a, 1, err);
 				GT_NEW(call, a, 1, err);
 				*k = (struct gt_attr_comm){.kind = sends ? GT_COMM_SEND : GT_COMM_RECV,
 				                           .group = GT_GROUP_PIPE,
-				                           .peer = (sends ? x->to : x->from) % cut->ranks,
+				                           .peer = (sends ? x->to : x->from) % p->ranks,
 				                           .lane = x->lane};
 				*call = (struct gt_call){.comm = k,
 				                         .count = (size_t)gt_tdesc_padded(&v->desc),
@@ -40,20 +40,20 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *cut,
 	return GT_OK;
 }
 
-enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *cut, enum gt_pipe_schedule schedule, int units,
+enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *partition, enum gt_pipe_schedule schedule, int units,
                             struct gt_comm_report *out, struct gt_err *err)
 {
 	struct gt_grid *g;
 	struct gt_prog *prog;
 	const struct gt_prog **list;
 	struct gt_rank_coords *coords;
-	int n = cut->ranks;
-	GT_TRY(gt_grid_make(a, schedule, n, cut->stages / n, units, &g, err));
+	int n = partition->ranks;
+	GT_TRY(gt_grid_make(a, schedule, n, partition->stages / n, units, &g, err));
 	GT_NEW(prog, a, n, err);
 	GT_NEW(list, a, n, err);
 	GT_NEW(coords, a, n, err);
 	for (int r = 0; r < n; r++) {
-		GT_TRY(skeleton(a, cut, g, r, &prog[r], err));
+		GT_TRY(skeleton(a, partition, g, r, &prog[r], err));
 		list[r] = &prog[r];
 		coords[r] = gt_rank_coords_of(r, n, n);
 	}

@@ -148,7 +148,8 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	struct gt_batch_slice slice = gt_batch_eval_slice(s);
-	struct gt_plan_key like = {.n = gt_part(n, slice.parts, 0, NULL), .loss = true}, want = {.n = gt_part(n, slice.parts, slice.part0, NULL), .loss = true};
+	struct gt_plan_key like = {.n = gt_part(n, slice.parts, 0, NULL), .loss = true};
+	struct gt_plan_key want = {.n = gt_part(n, slice.parts, slice.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {

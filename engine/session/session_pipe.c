@@ -64,15 +64,15 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 }
 
 /* The stage of each parameter. */
-static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
-	const struct gt_graph *g = cut->full;
+	const struct gt_graph *g = partition->full;
 	GT_NEW(s->home, s->arena, g->nparams + 1, err);
 	for (int i = 0; i < g->nnodes; i++)
 		for (int k = 0; k < g->nodes[i].nin; k++) {
 			gt_vid v = g->nodes[i].in[k];
 			if (v >= 0 && g->values[v].param >= 0)
-				s->home[g->values[v].param] = cut->stage[i];
+				s->home[g->values[v].param] = partition->stage[i];
 		}
 	return GT_OK;
 }
@@ -81,7 +81,7 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 #define AHEAD ((size_t)32 << 20) /* of these, what is given so that no send waits for its receiver: a rank that puts work off (zero-bubble) comes late */
 
 /* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
-static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *cut, struct gt_err *err)
+static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
@@ -89,7 +89,7 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 		struct gt_comm_report p;
 		struct gt_arena *a;
 		GT_TRY(gt_arena_open(&a, err));
-		code = gt_pipe_verify(a, cut, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
+		code = gt_pipe_verify(a, partition, (enum gt_pipe_schedule)s->conf->parallel.schedule, m, &p, err);
 		gt_arena_close(a);
 		need = p.need > need ? p.need : need;
 		ahead = p.ahead > ahead ? p.ahead : ahead;
@@ -105,31 +105,32 @@ static enum gt_code prove_all(struct gt_session *s, const struct gt_partition *c
 	return code;
 }
 
-static enum gt_code prove(struct gt_session *s, struct gt_partition *cut, struct gt_err *err)
+static enum gt_code verify(struct gt_session *s, struct gt_partition *partition, struct gt_err *err)
 {
-	enum gt_code code = prove_all(s, cut, err);
+	enum gt_code code = verify_all(s, partition, err);
 	if (code != GT_EINTERNAL)
 		return code;
-	s->lanes = gt_partition_lanes(cut);
-	return s->lanes <= GT_LANES ? prove_all(s, cut, err) : code;
+	s->lanes = gt_partition_lanes(partition);
+	return s->lanes <= GT_LANES ? verify_all(s, partition, err) : code;
 }
 
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err)
 {
 	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
-	struct gt_partition *cut;
+	struct gt_partition *partition;
 	bool first = !s->stage_of;
 	if (first)
 		GT_TRY(choose(s, *g, stages, err));
-	GT_TRY(gt_partition_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule), &cut, err));
+	GT_TRY(gt_partition_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule),
+	                         &partition, err));
 	if (s->lanes > 1)
-		gt_partition_lanes(cut);
+		gt_partition_lanes(partition);
 	if (first) {
-		GT_TRY(find_homes(s, cut, err));
+		GT_TRY(find_homes(s, partition, err));
 		if (w->train && stages > 1)
-			GT_TRY(prove(s, cut, err));
+			GT_TRY(verify(s, partition, err));
 	}
-	GT_TRY(gt_partition_stage(cut, w->stage, g, err));
+	GT_TRY(gt_partition_stage(partition, w->stage, g, err));
 	if (w->train && s->conf->parallel.deferred_bn) {
 		GT_TRY(gt_graph_defer_bn(*g, err));
 		GT_TRY(gt_graph_verify(*g, err));

@@ -1,7 +1,7 @@
 #include "launch/hosts.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
-#include "launch/launcher_parts.h"
+#include "launch/rendezvous.h"
 #include "launch/rendezvous_parts.h"
 #include <errno.h>
 #include <fcntl.h>

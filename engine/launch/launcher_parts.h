@@ -1,8 +1,7 @@
-/* Internal header of launcher.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h describes the launcher. */
+/* Internal header of attempt.c, launcher_run.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h describes the launcher. */
 #ifndef GT_LAUNCH_LAUNCHER_PARTS_H
 #define GT_LAUNCH_LAUNCHER_PARTS_H
 
-#include "launch/hosts.h"
 #include "launch/launcher.h"
 #include <sched.h>
 #include <signal.h>
@@ -57,6 +56,7 @@ static inline bool gt_child_alive(const struct gt_child *c)
 	return c->pid && !c->gone;
 }
 
+struct gt_hosts;
 struct gt_attempt {
 	const struct gt_launch_spec *spec;
 	int restarts;            /* number of attempts before this one */
@@ -74,7 +74,7 @@ struct gt_attempt {
 	unsigned passed;         /* bit 1 << signal: the signal was forwarded to the ranks */
 };
 
-/* launcher.c. Opens everything and starts every rank. Call gt_attempt_close afterwards, also after a failure. mask: the signal mask of the
+/* attempt.c. Opens everything and starts every rank. Call gt_attempt_close afterwards, also after a failure. mask: the signal mask of the
  * ranks. */
 enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err);
 void gt_attempt_close(struct gt_attempt *a);

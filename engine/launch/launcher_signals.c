@@ -1,5 +1,6 @@
 /* Signals that a launcher gets: its ranks and the launchers of other hosts hear of them. */
 #include "base/clock.h"
+#include "launch/hosts.h"
 #include "launch/launcher_parts.h"
 #include <math.h>
 #include <poll.h>

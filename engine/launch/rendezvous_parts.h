@@ -1,8 +1,9 @@
-/* Internal header of rendezvous.c and rendezvous_join.c; launch/rendezvous.h describes the rendezvous. */
+/* Internal header of rendezvous.c, rendezvous_join.c and hosts.c; launch/rendezvous.h describes the rendezvous. */
 #ifndef GT_LAUNCH_RENDEZVOUS_PARTS_H
 #define GT_LAUNCH_RENDEZVOUS_PARTS_H
 
 #include "launch/rendezvous_wire.h"
+#include "launch/world.h"
 
 struct gt_rendezvous {
 	struct gt_world world;
@@ -28,7 +29,7 @@ enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, 
 enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err);
 int gt_rdv_listen(const struct gt_world *w, struct gt_err *err); /* the listening socket; -1: failed, err has the reason */
 
-/* rendezvous.c */
+/* rendezvous_parts.c */
 void gt_rdv_shut(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
 /* Reads and discards data until the peer has closed the connection or `until` (gt_clock) has passed, then closes it. Closing a socket with
  * unread bytes resets the connection and loses the sentence that is on its way to the peer. */

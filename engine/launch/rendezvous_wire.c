@@ -1,6 +1,5 @@
 #include "launch/rendezvous_wire.h"
 #include "base/clock.h"
-#include "launch/launcher_parts.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

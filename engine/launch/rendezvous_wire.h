@@ -3,7 +3,7 @@
 #define GT_LAUNCH_RENDEZVOUS_WIRE_H
 
 #include "base/sha256.h"
-#include "launch/rendezvous.h"
+#include <stdint.h>
 
 #define GT_RDV_MAGIC "gtrain-rdv-2\0\0\0"                  /* 16 bytes including the last NUL */
 #define GT_RDV_HELLO (16 + GT_SHA256_SIZE)                 /* bytes of the first message, server to client */

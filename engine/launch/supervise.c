@@ -1,6 +1,7 @@
 /* The launcher's watch over one attempt: what ranks write, how they end, whether they make progress, and the end of all of them. */
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "launch/hosts.h"
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <math.h>

@@ -1,0 +1,122 @@
+/* A run on this host: one attempt after another, until the ranks end in order or no restart is left. */
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "launch/launcher_parts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SPARE 32 /* descriptors for processes that connect and are no hosts */
+#define LATE_S 2.0 /* the launchers' back-offs do not end at the same moment */
+
+static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
+{
+	if (s->nproc < 1 || s->nproc > GT_LAUNCH_MAX)
+		return gt_fail(err, GT_EUSAGE, "%d ranks on this host: expected 1 to %d", s->nproc, GT_LAUNCH_MAX);
+	if (s->nnodes < 0 || (int64_t)s->nnodes * s->nproc > GT_WORLD_MAX || (s->nnodes > 1 && (s->node < 0 || s->node >= s->nnodes)))
+		return gt_fail(err, GT_EUSAGE, "node %d of %d with %d ranks each: out of range", s->node, s->nnodes, s->nproc);
+	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
+		return gt_fail(err, GT_EUSAGE, "%d nodes need the address and port of rank 0", s->nnodes);
+	if (s->nnodes > 1 && !s->token)
+		return gt_fail(err, GT_EUSAGE, "%d nodes need a token that all of them have", s->nnodes);
+	return GT_OK;
+}
+
+/* True: go on with *argv after the back-off. A user's stop ends it, on the other hosts too. */
+static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
+{
+	const struct gt_launch_spec *s = a->spec;
+	char line[1400];
+	if (a->restarts >= s->max_restarts || end->rank < 0 || !gt_launch_may_pass(end->code))
+		return false;
+	if (!a->stop_signal && s->again && !(*argv = s->again(s->user, end)))
+		return false;
+	double wait = s->backoff_s > 0 ? s->backoff_s : 1, until;
+	for (int i = 0; i < a->restarts && wait < 60; i++)
+		wait *= 2;
+	wait = wait < 60 ? wait : 60;
+	until = gt_clock() + wait;
+	if (!a->stop_signal) {
+		a->restarts++;
+		snprintf(line, sizeof line, "%s; restart %d of %d in %.3g s", end->why, a->restarts, s->max_restarts, wait);
+		if (s->say)
+			s->say(s->user, line);
+		if (gt_attempt_pause(a, wait))
+			return true;
+		end->code = (enum gt_code)(128 + a->stop_signal);
+	}
+	if (!*a->stop_host) /* nobody hears it while attempts end: the others would start again, and wait for this host */
+		gt_attempt_part(a, until - gt_clock() + LATE_S);
+	return false;
+}
+
+/* Descriptors: two a rank, and while one is made the other ends; a connection to each host. */
+static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
+{
+	char who[64];
+	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 4 : 0);
+	snprintf(who, sizeof who, "%d rank%s on this host", s->nproc, s->nproc == 1 ? "" : "s");
+	return gt_descriptors_reserve(need, need + SPARE, who, err);
+}
+
+static void put_back(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
+{
+	struct signalfd_siginfo si;
+	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* what came while the run ended has been heeded */
+		;
+	if (signal_fd >= 0)
+		close(signal_fd);
+	sigaction(SIGCHLD, chld, NULL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err)
+{
+	struct gt_attempt a = {.spec = spec, .board_fd = -1, .listen_fd = -1};
+	char *const *argv = spec->argv;
+	struct sigaction chld;
+	sigset_t mask;
+	*end = (struct gt_launch_end){.rank = -1, .step = -1};
+	GT_TRY(check(spec, err));
+	for (int fd = 0; fd >= 0 && fd <= 2;) /* started with one of these closed: no descriptor of ours may take its place */
+		if ((fd = open("/dev/null", O_RDWR)) > 2)
+			close(fd);
+	/* What ranks leave behind becomes our child when they end, so that it can be ended too; none of that if there are other children. */
+	int reaper = 0;
+	bool alone = waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+	GT_TRY(reserve(spec, err));
+	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
+	if (alone)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* An inherited SIG_IGN would take the exit codes from us. */
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
+	a.signal_fd = gt_signal_fd(&mask);
+	enum gt_code code = a.signal_fd < 0 ? gt_fail(err, GT_EFAIL, "cannot wait for signals: %s", strerror(errno)) : GT_OK;
+	for (bool more = code == GT_OK; more;) {
+		code = gt_attempt_open(&a, argv, &mask, err);
+		if (code == GT_OK) {
+			int before = a.restarts;
+			*end = (struct gt_launch_end){.rank = -1, .step = -1, .restarts = before};
+			gt_attempt_watch(&a, end);
+		}
+		gt_attempt_close(&a);
+		if (alone)
+			gt_sweep();
+		more = code == GT_OK && again(&a, end, &argv);
+	}
+	put_back(&mask, &chld, a.signal_fd);
+	prctl(PR_SET_CHILD_SUBREAPER, (unsigned long)reaper);
+	if (code != GT_OK) { /* an attempt that could not be started */
+		*end = (struct gt_launch_end){.code = code, .rank = -1, .step = -1, .restarts = a.restarts};
+		snprintf(end->why, sizeof end->why, "%s", err ? err->msg : gt_code_text(code));
+	} else if (end->code != GT_OK) {
+		gt_fail(err, end->code, "%s", end->why);
+	}
+	return end->code;
+}

@@ -1,4 +1,4 @@
-/* Internal header of exec.c, exec_comm.c and diagnose.c: functions that they share. */
+/* Internal header of execute.c, exec_comm.c and diagnose.c: functions that they share. */
 #ifndef GT_EXEC_EXEC_PARTS_H
 #define GT_EXEC_EXEC_PARTS_H
 
@@ -12,6 +12,10 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
 /* Translates an operand address to another slot: an address in the scalars of slot 0, to which all calls are bound, becomes the same offset
  * in the scalars of `slot`; any other address stays as it is. Not for evaluations, which use slot 0 only. */
-void *gt_exec_move(const struct gt_exec *x, void *p, int slot);
+static inline void *gt_exec_move(const struct gt_exec *x, void *p, int slot)
+{
+	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;
+	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;
+}
 
 #endif

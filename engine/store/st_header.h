@@ -1,5 +1,5 @@
 /* Parses and prints the JSON header of a safetensors file in memory, without file access, so that a fuzzer can test it. Internal header of
- * safetensors.c and the checkpoint files. */
+ * st_file.c and the checkpoint files. */
 #ifndef GT_STORE_ST_HEADER_H
 #define GT_STORE_ST_HEADER_H
 

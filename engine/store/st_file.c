@@ -1,6 +1,5 @@
-#include "store/safetensors.h"
-#include "base/fileio.h"
 #include "store/st_file.h"
+#include "base/fileio.h"
 #include "store/st_header.h"
 #include <stdlib.h>
 #include <string.h>

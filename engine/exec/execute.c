@@ -72,12 +72,6 @@ static struct gt_exec_prog *prog_of(struct gt_exec *x, const struct gt_prog *p)
 }
 
 /* ---- one step of a program ------------------------------------------------------------------------------------------------------- */
-void *gt_exec_move(const struct gt_exec *x, void *p, int slot)
-{
-	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;
-	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;
-}
-
 static struct gt_step_args *numbers_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
 {
 	return gt_space_step_args(x->space, 0) + (int64_t)slot * p->nmicro + micro;

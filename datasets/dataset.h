@@ -1,5 +1,5 @@
 /* A dataset: images as bytes and labels, whole in memory, read once from files that are assumed hostile.
- * Row in gt_formats[] (dataset.c) = one file format; gt_known_datasets[] = names, digests and mirrors for `gtrain fetch`. */
+ * Row in gt_formats[] (find_data.c) = one file format; gt_known_datasets[] = names, digests and mirrors for `gtrain fetch`. */
 #ifndef GT_DATASETS_DATASET_H
 #define GT_DATASETS_DATASET_H
 

@@ -1,4 +1,4 @@
-/* Inside datasets/: what a file format does for dataset.c. One const row each in gt_formats[]. */
+/* Inside datasets/: what a file format does for find_data.c. One const row each in gt_formats[]. */
 #ifndef GT_DATASETS_FORMAT_H
 #define GT_DATASETS_FORMAT_H
 

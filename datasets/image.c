@@ -9,16 +9,6 @@
 
 #define MAX_FILE ((uint64_t)256 << 20) /* of a PNG or JPEG */
 
-enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err)
-{
-	if (w < 1 || h < 1)
-		return gt_fail(err, GT_EDATA, "%s: has no pixels (%lld x %lld)", name, (long long)w, (long long)h);
-	if (w > GT_IMAGE_MAX_SIDE || h > GT_IMAGE_MAX_SIDE || w > GT_IMAGE_MAX_PIXELS / h)
-		return gt_fail(err, GT_EDATA, "%s: %lld x %lld pixels are more than the %lld allowed", name, (long long)w, (long long)h,
-		               (long long)GT_IMAGE_MAX_PIXELS);
-	return GT_OK;
-}
-
 /* Grey to RGB repeats; RGB to grey is ITU-R 601-2 luma in 16 bits, as PIL's convert("L"). in and out must not overlap. */
 static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)
 {

@@ -1,0 +1,59 @@
+/* Helpers of the formats: lists of files, and checks of sizes. */
+#include "format.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err)
+{
+	if (p->n == GT_MAX_FILES)
+		return gt_fail(err, GT_ECONFIG, "data.train: expected at most %d files for one split", GT_MAX_FILES);
+	bool bare = !*dir || *name == '/';
+	if (asprintf(&p->path[p->n], "%s%s%s", bare ? "" : dir, bare ? "" : "/", name) < 0)
+		return gt_fail_memory(err, 0);
+	p->n++;
+	return GT_OK;
+}
+
+bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name)
+{
+	static const char *const ends[] = {"", ".gz"};
+	for (int i = 0; i < 2; i++) {
+		char path[PATH_MAX], file[256];
+		snprintf(file, sizeof file, "%s%s", name, ends[i]);
+		if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, file) < sizeof path && !access(path, F_OK))
+			return gt_paths_add(p, dir, file, NULL) == GT_OK;
+	}
+	return false;
+}
+
+void gt_paths_free(struct gt_paths *p)
+{
+	while (p->n > 0)
+		free(p->path[--p->n]);
+}
+
+bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out)
+{
+	int64_t v = 0;
+	bool bad = a < 0 || b < 0 || c < 0 || d < 0 || __builtin_mul_overflow(a, b, &v) || __builtin_mul_overflow(v, c, &v) ||
+	           __builtin_mul_overflow(v, d, &v);
+	*out = (uint64_t)v;
+	return !bad;
+}
+
+enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err)
+{
+	const int64_t *s = spec->shape;
+	uint64_t values;
+	if (s[0] <= 0 || (s[0] == d->c && s[1] == d->h && s[2] == d->w))
+		return GT_OK;
+	/* A flat input takes the values in the file's order; with several channels that would not be PyTorch's. */
+	if (s[1] <= 1 && s[2] <= 1 && d->c == 1 && gt_product4(1, 1, d->h, d->w, &values) && values == (uint64_t)s[0])
+		return GT_OK;
+	bool last = s[0] == d->h && s[1] == d->w && s[2] == d->c; /* TensorFlow's order */
+	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s",
+	               (long long)d->c, (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2],
+	               last ? "; channels come first" : "");
+}

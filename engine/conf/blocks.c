@@ -1,204 +1,11 @@
-/* Templates and their instances. See layers.h. */
+/* Lists of layers: layers, and instances of blocks, which are lists of layers themselves. See layers.h. */
 #include "conf/layers.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const reserved[] = {"block", "repeat", "first", "in", NULL};
-
-static bool is_reserved(const char *word)
-{
-	for (int i = 0; reserved[i]; i++)
-		if (!strcmp(reserved[i], word))
-			return true;
-	return gt_row_find(gt_rows_layer, word) != NULL;
-}
-
-static const char *text_of(const struct gt_cnode *n)
-{
-	return n->type == GT_C_STRING ? n->s : NULL;
-}
-
-static bool has_param(const struct gt_cnode *tmpl, const char *name)
-{
-	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
-	for (int i = 0; params && i < params->nkids; i++)
-		if (!strcmp(text_of(params->kid[i]), name))
-			return true;
-	return false;
-}
-
-static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *tmpl, const char *path, const char *name, struct gt_err *err)
-{
-	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
-	char cut[64];
-	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
-	for (int i = 0; params && i < params->nkids; i++)
-		gt_guess_try(&g, text_of(params->kid[i]));
-	return gt_conf_fail(err, at->place, path, "\"%s\" is no parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
-	                    g.best ? "; did you mean \"" : "", g.best ? g.best : "", g.best ? "\"?" : "");
-}
-
-/* ---- checking the templates ------------------------------------------------------------------------------------------------ */
-/* Every "$word" below n is a parameter; counts the uses of param (NULL: none). */
-static enum gt_code scan(const struct gt_cnode *tmpl, const struct gt_cnode *n, const char *path, const char *param, int *uses,
-                         struct gt_err *err)
-{
-	const char *s = text_of(n);
-	for (int i = 0; i < n->nkids; i++)
-		GT_TRY(scan(tmpl, n->kid[i], path, param, uses, err));
-	if (!s || s[0] != '$' || !strcmp(s, "$in"))
-		return GT_OK;
-	if (!has_param(tmpl, s + 1))
-		return no_param(n, tmpl, path, s + 1, err);
-	*uses += param && !strcmp(s + 1, param);
-	return GT_OK;
-}
-
-static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, struct gt_err *err)
-{
-	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
-	char path[256], got[64];
-	snprintf(path, sizeof path, "%s.params", at);
-	if (!params)
-		return GT_OK;
-	if ((params->type != GT_C_ARRAY && params->type != GT_C_LIST) || params->nkids > 64)
-		return gt_conf_fail(err, params->place, path, "expected an array of at most 64 names, got %s",
-		                    gt_cnode_text(params, got, sizeof got));
-	for (int i = 0; i < params->nkids; i++) {
-		const struct gt_cnode *p = params->kid[i];
-		const char *name = text_of(p);
-		size_t n = name ? strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") : 0;
-		if (!n || name[n] || n > 40 || strchr("0123456789_-", name[0]))
-			return gt_conf_fail(err, p->place, path, "expected a name of letters, digits, _ and -, got %s",
-			                    gt_cnode_text(p, got, sizeof got));
-		if (is_reserved(name))
-			return gt_conf_fail(err, p->place, path, "expected another name, got \"%s\", a key of every layer", name);
-		for (int k = 0; k < i; k++)
-			if (!strcmp(name, text_of(params->kid[k])))
-				return gt_conf_fail(err, p->place, path, "expected a name of its own, got \"%s\" once more", name);
-	}
-	return GT_OK;
-}
-
-static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *err)
-{
-	const struct gt_cnode *params = gt_cnode_find(tmpl, "params"), *layers = gt_cnode_find(tmpl, "layers");
-	const struct gt_cnode *defaults = gt_cnode_find(tmpl, "defaults");
-	char at[128], path[256], got[64];
-	int uses = 0;
-	snprintf(at, sizeof at, "model.blocks.%.64s", tmpl->name);
-	if (tmpl->type != GT_C_GROUP)
-		return gt_conf_fail(err, tmpl->place, at, "expected a group { params; layers }, got %s", gt_cnode_text(tmpl, got, sizeof got));
-	for (int i = 0; i < tmpl->nkids; i++) {
-		snprintf(path, sizeof path, "%s.", at);
-		if (!gt_row_find(gt_rows_template, tmpl->kid[i]->name))
-			return gt_conf_unknown(tmpl->kid[i], path, tmpl->kid[i]->name, gt_rows_template, NULL, err);
-	}
-	GT_TRY(check_params(tmpl, at, err));
-	snprintf(path, sizeof path, "%s.layers", at);
-	if (!layers || layers->type != GT_C_LIST || !layers->nkids)
-		return gt_conf_fail(err, layers ? layers->place : tmpl->place, path, "expected a list ( ) of layers, got %s",
-		                    layers ? gt_cnode_text(layers, got, sizeof got) : "nothing");
-	GT_TRY(scan(tmpl, layers, path, NULL, &uses, err));
-	for (int i = 0; params && i < params->nkids; i++) {
-		uses = 0;
-		GT_TRY(scan(tmpl, layers, path, text_of(params->kid[i]), &uses, err));
-		if (!uses)
-			return gt_conf_fail(err, params->kid[i]->place, at, "the parameter \"%s\" is never used", text_of(params->kid[i]));
-	}
-	snprintf(path, sizeof path, "%s.defaults", at);
-	if (defaults && defaults->type != GT_C_GROUP)
-		return gt_conf_fail(err, defaults->place, path, "expected a group { }, got %s", gt_cnode_text(defaults, got, sizeof got));
-	for (int i = 0; defaults && i < defaults->nkids; i++)
-		if (!has_param(tmpl, defaults->kid[i]->name))
-			return no_param(defaults->kid[i], tmpl, path, defaults->kid[i]->name, err);
-	return GT_OK;
-}
-
-enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
-{
-	char got[64];
-	if (x->blocks && x->blocks->type != GT_C_GROUP)
-		return gt_conf_fail(err, x->blocks->place, "model.blocks", "expected a group { }, got %s",
-		                    gt_cnode_text(x->blocks, got, sizeof got));
-	for (int i = 0; x->blocks && i < x->blocks->nkids; i++) {
-		enum gt_code code = check_template(x->blocks->kid[i], err);
-		x->blocks->kid[i]->bad = code == GT_ECONFIG;
-		GT_COLLECT(x->rd, err, code);
-	}
-	return GT_OK;
-}
-
-/* ---- instances ------------------------------------------------------------------------------------------------------------ */
-/* A copy of an array whose elements are looked up. */
-static enum gt_code array_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
-                                const struct gt_cnode **out, struct gt_err *err)
-{
-	struct gt_cnode *copy;
-	bool any = false;
-	for (int i = 0; i < n->nkids; i++)
-		any |= text_of(n->kid[i]) && text_of(n->kid[i])[0] == '$';
-	*out = n;
-	if (!any || !s)
-		return GT_OK;
-	GT_NEW(copy, x->rd->arena, 1, err);
-	*copy = *n;
-	GT_NEW(copy->kid, x->rd->arena, n->nkids, err);
-	for (int i = 0; i < n->nkids; i++) {
-		const struct gt_cnode *v = n->kid[i];
-		if (text_of(v))
-			GT_TRY(gt_scope_value(x, s, v, path, &v, err));
-		copy->kid[i] = (struct gt_cnode *)v; /* only read from here on */
-	}
-	*out = copy;
-	return GT_OK;
-}
-
-enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
-                            const struct gt_cnode **out, struct gt_err *err)
-{
-	const char *word;
-	char cut[64];
-	while ((word = text_of(n)) && word[0] == '$') {
-		if (!s)
-			return gt_conf_fail(err, n->place, path, "\"%s\" stands only inside a block", gt_utf8_truncate(word, cut, sizeof cut));
-		const struct gt_cnode *v = s->first ? gt_cnode_find(s->first, word + 1) : NULL, *defaults = gt_cnode_find(s->tmpl, "defaults");
-		if (!has_param(s->tmpl, word + 1))
-			return no_param(n, s->tmpl, path, word + 1, err);
-		bool own = false;
-		if (!v)
-			v = gt_cnode_find(s->inst, word + 1);
-		if (!v && defaults) {
-			v = gt_cnode_find(defaults, word + 1);
-			own = true; /* a default stands inside the template, an argument outside of it */
-		}
-		if (!v)
-			return gt_conf_fail(err, s->inst->place, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
-			                    word + 1, s->tmpl->name);
-		if (own && text_of(v) && text_of(v)[0] == '$')
-			return gt_conf_fail(err, v->place, path, "a default is a value, not another parameter");
-		n = v;
-		if (!own)
-			s = s->parent;
-	}
-	*out = n;
-	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? array_value(x, s, n, path, out, err) : GT_OK;
-}
-
-static enum gt_code check_keys(const struct gt_cnode *inst, const struct gt_cnode *tmpl, const char *at, bool first, struct gt_err *err)
-{
-	char path[320];
-	for (int i = 0; i < inst->nkids; i++) {
-		const char *key = inst->kid[i]->name;
-		snprintf(path, sizeof path, "%s.%.64s", at, key);
-		if (has_param(tmpl, key) || (!first && is_reserved(key) && strcmp(key, "type")))
-			continue;
-		if (!strcmp(key, "type"))
-			return gt_conf_fail(err, inst->kid[i]->place, path, "a layer has a type or a block, not both");
-		return no_param(inst->kid[i], tmpl, path, key, err);
-	}
-	return GT_OK;
-}
+static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
+                                const struct gt_layer_spec *proto, struct gt_err *err);
 
 /* What an instance says of all its layers: frozen, init, lr_mul, weight_decay. */
 static enum gt_code inherit(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at,
@@ -225,7 +32,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	size_t len = 0;
 	int depth = 0;
 	snprintf(path, sizeof path, "%s.block", at);
-	const char *name = n->raw ? n->raw : text_of(n);
+	const char *name = n->raw ? n->raw : gt_cnode_string(n);
 	if (!name)
 		return gt_conf_fail(err, n->place, path, "expected the name of a block, got %s", gt_cnode_text(n, got, sizeof got));
 	*out = x->blocks ? gt_cnode_find(x->blocks, name) : NULL;
@@ -252,8 +59,9 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	return GT_OK;
 }
 
-enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at, int index,
-                             const struct gt_layer_spec *proto, struct gt_err *err)
+/* Expands an entry of a list of layers that has `block`. */
+static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at, int index,
+                                 const struct gt_layer_spec *proto, struct gt_err *err)
 {
 	struct gt_arena *a = x->rd->arena;
 	const struct gt_cnode *tmpl = NULL, *n, *v, *first = gt_cnode_find(inst, "first"), *in = gt_cnode_find(inst, "in");
@@ -268,12 +76,12 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 		x->last = name;
 		return gt_layer_declare(x, name, name, inst->place, at, err);
 	}
-	GT_TRY(check_keys(inst, tmpl, at, false, err));
+	GT_TRY(gt_block_check_keys(inst, tmpl, at, false, err));
 	if (first) {
 		snprintf(path, sizeof path, "%s.first", at);
 		if (first->type != GT_C_GROUP)
 			return gt_conf_fail(err, first->place, path, "expected a group { }, got %s", gt_cnode_text(first, got, sizeof got));
-		GT_TRY(check_keys(first, tmpl, path, true, err));
+		GT_TRY(gt_block_check_keys(first, tmpl, path, true, err));
 	}
 	if ((n = gt_cnode_find(inst, "repeat"))) {
 		snprintf(path, sizeof path, "%s.repeat", at);
@@ -285,7 +93,7 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 	if (in) {
 		if (in->nkids == 1)
 			in = in->kid[0];
-		const char *word = in->raw ? in->raw : text_of(in);
+		const char *word = in->raw ? in->raw : gt_cnode_string(in);
 		if (!word)
 			return gt_conf_fail(err, in->place, path, "expected the name of one layer: a block has one input");
 		GT_TRY(gt_layer_resolve(x, s, word, in->place, path, &input, err));
@@ -301,7 +109,7 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 		GT_NEW_STR(scope.prefix, gt_arena_printf(a, "%s.", one), err);
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
 		int errors = x->rd->errors->seen;
-		GT_TRY(gt_layers_expand(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
+		GT_TRY(expand_list(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
 		if (x->rd->errors->seen > errors) { /* other instances would give the same ones, and those of blocks in blocks are many */
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
@@ -311,4 +119,45 @@ enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, cons
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->place, path, err));
 	}
 	return gt_layer_declare(x, name, x->last, inst->place, path, err);
+}
+
+static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
+                                const struct gt_layer_spec *proto, struct gt_err *err)
+{
+	char at[256], got[64];
+	if (list->type != GT_C_LIST || !list->nkids)
+		return gt_conf_fail(err, list->place, path, "expected a list ( ) of one or more layers, got %s",
+		                    gt_cnode_text(list, got, sizeof got));
+	for (int i = 0; i < list->nkids; i++) {
+		const struct gt_cnode *e = list->kid[i];
+		snprintf(at, sizeof at, "%.200s[%d]", path, i);
+		if (e->type != GT_C_GROUP) {
+			GT_COLLECT(x->rd, err,
+			           gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
+			continue;
+		}
+		enum gt_code code = gt_cnode_find(e, "block") ? expand_block(x, s, e, at, i, proto, err) : gt_layer_add(x, s, e, at, i, proto, err);
+		GT_COLLECT(x->rd, err, code);
+		if (code == GT_ECONFIG)
+			GT_TRY(gt_layer_hold_name(x, s, e, at, i, err));
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
+{
+	struct gt_model_spec *m = &rd->conf->model;
+	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
+	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
+	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
+	if (!layers) /* gt_object_read has reported it */
+		return GT_OK;
+	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
+	x.blocks = gt_conf_given(rd->root, "model.blocks");
+	GT_TRY(gt_layer_declare(&x, "input", "input", layers->place, "model.layers", err));
+	GT_TRY(gt_blocks_check(&x, err));
+	GT_TRY(expand_list(&x, NULL, layers, "model.layers", &proto, err));
+	m->layers = x.spec;
+	m->nlayers = x.n;
+	return GT_OK;
 }

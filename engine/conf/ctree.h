@@ -45,6 +45,11 @@ enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *na
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
 struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or not a group */
+/* The text of a string; NULL: n is none. */
+static inline const char *gt_cnode_string(const struct gt_cnode *n)
+{
+	return n->type == GT_C_STRING ? n->s : NULL;
+}
 /* "ten" with its quotes, 3, a group, …, for "got …". Returns buf; 64 bytes suffice. */
 const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
 /* A string cut to what fits a message, never inside a UTF-8 character. */

@@ -1,45 +1,9 @@
-/* Entries of a list of layers. See layers.h. */
+/* One layer of a list. See layers.h. */
 #include "conf/layers.h"
 #include "conf/synonyms.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- names ---------------------------------------------------------------------------------------------------------------- */
-static struct gt_layer_name *slot_of(const struct gt_expand *x, const char *name)
-{
-	uint32_t h = 2166136261u; /* FNV-1a */
-	for (const char *s = name; *s; s++)
-		h = (h ^ (unsigned char)*s) * 16777619u;
-	while (x->slot[h & x->mask].name && strcmp(x->slot[h & x->mask].name, name))
-		h++;
-	return &x->slot[h & x->mask];
-}
-
-bool gt_layer_name_fits(const char *name)
-{
-	size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-	return n && n <= GT_CONF_MAX_NAME && !name[n];
-}
-
-enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_source_loc at, const char *path,
-                              struct gt_err *err)
-{
-	struct gt_layer_name *s = slot_of(x, name);
-	if (s->name)
-		return gt_conf_fail(err, at, path, "expected a name of its own, got \"%s\" once more", name);
-	*s = (struct gt_layer_name){name, layer};
-	if (2 * ++x->nnames <= x->mask)
-		return GT_OK;
-	struct gt_layer_name *old = x->slot;
-	uint32_t n = x->mask + 1;
-	GT_NEW(x->slot, x->rd->arena, 2 * n, err);
-	x->mask = 2 * n - 1;
-	for (uint32_t i = 0; i < n; i++)
-		if (old[i].name)
-			*slot_of(x, old[i].name) = old[i];
-	return GT_OK;
-}
 
 enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *path, int index,
                                const char **out, struct gt_err *err)
@@ -61,36 +25,6 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 	return GT_OK;
 }
 
-enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_source_loc at, const char *path,
-                              const char **out, struct gt_err *err)
-{
-	if (s && !strcmp(name, "$in")) {
-		*out = s->input;
-		return GT_OK;
-	}
-	char full[2 * GT_CONF_MAX_NAME + 64], cut[64];
-	for (const struct gt_scope *k = s; strlen(name) <= GT_CONF_MAX_NAME; k = k->parent) {
-		snprintf(full, sizeof full, "%s%s", k ? k->prefix : "", name);
-		const struct gt_layer_name *e = slot_of(x, full);
-		if (e->name) {
-			*out = e->layer;
-			return GT_OK;
-		}
-		if (!k)
-			break;
-	}
-	if (!strcmp(name, "$in"))
-		return gt_conf_fail(err, at, path, "\"$in\" stands only inside a block; the model's input is \"input\"");
-	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
-	size_t skip = s ? strlen(s->prefix) : 0;
-	for (uint32_t i = 0; i <= x->mask; i++)
-		if (x->slot[i].name && (!s || !strncmp(x->slot[i].name, s->prefix, skip)))
-			gt_guess_try(&g, x->slot[i].name + skip);
-	return gt_conf_fail(err, at, path, "expected the name of an earlier layer, got \"%s\"%s%s%s", cut, g.best ? "; did you mean \"" : "",
-	                    g.best ? g.best : "", g.best ? "\"?" : "");
-}
-
-/* ---- one layer ------------------------------------------------------------------------------------------------------------ */
 static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, const char *type, struct gt_err *err)
 {
 	char all[640], cut[64];
@@ -186,8 +120,8 @@ static enum gt_code grow(struct gt_expand *x, struct gt_source_loc at, const cha
 	return GT_OK;
 }
 
-static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
-                              const struct gt_layer_spec *proto, struct gt_err *err)
+enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
+                          const struct gt_layer_spec *proto, struct gt_err *err)
 {
 	struct gt_layer_spec l = *proto;
 	const struct gt_cnode *type = gt_cnode_find(entry, "type"), *v, *name = gt_cnode_find(entry, "name");
@@ -238,57 +172,15 @@ static enum gt_code add_layer(struct gt_expand *x, const struct gt_scope *s, con
 	return GT_OK;
 }
 
-/* After an error: later layers may name this one all the same. */
-static enum gt_code hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
-                              struct gt_err *err)
+enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
+                                struct gt_err *err)
 {
 	struct gt_err ignored; /* a wrong name has been reported, or is not what is wrong here */
 	const char *name;
 	enum gt_code code = gt_layer_fullname(x, s, entry, at, index, &name, &ignored);
-	if (code == GT_OK && !slot_of(x, name)->name)
+	if (code == GT_OK && !gt_layer_declared(x, name))
 		code = gt_layer_declare(x, name, name, entry->place, at, &ignored);
 	if (code == GT_OK)
 		x->last = name;
 	return code == GT_OK || code == GT_ECONFIG ? GT_OK : gt_fail(err, code, "%s", ignored.msg);
-}
-
-enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
-                              const struct gt_layer_spec *proto, struct gt_err *err)
-{
-	char at[256], got[64];
-	if (list->type != GT_C_LIST || !list->nkids)
-		return gt_conf_fail(err, list->place, path, "expected a list ( ) of one or more layers, got %s",
-		                    gt_cnode_text(list, got, sizeof got));
-	for (int i = 0; i < list->nkids; i++) {
-		const struct gt_cnode *e = list->kid[i];
-		snprintf(at, sizeof at, "%.200s[%d]", path, i);
-		if (e->type != GT_C_GROUP) {
-			GT_COLLECT(x->rd, err,
-			           gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
-			continue;
-		}
-		enum gt_code code = gt_cnode_find(e, "block") ? gt_block_expand(x, s, e, at, i, proto, err) : add_layer(x, s, e, at, i, proto, err);
-		GT_COLLECT(x->rd, err, code);
-		if (code == GT_ECONFIG)
-			GT_TRY(hold_name(x, s, e, at, i, err));
-	}
-	return GT_OK;
-}
-
-enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
-{
-	struct gt_model_spec *m = &rd->conf->model;
-	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
-	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
-	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
-	if (!layers) /* gt_object_read has reported it */
-		return GT_OK;
-	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
-	x.blocks = gt_conf_given(rd->root, "model.blocks");
-	GT_TRY(gt_layer_declare(&x, "input", "input", layers->place, "model.layers", err));
-	GT_TRY(gt_blocks_check(&x, err));
-	GT_TRY(gt_layers_expand(&x, NULL, layers, "model.layers", &proto, err));
-	m->layers = x.spec;
-	m->nlayers = x.n;
-	return GT_OK;
 }

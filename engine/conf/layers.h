@@ -42,28 +42,34 @@ struct gt_expand {
 	const char *last; /* name of the layer before, "input" at the start */
 };
 
-/* blocks.c */
-/* The templates, instantiated or not: their keys, parameters declared and used. */
-enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err);
-/* What n stands for: "$ch" is looked up, through the scopes around, in an array element by element. path is for messages. */
-enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
-                            const struct gt_cnode **out, struct gt_err *err);
-/* Expands an entry of a list of layers that has `block`. */
-enum gt_code gt_block_expand(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *path, int index,
-                             const struct gt_layer_spec *proto, struct gt_err *err);
-
-/* layers.c */
-enum gt_code gt_layers_expand(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
-                              const struct gt_layer_spec *proto, struct gt_err *err);
-/* The whole name of an entry: the scope's prefix and its `name`, or its index. */
-enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *path, int index,
-                               const char **out, struct gt_err *err);
+/* layer_names.c */
+bool gt_layer_name_fits(const char *name); /* [A-Za-z0-9_.-]+ */
 /* Makes name stand for layer; fails where it is taken. */
 enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_source_loc at, const char *path,
                               struct gt_err *err);
+bool gt_layer_declared(const struct gt_expand *x, const char *name);
 /* The layer that `in = name` means in a scope. */
 enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_source_loc at, const char *path,
                               const char **out, struct gt_err *err);
-bool gt_layer_name_fits(const char *name); /* [A-Za-z0-9_.-]+ */
+
+/* templates.c */
+/* The templates, instantiated or not: their keys, parameters declared and used. */
+enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err);
+/* The keys of an instance (first: of its `first`) are its own or parameters of the template. */
+enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cnode *tmpl, const char *at, bool first, struct gt_err *err);
+/* What n stands for: "$ch" is looked up, through the scopes around, in an array element by element. path is for messages. */
+enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
+                            const struct gt_cnode **out, struct gt_err *err);
+
+/* layers.c */
+/* The whole name of an entry: the scope's prefix and its `name`, or its index. */
+enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *path, int index,
+                               const char **out, struct gt_err *err);
+/* Reads an entry of a list of layers that has `type`, and appends the layer. */
+enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
+                          const struct gt_layer_spec *proto, struct gt_err *err);
+/* Declares the name of an entry that has an error, because later layers may name it all the same. */
+enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
+                                struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of every key: path, type, place in struct gt_conf, default, range and help in one row. It drives reading (confread.c), the
+/* The table of every key: path, type, place in struct gt_conf, default, range and help in one row. It drives reading (rowread.c), the
  * resolved text (conftext.c), --set's checks, the suggestions, and gtrain.cfg(5). The keys of a layer type are the attributes of
  * its operation's row (ir/op.h). */
 #ifndef GT_CONF_SCHEMA_H
@@ -88,7 +88,7 @@ struct gt_guess {
 struct gt_guess gt_guess_open(const char *word);
 void gt_guess_try(struct gt_guess *g, const char *candidate); /* kept, not copied */
 
-/* ---- reading, confread.c -------------------------------------------------------------------------------------------------- */
+/* ---- reading, rowread.c -------------------------------------------------------------------------------------------------- */
 #define GT_CONF_MAX_ERRORS 20 /* reading ends at so many */
 struct gt_reading {
 	struct gt_arena *arena;
@@ -121,7 +121,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 /* Whether path, or a group above it, was refused, or is missing beside an unknown key, which may be what it was meant to be: what else is
  * wrong with it follows from that. */
 bool gt_conf_refused(const struct gt_cnode *group, const char *path);
-/* Everything: gt_rows, data.augment, the layers, the contradictions. GT_OK where errors were collected too. */
+/* confread.c. Everything: gt_rows, data.augment, the layers, the contradictions. GT_OK where errors were collected too. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err); /* groups.c: train.groups, and what hangs on an optimizer's type */
@@ -132,7 +132,7 @@ enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_c
 enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
                                      const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,
                                      struct gt_err *err);
-enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* layers.c: model.layers, model.blocks */
+enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* blocks.c: model.layers, model.blocks */
 enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* validate.c */
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c */
 enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* conftext.c: makes c->text */

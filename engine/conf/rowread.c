@@ -1,0 +1,430 @@
+/* Reads values and groups of the tree into structs, by the rows of the schema. */
+#include "conf/schema.h"
+#include "conf/synonyms.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH 256
+
+const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
+{
+	char part[PATH];
+	while (n && *path) {
+		size_t len = strcspn(path, ".");
+		snprintf(part, sizeof part, "%.*s", (int)len, path);
+		n = gt_cnode_find(n, part);
+		path += len + (path[len] == '.');
+	}
+	return n;
+}
+
+struct gt_source_loc gt_conf_place(const struct gt_cnode *n, const char *path)
+{
+	char part[PATH];
+	for (;;) {
+		size_t len = strcspn(path, ".");
+		snprintf(part, sizeof part, "%.*s", (int)len, path);
+		const struct gt_cnode *kid = *path ? gt_cnode_find(n, part) : NULL;
+		if (!kid)
+			return n->place;
+		n = kid;
+		path += len + (path[len] == '.');
+	}
+}
+
+bool gt_conf_refused(const struct gt_cnode *n, const char *path)
+{
+	char part[PATH];
+	while (*path) {
+		size_t len = strcspn(path, ".");
+		snprintf(part, sizeof part, "%.*s", (int)len, path);
+		const struct gt_cnode *kid = gt_cnode_find(n, part);
+		for (int i = 0; !kid && n->type == GT_C_GROUP && i < n->nkids; i++)
+			if (n->kid[i]->unknown)
+				return true;
+		if (!kid || kid->bad)
+			return kid != NULL;
+		n = kid;
+		path += len + (path[len] == '.');
+	}
+	return false;
+}
+
+enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const struct gt_err *err)
+{
+	if (code != GT_ECONFIG)
+		return code;
+	GT_TRY(gt_problems_add(rd->errors, err));
+	return rd->errors->n < GT_CONF_MAX_ERRORS ? GT_OK : GT_ECONFIG;
+}
+
+/* The numbers of a default, "[1.5, 2]". */
+static void read_floats(const char *text, struct gt_floats *f)
+{
+	char *end;
+	f->n = 0;
+	for (text++; *text != ']' && f->n < GT_MAX_LIST; text = end + strspn(end, ", "))
+		f->v[f->n++] = strtod(text, &end);
+}
+
+/* ---- one value ------------------------------------------------------------------------------------------------------------ */
+enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err)
+{
+	void *to = (char *)base + r->offset;
+	const char *d = r->def;
+	char word[64];
+	if (!d || d[0] == '(' || r->type == GT_T_OTHER)
+		return GT_OK;
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(d + (d[0] == '"'), "\""), d + (d[0] == '"'));
+	switch (r->type) {
+	case GT_T_INT:
+		*(int64_t *)to = strtoll(d, NULL, 10);
+		break;
+	case GT_T_INT2:
+		((int64_t *)to)[0] = ((int64_t *)to)[1] = strtoll(d, NULL, 10);
+		break;
+	case GT_T_FLOAT:
+		*(double *)to = strtod(d, NULL);
+		break;
+	case GT_T_BOOL:
+		*(bool *)to = d[0] == 't';
+		break;
+	case GT_T_STRING:
+	case GT_T_CHOICE:
+		GT_NEW_STR(*(const char **)to, gt_arena_strdup(a, word), err);
+		break;
+	case GT_T_ENUM:
+		*(int *)to = gt_values_index(r->values, word);
+		break;
+	case GT_T_AUTO:
+		*(int64_t *)to = 0;
+		break;
+	case GT_T_FLOATS:
+		read_floats(d, to);
+		break;
+	case GT_T_STRINGS:
+		((struct gt_strings *)to)->n = 0;
+		break;
+	case GT_T_PAIR:
+		sscanf(d, "[%lf, %lf]", (double *)to, (double *)to + 1);
+		break;
+	case GT_T_DIMS:
+	case GT_T_OTHER:
+		break;
+	}
+	return GT_OK;
+}
+
+static bool in_range(const struct gt_row *r, double v)
+{
+	if (r->min == 0 && r->max == 0)
+		return true;
+	return (r->flags & GT_R_ABOVE ? v > r->min : v >= r->min) && (r->flags & GT_R_BELOW ? v < r->max : v <= r->max);
+}
+
+static bool number(const struct gt_row *r, const struct gt_cnode *n, double *out)
+{
+	if (n->type != GT_C_INT && n->type != GT_C_FLOAT)
+		return false;
+	*out = n->type == GT_C_INT ? (double)n->i : n->f;
+	return in_range(r, *out);
+}
+
+static bool integer(const struct gt_row *r, const struct gt_cnode *n, int64_t *out)
+{
+	if (n->type != GT_C_INT)
+		return false;
+	*out = n->i;
+	return in_range(r, (double)n->i);
+}
+
+static const char *string(const struct gt_cnode *n)
+{
+	return n->raw ? n->raw : n->type == GT_C_STRING ? n->s : NULL;
+}
+
+/* The i-th of the values of n: n itself where it is a scalar. */
+static const struct gt_cnode *element(const struct gt_cnode *n, int i)
+{
+	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->kid[i] : n;
+}
+
+static int length(const struct gt_cnode *n)
+{
+	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->nkids : 1;
+}
+
+/* False where the value is not of the row's kind. */
+static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
+{
+	int len = length(n), i = 0;
+	const char *s = string(n);
+	struct gt_floats *f = to;
+	struct gt_strings *t = to;
+	int64_t *v = to;
+	switch (r->type) {
+	case GT_T_INT:
+		return integer(r, n, to);
+	case GT_T_FLOAT:
+		return number(r, n, to);
+	case GT_T_BOOL:
+		*(bool *)to = n->b;
+		return n->type == GT_C_BOOL;
+	case GT_T_STRING:
+	case GT_T_CHOICE:
+		*(const char **)to = s;
+		return s && (r->type == GT_T_STRING || gt_values_index(r->values, s) >= 0);
+	case GT_T_ENUM:
+		*(int *)to = s ? gt_values_index(r->values, s) : -1;
+		return *(int *)to >= 0;
+	case GT_T_AUTO:
+		*v = 0;
+		return (s && !strcmp(s, "auto")) || (integer(r, n, v) && *v > 0);
+	case GT_T_FLOATS:
+		for (f->n = len; len <= GT_MAX_LIST && i < len && number(r, element(n, i), &f->v[i]); i++)
+			;
+		return i == len;
+	case GT_T_STRINGS:
+		for (t->n = len; len <= GT_MAX_LIST && i < len && (t->v[i] = string(element(n, i))); i++)
+			;
+		return i == len;
+	case GT_T_PAIR:
+		return len == 2 && number(r, element(n, 0), to) && number(r, element(n, 1), (double *)to + 1);
+	case GT_T_INT2:
+		return (len == 1 || len == 2) && integer(r, element(n, 0), &v[0]) && integer(r, element(n, len - 1), &v[1]);
+	case GT_T_DIMS:
+		v[0] = v[1] = v[2] = 1;
+		for (; (len == 1 || len == 3) && i < len && integer(r, element(n, i), &v[i]); i++)
+			;
+		return i == len;
+	case GT_T_OTHER:
+		return true;
+	}
+	return false;
+}
+
+enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
+                         struct gt_err *err)
+{
+	char want[512], got[64], word[48];
+	(void)a;
+	if (read_value(r, n, (char *)base + r->offset))
+		return GT_OK;
+	gt_row_expects(r, n, want, sizeof want);
+	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
+		return gt_conf_fail(err, n->place, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
+	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* name the culprit */
+		for (int i = 0; i < n->nkids; i++) {
+			const struct gt_cnode *e = n->kid[i];
+			double v;
+			bool fine = r->type == GT_T_STRINGS                          ? string(e) != NULL
+			            : r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v)
+			                                                             : e->type == GT_C_INT && number(r, e, &v);
+			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
+				return gt_conf_fail(err, e->place, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
+		}
+	}
+	const char *s = string(n);
+	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
+	if (syn)
+		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+		                    gt_utf8_truncate(s, word, sizeof word), syn->meant);
+	if (s && r->values) {
+		struct gt_guess g = gt_guess_open(s);
+		char near[48], words[16][48];
+		for (int i = 0; i < 16 && gt_values_word(r->values, i, words[i], sizeof words[i]); i++)
+			gt_guess_try(&g, words[i]);
+		if (g.best && g.best[0]) {
+			snprintf(near, sizeof near, "%s", g.best);
+			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+			                    gt_utf8_truncate(s, word, sizeof word), near);
+		}
+	}
+	return gt_conf_fail(err, n->place, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
+}
+
+/* ---- a group -------------------------------------------------------------------------------------------------------------- */
+static bool generic(const char *word)
+{
+	return !strcmp(word, "type") || !strcmp(word, "name") || !strcmp(word, "mode");
+}
+
+static const char *leaf(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+static bool has_key(const struct gt_row *rows, const char *const *words, const char *key)
+{
+	for (; words && *words; words++)
+		if (!strcmp(*words, key))
+			return true;
+	return gt_row_find(rows, key) != NULL;
+}
+
+enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
+                             const char *const *words, struct gt_err *err)
+{
+	char at[2 * PATH], level[80][40], all[512], cut[64];
+	size_t prefix = (size_t)(leaf(path) - path), len = 0;
+	int nlevel = 0;
+	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
+	struct gt_guess g = gt_guess_open(name);
+	bool layer = rows == gt_rows_layer;
+	const struct gt_synonym *syn = layer ? gt_synonym_of_layer_key(name) : gt_synonym_of_key(name);
+	snprintf(at, sizeof at, "%s%.*s%s", shown, (int)prefix, path, name);
+	if (syn && !syn->meant)
+		return gt_conf_fail(err, n->place, at, "unknown key; %s", syn->reason);
+	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
+		return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
+	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word, deeper in the same section */
+		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
+			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
+	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
+		if (strncmp(r->path, path, prefix))
+			continue;
+		snprintf(level[nlevel], sizeof *level, "%.*s", (int)strcspn(r->path + prefix, "."), r->path + prefix);
+		if (!nlevel || strcmp(level[nlevel], level[nlevel - 1]))
+			nlevel++;
+	}
+	for (int i = 0; words && words[i] && nlevel < 80; i++)
+		snprintf(level[nlevel++], sizeof *level, "%s", words[i]);
+	for (int i = 0; i < nlevel; i++)
+		gt_guess_try(&g, level[i]);
+	if (g.best)
+		return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
+	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word in another section */
+		if (!strcmp(leaf(r->path), name) && !generic(name))
+			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
+	all[0] = 0;
+	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", level[i]);
+	return gt_conf_fail(err, n->place, at, "unknown key; there are: %s", all);
+}
+
+/* Reads the value of a row; a refused one leaves the default and marks the node. */
+static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, struct gt_cnode *n, const char *at, void *base,
+                             struct gt_err *err)
+{
+	enum gt_code code = gt_row_read(rd->arena, r, n, at, base, err);
+	if (code != GT_ECONFIG)
+		return code;
+	n->bad = true;
+	GT_TRY(gt_conf_collect(rd, code, err));
+	return gt_row_default(rd->arena, r, base, err);
+}
+
+static enum gt_code unknown_key(struct gt_reading *rd, struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
+                                struct gt_err *err)
+{
+	n->unknown = true;
+	return gt_conf_collect(rd, gt_conf_unknown(n, shown, path, rows, NULL, err), err);
+}
+
+static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *prefix,
+                              const char *shown, void *base, struct gt_err *err)
+{
+	for (int i = 0; i < group->nkids; i++) {
+		struct gt_cnode *n = group->kid[i];
+		char path[PATH], at[2 * PATH];
+		bool section = false;
+		size_t len = (size_t)snprintf(path, sizeof path, "%s%s", prefix, n->name);
+		if (len + 2 > sizeof path) { /* a dot may follow */
+			GT_TRY(unknown_key(rd, n, shown, prefix, rows, err));
+			continue;
+		}
+		snprintf(at, sizeof at, "%s%s", shown, path);
+		const struct gt_row *r = gt_row_find(rows, path);
+		if (r) {
+			GT_TRY(read_key(rd, r, n, at, base, err));
+			continue;
+		}
+		for (r = rows; r->path && !section; r++)
+			section = !strncmp(r->path, path, len) && r->path[len] == '.';
+		if (!section) {
+			GT_TRY(unknown_key(rd, n, shown, path, rows, err));
+			continue;
+		}
+		if (n->type != GT_C_GROUP) {
+			char got[64];
+			n->bad = true;
+			GT_COLLECT(rd, err, gt_conf_fail(err, n->place, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got)));
+			continue;
+		}
+		path[len] = '.';
+		path[len + 1] = 0;
+		GT_TRY(read_keys(rd, rows, n, path, shown, base, err));
+	}
+	return GT_OK;
+}
+
+/* "adam and adamw do" */
+static const char *users(const char *is, char *buf, size_t size)
+{
+	size_t n = 0;
+	char word[48], next[48];
+	buf[0] = 0;
+	for (int i = 0; gt_values_word(is, i, word, sizeof word) && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", !i ? "" : gt_values_word(is, i + 1, next, sizeof next) ? ", " : " and ", word);
+	if (n < size)
+		snprintf(buf + n, size - n, strchr(is, '|') ? " do" : " does");
+	return buf;
+}
+
+/* Whether --set moved the run away from a key of the file: it set the key that decides, or the one that decides whether that one counts. */
+static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
+{
+	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_find(rows, r->when)) {
+		const struct gt_cnode *by = gt_conf_given(group, r->when);
+		if (by && by->set)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the value of a key that decides over r was refused or is missing. */
+static bool undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
+{
+	for (; r->when; r = gt_row_find(rows, r->when)) {
+		const struct gt_row *sel = gt_row_find(rows, r->when);
+		if (gt_conf_refused(group, r->when) || (sel->flags & GT_R_REQUIRED && !gt_conf_given(group, r->when)))
+			return true;
+	}
+	return false;
+}
+
+/* Keys that the value of another key rules out, and keys that are missing. */
+static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
+                              const char *shown, void *base, struct gt_err *err)
+{
+	if (undecided(rows, r, group) || gt_conf_refused(group, r->path))
+		return GT_OK;
+	const struct gt_cnode *n = gt_conf_given(group, r->path);
+	char at[2 * PATH], text[512], value[48] = "", is[128];
+	bool applies = gt_row_applies(rows, r, base);
+	snprintf(at, sizeof at, "%s%s", shown, r->path);
+	if (n && !applies) {
+		if (n->set || !ruled_out_by_set(rows, r, group, base))
+			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use it; %s", r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
+		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
+		return gt_row_default(a, r, base, err);
+	}
+	if (!n && applies && r->flags & GT_R_REQUIRED)
+		return gt_conf_fail(err, gt_conf_place(group, r->path), at, "expected %s%s, got nothing", r->type == GT_T_OTHER ? "a " : "",
+		                    r->type == GT_T_OTHER ? gt_row_typename(r) : gt_row_expects(r, NULL, text, sizeof text));
+	return GT_OK;
+}
+
+enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
+                            struct gt_err *err)
+{
+	for (const struct gt_row *r = rows; r->path; r++)
+		GT_TRY(gt_row_default(rd->arena, r, base, err));
+	GT_TRY(read_keys(rd, rows, group, "", shown, base, err));
+	for (const struct gt_row *r = rows; r->path; r++)
+		GT_COLLECT(rd, err, check_row(rd->arena, rows, r, group, shown, base, err));
+	return GT_OK;
+}

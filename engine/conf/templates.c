@@ -1,0 +1,195 @@
+/* Templates of blocks, and the values of their parameters. See layers.h. */
+#include "conf/layers.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *const reserved[] = {"block", "repeat", "first", "in", NULL};
+
+static bool is_reserved(const char *word)
+{
+	for (int i = 0; reserved[i]; i++)
+		if (!strcmp(reserved[i], word))
+			return true;
+	return gt_row_find(gt_rows_layer, word) != NULL;
+}
+
+static bool has_param(const struct gt_cnode *tmpl, const char *name)
+{
+	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
+	for (int i = 0; params && i < params->nkids; i++)
+		if (!strcmp(gt_cnode_string(params->kid[i]), name))
+			return true;
+	return false;
+}
+
+static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *tmpl, const char *path, const char *name, struct gt_err *err)
+{
+	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
+	char cut[64];
+	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
+	for (int i = 0; params && i < params->nkids; i++)
+		gt_guess_try(&g, gt_cnode_string(params->kid[i]));
+	return gt_conf_fail(err, at->place, path, "\"%s\" is no parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
+	                    g.best ? "; did you mean \"" : "", g.best ? g.best : "", g.best ? "\"?" : "");
+}
+
+/* ---- checking the templates ------------------------------------------------------------------------------------------------ */
+/* Every "$word" below n is a parameter; counts the uses of param (NULL: none). */
+static enum gt_code scan(const struct gt_cnode *tmpl, const struct gt_cnode *n, const char *path, const char *param, int *uses,
+                         struct gt_err *err)
+{
+	const char *s = gt_cnode_string(n);
+	for (int i = 0; i < n->nkids; i++)
+		GT_TRY(scan(tmpl, n->kid[i], path, param, uses, err));
+	if (!s || s[0] != '$' || !strcmp(s, "$in"))
+		return GT_OK;
+	if (!has_param(tmpl, s + 1))
+		return no_param(n, tmpl, path, s + 1, err);
+	*uses += param && !strcmp(s + 1, param);
+	return GT_OK;
+}
+
+static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, struct gt_err *err)
+{
+	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
+	char path[256], got[64];
+	snprintf(path, sizeof path, "%s.params", at);
+	if (!params)
+		return GT_OK;
+	if ((params->type != GT_C_ARRAY && params->type != GT_C_LIST) || params->nkids > 64)
+		return gt_conf_fail(err, params->place, path, "expected an array of at most 64 names, got %s",
+		                    gt_cnode_text(params, got, sizeof got));
+	for (int i = 0; i < params->nkids; i++) {
+		const struct gt_cnode *p = params->kid[i];
+		const char *name = gt_cnode_string(p);
+		size_t n = name ? strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") : 0;
+		if (!n || name[n] || n > 40 || strchr("0123456789_-", name[0]))
+			return gt_conf_fail(err, p->place, path, "expected a name of letters, digits, _ and -, got %s",
+			                    gt_cnode_text(p, got, sizeof got));
+		if (is_reserved(name))
+			return gt_conf_fail(err, p->place, path, "expected another name, got \"%s\", a key of every layer", name);
+		for (int k = 0; k < i; k++)
+			if (!strcmp(name, gt_cnode_string(params->kid[k])))
+				return gt_conf_fail(err, p->place, path, "expected a name of its own, got \"%s\" once more", name);
+	}
+	return GT_OK;
+}
+
+static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *err)
+{
+	const struct gt_cnode *params = gt_cnode_find(tmpl, "params"), *layers = gt_cnode_find(tmpl, "layers");
+	const struct gt_cnode *defaults = gt_cnode_find(tmpl, "defaults");
+	char at[128], path[256], got[64];
+	int uses = 0;
+	snprintf(at, sizeof at, "model.blocks.%.64s", tmpl->name);
+	if (tmpl->type != GT_C_GROUP)
+		return gt_conf_fail(err, tmpl->place, at, "expected a group { params; layers }, got %s", gt_cnode_text(tmpl, got, sizeof got));
+	for (int i = 0; i < tmpl->nkids; i++) {
+		snprintf(path, sizeof path, "%s.", at);
+		if (!gt_row_find(gt_rows_template, tmpl->kid[i]->name))
+			return gt_conf_unknown(tmpl->kid[i], path, tmpl->kid[i]->name, gt_rows_template, NULL, err);
+	}
+	GT_TRY(check_params(tmpl, at, err));
+	snprintf(path, sizeof path, "%s.layers", at);
+	if (!layers || layers->type != GT_C_LIST || !layers->nkids)
+		return gt_conf_fail(err, layers ? layers->place : tmpl->place, path, "expected a list ( ) of layers, got %s",
+		                    layers ? gt_cnode_text(layers, got, sizeof got) : "nothing");
+	GT_TRY(scan(tmpl, layers, path, NULL, &uses, err));
+	for (int i = 0; params && i < params->nkids; i++) {
+		uses = 0;
+		GT_TRY(scan(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
+		if (!uses)
+			return gt_conf_fail(err, params->kid[i]->place, at, "the parameter \"%s\" is never used", gt_cnode_string(params->kid[i]));
+	}
+	snprintf(path, sizeof path, "%s.defaults", at);
+	if (defaults && defaults->type != GT_C_GROUP)
+		return gt_conf_fail(err, defaults->place, path, "expected a group { }, got %s", gt_cnode_text(defaults, got, sizeof got));
+	for (int i = 0; defaults && i < defaults->nkids; i++)
+		if (!has_param(tmpl, defaults->kid[i]->name))
+			return no_param(defaults->kid[i], tmpl, path, defaults->kid[i]->name, err);
+	return GT_OK;
+}
+
+enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
+{
+	char got[64];
+	if (x->blocks && x->blocks->type != GT_C_GROUP)
+		return gt_conf_fail(err, x->blocks->place, "model.blocks", "expected a group { }, got %s",
+		                    gt_cnode_text(x->blocks, got, sizeof got));
+	for (int i = 0; x->blocks && i < x->blocks->nkids; i++) {
+		enum gt_code code = check_template(x->blocks->kid[i], err);
+		x->blocks->kid[i]->bad = code == GT_ECONFIG;
+		GT_COLLECT(x->rd, err, code);
+	}
+	return GT_OK;
+}
+
+/* A copy of an array whose elements are looked up. */
+static enum gt_code array_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
+                                const struct gt_cnode **out, struct gt_err *err)
+{
+	struct gt_cnode *copy;
+	bool any = false;
+	for (int i = 0; i < n->nkids; i++)
+		any |= gt_cnode_string(n->kid[i]) && gt_cnode_string(n->kid[i])[0] == '$';
+	*out = n;
+	if (!any || !s)
+		return GT_OK;
+	GT_NEW(copy, x->rd->arena, 1, err);
+	*copy = *n;
+	GT_NEW(copy->kid, x->rd->arena, n->nkids, err);
+	for (int i = 0; i < n->nkids; i++) {
+		const struct gt_cnode *v = n->kid[i];
+		if (gt_cnode_string(v))
+			GT_TRY(gt_scope_value(x, s, v, path, &v, err));
+		copy->kid[i] = (struct gt_cnode *)v; /* only read from here on */
+	}
+	*out = copy;
+	return GT_OK;
+}
+
+enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
+                            const struct gt_cnode **out, struct gt_err *err)
+{
+	const char *word;
+	char cut[64];
+	while ((word = gt_cnode_string(n)) && word[0] == '$') {
+		if (!s)
+			return gt_conf_fail(err, n->place, path, "\"%s\" stands only inside a block", gt_utf8_truncate(word, cut, sizeof cut));
+		const struct gt_cnode *v = s->first ? gt_cnode_find(s->first, word + 1) : NULL, *defaults = gt_cnode_find(s->tmpl, "defaults");
+		if (!has_param(s->tmpl, word + 1))
+			return no_param(n, s->tmpl, path, word + 1, err);
+		bool own = false;
+		if (!v)
+			v = gt_cnode_find(s->inst, word + 1);
+		if (!v && defaults) {
+			v = gt_cnode_find(defaults, word + 1);
+			own = true; /* a default stands inside the template, an argument outside of it */
+		}
+		if (!v)
+			return gt_conf_fail(err, s->inst->place, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
+			                    word + 1, s->tmpl->name);
+		if (own && gt_cnode_string(v) && gt_cnode_string(v)[0] == '$')
+			return gt_conf_fail(err, v->place, path, "a default is a value, not another parameter");
+		n = v;
+		if (!own)
+			s = s->parent;
+	}
+	*out = n;
+	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? array_value(x, s, n, path, out, err) : GT_OK;
+}
+
+enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cnode *tmpl, const char *at, bool first, struct gt_err *err)
+{
+	char path[320];
+	for (int i = 0; i < inst->nkids; i++) {
+		const char *key = inst->kid[i]->name;
+		snprintf(path, sizeof path, "%s.%.64s", at, key);
+		if (has_param(tmpl, key) || (!first && is_reserved(key) && strcmp(key, "type")))
+			continue;
+		if (!strcmp(key, "type"))
+			return gt_conf_fail(err, inst->kid[i]->place, path, "a layer has a type or a block, not both");
+		return no_param(inst->kid[i], tmpl, path, key, err);
+	}
+	return GT_OK;
+}

@@ -1,4 +1,5 @@
 #include "session/batch_partition.h"
+#include "par/pipe.h"
 #include "session/session_pipe.h"
 
 static bool by_shards(const struct gt_session *s)
@@ -58,14 +59,12 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err)
+enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t n = s->view[GT_TRAIN].n;
 	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
 	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
-	if (train && gt_session_piped(s))
-		GT_TRY(gt_session_pipe_act_slots(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
 		s->samples = gt_epoch_places(n, s->slice.parts, s->slice.strided, c->data.drop_last, s->batch);
 		if (s->samples <= 0)
@@ -77,10 +76,23 @@ enum gt_code gt_batch_sizes(struct gt_session *s, bool train, struct gt_err *err
 	return GT_OK;
 }
 
+/* The plans of a unit in a pipeline, one for each stage of this rank. */
+static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
+{
+	int own = gt_pipe_stages(s->conf, s->at.npipe);
+	GT_NEW(u->stage, s->arena, own, err);
+	for (int k = own - 1; k >= 0; k--) { /* the last one finishes its gradients first */
+		want->stage = k * s->at.npipe + s->at.pipe;
+		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
+	}
+	u->plan = u->stage[0];
+	return GT_OK;
+}
+
 /* Of a unit that has samples. */
 static enum gt_code unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
-	return gt_session_piped(s) ? gt_session_pipe_unit(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
+	return gt_session_piped(s) ? stage_plans(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
 }
 
 static int ones(int64_t n)

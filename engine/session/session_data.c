@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
+
 struct job {
 	const struct gt_dataset_spec *spec;
 	enum gt_split split;
@@ -99,7 +101,7 @@ enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_datas
 	return GT_OK;
 }
 
-enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	struct job job[2] = {0};
 	s->borrows = spec->data != NULL;

@@ -10,7 +10,7 @@ enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_datas
 
 /* Reads the data of the splits in spec (with dry: only looks for it) and fills s->view[]. Two threads read training and test data at the
  * same time. */
-enum gt_code gt_session_data(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
+enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 
 /* Number of views of each sample that an evaluation averages: the config key eval.tta. */

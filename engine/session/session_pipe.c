@@ -4,8 +4,10 @@
 #include "session/stage_cost.h"
 #include <string.h>
 
-enum gt_code gt_session_pipe_act_slots(struct gt_session *s, struct gt_err *err)
+enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err)
 {
+	if (!train || !gt_session_piped(s))
+		return GT_OK;
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	s->space->act_slots[false] = own; /* in an evaluation, a micro-batch passes all of them */
@@ -136,18 +138,6 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 		GT_TRY(gt_graph_verify(*g, err));
 	}
 	s->reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
-	return GT_OK;
-}
-
-enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
-{
-	int own = gt_pipe_stages(s->conf, s->at.npipe);
-	GT_NEW(u->stage, s->arena, own, err);
-	for (int k = own - 1; k >= 0; k--) { /* the last one finishes its gradients first */
-		want->stage = k * s->at.npipe + s->at.pipe;
-		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
-	}
-	u->plan = u->stage[0];
 	return GT_OK;
 }
 

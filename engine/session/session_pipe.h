@@ -10,8 +10,9 @@ static inline bool gt_session_piped(const struct gt_session *s)
 	return s->conf->parallel.mode == GT_MODE_PIPE;
 }
 
-/* Computes the number of micro-batches and of activation slots of a step, after batch_partition.c has divided its samples. */
-enum gt_code gt_session_pipe_act_slots(struct gt_session *s, struct gt_err *err);
+/* For the optimizer step: computes the number of activation slots, and of batches that a rank reads ahead, after the samples of a step are
+ * divided (batch_partition.h). The partition of the model follows with its first graph (gt_session_pipe_stage). */
+enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err);
 
 /* Whether parameter i belongs to a stage of this rank. */
 bool gt_session_pipe_has(const struct gt_session *s, int i);
@@ -20,15 +21,11 @@ bool gt_session_pipe_has(const struct gt_session *s, int i);
  * stages. */
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err);
 
-/* Makes the plans of a unit, one for each stage of this rank. want: the key of the plans, whose stage this function
- * sets. */
-enum gt_code gt_session_pipe_unit(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err);
-
 /* For parallel.deferred_bn: prepares, once, the calls that end a mini-batch on this rank's stages, and sets which units of the job form a
- * mini-batch. The plans of the job must exist. Bind the calls after gt_space_alloc and close them before the space. */
+ * mini-batch. The plans of the job must exist. Bind the calls after gt_space_alloc. */
 enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err);
 void gt_session_pipe_bind(struct gt_session *s);
-void gt_session_pipe_close(struct gt_session *s);
+void gt_session_pipe_close(struct gt_session *s); /* releases these calls, before the space is closed */
 
 /* The name of the first layer of a stage, which may be another rank's. */
 const char *gt_session_pipe_first(const struct gt_session *s, int stage);

@@ -126,8 +126,11 @@ static enum gt_code groups(struct gt_session *s, struct gt_err *err)
 	return own ? join_gpus(s, err) : join_hosts(s, err);
 }
 
-enum gt_code gt_session_join(struct gt_session *s, struct gt_err *err)
+enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)
 {
+	s->exec.link = s->team ? s->team->link : NULL;
+	if (!s->team || !s->team->comm)
+		return GT_OK;
 	GT_TRY(groups(s, err));
 	const struct gt_comm_api *api = s->exec.group[GT_GROUP_DATA]->api;
 	if (s->conf->reproducible == GT_REPRO_WORLD && !api->fixed_tree)
@@ -165,7 +168,7 @@ bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf 
 	return strncmp(device, "cuda", 4) != 0; /* a look ahead: ranks of one host */
 }
 
-void gt_session_leave(struct gt_session *s)
+void gt_session_comm_close(struct gt_session *s)
 {
 	for (int i = 1; i < s->lanes; i++) {
 		if (s->device_lane[i])

@@ -1,0 +1,41 @@
+/* The device of a session, and the dtype that it computes in. */
+#include "gtrain.h"
+#include "session/session.h"
+#include <string.h>
+
+const char *const gt_precision_names[] = {"fp32", "tf32", "bf16", "fp16"};
+
+enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err)
+{
+	bool cuda = !strcmp(backend, "cuda"), null = !strcmp(backend, "null");
+	switch ((enum gt_precision)c->precision) {
+	case GT_PREC_FP32:
+		*out = GT_F32;
+		return GT_OK;
+	case GT_PREC_BF16:
+		*out = GT_BF16;
+		return GT_OK;
+	case GT_PREC_TF32:
+		*out = GT_F32;
+		if (cuda || null)
+			return GT_OK;
+		return gt_conf_refuse(c, "precision", err, "precision = \"tf32\" and device \"%s\" do not go together: tf32 is a mode of NVIDIA GPUs; use \"fp32\"", backend);
+	case GT_PREC_FP16:
+		*out = GT_F16;
+		if (cuda || null)
+			return GT_OK;
+		break;
+	}
+	return gt_conf_refuse(c, "precision", err, "precision = \"fp16\" and device \"%s\" do not go together: it has no f16 arithmetic; use \"bf16\"", backend);
+}
+
+enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
+{
+	enum gt_code code = gt_device_open(word, opts, out, err);
+	/* A rank's "cuda:1" is the config's "cuda". */
+	if (code != GT_EUNAVAILABLE || !err || strncmp(c->device, "cuda", 4) != 0 || strncmp(word, c->device, strlen(c->device)) != 0)
+		return code;
+	struct gt_err said = *err;
+	gt_conf_refuse(c, "device", err, "expected \"auto\" or \"cpu\" on this machine, got \"%.40s\": %s", c->device, said.msg);
+	return err->code = code;
+}

@@ -1,0 +1,47 @@
+/* Evaluations: the programs of a split over all its samples, and the scores. */
+#include "session/session.h"
+#include "session/session_team.h"
+#include <math.h>
+
+/* The next `times` batches of `all`, one behind the other, without waiting for any; `behind` follow. */
+static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, int64_t behind, int64_t all,
+                             struct gt_err *err)
+{
+	while (times > 0) {
+		int n = gt_exec_window_size(&s->exec, p, times);
+		struct gt_step_args *step_args;
+		GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
+		for (int i = 0; i < n; i++) {
+			step_args[i] = (struct gt_step_args){.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
+			GT_TRY(gt_loader_claim(l, 1, &step_args[i], err));
+		}
+		GT_TRY(gt_exec_launch(&s->exec, p, l, n, err));
+		times -= n;
+		if (s->watch)
+			s->watch(s->watch_user, 1 - (double)(times + behind) / (double)all);
+	}
+	return GT_OK;
+}
+
+struct gt_scores gt_session_scores(const struct gt_metrics *m)
+{
+	double n = m->count > 0 ? (double)m->count : NAN;
+	return (struct gt_scores){m->weight > 0 ? m->loss / m->weight : 0, (double)m->correct / n, (double)m->top5 / n, m->count};
+}
+
+enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err)
+{
+	struct gt_eval_prog *e = &s->eval[split];
+	struct gt_metrics m;
+	int64_t all = e->nfull + (e->ntail ? 1 : 0);
+	GT_TRY(gt_session_sync_buffers(s, err));
+	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
+	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
+	GT_TRY(eval_run(s, &e->full, e->loader, e->nfull, all - e->nfull, all, err));
+	GT_TRY(eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, 0, all, err));
+	gt_loader_stop(e->loader);
+	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
+	GT_TRY(gt_session_sum(s, &m, err));
+	*out = gt_session_scores(&m);
+	return GT_OK;
+}

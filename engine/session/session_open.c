@@ -1,0 +1,135 @@
+/* Opens a session, part by part in the order of their dependencies, and closes it in reverse order. */
+#include "session/batch_partition.h"
+#include "session/session_data.h"
+#include "session/session_pipe.h"
+#include "session/session_programs.h"
+#include "session/session_team.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The position of this rank in the world. What the schema allows but this build cannot run is refused here, by both names. */
+static enum gt_code find_position(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	bool there = spec->team && spec->team->comm;
+	int rank = there ? spec->team->world.rank : spec->rank;
+	int world = there ? spec->team->world.world : spec->world ? spec->world : 1;
+	s->team = spec->team;
+	s->strategy = gt_strategy_of(c->parallel.mode);
+	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
+		return gt_conf_refuse(c, "parallel.nproc", err, "parallel.nproc = %lld and parallel.mode = \"single\" do not go together",
+		                      (long long)c->parallel.nproc);
+	GT_TRY(s->strategy->position(c, rank, world, &s->at, err));
+	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
+	return GT_OK;
+}
+
+static enum gt_code open_device(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	const char *word = spec->device ? spec->device : c->device;
+	int threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads);
+	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* the bits of a sum depend on the number of threads, not only of ranks */
+		threads = 1;
+	struct gt_dev_opts opts = {.threads = threads,
+	                           .deterministic = c->reproducible != GT_REPRO_NONE,
+	                           .winograd = c->winograd,
+	                           .autotune = c->autotune,
+	                           .tf32 = c->precision == GT_PREC_TF32};
+	GT_TRY(gt_device_for(c, spec->paper ? "null" : word, &opts, &s->device, err));
+	s->queues = !s->device.be->host_memory && s->device.be->host_alloc;
+	s->family = !spec->paper ? s->device.be->name : !strncmp(word, "cuda", 4) ? "cuda" : !strcmp(word, "cpu") ? "cpu" : "null";
+	s->queues |= spec->paper && !strcmp(s->family, "cuda");
+	return GT_OK;
+}
+
+static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
+{
+	gt_optim_init(&s->optim, &s->conf->train);
+	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
+	s->space->ranks = s->at.world;
+	return GT_OK;
+}
+
+static enum gt_code alloc_memory(struct gt_session *s, struct gt_err *err)
+{
+	enum gt_code code = gt_space_alloc(s->space, err);
+	if (err && code == GT_EFAIL) { /* memory: names the key that needs less */
+		struct gt_err said = *err;
+		gt_conf_refuse(s->conf, "data.batch", err, "%s", said.msg);
+		err->code = code;
+	}
+	return code;
+}
+
+static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	const struct gt_comm *world = s->exec.group[GT_GROUP_WORLD];
+	s->exec.be = s->device.be;
+	s->exec.dev = s->device.dev;
+	s->exec.space = s->space;
+	s->exec.graphs = c->cuda_graphs && (!world || world->api->async); /* communication through the host cannot be recorded */
+	s->exec.most = (int)c->window;
+	s->exec.lockstep = gt_session_scales(s);
+	GT_TRY(gt_exec_open(&s->exec, err));
+	return train && gt_session_scales(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
+}
+
+static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	GT_TRY(find_position(s, spec, err));
+	GT_TRY(gt_conf_loss(s->conf, &s->loss, err));
+	GT_TRY(open_device(s, spec, err));
+	GT_TRY(gt_session_data_open(s, spec, err));
+	GT_TRY(open_space(s, err));
+	GT_TRY(gt_batch_partition_open(s, spec->train, err));
+	GT_TRY(gt_session_pipe_open(s, spec->train, err));
+	if (s->strategy->shard)
+		s->strategy->shard(s->conf, &s->at, gt_session_common(spec, s->conf, s->device.be), &s->space->cut);
+	GT_TRY(gt_session_programs_open(s, spec, err));
+	if (spec->sized)
+		GT_TRY(spec->sized(spec->user, s, err));
+	if (spec->dry)
+		return GT_OK;
+	GT_TRY(gt_session_comm_open(s, err));
+	GT_TRY(alloc_memory(s, err));
+	GT_TRY(gt_session_programs_start(s, spec->train, err));
+	return open_exec(s, spec->train, err);
+}
+
+enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err)
+{
+	struct gt_session *s = calloc(1, sizeof *s);
+	*out = NULL;
+	if (!s)
+		return gt_fail_memory(err, sizeof *s);
+	s->conf = spec->conf;
+	enum gt_code code = gt_arena_open(&s->arena, err);
+	if (code == GT_OK)
+		code = build(s, spec, err);
+	if (code != GT_OK) {
+		gt_session_close(s);
+		return code;
+	}
+	*out = s;
+	return GT_OK;
+}
+
+/* Also closes what a failed build has opened: everything else is zero. */
+void gt_session_close(struct gt_session *s)
+{
+	if (!s)
+		return;
+	gt_exec_close(&s->exec);
+	gt_session_programs_close(s);
+	gt_session_pipe_close(s);
+	if (s->space)
+		gt_optim_close(&s->optim, s->space);
+	gt_space_close(s->space);
+	gt_session_comm_close(s); /* after the space, which has memory of the communicators */
+	gt_session_data_close(s);
+	gt_device_close(&s->device);
+	gt_arena_close(s->arena);
+	free(s);
+}

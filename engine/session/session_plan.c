@@ -1,0 +1,112 @@
+/* From the config to graphs and plans, one for each purpose (gt_plan_key). */
+#include "session/session_plan.h"
+#include "ir/op.h"
+#include "plan/fuse.h"
+#include "plan/recompute.h"
+#include "plan/syncbn.h"
+#include "session/session_data.h"
+#include "session/session_pipe.h"
+
+/* The same kernels; part of the memory may be another. */
+static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
+{
+	if (a->idle || b->idle)
+		return a->idle && b->idle;
+	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage;
+}
+
+static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	enum gt_dtype compute;
+	struct gt_graph *g;
+	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
+	struct gt_model_spec model = c->model;
+	model.sync_bn = s->sync_bn;
+	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));
+	if (views > 1)
+		GT_TRY(gt_graph_views(g, views, err));
+	if (w->loss)
+		GT_TRY(gt_graph_loss(g, &s->loss, err));
+	if (w->train)
+		GT_TRY(gt_graph_differentiate(g, err));
+	GT_TRY(gt_graph_verify(g, err));
+	GT_TRY(gt_graph_fuse(g, err));
+	if (w->train && s->sync_bn)
+		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, w->all, err));
+	if (w->idle) {
+		*out = g;
+		return gt_graph_sync_bn_idle(g, err);
+	}
+	if (w->train)
+		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
+	s->learned = gt_graph_num_params(g);
+	if (gt_session_piped(s))
+		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
+	*out = g;
+	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
+		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
+	if (w->train && s->space->cut.factors) {
+		struct gt_apply apply;
+		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
+	}
+	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_fused_update(&s->optim))
+		return GT_OK;
+	struct gt_apply apply;
+	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+	return gt_plan_fuse_updates(s->space, g, &apply, err);
+}
+
+enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_shard_spec *cut = &s->space->cut;
+	struct gt_plan_key like = {.n = gt_part(s->micro, s->slice.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
+	struct gt_graph *g;
+	struct gt_apply apply;
+	bool pay;
+	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
+		return GT_OK;
+	GT_TRY(graph_for(s, &like, 1, &g, err));
+	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+	GT_TRY(gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, &pay, err));
+	if (pay)
+		*cut = (struct gt_shard_spec){.bucket_bytes = cut->bucket_bytes, .first_bytes = cut->first_bytes, .common = true, .factors = true};
+	return GT_OK;
+}
+
+static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
+{
+	if (s->nplans == GT_PLANS)
+		return gt_fail(err, GT_EINTERNAL, "too many plans");
+	s->plan_key[s->nplans] = *w;
+	s->plan[s->nplans++] = p;
+	return GT_OK;
+}
+
+enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err)
+{
+	int views = w->train ? 1 : gt_session_views(s->conf);
+	struct gt_plan *base = NULL;
+	for (int i = 0; i < s->nplans; i++) {
+		struct gt_plan *p = s->plan[i];
+		if (!fits(&s->plan_key[i], w))
+			continue;
+		if (p->level == w->level && p->copy == w->copy) {
+			*out = p;
+			return GT_OK;
+		}
+		base = p->of ? p->of : p;
+	}
+	if (!base) {
+		struct gt_graph *g;
+		GT_TRY(graph_for(s, w, views, &g, err));
+		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
+		GT_TRY(keep(s, w, base, err));
+	}
+	*out = base;
+	if (!w->level && !w->copy)
+		return GT_OK;
+	GT_TRY(gt_plan_instance(base, 0, w->level, w->copy, out, err));
+	return keep(s, w, *out, err);
+}

@@ -1,0 +1,205 @@
+/* The programs of a session: the optimizer step and the evaluations, with the loaders that feed them. */
+#include "session/session_programs.h"
+#include "ir/op.h"
+#include "par/pipe.h"
+#include "session/batch_partition.h"
+#include "session/session_data.h"
+#include "session/session_pipe.h"
+#include "session/session_plan.h"
+#include <string.h>
+
+/* The program of one optimizer step over n samples of all ranks. */
+static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
+{
+	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
+	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
+	                     .queues = s->queues};
+	GT_TRY(gt_batch_train_jobs(s, n, &job, err));
+	if (s->conf->parallel.deferred_bn)
+		GT_TRY(gt_session_pipe_bn_commit(s, &job, err));
+	if (!s->optim.check.kernel)
+		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
+	return s->strategy->schedule(&job, out, err);
+}
+
+static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
+{
+	if (c->data.prefetch >= 0)
+		return (int)c->data.prefetch;
+	/* Measured on 2 cores: waking a thread for a batch of small images costs more than gathering it. */
+	int64_t bytes = micro * c->model.input[0] * c->model.input[1] * c->model.input[2] * 4;
+	return augmented || bytes > 1 << 20 ? 2 : 0;
+}
+
+static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader_spec *spec,
+                                struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	*spec = (struct gt_loader_spec){.device = &s->device,
+	                                .view = &s->view[split],
+	                                .x = s->space->first->values[s->space->first->input].desc,
+	                                .batch = batch,
+	                                .micro = micro,
+	                                .slice = train ? s->slice : gt_batch_eval_slice(s),
+	                                .shuffle = train && c->data.shuffle,
+	                                .drop_last = train && c->data.drop_last,
+	                                .pad = train && s->slice.strided,
+	                                .fill = train && s->space->cut.factors,
+	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
+	                                .sampler = c->data.sampler,
+	                                .seed = (uint64_t)c->seed,
+	                                .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
+	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
+	spec->keep = train ? s->keep : 0;
+	if (!gt_session_piped(s) || s->reads)
+		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
+	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
+	if (spec->fill)
+		spec->rows = gt_space_at(s->space, s->rows);
+	return GT_OK;
+}
+
+static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader **out,
+                               struct gt_err *err)
+{
+	struct gt_loader_spec spec;
+	GT_TRY(loader_spec(s, split, batch, micro, train, &spec, err));
+	return gt_loader_open(&spec, out, err);
+}
+
+/* Where ranks apply weight gradients together, batches lie among the other rows that all read. */
+static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
+{
+	struct gt_loader_spec spec;
+	size_t *bytes = &s->space->bytes[GT_A_SHARED_ACT];
+	if (!s->space->cut.factors)
+		return GT_OK;
+	GT_TRY(loader_spec(s, GT_TRAIN, s->batch, s->micro, true, &spec, err));
+	s->rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
+	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
+	return GT_OK;
+}
+
+/* A batch of an evaluation, of n samples of all ranks. */
+static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
+{
+	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
+	GT_TRY(gt_batch_eval_jobs(s, n, &job, err));
+	return s->strategy->schedule(&job, out, err);
+}
+
+static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, struct gt_err *err)
+{
+	struct gt_eval_prog *e = &s->eval[split];
+	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch, n = s->view[split].n;
+	if (n <= 0)
+		return GT_OK;
+	if (batch > n)
+		batch = n;
+	e->batch = batch;
+	e->nfull = n / batch;
+	e->ntail = n % batch;
+	GT_TRY(eval_prog(s, batch, &e->full, err));
+	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
+}
+
+/* The layer whose `out` is the number of outputs. */
+static int last_with_out(const struct gt_conf *c)
+{
+	for (int i = c->model.nlayers - 1; i > 0; i--)
+		for (const struct gt_attr_def *d = c->model.layers[i].op->attrs; d && d->key; d++)
+			if (!strcmp(d->key, "out"))
+				return i;
+	return 0;
+}
+
+/* Every label that counts must be one of the model's outputs: told now, not by the kernel that meets the first one that is not. The
+ * readers have checked that labels are below the data's own number of classes. */
+static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->first;
+	if (g->output < 0) /* another stage has it */
+		return GT_OK;
+	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
+	for (int i = 0; i < 2; i++) {
+		int64_t classes = s->data[i].classes;
+		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
+			classes--;
+		if (out->rank == 2 && classes > out->dim[1]) {
+			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one a class of %s, got %lld; write out = %lld", (long long)classes,
+			        *s->conf->data.name ? s->conf->data.name : "the data", (long long)out->dim[1], (long long)classes);
+			return err ? gt_conf_at_layer(s->conf, last_with_out(s->conf), err) : GT_ECONFIG;
+		}
+	}
+	return GT_OK;
+}
+
+/* The programs of the optimizer step. */
+static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	int64_t known = s->samples > 0 ? s->samples : s->batch;
+	if (known >= s->batch)
+		GT_TRY(train_prog(s, s->batch, &s->full, err));
+	/* A run of train.steps may end before the first short batch. In fp16, skipped steps are made up for with later batches. */
+	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch && c->precision != GT_PREC_FP16;
+	return known % s->batch && !ends_before ? train_prog(s, known % s->batch, &s->tail, err) : GT_OK;
+}
+
+enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	if (spec->train)
+		GT_TRY(gt_session_choose_factors(s, err));
+	if (spec->train)
+		GT_TRY(train_progs(s, err));
+	for (int i = 0; i < GT_SPLITS; i++)
+		if (spec->eval[i])
+			GT_TRY(eval_progs(s, (enum gt_split_id)i, err));
+	if (spec->predict)
+		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->predict, err));
+	if (!s->nplans)
+		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", s->conf->path);
+	GT_TRY(check_classes(s, err));
+	s->space->slots = s->queues ? GT_WINDOW : 1;
+	s->space->micros = (int)s->units;
+	GT_TRY(reserve_batches(s, err));
+	gt_space_size(s->space);
+	return GT_OK;
+}
+
+static void bind(struct gt_session *s)
+{
+	for (int i = 0; i < s->nplans; i++)
+		gt_plan_bind(s->plan[i]);
+	gt_prog_bind(&s->full, s->space);
+	gt_prog_bind(&s->tail, s->space);
+	for (int i = 0; i < GT_SPLITS; i++) {
+		gt_prog_bind(&s->eval[i].full, s->space);
+		gt_prog_bind(&s->eval[i].tail, s->space);
+	}
+}
+
+enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct gt_err *err)
+{
+	bind(s);
+	if (train) {
+		gt_optim_bind(&s->optim, s->space);
+		gt_session_pipe_bind(s);
+		GT_TRY(loader_for(s, GT_TRAIN, s->batch, s->micro, true, &s->loader, err));
+	}
+	for (int i = 0; i < GT_SPLITS; i++) {
+		struct gt_eval_prog *e = &s->eval[i];
+		if (e->nfull)
+			GT_TRY(loader_for(s, (enum gt_split_id)i, e->batch, e->batch, false, &e->loader, err));
+	}
+	return GT_OK;
+}
+
+void gt_session_programs_close(struct gt_session *s)
+{
+	gt_loader_close(s->loader);
+	for (int i = 0; i < GT_SPLITS; i++)
+		gt_loader_close(s->eval[i].loader);
+	for (int i = 0; i < s->nplans; i++)
+		gt_plan_close(s->plan[i]);
+}

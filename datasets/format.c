@@ -1,5 +1,6 @@
 /* Helpers of the formats: lists of files, and checks of sizes. */
 #include "format.h"
+#include "base/arena.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

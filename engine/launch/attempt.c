@@ -1,5 +1,6 @@
 /* One attempt: what the ranks share, and a process for each. Watching them is supervise.c's. */
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "launch/hosts.h"
 #include "launch/launcher_parts.h"
 #include <arpa/inet.h>

@@ -1,6 +1,7 @@
 /* How the ranks of a rendezvous come together: rank 0 listens to everybody until each has proven who it is, the others knock at its port. */
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "launch/hosts.h"
 #include "launch/rendezvous.h"
 #include "launch/rendezvous_parts.h"
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* The rendezvous with a process a rank: values, disagreements, missing and dead ranks, strangers and wrong tokens. */
 #include "base/clock.h"
 #include "launch/launcher_parts.h"
+#include "launch/rendezvous.h"
 #include "launch/rendezvous_wire.h"
 #include "test.h"
 #include <arpa/inet.h>

@@ -30,11 +30,11 @@ static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const
 
 static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err *err)
 {
-	const struct gt_graph *g = x->space->first;
+	const struct gt_graph *g = x->space->layout.first;
 	for (int i = 0; i < g->nparams; i++) {
 		bool buffer = g->params[i].cls == GT_PARAM_BUFFER;
 		int64_t at;
-		GT_TRY(first_bad(x, &x->space->place[i].desc, gt_space_param(x->space, i, buffer ? GT_A_BUFFER : GT_A_PARAM, 0), &at, err));
+		GT_TRY(first_bad(x, &x->space->layout.param[i].desc, gt_space_param(x->space, i, buffer ? GT_A_BUFFER : GT_A_PARAM, 0), &at, err));
 		if (at >= 0)
 			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: %s is not finite (before the step)", (long long)step, g->params[i].name);
 	}
@@ -65,7 +65,7 @@ enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct
 			if (n->out[k] < 0)
 				continue;
 			const struct gt_value *v = &g->values[n->out[k]];
-			struct gt_tdesc d = v->kind == GT_V_GRAD ? x->space->place[v->param].desc : v->desc;
+			struct gt_tdesc d = v->kind == GT_V_GRAD ? x->space->layout.param[v->param].desc : v->desc;
 			if (v->kind == GT_V_METRICS)
 				continue;
 			GT_TRY(first_bad(x, &d, s->call->out[k], &at, err));

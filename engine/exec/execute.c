@@ -21,10 +21,11 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 {
 	struct gt_space *s = x->space;
 	bool host = x->be->host_memory;
-	size_t back = scalars_bytes(s->slots), bytes = back + (size_t)s->slots * (size_t)s->micros * sizeof(struct gt_step_args);
+	size_t back = scalars_bytes(s->memory.slots),
+	       bytes = back + (size_t)s->memory.slots * (size_t)s->memory.micros * sizeof(struct gt_step_args);
 	x->depth = host || x->lockstep ? 1 : 2;
-	if (!(x->held = calloc((size_t)s->micros, sizeof *x->held)))
-		return gt_fail_memory(err, (size_t)s->micros * sizeof *x->held);
+	if (!(x->held = calloc((size_t)s->memory.micros, sizeof *x->held)))
+		return gt_fail_memory(err, (size_t)s->memory.micros * sizeof *x->held);
 	if (!x->be->capture_begin)
 		x->graphs = false;
 	if (!host && !x->be->copy_async)
@@ -160,10 +161,10 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 /* ---- windows ----------------------------------------------------------------------------------------------------------------------- */
 int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want)
 {
-	if (x->space->slots == 1 || x->times)
+	if (x->space->memory.slots == 1 || x->times)
 		return 1;
 	struct gt_exec_prog *e = prog_of(x, p);
-	double limit = x->space->slots;
+	double limit = x->space->memory.slots;
 	if (!e || !e->warm)
 		return 1;
 	double step_s = x->told ? x->told_s : e->step_s;
@@ -172,7 +173,7 @@ int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want
 	else if (e->train)
 		limit = step_s > 0 ? WINDOW_S / step_s : 1;
 	for (int i = 0; i < GT_EXEC_SIZES; i++)
-		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->slots && (int64_t)sizes[i] * p->n <= GRAPH_STEPS)
+		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->memory.slots && (int64_t)sizes[i] * p->n <= GRAPH_STEPS)
 			return sizes[i];
 	return 1;
 }

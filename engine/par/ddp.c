@@ -32,9 +32,9 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (job->space->cut.factors) /* little of the update is left: rank 0 makes it for all */
+	if (job->space->shards.spec.factors) /* little of the update is left: rank 0 makes it for all */
 		return gt_replicas_rank0_update(job, out, err);
-	if (job->space->cut.state)
+	if (job->space->shards.spec.state)
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);

@@ -109,7 +109,7 @@ void gt_emit_carry(struct gt_emit *e, int unit)
 void gt_emit_clear(struct gt_emit *e, int unit)
 {
 	const struct gt_space *s = e->job->space;
-	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
+	size_t level = s->memory.bytes[GT_A_GRAD] / (size_t)(s->memory.levels ? s->memory.levels : 1);
 	if (e->job->unit[unit].clears && level) /* a pipeline stage may have no parameters */
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR,
 		                                 .micro = unit,
@@ -124,7 +124,7 @@ void gt_emit_check(struct gt_emit *e)
 	int last = job->nunits - 1;
 	struct gt_plan *p = job->unit[last].plan;
 	/* The ranks' sums are added up: of copies of a stage that have the same gradients, only the first one adds its sum. */
-	bool sums = !job->space->cut.stages || job->space->cut.state || job->at.data == 0;
+	bool sums = !job->space->shards.spec.stages || job->space->shards.spec.state || job->at.data == 0;
 	for (int i = 0; i < u->nsumsq && sums; i++)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
 	if (job->at.world > 1)
@@ -139,7 +139,7 @@ void gt_emit_check(struct gt_emit *e)
 void gt_emit_ready(const struct gt_plan *p, int *ready)
 {
 	const struct gt_space *s = p->space;
-	for (int b = 0; b < s->nbuckets; b++)
+	for (int b = 0; b < s->shards.nbuckets; b++)
 		ready[b] = -1;
 	for (int i = 0; i < p->ncalls; i++) {
 		const struct gt_node *n = &p->graph->nodes[p->call[i].node];
@@ -147,10 +147,10 @@ void gt_emit_ready(const struct gt_plan *p, int *ready)
 			const struct gt_value *v = n->out[k] < 0 ? NULL : &p->graph->values[n->out[k]];
 			if (!v || v->kind != GT_V_GRAD)
 				continue;
-			ready[gt_space_bucket_of(s, s->place[v->param].offset)] = i;
+			ready[gt_space_bucket_of(s, s->layout.param[v->param].offset)] = i;
 		}
 	}
-	for (int b = 1; b < s->nbuckets; b++) /* reduce in the order of the arena, which is the same on every rank */
+	for (int b = 1; b < s->shards.nbuckets; b++) /* reduce in the order of the arena, which is the same on every rank */
 		if (ready[b] >= 0 && ready[b] < ready[b - 1])
 			ready[b] = ready[b - 1];
 }

@@ -99,7 +99,7 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 	const struct gt_job *job = p->job;
 	int k = c->stage / job->at.npipe;
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
-	int act_slot = p->act_slot[k] + c->slot, act_slots = job->space->act_slots[base->graph->train];
+	int act_slot = p->act_slot[k] + c->slot, act_slots = job->space->memory.act_slots[base->graph->train];
 	act_slots = act_slots ? act_slots : 1;
 	for (int m = 0; !*at && m < c->micro; m++) { /* an earlier micro-batch may have the same kernels and memory */
 		struct gt_plan *q = p->plan[m * job->nstages + k];
@@ -183,8 +183,8 @@ static void settle(struct pipe *p, int end)
 static void reduce(struct pipe *p, const int *ready, int i)
 {
 	const struct gt_space *s = p->job->space;
-	for (; p->bucket < s->nbuckets; p->bucket++) {
-		if (!s->bucket[p->bucket].learned)
+	for (; p->bucket < s->shards.nbuckets; p->bucket++) {
+		if (!s->shards.bucket[p->bucket].learned)
 			continue;
 		if (ready && (ready[p->bucket] < 0 || ready[p->bucket] > i))
 			return;
@@ -200,11 +200,11 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 	int *ready = NULL;
 	if (!p->reduce || p->sums || c->kind == GT_CELL_F || c->micro < p->micros - 1)
 		return NULL;
-	ready = gt_arena_alloc(p->job->arena, (size_t)p->job->space->nbuckets + 1, sizeof *ready);
+	ready = gt_arena_alloc(p->job->arena, (size_t)p->job->space->shards.nbuckets + 1, sizeof *ready);
 	if (ready)
 		gt_emit_ready(q, ready);
 	else if (p->e.code == GT_OK)
-		p->e.code = gt_fail_memory(p->e.err, (size_t)p->job->space->nbuckets * sizeof *ready);
+		p->e.code = gt_fail_memory(p->e.err, (size_t)p->job->space->shards.nbuckets * sizeof *ready);
 	return ready;
 }
 
@@ -295,7 +295,10 @@ static enum gt_code forward(struct pipe *p, int m)
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
-	struct pipe p = {.job = job, .reduce = job->at.ndata == 1 ? NULL : job->space->cut.state ? gt_replicas_scatter : gt_replicas_sum};
+	struct pipe p = {.job = job,
+	                 .reduce = job->at.ndata == 1              ? NULL
+	                           : job->space->shards.spec.state ? gt_replicas_scatter
+	                                                           : gt_replicas_sum};
 	struct gt_grid *g = NULL;
 	int m = 0;
 	gt_emit_begin(&p.e, job, err);

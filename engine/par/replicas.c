@@ -36,10 +36,10 @@ void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)
 {
 	const struct gt_space *s = e->job->space;
 	struct gt_range r = gt_space_bucket(s, GT_A_GRAD, bucket, 0);
-	size_t count = (size_t)(s->bucket[bucket].end - s->bucket[bucket].begin);
+	size_t count = (size_t)(s->shards.bucket[bucket].end - s->shards.bucket[bucket].begin);
 	(void)unit;
 	gt_emit_join(e, 0, 1);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, count, s->master, name}, 1);
+	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, count, s->layout.master, name}, 1);
 }
 
 void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *name)
@@ -47,9 +47,11 @@ void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *na
 	const struct gt_space *s = e->job->space;
 	(void)unit;
 	gt_emit_join(e, 0, 1);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, bucket, 0),
-	                                              gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket), s->master,
-	                                              name}, 1);
+	gt_emit_collective(e,
+	                   &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, bucket, 0),
+	                                           gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket),
+	                                           s->layout.master, name},
+	                   1);
 }
 
 /* How many of the first n buckets have gradients. With one graph these come first; in a pipeline, each stage's learned buckets are followed
@@ -58,14 +60,14 @@ static int learned(const struct gt_space *s, int n)
 {
 	int k = 0;
 	for (int b = 0; b < n; b++)
-		k += s->bucket[b].learned;
+		k += s->shards.bucket[b].learned;
 	return k;
 }
 
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int b, int unit)
 {
 	const struct gt_space *s = e->job->space;
-	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", learned(s, b + 1), learned(s, s->nbuckets)));
+	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", learned(s, b + 1), learned(s, s->shards.nbuckets)));
 }
 
 void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place, int stream)
@@ -73,7 +75,7 @@ void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place,
 	const struct gt_space *s = e->job->space;
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_DATA, gt_space_own_shard(s, a, b),
 	                                              gt_space_bucket(s, a, b, place), (size_t)gt_space_shard(s, b),
-	                                              a == GT_A_WORK ? s->work : s->master,
+	                                              a == GT_A_WORK ? s->layout.work : s->layout.master,
 	                                              a == GT_A_WORK ? "16-bit weights" : "parameters"}, stream);
 }
 
@@ -86,25 +88,25 @@ void gt_replicas_update(struct gt_emit *e)
 {
 	const struct gt_space *s = e->job->space;
 	const struct gt_update *u = e->job->update;
-	if (!s->cut.state) {
+	if (!s->shards.spec.state) {
 		for (int i = 0; i < u->nupdates; i++)
 			update(e, i);
 		return;
 	}
-	for (int b = 0; b < s->nbuckets; b++) {
-		if (!s->bucket[b].learned)
+	for (int b = 0; b < s->shards.nbuckets; b++) {
+		if (!s->shards.bucket[b].learned)
 			continue;
 		for (int i = 0; i < u->nupdates; i++)
 			if (u->bucket[i] == b)
 				update(e, i);
-		if (s->cut.params || s->cut.common)
+		if (s->shards.spec.params || s->shards.spec.common)
 			continue;
 		gt_emit_join(e, 0, 1);
 		gt_replicas_gather(e, b, GT_A_PARAM, 0, 1);
-		if (s->work != s->master)
+		if (s->layout.work != s->layout.master)
 			gt_replicas_gather(e, b, GT_A_WORK, 0, 1);
 	}
-	if (s->cut.common)
+	if (s->shards.spec.common)
 		gt_emit_barrier(e, GT_GROUP_DATA, "parameters");
 	gt_emit_join(e, 1, 0);
 }
@@ -125,7 +127,7 @@ static void clear(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = gt_space_bucket(s, GT_A_GRAD, b, 0),
-	                                 .bytes = gt_space_element(s, GT_A_GRAD, s->bucket[b].end - s->bucket[b].begin).offset});
+	                                 .bytes = gt_space_element(s, GT_A_GRAD, s->shards.bucket[b].end - s->shards.bucket[b].begin).offset});
 }
 
 /* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. A rank
@@ -137,8 +139,8 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	struct gt_plan *own = job->unit[unit].plan;
 	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
 	struct gt_plan *p = there ? own : job->like;
-	int n = reduces ? learned(job->space, job->space->nbuckets) : 0, b = 0, span = 0, idle = 0, *ready;
-	GT_NEW(ready, job->arena, job->space->nbuckets + 1, e->err);
+	int n = reduces ? learned(job->space, job->space->shards.nbuckets) : 0, b = 0, span = 0, idle = 0, *ready;
+	GT_NEW(ready, job->arena, job->space->shards.nbuckets + 1, e->err);
 	if (n)
 		gt_emit_ready(p, ready);
 	gt_emit_clear(e, unit);
@@ -154,7 +156,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 		else if (p->call[i].comm)
 			idle_calls(e, unit, own, &idle, false);
 		for (; !sums && b < n && ready[b] <= i; b++) {
-			if (!there && job->space->cut.grads)
+			if (!there && job->space->shards.spec.grads)
 				clear(e, b);
 			gt_replicas_reduce(e, how->reduce, b, unit);
 		}
@@ -183,14 +185,17 @@ static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 	const struct gt_space *s = e->job->space;
 	struct gt_range r = gt_space_bucket(s, a, b, 0);
 	bool work = a == GT_A_WORK;
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_BROADCAST, GT_GROUP_DATA, r, r, (size_t)(s->bucket[b].end - s->bucket[b].begin),
-	                                              work ? s->work : s->master, work ? "16-bit weights" : "parameters"}, 1);
+	gt_emit_collective(e,
+	                   &(struct gt_collective){GT_COLL_BROADCAST, GT_GROUP_DATA, r, r,
+	                                           (size_t)(s->shards.bucket[b].end - s->shards.bucket[b].begin),
+	                                           work ? s->layout.work : s->layout.master, work ? "16-bit weights" : "parameters"},
+	                   1);
 }
 
-/* Whether this rank makes the update; with cut.factors, the update of the parameters that the calls of gt_plan_factors do not apply. */
+/* Whether this rank makes the update; with factors, the update of the parameters that the calls of gt_plan_factors do not apply. */
 static bool updates(const struct gt_job *job)
 {
-	return !job->space->cut.follows && (!job->space->cut.factors || job->at.data == 0);
+	return !job->space->shards.spec.follows && (!job->space->shards.spec.factors || job->at.data == 0);
 }
 
 enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
@@ -205,13 +210,13 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 		for (int i = 0; i < job->update->nupdates && updates(job); i++)
 			update(&e, i);
 		gt_emit_join(&e, 0, 1);
-		for (int b = 0; b < s->nbuckets && s->bucket[b].learned && !s->cut.common; b++) {
+		for (int b = 0; b < s->shards.nbuckets && s->shards.bucket[b].learned && !s->shards.spec.common; b++) {
 			replicate(&e, b, GT_A_PARAM);
-			if (s->work != s->master)
+			if (s->layout.work != s->layout.master)
 				replicate(&e, b, GT_A_WORK);
 		}
 		gt_emit_join(&e, 1, 0);
-		if (s->cut.common)
+		if (s->shards.spec.common)
 			gt_emit_barrier(&e, GT_GROUP_DATA, "parameters");
 	}
 	return gt_emit_end(&e, out);

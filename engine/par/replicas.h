@@ -40,8 +40,8 @@ void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit)
 /* Gathers a whole bucket of PARAM or WORK from the shards of all ranks. place: the gather slot that receives it if the arena is sharded. */
 void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
 /* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this rank's
- * shards. Then every rank gathers the parameters; with cut.common a barrier replaces the gathers, and with cut.params gt_passes.fetch
- * gathers them later. */
+ * shards. Then every rank gathers the parameters; if the ranks share parameters, a barrier replaces the gathers; if parameters are sharded,
+ * gt_passes.fetch gathers them later. */
 void gt_replicas_update(struct gt_emit *e);
 
 /* Appends a step that sets the scalars to 0, then the forward and backward pass of every unit. A rank without samples in a unit takes part

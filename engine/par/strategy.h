@@ -3,7 +3,7 @@
  *
  *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
  *	st->position(conf, rank, world, &at, err);    checks the config; the rank's position in the world
- *	st->shard(conf, &at, common, &space->cut);   buckets and shards of the arenas
+ *	st->shard(conf, &at, common, &space->shards.spec);   buckets and shards of the arenas
  *	…                                          the caller makes the plans and describes the work as a gt_job
  *	st->schedule(&job, &prog, err);            the steps of this rank
  *

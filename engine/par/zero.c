@@ -40,14 +40,14 @@ static size_t shard_elements(const struct gt_space *s, int b)
 static void clear_gaps(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
-	const struct gt_bucket *k = &s->bucket[b];
-	if (s->nbuckets == 1 || !s->bucket[1].learned)
+	const struct gt_bucket *k = &s->shards.bucket[b];
+	if (s->shards.nbuckets == 1 || !s->shards.bucket[1].learned)
 		return;
 	for (int64_t at = k->begin, next, after; at < k->end; at = after) {
 		next = after = k->end;
-		for (int i = 0; i < s->first->nparams; i++) {
-			const struct gt_param_slot *p = &s->place[i];
-			if (s->first->params[i].cls != GT_PARAM_BUFFER && p->offset >= at && p->offset < next) {
+		for (int i = 0; i < s->layout.first->nparams; i++) {
+			const struct gt_param_slot *p = &s->layout.param[i];
+			if (s->layout.first->params[i].cls != GT_PARAM_BUFFER && p->offset >= at && p->offset < next) {
 				next = p->offset;
 				after = p->offset + p->count;
 			}
@@ -67,10 +67,12 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 {
 	const struct gt_space *s = e->job->space;
 	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
-	part.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
+	part.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.shard * gt_space_shard(s, b)).offset;
 	clear_gaps(e, b);
-	gt_emit_collective(e, &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard_elements(s, b), s->master,
-	                                              what}, 0);
+	gt_emit_collective(e,
+	                   &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard_elements(s, b),
+	                                           s->layout.master, what},
+	                   0);
 	if (unit)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
 }
@@ -79,7 +81,7 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 static void fetch(struct gt_emit *e, const struct gt_gather_span *span)
 {
 	gt_replicas_gather(e, span->bucket, GT_A_PARAM, span->slot, 0);
-	if (e->job->space->work != e->job->space->master)
+	if (e->job->space->layout.work != e->job->space->layout.master)
 		gt_replicas_gather(e, span->bucket, GT_A_WORK, span->slot, 0);
 }
 
@@ -88,13 +90,13 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (job->space->cut.factors) /* little of the update is left: rank 0 makes it for all */
+	if (job->space->shards.spec.factors) /* little of the update is left: rank 0 makes it for all */
 		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->cut.grads ? reduce_to_owners : gt_replicas_scatter,
-	                                                  .every = s->cut.grads,
-	                                                  .fetch = s->cut.params ? fetch : NULL}));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->shards.spec.grads ? reduce_to_owners : gt_replicas_scatter,
+	                                                  .every = s->shards.spec.grads,
+	                                                  .fetch = s->shards.spec.params ? fetch : NULL}));
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);

@@ -18,8 +18,8 @@ static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
 	struct gt_tdesc d = val->desc;
 	if (val->kind != GT_V_PARAM && val->kind != GT_V_WORK && val->kind != GT_V_GRAD)
 		return d;
-	if (f->space->place)
-		d = f->space->place[val->param].desc;
+	if (f->space->layout.param)
+		d = f->space->layout.param[val->param].desc;
 	else
 		d.any = f->g->params[val->param].cls == GT_PARAM_WEIGHT && d.rank >= 2;
 	d.dtype = val->desc.dtype;

@@ -10,14 +10,14 @@ static void *part(void *at, size_t bytes, int n, int i)
 /* The start of the plan's activation slot. */
 static char *act_slot(const struct gt_plan *p)
 {
-	char *base = p->space->base[GT_A_ACT];
-	return base ? base + p->space->act_slot_bytes[p->graph->train] * (size_t)p->act_slot : NULL;
+	char *base = p->space->memory.base[GT_A_ACT];
+	return base ? base + p->space->memory.act_slot_bytes[p->graph->train] * (size_t)p->act_slot : NULL;
 }
 
-/* With cut.params: the gather slot of param's bucket while call i runs. */
+/* If parameters are sharded: the gather slot of param's bucket while call i runs. */
 static int gather_slot(const struct gt_plan *p, int i, int param)
 {
-	int b = gt_space_bucket_of(p->space, p->space->place[param].offset);
+	int b = gt_space_bucket_of(p->space, p->space->layout.param[param].offset);
 	for (int k = 0; k < p->nspans; k++)
 		if (p->span[k].bucket == b && p->span[k].first <= i && i <= p->span[k].last)
 			return p->span[k].slot;
@@ -29,9 +29,9 @@ static void *operand(const struct gt_plan *p, int i, gt_vid v)
 {
 	const struct gt_space *s = p->space;
 	const struct gt_value *val = v < 0 ? NULL : &p->graph->values[v];
-	if (val && val->kind == GT_V_GRAD && s->cut.grads)
+	if (val && val->kind == GT_V_GRAD && s->shards.spec.grads)
 		return gt_space_gathered_param(s, val->param, GT_A_GRAD, 0);
-	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && s->cut.params)
+	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && s->shards.spec.params)
 		return gt_space_gathered_param(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, gather_slot(p, i, val->param));
 	return gt_plan_value(p, v);
 }
@@ -48,24 +48,24 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_WORK:
 		return gt_space_param(s, val->param, GT_A_WORK, 0);
 	case GT_V_GRAD:
-		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->bytes[GT_A_GRAD], s->levels, p->level);
+		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->memory.bytes[GT_A_GRAD], s->memory.levels, p->level);
 	case GT_V_BUFFER:
-		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->bytes[GT_A_BUFFER], s->copies, p->copy);
+		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
 	case GT_V_PART:
-		return part(gt_space_part(s, val->param), s->bytes[GT_A_BUFFER], s->copies, p->copy);
+		return part(gt_space_part(s, val->param), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
 	case GT_V_METRICS:
 		return gt_space_scalars(s, 0); /* the metrics are the first member of gt_scalars */
 	case GT_V_SCALE:
-		return s->base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
+		return s->memory.base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
 	case GT_V_BOUND:
-		return s->base[GT_A_METRICS] ? &gt_space_scalars(s, 0)->bound : NULL;
+		return s->memory.base[GT_A_METRICS] ? &gt_space_scalars(s, 0)->bound : NULL;
 	default:
 		break;
 	}
 	const struct gt_slot *root = &p->slot[p->slot[v].root];
 	if (p->graph->values[p->slot[v].root].kind != GT_V_ACT)
 		return NULL;
-	char *base = root->arena == GT_A_SHARED_ACT ? s->base[GT_A_SHARED_ACT] : act_slot(p);
+	char *base = root->arena == GT_A_SHARED_ACT ? s->memory.base[GT_A_SHARED_ACT] : act_slot(p);
 	return base ? base + root->offset + p->slot[v].shift : NULL;
 }
 

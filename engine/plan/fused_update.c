@@ -9,7 +9,7 @@
 static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
                            const struct gt_attr_dw_update *attr, bool *yes, struct gt_err *err)
 {
-	const struct gt_param_slot *place = s->place ? &s->place[g->values[dw->out[0]].param] : NULL;
+	const struct gt_param_slot *place = s->layout.param ? &s->layout.param[g->values[dw->out[0]].param] : NULL;
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc dy = g->values[dw->in[0]].desc, x = g->values[dw->in[1]].desc, w = g->values[dw->out[0]].desc, db = {0},
 	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
@@ -32,7 +32,7 @@ static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const s
 		db = g->values[dw->out[1]].desc;
 		oc.out[0] = &db;
 	}
-	for (int i = 0; i < s->nstates; i++)
+	for (int i = 0; i < s->layout.nstates; i++)
 		oc.in[oc.nin++] = &w;
 	return gt_call_offered(s, &oc, yes, err);
 }

@@ -11,52 +11,53 @@ static int64_t round_up(int64_t n, int64_t to)
 /* Alignment of a parameter in elements: GT_ALIGN bytes of the smallest type in the flat arenas. */
 static int64_t grain(const struct gt_space *s)
 {
-	return GT_ALIGN / (int64_t)gt_dtype_size(s->work);
+	return GT_ALIGN / (int64_t)gt_dtype_size(s->layout.work);
 }
 
 /* Gives parameter i the next offset of the flat arenas, in the open bucket. */
 static void place_flat(struct gt_space *s, int i)
 {
-	struct gt_param_slot *p = &s->place[i];
+	struct gt_param_slot *p = &s->layout.param[i];
 	p->count = gt_tdesc_padded(&p->desc);
-	p->offset = s->elements;
-	s->elements = round_up(s->elements + p->count, grain(s));
+	p->offset = s->layout.elements;
+	s->layout.elements = round_up(s->layout.elements + p->count, grain(s));
 }
 
 /* Closes the open bucket, which begins at the end of the last closed one, unless it is empty. */
 static void close_bucket(struct gt_space *s, bool learned)
 {
-	int64_t begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
-	if (s->elements == begin)
+	int64_t begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;
+	if (s->layout.elements == begin)
 		return;
-	s->elements = round_up(s->elements, grain(s) * gt_at_least_one(s->cut.shards));
-	s->bucket[s->nbuckets++] = (struct gt_bucket){begin, s->elements, learned};
+	s->layout.elements = round_up(s->layout.elements, grain(s) * gt_at_least_one(s->shards.spec.shards));
+	s->shards.bucket[s->shards.nbuckets++] = (struct gt_bucket){begin, s->layout.elements, learned};
 }
 
 static bool bucket_full(const struct gt_space *s)
 {
-	int64_t limit = s->nbuckets ? s->cut.bucket_bytes : s->cut.first_bytes, begin = s->nbuckets ? s->bucket[s->nbuckets - 1].end : 0;
-	return limit > 0 && (s->elements - begin) * (int64_t)gt_dtype_size(s->master) >= limit;
+	int64_t limit = s->shards.nbuckets ? s->shards.spec.bucket_bytes : s->shards.spec.first_bytes,
+	        begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;
+	return limit > 0 && (s->layout.elements - begin) * (int64_t)gt_dtype_size(s->layout.master) >= limit;
 }
 
 /* Bytes of one flat arena on this rank: its shards with `gather_slots` gather slots behind them, or the whole arena. */
 static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int gather_slots)
 {
-	int64_t n = gt_space_sharded(s, a) ? s->elements / s->cut.shards + gather_slots * s->widest : s->elements;
+	int64_t n = gt_space_sharded(s, a) ? s->layout.elements / s->shards.spec.shards + gather_slots * s->shards.widest : s->layout.elements;
 	return (size_t)n * gt_element_size(s, a);
 }
 
 void gt_layout_bytes(struct gt_space *s)
 {
-	for (int b = 0; b < s->nbuckets; b++)
-		if (s->bucket[b].end - s->bucket[b].begin > s->widest)
-			s->widest = s->bucket[b].end - s->bucket[b].begin;
-	s->bytes[GT_A_PARAM] = arena_bytes(s, GT_A_PARAM, s->gather_slots);
-	if (s->work != s->master)
-		s->bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->gather_slots);
-	if (s->first->train) {
-		s->bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->levels);
-		s->bytes[GT_A_STATE] = s->cut.follows ? 0 : arena_bytes(s, GT_A_STATE, 0) * (size_t)s->nstates;
+	for (int b = 0; b < s->shards.nbuckets; b++)
+		if (s->shards.bucket[b].end - s->shards.bucket[b].begin > s->shards.widest)
+			s->shards.widest = s->shards.bucket[b].end - s->shards.bucket[b].begin;
+	s->memory.bytes[GT_A_PARAM] = arena_bytes(s, GT_A_PARAM, s->shards.gather_slots);
+	if (s->layout.work != s->layout.master)
+		s->memory.bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->shards.gather_slots);
+	if (s->layout.first->train) {
+		s->memory.bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->memory.levels);
+		s->memory.bytes[GT_A_STATE] = s->shards.spec.follows ? 0 : arena_bytes(s, GT_A_STATE, 0) * (size_t)s->layout.nstates;
 	}
 }
 
@@ -66,25 +67,25 @@ void gt_layout_bytes(struct gt_space *s)
  * frozen parameters in a bucket of their own; buffers; partial statistics behind the buffers. */
 enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
 {
-	size_t buffers = s->bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->copies);
-	if (!s->bucket)
-		GT_NEW(s->bucket, s->arena, 2 * g->nparams + 1, err);
+	size_t buffers = s->memory.bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->memory.copies);
+	if (!s->shards.bucket)
+		GT_NEW(s->shards.bucket, s->arena, 2 * g->nparams + 1, err);
 	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
-		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->checked < 0 && !s->cut.factors)
-			s->checked = s->elements;
+		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->layout.checked < 0 && !s->shards.spec.factors)
+			s->layout.checked = s->layout.elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];
-			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->place[g->values[v].param].offset < 0)
+			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->layout.param[g->values[v].param].offset < 0)
 				place_flat(s, g->values[v].param);
 		}
 		if (bucket_full(s)) /* after a whole node, so that all gradients of a node are in one bucket */
 			close_bucket(s, true);
 	}
 	close_bucket(s, true);
-	if (s->checked < 0 || g->stages)
-		s->checked = s->elements;
+	if (s->layout.checked < 0 || g->stages)
+		s->layout.checked = s->layout.elements;
 	for (int i = 0; i < g->nparams; i++) {
-		struct gt_param_slot *p = &s->place[i];
+		struct gt_param_slot *p = &s->layout.param[i];
 		if (g->params[i].value < 0)
 			continue;
 		p->desc.any = false; /* no kernel chose another layout */
@@ -97,31 +98,31 @@ enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, stru
 		}
 	}
 	for (gt_vid v = 0; v < g->nvalues; v++)
-		if (g->values[v].kind == GT_V_PART && s->place[g->values[v].param].part < 0) {
-			s->place[g->values[v].param].part = (int64_t)buffers;
+		if (g->values[v].kind == GT_V_PART && s->layout.param[g->values[v].param].part < 0) {
+			s->layout.param[g->values[v].param].part = (int64_t)buffers;
 			buffers = (buffers + gt_tdesc_bytes(&g->values[v].desc) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
 		}
 	close_bucket(s, false);
-	s->bytes[GT_A_BUFFER] = buffers * (size_t)gt_at_least_one(s->copies);
+	s->memory.bytes[GT_A_BUFFER] = buffers * (size_t)gt_at_least_one(s->memory.copies);
 	gt_layout_bytes(s);
 	return GT_OK;
 }
 
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err)
 {
-	s->first = g;
-	s->master = gt_graph_stat_dtype(g);
-	s->work = gt_dtype_size(g->compute) == 2 ? g->compute : s->master;
-	s->checked = -1;
-	GT_NEW(s->place, s->arena, g->nparams ? g->nparams : 1, err);
+	s->layout.first = g;
+	s->layout.master = gt_graph_stat_dtype(g);
+	s->layout.work = gt_dtype_size(g->compute) == 2 ? g->compute : s->layout.master;
+	s->layout.checked = -1;
+	GT_NEW(s->layout.param, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
-		s->place[i].desc = p->desc;
-		s->place[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
-		s->place[i].offset = s->place[i].part = -1;
+		s->layout.param[i].desc = p->desc;
+		s->layout.param[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
+		s->layout.param[i].offset = s->layout.param[i].part = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
-			s->place[g->values[g->nodes[i].in[2]].param].fused_update = true;
+			s->layout.param[g->values[g->nodes[i].in[2]].param].fused_update = true;
 	return GT_OK;
 }

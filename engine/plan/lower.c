@@ -13,7 +13,7 @@ static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *
 {
 	if (!in_space(v->kind))
 		return v->desc;
-	struct gt_tdesc d = s->place[v->param].desc;
+	struct gt_tdesc d = s->layout.param[v->param].desc;
 	d.dtype = v->desc.dtype;
 	return d;
 }
@@ -21,7 +21,7 @@ static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *
 /* Stores the layout that a kernel chose for a parameter. */
 static void settle(struct gt_space *s, const struct gt_value *v, const struct gt_tdesc *d)
 {
-	struct gt_tdesc *p = &s->place[v->param].desc;
+	struct gt_tdesc *p = &s->layout.param[v->param].desc;
 	if (!in_space(v->kind) || !p->any || d->any)
 		return;
 	p->layout = d->layout;
@@ -87,7 +87,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 		}
 	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
 		oc.in[oc.nin++] = &scalars;
-		for (int k = 0; k < s->nstates; k++) /* the states have the layout of the weights */
+		for (int k = 0; k < s->layout.nstates; k++) /* the states have the layout of the weights */
 			oc.in[oc.nin++] = &in[2];
 	}
 	GT_TRY(gt_kernel_prepare(s, &oc, c, err));
@@ -111,12 +111,12 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
                           struct gt_err *err)
 {
 	struct gt_plan *p;
-	bool first = !s->first;
+	bool first = !s->layout.first;
 	*out = NULL;
 	if (first)
 		GT_TRY(gt_layout_start(s, g, err));
-	if (g->nparams != s->first->nparams)
-		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters in a space of %d", g->nparams, s->first->nparams);
+	if (g->nparams != s->layout.first->nparams)
+		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters in a space of %d", g->nparams, s->layout.first->nparams);
 	GT_NEW(p, s->arena, 1, err);
 	p->space = s;
 	p->graph = g;
@@ -134,7 +134,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		}
 	}
 	enum gt_code code = first || g->stages ? gt_layout_settle(s, g, err) : GT_OK;
-	if (code == GT_OK && s->cut.params)
+	if (code == GT_OK && s->shards.spec.params)
 		code = gt_plan_param_residency(p, err);
 	if (code == GT_OK)
 		gt_layout_bytes(s);
@@ -144,13 +144,13 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		gt_plan_close(p);
 		return code;
 	}
-	if (p->act_bytes > s->act_slot_bytes[g->train])
-		s->act_slot_bytes[g->train] = p->act_bytes;
+	if (p->act_bytes > s->memory.act_slot_bytes[g->train])
+		s->memory.act_slot_bytes[g->train] = p->act_bytes;
 	for (int i = 0; i < 2; i++)
-		if (s->act_slot_bytes[i] * (size_t)gt_at_least_one(s->act_slots[i]) > s->bytes[GT_A_ACT])
-			s->bytes[GT_A_ACT] = s->act_slot_bytes[i] * (size_t)gt_at_least_one(s->act_slots[i]);
-	if (p->rows_bytes > s->bytes[GT_A_SHARED_ACT])
-		s->bytes[GT_A_SHARED_ACT] = p->rows_bytes;
+		if (s->memory.act_slot_bytes[i] * (size_t)gt_at_least_one(s->memory.act_slots[i]) > s->memory.bytes[GT_A_ACT])
+			s->memory.bytes[GT_A_ACT] = s->memory.act_slot_bytes[i] * (size_t)gt_at_least_one(s->memory.act_slots[i]);
+	if (p->rows_bytes > s->memory.bytes[GT_A_SHARED_ACT])
+		s->memory.bytes[GT_A_SHARED_ACT] = p->rows_bytes;
 	*out = p;
 	return GT_OK;
 }

@@ -24,7 +24,7 @@ static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
 		y->last = i;
 		return GT_OK;
 	}
-	if (p->nspans == 2 * p->space->nbuckets)
+	if (p->nspans == 2 * p->space->shards.nbuckets)
 		return gt_fail(err, GT_EINTERNAL, "bucket %d is needed more than twice", b);
 	p->span[p->nspans++] = (struct gt_gather_span){b, -1, i, i};
 	return GT_OK;
@@ -33,13 +33,13 @@ static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 {
 	struct gt_space *s = p->space;
-	GT_NEW(p->span, s->arena, 2 * s->nbuckets + 1, err);
+	GT_NEW(p->span, s->arena, 2 * s->shards.nbuckets + 1, err);
 	for (int i = 0; i < p->ncalls; i++) {
 		const struct gt_node *n = &p->graph->nodes[p->call[i].node];
 		for (int k = 0; k < n->nin; k++) {
 			const struct gt_value *v = n->in[k] < 0 ? NULL : &p->graph->values[n->in[k]];
 			if (v && (v->kind == GT_V_PARAM || v->kind == GT_V_WORK))
-				GT_TRY(use(p, i, gt_space_bucket_of(s, s->place[v->param].offset), err));
+				GT_TRY(use(p, i, gt_space_bucket_of(s, s->layout.param[v->param].offset), err));
 		}
 	}
 	for (int k = 0; k < p->nspans; k++) { /* the lowest gather slot that no overlapping span has */
@@ -50,8 +50,8 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 			for (int j = 0; j < k; j++)
 				taken |= p->span[j].slot == y->slot && p->span[j].last >= y->first;
 		}
-		if (y->slot + 1 > s->gather_slots)
-			s->gather_slots = y->slot + 1;
+		if (y->slot + 1 > s->shards.gather_slots)
+			s->shards.gather_slots = y->slot + 1;
 	}
 	return GT_OK;
 }

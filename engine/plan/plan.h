@@ -81,43 +81,58 @@ struct gt_shard_spec {
 	bool follows; /* another rank makes the optimizer update: this rank has no optimizer state */
 };
 
-/* With gt_shard_spec.params: bucket `bucket` is whole, in gather slot `slot`, from call `first` to call `last` (inclusive) of a plan. */
+/* If parameters are sharded: bucket `bucket` is whole, in gather slot `slot`, from call `first` to call `last` (inclusive) of a plan. */
 struct gt_gather_span {
 	int bucket, slot, first, last;
+};
+
+/* Where the parameters of a model are in the flat arenas. The first plan of a space decides it. */
+struct gt_param_layout {
+	struct gt_graph *first;      /* the first graph that was planned; its parameters are the model's. NULL before the first plan */
+	struct gt_param_slot *param; /* one for each parameter of `first` */
+	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
+	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
+	int nstates;                 /* optimizer state tensors of each parameter, 0 … 3: slots of STATE */
+	int64_t elements;            /* length of each flat arena, padding included; if sharded, of all ranks together */
+	int64_t checked;             /* elements [0, checked): gradients that are stored before any update; the sum of squares covers these */
+};
+
+/* How the flat arenas are divided into buckets, and the buckets into shards. */
+struct gt_shards {
+	struct gt_shard_spec spec; /* set by the strategy */
+	struct gt_bucket *bucket;  /* in ascending order, without gaps; NULL before the first plan */
+	int nbuckets;
+	int64_t widest;            /* elements of the largest bucket */
+	int gather_slots;          /* if parameters are sharded: the largest number of buckets that are whole at once */
+};
+
+/* The arenas in device memory. Sizes grow while plans are made; gt_space_alloc allocates each arena once. */
+struct gt_memory {
+	size_t bytes[GT_A_COUNT];
+	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
+	int levels;               /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
+	int copies;               /* copies of BUFFER; 0 means 1 */
+	int act_slots[2];         /* activation slots in ACT: graphs that may be in execution at once, [false] in an evaluation, [true] in a
+	                             training step; 0 means 1 */
+	size_t act_slot_bytes[2]; /* bytes of one activation slot: those of the largest such graph */
+	int ranks;                /* number of ranks whose scalars are merged in every step; 0 means 1 */
+	int slots;                /* steps that may be queued on the device at once; each has its own gt_scalars and gt_step_args. Set it
+	                             before gt_space_alloc; 0 means 1 */
+	int micros;               /* largest number of micro-batches in a step; 0 means 1 */
+	/* Provides the memory of an arena instead of the backend, or sets *out to NULL to leave it to the backend. Used for memory that a
+	 * communicator accesses without a copy. The space does not free such memory. NULL: the backend allocates every arena. */
+	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
+	void *user;               /* passed to shared */
+	bool lent[GT_A_COUNT];    /* the arena's memory came from shared */
 };
 
 struct gt_space {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	struct gt_arena *arena;      /* owned; holds the space's tables and plans, not device memory */
-	struct gt_graph *first;      /* the first graph that was planned; its parameters are the model's */
-	struct gt_param_slot *place; /* one for each parameter of `first` */
-	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
-	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
-	int nstates;                 /* optimizer state tensors of each parameter, 0 … 3: slots of STATE */
-	struct gt_shard_spec cut;    /* buckets and shards */
-	struct gt_bucket *bucket;
-	int nbuckets;
-	int64_t elements;        /* length of each flat arena, padding included; if sharded, of all ranks together */
-	int64_t widest;          /* elements of the largest bucket */
-	int gather_slots;        /* with cut.params: the largest number of buckets that are whole at once */
-	int64_t checked;         /* elements [0, checked): gradients that are stored before any update; the sum of squares covers these */
-	size_t bytes[GT_A_COUNT];
-	void *base[GT_A_COUNT];  /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
-	int levels;              /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
-	int copies;              /* copies of BUFFER; 0 means 1 */
-	int act_slots[2];            /* activation slots in ACT: graphs that may be in execution at once, [false] in an evaluation, [true] in a
-	                            training step; 0 means 1 */
-	size_t act_slot_bytes[2];    /* bytes of one activation slot: those of the largest such graph */
-	int ranks;               /* number of ranks whose scalars are merged in every step; 0 means 1 */
-	/* Provides the memory of an arena instead of the backend, or sets *out to NULL to leave it to the backend. Used for memory that a
-	 * communicator accesses without a copy. The space does not free such memory. NULL: the backend allocates every arena. */
-	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
-	void *user;              /* passed to shared */
-	bool lent[GT_A_COUNT];   /* the arena's memory came from shared */
-	int slots;               /* steps that may be queued on the device at once; each has its own gt_scalars and gt_step_args. Set it before
-	                            gt_space_alloc; 0 means 1 */
-	int micros;              /* largest number of micro-batches in a step; 0 means 1 */
+	struct gt_arena *arena; /* owned; holds the space's tables and plans, not device memory */
+	struct gt_param_layout layout;
+	struct gt_shards shards;
+	struct gt_memory memory;
 };
 
 /* A position in an arena, known before memory is allocated. */
@@ -162,7 +177,7 @@ struct gt_plan {
 	struct gt_slot *slot;  /* one for each value */
 	struct gt_call *call;  /* one for each lowered node, in execution order */
 	int ncalls;
-	struct gt_gather_span *span; /* with cut.params: when each bucket is whole, in ascending order of first */
+	struct gt_gather_span *span; /* if parameters are sharded: when each bucket is whole, in ascending order of first */
 	int nspans;
 	size_t act_bytes;      /* bytes of one activation slot: activations and workspace */
 	size_t rows_bytes;     /* bytes in SHARED_ACT */
@@ -269,10 +284,11 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* Whether the ranks of the data group share one memory for this arena. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
-	return (s->cut.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->cut.factors && a == GT_A_STATE) || a == GT_A_SHARED_ACT;
+	return (s->shards.spec.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->shards.spec.factors && a == GT_A_STATE) ||
+	       a == GT_A_SHARED_ACT;
 }
 
-/* param_residency.c: with cut.params, finds which buckets the calls of p need and when, and assigns gather slots to them. */
+/* param_residency.c: if parameters are sharded, finds which buckets the calls of p need and when, and assigns gather slots to them. */
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 
 /* memory.c: gives each activation of p's graph and the workspace of each call its offset: aliases first, then in-place reuse, then offsets

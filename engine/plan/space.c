@@ -25,7 +25,7 @@ enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int 
 		gt_arena_close(a);
 		return gt_fail_memory(err, sizeof *s);
 	}
-	*s = (struct gt_space){.be = be, .dev = dev, .arena = a, .nstates = nstates};
+	*s = (struct gt_space){.be = be, .dev = dev, .arena = a, .layout.nstates = nstates};
 	*out = s;
 	return GT_OK;
 }
@@ -35,8 +35,8 @@ void gt_space_close(struct gt_space *s)
 	if (!s)
 		return;
 	for (int i = 0; i < GT_A_COUNT; i++)
-		if (s->base[i] && !s->lent[i])
-			s->be->free(s->dev, s->base[i]);
+		if (s->memory.base[i] && !s->memory.lent[i])
+			s->be->free(s->dev, s->memory.base[i]);
 	gt_arena_close(s->arena);
 }
 
@@ -63,44 +63,44 @@ enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, boo
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)
 {
 	GT_TRY(gt_kernel_prepare(s, oc, out, err));
-	if (out->scratch > s->bytes[GT_A_SCRATCH])
-		s->bytes[GT_A_SCRATCH] = out->scratch;
+	if (out->scratch > s->memory.bytes[GT_A_SCRATCH])
+		s->memory.bytes[GT_A_SCRATCH] = out->scratch;
 	return GT_OK;
 }
 
 /* Bytes of METRICS in which the scalars of all ranks are gathered. */
 static size_t gathered_bytes(const struct gt_space *s)
 {
-	return s->ranks < 2 ? 0 : ((size_t)s->ranks * sizeof(struct gt_scalars) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
+	return s->memory.ranks < 2 ? 0 : ((size_t)s->memory.ranks * sizeof(struct gt_scalars) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
 }
 
 static enum gt_code alloc_arena(struct gt_space *s, enum gt_arena_id id, size_t bytes, struct gt_err *err)
 {
-	if (s->shared) {
-		GT_TRY(s->shared(s->user, id, bytes, &s->base[id], err));
-		s->lent[id] = s->base[id] != NULL;
+	if (s->memory.shared) {
+		GT_TRY(s->memory.shared(s->memory.user, id, bytes, &s->memory.base[id], err));
+		s->memory.lent[id] = s->memory.base[id] != NULL;
 	}
-	return s->base[id] ? GT_OK : s->be->alloc(s->dev, bytes, &s->base[id], err);
+	return s->memory.base[id] ? GT_OK : s->be->alloc(s->dev, bytes, &s->memory.base[id], err);
 }
 
 void gt_space_size(struct gt_space *s)
 {
-	s->slots = gt_at_least_one(s->slots);
-	s->micros = gt_at_least_one(s->micros);
-	s->bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES +
-	                         (size_t)s->slots * (sizeof(struct gt_scalars) + (size_t)s->micros * sizeof(struct gt_step_args));
+	s->memory.slots = gt_at_least_one(s->memory.slots);
+	s->memory.micros = gt_at_least_one(s->memory.micros);
+	s->memory.bytes[GT_A_METRICS] = gathered_bytes(s) + GT_SCALER_BYTES +
+	                         (size_t)s->memory.slots * (sizeof(struct gt_scalars) + (size_t)s->memory.micros * sizeof(struct gt_step_args));
 }
 
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 {
 	gt_space_size(s);
 	for (int i = 0; i < GT_A_COUNT; i++) {
-		if (!s->bytes[i] || s->base[i])
+		if (!s->memory.bytes[i] || s->memory.base[i])
 			continue;
 		char text[GT_BYTES_TEXT];
-		if (alloc_arena(s, (enum gt_arena_id)i, s->bytes[i], err) != GT_OK)
+		if (alloc_arena(s, (enum gt_arena_id)i, s->memory.bytes[i], err) != GT_OK)
 			return gt_fail_prefix(err, "%s (%s; a smaller data.batch or a larger train.accumulate needs less)",
-			                      gt_arena_name((enum gt_arena_id)i), gt_bytes_text(text, sizeof text, s->bytes[i]));
+			                      gt_arena_name((enum gt_arena_id)i), gt_bytes_text(text, sizeof text, s->memory.bytes[i]));
 	}
 	return GT_OK;
 }
@@ -118,13 +118,13 @@ struct gt_range gt_space_own(const struct gt_space *s)
 
 void *gt_space_at(const struct gt_space *s, struct gt_range r)
 {
-	char *base = s->base[r.arena];
+	char *base = s->memory.base[r.arena];
 	return base ? base + r.offset : NULL;
 }
 
 struct gt_scaler *gt_space_scaler(const struct gt_space *s)
 {
-	char *base = s->base[GT_A_METRICS];
+	char *base = s->memory.base[GT_A_METRICS];
 	return base ? (struct gt_scaler *)(void *)(base + gathered_bytes(s)) : NULL;
 }
 
@@ -136,25 +136,25 @@ struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot)
 
 struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot)
 {
-	struct gt_scalars *end = gt_space_scalars(s, s->slots);
-	return end ? (struct gt_step_args *)(void *)end + (int64_t)slot * s->micros : NULL;
+	struct gt_scalars *end = gt_space_scalars(s, s->memory.slots);
+	return end ? (struct gt_step_args *)(void *)end + (int64_t)slot * s->memory.micros : NULL;
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------------------------- */
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a)
 {
 	switch (a) {
-	case GT_A_STATE: return s->cut.state;
-	case GT_A_GRAD: return s->cut.grads;
+	case GT_A_STATE: return s->shards.spec.state;
+	case GT_A_GRAD: return s->shards.spec.grads;
 	case GT_A_PARAM:
-	case GT_A_WORK: return s->cut.params;
+	case GT_A_WORK: return s->shards.spec.params;
 	default: return false;
 	}
 }
 
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a)
 {
-	return gt_dtype_size(a == GT_A_WORK ? s->work : s->master);
+	return gt_dtype_size(a == GT_A_WORK ? s->layout.work : s->layout.master);
 }
 
 struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e)
@@ -164,59 +164,60 @@ struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, i
 
 int64_t gt_space_shard(const struct gt_space *s, int b)
 {
-	return (s->bucket[b].end - s->bucket[b].begin) / gt_at_least_one(s->cut.shards);
+	return (s->shards.bucket[b].end - s->shards.bucket[b].begin) / gt_at_least_one(s->shards.spec.shards);
 }
 
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b)
 {
 	if (gt_space_sharded(s, a)) /* shards are stored one after the other, so all offsets are divided by the number of shards */
-		return gt_space_element(s, a, s->bucket[b].begin / s->cut.shards);
-	return gt_space_element(s, a, s->bucket[b].begin + s->cut.shard * gt_space_shard(s, b));
+		return gt_space_element(s, a, s->shards.bucket[b].begin / s->shards.spec.shards);
+	return gt_space_element(s, a, s->shards.bucket[b].begin + s->shards.spec.shard * gt_space_shard(s, b));
 }
 
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot)
 {
 	if (!gt_space_sharded(s, a))
-		return gt_space_element(s, a, s->bucket[b].begin);
-	return gt_space_element(s, a, s->elements / s->cut.shards + slot * s->widest);
+		return gt_space_element(s, a, s->shards.bucket[b].begin);
+	return gt_space_element(s, a, s->layout.elements / s->shards.spec.shards + slot * s->shards.widest);
 }
 
 int gt_space_bucket_of(const struct gt_space *s, int64_t element)
 {
 	int b = 0;
-	while (b + 1 < s->nbuckets && s->bucket[b].end <= element)
+	while (b + 1 < s->shards.nbuckets && s->shards.bucket[b].end <= element)
 		b++;
 	return b;
 }
 
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot)
 {
-	int64_t offset = s->place[param].offset;
+	int64_t offset = s->layout.param[param].offset;
 	int b = gt_space_bucket_of(s, offset);
 	char *at = gt_space_at(s, gt_space_bucket(s, a, b, slot));
-	return at && offset >= 0 ? at + (size_t)(offset - s->bucket[b].begin) * gt_element_size(s, a) : NULL;
+	return at && offset >= 0 ? at + (size_t)(offset - s->shards.bucket[b].begin) * gt_element_size(s, a) : NULL;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------- */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state)
 {
-	const struct gt_param_slot *p = &s->place[i];
-	char *base = s->base[id];
+	const struct gt_param_slot *p = &s->layout.param[i];
+	char *base = s->memory.base[id];
 	if (!base || p->offset < 0 || gt_space_sharded(s, id))
 		return NULL;
 	switch (id) {
 	case GT_A_BUFFER:
 		return base + p->offset;
 	case GT_A_WORK:
-		return base + p->offset * (int64_t)gt_dtype_size(s->work);
+		return base + p->offset * (int64_t)gt_dtype_size(s->layout.work);
 	case GT_A_STATE:
-		return base + (p->offset + state * s->elements) * (int64_t)gt_dtype_size(s->master);
+		return base + (p->offset + state * s->layout.elements) * (int64_t)gt_dtype_size(s->layout.master);
 	default:
-		return base + p->offset * (int64_t)gt_dtype_size(s->master);
+		return base + p->offset * (int64_t)gt_dtype_size(s->layout.master);
 	}
 }
 
 void *gt_space_part(const struct gt_space *s, int i)
 {
-	return s->base[GT_A_BUFFER] && s->place[i].part >= 0 ? (char *)s->base[GT_A_BUFFER] + s->place[i].part : NULL;
+	return s->memory.base[GT_A_BUFFER] && s->layout.param[i].part >= 0 ? (char *)s->memory.base[GT_A_BUFFER] + s->layout.param[i].part
+	                                                                   : NULL;
 }

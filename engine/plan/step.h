@@ -75,7 +75,7 @@ struct gt_update {
 	const int *bucket;             /* bucket of each update; -1: all buckets */
 	int nupdates;                  /* 0: the kernels that make the gradients apply them all */
 	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
-	struct gt_call *add;           /* with cut.grads, one for each bucket: adds a reduced shard to the shard that this rank keeps */
+	struct gt_call *add; /* if gradients are sharded, one for each bucket: adds a reduced shard to the shard that this rank keeps */
 };
 
 /* Fills in the operand addresses of communication outside graphs and of instances of plans. Call it after gt_space_alloc. */

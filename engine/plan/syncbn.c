@@ -234,7 +234,7 @@ enum gt_code gt_defer_bn_prepare(struct gt_space *s, const struct gt_graph *g, s
 		struct gt_tdesc part = val->desc, buffer[3];
 		struct gt_opcall oc = {.code = GT_OP_BATCHNORM_MERGE, .name = val->name, .attr = &attr, .nin = 4, .in = {&part}};
 		for (int k = 0; k < 3; k++) { /* running_mean, running_var, num_batches_tracked are declared one after the other */
-			buffer[k] = s->place[val->param + k].desc;
+			buffer[k] = s->layout.param[val->param + k].desc;
 			oc.in[1 + k] = &buffer[k];
 		}
 		enum gt_code code = gt_call_prepare(s, &oc, &(*out)[*n], err);
@@ -257,7 +257,7 @@ void gt_defer_bn_bind(const struct gt_space *s, const struct gt_graph *g, struct
 		call->in[0] = gt_space_part(s, val->param);
 		for (int k = 0; k < 3; k++)
 			call->in[1 + k] = gt_space_param(s, val->param + k, GT_A_BUFFER, 0);
-		call->work = call->scratch ? s->base[GT_A_SCRATCH] : NULL;
+		call->work = call->scratch ? s->memory.base[GT_A_SCRATCH] : NULL;
 		call++;
 		n--;
 	}

@@ -94,7 +94,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *crew, 
 {
 	const struct gt_session *s = crew->rank[0];
 	const struct gt_conf *c = s->conf;
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
 	GT_NEW_STR(r->device, gt_arena_strdup(r->arena, s->device.info.name), err);
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data_note ? s->data_note : s->data[0].source), err);

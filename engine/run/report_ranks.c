@@ -19,8 +19,8 @@ static uint64_t batch_bytes(const struct gt_session *s)
 			most = t->plan->graph->batch;
 	}
 	most *= s->keep > 1 ? s->keep : 1;
-	return (uint64_t)(most *
-	                  ((s->space->cut.factors ? 0 : in[0] * in[1] * in[2] * 4) + 4)); /* images that all ranks read are among the arenas */
+	return (uint64_t)(most * ((s->space->shards.spec.factors ? 0 : in[0] * in[1] * in[2] * 4) +
+	                          4)); /* images that all ranks read are among the arenas */
 }
 
 static const char *row_name(const struct gt_world_plan *crew, int row)
@@ -41,7 +41,7 @@ static uint64_t data_bytes(const struct gt_session *s)
 
 static uint64_t row_bytes(const struct gt_session *s, int row)
 {
-	return row == ROW_BATCH ? batch_bytes(s) : row == ROW_DATA ? data_bytes(s) : s->space->bytes[row];
+	return row == ROW_BATCH ? batch_bytes(s) : row == ROW_DATA ? data_bytes(s) : s->space->memory.bytes[row];
 }
 
 static bool common(const struct gt_session *s, int row)
@@ -151,8 +151,8 @@ static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, st
 
 static bool lies(const struct gt_space *s, int param, int bucket)
 {
-	const struct gt_param_slot *p = &s->place[param];
-	return s->first->params[param].cls != GT_PARAM_BUFFER && p->offset >= 0 && gt_space_bucket_of(s, p->offset) == bucket;
+	const struct gt_param_slot *p = &s->layout.param[param];
+	return s->layout.first->params[param].cls != GT_PARAM_BUFFER && p->offset >= 0 && gt_space_bucket_of(s, p->offset) == bucket;
 }
 
 static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, int b, struct gt_err *err)
@@ -160,53 +160,53 @@ static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, 
 	const struct gt_space *sp = s->space;
 	struct gt_check_bucket *k = &r->buckets[r->nbuckets++];
 	int first = -1, last = -1;
-	*k = (struct gt_check_bucket){.place = s->at.pipe, .learned = sp->bucket[b].learned};
-	for (int i = 0; i < sp->first->nparams; i++) {
+	*k = (struct gt_check_bucket){.place = s->at.pipe, .learned = sp->shards.bucket[b].learned};
+	for (int i = 0; i < sp->layout.first->nparams; i++) {
 		if (!lies(sp, i, b))
 			continue;
 		k->nparams++;
-		first = first < 0 || sp->place[i].offset < sp->place[first].offset ? i : first;
-		last = last < 0 || sp->place[i].offset > sp->place[last].offset ? i : last;
+		first = first < 0 || sp->layout.param[i].offset < sp->layout.param[first].offset ? i : first;
+		last = last < 0 || sp->layout.param[i].offset > sp->layout.param[last].offset ? i : last;
 	}
-	k->bytes = gt_space_element(sp, GT_A_GRAD, sp->bucket[b].end - sp->bucket[b].begin).offset;
-	k->shard = sp->cut.state ? k->bytes / (uint64_t)sp->cut.shards : 0;
+	k->bytes = gt_space_element(sp, GT_A_GRAD, sp->shards.bucket[b].end - sp->shards.bucket[b].begin).offset;
+	k->shard = sp->shards.spec.state ? k->bytes / (uint64_t)sp->shards.spec.shards : 0;
 	if (first < 0)
 		return GT_OK;
-	GT_NEW_STR(k->first, gt_arena_strdup(r->arena, sp->first->params[first].name), err);
-	GT_NEW_STR(k->last, gt_arena_strdup(r->arena, sp->first->params[last].name), err);
+	GT_NEW_STR(k->first, gt_arena_strdup(r->arena, sp->layout.first->params[first].name), err);
+	GT_NEW_STR(k->last, gt_arena_strdup(r->arena, sp->layout.first->params[last].name), err);
 	return GT_OK;
 }
 
 static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_space *sp = s->space;
-	for (int i = 0; i < sp->first->nparams && sp->cut.state; i++) {
-		const struct gt_param_slot *p = &sp->place[i];
-		if (sp->first->params[i].cls == GT_PARAM_BUFFER || p->offset < 0)
+	for (int i = 0; i < sp->layout.first->nparams && sp->shards.spec.state; i++) {
+		const struct gt_param_slot *p = &sp->layout.param[i];
+		if (sp->layout.first->params[i].cls == GT_PARAM_BUFFER || p->offset < 0)
 			continue;
 		int b = gt_space_bucket_of(sp, p->offset);
-		int64_t at = p->offset - sp->bucket[b].begin, shard = gt_space_shard(sp, b);
+		int64_t at = p->offset - sp->shards.bucket[b].begin, shard = gt_space_shard(sp, b);
 		struct gt_check_owner *o = &r->owners[r->nowners++];
 		*o = (struct gt_check_owner){.bucket = r->nbuckets + b, .first = (int)(at / shard), .last = (int)((at + p->count - 1) / shard)};
-		GT_NEW_STR(o->name, gt_arena_strdup(r->arena, sp->first->params[i].name), err);
+		GT_NEW_STR(o->name, gt_arena_strdup(r->arena, sp->layout.first->params[i].name), err);
 	}
 	return GT_OK;
 }
 
 static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
-	const struct gt_shard_spec *cut = &crew->rank[0]->space->cut;
+	const struct gt_shard_spec *cut = &crew->rank[0]->space->shards.spec;
 	int n = 0;
 	for (int i = 0; i < crew->world; i++)
-		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->nbuckets;
+		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->shards.nbuckets;
 	GT_NEW(r->buckets, r->arena, n + 1, err);
-	GT_NEW(r->owners, r->arena, crew->rank[0]->space->first->nparams * crew->ranks + 1, err);
+	GT_NEW(r->owners, r->arena, crew->rank[0]->space->layout.first->nparams * crew->ranks + 1, err);
 	for (int i = 0; i < crew->world; i++) {
 		const struct gt_session *s = crew->rank[i];
 		if (s->at.data)
 			continue;
 		GT_TRY(owner_rows(r, s, err));
-		for (int b = 0; b < s->space->nbuckets; b++)
+		for (int b = 0; b < s->space->shards.nbuckets; b++)
 			GT_TRY(bucket_row(r, s, b, err));
 	}
 	r->sharded = !cut->state ? "" : !cut->grads && !cut->params ? "optimizer state" : !cut->params ? "optimizer state, gradients" :

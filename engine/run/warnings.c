@@ -131,15 +131,15 @@ static enum gt_code memory(const struct list *l)
 	int most = 0;
 	char needs[GT_BYTES_TEXT], of[GT_BYTES_TEXT], has[GT_BYTES_TEXT];
 	for (int i = 0; i < GT_A_COUNT; i++) {
-		need += p->bytes[i];
-		most = p->bytes[i] > p->bytes[most] ? i : most;
+		need += p->memory.bytes[i];
+		most = p->memory.bytes[i] > p->memory.bytes[most] ? i : most;
 	}
 	if (!have || need <= have)
 		return GT_OK;
 	bool samples = most == GT_A_ACT || most == GT_A_SCRATCH;
 	return warn(l, "data.batch", "training needs %s (%s for %s), but %s has %s free; %s", gt_bytes_text(needs, sizeof needs, need),
-	            gt_bytes_text(of, sizeof of, p->bytes[most]), gt_arena_name((enum gt_arena_id)most), gpu ? "the GPU" : "this machine",
-	            gt_bytes_text(has, sizeof has, have),
+	            gt_bytes_text(of, sizeof of, p->memory.bytes[most]), gt_arena_name((enum gt_arena_id)most),
+	            gpu ? "the GPU" : "this machine", gt_bytes_text(has, sizeof has, have),
 	            samples ? "lower data.batch, or raise train.accumulate"
 	                    : "use a smaller model, or share it out with parallel.mode = \"zero\" or \"pipe\"");
 }

@@ -30,9 +30,9 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 	s->slice = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
 	s->slice.part0 = s->at.data * s->slice.nparts;
 	s->units = s->slice.nparts;
-	for (s->space->levels = 1; (1 << (s->space->levels - 1)) < v / s->at.ndata;)
-		s->space->levels++;
-	s->space->copies = train && v > 1 ? 2 : 1;
+	for (s->space->memory.levels = 1; (1 << (s->space->memory.levels - 1)) < v / s->at.ndata;)
+		s->space->memory.levels++;
+	s->space->memory.copies = train && v > 1 ? 2 : 1;
 	return GT_OK;
 }
 
@@ -109,7 +109,7 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 	if (piece == 0)
 		*add = false;
 	u->level = want.level = ones(shard);
-	want.copy = s->at.data == 0 && shard == 0 ? 0 : s->space->copies - 1;
+	want.copy = s->at.data == 0 && shard == 0 ? 0 : s->space->memory.copies - 1;
 	want.accumulate = *add;
 	if (own)
 		GT_TRY(unit_plan(s, &want, u, err));
@@ -143,16 +143,20 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
-		if (s->space->cut.factors) /* the loader fills up */
+		if (s->space->shards.spec.factors) /* the loader fills up */
 			own = gt_part(all, s->slice.parts, 0, NULL);
-		struct gt_plan_key want = {.n = own, .all = all, .train = true, .loss = true, .accumulate = some && !s->space->cut.grads}; /* shards are added after they are reduced */
+		struct gt_plan_key want = {.n = own,
+		                           .all = all,
+		                           .train = true,
+		                           .loss = true,
+		                           .accumulate = some && !s->space->shards.spec.grads}; /* shards are added after they are reduced */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
 			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
 	}
-	if (!some && !by_shards(s) && !s->space->cut.grads)
+	if (!some && !by_shards(s) && !s->space->shards.spec.grads)
 		job->unit[job->nunits - 1].clears = true;
 	return GT_OK;
 }

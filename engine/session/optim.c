@@ -126,20 +126,21 @@ static enum gt_code check_groups(const struct gt_optim *o, const char *path, con
  * between two is zero and stays zero. Of what lies in [p->begin, p->begin + p->n), relative to it. */
 static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, struct gt_err *err)
 {
-	const struct gt_graph *g = s->first;
+	const struct gt_graph *g = s->layout.first;
 	const struct gt_tdesc **desc;
 	struct gt_seg *seg;
 	int n = 0, m = 0;
-	int64_t gap = 256 / (int64_t)gt_dtype_size(s->work); /* of the planner's alignment: another parameter needs at least as much */
+	int64_t gap = 256 / (int64_t)gt_dtype_size(s->layout.work); /* of the planner's alignment: another parameter needs at least as much */
 	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
 	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *w = &g->params[i];
-		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->place[i].offset < 0 || s->place[i].fused_update || o->of[1 + w->group] != p->of)
+		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->layout.param[i].offset < 0 || s->layout.param[i].fused_update ||
+		    o->of[1 + w->group] != p->of)
 			continue;
 		struct gt_seg x = hyper_of(o, w);
-		x.begin = s->place[i].offset - p->begin;
-		x.end = x.begin + s->place[i].count;
+		x.begin = s->layout.param[i].offset - p->begin;
+		x.end = x.begin + s->layout.param[i].count;
 		if (x.begin < 0)
 			x.begin = 0;
 		if (x.end > p->n)
@@ -152,7 +153,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 			desc[at] = desc[at - 1];
 		}
 		seg[at] = x;
-		desc[at] = &s->place[i].desc;
+		desc[at] = &s->layout.param[i].desc;
 	}
 	p->attr = o->call[p->of].attr;
 	if (o->call[p->of].row->matrix)
@@ -181,7 +182,7 @@ static int operands(const struct gt_optim_call *o, const struct gt_space *s, int
 	for (int i = 0; i < o->row->nslots; i++)
 		kind[n++] = gt_update_has(o->row, &o->attr.update, i) ? state++ : NONE;
 	kind[n++] = SCALARS;
-	kind[n++] = s->work != s->master ? WORK : NONE;
+	kind[n++] = s->layout.work != s->layout.master ? WORK : NONE;
 	return n;
 }
 
@@ -190,10 +191,10 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	const struct gt_optim_call *c = &o->call[p->of];
 	int kind[GT_MAX_IO];
 	int64_t words = GT_SCALARS_WORDS;
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall up = {.code = c->row->code, .name = "optimizer", .deterministic = deterministic};
 	up.attr = &p->attr; /* which begins with a struct gt_attr_update */
-	p->attr.update.work_dtype = work.dtype = s->work;
+	p->attr.update.work_dtype = work.dtype = s->layout.work;
 	up.nin = operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
 		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
@@ -203,22 +204,22 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 /* The kernels of the update, and what of the arenas each is for. */
 static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
-	bool sharded = s->cut.state;
-	int ranges = sharded ? s->nbuckets : 1, *bucket;
+	bool sharded = s->shards.spec.state;
+	int ranges = sharded ? s->shards.nbuckets : 1, *bucket;
 	struct gt_call **update;
 	GT_NEW(o->part, s->arena, ranges * o->ncalls, err);
 	GT_NEW(update, s->arena, ranges * o->ncalls, err);
 	GT_NEW(bucket, s->arena, ranges * o->ncalls, err);
 	for (int b = 0; b < ranges; b++) {
-		const struct gt_bucket *range = &s->bucket[b];
+		const struct gt_bucket *range = &s->shards.bucket[b];
 		int64_t shard = gt_space_shard(s, b);
 		if (sharded && !range->learned)
 			continue;
 		for (int k = 0; k < o->ncalls; k++) {
 			struct gt_optim_part *p = &o->part[o->nparts];
-			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->elements};
+			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->layout.elements};
 			if (sharded)
-				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->cut.shard * shard, .n = shard};
+				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->shards.spec.shard * shard, .n = shard};
 			GT_TRY(segments(o, p, s, err));
 			if (!p->attr.update.nseg)
 				continue;
@@ -236,19 +237,19 @@ static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool d
 /* Sums of squares of the gradients that are stored, of this rank's shards where they are cut: then each adds to the one before it. */
 static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
+	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
 	struct gt_call **list;
-	int n = s->cut.state && !s->cut.grads ? s->nbuckets : 1;
+	int n = s->shards.spec.state && !s->shards.spec.grads ? s->shards.nbuckets : 1;
 	GT_NEW(o->sumsq, s->arena, n, err);
 	GT_NEW(o->summed, s->arena, n, err);
 	GT_NEW(list, s->arena, n, err);
-	for (int b = 0; b < n && s->checked; b++) {
-		if (s->cut.grads) /* one behind the other */
-			flat.dim[0] = s->checked / s->cut.shards;
-		else if (s->cut.state)
+	for (int b = 0; b < n && s->layout.checked; b++) {
+		if (s->shards.spec.grads) /* one behind the other */
+			flat.dim[0] = s->layout.checked / s->shards.spec.shards;
+		else if (s->shards.spec.state)
 			flat.dim[0] = gt_space_shard(s, b);
-		if (s->cut.state && !s->bucket[b].learned)
+		if (s->shards.spec.state && !s->shards.bucket[b].learned)
 			continue;
 		norm.accumulate = o->nsumsq > 0;
 		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[o->nsumsq], err));
@@ -265,23 +266,23 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 {
 	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
 	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, step_args = sizeof(struct gt_step_args) /* the first of the numbers */,
-	        parts[2] = {s->ranks, GT_SCALARS_WORDS};
+	        parts[2] = {s->memory.ranks, GT_SCALARS_WORDS};
 	struct gt_tdesc scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false),
 	                numbers = gt_tdesc_make(GT_U8, 1, &step_args, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
-	struct gt_attr_check attr = {.scaling = s->first->compute == GT_F16,
+	struct gt_attr_check attr = {.scaling = s->layout.first->compute == GT_F16,
 	                             .dynamic = ls->dynamic,
 	                             .growth = ls->growth,
 	                             .backoff = ls->backoff,
 	                             .interval = ls->interval,
 	                             .patience = GT_SKIPS,
-	                             .ranks = s->ranks,
-	                             .sharded = s->cut.state || s->cut.stages};
-	bool several = s->ranks > 1;
+	                             .ranks = s->memory.ranks,
+	                             .sharded = s->shards.spec.state || s->shards.spec.stages};
+	bool several = s->memory.ranks > 1;
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
 	o->steps.check = &o->check;
 	if (o->nsumsq == 1 && !several) { /* a device may do both at once */
-		struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false);
+		struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false);
 		struct gt_opcall joined = check;
 		joined.nin = 5;
 		joined.in[4] = &flat;
@@ -296,9 +297,9 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 /* Level i + 1 of the gradients is added to level i. */
 static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
-	struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &s->checked, false);
+	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false);
 	struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
-	int n = s->levels > 1 ? s->levels - 1 : 0;
+	int n = s->memory.levels > 1 ? s->memory.levels - 1 : 0;
 	GT_NEW(o->merge, s->arena, n + 1, err);
 	for (int i = 0; i < n; i++, o->nmerge++)
 		GT_TRY(gt_call_prepare(s, &add, &o->merge[i], err));
@@ -309,12 +310,12 @@ static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struc
 /* A shard of a bucket's gradients is added to what this rank has of it. */
 static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
-	if (!s->cut.grads)
+	if (!s->shards.spec.grads)
 		return GT_OK;
-	GT_NEW(o->add, s->arena, s->nbuckets, err);
-	for (int b = 0; b < s->nbuckets; b++, o->nadd++) {
+	GT_NEW(o->add, s->arena, s->shards.nbuckets, err);
+	for (int b = 0; b < s->shards.nbuckets; b++, o->nadd++) {
 		int64_t n = gt_space_shard(s, b);
-		struct gt_tdesc flat = gt_tdesc_make(s->master, 1, &n, false);
+		struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &n, false);
 		struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
 		GT_TRY(gt_call_prepare(s, &add, &o->add[b], err));
 	}
@@ -324,7 +325,7 @@ static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct 
 
 enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
-	GT_TRY(check_groups(o, path, s->first, err));
+	GT_TRY(check_groups(o, path, s->layout.first, err));
 	GT_TRY(prepare_norms(o, s, deterministic, err));
 	GT_TRY(prepare_merges(o, s, err));
 	GT_TRY(prepare_adds(o, s, err));
@@ -336,16 +337,16 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_sp
 static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slot)
 {
 	if (bucket < 0)
-		return gt_space_at(s, gt_space_element(s, a, slot * s->elements));
+		return gt_space_at(s, gt_space_element(s, a, slot * s->layout.elements));
 	struct gt_range r = gt_space_own_shard(s, a, bucket);
-	r.offset += gt_space_element(s, a, slot * (s->elements / s->cut.shards)).offset;
+	r.offset += gt_space_element(s, a, slot * (s->layout.elements / s->shards.spec.shards)).offset;
 	return gt_space_at(s, r);
 }
 
 static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, struct gt_space *s)
 {
 	int kind[GT_MAX_IO], n = operands(c, s, kind);
-	p->call.work = s->base[GT_A_SCRATCH];
+	p->call.work = s->memory.base[GT_A_SCRATCH];
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
 		case NONE:
@@ -372,27 +373,27 @@ static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, 
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 {
 	struct gt_scalars *scalars = gt_space_scalars(s, 0);
-	size_t level = s->bytes[GT_A_GRAD] / (size_t)(s->levels ? s->levels : 1);
+	size_t level = s->memory.bytes[GT_A_GRAD] / (size_t)(s->memory.levels ? s->memory.levels : 1);
 	for (int b = 0; b < o->nsumsq; b++) {
-		o->sumsq[b].work = s->base[GT_A_SCRATCH];
-		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->cut.state ? o->summed[b] : -1, 0);
+		o->sumsq[b].work = s->memory.base[GT_A_SCRATCH];
+		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->shards.spec.state ? o->summed[b] : -1, 0);
 		o->sumsq[b].out[0] = &scalars->sumsq;
 	}
 	for (int i = 0; i < o->nmerge; i++) {
-		o->merge[i].out[0] = o->merge[i].in[0] = (char *)s->base[GT_A_GRAD] + (size_t)i * level;
-		o->merge[i].in[1] = (char *)s->base[GT_A_GRAD] + (size_t)(i + 1) * level;
+		o->merge[i].out[0] = o->merge[i].in[0] = (char *)s->memory.base[GT_A_GRAD] + (size_t)i * level;
+		o->merge[i].in[1] = (char *)s->memory.base[GT_A_GRAD] + (size_t)(i + 1) * level;
 	}
 	for (int b = 0; b < o->nadd; b++) {
 		struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0);
-		whole.offset += gt_space_element(s, GT_A_GRAD, s->cut.shard * gt_space_shard(s, b)).offset;
+		whole.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.shard * gt_space_shard(s, b)).offset;
 		o->add[b].out[0] = o->add[b].in[0] = part_of(s, GT_A_GRAD, b, 0);
 		o->add[b].in[1] = gt_space_at(s, whole);
 	}
-	o->check.work = s->base[GT_A_SCRATCH];
+	o->check.work = s->memory.base[GT_A_SCRATCH];
 	o->check.in[0] = scalars;
 	o->check.in[1] = gt_space_scaler(s);
 	o->check.in[3] = gt_space_at(s, gt_space_gathered(s));
-	o->check.in[4] = s->base[GT_A_GRAD];
+	o->check.in[4] = s->memory.base[GT_A_GRAD];
 	for (int i = 0; i < o->nparts; i++)
 		bind_update(&o->call[o->part[i].of], &o->part[i], s);
 }

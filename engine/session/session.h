@@ -108,7 +108,7 @@ struct gt_session {
 	/* optimizer steps of an epoch and of the run; 0 if the data is missing and the run is counted in epochs */
 	int64_t steps_per_epoch, steps;
 	struct gt_loader *loader;      /* of the training split */
-	struct gt_range rows;          /* with space->cut.factors: where the loader's batches are */
+	struct gt_range rows;          /* with space->shards.spec.factors: where the loader's batches are */
 	struct gt_prog full, tail;     /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
 
 	struct gt_eval_prog eval[GT_SPLITS];

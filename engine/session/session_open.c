@@ -47,7 +47,7 @@ static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
 {
 	gt_optim_init(&s->optim, &s->conf->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
-	s->space->ranks = s->at.world;
+	s->space->memory.ranks = s->at.world;
 	return GT_OK;
 }
 
@@ -86,7 +86,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_batch_partition_open(s, spec->train, err));
 	GT_TRY(gt_session_pipe_open(s, spec->train, err));
 	if (s->strategy->shard)
-		s->strategy->shard(s->conf, &s->at, gt_session_common(spec, s->conf, s->device.be), &s->space->cut);
+		s->strategy->shard(s->conf, &s->at, gt_session_common(spec, s->conf, s->device.be), &s->space->shards.spec);
 	GT_TRY(gt_session_programs_open(s, spec, err));
 	if (spec->sized)
 		GT_TRY(spec->sized(spec->user, s, err));

@@ -11,7 +11,7 @@
 
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i)
 {
-	const struct gt_tdesc *d = &s->space->place[i].desc;
+	const struct gt_tdesc *d = &s->space->layout.param[i].desc;
 	return gt_tdesc_make(d->dtype, d->rank, d->dim, false);
 }
 
@@ -23,22 +23,22 @@ struct piece {
 
 static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
 {
-	return s->space->first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
+	return s->space->layout.first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
 }
 
 /* What shard `shard` has of parameter i in a sharded arena (of the state: in slot `state`). at: where this rank's own shard is. */
 static struct piece piece_of(const struct gt_session *s, int i, int state, int shard)
 {
 	const struct gt_space *sp = s->space;
-	const struct gt_param_slot *p = &sp->place[i];
+	const struct gt_param_slot *p = &sp->layout.param[i];
 	enum gt_arena_id a = arena_of(s, i, state);
 	int b = gt_space_bucket_of(sp, p->offset);
-	int64_t lo = sp->bucket[b].begin + shard * gt_space_shard(sp, b), hi = lo + gt_space_shard(sp, b);
+	int64_t lo = sp->shards.bucket[b].begin + shard * gt_space_shard(sp, b), hi = lo + gt_space_shard(sp, b);
 	int64_t begin = p->offset > lo ? p->offset : lo, end = p->offset + p->count < hi ? p->offset + p->count : hi;
 	if (begin >= end)
 		return (struct piece){0};
 	struct gt_range own = gt_space_own_shard(sp, a, b);
-	own.offset += gt_space_element(sp, a, (state > 0 ? state : 0) * (sp->elements / sp->cut.shards) + begin - lo).offset;
+	own.offset += gt_space_element(sp, a, (state > 0 ? state : 0) * (sp->layout.elements / sp->shards.spec.shards) + begin - lo).offset;
 	return (struct piece){gt_space_at(sp, own), begin - p->offset, end - p->offset};
 }
 
@@ -50,8 +50,8 @@ static bool in_pieces(const struct gt_session *s, int i, int state)
 static struct piece own_piece(const struct gt_session *s, int i, int state)
 {
 	if (in_pieces(s, i, state))
-		return piece_of(s, i, state, s->space->cut.shard);
-	return (struct piece){gt_space_param(s->space, i, arena_of(s, i, state), state < 0 ? 0 : state), 0, s->space->place[i].count};
+		return piece_of(s, i, state, s->space->shards.spec.shard);
+	return (struct piece){gt_space_param(s->space, i, arena_of(s, i, state), state < 0 ? 0 : state), 0, s->space->layout.param[i].count};
 }
 
 static enum gt_code copy_piece(struct gt_session *s, struct piece p, size_t size, char *physical, bool get, struct gt_err *err)
@@ -90,7 +90,7 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 /* Host memory and plain layout need no detour; everything else goes through a physical copy. */
 static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
 {
-	const struct gt_tdesc *d = &s->space->place[i].desc;
+	const struct gt_tdesc *d = &s->space->layout.param[i].desc;
 	struct piece p = own_piece(s, i, state);
 	size_t bytes = gt_tdesc_bytes(d), size = gt_dtype_size(d->dtype);
 	bool direct = s->device.be->host_memory && p.at && !in_pieces(s, i, state);
@@ -137,12 +137,12 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 /* What all ranks have in common one of them writes. */
 static bool anothers(const struct gt_session *s)
 {
-	return s->space->cut.common && s->at.data != 0;
+	return s->space->shards.spec.common && s->at.data != 0;
 }
 
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
-	bool common = state < 0 ? s->space->first->params[i].cls != GT_PARAM_BUFFER : s->space->cut.factors;
+	bool common = state < 0 ? s->space->layout.first->params[i].cls != GT_PARAM_BUFFER : s->space->shards.spec.factors;
 	if (common && anothers(s))
 		return GT_OK;
 	return transfer(s, i, state, NULL, plain, err);
@@ -155,7 +155,7 @@ bool gt_session_whole(const struct gt_session *s, int i, int state)
 
 bool gt_session_scales(const struct gt_session *s)
 {
-	return s->space->first->compute == GT_F16;
+	return s->space->layout.first->compute == GT_F16;
 }
 
 enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err)
@@ -173,14 +173,14 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
 	struct gt_call cast;
-	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->elements / sp->cut.shards : sp->elements;
-	struct gt_tdesc from = gt_tdesc_make(sp->master, 1, &n, false), to = from;
-	to.dtype = sp->work;
+	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->layout.elements / sp->shards.spec.shards : sp->layout.elements;
+	struct gt_tdesc from = gt_tdesc_make(sp->layout.master, 1, &n, false), to = from;
+	to.dtype = sp->layout.work;
 	struct gt_opcall oc = {.code = GT_OP_CAST, .name = "weights", .nin = 1, .nout = 1, .in = {&from}, .out = {&to}};
 	struct gt_step_args step_args = {0};
 	GT_TRY(gt_call_prepare(sp, &oc, &cast, err));
-	cast.in[0] = sp->base[GT_A_PARAM];
-	cast.out[0] = sp->base[GT_A_WORK];
+	cast.in[0] = sp->memory.base[GT_A_PARAM];
+	cast.out[0] = sp->memory.base[GT_A_WORK];
 	struct gt_launch a = {.in = cast.in, .out = cast.out, .step_args = &step_args};
 	enum gt_code code = sp->be->launch(sp->dev, cast.kernel, &a, err);
 	if (code == GT_OK)
@@ -191,9 +191,9 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 
 enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 {
-	if (s->space->base[GT_A_WORK] && !anothers(s))
+	if (s->space->memory.base[GT_A_WORK] && !anothers(s))
 		GT_TRY(cast_weights(s, err));
-	return s->space->cut.common ? gt_session_meet(s, err) : GT_OK;
+	return s->space->shards.spec.common ? gt_session_meet(s, err) : GT_OK;
 }
 
 /* ---- finite values ------------------------------------------------------------------------------------------------------------------- */
@@ -203,20 +203,20 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 {
 	struct gt_space *sp = s->space;
 	struct gt_scalars *scalars = gt_space_scalars(sp, 0);
-	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->elements / sp->cut.shards : sp->elements, one = 1;
-	struct gt_tdesc flat = gt_tdesc_make(sp->master, 1, &n, false), out = gt_tdesc_make(GT_F64, 1, &one, false);
+	int64_t n = gt_space_sharded(sp, GT_A_PARAM) ? sp->layout.elements / sp->shards.spec.shards : sp->layout.elements, one = 1;
+	struct gt_tdesc flat = gt_tdesc_make(sp->layout.master, 1, &n, false), out = gt_tdesc_make(GT_F64, 1, &one, false);
 	struct gt_opcall oc = {.code = GT_OP_SUMSQ, .name = "parameters", .nin = 1, .nout = 1, .in = {&flat}, .out = {&out}};
 	struct gt_step_args step_args = {0};
 	struct gt_call c;
 	*sum = NAN;
-	if (s->device.be->host_memory || !sp->base[GT_A_PARAM] || !scalars || !n)
+	if (s->device.be->host_memory || !sp->memory.base[GT_A_PARAM] || !scalars || !n)
 		return GT_OK;
 	GT_TRY(gt_kernel_prepare(sp, &oc, &c, err));
-	c.in[0] = sp->base[GT_A_PARAM];
+	c.in[0] = sp->memory.base[GT_A_PARAM];
 	c.out[0] = &scalars->sumsq;
-	struct gt_launch a = {.in = c.in, .out = c.out, .scratch = sp->base[GT_A_SCRATCH], .step_args = &step_args};
+	struct gt_launch a = {.in = c.in, .out = c.out, .scratch = sp->memory.base[GT_A_SCRATCH], .step_args = &step_args};
 	enum gt_code code = GT_OK;
-	if (c.scratch <= sp->bytes[GT_A_SCRATCH]) {
+	if (c.scratch <= sp->memory.bytes[GT_A_SCRATCH]) {
 		code = sp->be->launch(sp->dev, c.kernel, &a, err);
 		if (code == GT_OK)
 			code = sp->be->copy(sp->dev, sum, &scalars->sumsq, sizeof *sum, GT_COPY_D2H, 0, err);
@@ -230,7 +230,7 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 /* Has this rank's piece of tensor i a value that is not finite? */
 static enum gt_code piece_is_bad(struct gt_session *s, int i, bool *bad, struct gt_err *err)
 {
-	enum gt_dtype t = s->space->place[i].desc.dtype;
+	enum gt_dtype t = s->space->layout.param[i].desc.dtype;
 	struct piece p = own_piece(s, i, -1);
 	int64_t n = p.end - p.begin;
 	size_t bytes = (size_t)n * gt_dtype_size(t);
@@ -252,7 +252,7 @@ static enum gt_code piece_is_bad(struct gt_session *s, int i, bool *bad, struct 
 
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err)
 {
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	int64_t first = 0; /* nparams - index of the first bad one of all ranks; 0: none */
 	double sum;
 	GT_TRY(sum_of_squares(s, &sum, err));
@@ -273,7 +273,7 @@ enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err
 
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	struct gt_init_stream stream;
 	gt_init_begin(&stream, (uint64_t)s->conf->seed);
 	for (int i = 0; i < g->nparams; i++) {

@@ -10,9 +10,9 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 		return GT_OK;
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
-	s->space->act_slots[false] = own; /* in an evaluation, a micro-batch passes all of them */
+	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch passes all of them */
 	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units,
-	                         &s->space->act_slots[true], &s->keep, err);
+	                         &s->space->memory.act_slots[true], &s->keep, err);
 }
 
 #define MEASURE_S 600.0 /* that ranks wait for the one that measures */

@@ -46,7 +46,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
-	if (w->train && s->space->cut.factors) {
+	if (w->train && s->space->shards.spec.factors) {
 		struct gt_apply apply;
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
@@ -60,7 +60,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 
 enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
 {
-	struct gt_shard_spec *cut = &s->space->cut;
+	struct gt_shard_spec *cut = &s->space->shards.spec;
 	struct gt_plan_key like = {.n = gt_part(s->micro, s->slice.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;

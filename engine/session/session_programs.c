@@ -37,14 +37,14 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	const struct gt_conf *c = s->conf;
 	*spec = (struct gt_loader_spec){.device = &s->device,
 	                                .view = &s->view[split],
-	                                .x = s->space->first->values[s->space->first->input].desc,
+	                                .x = s->space->layout.first->values[s->space->layout.first->input].desc,
 	                                .batch = batch,
 	                                .micro = micro,
 	                                .slice = train ? s->slice : gt_batch_eval_slice(s),
 	                                .shuffle = train && c->data.shuffle,
 	                                .drop_last = train && c->data.drop_last,
 	                                .pad = train && s->slice.strided,
-	                                .fill = train && s->space->cut.factors,
+	                                .fill = train && s->space->shards.spec.factors,
 	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
@@ -71,8 +71,8 @@ static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id spli
 static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
-	size_t *bytes = &s->space->bytes[GT_A_SHARED_ACT];
-	if (!s->space->cut.factors)
+	size_t *bytes = &s->space->memory.bytes[GT_A_SHARED_ACT];
+	if (!s->space->shards.spec.factors)
 		return GT_OK;
 	GT_TRY(loader_spec(s, GT_TRAIN, s->batch, s->micro, true, &spec, err));
 	s->rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
@@ -117,7 +117,7 @@ static int last_with_out(const struct gt_conf *c)
  * readers have checked that labels are below the data's own number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	if (g->output < 0) /* another stage has it */
 		return GT_OK;
 	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
@@ -160,8 +160,8 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	if (!s->nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", s->conf->path);
 	GT_TRY(check_classes(s, err));
-	s->space->slots = s->queues ? GT_WINDOW : 1;
-	s->space->micros = (int)s->units;
+	s->space->memory.slots = s->queues ? GT_WINDOW : 1;
+	s->space->memory.micros = (int)s->units;
 	GT_TRY(reserve_batches(s, err));
 	gt_space_size(s->space);
 	return GT_OK;

@@ -16,21 +16,22 @@ static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void *
 		return GT_OK;
 	if (gt_space_common(s->space, id))
 		return c->api->common(c, bytes, out, err);
-	return id == GT_A_GRAD || (params && s->space->cut.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
+	return id == GT_A_GRAD || (params && s->space->shards.spec.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }
 
 /* What all ranks must have in common: where parameters lie, and the shape of a step. */
 static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	char *text = NULL;
 	struct gt_memstream m;
 	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
-	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples, (long long)(s->at.npipe == 1 ? s->space->elements : 0), (long long)s->steps);
+	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples,
+	        (long long)(s->at.npipe == 1 ? s->space->layout.elements : 0), (long long)s->steps);
 	for (int i = 0; i < g->nparams && s->at.npipe == 1; i++) {
-		const struct gt_param_slot *p = &s->space->place[i];
+		const struct gt_param_slot *p = &s->space->layout.param[i];
 		fprintf(f, "%s %lld %lld", g->params[i].name, (long long)p->offset, (long long)p->count);
 		for (int k = 0; k < p->desc.layout.nblk; k++)
 			fprintf(f, " %d:%d", (int)p->desc.layout.blk_dim[k], (int)p->desc.layout.blk[k]);
@@ -138,8 +139,8 @@ enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)
 		                      "reproducible = \"world\" and the communicator %s do not go together: it adds up in an order of its own%s",
 		                      api->name, s->device.be->host_memory ? "" : "; parallel.host_staged = true joins GPUs in a fixed one");
 	if (api->buffer) {
-		s->space->shared = shared;
-		s->space->user = s;
+		s->space->memory.shared = shared;
+		s->space->memory.user = s;
 	}
 	return same_layout(s, err);
 }
@@ -189,10 +190,14 @@ void gt_session_comm_close(struct gt_session *s)
 enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_space *sp = s->space;
-	if (s->at.ndata == 1 || !sp->bytes[GT_A_BUFFER])
+	if (s->at.ndata == 1 || !sp->memory.bytes[GT_A_BUFFER])
 		return GT_OK;
 	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
-	struct gt_coll x = {.what = "running statistics", .in = sp->base[GT_A_BUFFER], .out = sp->base[GT_A_BUFFER], .count = sp->bytes[GT_A_BUFFER], .dtype = GT_U8};
+	struct gt_coll x = {.what = "running statistics",
+	                    .in = sp->memory.base[GT_A_BUFFER],
+	                    .out = sp->memory.base[GT_A_BUFFER],
+	                    .count = sp->memory.bytes[GT_A_BUFFER],
+	                    .dtype = GT_U8};
 	gt_rank_waits(s->exec.link, true);
 	enum gt_code code = c->api->broadcast(c, &x, err);
 	gt_rank_waits(s->exec.link, false);

@@ -34,7 +34,7 @@ static size_t value_bytes(const struct gt_space *sp, const struct gt_graph *g, g
 	case GT_V_WORK:
 	case GT_V_GRAD:
 	case GT_V_BUFFER:
-		d = sp->place[val->param].desc;
+		d = sp->layout.param[val->param].desc;
 		d.dtype = val->desc.dtype;
 		break;
 	default:

@@ -69,9 +69,9 @@ static enum gt_code answer(struct saving *v, struct gt_err *err)
 static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const char *name)
 {
 	struct gt_session *s = v->s;
-	bool buffer = s->space->first->params[i].cls == GT_PARAM_BUFFER;
+	bool buffer = s->space->layout.first->params[i].cls == GT_PARAM_BUFFER;
 	struct gt_ckpt_tensor t = {.name = name, .desc = gt_session_desc(s, i), .read = read_tensor, .user = v, .key = key_of(s, i, state)};
-	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->place[i].desc) && gt_session_whole(s, i, state))
+	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->layout.param[i].desc) && gt_session_whole(s, i, state))
 		t.data = gt_space_param(s->space, i, state >= 0 ? GT_A_STATE : buffer ? GT_A_BUFFER : GT_A_PARAM, state < 0 ? 0 : state);
 	return t;
 }
@@ -79,7 +79,7 @@ static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const ch
 static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
 {
 	struct gt_session *s = v->s;
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	int cap = g->nparams * (1 + s->optim.nstates), nmodel = 0, noptim = 0;
 	struct gt_ckpt_tensor *model = calloc((size_t)cap + 1, sizeof *model), *optim = calloc((size_t)cap + 1, sizeof *optim);
 	struct gt_arena *names = NULL;
@@ -122,7 +122,7 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err)
 {
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
 		struct gt_tdesc d = gt_session_desc(s, i);
@@ -180,7 +180,7 @@ static enum gt_code import_tensor(struct gt_session *s, const char *path, int i,
 
 enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err)
 {
-	const struct gt_graph *g = s->space->first;
+	const struct gt_graph *g = s->space->layout.first;
 	struct gt_st_file *f;
 	enum gt_code code = GT_OK;
 	*converted = GT_F32;

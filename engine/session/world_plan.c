@@ -96,12 +96,13 @@ static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_
 	while (c->rank[like]->at.pipe != c->rank[r]->at.pipe)
 		like++;
 	const struct gt_space *a = c->rank[like]->space, *b = c->rank[r]->space;
-	bool same = a->elements == b->elements && a->nbuckets == b->nbuckets;
-	for (int i = 0; same && i < a->first->nparams; i++) {
-		const struct gt_param_slot *p = &a->place[i], *q = &b->place[i];
+	bool same = a->layout.elements == b->layout.elements && a->shards.nbuckets == b->shards.nbuckets;
+	for (int i = 0; same && i < a->layout.first->nparams; i++) {
+		const struct gt_param_slot *p = &a->layout.param[i], *q = &b->layout.param[i];
 		same = p->offset == q->offset && p->count == q->count && !memcmp(&p->desc.layout, &q->desc.layout, sizeof p->desc.layout);
 		if (!same)
-			return gt_fail(err, GT_EINTERNAL, "%s lies in another place on rank %d than on rank %d", a->first->params[i].name, r, like);
+			return gt_fail(err, GT_EINTERNAL, "%s lies in another place on rank %d than on rank %d", a->layout.first->params[i].name, r,
+			               like);
 	}
 	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the arenas of rank %d are not those of rank %d", r, like);
 }
@@ -142,7 +143,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage)
 {
 	if (c->stages == 1)
-		return c->rank[0]->space->first;
+		return c->rank[0]->space->layout.first;
 	for (int r = 0; r < c->world; r++) {
 		const struct gt_session *s = c->rank[r];
 		for (int i = 0; s->at.data == 0 && i < s->nplans; i++)

@@ -51,7 +51,8 @@ static void two_plans(bool synced)
 			x[i] = (float)harness_uniform("deferred/x", i) + (float)(i % C);
 		float want_mean[C], want_var[C], m0[C], v0[C], *rm = gt_space_param(s, mean, GT_A_BUFFER, 0),
 		                                               *rv = gt_space_param(s, var, GT_A_BUFFER, 0);
-		CHECK(!strcmp(s->first->params[mean].name, "bn.running_mean") && !strcmp(s->first->params[var].name, "bn.running_var"));
+		CHECK(!strcmp(s->layout.first->params[mean].name, "bn.running_mean") &&
+		      !strcmp(s->layout.first->params[var].name, "bn.running_var"));
 		for (int c = 0; c < C; c++) {
 			double m = 0, q = 0;
 			for (int i = c; i < N * P * C; i += C)

@@ -108,12 +108,14 @@ static void check_lists(struct lists *l, int n, bool work, bool common)
 		int sums = count(p, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &sum),
 		    ends = count(p, GT_STEP_COMM, common ? GT_COLL_BARRIER : GT_COLL_BROADCAST, &sent);
 		CHECK_MSG(updates == (r == 0), "rank %d of %d updates %d times", r, n, updates);
-		CHECK_MSG(sums == s->space->nbuckets && count(p, GT_STEP_CHECK, 0, &check) == 1 && sum < check, "rank %d: %d sums of %d buckets", r,
-		          sums, s->space->nbuckets);
-		CHECK_MSG(ends == (common ? 1 : s->space->nbuckets * (1 + work)) && sent == p->n - 1 && p->n - ends == (r ? check : update) + 1,
+		CHECK_MSG(sums == s->space->shards.nbuckets && count(p, GT_STEP_CHECK, 0, &check) == 1 && sum < check,
+		          "rank %d: %d sums of %d buckets", r, sums, s->space->shards.nbuckets);
+		CHECK_MSG(ends == (common ? 1 : s->space->shards.nbuckets * (1 + work)) && sent == p->n - 1 &&
+		              p->n - ends == (r ? check : update) + 1,
 		          "rank %d of %d: %d %s, which are not the last steps", r, n, ends, common ? "barriers" : "broadcasts");
-		CHECK_MSG((s->space->bytes[GT_A_STATE] > 0) == (r == 0), "rank %d has %zu bytes of state", r, s->space->bytes[GT_A_STATE]);
-		CHECK(s->space->bytes[GT_A_PARAM] == l->s[0]->space->bytes[GT_A_PARAM]);
+		CHECK_MSG((s->space->memory.bytes[GT_A_STATE] > 0) == (r == 0), "rank %d has %zu bytes of state", r,
+		          s->space->memory.bytes[GT_A_STATE]);
+		CHECK(s->space->memory.bytes[GT_A_PARAM] == l->s[0]->space->memory.bytes[GT_A_PARAM]);
 	}
 }
 

@@ -85,11 +85,11 @@ static enum gt_code body(void *user, const struct gt_team *team, struct gt_err *
 	GT_TRY(gt_session_open(&spec, &s, err));
 	const struct gt_space *is = s->space, *said = x->crew->rank[rank]->space;
 	for (int i = 0; i < GT_A_COUNT; i++) {
-		if (is->bytes[i] != said->bytes[i])
+		if (is->memory.bytes[i] != said->memory.bytes[i])
 			snprintf(x->why, sizeof x->why, "%s of rank %d: %zu bytes, predicted %zu", gt_arena_name((enum gt_arena_id)i), rank,
-			         is->bytes[i], said->bytes[i]);
-		if (is->base[i])
-			memset(is->base[i], 0, is->bytes[i]);
+			         is->memory.bytes[i], said->memory.bytes[i]);
+		if (is->memory.base[i])
+			memset(is->memory.base[i], 0, is->memory.bytes[i]);
 	}
 	enum gt_code code = meet(team, err);
 	if (!rank)
@@ -107,7 +107,7 @@ static double predicted(const struct gt_world_plan *crew)
 	for (int r = 0; r < crew->world; r++)
 		for (int i = 0; i < GT_A_COUNT; i++)
 			if (!crew->rank[r]->at.data || !gt_space_common(crew->rank[r]->space, (enum gt_arena_id)i))
-				n += (double)crew->rank[r]->space->bytes[i];
+				n += (double)crew->rank[r]->space->memory.bytes[i];
 	return n;
 }
 
@@ -207,16 +207,17 @@ TEST(memory_of_a_pipelines_evaluation)
 		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, &crew, &e), e);
 		for (int r = 0; crew && r < 2; r++) {
 			const struct gt_space *s = crew->rank[r]->space;
-			size_t step = s->act_slot_bytes[true] * (size_t)s->act_slots[true],
-			       eval = s->act_slot_bytes[false] * (size_t)s->act_slots[false];
-			CHECK_MSG(s->bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r,
-			          s->bytes[GT_A_ACT], step, eval);
-			CHECK_MSG(s->act_slots[false] == 1 + i && s->act_slots[true] >= 2 - r, "rank %d: %d and %d activation slots", r,
-			          s->act_slots[false], s->act_slots[true]);
+			size_t step = s->memory.act_slot_bytes[true] * (size_t)s->memory.act_slots[true],
+			       eval = s->memory.act_slot_bytes[false] * (size_t)s->memory.act_slots[false];
+			CHECK_MSG(s->memory.bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r,
+			          s->memory.bytes[GT_A_ACT], step, eval);
+			CHECK_MSG(s->memory.act_slots[false] == 1 + i && s->memory.act_slots[true] >= 2 - r, "rank %d: %d and %d activation slots", r,
+			          s->memory.act_slots[false], s->memory.act_slots[true]);
 			/* 29 images at once against 5: the case that this is about */
-			CHECK_MSG(s->act_slot_bytes[false] > s->act_slot_bytes[true] &&
-			              (s->act_slots[true] == 1 || s->bytes[GT_A_ACT] < s->act_slot_bytes[false] * (size_t)s->act_slots[true]),
-			          "rank %d: activation slots of %zu and %zu bytes", r, s->act_slot_bytes[false], s->act_slot_bytes[true]);
+			CHECK_MSG(s->memory.act_slot_bytes[false] > s->memory.act_slot_bytes[true] &&
+			              (s->memory.act_slots[true] == 1 ||
+			               s->memory.bytes[GT_A_ACT] < s->memory.act_slot_bytes[false] * (size_t)s->memory.act_slots[true]),
+			          "rank %d: activation slots of %zu and %zu bytes", r, s->memory.act_slot_bytes[false], s->memory.act_slot_bytes[true]);
 		}
 		gt_world_plan_close(crew);
 		gt_conf_free(c);

@@ -103,9 +103,9 @@ static bool side_open(struct side *r, struct gt_dev *dev, const struct gt_backen
 	gt_plan_bind(r->p);
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
-		const struct gt_tdesc *d = &r->s->place[i].desc;
+		const struct gt_tdesc *d = &r->s->layout.param[i].desc;
 		if (p->value < 0) {
-			CHECK_MSG(r->s->place[i].offset < 0 && !r->s->place[i].count, "%s takes memory on a stage without it", p->name);
+			CHECK_MSG(r->s->layout.param[i].offset < 0 && !r->s->layout.param[i].count, "%s takes memory on a stage without it", p->name);
 			continue;
 		}
 		int64_t n = gt_tdesc_count(d);
@@ -214,12 +214,12 @@ static void run(struct side *r, struct pipe *w, int stage, int phase)
 static void same(const struct side *full, const struct side *part, int i, const char *what)
 {
 	const struct gt_param *p = &full->p->graph->params[i];
-	const struct gt_tdesc *d = &full->s->place[i].desc;
+	const struct gt_tdesc *d = &full->s->layout.param[i].desc;
 	enum gt_arena_id id = p->cls == GT_PARAM_BUFFER ? GT_A_BUFFER : GT_A_GRAD;
 	size_t bytes = (size_t)gt_tdesc_count(d) * gt_dtype_size(d->dtype);
 	char *a = malloc(bytes), *b = malloc(bytes);
 	gt_tdesc_unpack(d, gt_space_param(full->s, i, id, 0), a);
-	gt_tdesc_unpack(&part->s->place[i].desc, gt_space_param(part->s, i, id, 0), b);
+	gt_tdesc_unpack(&part->s->layout.param[i].desc, gt_space_param(part->s, i, id, 0), b);
 	CHECK_MSG(!memcmp(a, b, bytes), "%s: %s differs", what, p->name);
 	bool zero = true;
 	for (size_t k = 0; k < bytes; k++)
@@ -320,9 +320,9 @@ static void compare(struct gt_partition *c, struct gt_dev *dev, const struct gt_
 	struct gt_scalars *a = gt_space_scalars(full.s, 0), *b = gt_space_scalars(part[n - 1].s, 0);
 	CHECK_MSG(!memcmp(&a->metrics, &b->metrics, sizeof a->metrics) && a->metrics.count == 4 && a->metrics.loss > 0,
 	          "%s: loss %.17g, in stages %.17g", what, a->metrics.loss, b->metrics.loss);
-	size_t elements = 0, whole_elements = (size_t)full.s->elements;
+	size_t elements = 0, whole_elements = (size_t)full.s->layout.elements;
 	for (int s = 0; s < n; s++)
-		elements += (size_t)part[s].s->elements;
+		elements += (size_t)part[s].s->layout.elements;
 	CHECK_MSG(elements == whole_elements, "%s: %zu elements in the arenas of the stages, %zu in the whole's", what, elements,
 	          whole_elements);
 	for (int s = 0; s < n; s++)

@@ -167,25 +167,25 @@ TEST(parameters_lie_apart_in_backward_order)
 	struct gt_space *s = space_open(2);
 	residual_net(&t);
 	if (s && lower(&t, s, 8, true, false, &p) && lower(&t, s, 3, true, true, &q)) {
-		const struct gt_graph *g = s->first;
+		const struct gt_graph *g = s->layout.first;
 		int64_t end = 0;
 		for (int i = 0; i < g->nparams; i++)
 			for (int j = 0; j < g->nparams; j++)
 				if (i != j && g->params[i].cls != GT_PARAM_BUFFER && g->params[j].cls != GT_PARAM_BUFFER)
-					CHECK(s->place[i].offset + s->place[i].count <= s->place[j].offset ||
-					      s->place[j].offset + s->place[j].count <= s->place[i].offset);
+					CHECK(s->layout.param[i].offset + s->layout.param[i].count <= s->layout.param[j].offset ||
+					      s->layout.param[j].offset + s->layout.param[j].count <= s->layout.param[i].offset);
 		for (int i = 0; i < g->nparams; i++)
-			if (g->params[i].cls != GT_PARAM_BUFFER && s->place[i].offset + s->place[i].count > end)
-				end = s->place[i].offset + s->place[i].count;
-		CHECK(end <= s->elements);
+			if (g->params[i].cls != GT_PARAM_BUFFER && s->layout.param[i].offset + s->layout.param[i].count > end)
+				end = s->layout.param[i].offset + s->layout.param[i].count;
+		CHECK(end <= s->layout.elements);
 		CHECK(!strcmp(g->params[0].name, "conv1.weight") &&
-		      s->place[0].offset > s->place[g->nparams - 1].offset); /* the last layer comes first */
-		CHECK(s->bytes[GT_A_STATE] == 2 * s->bytes[GT_A_GRAD] && s->bytes[GT_A_GRAD] == s->bytes[GT_A_PARAM]);
+		      s->layout.param[0].offset > s->layout.param[g->nparams - 1].offset); /* the last layer comes first */
+		CHECK(s->memory.bytes[GT_A_STATE] == 2 * s->memory.bytes[GT_A_GRAD] && s->memory.bytes[GT_A_GRAD] == s->memory.bytes[GT_A_PARAM]);
 		CHECK_OK(gt_space_alloc(s, &e), e);
 		gt_plan_bind(p);
 		gt_plan_bind(q);
 		CHECK(gt_plan_value(p, g->params[0].value) == gt_plan_value(q, t.g->params[0].value));
-		CHECK((char *)gt_space_param(s, 0, GT_A_STATE, 1) - (char *)gt_space_param(s, 0, GT_A_STATE, 0) == s->elements * 4);
+		CHECK((char *)gt_space_param(s, 0, GT_A_STATE, 1) - (char *)gt_space_param(s, 0, GT_A_STATE, 0) == s->layout.elements * 4);
 		gt_plan_close(p);
 		gt_plan_close(q);
 	}

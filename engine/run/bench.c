@@ -28,12 +28,12 @@ static enum gt_code collect(struct gt_session *s, struct gt_err *err)
 /* `steps` full batches in windows as in training; the epoch begins again where it would run into its tail. */
 static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *err)
 {
-	const struct gt_prog *p = &s->full;
-	int64_t full = s->samples / s->batch, done = full;
+	const struct gt_prog *p = &s->prog.full;
+	int64_t full = s->batch.samples / s->batch.size, done = full;
 	for (int i = 0; i < steps;) {
 		struct gt_step_args *step_args;
 		if (done >= full) {
-			GT_TRY(gt_loader_start(s->loader, i, 0, err));
+			GT_TRY(gt_loader_start(s->prog.loader, i, 0, err));
 			done = 0;
 		}
 		int n = gt_exec_window_size(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
@@ -42,12 +42,12 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 			for (int m = 0; m < p->nmicro; m++) {
 				struct gt_step_args *d = &step_args[k * p->nmicro + m];
 				*d = (struct gt_step_args){
-				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch, .left = --left};
-				gt_optim_rates(&s->optim, i, s->steps, s->steps_per_epoch, d->lr);
+				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch.size, .left = --left};
+				gt_optim_rates(&s->optim, i, s->batch.steps, s->batch.steps_per_epoch, d->lr);
 			}
-			GT_TRY(gt_loader_claim(s->loader, p->nmicro, &step_args[k * p->nmicro], err));
+			GT_TRY(gt_loader_claim(s->prog.loader, p->nmicro, &step_args[k * p->nmicro], err));
 		}
-		GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
+		GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
 		gt_rank_beat(s->exec.link, i);
 		if (s->exec.queued == s->exec.depth)
 			GT_TRY(collect(s, err));
@@ -78,7 +78,7 @@ static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *
 /* times: seconds of each step of the program in `steps` executions. */
 static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
 {
-	const struct gt_prog *p = &s->full;
+	const struct gt_prog *p = &s->prog.full;
 	double total = 0, flops = 0;
 	GT_NEW(b->rows, b->arena, p->n, err);
 	for (int i = 0; i < p->n; i++)
@@ -108,7 +108,7 @@ static bool joins_ranks(const struct gt_step *st)
 /* Where each step's time belongs: to a cell of a pipeline's grid, to the waiting, or to the rest. */
 static void sort_out(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
 {
-	const struct gt_prog *p = &s->full;
+	const struct gt_prog *p = &s->prog.full;
 	int micros = p->nmicro > 0 ? p->nmicro : 1;
 	for (int i = 0; i < p->n; i++) {
 		const struct gt_step *st = &p->step[i];
@@ -150,7 +150,7 @@ static enum gt_code pass(struct gt_session *s, int steps, double *seconds, struc
  * Elsewhere it is that of the pass in which every step is waited for. */
 static enum gt_code waits(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
 {
-	const struct gt_prog *p = &s->full;
+	const struct gt_prog *p = &s->prog.full;
 	out->step = out->wait = 0;
 	if (s->device.be->host_memory) {
 		s->exec.waited = &out->wait;
@@ -172,14 +172,14 @@ enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *
 	struct rusage ru;
 	*out = (struct gt_measured){0};
 	GT_TRY(gt_session_init(s, err));
-	GT_NEW(times, b->arena, s->full.n, err);
+	GT_NEW(times, b->arena, s->prog.full.n, err);
 	GT_TRY(steps_run(s, steps < 10 ? 2 : 10, err)); /* caches, pages, clocks */
 	if (s->exec.graphs) /* twice: windows grow once a step's time is known, and every graph is recorded when it is first used */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(steps_run(s, steps, err));
 	GT_TRY(pass(s, steps, &seconds, err));
 	b->step_ms = 1e3 * seconds;
-	b->samples_per_s = 1e3 * (double)s->batch / b->step_ms;
+	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
 	s->exec.times = times; /* passes of their own, so that reading the clock does not slow the first */
 	enum gt_code code = pass(s, steps, &seconds, err);
 	s->exec.times = NULL;

@@ -18,7 +18,7 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 {
 	int npipe = s->at.npipe;
 	b->nstages = npipe * gt_pipe_stages(s->conf, npipe);
-	b->micros = s->full.nmicro;
+	b->micros = s->prog.full.nmicro;
 	GT_NEW(b->stages, b->arena, b->nstages, err);
 	for (int i = 0; i < b->nstages; i++) {
 		double mean[GT_PHASE_COUNT] = {0};
@@ -108,9 +108,9 @@ static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_
 {
 	struct gt_arena *a;
 	struct gt_measured own;
-	if (!s->full.n)
+	if (!s->prog.full.n)
 		return gt_conf_refuse(j->c, "data.batch", err, "expected at most as many samples as the training split has, got %lld",
-		                      (long long)s->batch);
+		                      (long long)s->batch.size);
 	GT_TRY(gt_arena_open(&a, err));
 	struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);
 	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);

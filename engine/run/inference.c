@@ -29,7 +29,7 @@ static enum gt_code eval_split(const struct gt_session_spec *spec, const struct 
 	struct gt_session *s;
 	struct gt_scores r;
 	GT_TRY(gt_session_open(spec, &s, err));
-	enum gt_code code = s->eval[split].nfull ? gt_state_load(s, ckpt, false, err)
+	enum gt_code code = s->prog.eval[split].nfull ? gt_state_load(s, ckpt, false, err)
 	                                         : gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[split]);
 	double start = gt_clock();
 	if (code == GT_OK)
@@ -120,7 +120,7 @@ static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, cons
                                   struct gt_err *err)
 {
 	struct gt_session *s = p->s;
-	struct gt_plan *plan = s->predict;
+	struct gt_plan *plan = s->prog.predict;
 	const struct gt_tdesc *d = gt_graph_desc(plan->graph, plan->graph->output);
 	struct gt_batch b;
 	struct gt_step_args step_args = {0};
@@ -162,8 +162,12 @@ static enum gt_code predict_file(struct predictor *p, const char *file, bool *ba
 		code = gt_resident_make(&s->device, &d, dev, err);
 	}
 	struct gt_view view = {&d, dev[0], dev[1], NULL, d.n};
-	struct gt_loader_spec spec = {.device = &s->device, .view = &view, .x = s->predict->graph->values[s->predict->graph->input].desc,
-	                              .batch = PREDICT_BATCH, .micro = PREDICT_BATCH, .ignore_index = -1};
+	struct gt_loader_spec spec = {.device = &s->device,
+	                              .view = &view,
+	                              .x = s->prog.predict->graph->values[s->prog.predict->graph->input].desc,
+	                              .batch = PREDICT_BATCH,
+	                              .micro = PREDICT_BATCH,
+	                              .ignore_index = -1};
 	if (code == GT_OK)
 		code = gt_session_gather(s->conf, false, &spec.attr, err);
 	if (code == GT_OK)
@@ -180,7 +184,7 @@ static enum gt_code predict_file(struct predictor *p, const char *file, bool *ba
 
 static enum gt_code predict_all(struct predictor *p, const struct gt_ckpt *ckpt, const char *const *files, int nfiles, struct gt_err *err)
 {
-	const struct gt_graph *g = p->s->predict->graph;
+	const struct gt_graph *g = p->s->prog.predict->graph;
 	const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 	if (d->rank != 2)
 		return gt_fail(err, GT_ECONFIG, "predict: expected a model that puts out [N, classes], got rank %d", d->rank);

@@ -82,10 +82,10 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 	}
 	for (int k = 0; k < 5; k++) {
 		double lr[GT_MAX_LR], shown[GT_MAX_LR];
-		gt_optim_rates(&s->optim, s->steps > 0 ? (s->steps - 1) * k / 4 : 0, s->steps, s->steps_per_epoch, lr);
+		gt_optim_rates(&s->optim, s->batch.steps > 0 ? (s->batch.steps - 1) * k / 4 : 0, s->batch.steps, s->batch.steps_per_epoch, lr);
 		gt_optim_group_rates(&s->optim, lr, shown);
 		for (int i = 0; i < t->ngroups; i++)
-			r->groups[i].lr[k] = s->steps > 0 ? shown[i] : NAN;
+			r->groups[i].lr[k] = s->batch.steps > 0 ? shown[i] : NAN;
 	}
 	return GT_OK;
 }
@@ -97,27 +97,28 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *crew, 
 	const struct gt_graph *g = s->space->layout.first;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
 	GT_NEW_STR(r->device, gt_arena_strdup(r->arena, s->device.info.name), err);
-	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data_note ? s->data_note : s->data[0].source), err);
+	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].source), err);
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
 	r->world = crew->world;
 	GT_TRY(layer_rows(r, crew, err));
 	GT_TRY(gt_report_ranks(r, crew, err));
 	r->part = g->batch / g->views;
-	r->train_samples = s->view[GT_TRAIN].n;
-	r->valid_samples = s->view[GT_VALID].n;
-	r->test_samples = s->view[GT_TEST].n;
-	r->batch = s->batch;
-	r->micro_batch = s->micro;
-	r->steps_per_epoch = s->steps_per_epoch;
-	r->steps = s->steps;
+	r->train_samples = s->data.view[GT_TRAIN].n;
+	r->valid_samples = s->data.view[GT_VALID].n;
+	r->test_samples = s->data.view[GT_TEST].n;
+	r->batch = s->batch.size;
+	r->micro_batch = s->batch.micro;
+	r->steps_per_epoch = s->batch.steps_per_epoch;
+	r->steps = s->batch.steps;
 	for (int i = 0; i < 5; i++)
-		r->lr[i] = s->steps > 0 ? gt_schedule_lr(&c->train, (s->steps - 1) * i / 4, s->steps, s->steps_per_epoch) : NAN;
+		r->lr[i] =
+		    s->batch.steps > 0 ? gt_schedule_lr(&c->train, (s->batch.steps - 1) * i / 4, s->batch.steps, s->batch.steps_per_epoch) : NAN;
 	GT_TRY(groups(r, s, err));
 	r->warnings.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);
-	return s->data_note ? GT_OK : gt_session_check_best(s, err);
+	return s->data.note ? GT_OK : gt_session_check_best(s, err);
 }
 
 int gt_conf_world(const struct gt_conf *c)
@@ -190,10 +191,10 @@ static enum gt_code plan_text(const struct gt_session *s, bool json, FILE *f, st
 	const struct {
 		const struct gt_prog *p;
 		const char *title;
-	} progs[] = {{&s->full, "step"},
-	             {&s->tail, "last step of an epoch"},
-	             {&s->eval[GT_TEST].full, "evaluation"},
-	             {&s->eval[GT_TEST].tail, "last evaluation"}};
+	} progs[] = {{&s->prog.full, "step"},
+	             {&s->prog.tail, "last step of an epoch"},
+	             {&s->prog.eval[GT_TEST].full, "evaluation"},
+	             {&s->prog.eval[GT_TEST].tail, "last evaluation"}};
 	if (!json)
 		GT_TRY(plan_head(s, f, err));
 	for (int i = 0; i < 4; i++) {

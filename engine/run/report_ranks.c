@@ -13,12 +13,12 @@ static uint64_t batch_bytes(const struct gt_session *s)
 {
 	const int64_t *in = s->conf->model.input;
 	int64_t most = 0;
-	for (int i = 0; i < s->full.n; i++) {
-		const struct gt_step *t = &s->full.step[i];
+	for (int i = 0; i < s->prog.full.n; i++) {
+		const struct gt_step *t = &s->prog.full.step[i];
 		if (t->kind == GT_STEP_LOAD && t->plan->graph->batch > most)
 			most = t->plan->graph->batch;
 	}
-	most *= s->keep > 1 ? s->keep : 1;
+	most *= s->batch.keep > 1 ? s->batch.keep : 1;
 	return (uint64_t)(most * ((s->space->shards.spec.factors ? 0 : in[0] * in[1] * in[2] * 4) +
 	                          4)); /* images that all ranks read are among the arenas */
 }
@@ -27,7 +27,7 @@ static const char *row_name(const struct gt_world_plan *crew, int row)
 {
 	bool several = false;
 	for (int i = 0; i < crew->world; i++)
-		several |= crew->rank[i]->keep > 1;
+		several |= crew->rank[i]->batch.keep > 1;
 	return row == ROW_BATCH ? (several ? "batches" : "one batch") : row == ROW_DATA ? "datasets" : gt_arena_name((enum gt_arena_id)row);
 }
 
@@ -35,7 +35,7 @@ static uint64_t data_bytes(const struct gt_session *s)
 {
 	uint64_t n = 0;
 	for (int i = 0; i < 2; i++)
-		n += (uint64_t)(s->data[i].n * (s->data[i].c * s->data[i].h * s->data[i].w + 4));
+		n += (uint64_t)(s->data.set[i].n * (s->data.set[i].c * s->data.set[i].h * s->data.set[i].w + 4));
 	return n;
 }
 
@@ -126,7 +126,7 @@ static enum gt_code add_traffic(struct gt_check_rank *k, const struct gt_session
 
 static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, struct gt_check_rank *k, struct gt_err *err)
 {
-	const struct gt_prog *p = &s->full;
+	const struct gt_prog *p = &s->prog.full;
 	bool *seen;
 	k->copy = s->at.data;
 	k->place = s->at.pipe;

@@ -40,7 +40,7 @@ static void cuts_text(const struct gt_session *s, char *buf, size_t size)
 	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
 	size_t n = 0;
 	*buf = '\0';
-	for (int i = 1; s->measured && i < stages && n < size; i++)
+	for (int i = 1; s->pipe.measured && i < stages && n < size; i++)
 		n +=
 		    (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ", gt_session_pipe_first(s, i));
 }
@@ -51,8 +51,8 @@ static void samples_text(const struct gt_session *s, char *buf, size_t size)
 	char count[32];
 	size_t n = 0;
 	for (int i = 0; i < GT_SPLITS && n < size; i++)
-		if (s->view[i].n)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", grouped(s->view[i].n, count, sizeof count),
+		if (s->data.view[i].n)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", grouped(s->data.view[i].n, count, sizeof count),
 			                      gt_split_names[i]);
 }
 
@@ -63,13 +63,15 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
 	if (comm)
 		snprintf(ranks, sizeof ranks, ", %s on %d ranks over %s", s->strategy->name, s->at.world, comm->api->name);
-	if (s->micro < s->batch)
-		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch / s->micro), (long long)s->micro);
+	if (s->batch.micro < s->batch.size)
+		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch.size / s->batch.micro),
+		         (long long)s->batch.micro);
 	cuts_text(s, cuts, sizeof cuts);
 	samples_text(s, samples, sizeof samples);
 	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s samples from %.300s; seed %lld%s",
-	         s->conf->name, grouped(s->learned, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name, ranks,
-	         (long long)s->batch, micro, (long long)s->steps_per_epoch, samples, s->data[0].source, (long long)s->conf->seed, cuts);
+	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name,
+	         ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].source,
+	         (long long)s->conf->seed, cuts);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_tell(t, &ev, true, err);
 }
@@ -112,7 +114,7 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	if (!at->has_best)
 		return;
 	if (at->best_epoch < 0) /* a checkpoint of an earlier version, which does not say: right if the batch was the same ever since */
-		at->best_epoch = (at->best_step + t->s->steps_per_epoch - 1) / t->s->steps_per_epoch;
+		at->best_epoch = (at->best_step + t->s->batch.steps_per_epoch - 1) / t->s->batch.steps_per_epoch;
 	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
 		return;
 	if (*c->best_metric)
@@ -131,7 +133,7 @@ static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct
 	GT_TRY(gt_warnings(s, t->resumes ? NULL : t->saves ? "dir" : "", &list, err));
 	gt_problems_sort(&list, s->conf->path);
 	for (int i = 0; i < list.n && t->opts->observe; i++) {
-		struct gt_event ev = {.kind = GT_EV_WARN, .epochs = s->conf->train.epochs, .steps = s->steps, .text = list.v[i].text};
+		struct gt_event ev = {.kind = GT_EV_WARN, .epochs = s->conf->train.epochs, .steps = s->batch.steps, .text = list.v[i].text};
 		GT_TRY(gt_metrics_write(NULL, &t->json, &ev, err));
 		t->opts->observe(t->opts->user, &ev);
 	}
@@ -224,9 +226,9 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 			t->at.loss_scale = 0, t->at.good_steps = 0;
 		else if (t->at.loss_scale > 0) /* 0: the run was of another precision so far */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
-		if (t->at.cursor % t->s->batch || t->at.cursor >= t->s->samples)
+		if (t->at.cursor % t->s->batch.size || t->at.cursor >= t->s->batch.samples)
 			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there",
-			               gt_ckpt_path(from), (long long)t->at.cursor, (long long)t->s->batch);
+			               gt_ckpt_path(from), (long long)t->at.cursor, (long long)t->s->batch.size);
 	} else if (o->init) {
 		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
 	} else {

@@ -32,7 +32,7 @@ enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool lin
 	const struct gt_session *s = t->s;
 	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
 	ev->epoch = gt_trainer_epoch(t);
-	ev->steps = s->steps;
+	ev->steps = s->batch.steps;
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
@@ -65,8 +65,8 @@ static int64_t run_length(const struct gt_trainer *t, const struct gt_prog **p)
 	const struct gt_session *s = t->s;
 	const struct gt_conf *c = s->conf;
 	const int64_t marks[2] = {c->train.eval_every_steps, c->checkpoint.every_steps};
-	int64_t n = (s->samples - t->ahead.cursor) / s->batch;
-	*p = n ? &s->full : &s->tail;
+	int64_t n = (s->batch.samples - t->ahead.cursor) / s->batch.size;
+	*p = n ? &s->prog.full : &s->prog.tail;
 	if (!n)
 		return 1;
 	for (int i = 0; i < 2; i++)
@@ -93,19 +93,19 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
 		double weight, lr[GT_MAX_LR];
-		GT_TRY(gt_loader_weight(s->loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));
-		gt_optim_rates(&s->optim, t->ahead.step++, s->steps, s->steps_per_epoch, lr);
+		GT_TRY(gt_loader_weight(s->prog.loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));
+		gt_optim_rates(&s->optim, t->ahead.step++, s->batch.steps, s->batch.steps_per_epoch, lr);
 		for (int m = 0; m < p->nmicro; m++) {
 			struct gt_step_args *d = &step_args[i * p->nmicro + m];
 			*d = (struct gt_step_args){
 			    .seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
 			memcpy(d->lr, lr, sizeof lr);
 		}
-		GT_TRY(gt_loader_claim(s->loader, p->nmicro, &step_args[i * p->nmicro], err));
+		GT_TRY(gt_loader_claim(s->prog.loader, p->nmicro, &step_args[i * p->nmicro], err));
 	}
-	GT_TRY(gt_exec_launch(&s->exec, p, s->loader, n, err));
+	GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
 	t->ahead.cursor += n * p->samples;
-	if (t->ahead.cursor == s->samples) {
+	if (t->ahead.cursor == s->batch.samples) {
 		t->ahead.cursor = 0;
 		t->ahead.epoch++;
 	}
@@ -125,8 +125,8 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 	GT_NEW(own, s->arena, p->nmicro, err);
 	memcpy(own, step_args, (size_t)p->nmicro * sizeof *own);
 	GT_TRY(gt_exec_drain(&s->exec, err));
-	GT_TRY(gt_loader_start(s->loader, t->at.epoch, t->at.cursor, err));
-	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->loader, own, t->at.step + 1, err);
+	GT_TRY(gt_loader_start(s->prog.loader, t->at.epoch, t->at.cursor, err));
+	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->prog.loader, own, t->at.step + 1, err);
 	if (gt_session_scales(s))
 		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last with the loss scale %g", GT_SKIPS, t->at.loss_scale);
 	return code;
@@ -143,8 +143,8 @@ static void restart_window(struct gt_trainer *t)
 /* Seconds to the end of the run. Evaluations and checkpoints are expected to take what they have taken so far. */
 static double time_left(const struct gt_trainer *t)
 {
-	double left = (double)(t->s->steps - t->at.step);
-	return t->samples_per_s > 0 ? left * (double)t->s->batch / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
+	double left = (double)(t->s->batch.steps - t->at.step);
+	return t->samples_per_s > 0 ? left * (double)t->s->batch.size / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
 }
 
 /* One step as the device has done it. m: of its batch. lr: as in gt_step_args. */
@@ -166,7 +166,7 @@ static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, 
 static void pass(struct gt_trainer *t, int64_t samples)
 {
 	t->at.cursor += samples;
-	if (t->at.cursor == t->s->samples) {
+	if (t->at.cursor == t->s->batch.samples) {
 		t->at.cursor = 0;
 		t->at.epoch++;
 	}
@@ -263,7 +263,7 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 /* For the summary of a run that keeps no best checkpoint. */
 static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct gt_scores *r)
 {
-	if (split != (t->s->eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
+	if (split != (t->s->prog.eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
 	    (t->at.peak_epoch > 0 && r->acc <= t->at.peak_acc))
 		return;
 	t->at.peak_acc = r->acc;
@@ -304,7 +304,7 @@ static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *er
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
 		struct gt_scores *r = &t->scores[i];
 		struct evaluation e = {t, gt_split_names[i]};
-		if (!t->s->eval[i].nfull)
+		if (!t->s->prog.eval[i].nfull)
 			continue;
 		gt_rank_phase(t->s->exec.link, "evaluating", 0);
 		advanced(&e, 0);
@@ -363,7 +363,7 @@ static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 		struct gt_exec *x = &t->s->exec;
 		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
 		if (t->s->at.rank == 0) {
-			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, &t->s->full));
+			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, &t->s->prog.full));
 			if (!x->told_s && v[4]) /* windows will be longer than those so far */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)
@@ -453,12 +453,12 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	t->finite_step = -1;
 	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
 	x->told = t->s->at.world > 1;
-	GT_TRY(gt_loader_start(t->s->loader, t->at.epoch, t->at.cursor, err));
+	GT_TRY(gt_loader_start(t->s->prog.loader, t->at.epoch, t->at.cursor, err));
 	restart_window(t);
 	while (!finished(t)) {
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue(t, err));
-		GT_TRY(gt_loader_ahead(t->s->loader, err)); /* while the device works */
+		GT_TRY(gt_loader_ahead(t->s->prog.loader, err)); /* while the device works */
 		int64_t epoch = t->at.epoch, step = t->at.step;
 		GT_TRY(collect(t, err));
 		t->windows++;

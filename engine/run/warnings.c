@@ -47,10 +47,10 @@ static enum gt_code large_batch(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	const char *key = l->c->data.batch_per_rank && !l->c->data.batch ? "data.batch_per_rank" : "data.batch";
-	if (s->view[GT_TRAIN].n <= 0 || s->batch <= s->view[GT_TRAIN].n)
+	if (s->data.view[GT_TRAIN].n <= 0 || s->batch.size <= s->data.view[GT_TRAIN].n)
 		return GT_OK;
 	return warn(l, key, "a step takes %lld samples, but the training split has %lld: every step is a whole epoch; write a smaller batch",
-	            (long long)s->batch, (long long)s->view[GT_TRAIN].n);
+	            (long long)s->batch.size, (long long)s->data.view[GT_TRAIN].n);
 }
 
 /* Images are bytes, and x / 255 when mean is subtracted: a value beyond 1 was meant for bytes. */

@@ -22,14 +22,14 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 		return gt_conf_refuse(c, "parallel.shards", err,
 		                      "expected a multiple of the number of ranks, %d, beside reproducible = \"world\", got %lld", s->at.ndata,
 		                      (long long)v);
-	if (s->batch < v * pieces)
+	if (s->batch.size < v * pieces)
 		return gt_conf_refuse(c, "data.batch", err,
 		                      "expected at least %lld (parallel.shards) times %lld (train.accumulate) samples, got %lld", (long long)v,
-		                      (long long)pieces, (long long)s->batch);
-	s->micro = s->batch;
-	s->slice = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
-	s->slice.part0 = s->at.data * s->slice.nparts;
-	s->units = s->slice.nparts;
+		                      (long long)pieces, (long long)s->batch.size);
+	s->batch.micro = s->batch.size;
+	s->batch.slice = (struct gt_batch_slice){.parts = (int)(v * pieces), .nparts = (int)(v / s->at.ndata * pieces)};
+	s->batch.slice.part0 = s->at.data * s->batch.slice.nparts;
+	s->batch.units = s->batch.slice.nparts;
 	for (s->space->memory.levels = 1; (1 << (s->space->memory.levels - 1)) < v / s->at.ndata;)
 		s->space->memory.levels++;
 	s->space->memory.copies = train && v > 1 ? 2 : 1;
@@ -40,39 +40,39 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t accumulate = c->train.accumulate;
-	if (s->batch % accumulate)
-		return gt_conf_refuse(c, "train.accumulate", err, "expected a divisor of data.batch = %lld, got %lld", (long long)s->batch,
+	if (s->batch.size % accumulate)
+		return gt_conf_refuse(c, "train.accumulate", err, "expected a divisor of data.batch = %lld, got %lld", (long long)s->batch.size,
 		                      (long long)accumulate);
-	s->micro = s->batch / accumulate;
+	s->batch.micro = s->batch.size / accumulate;
 	int pieces = 1;
 	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
-		pieces = (int)(s->micro / s->at.ndata < c->parallel.chunks ? s->micro / s->at.ndata : c->parallel.chunks);
+		pieces = (int)(s->batch.micro / s->at.ndata < c->parallel.chunks ? s->batch.micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
-	s->slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
+	s->batch.slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
 	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
-	s->units = accumulate * s->slice.nparts;
-	if (s->micro < s->slice.parts || (s->slice.strided && s->micro % s->slice.parts))
+	s->batch.units = accumulate * s->batch.slice.nparts;
+	if (s->batch.micro < s->batch.slice.parts || (s->batch.slice.strided && s->batch.micro % s->batch.slice.parts))
 		return gt_conf_refuse(c, "data.batch", err, "expected %s %lld (train.accumulate) times %d ranks%s, got %lld",
-		                      s->slice.strided ? "a multiple of" : "at least", (long long)accumulate, s->slice.parts,
-		                      s->slice.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "",
-		                      (long long)s->batch);
+		                      s->batch.slice.strided ? "a multiple of" : "at least", (long long)accumulate, s->batch.slice.parts,
+		                      s->batch.slice.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "",
+		                      (long long)s->batch.size);
 	return GT_OK;
 }
 
 enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
-	int64_t n = s->view[GT_TRAIN].n;
-	s->batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
+	int64_t n = s->data.view[GT_TRAIN].n;
+	s->batch.size = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
 	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
-		s->samples = gt_epoch_places(n, s->slice.parts, s->slice.strided, c->data.drop_last, s->batch);
-		if (s->samples <= 0)
+		s->batch.samples = gt_epoch_places(n, s->batch.slice.parts, s->batch.slice.strided, c->data.drop_last, s->batch.size);
+		if (s->batch.samples <= 0)
 			return gt_conf_refuse(c, "data.drop_last", err, "expected at least data.batch = %lld training samples, got %lld",
-			                      (long long)s->batch, (long long)n);
-		s->steps_per_epoch = (s->samples + s->batch - 1) / s->batch;
+			                      (long long)s->batch.size, (long long)n);
+		s->batch.steps_per_epoch = (s->batch.samples + s->batch.size - 1) / s->batch.size;
 	}
-	s->steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->steps_per_epoch;
+	s->batch.steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->batch.steps_per_epoch;
 	return GT_OK;
 }
 
@@ -125,11 +125,11 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
  * everywhere. */
 enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
-	int64_t count = (n + s->micro - 1) / s->micro;
-	struct gt_plan_key like = {.all = s->micro < n ? s->micro : n, .train = true, .loss = true};
+	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
+	struct gt_plan_key like = {.all = s->batch.micro < n ? s->batch.micro : n, .train = true, .loss = true};
 	bool add = false, some = false;
-	like.n = gt_part(like.all, s->slice.parts, 0, NULL);
-	job->nunits = (int)(count * s->slice.nparts);
+	like.n = gt_part(like.all, s->batch.slice.parts, 0, NULL);
+	job->nunits = (int)(count * s->batch.slice.nparts);
 	GT_NEW(job->unit, s->arena, job->nunits, err);
 	if (s->at.ndata > 1 || by_shards(s)) {
 		struct gt_unit first = {0};
@@ -137,14 +137,14 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 		job->like = first.plan;
 	}
 	for (int i = 0; i < job->nunits; i++) {
-		int64_t left = n - i / s->slice.nparts * s->micro, all = left < s->micro ? left : s->micro;
-		int64_t own = gt_part(all, s->slice.parts, s->slice.part0 + i % s->slice.nparts, NULL);
+		int64_t left = n - i / s->batch.slice.nparts * s->batch.micro, all = left < s->batch.micro ? left : s->batch.micro;
+		int64_t own = gt_part(all, s->batch.slice.parts, s->batch.slice.part0 + i % s->batch.slice.nparts, NULL);
 		if (by_shards(s)) {
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
 		if (s->space->shards.spec.factors) /* the loader fills up */
-			own = gt_part(all, s->slice.parts, 0, NULL);
+			own = gt_part(all, s->batch.slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own,
 		                           .all = all,
 		                           .train = true,

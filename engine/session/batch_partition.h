@@ -10,7 +10,7 @@
 
 #include "session/session.h"
 
-/* Sets the fields of s that follow from the config, the data and the rank: batch, micro, slice, units, samples, steps. */
+/* Fills in s->batch from the config, the data and the rank. It owns nothing that must be closed. */
 enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt_err *err);
 
 /* Fills in this rank's units of a step (or of an evaluation) over n samples of all ranks: full micro-batches first, then the remaining

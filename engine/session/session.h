@@ -4,7 +4,7 @@
  *     struct gt_session_spec spec = {.conf = conf, .team = team, .train = true, .eval[GT_TEST] = true};
  *     gt_session_open(&spec, &s, err);
  *     gt_session_init(s, err);                    or gt_state_load (session/state.h)
- *     ... run s->full and s->tail with s->exec and s->loader (exec/exec.h) ...
+ *     ... run s->prog.full and s->prog.tail with s->exec and s->prog.loader (exec/exec.h) ...
  *     gt_session_eval(s, GT_TEST, &scores, err);
  *     gt_session_close(s);
  *
@@ -64,57 +64,84 @@ struct gt_plan_key {
 	int stage;       /* mode pipe: its stage */
 };
 
-#define GT_PLANS 128 /* maximum number of plans in a session */
-struct gt_session {
-	const struct gt_conf *conf;
-	bool sync_bn;                  /* parallel.sync_bn is set and there are ranks to share statistics with */
-	struct gt_arena *arena;
-	struct gt_device device;
-	const char *family;            /* kind of device: "cpu", "cuda"; "null": a plan on paper for either */
-	bool queues;                   /* steps wait in streams of the device */
-	const struct gt_team *team;
-	const struct gt_strategy *strategy;
-	struct gt_rank_position at;    /* the position of this rank in the world */
-	struct gt_comm *lane[GT_LANES], *device_lane[GT_LANES]; /* of GT_GROUP_PIPE, from the second lane on; on host and on device memory */
-	size_t pair_bytes;             /* of a pipeline: bytes that may wait between two stages; 0: none */
-	struct gt_comm *split[GT_GROUP_COUNT];  /* groups on host memory that were split from the team's communicator */
-	struct gt_comm *device_world, *device_group[GT_GROUP_COUNT]; /* groups on device memory, for devices with their own memory */
-	struct gt_loss_spec loss;
-	struct gt_dataset data[2];     /* training and test data */
-	bool borrows;                  /* data belongs to the caller (gt_session_spec.data) */
-	void *resident[2][2];          /* device addresses of the images and labels of data[i] */
-	int64_t *index[GT_SPLITS];     /* sample numbers of each split; owned, view[] points to them */
-	struct gt_view view[GT_SPLITS];
-	const char *data_note;         /* with dry: why the data was not found; NULL: it was found */
-	struct gt_space *space;
-	struct gt_plan *plan[GT_PLANS];    /* plans and instances of plans */
-	struct gt_plan_key plan_key[GT_PLANS]; /* the key of each plan */
-	int nplans;
-	struct gt_optim optim;
-	struct gt_exec exec;
+/* The data of a session and its splits: session_data.c. */
+struct gt_session_data {
+	struct gt_dataset set[2];       /* training and test data; no samples: not needed, or not read (dry) */
+	bool borrowed;                  /* set[] belongs to the caller (gt_session_spec.data) */
+	void *resident[2][2];           /* device addresses of the images and labels of set[i]; NULL in a dry session */
+	int64_t *index[GT_SPLITS];      /* sample numbers of each split, in the session's arena; view[] points to them. NULL: all samples */
+	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 for a split that is not used, -1 if unknown (dry) */
+	const char *note;               /* dry: why the data was not found; NULL: it was found */
+};
 
-	int64_t learned;               /* number of trained elements of the whole model's parameters */
-	int64_t batch, micro;          /* samples of a step and of a micro-batch, over all ranks */
-	struct gt_batch_slice slice;     /* this rank's parts of a micro-batch */
-	int64_t units;                 /* number of parts of a step that this rank has */
-	int keep;                      /* number of parts that the rank reads at once; 0: 1 */
-	bool reads;                    /* mode pipe: this rank reads samples */
-	int lanes;                     /* mode pipe: number of lanes; gt_attr_comm.lane is 0 ... lanes - 1 */
-	int *stage_of;                 /* mode pipe: the stage of each layer; NULL before the first plan */
-	int *home;                     /* mode pipe: the stage of each parameter */
-	struct gt_bn_commit *bn_commit;      /* mode pipe with deferred_bn: one for each stage of this rank */
-	bool measured;                 /* mode pipe: stage_of follows measured costs */
-	int64_t samples;               /* number of samples in an epoch */
+/* How the samples of an optimizer step are divided among micro-batches and ranks: batch_partition.c. */
+struct gt_batch_partition {
+	int64_t size, micro;         /* samples of a step and of a micro-batch, over all ranks */
+	struct gt_batch_slice slice; /* this rank's parts of a micro-batch */
+	int64_t units;               /* number of parts of a step that this rank has */
+	int keep;                    /* number of parts that the rank reads at once; 0: 1 */
+	int64_t samples;             /* samples of an epoch, over all ranks; 0: unknown */
 	/* optimizer steps of an epoch and of the run; 0 if the data is missing and the run is counted in epochs */
 	int64_t steps_per_epoch, steps;
-	struct gt_loader *loader;      /* of the training split */
-	struct gt_range rows;          /* with space->shards.spec.factors: where the loader's batches are */
-	struct gt_prog full, tail;     /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
+};
 
+/* The communicators that a session opens besides the team's: session_team.c. NULL where there is none. The executor has the ones to use. */
+struct gt_session_comm {
+	struct gt_comm *split[GT_GROUP_COUNT];        /* groups on host memory, split from the team's communicator */
+	struct gt_comm *lane[GT_LANES];               /* further communicators of GT_GROUP_PIPE on host memory, from lane 1 on */
+	struct gt_comm *device_world;                 /* on device memory: all ranks, for GPUs that are joined by NCCL */
+	struct gt_comm *device_group[GT_GROUP_COUNT]; /* the same groups on device memory, for devices with their own memory */
+	struct gt_comm *device_lane[GT_LANES];        /* the same lanes on device memory */
+};
+
+/* Mode pipe: the stages of the model: session_pipe.c. All zero in other modes. */
+struct gt_session_pipe {
+	int *stage_of;                  /* the stage of each layer; NULL before the first plan */
+	int *home;                      /* the stage of each parameter */
+	bool measured;                  /* stage_of follows measured costs */
+	bool reads;                     /* this rank reads samples */
+	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
+	size_t pair_bytes;              /* bytes that may wait between two stages; 0: none */
+	struct gt_bn_commit *bn_commit; /* with parallel.deferred_bn: one for each stage of this rank; else NULL */
+};
+
+#define GT_PLANS 128 /* maximum number of plans in a session */
+/* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
+struct gt_session_programs {
+	struct gt_plan *plan[GT_PLANS];        /* plans and instances of plans */
+	struct gt_plan_key plan_key[GT_PLANS]; /* the key of each plan */
+	int nplans;
+	int64_t num_params;           /* number of trained elements of the whole model's parameters */
+	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
+	struct gt_loader *loader;     /* of the training split */
+	struct gt_range rows;         /* with factored updates: where the loader's batches are */
 	struct gt_eval_prog eval[GT_SPLITS];
+	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
+};
+
+struct gt_session {
+	const struct gt_conf *conf;         /* not owned */
+	struct gt_arena *arena;             /* memory of everything that lives as long as the session */
+	const struct gt_team *team;         /* not owned; NULL: there is one rank */
+	const struct gt_strategy *strategy; /* of parallel.mode */
+	struct gt_rank_position at;         /* the position of this rank in the world */
+	bool sync_bn;                       /* parallel.sync_bn is set and there are ranks to share statistics with */
+	struct gt_loss_spec loss;
+	struct gt_device device;
+	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan on paper for either */
+	bool queues;                        /* steps wait in streams of the device */
+
+	struct gt_session_data data;
+	struct gt_batch_partition batch;
+	struct gt_session_pipe pipe;
+	struct gt_session_programs prog;
+	struct gt_session_comm comm;
+
+	struct gt_optim optim;
+	struct gt_space *space;
+	struct gt_exec exec;
 	void (*watch)(void *user, double share); /* called during an evaluation with the share that is done, 0 ... 1; NULL: not called */
-	void *watch_user;
-	struct gt_plan *predict;       /* the plan of gt_session_spec.predict; NULL: none */
+	void *watch_user;                        /* first argument of watch */
 };
 
 enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_session **out, struct gt_err *err);

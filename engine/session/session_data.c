@@ -41,24 +41,24 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 
 static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, int64_t n)
 {
-	return (struct gt_view){&s->data[which], s->resident[which][0], s->resident[which][1], index, n};
+	return (struct gt_view){&s->data.set[which], s->data.resident[which][0], s->data.resident[which][1], index, n};
 }
 
 static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
 {
-	int64_t n = s->data[0].n, nvalid = (int64_t)(s->conf->data.valid * (double)n + 0.5);
+	int64_t n = s->data.set[0].n, nvalid = (int64_t)(s->conf->data.valid * (double)n + 0.5);
 	if (!nvalid) {
-		s->view[GT_TRAIN] = view_of(s, 0, NULL, n);
+		s->data.view[GT_TRAIN] = view_of(s, 0, NULL, n);
 		return GT_OK;
 	}
 	if (nvalid >= n)
 		return gt_conf_refuse(s->conf, "data.valid", err, "expected to leave training samples, got %g of %lld", s->conf->data.valid,
 		                      (long long)n);
-	GT_NEW(s->index[GT_TRAIN], s->arena, n - nvalid, err);
-	GT_NEW(s->index[GT_VALID], s->arena, nvalid, err);
-	GT_TRY(gt_permute_split((uint64_t)s->conf->seed, n, nvalid, s->index[GT_TRAIN], s->index[GT_VALID], err));
-	s->view[GT_TRAIN] = view_of(s, 0, s->index[GT_TRAIN], n - nvalid);
-	s->view[GT_VALID] = view_of(s, 0, s->index[GT_VALID], nvalid);
+	GT_NEW(s->data.index[GT_TRAIN], s->arena, n - nvalid, err);
+	GT_NEW(s->data.index[GT_VALID], s->arena, nvalid, err);
+	GT_TRY(gt_permute_split((uint64_t)s->conf->seed, n, nvalid, s->data.index[GT_TRAIN], s->data.index[GT_VALID], err));
+	s->data.view[GT_TRAIN] = view_of(s, 0, s->data.index[GT_TRAIN], n - nvalid);
+	s->data.view[GT_VALID] = view_of(s, 0, s->data.index[GT_VALID], nvalid);
 	return GT_OK;
 }
 
@@ -104,20 +104,20 @@ enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_datas
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	struct job job[2] = {0};
-	s->borrows = spec->data != NULL;
+	s->data.borrowed = spec->data != NULL;
 	for (int i = 0; i < GT_SPLITS; i++)
-		s->view[i].n = spec->dry ? -1 : 0;
-	if (!s->borrows)
-		read_both(spec, s->data, job);
-	for (int i = 0; i < 2 && s->borrows; i++)
-		s->data[i] = spec->data[i];
+		s->data.view[i].n = spec->dry ? -1 : 0;
+	if (!s->data.borrowed)
+		read_both(spec, s->data.set, job);
+	for (int i = 0; i < 2 && s->data.borrowed; i++)
+		s->data.set[i] = spec->data[i];
 	for (int i = 0; i < 2; i++) {
 		if (!wanted(spec, i))
 			continue;
 		if (job[i].code != GT_OK)
 			gt_conf_at_key(s->conf, &job[i].err);
 		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works where the data is not */
-			GT_NEW_STR(s->data_note, gt_arena_strdup(s->arena, job[i].err.msg), err);
+			GT_NEW_STR(s->data.note, gt_arena_strdup(s->arena, job[i].err.msg), err);
 			continue;
 		}
 		if (job[i].code != GT_OK) {
@@ -126,11 +126,11 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 			return job[i].code;
 		}
 		if (!spec->dry)
-			GT_TRY(gt_resident_make(&s->device, &s->data[i], s->resident[i], err));
+			GT_TRY(gt_resident_make(&s->device, &s->data.set[i], s->data.resident[i], err));
 		if (i == 0)
 			GT_TRY(split_train(s, err));
 		else
-			s->view[GT_TEST] = view_of(s, 1, NULL, s->data[1].n);
+			s->data.view[GT_TEST] = view_of(s, 1, NULL, s->data.set[1].n);
 	}
 	return GT_OK;
 }
@@ -139,9 +139,9 @@ void gt_session_data_close(struct gt_session *s)
 {
 	for (int i = 0; i < 2; i++) {
 		if (s->device.be)
-			gt_resident_drop(&s->device, s->resident[i]);
-		if (!s->borrows)
-			gt_dataset_free(&s->data[i]);
+			gt_resident_drop(&s->device, s->data.resident[i]);
+		if (!s->data.borrowed)
+			gt_dataset_free(&s->data.set[i]);
 	}
 }
 
@@ -194,7 +194,8 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 	if (!*m)
 		return GT_OK;
 	for (int i = GT_VALID; i < GT_SPLITS && slash; i++)
-		if (s->eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) && !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
+		if (s->prog.eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) &&
+		    !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
 		    (!strcmp(slash, "/acc") || !strcmp(slash, "/loss") || !strcmp(slash, "/top5")))
 			return GT_OK;
 	return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,

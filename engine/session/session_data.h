@@ -8,7 +8,7 @@
  * sessions are closed. */
 enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err);
 
-/* Reads the data of the splits in spec (with dry: only looks for it) and fills s->view[]. Two threads read training and test data at the
+/* Reads the data of the splits in spec (with dry: only looks for it) and fills s->data. Two threads read training and test data at the
  * same time. */
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);

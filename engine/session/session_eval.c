@@ -31,7 +31,7 @@ struct gt_scores gt_session_scores(const struct gt_metrics *m)
 
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err)
 {
-	struct gt_eval_prog *e = &s->eval[split];
+	struct gt_eval_prog *e = &s->prog.eval[split];
 	struct gt_metrics m;
 	int64_t all = e->nfull + (e->ntail ? 1 : 0);
 	GT_TRY(gt_session_sync_buffers(s, err));

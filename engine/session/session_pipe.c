@@ -11,8 +11,8 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch passes all of them */
-	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->units,
-	                         &s->space->memory.act_slots[true], &s->keep, err);
+	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->batch.units,
+	                         &s->space->memory.act_slots[true], &s->batch.keep, err);
 }
 
 #define MEASURE_S 600.0 /* that ranks wait for the one that measures */
@@ -27,14 +27,14 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	double timeout = gt_team_set_timeout(s->team, MEASURE_S);
 	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
 	if (code == GT_OK && !s->at.rank)
-		code = gt_partition_balance(g, cost, stages, s->stage_of, err);
+		code = gt_partition_balance(g, cost, stages, s->pipe.stage_of, err);
 	GT_TRY(code);
 	gt_rank_waits(s->team->link, true);
-	code = gt_team_broadcast(s->team, s->stage_of, (size_t)layers * sizeof *s->stage_of, 0, "where the model is cut", err);
+	code = gt_team_broadcast(s->team, s->pipe.stage_of, (size_t)layers * sizeof *s->pipe.stage_of, 0, "where the model is cut", err);
 	gt_rank_waits(s->team->link, false);
 	gt_team_set_timeout(s->team, timeout);
 	gt_rank_phase(s->team->link, "planning", MEASURE_S);
-	s->measured = code == GT_OK;
+	s->pipe.measured = code == GT_OK;
 	return code;
 }
 
@@ -45,14 +45,14 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 	const struct gt_conf_parallel *p = &c->parallel;
 	int layers = gt_graph_layers(g);
 	double *cost;
-	GT_NEW(s->stage_of, s->arena, layers + 1, err);
+	GT_NEW(s->pipe.stage_of, s->arena, layers + 1, err);
 	if (p->cuts.n && p->cuts.n != stages - 1)
 		return gt_conf_refuse(c, "parallel.cuts", err, "expected %d name%s, one less than stages, got %d", stages - 1,
 		                      stages == 2 ? "" : "s", p->cuts.n);
 	if (p->cuts.n) {
 		for (int i = 0, k = 0; i < layers; i++) {
 			k += k < p->cuts.n && p->cut[k] == i;
-			s->stage_of[i] = k;
+			s->pipe.stage_of[i] = k;
 		}
 		return GT_OK;
 	}
@@ -60,7 +60,7 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 		return measure(s, g, stages, err);
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
 	gt_partition_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
-	if (gt_partition_balance(g, cost, stages, s->stage_of, err) != GT_OK)
+	if (gt_partition_balance(g, cost, stages, s->pipe.stage_of, err) != GT_OK)
 		return gt_fail_prefix(err, "%s: parallel", c->path);
 	return GT_OK;
 }
@@ -69,12 +69,12 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
 	const struct gt_graph *g = partition->full;
-	GT_NEW(s->home, s->arena, g->nparams + 1, err);
+	GT_NEW(s->pipe.home, s->arena, g->nparams + 1, err);
 	for (int i = 0; i < g->nnodes; i++)
 		for (int k = 0; k < g->nodes[i].nin; k++) {
 			gt_vid v = g->nodes[i].in[k];
 			if (v >= 0 && g->values[v].param >= 0)
-				s->home[g->values[v].param] = partition->stage[i];
+				s->pipe.home[g->values[v].param] = partition->stage[i];
 		}
 	return GT_OK;
 }
@@ -87,7 +87,7 @@ static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *
 {
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
-	for (int m = (int)s->units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
+	for (int m = (int)s->batch.units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
 		struct gt_comm_report p;
 		struct gt_arena *a;
 		GT_TRY(gt_arena_open(&a, err));
@@ -97,8 +97,8 @@ static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *
 		ahead = p.ahead > ahead ? p.ahead : ahead;
 	}
 	ahead = ahead < AHEAD ? ahead : AHEAD;
-	s->pair_bytes = need > ahead ? need : ahead;
-	s->pair_bytes = s->pair_bytes > GT_PAIR_BYTES ? s->pair_bytes : GT_PAIR_BYTES;
+	s->pipe.pair_bytes = need > ahead ? need : ahead;
+	s->pipe.pair_bytes = s->pipe.pair_bytes > GT_PAIR_BYTES ? s->pipe.pair_bytes : GT_PAIR_BYTES;
 	if (code == GT_OK && need > ROOM)
 		code = gt_conf_refuse(s->conf, "parallel.chunks", err,
 		                      "sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more "
@@ -112,20 +112,20 @@ static enum gt_code verify(struct gt_session *s, struct gt_partition *partition,
 	enum gt_code code = verify_all(s, partition, err);
 	if (code != GT_EINTERNAL)
 		return code;
-	s->lanes = gt_partition_lanes(partition);
-	return s->lanes <= GT_LANES ? verify_all(s, partition, err) : code;
+	s->pipe.lanes = gt_partition_lanes(partition);
+	return s->pipe.lanes <= GT_LANES ? verify_all(s, partition, err) : code;
 }
 
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err)
 {
 	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
 	struct gt_partition *partition;
-	bool first = !s->stage_of;
+	bool first = !s->pipe.stage_of;
 	if (first)
 		GT_TRY(choose(s, *g, stages, err));
-	GT_TRY(gt_partition_make(*g, s->stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule),
+	GT_TRY(gt_partition_make(*g, s->pipe.stage_of, stages, s->at.npipe, gt_pipe_splits((enum gt_pipe_schedule)s->conf->parallel.schedule),
 	                         &partition, err));
-	if (s->lanes > 1)
+	if (s->pipe.lanes > 1)
 		gt_partition_lanes(partition);
 	if (first) {
 		GT_TRY(find_homes(s, partition, err));
@@ -137,26 +137,26 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 		GT_TRY(gt_graph_defer_bn(*g, err));
 		GT_TRY(gt_graph_verify(*g, err));
 	}
-	s->reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
+	s->pipe.reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
 	return GT_OK;
 }
 
 int gt_session_pipe_home(const struct gt_session *s, int i)
 {
-	return s->home[i] % s->at.npipe * s->at.ndata;
+	return s->pipe.home[i] % s->at.npipe * s->at.ndata;
 }
 
 const char *gt_session_pipe_first(const struct gt_session *s, int stage)
 {
 	int i = 0;
-	while (i < s->conf->model.nlayers - 1 && s->stage_of[i] < stage)
+	while (i < s->conf->model.nlayers - 1 && s->pipe.stage_of[i] < stage)
 		i++;
 	return s->conf->model.layers[i].name;
 }
 
 bool gt_session_pipe_has(const struct gt_session *s, int i)
 {
-	return s->home[i] % s->at.npipe == s->at.pipe;
+	return s->pipe.home[i] % s->at.npipe == s->at.pipe;
 }
 
 /* ---- deferred running statistics ------------------------------------------------------------------------------------------------------- */
@@ -169,21 +169,21 @@ static int stages_here(const struct gt_session *s)
 /* A training graph of the rank's k-th stage. */
 static const struct gt_graph *graph_of(const struct gt_session *s, int k)
 {
-	for (int i = 0; i < s->nplans; i++)
-		if (s->plan[i]->graph->train && s->plan[i]->graph->stage == k * s->at.npipe + s->at.pipe)
-			return s->plan[i]->graph;
+	for (int i = 0; i < s->prog.nplans; i++)
+		if (s->prog.plan[i]->graph->train && s->prog.plan[i]->graph->stage == k * s->at.npipe + s->at.pipe)
+			return s->prog.plan[i]->graph;
 	return NULL;
 }
 
 enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err)
 {
-	bool first = !s->bn_commit;
-	job->chunks = s->slice.nparts;
+	bool first = !s->pipe.bn_commit;
+	job->chunks = s->batch.slice.nparts;
 	if (first)
-		GT_NEW(s->bn_commit, s->arena, stages_here(s), err);
-	job->bn_commit = s->bn_commit;
+		GT_NEW(s->pipe.bn_commit, s->arena, stages_here(s), err);
+	job->bn_commit = s->pipe.bn_commit;
 	for (int k = 0; first && k < stages_here(s); k++) {
-		struct gt_bn_commit *e = &s->bn_commit[k];
+		struct gt_bn_commit *e = &s->pipe.bn_commit[k];
 		e->graph = graph_of(s, k);
 		if (e->graph)
 			GT_TRY(gt_defer_bn_prepare(s->space, e->graph, &e->call, &e->n, err));
@@ -193,13 +193,13 @@ enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job,
 
 void gt_session_pipe_bind(struct gt_session *s)
 {
-	for (int k = 0; s->bn_commit && k < stages_here(s); k++)
-		if (s->bn_commit[k].n)
-			gt_defer_bn_bind(s->space, s->bn_commit[k].graph, s->bn_commit[k].call, s->bn_commit[k].n);
+	for (int k = 0; s->pipe.bn_commit && k < stages_here(s); k++)
+		if (s->pipe.bn_commit[k].n)
+			gt_defer_bn_bind(s->space, s->pipe.bn_commit[k].graph, s->pipe.bn_commit[k].call, s->pipe.bn_commit[k].n);
 }
 
 void gt_session_pipe_close(struct gt_session *s)
 {
-	for (int k = 0; s->bn_commit && k < stages_here(s); k++)
-		gt_defer_bn_close(s->space, s->bn_commit[k].call, s->bn_commit[k].n);
+	for (int k = 0; s->pipe.bn_commit && k < stages_here(s); k++)
+		gt_defer_bn_close(s->space, s->pipe.bn_commit[k].call, s->pipe.bn_commit[k].n);
 }

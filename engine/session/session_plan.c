@@ -40,7 +40,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	s->learned = gt_graph_num_params(g);
+	s->prog.num_params = gt_graph_num_params(g);
 	if (gt_session_piped(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
@@ -51,7 +51,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
-	if (!w->train || s->units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_fused_update(&s->optim))
+	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	struct gt_apply apply;
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
@@ -61,11 +61,13 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_shard_spec *cut = &s->space->shards.spec;
-	struct gt_plan_key like = {.n = gt_part(s->micro, s->slice.parts, 0, NULL), .all = s->micro, .train = true, .loss = true};
+	struct gt_plan_key like = {
+	    .n = gt_part(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
-	if (!cut->common || gt_session_piped(s) || s->units > 1 || s->loss.op->code == GT_OP_MSE || s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
+	if (!cut->common || gt_session_piped(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
+	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
@@ -77,10 +79,10 @@ enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
 
 static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
 {
-	if (s->nplans == GT_PLANS)
+	if (s->prog.nplans == GT_PLANS)
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
-	s->plan_key[s->nplans] = *w;
-	s->plan[s->nplans++] = p;
+	s->prog.plan_key[s->prog.nplans] = *w;
+	s->prog.plan[s->prog.nplans++] = p;
 	return GT_OK;
 }
 
@@ -88,9 +90,9 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 {
 	int views = w->train ? 1 : gt_session_views(s->conf);
 	struct gt_plan *base = NULL;
-	for (int i = 0; i < s->nplans; i++) {
-		struct gt_plan *p = s->plan[i];
-		if (!fits(&s->plan_key[i], w))
+	for (int i = 0; i < s->prog.nplans; i++) {
+		struct gt_plan *p = s->prog.plan[i];
+		if (!fits(&s->prog.plan_key[i], w))
 			continue;
 		if (p->level == w->level && p->copy == w->copy) {
 			*out = p;

@@ -36,26 +36,26 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 {
 	const struct gt_conf *c = s->conf;
 	*spec = (struct gt_loader_spec){.device = &s->device,
-	                                .view = &s->view[split],
+	                                .view = &s->data.view[split],
 	                                .x = s->space->layout.first->values[s->space->layout.first->input].desc,
 	                                .batch = batch,
 	                                .micro = micro,
-	                                .slice = train ? s->slice : gt_batch_eval_slice(s),
+	                                .slice = train ? s->batch.slice : gt_batch_eval_slice(s),
 	                                .shuffle = train && c->data.shuffle,
 	                                .drop_last = train && c->data.drop_last,
-	                                .pad = train && s->slice.strided,
+	                                .pad = train && s->batch.slice.strided,
 	                                .fill = train && s->space->shards.spec.factors,
 	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
 	                                .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
 	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
-	spec->keep = train ? s->keep : 0;
-	if (!gt_session_piped(s) || s->reads)
+	spec->keep = train ? s->batch.keep : 0;
+	if (!gt_session_piped(s) || s->pipe.reads)
 		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
 	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
 	if (spec->fill)
-		spec->rows = gt_space_at(s->space, s->rows);
+		spec->rows = gt_space_at(s->space, s->prog.rows);
 	return GT_OK;
 }
 
@@ -74,8 +74,8 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 	size_t *bytes = &s->space->memory.bytes[GT_A_SHARED_ACT];
 	if (!s->space->shards.spec.factors)
 		return GT_OK;
-	GT_TRY(loader_spec(s, GT_TRAIN, s->batch, s->micro, true, &spec, err));
-	s->rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
+	GT_TRY(loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
+	s->prog.rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
 	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
 	return GT_OK;
 }
@@ -90,8 +90,8 @@ static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *o
 
 static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, struct gt_err *err)
 {
-	struct gt_eval_prog *e = &s->eval[split];
-	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch, n = s->view[split].n;
+	struct gt_eval_prog *e = &s->prog.eval[split];
+	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch.size, n = s->data.view[split].n;
 	if (n <= 0)
 		return GT_OK;
 	if (batch > n)
@@ -122,7 +122,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 		return GT_OK;
 	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
 	for (int i = 0; i < 2; i++) {
-		int64_t classes = s->data[i].classes;
+		int64_t classes = s->data.set[i].classes;
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
 		if (out->rank == 2 && classes > out->dim[1]) {
@@ -138,12 +138,12 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
-	int64_t known = s->samples > 0 ? s->samples : s->batch;
-	if (known >= s->batch)
-		GT_TRY(train_prog(s, s->batch, &s->full, err));
+	int64_t known = s->batch.samples > 0 ? s->batch.samples : s->batch.size;
+	if (known >= s->batch.size)
+		GT_TRY(train_prog(s, s->batch.size, &s->prog.full, err));
 	/* A run of train.steps may end before the first short batch. In fp16, skipped steps are made up for with later batches. */
-	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch && c->precision != GT_PREC_FP16;
-	return known % s->batch && !ends_before ? train_prog(s, known % s->batch, &s->tail, err) : GT_OK;
+	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch.size && c->precision != GT_PREC_FP16;
+	return known % s->batch.size && !ends_before ? train_prog(s, known % s->batch.size, &s->prog.tail, err) : GT_OK;
 }
 
 enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
@@ -156,12 +156,12 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 		if (spec->eval[i])
 			GT_TRY(eval_progs(s, (enum gt_split_id)i, err));
 	if (spec->predict)
-		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->predict, err));
-	if (!s->nplans)
+		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->prog.predict, err));
+	if (!s->prog.nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", s->conf->path);
 	GT_TRY(check_classes(s, err));
 	s->space->memory.slots = s->queues ? GT_WINDOW : 1;
-	s->space->memory.micros = (int)s->units;
+	s->space->memory.micros = (int)s->batch.units;
 	GT_TRY(reserve_batches(s, err));
 	gt_space_size(s->space);
 	return GT_OK;
@@ -169,13 +169,13 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 
 static void bind(struct gt_session *s)
 {
-	for (int i = 0; i < s->nplans; i++)
-		gt_plan_bind(s->plan[i]);
-	gt_prog_bind(&s->full, s->space);
-	gt_prog_bind(&s->tail, s->space);
+	for (int i = 0; i < s->prog.nplans; i++)
+		gt_plan_bind(s->prog.plan[i]);
+	gt_prog_bind(&s->prog.full, s->space);
+	gt_prog_bind(&s->prog.tail, s->space);
 	for (int i = 0; i < GT_SPLITS; i++) {
-		gt_prog_bind(&s->eval[i].full, s->space);
-		gt_prog_bind(&s->eval[i].tail, s->space);
+		gt_prog_bind(&s->prog.eval[i].full, s->space);
+		gt_prog_bind(&s->prog.eval[i].tail, s->space);
 	}
 }
 
@@ -185,10 +185,10 @@ enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct 
 	if (train) {
 		gt_optim_bind(&s->optim, s->space);
 		gt_session_pipe_bind(s);
-		GT_TRY(loader_for(s, GT_TRAIN, s->batch, s->micro, true, &s->loader, err));
+		GT_TRY(loader_for(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &s->prog.loader, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
-		struct gt_eval_prog *e = &s->eval[i];
+		struct gt_eval_prog *e = &s->prog.eval[i];
 		if (e->nfull)
 			GT_TRY(loader_for(s, (enum gt_split_id)i, e->batch, e->batch, false, &e->loader, err));
 	}
@@ -197,9 +197,9 @@ enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct 
 
 void gt_session_programs_close(struct gt_session *s)
 {
-	gt_loader_close(s->loader);
+	gt_loader_close(s->prog.loader);
 	for (int i = 0; i < GT_SPLITS; i++)
-		gt_loader_close(s->eval[i].loader);
-	for (int i = 0; i < s->nplans; i++)
-		gt_plan_close(s->plan[i]);
+		gt_loader_close(s->prog.eval[i].loader);
+	for (int i = 0; i < s->prog.nplans; i++)
+		gt_plan_close(s->prog.plan[i]);
 }

@@ -28,8 +28,8 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
-	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch, (long long)s->samples,
-	        (long long)(s->at.npipe == 1 ? s->space->layout.elements : 0), (long long)s->steps);
+	fprintf(f, "%lld %lld %lld %lld\n", (long long)s->batch.size, (long long)s->batch.samples,
+	        (long long)(s->at.npipe == 1 ? s->space->layout.elements : 0), (long long)s->batch.steps);
 	for (int i = 0; i < g->nparams && s->at.npipe == 1; i++) {
 		const struct gt_param_slot *p = &s->space->layout.param[i];
 		fprintf(f, "%s %lld %lld", g->params[i].name, (long long)p->offset, (long long)p->count);
@@ -51,12 +51,12 @@ static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, st
 	if (s->at.ndata == s->at.world)
 		return GT_OK;
 	GT_TRY(world->api->split(world, "replicas", s->at.pipe, s->at.data, &split[GT_GROUP_DATA], err));
-	if (s->pair_bytes && world->api->set_send_buffer)
-		world->api->set_send_buffer(world, s->pair_bytes);
+	if (s->pipe.pair_bytes && world->api->set_send_buffer)
+		world->api->set_send_buffer(world, s->pipe.pair_bytes);
 	GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &split[GT_GROUP_PIPE], err));
 	group[GT_GROUP_DATA] = split[GT_GROUP_DATA];
 	group[GT_GROUP_PIPE] = split[GT_GROUP_PIPE];
-	for (int i = 1; i < s->lanes; i++) {
+	for (int i = 1; i < s->pipe.lanes; i++) {
 		GT_TRY(world->api->split(world, "pipeline", s->at.data, s->at.pipe, &lane[i], err));
 		s->exec.lane[i] = lane[i];
 	}
@@ -97,8 +97,8 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	GT_TRY(code);
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
 	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev, .host = s->team->comm};
-	GT_TRY(api->open(&spec, &s->device_world, err));
-	return split_groups(s, s->device_world, s->device_group, s->device_lane, err);
+	GT_TRY(api->open(&spec, &s->comm.device_world, err));
+	return split_groups(s, s->comm.device_world, s->comm.device_group, s->comm.device_lane, err);
 }
 
 /* Those that share one are joined through their hosts. */
@@ -106,12 +106,12 @@ static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
 {
 	for (int i = 0; i < GT_GROUP_COUNT; i++)
 		if (s->exec.group[i]) {
-			GT_TRY(gt_comm_staged_open(s->exec.group[i], s->device.be, s->device.dev, &s->device_group[i], err));
-			s->exec.group[i] = s->device_group[i];
+			GT_TRY(gt_comm_staged_open(s->exec.group[i], s->device.be, s->device.dev, &s->comm.device_group[i], err));
+			s->exec.group[i] = s->comm.device_group[i];
 		}
-	for (int i = 1; i < s->lanes; i++) {
-		GT_TRY(gt_comm_staged_open(s->lane[i], s->device.be, s->device.dev, &s->device_lane[i], err));
-		s->exec.lane[i] = s->device_lane[i];
+	for (int i = 1; i < s->pipe.lanes; i++) {
+		GT_TRY(gt_comm_staged_open(s->comm.lane[i], s->device.be, s->device.dev, &s->comm.device_lane[i], err));
+		s->exec.lane[i] = s->comm.device_lane[i];
 	}
 	return GT_OK;
 }
@@ -119,7 +119,7 @@ static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
 static enum gt_code groups(struct gt_session *s, struct gt_err *err)
 {
 	bool own = false;
-	GT_TRY(split_groups(s, s->team->comm, s->split, s->lane, err));
+	GT_TRY(split_groups(s, s->team->comm, s->comm.split, s->comm.lane, err));
 	if (s->device.be->host_memory)
 		return GT_OK;
 	if (!s->conf->parallel.host_staged)
@@ -147,7 +147,7 @@ enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)
 
 struct gt_comm *gt_session_host_group(const struct gt_session *s)
 {
-	return s->split[GT_GROUP_DATA] ? s->split[GT_GROUP_DATA] : s->team ? s->team->comm : NULL;
+	return s->comm.split[GT_GROUP_DATA] ? s->comm.split[GT_GROUP_DATA] : s->team ? s->team->comm : NULL;
 }
 
 enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
@@ -171,20 +171,20 @@ bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf 
 
 void gt_session_comm_close(struct gt_session *s)
 {
-	for (int i = 1; i < s->lanes; i++) {
-		if (s->device_lane[i])
-			s->device_lane[i]->api->close(s->device_lane[i]);
-		if (s->lane[i])
-			s->lane[i]->api->close(s->lane[i]);
+	for (int i = 1; i < s->pipe.lanes; i++) {
+		if (s->comm.device_lane[i])
+			s->comm.device_lane[i]->api->close(s->comm.device_lane[i]);
+		if (s->comm.lane[i])
+			s->comm.lane[i]->api->close(s->comm.lane[i]);
 	}
 	for (int i = 0; i < GT_GROUP_COUNT; i++) {
-		if (s->device_group[i])
-			s->device_group[i]->api->close(s->device_group[i]);
-		if (s->split[i])
-			s->split[i]->api->close(s->split[i]);
+		if (s->comm.device_group[i])
+			s->comm.device_group[i]->api->close(s->comm.device_group[i]);
+		if (s->comm.split[i])
+			s->comm.split[i]->api->close(s->comm.split[i]);
 	}
-	if (s->device_world)
-		s->device_world->api->close(s->device_world);
+	if (s->comm.device_world)
+		s->comm.device_world->api->close(s->comm.device_world);
 }
 
 enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err)

@@ -88,7 +88,7 @@ static void add_image(const struct gt_dataset *d, const uint8_t *image, const st
 
 enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *plain, struct gt_err *err)
 {
-	const struct gt_view *view = &s->view[GT_TRAIN];
+	const struct gt_view *view = &s->data.view[GT_TRAIN];
 	const struct gt_dataset *d = view->data;
 	int64_t out = p->desc.dim[0], kh = p->desc.dim[2], kw = p->desc.dim[3], samples = p->init_samples < view->n ? p->init_samples : view->n;
 	int n = (int)(p->desc.dim[1] * kh * kw), first = n - (int)(out / 2);

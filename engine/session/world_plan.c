@@ -17,9 +17,9 @@ struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device,
 
 static int stages_of(const struct gt_session *s)
 {
-	for (int i = 0; i < s->nplans; i++)
-		if (s->plan[i]->graph->stages)
-			return s->plan[i]->graph->stages;
+	for (int i = 0; i < s->prog.nplans; i++)
+		if (s->prog.plan[i]->graph->stages)
+			return s->prog.plan[i]->graph->stages;
 	return 1;
 }
 
@@ -42,8 +42,8 @@ enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool pape
 	crew->world = world;
 	for (int r = 0; r < world; r++) {
 		struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, r, world);
-		if (r && !crew->rank[0]->data_note)
-			spec.data = crew->rank[0]->data;
+		if (r && !crew->rank[0]->data.note)
+			spec.data = crew->rank[0]->data.set;
 		enum gt_code code = gt_session_open(&spec, &crew->rank[r], err);
 		if (code != GT_OK) {
 			gt_world_plan_close(crew);
@@ -83,9 +83,9 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 #define PROGRAMS (2 + 2 * GT_SPLITS)
 static const struct gt_prog *program(const struct gt_session *s, int k)
 {
-	const struct gt_eval_prog *e = &s->eval[k < 2 ? 0 : (k - 2) / 2];
+	const struct gt_eval_prog *e = &s->prog.eval[k < 2 ? 0 : (k - 2) / 2];
 	if (k < 2)
-		return k ? &s->tail : &s->full;
+		return k ? &s->prog.tail : &s->prog.full;
 	return k % 2 ? &e->tail : &e->full;
 }
 
@@ -111,12 +111,12 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 {
 	const struct gt_prog **prog;
 	struct gt_rank_coords *coords;
-	size_t room = c->rank[0]->pair_bytes ? c->rank[0]->pair_bytes : GT_PAIR_BYTES;
-	*out = (struct gt_world_report){.least = c->rank[0]->full.n};
+	size_t room = c->rank[0]->pipe.pair_bytes ? c->rank[0]->pipe.pair_bytes : GT_PAIR_BYTES;
+	*out = (struct gt_world_report){.least = c->rank[0]->prog.full.n};
 	GT_NEW(prog, c->arena, c->world, err);
 	GT_NEW(coords, c->arena, c->world, err);
 	for (int r = 0; r < c->world; r++) {
-		int n = c->rank[r]->full.n;
+		int n = c->rank[r]->prog.full.n;
 		coords[r] = coords_of(&c->rank[r]->at);
 		out->least = n < out->least ? n : out->least;
 		out->most = n > out->most ? n : out->most;
@@ -146,9 +146,9 @@ const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int st
 		return c->rank[0]->space->layout.first;
 	for (int r = 0; r < c->world; r++) {
 		const struct gt_session *s = c->rank[r];
-		for (int i = 0; s->at.data == 0 && i < s->nplans; i++)
-			if (s->plan[i]->graph->train && s->plan[i]->graph->stage == stage)
-				return s->plan[i]->graph;
+		for (int i = 0; s->at.data == 0 && i < s->prog.nplans; i++)
+			if (s->prog.plan[i]->graph->train && s->prog.plan[i]->graph->stage == stage)
+				return s->prog.plan[i]->graph;
 	}
 	return NULL;
 }
@@ -158,7 +158,8 @@ enum gt_code gt_session_grid(const struct gt_session *s, struct gt_arena *a, str
 	*out = NULL;
 	if (s->at.npipe < 2)
 		return GT_OK;
-	return gt_grid_make(a, (enum gt_pipe_schedule)s->conf->parallel.schedule, s->at.npipe, stages_of(s) / s->at.npipe, s->full.nmicro, out, err);
+	return gt_grid_make(a, (enum gt_pipe_schedule)s->conf->parallel.schedule, s->at.npipe, stages_of(s) / s->at.npipe, s->prog.full.nmicro,
+	                    out, err);
 }
 
 enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_world_plan_schedule *out, struct gt_err *err)
@@ -191,7 +192,7 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 
 static enum gt_code ready(const struct gt_session *s, struct gt_err *err)
 {
-	return s->data_note ? gt_fail(err, GT_ENOINPUT, "%s", s->data_note) : gt_session_check_best(s, err);
+	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_best(s, err);
 }
 
 /* What a run finds out before step 0, as far as one process can: that of the first rank stands for a world that is too large. */

@@ -79,7 +79,7 @@ static enum gt_code prove(struct lists *l, int n, bool tail, struct gt_err *e)
 	struct gt_arena *a;
 	struct gt_comm_report p;
 	for (int r = 0; r < n; r++)
-		l->prog[r] = tail ? &l->s[r]->tail : &l->s[r]->full;
+		l->prog[r] = tail ? &l->s[r]->prog.tail : &l->s[r]->prog.full;
 	gt_arena_open(&a, NULL);
 	enum gt_code code = gt_verify_comm(a, l->prog, l->coords, n, &p, e);
 	gt_arena_close(a);
@@ -103,7 +103,7 @@ static void check_lists(struct lists *l, int n, bool work, bool common)
 {
 	for (int r = 0; r < n; r++) {
 		const struct gt_session *s = l->s[r];
-		const struct gt_prog *p = &s->full;
+		const struct gt_prog *p = &s->prog.full;
 		int update = -1, check = -1, sum = -1, sent = -1, updates = count(p, GT_STEP_UPDATE, 0, &update);
 		int sums = count(p, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &sum),
 		    ends = count(p, GT_STEP_COMM, common ? GT_COLL_BARRIER : GT_COLL_BROADCAST, &sent);
@@ -135,7 +135,7 @@ TEST(lists_fit_together)
 					CHECK_OK(prove(&l, n, false, &e), e);
 					CHECK_OK(prove(&l, n, true, &e), e); /* 3 samples: a rank of 4 has none */
 					check_lists(&l, n, bf16, !gpu);
-					l.s[1]->full.n--; /* its last broadcast, or barrier */
+					l.s[1]->prog.full.n--; /* its last broadcast, or barrier */
 					CHECK(prove(&l, n, false, &e) == GT_EINTERNAL);
 				}
 				for (int r = 0; r < n; r++)
@@ -151,8 +151,8 @@ TEST(one_replica_is_single)
 	struct lists l = {0};
 	int last;
 	if (open_lists(&l, c, 1))
-		CHECK(count(&l.s[0]->full, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &last) == 0 &&
-		      count(&l.s[0]->full, GT_STEP_COMM, GT_COLL_BROADCAST, &last) == 0);
+		CHECK(count(&l.s[0]->prog.full, GT_STEP_COMM, GT_COLL_ALL_REDUCE, &last) == 0 &&
+		      count(&l.s[0]->prog.full, GT_STEP_COMM, GT_COLL_BROADCAST, &last) == 0);
 	gt_session_close(l.s[0]);
 	gt_conf_free(c);
 }

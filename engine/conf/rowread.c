@@ -22,15 +22,23 @@ const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
 
 struct gt_source_loc gt_conf_place(const struct gt_cnode *n, const char *path)
 {
-	char part[PATH];
+	char part[PATH], *end;
 	for (;;) {
-		size_t len = strcspn(path, ".");
+		size_t len = strcspn(path, ".[");
 		snprintf(part, sizeof part, "%.*s", (int)len, path);
 		const struct gt_cnode *kid = *path ? gt_cnode_find(n, part) : NULL;
 		if (!kid)
 			return n->place;
 		n = kid;
-		path += len + (path[len] == '.');
+		path += len;
+		if (*path == '[') {
+			long i = strtol(path + 1, &end, 10);
+			if (i < 0 || i >= n->nkids)
+				return n->place;
+			n = n->kid[i];
+			path = end + (*end == ']');
+		}
+		path += *path == '.';
 	}
 }
 
@@ -302,7 +310,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	all[0] = 0;
 	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)
 		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", level[i]);
-	return gt_conf_fail(err, n->place, at, "unknown key; there are: %s", all);
+	return gt_conf_fail(err, n->place, at, "unknown key; the keys here are: %s", all);
 }
 
 /* Reads the value of a row; a refused one leaves the default and marks the node. */
@@ -408,7 +416,8 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
 		if (n->set || !ruled_out_by_set(rows, r, group, base))
-			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use it; %s", r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
+			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use this key; %s",
+			                    r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
 		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
 		return gt_row_default(a, r, base, err);
 	}

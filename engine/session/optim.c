@@ -1,6 +1,7 @@
 #include "session/optim.h"
 #include "session/schedule.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
@@ -92,32 +93,36 @@ enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, 
 	return GT_OK;
 }
 
-static enum gt_code check_groups(const struct gt_optim *o, const char *path, const struct gt_graph *g, struct gt_err *err)
+/* Rejects groups that match no parameter, and optimizers of whole matrices (muon) for parameters that are not weights. */
+static enum gt_code check_groups(const struct gt_optim *o, const struct gt_conf *c, const struct gt_graph *g, struct gt_err *err)
 {
 	const struct gt_conf_train *t = o->conf;
+	char path[64];
 	for (int i = 0; i < t->ngroups; i++) {
 		int n = 0, stats = 0;
 		for (int k = 0; k < g->nparams; k++) {
 			n += g->params[k].group == i;
 			stats += g->params[k].group == i && g->params[k].cls == GT_PARAM_BUFFER;
 		}
+		snprintf(path, sizeof path, "train.groups[%d].%s", i, n ? "frozen_stats" : "match");
 		if (!n)
-			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].match: expected patterns of parameter names that no earlier group has, such as \"%s\", got none that fits",
-			               t->group[i].file, t->group[i].line, i, g->nparams ? g->params[0].name : "fc.weight");
+			return gt_conf_refuse(c, path, err,
+			                      "expected patterns of parameter names that no earlier group matches, such as \"%s\", got none that match",
+			                      g->nparams ? g->params[0].name : "fc.weight");
 		if (t->group[i].frozen_stats && !stats)
-			return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none",
-			               t->group[i].file, t->group[i].line, i);
+			return gt_conf_refuse(c, path, err, "expected a match of the weight and the bias of a batch normalisation, got none");
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
 		if (p->cls == GT_PARAM_BUFFER || p->frozen || p->cls == GT_PARAM_WEIGHT || !gt_optim_of(o, p)->row->matrix)
 			continue;
-		const char *word = gt_optimizer_rows[(p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer)->type].word;
-		if (p->group < 0)
-			return gt_fail(err, GT_ECONFIG, "%s: train.optimizer.type: \"%s\" updates weights of linear and convolution layers; %s needs a group of train.groups with another one",
-			               path, word, p->name);
-		return gt_fail(err, GT_ECONFIG, "%s:%d: train.groups[%d].optimizer.type: \"%s\" updates weights of linear and convolution layers, not %s",
-		               t->group[p->group].file, t->group[p->group].line, p->group, word, p->name);
+		const struct gt_conf_optimizer *of = p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer;
+		snprintf(path, sizeof path, "train.groups[%d].optimizer.type", p->group);
+		return gt_conf_refuse(c, p->group < 0 ? "train.optimizer.type" : path, err,
+		                      "expected an optimizer that can update %s, got \"%s\", which only updates weights of linear and convolution "
+		                      "layers; add a group to train.groups%s that gives this parameter another optimizer",
+		                      p->name, gt_optimizer_rows[of->type].word,
+		                      p->group < 0 ? "" : ", before this one,");
 	}
 	return GT_OK;
 }
@@ -323,9 +328,9 @@ static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct 
 	return GT_OK;
 }
 
-enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err)
+enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
-	GT_TRY(check_groups(o, path, s->layout.first, err));
+	GT_TRY(check_groups(o, c, s->layout.first, err));
 	GT_TRY(prepare_norms(o, s, deterministic, err));
 	GT_TRY(prepare_merges(o, s, err));
 	GT_TRY(prepare_adds(o, s, err));

@@ -2,7 +2,7 @@
  * rates, decay and schedules share one call. Every group has its own entry in gt_step_args.lr.
  *
  *     gt_optim_init(&o, &conf->train);                                    operations, hyper-parameters, number of states
- *     gt_optim_prepare(&o, conf->path, space, deterministic, err);        after the first plan; o.steps is part of the program
+ *     gt_optim_prepare(&o, conf, space, deterministic, err);              after the first plan; o.steps is part of the program
  *     gt_optim_bind(&o, space);                                           after gt_space_alloc
  *     gt_optim_rates(&o, step, total, per_epoch, step_args->lr);                every step
  *     gt_optim_close(&o, space);
@@ -55,9 +55,9 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
 bool gt_optim_fused_update(const struct gt_optim *o);
 enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err);
 /* Makes the segments of equal hyper-parameters and prepares the calls, after the first plan. Clipping and the check for finite gradients
- * read the sum of squares. path: of the config, for messages. GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a
+ * read the sum of squares. c: the whole config, to name the line of a key in errors. GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a
  * parameter. */
-enum gt_code gt_optim_prepare(struct gt_optim *o, const char *path, struct gt_space *s, bool deterministic, struct gt_err *err);
+enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err);
 /* Sets the operand pointers, after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);

@@ -18,7 +18,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	if (s->conf->parallel.deferred_bn)
 		GT_TRY(gt_session_pipe_bn_commit(s, &job, err));
 	if (!s->optim.check.kernel)
-		GT_TRY(gt_optim_prepare(&s->optim, s->conf->path, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
+		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	return s->strategy->schedule(&job, out, err);
 }
 
@@ -126,7 +126,8 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
 		if (out->rank == 2 && classes > out->dim[1]) {
-			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one a class of %s, got %lld; write out = %lld", (long long)classes,
+			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one for each class of %s, got %lld; write out = %lld",
+			        (long long)classes,
 			        *s->conf->data.name ? s->conf->data.name : "the data", (long long)out->dim[1], (long long)classes);
 			return err ? gt_conf_at_layer(s->conf, last_with_out(s->conf), err) : GT_ECONFIG;
 		}
@@ -158,7 +159,7 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	if (spec->predict)
 		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->prog.predict, err));
 	if (!s->prog.nplans)
-		return gt_fail(err, GT_ENOINPUT, "%s: nothing to do: the split has no samples", s->conf->path);
+		return gt_fail(err, GT_ENOINPUT, "%s: the split has no samples, so there is nothing to do", s->conf->path);
 	GT_TRY(check_classes(s, err));
 	s->space->memory.slots = s->queues ? GT_WINDOW : 1;
 	s->space->memory.micros = (int)s->batch.units;

@@ -15,7 +15,7 @@ static enum gt_code memory(struct gt_cli *cli, const struct gt_report *r, struct
 	gt_table_init(&t, cli->arena, two ? "lrr" : "lr");
 	snprintf(most_head, sizeof most_head, "rank %d, most", r->largest);
 	snprintf(least_head, sizeof least_head, "rank %d, least", r->smallest);
-	gt_table_head(&t, (const char *[]){r->world > 1 ? "memory of a rank" : "memory", two ? most_head : "", least_head});
+	gt_table_head(&t, (const char *[]){r->world > 1 ? "memory per rank" : "memory", two ? most_head : "", least_head});
 	for (int i = 0; i < r->nmemory; i++) {
 		const struct gt_check_memory *m = &r->memory[i];
 		char name[64];
@@ -28,7 +28,7 @@ static enum gt_code memory(struct gt_cli *cli, const struct gt_report *r, struct
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (shared)
-		gt_out(cli, "* once for all ranks of a host\n");
+		gt_out(cli, "* shared by all ranks of a host\n");
 	return GT_OK;
 }
 
@@ -41,7 +41,8 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 		return GT_OK;
 	gt_table_init(&t, cli->arena, "lrrrlr");
 	snprintf(head, sizeof head, "1/%d", r->copies);
-	gt_table_head(&t, (const char *[]){"bucket", pipe ? "place" : "", "parameters", "bytes", "in this order", shards ? head : ""});
+	gt_table_head(&t, (const char *[]){"bucket", pipe ? "place" : "", "parameters", "bytes", "parameters, in this order",
+	                                   shards ? head : ""});
 	for (int i = 0, k = 0; i < r->nbuckets; i++) {
 		const struct gt_check_bucket *b = &r->buckets[i];
 		k = i && r->buckets[i - 1].place == b->place ? k + 1 : 1;
@@ -57,7 +58,7 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (shards)
-		gt_out(cli, "rank r has the r-th of %d equal parts of every bucket: %s\n", r->copies, r->sharded);
+		gt_out(cli, "every bucket is divided into %d equal shards, of which rank r has the r-th: %s\n", r->copies, r->sharded);
 	return GT_OK;
 }
 
@@ -86,7 +87,7 @@ static enum gt_code traffic(struct gt_cli *cli, const struct gt_report *r, struc
 {
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "lllrr");
-	gt_table_head(&t, (const char *[]){"rank", "in a step", "among", "times", "sends"});
+	gt_table_head(&t, (const char *[]){"rank", "communication in a step", "among", "times", "sends"});
 	for (int i = 0, end; i < r->world; i = end) {
 		for (end = i + 1; end < r->world && same_traffic(&r->ranks[i], &r->ranks[end]);)
 			end++;
@@ -103,7 +104,7 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 	if (!r->nstages)
 		return GT_OK;
 	gt_table_init(&t, cli->arena, "rllrrr");
-	gt_table_head(&t, (const char *[]){"stage", r->copies > 1 ? "ranks" : "rank", "layers", "parameters", "FLOP", "batches kept"});
+	gt_table_head(&t, (const char *[]){"stage", r->copies > 1 ? "ranks" : "rank", "layers", "parameters", "FLOP", "micro-batches kept"});
 	for (int i = 0; i < r->nstages; i++) {
 		const struct gt_check_stage *s = &r->stages[i];
 		int first = s->place * r->copies;
@@ -117,9 +118,11 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (!strcmp(r->balance, "measured"))
-		gt_out(cli, "cut by computed cost; a run measures its layers when it starts, and may cut elsewhere (parallel.balance)\n");
+		gt_out(cli, "the stages are chosen by computed costs; a run measures its layers when it starts and may choose others "
+		       "(parallel.balance)\n");
 	gt_out(cli, "\n%s", r->grid);
-	gt_out(cli, "idle: %.1f%% of the time if the stages take as long as their FLOP, %.1f%% if all take as long\n", 100 * r->bubble,
+	gt_out(cli, "idle time of the pipeline: %.1f%% if stages take a time proportional to their FLOP, %.1f%% if all take the same time\n",
+	       100 * r->bubble,
 	       100 * r->even);
 	return GT_OK;
 }
@@ -143,7 +146,8 @@ void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size)
 		most = r->ranks[i].steps > most ? r->ranks[i].steps : most;
 	}
 	snprintf(steps, sizeof steps, least == most ? "%d" : "%d to %d", least, most);
-	snprintf(buf, size, "%" PRId64 ": %s entries in the list of each, %s collectives and %s transfers a step; every one has its partners",
+	snprintf(buf, size, "%" PRId64 ": %s steps in the list of each, %s collectives and %s transfers in a training step; all of them match "
+	         "between ranks",
 	         r->world, steps, gt_units_count(a, r->collectives), gt_units_count(b, r->transfers));
 }
 

@@ -177,7 +177,7 @@ void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 #define GT_OFFSET(member) offsetof(struct gt_args, member)
 #define GT_OPT_SET                                                                                                \
 	{"set", 's', GT_OPTION_LIST, GT_OFFSET(sets), "KEY=VALUE", GT_COMPLETE_KEY, NULL, 0, 0,                        \
-	 "set a key of the config, as train.epochs=3; may be given again"}
+	 "set a key of the config, for example train.epochs=3; can be repeated"}
 #define GT_OPT_DEVICE                                                                                             \
 	{"device", 0, GT_OPTION_STRING, GT_OFFSET(device), "DEVICE", GT_COMPLETE_DEVICE, NULL, 0, 0,                   \
 	 "cpu, cuda or cuda:N, instead of the config's device"}
@@ -187,23 +187,23 @@ void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 #define GT_OPT_RANKS                                                                                              \
 	GT_OPT_NPROC,                                                                                                  \
 	{"nnodes", 0, GT_OPTION_INT, GT_OFFSET(nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                         \
-	 "number of hosts, with --nproc ranks each; the command is given on every one of them"},                       \
+	 "number of hosts, with --nproc ranks each; start the command on every host"},                       \
 	{"node-rank", 0, GT_OPTION_INT, GT_OFFSET(node_rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535,                   \
-	 "which of them this is, from 0"},                                                                             \
+	 "index of this host, from 0"},                                                                             \
 	{"master-addr", 0, GT_OPTION_STRING, GT_OFFSET(master_addr), "HOST", GT_COMPLETE_NONE, NULL, 0, 0,             \
-	 "address of the first host, as the others reach it"},                                                         \
+	 "address at which the other hosts reach the first one"},                                                         \
 	{"master-port", 0, GT_OPTION_INT, GT_OFFSET(master_port), "PORT", GT_COMPLETE_NONE, NULL, 1, 65535,            \
-	 "port on it; 29500 unless given"},                                                                            \
+	 "port on the first host; default: 29500"},                                                                            \
 	{"token-file", 0, GT_OPTION_STRING, GT_OFFSET(token_file), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,               \
-	 "what ranks on several hosts know each other by: 64 hexadecimal digits, readable by nobody else"},            \
+	 "file of 64 hexadecimal digits that authenticates ranks on several hosts; no other user may be able to read it"},            \
 	{"max-restarts", 0, GT_OPTION_INT, GT_OFFSET(max_restarts), "N", GT_COMPLETE_NONE, NULL, 0, 1000000,           \
-	 "after a lost rank, go on from the newest checkpoint, so many times at most"}
+	 "after a rank is lost, continue from the newest checkpoint, at most N times"}
 #define GT_OPT_TIME_LIMIT                                                                                         \
 	{"time-limit", 0, GT_OPTION_DURATION, GT_OFFSET(time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,         \
-	 "write a checkpoint and end after so long, as 90s, 15m or 1h30m"}
+	 "write a checkpoint and end after this time, for example 90s, 15m or 1h30m"}
 #define GT_OPT_WORLD                                                                                              \
 	{"world", 0, GT_OPTION_INT, GT_OFFSET(world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                     \
-	 "plan for so many ranks, instead of parallel.nproc"}
+	 "plan for N ranks, instead of parallel.nproc"}
 #define GT_OPT_MODE                                                                                               \
 	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, GT_MODES, 0, 0,    \
 	 "plan for this parallel.mode, instead of the config's: single, dp, ddp, zero or pipe"}

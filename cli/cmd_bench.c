@@ -5,7 +5,8 @@ static const struct gt_option options[] = {
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	GT_OPT_NPROC,
-	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "time N training steps; 100 unless given"},
+	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: "
+	 "100"},
 	{0},
 };
 
@@ -84,7 +85,7 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, s
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
-	gt_out(cli, "of one micro-batch; a step has %d\n", b->micros);
+	gt_out(cli, "times of one micro-batch; a step has %d of them\n", b->micros);
 	return GT_OK;
 }
 
@@ -93,7 +94,7 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 	char number[32], step[GT_UNITS], wait[GT_UNITS], share[32];
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "rrrr");
-	gt_table_head(&t, (const char *[]){"rank", "step", "with others", "share"});
+	gt_table_head(&t, (const char *[]){"rank", "step", "communication", "share"});
 	for (int i = 0; i < b->nranks; i++) {
 		const struct gt_bench_rank *r = &b->ranks[i];
 		snprintf(number, sizeof number, "%d", i);
@@ -105,9 +106,10 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nstages)
 		GT_TRY(print_stages(cli, b, err));
-	gt_out(cli, "\nwaiting for others and moving bytes: %.1f%% of the ranks' time", 100 * b->wait);
+	gt_out(cli, "\nwaiting for other ranks and communication: %.1f%% of the ranks' time", 100 * b->wait);
 	if (b->nstages)
-		gt_out(cli, "; by the schedule %.1f%% with the stages' times, %.1f%% if all took as long", 100 * b->bubble, 100 * b->even);
+		gt_out(cli, "; idle by the schedule: %.1f%% with the measured times of the stages, %.1f%% with equal times",
+		       100 * b->bubble, 100 * b->even);
 	gt_out(cli, "\n");
 	return GT_OK;
 }
@@ -130,8 +132,8 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct g
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nranks)
 		GT_TRY(print_ranks(cli, b, err));
-	gt_out(cli, "\n%s samples/s on %s, %.0f MB at most%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb,
-	       b->nranks ? " on rank 0, whose kernels these are" : "");
+	gt_out(cli, "\n%s samples/s on %s, at most %.0f MB of memory%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb,
+	       b->nranks ? " on rank 0, which these kernels belong to" : "");
 	return GT_OK;
 }
 
@@ -159,9 +161,9 @@ static enum gt_code bench(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_bench = {
 	.name = "bench",
 	.operands = "CFG",
-	.summary = "time the training step, kernel by kernel",
-	.about = "Times the training step of CFG, kernel by kernel, and shows where the time goes;\n"
-	         "on several ranks, what each of them spends on waiting for the others.",
+	.summary = "measure the time of the training step, kernel by kernel",
+	.about = "Measures the time of a training step of CFG and shows it kernel by kernel. With\n"
+	         "several ranks, also shows how long each rank waits for the others.",
 	.example = "gtrain bench configs/fmnist_mlp.cfg --steps 500",
 	.min_operands = 1,
 	.max_operands = 1,

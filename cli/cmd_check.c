@@ -9,7 +9,7 @@ static const struct gt_option options[] = {
 	GT_OPT_WORLD,
 	GT_OPT_MODE,
 	{"strict", 0, GT_OPTION_FLAG, GT_OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "fail where there is a warning, as one about data or a device that this machine lacks"},
+	 "fail if there is a warning, for example about data or a device that this machine does not have"},
 	{0},
 };
 
@@ -135,9 +135,9 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
 	gt_table_add(&t, (const char *[]){"data", text});
 	if (r->micro_batch > 0 && r->micro_batch < r->batch)
-		snprintf(text, sizeof text, "%" PRId64 " samples a step, in pieces of %" PRId64, r->batch, r->micro_batch);
+		snprintf(text, sizeof text, "%" PRId64 " samples per step, in micro-batches of %" PRId64, r->batch, r->micro_batch);
 	else
-		snprintf(text, sizeof text, "%" PRId64 " samples a step", r->batch);
+		snprintf(text, sizeof text, "%" PRId64 " samples per step", r->batch);
 	if (r->copies > 1) {
 		size_t len = strlen(text);
 		snprintf(text + len, sizeof text - len, r->world > r->copies ? ", over %d copies of the model" : ", over %d ranks", r->copies);
@@ -148,13 +148,13 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		gt_table_add(&t, (const char *[]){"ranks", text});
 	}
 	if (r->steps_per_epoch > 0)
-		snprintf(text, sizeof text, "%s (%s an epoch)", gt_units_count(a, r->steps), gt_units_count(b, r->steps_per_epoch));
+		snprintf(text, sizeof text, "%s (%s per epoch)", gt_units_count(a, r->steps), gt_units_count(b, r->steps_per_epoch));
 	else
 		snprintf(text, sizeof text, "%s", r->steps > 0 ? gt_units_count(a, r->steps) : "unknown without the data");
 	gt_table_add(&t, (const char *[]){"steps", text});
 	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"),
 	         gt_units_si(b, r->flops_train, "FLOP"));
-	gt_table_add(&t, (const char *[]){"a sample", text});
+	gt_table_add(&t, (const char *[]){"per sample", text});
 	describe_rates(r, r->lr, text, sizeof text);
 	gt_table_add(&t, (const char *[]){"lr", text});
 	for (int i = 0; i < r->ngroups; i++) {
@@ -178,7 +178,7 @@ static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
 		code = w->v[i].code;
 	if (!w->n)
 		return GT_OK;
-	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: %d warning%s", w->n, w->n == 1 ? "" : "s");
+	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: the config has %d warning%s", w->n, w->n == 1 ? "" : "s");
 }
 
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err)
@@ -225,10 +225,11 @@ static enum gt_code check(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_check = {
 	.name = "check",
 	.operands = "CFG",
-	.summary = "show shapes, parameters, memory, steps and learning rates of a config",
-	.about = "Does everything that gtrain run does before the first step, and shows it: shapes,\n"
-	         "parameters, FLOPs, exact bytes, steps, learning rates; of several ranks, what each\n"
-	         "has and sends, and that their steps fit together. It needs no GPU.",
+	.summary = "show the shapes, parameters, memory, steps and learning rates of a config",
+	.about = "Does everything that gtrain run does before the first step, and shows the result:\n"
+	         "shapes, parameters, FLOPs, exact bytes, steps and learning rates. For several ranks,\n"
+	         "shows what each rank stores and sends, and verifies that their lists of steps match.\n"
+	         "Needs no GPU.",
 	.example = "gtrain check configs/resnet18_cifar.cfg --mode ddp --world 8",
 	.min_operands = 1,
 	.max_operands = 1,

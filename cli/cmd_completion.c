@@ -48,7 +48,7 @@ static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
 		for (int i = 0; i < n; i++)
 			gt_out(cli, "%s\n", rows[i].name);
 	} else {
-		return gt_fail(err, GT_EUSAGE, "unknown shell '%.60s'; expected bash, zsh or fish", what);
+		return gt_fail(err, GT_EUSAGE, "expected bash, zsh or fish as the shell, got '%.60s'", what);
 	}
 	return GT_OK;
 }
@@ -56,9 +56,9 @@ static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_completion = {
 	.name = "completion",
 	.operands = "SHELL",
-	.summary = "print the completion script of a shell",
-	.about = "Prints the completion script of bash, zsh or fish. make install puts all three where\n"
-	         "the shells look for them.",
+	.summary = "print the completion script for a shell",
+	.about = "Prints the completion script for bash, zsh or fish. make install installs all three\n"
+	         "where the shells look for them.",
 	.example = "source <(gtrain completion bash)",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -14,8 +14,8 @@ static enum gt_code unknown(struct gt_cli *cli, const char *name, struct gt_err 
 	for (int i = 0; i < n; i++)
 		names[i] = rows[i].name;
 	const char *near = gt_cli_nearest(name, names, n);
-	return gt_fail(err, GT_ENOINPUT, "%.200s: no file here, and no config of gtrain's own; %s%s%s", name,
-	               near ? "did you mean " : "`gtrain configs` lists these", near ? near : "", near ? "?" : "");
+	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file, and gtrain has no config of this name; %s%s%s", name,
+	               near ? "did you mean " : "`gtrain configs` lists its configs", near ? near : "", near ? "?" : "");
 }
 
 enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
@@ -27,7 +27,7 @@ enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char
 	if (!*path)
 		return unknown(cli, name, err);
 	if (!cli->link && !cli->args.quiet)
-		gt_cli_note(cli, "no %s here: taking %s", name, *path);
+		gt_cli_note(cli, "there is no file %s; using %s", name, *path);
 	return GT_OK;
 }
 
@@ -47,7 +47,7 @@ static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_e
 		gt_out(cli, "%.*s", (int)n, buf);
 	bool failed = ferror(f);
 	fclose(f);
-	return failed ? gt_fail(err, GT_EIO, "%s: cannot read", path) : GT_OK;
+	return failed ? gt_fail(err, GT_EIO, "%s: cannot read the file", path) : GT_OK;
 }
 
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_bundled *r, struct gt_err *err)
@@ -71,7 +71,7 @@ static enum gt_code configs(struct gt_cli *cli, struct gt_err *err)
 		return print_file(cli, cli->args.operands.v[0], err);
 	GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
 	gt_table_init(&t, cli->arena, "lll");
-	gt_table_head(&t, (const char *[]){"config", "dataset", "what it is"});
+	gt_table_head(&t, (const char *[]){"config", "dataset", "description"});
 	for (int i = 0; i < n; i++) {
 		if (cli->args.json)
 			GT_TRY(print_json(cli, &rows[i], err));
@@ -85,9 +85,9 @@ const struct gt_command gt_cmd_configs = {
 	.name = "configs",
 	.operands = "[NAME]",
 	.summary = "list the configs that come with gtrain, or print one",
-	.about = "Lists the configs that come with gtrain. Commands that take a config find them by\n"
-	         "name where there is no such file in the working directory. With NAME, prints that\n"
-	         "file, to begin a config of one's own with.",
+	.about = "Lists the configs that come with gtrain. Commands that take a config find these by\n"
+	         "name if the working directory has no file of that name. With NAME, prints that\n"
+	         "config, for example as a start for one of your own.",
 	.example = "gtrain configs fmnist_mlp.cfg >mine.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_BUNDLED,

@@ -40,9 +40,9 @@ static enum gt_code devices(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_devices = {
 	.name = "devices",
 	.operands = "",
-	.summary = "list the devices that this machine can train on",
-	.about = "Lists the devices that this machine can train on, and for every backend that has\n"
-	         "none, why.",
+	.summary = "list the devices on which this machine can train",
+	.about = "Lists the devices on which this machine can train. For a backend without a device,\n"
+	         "shows the reason.",
 	.example = "gtrain devices --json",
 	.run = devices,
 };

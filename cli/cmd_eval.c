@@ -4,7 +4,7 @@
 
 static const struct gt_option options[] = {
 	{"split", 0, GT_OPTION_CHOICE, GT_OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
-	 "train, valid or test; test unless given"},
+	 "split to use: train, valid or test; default: test"},
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	{0},
@@ -42,9 +42,9 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_eval = {
 	.name = "eval",
 	.operands = "CKPT",
-	.summary = "measure a checkpoint on a split of its data",
-	.about = "Measures loss and accuracy of a checkpoint: a step-... directory, or a run's\n"
-	         "directory, of which the best checkpoint is taken, or the latest.",
+	.summary = "measure the loss and accuracy of a checkpoint",
+	.about = "Measures the loss and accuracy of a checkpoint. CKPT is a step-... directory or the\n"
+	         "directory of a run, of which the best checkpoint is used, or else the newest.",
 	.example = "gtrain eval runs/fmnist-mlp",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -15,7 +15,8 @@ static enum gt_code check_name(const char *path, struct gt_err *err)
 		return GT_OK;
 	return gt_fail(
 	    err, GT_EUSAGE,
-	    "--out %.500s: expected a name that ends with .safetensors, the only format that is written, got %.20s; write -o %.*s.safetensors",
+	    "--out %.500s: expected a name that ends with .safetensors, the only format that gtrain writes, got %.20s; write -o "
+	    "%.*s.safetensors",
 	    path, dot, (int)(dot - path > 400 ? 400 : dot - path), path);
 }
 
@@ -40,9 +41,9 @@ const struct gt_command gt_cmd_export = {
 	.name = "export",
 	.operands = "CKPT",
 	.summary = "write a checkpoint's weights as one safetensors file",
-	.about = "Writes the weights of a checkpoint as one safetensors file with PyTorch's names and\n"
-	         "layouts, for safetensors.torch.load_file and load_state_dict. The file appears\n"
-	         "whole or not at all.",
+	.about = "Writes the weights of a checkpoint as one safetensors file, with PyTorch's names and\n"
+	         "layouts, for safetensors.torch.load_file and load_state_dict. The file appears only\n"
+	         "when it is complete.",
 	.example = "gtrain export runs/fmnist-mlp -o fmnist.safetensors",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 static const struct gt_option options[] = {
-	{"dir", 0, GT_OPTION_STRING, GT_OFFSET(dir), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "where to put it; the user's cache unless given"},
-	{"url", 0, GT_OPTION_STRING, GT_OFFSET(url), "URL", GT_COMPLETE_NONE, NULL, 0, 0, "fetch from here instead of the known mirrors"},
+	{"dir", 0, GT_OPTION_STRING, GT_OFFSET(dir), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "folder to download to; default: the user's cache"},
+	{"url", 0, GT_OPTION_STRING, GT_OFFSET(url), "URL", GT_COMPLETE_NONE, NULL, 0, 0, "address to download from, instead of the known "
+	 "mirrors"},
 	{0},
 };
 
@@ -67,7 +68,7 @@ static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
 		const char *near = gt_cli_nearest(name, known, n);
 		if (near)
 			return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", name, near);
-		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known are %s", name, list);
+		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", name, list);
 	}
 	struct showing s = {.cli = cli};
 	enum gt_code code = gt_fetch(name, a->dir, a->url, show, &s, err);
@@ -82,16 +83,17 @@ static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
 		return gt_out_json(cli, err);
 	}
 	if (!a->quiet)
-		gt_cli_note(cli, "%s is here, and its digests match", name);
+		gt_cli_note(cli, "%s is complete, and its digests match", name);
 	return GT_OK;
 }
 
 const struct gt_command gt_cmd_fetch = {
 	.name = "fetch",
 	.operands = "DATASET",
-	.summary = "download a dataset and check its digests",
-	.about = "Downloads a dataset into the user's cache, where runs look for it. A transfer that\n"
-	         "was cut goes on where it stopped; a file appears only after its digest matched.",
+	.summary = "download a dataset and verify its digests",
+	.about = "Downloads a dataset into the user's cache, where runs look for it. An interrupted\n"
+	         "transfer continues where it stopped. A file appears only after its digest has been\n"
+	         "verified.",
 	.example = "gtrain fetch fashion-mnist",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 static const struct gt_option options[] = {
-	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "recompute every digest"},
+	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
 	{0},
 };
 
@@ -55,7 +55,7 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct
 	       gt_style(cli->color_out, GT_STYLE_NONE));
 	gt_out(cli, "%s, step %s, epoch %" PRId64 ", %" PRId64 " rank%s, format %" PRId64 ", %s\n",
 	       gt_cli_printable(r->name ? r->name : "", name, sizeof name), gt_units_count(step, r->step), r->epoch, r->world,
-	       r->world == 1 ? "" : "s", r->format, r->verified ? "every digest matches" : "digests not recomputed (--verify does)");
+	       r->world == 1 ? "" : "s", r->format, r->verified ? "every digest matches" : "digests not verified (use --verify)");
 	gt_out(cli, "trained %s", gt_units_seconds(took, r->seconds));
 	if (r->has_best)
 		gt_out(cli, "; best %s %s at step %s", r->best_metric ? r->best_metric : "result", gt_units_loss(bytes, r->best),
@@ -87,9 +87,10 @@ static enum gt_code inspect(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_inspect = {
 	.name = "inspect",
 	.operands = "CKPT",
-	.summary = "show what a checkpoint holds, and verify it",
-	.about = "Shows what a checkpoint holds: step, epoch, the time trained, the best result so far,\n"
-	         "and every tensor. Fails with 65 if it is damaged; --verify reads all of it to know.",
+	.summary = "show the contents of a checkpoint, and verify it",
+	.about = "Shows the contents of a checkpoint: step, epoch, training time, the best result so\n"
+	         "far, and every tensor. Fails with status 65 if the checkpoint is damaged; --verify\n"
+	         "reads all files to find damage.",
 	.example = "gtrain inspect --verify runs/fmnist-mlp",
 	.min_operands = 1,
 	.max_operands = 1,

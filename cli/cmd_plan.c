@@ -7,7 +7,7 @@ static const struct gt_option options[] = {
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
 	GT_OPT_MODE,
-	{"rank", 0, GT_OPTION_INT, GT_OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "the list of this rank; 0 unless given"},
+	{"rank", 0, GT_OPTION_INT, GT_OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "rank whose list is printed; default: 0"},
 	{0},
 };
 
@@ -30,9 +30,9 @@ static enum gt_code plan(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_plan = {
 	.name = "plan",
 	.operands = "CFG",
-	.summary = "print the step list of a rank",
-	.about = "Prints what a rank will execute in every step: kernels, the memory they read and\n"
-	         "write, and transfers, in order.",
+	.summary = "print the list of steps that a rank executes",
+	.about = "Prints what a rank executes in every step, in order: kernels with the memory that\n"
+	         "they read and write, and transfers.",
 	.example = "gtrain plan configs/fmnist_mlp.cfg --mode zero --world 8 --rank 3",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -3,7 +3,8 @@
 #include <stdio.h>
 
 static const struct gt_option options[] = {
-	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, 10, "show the N likeliest classes, 1 to 10; 1 unless given"},
+	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, 10, "number of most likely classes to show, 1 to 10; "
+	 "default: 1"},
 	GT_OPT_DEVICE,
 	{0},
 };
@@ -66,7 +67,7 @@ static void print(void *user, const struct gt_prediction *p)
 	gt_out(s->cli, "\n");
 	if (p->scaled && p->index == 0 && !s->cli->args.quiet) {
 		char text[1280];
-		snprintf(text, sizeof text, "%s: scaled to the size that the model takes", p->file);
+		snprintf(text, sizeof text, "%s: the image was scaled to the input size of the model", p->file);
 		gt_cli_warn(s->cli, text);
 	}
 }
@@ -83,10 +84,10 @@ const struct gt_command gt_cmd_predict = {
 	.name = "predict",
 	.operands = "CKPT FILE...",
 	.summary = "classify images (PNG, JPEG, IDX) with a checkpoint",
-	.about = "Classifies images with a checkpoint: PNG, JPEG, or IDX files, of which every image\n"
-	         "is taken. Prints a line for each: the file, then classes and their probabilities,\n"
-	         "separated by tabs. A file that is damaged is named, the others are classified, and\n"
-	         "the command ends with 65.",
+	.about = "Classifies images with a checkpoint. A FILE is a PNG or JPEG image, or an IDX file\n"
+	         "of images. Prints one line per image: the file, then classes and their\n"
+	         "probabilities, separated by tabs. If a file is damaged, names it, classifies the\n"
+	         "others, and ends with status 65.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
 	.min_operands = 2,
 	.max_operands = -1,

@@ -4,7 +4,7 @@
 
 static const struct gt_option options[] = {
 	{"from", 0, GT_OPTION_STRING, GT_OFFSET(from), "WHICH", GT_COMPLETE_CHOICE, "latest|best", 0, 0,
-	 "the checkpoint: latest (the newest one that verifies), best, or the number of a step"},
+	 "checkpoint to continue from: latest (the newest one that is not damaged), best, or the number of a step"},
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	GT_OPT_TIME_LIMIT,
@@ -40,12 +40,12 @@ static enum gt_code resume(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_resume = {
 	.name = "resume",
 	.operands = "DIR",
-	.summary = "go on with a run from its newest checkpoint",
-	.about = "Goes on with the run in DIR, exactly where a checkpoint left it: the same order of\n"
-	         "samples, the same random numbers, the same schedule. DIR may be one of the run's\n"
-	         "checkpoints, which is the same as --from. Damaged checkpoints are skipped with a\n"
-	         "warning. Going back to an earlier checkpoint deletes nothing: the later ones move\n"
-	         "to DIR/history-N when the first new one is committed.",
+	.summary = "continue a run from its newest checkpoint",
+	.about = "Continues the run in DIR exactly from the state of a checkpoint: with the same order\n"
+	         "of samples, random numbers and schedule. DIR can also be one of the run's\n"
+	         "checkpoints, with the same effect as --from. Damaged checkpoints are skipped with a\n"
+	         "warning. Going back to an earlier checkpoint deletes nothing: when the first new\n"
+	         "checkpoint is committed, the later ones move to DIR/history-N.",
 	.example = "gtrain resume runs/fmnist-mlp -s train.epochs=10",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -4,13 +4,13 @@
 static const struct gt_option options[] = {
 	GT_OPT_SET,
 	{"dry-run", 'n', GT_OPTION_FLAG, GT_OFFSET(dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "fail where a run would before its first step, else report as 'gtrain check'; train nothing"},
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "the run's directory, instead of checkpoint.dir"},
+	 "do all that a run does before its first step, fail where it would fail, and report as 'gtrain check' does; train nothing"},
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "directory of the run, instead of checkpoint.dir"},
 	{"smoke", 0, GT_OPTION_FLAG, GT_OFFSET(smoke), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "test the config: a few steps, an evaluation, a checkpoint, and a resume that must end with the same bits"},
+	 "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give the same bits"},
 	GT_OPT_DEVICE,
 	{"init", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
-	 "take the first weights from a safetensors file"},
+	 "read the initial weights from a safetensors file"},
 	GT_OPT_TIME_LIMIT,
 	GT_OPT_RANKS,
 	{0},
@@ -33,7 +33,7 @@ static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 	struct gt_conf *conf;
 	gt_progress_init(&progress, cli);
 	if (a->dry_run && a->smoke)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together: a smoke test trains");
+		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together, because a smoke test trains");
 	GT_TRY(gt_cli_conf(cli, &conf, err));
 	enum gt_code code;
 	if (a->smoke) {
@@ -62,9 +62,9 @@ const struct gt_command gt_cmd_run = {
 	.name = "run",
 	.operands = "CFG",
 	.summary = "train the model that a config file describes",
-	.about = "Trains the model that CFG describes and writes checkpoints and metrics.jsonl into\n"
-	         "the run's directory. SIGINT and SIGTERM end it by a checkpoint; gtrain resume\n"
-	         "goes on from there. The result is the last line of standard output.",
+	.about = "Trains the model that CFG describes, and writes checkpoints and metrics.jsonl into\n"
+	         "the directory of the run. SIGINT and SIGTERM end it with a checkpoint, from which\n"
+	         "gtrain resume continues. The last line of standard output is the result.",
 	.example = "gtrain run configs/fmnist_mlp.cfg -s train.epochs=3 -o runs/short",
 	.min_operands = 1,
 	.max_operands = 1,

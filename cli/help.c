@@ -38,8 +38,7 @@ static void heading(struct gt_cli *cli, const char *text)
 
 void gt_help_program(struct gt_cli *cli)
 {
-	gt_out(cli, "usage: gtrain COMMAND [OPTION]... [OPERAND]...\n\n"
-	            "Trains neural networks that a config file describes.\n");
+	gt_out(cli, "usage: gtrain COMMAND [OPTION]... [OPERAND]...\n\nTrains neural networks that are described by a config file.\n");
 	heading(cli, "commands");
 	for (int i = 0; gt_commands[i]; i++)
 		gt_out(cli, "  %-12s%s\n", gt_commands[i]->name, gt_commands[i]->summary);

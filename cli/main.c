@@ -54,7 +54,7 @@ static enum gt_code dispatch(struct gt_cli *cli, int argc, char **argv, struct g
 	gt_output_style(cli);
 	if (!cli->args.help && !cli->args.version) {
 		if (pos >= argc)
-			return gt_fail(err, GT_EUSAGE, "expected a command");
+			return gt_fail(err, GT_EUSAGE, "expected a command, got none");
 		cli->command = gt_command_find(argv[pos]);
 		if (!cli->command)
 			return gt_command_unknown(argv[pos], err);

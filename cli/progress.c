@@ -88,7 +88,7 @@ static void lost_output(struct gt_progress *p)
 	p->out_told = true;
 	if (p->cli->out_errno != EPIPE) {
 		char text[256];
-		snprintf(text, sizeof text, "cannot write standard output: %s; training goes on", strerror(p->cli->out_errno));
+		snprintf(text, sizeof text, "cannot write standard output: %s; training continues", strerror(p->cli->out_errno));
 		gt_cli_warn(p->cli, text);
 	} else if (sigaction(SIGTERM, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN) {
 		raise(SIGTERM);
@@ -252,7 +252,8 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		break;
 	case GT_EV_SKIP:
 		if (a->verbose && !a->json)
-			gt_cli_note(p->cli, "step %" PRId64 ": gradients overflow, skipped; the loss scale is %g", ev->step, ev->loss_scale);
+			gt_cli_note(p->cli, "step %" PRId64 ": skipped, because gradients overflow; the loss scale is now %g",
+			            ev->step, ev->loss_scale);
 		break;
 	}
 }
@@ -302,9 +303,9 @@ static void tell_resume(struct gt_progress *p)
 {
 	char dir[2 * sizeof p->checkpoint], step[GT_UNITS], gtrain[PATH_MAX];
 	if (!p->checkpoint[0])
-		gt_cli_note(p->cli, "ended early, at step %s of the run; no checkpoint holds it", gt_units_count(step, p->step));
+		gt_cli_note(p->cli, "ended early at step %s, without a checkpoint", gt_units_count(step, p->step));
 	else
-		gt_cli_note(p->cli, "ended early, with the checkpoint %s; `%s resume %s` goes on", p->checkpoint,
+		gt_cli_note(p->cli, "ended early with the checkpoint %s; `%s resume %s` continues", p->checkpoint,
 		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir));
 }
 

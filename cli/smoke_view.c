@@ -12,18 +12,18 @@ struct view {
 	char name[128];
 };
 
-/* "6 steps, a checkpoint behind step 4; batches of 16 (the config: 512); fp32, ddp on 2 ranks" */
+/* "6 steps, a checkpoint after step 4; batches of 16 (in the config: 512); fp32, ddp on 2 ranks" */
 static void plan_text(const struct gt_smoke *s, char *buf, size_t size)
 {
 	char batch[GT_UNITS], config[GT_UNITS], of[64] = "", world[64] = "";
 	if (s->batch != s->config_batch)
-		snprintf(of, sizeof of, " (the config: %s)", gt_units_count(config, s->config_batch));
+		snprintf(of, sizeof of, " (in the config: %s)", gt_units_count(config, s->config_batch));
 	if (strcmp(s->mode, "single") != 0)
 		snprintf(world, sizeof world, ", %s on %d rank%s", s->mode, s->ranks, s->ranks == 1 ? "" : "s");
-	int n = snprintf(buf, size, "%" PRId64 " steps, a checkpoint behind step %" PRId64 "; batches of %s%s; %s%s", s->steps, s->saved,
+	int n = snprintf(buf, size, "%" PRId64 " steps, a checkpoint after step %" PRId64 "; batches of %s%s; %s%s", s->steps, s->saved,
 	                 gt_units_count(batch, s->batch), of, s->precision, world);
 	if (s->config_ranks && s->config_ranks != s->ranks && n > 0 && (size_t)n < size)
-		snprintf(buf + n, size - (size_t)n, " (the config: %d)", s->config_ranks);
+		snprintf(buf + n, size - (size_t)n, " (in the config: %d)", s->config_ranks);
 }
 
 static void phase_text(const struct gt_smoke *s, char *buf, size_t size)

@@ -35,7 +35,7 @@ static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_e
 {
 	uint64_t record = (uint64_t)label_bytes + PIXELS;
 	if (!j->size || j->size % record)
-		return gt_fail(err, GT_EDATA, "%s: holds %llu bytes, which is no multiple of the %llu of a CIFAR-%d record", j->file.shown,
+		return gt_fail(err, GT_EDATA, "%s: its %llu bytes are not a multiple of the %llu bytes of a CIFAR-%d record", j->file.shown,
 		               (unsigned long long)j->size, (unsigned long long)record, label_bytes == 1 ? 10 : 100);
 	return GT_OK;
 }
@@ -43,9 +43,10 @@ static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_e
 static enum gt_code check_label(const struct job *j, const uint8_t *rec, uint64_t i, int label_bytes, int64_t classes, struct gt_err *err)
 {
 	if (label_bytes == 2 && rec[0] > 19)
-		return gt_fail(err, GT_EDATA, "%s: coarse label %d of record %llu is outside 0..19", j->file.shown, rec[0], (unsigned long long)i);
+		return gt_fail(err, GT_EDATA, "%s: expected a coarse label in 0..19, got %d in record %llu",
+		               j->file.shown, rec[0], (unsigned long long)i);
 	if (rec[label_bytes - 1] >= classes)
-		return gt_fail(err, GT_EDATA, "%s: label %d of record %llu is outside 0..%lld", j->file.shown, rec[label_bytes - 1],
+		return gt_fail(err, GT_EDATA, "%s: label %d of record %llu is outside of 0..%lld", j->file.shown, rec[label_bytes - 1],
 		               (unsigned long long)i, (long long)classes - 1);
 	return GT_OK;
 }
@@ -117,7 +118,8 @@ static enum gt_code place(struct work *w, const struct gt_dataset_spec *spec, st
 		n += w->jobs[i].size / record;
 	}
 	if (n > spec->max_bytes / PIXELS)
-		return gt_fail(err, GT_EDATA, "%s and the other files: %llu images are more than the %zu bytes allowed", w->jobs[0].file.shown,
+		return gt_fail(err, GT_EDATA, "%s and the other files of the split: %llu images need more than the %zu bytes allowed",
+		               w->jobs[0].file.shown,
 		               (unsigned long long)n, spec->max_bytes);
 	w->out->n = (int64_t)n;
 	return GT_OK;
@@ -146,7 +148,7 @@ static enum gt_code read_all(struct work *w, const struct gt_dataset_spec *spec,
 		if (!w->again)
 			return GT_OK;
 	}
-	return gt_fail(err, GT_EDATA, "%s or another of its files changed while it was read", w->jobs[0].file.shown);
+	return gt_fail(err, GT_EDATA, "%s or another file of the split changed while it was read", w->jobs[0].file.shown);
 }
 
 /* The first record of a file: enough to tell another format, and a first label that cannot be. */
@@ -162,7 +164,7 @@ static enum gt_code check_head(const struct job *j, int label_bytes, int64_t cla
 		    "`gtrain fetch cifar%d`",
 		    j->file.shown, label_bytes == 1 ? 10 : 100);
 	if (got < 2)
-		return gt_fail(err, GT_EDATA, "%s: truncated: holds %zu bytes", j->file.shown, got);
+		return gt_fail(err, GT_EDATA, "%s: truncated: it has only %zu bytes", j->file.shown, got);
 	return check_label(j, head, 0, label_bytes, classes, err);
 }
 
@@ -184,7 +186,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, const struct gt_pat
 {
 	int64_t most = label_bytes == 1 ? 10 : 100;
 	if (paths->n < 1)
-		return gt_fail(err, GT_ECONFIG, "data.train: a CIFAR split is one file or more, none given");
+		return gt_fail(err, GT_ECONFIG, "data.train: expected one or more files for a CIFAR split, got none");
 	if (spec->classes > most)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected %lld, as CIFAR-%lld has, got %lld", (long long)most, (long long)most,
 		               (long long)spec->classes);

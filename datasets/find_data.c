@@ -23,7 +23,7 @@ enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct g
 	else if (home && *home)
 		n = snprintf(buf, size, "%s/.cache/gtrain/%s", home, name);
 	else
-		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set: name a folder");
+		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set; name a folder");
 	if ((size_t)n >= size)
 		return gt_fail(err, GT_ENOINPUT, "the path of the user's cache is too long");
 	return GT_OK;
@@ -69,17 +69,17 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		return gt_fail(err, GT_ENOINPUT, "data.root: expected the folder of the data, but %.300s does not exist%s%.40s%s", spec->root,
 		               known ? "; without data.root, `gtrain fetch " : "", known ? known->name : "", known ? "` downloads it" : "");
 	if (known && *spec->root)
-		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s holds no %s files of %s", spec->root, known->format, known->name);
+		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s has no %s files of %s", spec->root, known->format, known->name);
 	if (known)
-		return gt_fail(err, GT_ENOINPUT, "data.name: the data set %s is not here (looked in %s): `gtrain fetch %s` downloads it",
+		return gt_fail(err, GT_ENOINPUT, "data.name: the dataset %s was not found in %s; `gtrain fetch %s` downloads it",
 		               known->name, where, known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,
-		               "data.root: %.300s holds no IDX and no CIFAR files under their usual names; name them in data.train and data.test",
+		               "data.root: %.300s has no IDX or CIFAR files with their usual names; name the files in data.train and data.test",
 		               spec->root);
 	return gt_fail(err, GT_ENOINPUT,
-	               "data.name: no data set \"%.100s\" (looked in %s): known are fashion-mnist, mnist, cifar10, cifar100 and synthetic; for "
-	               "your own data set data.root, or data.format, data.train and data.test",
+	               "data.name: the dataset \"%.100s\" was not found in %s; known names are fashion-mnist, mnist, cifar10, cifar100 and "
+	               "synthetic; for your own data, write data.root, or data.format, data.train and data.test",
 	               spec->name, where);
 }
 
@@ -102,7 +102,8 @@ static enum gt_code sniff(const char *path, const struct gt_format **out, struct
 	if (rc == GT_OK && got == 4 && !b[0] && !b[1] && b[2] >= 8 && b[2] <= 14 && b[3] >= 1 && b[3] <= 4)
 		*out = &gt_format_idx;
 	else if (rc == GT_OK)
-		rc = gt_fail(err, GT_ECONFIG, "%s: not an IDX file; say data.format = \"cifar10\" or \"cifar100\" if it is one of these", f.shown);
+		rc = gt_fail(err, GT_ECONFIG, "%s: expected an IDX file; write data.format = \"cifar10\" or \"cifar100\" if it is one of these",
+		             f.shown);
 	gt_gzfile_close(&f);
 	return rc;
 }
@@ -155,7 +156,7 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	                                                      : NULL;
 	*format = NULL;
 	if (name && !(*format = format_by_name(name)))
-		return gt_fail(err, GT_ECONFIG, "data.format: \"%.100s\" is unknown; there are idx, cifar10, cifar100, synthetic and auto", name);
+		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, synthetic or auto, got \"%.100s\"", name);
 	if (*format && !(*format)->find) {
 		snprintf(where, size, "made from the seed");
 		return GT_OK;
@@ -163,10 +164,12 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	if (split == GT_SPLIT_TEST ? spec->ntest : spec->ntrain)
 		return by_hand(spec, split, format, paths, where, size, err);
 	if (spec->ntest || spec->ntrain)
-		return gt_fail(err, GT_ECONFIG, "data.%s: no files named, though data.%s names some", split == GT_SPLIT_TEST ? "test" : "train",
+		return gt_fail(err, GT_ECONFIG, "data.%s: expected files of this split, as data.%s names files, got none",
+		               split == GT_SPLIT_TEST ? "test" : "train",
 		               split == GT_SPLIT_TEST ? "train" : "test");
 	if (strchr(spec->name, '/') || spec->name[0] == '.' || (!*spec->name && !*spec->root))
-		return gt_fail(err, GT_ECONFIG, "data.name: \"%.100s\" is no name of a data set; a folder goes into data.root", spec->name);
+		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write a folder in data.root",
+		               spec->name);
 	return search(spec, split, known, format, paths, where, size, err);
 }
 

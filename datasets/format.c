@@ -9,7 +9,7 @@
 enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err)
 {
 	if (p->n == GT_MAX_FILES)
-		return gt_fail(err, GT_ECONFIG, "data.train: expected at most %d files for one split", GT_MAX_FILES);
+		return gt_fail(err, GT_ECONFIG, "data.train: expected at most %d files for one split, got more", GT_MAX_FILES);
 	bool bare = !*dir || *name == '/';
 	if (asprintf(&p->path[p->n], "%s%s%s", bare ? "" : dir, bare ? "" : "/", name) < 0)
 		return gt_fail_memory(err, 0);

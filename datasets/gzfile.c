@@ -32,7 +32,7 @@ void *gt_big_alloc(size_t bytes)
 static enum gt_code not_regular(const char *shown, mode_t mode, struct gt_err *err)
 {
 	const char *what = S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
-	return gt_fail(err, GT_EDATA, "%s: is %s, a data file must be a regular file", shown, what);
+	return gt_fail(err, GT_EDATA, "%s: expected a regular file, got %s", shown, what);
 }
 
 static bool magic(const uint8_t *p, uint64_t n)
@@ -50,7 +50,7 @@ static enum gt_code read_at(const struct gt_gzfile *f, void *dst, uint64_t size,
 		if (n < 0)
 			return gt_fail(err, GT_EIO, "%s: %s", f->shown, strerror(errno));
 		if (!n)
-			return gt_fail(err, GT_EDATA, "%s: became shorter while it was read", f->shown);
+			return gt_fail(err, GT_EDATA, "%s: the file became shorter while it was read", f->shown);
 		done += (uint64_t)n;
 	}
 	return GT_OK;
@@ -81,7 +81,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 	else if (!S_ISREG(st.st_mode))
 		rc = not_regular(f->shown, st.st_mode, err);
 	else if (!st.st_size)
-		rc = gt_fail(err, GT_EDATA, "%s: is empty", f->shown);
+		rc = gt_fail(err, GT_EDATA, "%s: the file is empty", f->shown);
 	else
 		rc = read_at(f, first, st.st_size < 2 ? 1 : 2, 0, err);
 	if (rc != GT_OK) {
@@ -113,8 +113,9 @@ static enum gt_code zlib_fail(const struct gt_gzfile *f, int rc, const char *msg
 	if (rc == Z_MEM_ERROR)
 		return gt_fail_memory(err, 0);
 	if (msg && !strcmp(msg, "incorrect data check"))
-		return gt_fail(err, GT_EDATA, "%s: gzip: the CRC does not match, the file is damaged", f->shown);
-	return gt_fail(err, GT_EDATA, "%s: gzip: damaged near byte %llu (%s)", f->shown, (unsigned long long)at, msg ? msg : "bad data");
+		return gt_fail(err, GT_EDATA, "%s: gzip: the file is damaged: its checksum does not match", f->shown);
+	return gt_fail(err, GT_EDATA, "%s: gzip: the file is damaged near byte %llu (%s)",
+	               f->shown, (unsigned long long)at, msg ? msg : "bad data");
 }
 
 static enum gt_code cut_fail(const struct gt_gzfile *f, struct gt_err *err)
@@ -148,7 +149,7 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 				break;
 			}
 			if (at >= IN_TOTAL) { /* empty members or a header field without end */
-				rc = gt_fail(err, GT_EDATA, "%s: gzip: no data in the first %d KiB", f->shown, IN_TOTAL / 1024);
+				rc = gt_fail(err, GT_EDATA, "%s: gzip: the first %d KiB contain no data", f->shown, IN_TOTAL / 1024);
 				break;
 			}
 			rc = read_at(f, in, n, at, err);
@@ -189,15 +190,18 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 {
 	unsigned long long want = size, have = f->size;
 	if (!f->gz && size != f->size)
-		return gt_fail(err, GT_EDATA, "%s: has %llu bytes but its header announces %llu: %s", f->shown, have, want,
-		               size > f->size ? "truncated" : "bytes too many at its end");
+		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but its header announces %llu: %s", f->shown, have, want,
+		               size > f->size ? "truncated" : "there are too many bytes at its end");
 	if (f->gz && size / DEFLATE_RATIO > f->size)
-		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, more than %llu compressed bytes can hold: truncated?", f->shown,
+		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, which is more than %llu compressed bytes can hold; the file "
+		               "may be truncated",
+		               f->shown,
 		               want, have);
 	if (size <= f->limit)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu allowed%s", f->shown, f->gz ? "would expand" : "amounts", want,
-	               (unsigned long long)f->limit, f->gz ? " (a decompression bomb? if it is meant, gunzip it first)" : "");
+	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu allowed%s", f->shown, f->gz ? "it would expand" : "it amounts",
+	               want, (unsigned long long)f->limit,
+	               f->gz ? "; it may be a decompression bomb; if it is not, decompress it with gunzip" : "");
 }
 
 /* libdeflate says only "bad data". zlib goes over the member at `in` again and says why, without keeping what it expands. */
@@ -244,7 +248,7 @@ static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompr
 	while (*in < f->size) {
 		size_t used, made;
 		if (!magic(raw + *in, f->size - *in) && *in)
-			return gt_fail(err, GT_EDATA, "%s: gzip: %llu bytes of something else after the compressed data", f->shown,
+			return gt_fail(err, GT_EDATA, "%s: gzip: %llu bytes of other data follow the compressed data", f->shown,
 			               (unsigned long long)(f->size - *in));
 		switch (libdeflate_gzip_decompress_ex(d, raw + *in, f->size - *in, dst + *out, cap - *out, &used, &made)) {
 		case LIBDEFLATE_SUCCESS:
@@ -287,10 +291,10 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 	bool full;
 	enum gt_code rc = members(f, d, raw, &in, dst, &out, size, &full, err);
 	if (rc == GT_OK && full)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds more than the %llu bytes that its header announces", f->shown,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains more than the %llu bytes that its header announces", f->shown,
 		             (unsigned long long)size);
 	else if (rc == GT_OK && out < size)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: holds only %llu of the %llu bytes that its header announces", f->shown,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains only %llu of the %llu bytes that its header announces", f->shown,
 		             (unsigned long long)out, (unsigned long long)size);
 	libdeflate_free_decompressor(d);
 	free(raw);
@@ -322,7 +326,8 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 		uint8_t *wider = cap < f->limit ? gt_big_alloc(more) : NULL;
 		if (cap >= f->limit) {
 			rc = gt_fail(err, GT_EDATA,
-			             "%s: gzip: expands to more than the %llu bytes allowed (a decompression bomb? if it is meant, gunzip it first)",
+			             "%s: gzip: it expands to more than the %llu bytes allowed; it may be a decompression bomb; if it is not, decompress "
+			             "it with gunzip",
 			             f->shown, (unsigned long long)f->limit);
 		} else if (!wider) {
 			rc = gt_fail_memory(err, more);

@@ -24,22 +24,23 @@ static enum gt_code parse(const struct gt_gzfile *f, const uint8_t *b, size_t go
 {
 	*h = (struct gt_idx){0};
 	if (got >= 2 && b[0] == 0x80 && b[1] >= 2 && b[1] <= 5)
-		return gt_fail(err, GT_EDATA, "%s: is a Python pickle, which gtrain does not read (loading one runs code): use the IDX files",
+		return gt_fail(err, GT_EDATA, "%s: expected an IDX file, got a Python pickle, which gtrain does not read because loading one runs "
+		               "code",
 		               f->shown);
 	if (got < 4 || b[0] || b[1])
-		return gt_fail(err, GT_EDATA, "%s: is no IDX file: it must begin with 00 00", f->shown);
+		return gt_fail(err, GT_EDATA, "%s: expected an IDX file, which begins with two zero bytes", f->shown);
 	h->type = b[2];
 	h->rank = b[3];
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
 		if (types[i].type == h->type)
 			h->item = (uint64_t)types[i].size;
 	if (!h->item)
-		return gt_fail(err, GT_EDATA, "%s: IDX type byte 0x%02x is unknown", f->shown, h->type);
+		return gt_fail(err, GT_EDATA, "%s: unknown IDX type byte 0x%02x", f->shown, h->type);
 	if (h->rank < 1 || h->rank > 4)
-		return gt_fail(err, GT_EDATA, "%s: has %d dimensions, expected 1 to 4", f->shown, h->rank);
+		return gt_fail(err, GT_EDATA, "%s: expected 1 to 4 dimensions, got %d", f->shown, h->rank);
 	h->header = 4 + 4 * (uint64_t)h->rank;
 	if (got < h->header)
-		return gt_fail(err, GT_EDATA, "%s: truncated: ends inside the IDX header", f->shown);
+		return gt_fail(err, GT_EDATA, "%s: truncated: the file ends inside of the IDX header", f->shown);
 	h->count = 1;
 	for (int i = 0; i < h->rank; i++) {
 		const uint8_t *d = b + 4 + 4 * i;
@@ -47,10 +48,10 @@ static enum gt_code parse(const struct gt_gzfile *f, const uint8_t *b, size_t go
 		if (!h->dim[i])
 			return gt_fail(err, GT_EDATA, "%s: dimension %d of %d is 0", f->shown, i, h->rank);
 		if (__builtin_mul_overflow(h->count, h->dim[i], &h->count))
-			return gt_fail(err, GT_EDATA, "%s: its dimensions overflow", f->shown);
+			return gt_fail(err, GT_EDATA, "%s: the product of its dimensions overflows", f->shown);
 	}
 	if (__builtin_mul_overflow(h->count, h->item, &h->bytes) || __builtin_add_overflow(h->bytes, h->header, &h->bytes))
-		return gt_fail(err, GT_EDATA, "%s: its dimensions overflow", f->shown);
+		return gt_fail(err, GT_EDATA, "%s: the product of its dimensions overflows", f->shown);
 	return gt_gzfile_expect(f, h->bytes, err);
 }
 
@@ -98,17 +99,17 @@ static enum gt_code check_pair(struct pair *p, const struct gt_dataset_spec *spe
 {
 	const struct gt_idx *im = &p->image, *la = &p->label;
 	if (im->type != 0x08)
-		return gt_fail(err, GT_EDATA, "%s: holds %s elements (type byte 0x%02x); gtrain reads images of u8 (0x08)", p->image_file.shown,
+		return gt_fail(err, GT_EDATA, "%s: expected images of u8 elements (type byte 0x08), got %s (0x%02x)", p->image_file.shown,
 		               type_name(im->type), im->type);
 	if (im->rank < 2)
-		return gt_fail(err, GT_EDATA, "%s: has %d dimension; images have 2 to 4", p->image_file.shown, im->rank);
+		return gt_fail(err, GT_EDATA, "%s: expected images with 2 to 4 dimensions, got %d", p->image_file.shown, im->rank);
 	if (la->type != 0x08 && la->type != 0x0b && la->type != 0x0c)
-		return gt_fail(err, GT_EDATA, "%s: holds %s elements (type byte 0x%02x); labels are u8, i16 or i32", p->label_file.shown,
+		return gt_fail(err, GT_EDATA, "%s: expected labels of u8, i16 or i32, got %s (type byte 0x%02x)", p->label_file.shown,
 		               type_name(la->type), la->type);
 	if (la->rank != 1)
-		return gt_fail(err, GT_EDATA, "%s: has %d dimensions; labels have one", p->label_file.shown, la->rank);
+		return gt_fail(err, GT_EDATA, "%s: expected labels with one dimension, got %d", p->label_file.shown, la->rank);
 	if (im->dim[0] != la->dim[0])
-		return gt_fail(err, GT_EDATA, "%s: has %u images but %s has %u labels", p->image_file.shown, im->dim[0], p->label_file.shown,
+		return gt_fail(err, GT_EDATA, "%s has %u images, but %s has %u labels", p->image_file.shown, im->dim[0], p->label_file.shown,
 		               la->dim[0]);
 	out->n = im->dim[0];
 	out->c = im->rank == 4 ? im->dim[1] : 1;
@@ -136,7 +137,7 @@ static enum gt_code read_labels(struct pair *p, const struct gt_dataset_spec *sp
 		else if (h->item == 4)
 			v = (int32_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
 		if (v < 0 || (spec->classes > 0 && v >= spec->classes))
-			rc = gt_fail(err, GT_EDATA, "%s: label %d of sample %lld is outside 0..%lld", p->label_file.shown, v, (long long)i,
+			rc = gt_fail(err, GT_EDATA, "%s: label %d of sample %lld is outside of 0..%lld", p->label_file.shown, v, (long long)i,
 			             (long long)(spec->classes > 0 ? spec->classes - 1 : INT32_MAX));
 		out->labels[i] = v;
 		if (v > most)
@@ -181,7 +182,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	struct pair p = {0};
 	(void)split;
 	if (paths->n != 2)
-		return gt_fail(err, GT_ECONFIG, "data.%s: an IDX split is two files, images and labels; %d given",
+		return gt_fail(err, GT_ECONFIG, "data.%s: expected two files for an IDX split, images and labels, got %d",
 		               split == GT_SPLIT_TEST ? "test" : "train", paths->n);
 	enum gt_code rc = gt_idx_open(paths->path[0], spec->max_bytes, &p.image_file, &p.image, err);
 	if (rc == GT_OK)

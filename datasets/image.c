@@ -63,10 +63,12 @@ static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, 
 	        count = x.rank > 2 ? x.dim[0] : 1;
 	enum gt_code rc = GT_OK;
 	if (x.type != 0x08 || x.rank < 2)
-		rc = gt_fail(err, GT_EDATA, "%s: an IDX file of type 0x%02x and %d dimensions; images are u8 (0x08) with 2 to 4", f.shown, x.type,
+		rc = gt_fail(err, GT_EDATA, "%s: expected images of u8 (type byte 0x08) with 2 to 4 dimensions, got type byte 0x%02x and %d "
+		             "dimensions",
+		             f.shown, x.type,
 		             x.rank);
 	else if (ic != 1 && ic != 3)
-		rc = gt_fail(err, GT_EDATA, "%s: images of %lld channels; only 1 and 3 are known", f.shown, (long long)ic);
+		rc = gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", f.shown, (long long)ic);
 	else
 		rc = gt_image_check_size(f.shown, iw, ih, err);
 	*n = count < cap ? count : cap;
@@ -119,7 +121,8 @@ enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, in
 	*n = 0;
 	*scaled = false;
 	if ((c != 1 && c != 3) || h < 1 || w < 1 || cap < 1)
-		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld]; an image file has 1 or 3 channels", (long long)c, (long long)h,
+		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld], but image files have 1 or 3 channels",
+		               (long long)c, (long long)h,
 		               (long long)w);
 	GT_TRY(gt_gzfile_open(path, MAX_FILE, &f, err));
 	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
@@ -131,7 +134,7 @@ enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, in
 		gt_gzfile_close(&f);
 		rc = read_idx(path, c, h, w, cap, out, n, scaled, err);
 	} else if (rc == GT_OK) {
-		rc = gt_fail(err, GT_EDATA, "%s: is neither PNG, nor JPEG, nor IDX", f.shown);
+		rc = gt_fail(err, GT_EDATA, "%s: expected a PNG, JPEG or IDX file", f.shown);
 	}
 	gt_gzfile_close(&f);
 	if (rc != GT_OK) {

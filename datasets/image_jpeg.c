@@ -81,7 +81,8 @@ static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, 
 	GT_TRY(gt_image_check_size(name, j->image_width, j->image_height, err));
 	/* In a sequential Huffman picture a block of 8 x 8 takes two bits at the least; a quarter of that leaves room for subsampling. */
 	if (!j->progressive_mode && !j->arith_code && (uint64_t)j->image_width * j->image_height / 1024 > size)
-		return gt_fail(err, GT_EDATA, "%s: JPEG: announces %u x %u pixels, more than the file can hold", name, j->image_width,
+		return gt_fail(err, GT_EDATA, "%s: JPEG: the header announces %u x %u pixels, which is more than the file can hold",
+		               name, j->image_width,
 		               j->image_height);
 	bool cmyk = j->num_components == 4;
 	if (j->num_components != 1 && j->num_components != 3 && !cmyk)

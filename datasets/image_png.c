@@ -49,7 +49,7 @@ static enum gt_code decode(png_structp png, png_infop info, struct source *s, co
 	GT_TRY(gt_image_check_size(name, w, h, err));
 	/* Deflate makes at most 1,032 bytes of one: a tiny file that announces a huge picture is refused before memory is taken. */
 	if ((uint64_t)png_get_rowbytes(png, info) * h / 1032 > s->size)
-		return gt_fail(err, GT_EDATA, "%s: PNG: announces %u x %u pixels, more than the file can hold", name, w, h);
+		return gt_fail(err, GT_EDATA, "%s: PNG: the header announces %u x %u pixels, which is more than the file can hold", name, w, h);
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(png);
 	if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
@@ -63,7 +63,7 @@ static enum gt_code decode(png_structp png, png_infop info, struct source *s, co
 	out->h = h;
 	out->c = png_get_channels(png, info);
 	if ((out->c != 1 && out->c != 3) || png_get_rowbytes(png, info) != (size_t)w * (size_t)out->c)
-		return gt_fail(err, GT_EDATA, "%s: PNG: %d channels", name, out->c);
+		return gt_fail(err, GT_EDATA, "%s: PNG: expected 1 or 3 channels, got %d", name, out->c);
 	out->data = malloc((size_t)w * h * (size_t)out->c);
 	*rows = malloc(h * sizeof **rows);
 	if (!out->data || !*rows)

@@ -4,7 +4,7 @@
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err)
 {
 	if (w < 1 || h < 1)
-		return gt_fail(err, GT_EDATA, "%s: has no pixels (%lld x %lld)", name, (long long)w, (long long)h);
+		return gt_fail(err, GT_EDATA, "%s: the image has no pixels (%lld x %lld)", name, (long long)w, (long long)h);
 	if (w > GT_IMAGE_MAX_SIDE || h > GT_IMAGE_MAX_SIDE || w > GT_IMAGE_MAX_PIXELS / h)
 		return gt_fail(err, GT_EDATA, "%s: %lld x %lld pixels are more than the %lld allowed", name, (long long)w, (long long)h,
 		               (long long)GT_IMAGE_MAX_PIXELS);

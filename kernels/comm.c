@@ -33,7 +33,7 @@ enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, cons
 {
 	const char *name = gt_coll_name(kind), *what = x->what ? x->what : "unnamed data";
 	if ((unsigned)x->dtype >= GT_DTYPE_COUNT)
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: no such dtype (%d)", name, what, (int)x->dtype);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: the number %d is not a data type", name, what, (int)x->dtype);
 	bool root = x->root == c->rank, many_in = false, many_out = false, reads = true, writes = true, reduces = false, rooted = true;
 	switch (kind) {
 	case GT_COLL_ALL_REDUCE: reduces = true, rooted = false; break;
@@ -46,35 +46,36 @@ enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, cons
 	}
 	size_t size = gt_dtype_size(x->dtype), one, all;
 	if (__builtin_mul_overflow(x->count, size, &one) || __builtin_mul_overflow(one, (size_t)c->world, &all))
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: %zu elements a rank are too many", name, what, x->count);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: %zu elements per rank are too many", name, what, x->count);
 	if (rooted && (x->root < 0 || x->root >= c->world))
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: the root %d is no rank of %d", name, what, x->root, c->world);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: the root is rank %d, but the group has only %d ranks", name, what, x->root, c->world);
 	if (reduces && (unsigned)x->op >= GT_REDUCE_COUNT)
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: no such reduction (%d)", name, what, (int)x->op);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: the number %d is not a reduction", name, what, (int)x->op);
 	if (one && ((reads && !x->in) || (writes && !x->out)))
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: rank %d gives no %s", name, what, c->rank, reads && !x->in ? "input" : "output");
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: rank %d passes no %s", name, what, c->rank, reads && !x->in ? "input" : "output");
 	if (!reads || !writes)
 		return GT_OK;
 	const char *own_in = (const char *)x->in + (many_in ? one * (size_t)c->rank : 0);
 	const char *own_out = (const char *)x->out + (many_out ? one * (size_t)c->rank : 0);
 	if (own_in != own_out && overlap(x->in, many_in ? all : one, x->out, many_out ? all : one))
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: input and output overlap, but are not in place", name, what);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: input and output overlap without being the same buffer", name, what);
 	return GT_OK;
 }
 
 enum gt_code gt_p2p_check(const struct gt_comm *c, const struct gt_p2p *list, int n, struct gt_err *err)
 {
 	if (n < 0 || n > GT_COMM_BATCH)
-		return gt_fail(err, GT_EINTERNAL, "exchange: %d transfers in one call, at most %d", n, GT_COMM_BATCH);
+		return gt_fail(err, GT_EINTERNAL, "exchange: %d transfers in one call, but at most %d are allowed", n, GT_COMM_BATCH);
 	for (int i = 0; i < n; i++) {
 		const struct gt_p2p *x = &list[i];
 		size_t bytes;
 		if (x->peer < 0 || x->peer >= c->world)
-			return gt_fail(err, GT_EINTERNAL, "exchange: transfer %d: %d is no rank of %d", i, x->peer, c->world);
+			return gt_fail(err, GT_EINTERNAL, "exchange: transfer %d: the peer is rank %d, but the group has only %d ranks",
+			               i, x->peer, c->world);
 		if ((unsigned)x->dtype >= GT_DTYPE_COUNT || __builtin_mul_overflow(x->count, gt_dtype_size(x->dtype), &bytes))
-			return gt_fail(err, GT_EINTERNAL, "exchange: transfer %d: bad dtype or count", i);
+			return gt_fail(err, GT_EINTERNAL, "exchange: transfer %d: the data type or the number of elements is invalid", i);
 		if (x->count && !(x->sends ? x->send : x->recv))
-			return gt_fail(err, GT_EINTERNAL, "exchange: transfer %d: no memory", i);
+			return gt_fail(err, GT_EINTERNAL, "exchange: transfer %d: the buffer is NULL", i);
 	}
 	return GT_OK;
 }

@@ -52,7 +52,7 @@ const char *gt_update_check(const struct gt_opcall *call, enum gt_dtype t, struc
 	for (int i = 0; i < 2 + row->nslots; i++) {
 		const struct gt_tdesc *d = input(call, i);
 		if (i >= 2 && !d != !gt_update_has(row, attr, i - 2))
-			return "the state does not fit the attributes";
+			return "the number of state tensors does not match the attributes";
 		if (d && (d->dtype != t || gt_tdesc_padded(d) != n))
 			return "parameters, gradients and state must have the same type, one that this backend updates, and length";
 	}
@@ -64,7 +64,7 @@ const char *gt_update_check(const struct gt_opcall *call, enum gt_dtype t, struc
 		return "the work copy must be as long as the parameters";
 	for (int s = 0; s < attr->nseg; s++) {
 		if (attr->seg[s].begin < at || attr->seg[s].end < attr->seg[s].begin || attr->seg[s].end > n)
-			return "the segments are not ascending or leave the parameters";
+			return "the segments must be ascending and inside the parameters";
 		at = attr->seg[s].end;
 	}
 	if (!scalars)

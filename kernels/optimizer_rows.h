@@ -35,11 +35,13 @@
 	X(ADAMW, "adamw", ADAM, true, "torch.optim.AdamW, whose weight decay is decoupled from the gradient", {"betas"}, {"eps"}, \
 	  {"weight_decay", "0.01"})                                                                                              \
 	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})             \
-	X(MUON, "muon", MUON, false, "torch.optim.Muon, for weights of linear and convolution layers; its weight decay is decoupled too", \
+	X(MUON, "muon", MUON, false,                                                                                             \
+	  "torch.optim.Muon, which only updates weights of linear and convolution layers; its weight decay is decoupled too",    \
 	  {"momentum", "0.95"}, {"nesterov", "true"}, {"eps", "1.0e-7"}, {"weight_decay", "0.1"}, {"ns_steps"}, {"ns_coefficients"}, \
 	  {"adjust_lr"}, {"normalize"})                                                                                          \
-	X(LION, "lion", LION, false, "the sign of an average of gradients, of the paper Symbolic Discovery of Optimization Algorithms (2023); betas are those of " \
-	  "the direction and of the average that is kept, and weight decay is decoupled too", \
+	X(LION, "lion", LION, false,                                                                                             \
+	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "   \
+	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",    \
 	  {"betas", "[0.9, 0.99]"})
 
 /* Bits of the states of a row: state k is bit k. ALL: those that may exist, MUST: those that always do. */

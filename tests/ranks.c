@@ -64,7 +64,7 @@ static enum gt_code exchange(void *user, const char *key, const void *mine, size
 	for (int i = 0; i < g->world; i++) {
 		while (__atomic_load_n(&h->count[i], __ATOMIC_ACQUIRE) < turn) {
 			if (ranks_now() > deadline)
-				return gt_fail(err, GT_EPEER, "rank %d has not opened world after %g s", i, g->timeout_s);
+				return gt_fail(err, GT_EPEER, "rank %d has not opened the group world after %g s", i, g->timeout_s);
 			usleep(200);
 		}
 		memcpy((char *)all + (size_t)i * n, h->value[turn & 1][i], n);

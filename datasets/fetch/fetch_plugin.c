@@ -25,7 +25,7 @@ static enum gt_code make_dirs(const char *dir, struct gt_err *err)
 {
 	char path[GT_FETCH_PATH];
 	if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path || !*dir)
-		return gt_fail(err, GT_ECANTCREAT, "\"%.100s\": no usable folder name", dir);
+		return gt_fail(err, GT_ECANTCREAT, "\"%.100s\" cannot be the name of a folder", dir);
 	for (char *s = path + 1; *s; s++) {
 		if (*s != '/')
 			continue;
@@ -46,7 +46,9 @@ static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 	if (f->dirfd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", f->dir, strerror(errno));
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB)) {
-		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain is fetching into it", f->dir)
+		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain process downloads into this folder; wait "
+		                                                 "until it has ended",
+		                                                 f->dir)
 		                                       : gt_fail(err, GT_EIO, "%.500s: %s", f->dir, strerror(errno));
 		close(f->dirfd);
 		return rc;
@@ -116,7 +118,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		*stop = rc != GT_OK;
 		if (rc != GT_OK || good)
 			return rc;
-		gt_fail(err, GT_EDATA, "%s: the digest is not that of the published %s; nothing was kept", url, file->name);
+		gt_fail(err, GT_EDATA, "%s: the digest differs from that of the published %s; the file was removed", url, file->name);
 		if (ftruncate(fd, 0) || !have) /* a part from somewhere else may be to blame: once more, from the beginning */
 			return GT_EDATA;
 	}
@@ -152,7 +154,7 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}
-	return tried > 1 ? gt_fail(err, rc, "%s: none of %d mirrors has it: %s", file->name, tried, all) : rc;
+	return tried > 1 ? gt_fail(err, rc, "%s: none of the %d mirrors has it: %s", file->name, tried, all) : rc;
 }
 
 static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)
@@ -208,10 +210,10 @@ static enum gt_code fetch(const struct gt_known_dataset *row, const char *dir, c
 	struct fetch f = {row, dir, base_url, progress, user, -1};
 	struct gt_err tries = {0}; /* a try that failed before one that did not is nobody's business */
 	if (base_url && strncmp(base_url, "http://", 7) && strncmp(base_url, "https://", 8))
-		return gt_fail(err, GT_EUSAGE, "%.200s: a URL that begins with http:// or https:// is needed", base_url);
+		return gt_fail(err, GT_EUSAGE, "expected a URL that begins with http:// or https://, got %.200s", base_url);
 	GT_TRY(make_dirs(dir, err));
 	GT_TRY(lock_dir(&f, err));
-	enum gt_code rc = curl_global_init(CURL_GLOBAL_DEFAULT) ? gt_fail(err, GT_EFAIL, "libcurl cannot start") : GT_OK;
+	enum gt_code rc = curl_global_init(CURL_GLOBAL_DEFAULT) ? gt_fail(err, GT_EFAIL, "cannot initialise libcurl") : GT_OK;
 	bool archive = row->member[0].path;
 	for (int i = 0; rc == GT_OK && i < (archive ? 1 : 4) && row->file[i].name; i++) {
 		rc = archive ? fetch_archive(&f, &tries) : fetch_file(&f, &row->file[i], &tries);

@@ -91,7 +91,7 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			rc = gt_fail(err, GT_EIO, "%s: %s", path, n ? strerror(errno) : "became shorter while it was read");
+			rc = gt_fail(err, GT_EIO, "%s: %s", path, n ? strerror(errno) : "the file became shorter while it was read");
 			break;
 		}
 		gt_published_add(d, buf, (size_t)n);

@@ -93,7 +93,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 static enum gt_transfer_end refused(const struct gt_transfer *t, long status, struct gt_err *err)
 {
 	bool gone = status == 404 || status == 410 || status == 403;
-	gt_fail(err, gone ? GT_ENOINPUT : GT_EIO, "%s: the server says %ld%s", t->url, status, status == 404 ? " (not found)" : "");
+	gt_fail(err, gone ? GT_ENOINPUT : GT_EIO, "%s: the server answered with status %ld%s",
+	        t->url, status, status == 404 ? " (not found)" : "");
 	return status >= 500 || status == 429 || status == 408 ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 }
 
@@ -113,16 +114,18 @@ static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *deta
 		return GT_TRANSFER_NEVER;
 	}
 	if (s->other_size) {
-		gt_fail(err, GT_EDATA, "%s: has %llu bytes, the published %s has %llu", t->url, (unsigned long long)s->other_size, t->name,
+		gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but the published %s has %llu",
+		        t->url, (unsigned long long)s->other_size, t->name,
 		        (unsigned long long)t->size);
 		return give_up(t);
 	}
 	if (s->too_long) {
-		gt_fail(err, GT_EDATA, "%s: is longer than the %llu bytes that %s has", t->url, (unsigned long long)t->size, t->name);
+		gt_fail(err, GT_EDATA, "%s: the file is longer than the %llu bytes of the published %s",
+		        t->url, (unsigned long long)t->size, t->name);
 		return give_up(t);
 	}
 	if (s->wrong_range || status == 416) { /* the part is not what the server has: from the beginning */
-		gt_fail(err, GT_EIO, "%s: the server does not go on at byte %llu", t->url, (unsigned long long)t->have);
+		gt_fail(err, GT_EIO, "%s: the server does not continue at byte %llu", t->url, (unsigned long long)t->have);
 		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 	}
 	if (rc == CURLE_OK && status != 200 && status != 206)
@@ -134,7 +137,7 @@ static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *deta
 		return never ? GT_TRANSFER_NEVER : GT_TRANSFER_AGAIN;
 	}
 	if (rc != CURLE_OK || s->at < t->size) {
-		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu of %llu bytes; they are kept, fetch again to go on", t->url,
+		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu of %llu bytes; they are kept: run the command again to continue", t->url,
 		        (unsigned long long)s->at, (unsigned long long)t->size);
 		return GT_TRANSFER_AGAIN;
 	}

@@ -125,7 +125,7 @@ static enum gt_code take(struct stream *s, const char *dir, const struct gt_know
 		rc = body(s, m->size, fd, part, d, err);
 	bool good = d ? gt_published_close(d) : !m->sha256;
 	if (rc == GT_OK && !good)
-		rc = gt_fail(err, GT_EDATA, "%s: %s has another SHA-256 than the published one", s->path, m->path);
+		rc = gt_fail(err, GT_EDATA, "%s: the SHA-256 digest of %s differs from the published one", s->path, m->path);
 	if (rc == GT_OK && fsync(fd))
 		rc = gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
 	if (close(fd) && rc == GT_OK)
@@ -160,13 +160,13 @@ static enum gt_code walk(struct stream *s, const char *dir, const struct gt_know
 			continue;
 		}
 		if ((b[156] != '0' && b[156]) || size != members[k].size)
-			return gt_fail(err, GT_EDATA, "%s: %s is no file of %llu bytes", s->path, name, (unsigned long long)members[k].size);
+			return gt_fail(err, GT_EDATA, "%s: expected %s to be a file of %llu bytes", s->path, name, (unsigned long long)members[k].size);
 		GT_TRY(take(s, dir, &members[k], err));
 		taken |= 1u << k;
 	}
 	for (int k = 0; k < n; k++)
 		if (!(taken & 1u << k))
-			return gt_fail(err, GT_EDATA, "%s: %s is not in it", s->path, members[k].path);
+			return gt_fail(err, GT_EDATA, "%s: the file %s is not in the archive", s->path, members[k].path);
 	return GT_OK;
 }
 

@@ -26,7 +26,7 @@ enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct 
 		return GT_OK;
 	if (l.rlim_max != RLIM_INFINITY && l.rlim_max < least)
 		return gt_fail(err, GT_EFAIL,
-		               "%s: expected room for %llu open files, and the hard limit is %llu: raise it (ulimit -Hn), or start fewer ranks",
+		               "%s: expected a hard limit of at least %llu open files, got %llu: raise it (ulimit -Hn), or start fewer ranks",
 		               who, (unsigned long long)least, (unsigned long long)l.rlim_max);
 	l.rlim_cur = l.rlim_max == RLIM_INFINITY || l.rlim_max >= most ? most : l.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &l))
@@ -66,7 +66,8 @@ bool gt_descriptors_exhausted(int error)
 enum gt_code gt_fail_shared(struct gt_err *err, size_t bytes, int error)
 {
 	if (error == EFBIG)
-		return gt_fail(err, GT_EIO, "shared memory of %zu bytes: %s: the limit on the size of files (ulimit -f) holds for it too; raise it",
+		return gt_fail(err, GT_EIO, "cannot get cannot get shared memory of %zu bytes: %s: the limit on the size of files (ulimit -f) "
+		               "applies to it too; raise it",
 		               bytes, strerror(error));
-	return gt_fail(err, GT_EFAIL, "shared memory of %zu bytes: %s", bytes, strerror(error));
+	return gt_fail(err, GT_EFAIL, "cannot get shared memory of %zu bytes: %s", bytes, strerror(error));
 }

@@ -77,7 +77,7 @@ enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n,
 			n -= (size_t)k;
 			interrupted = 0;
 		} else if (k == 0) {
-			return gt_fail(err, GT_EIO, "%s: cannot write: the system took no byte", path);
+			return gt_fail(err, GT_EIO, "%s: cannot write: the system accepted no bytes", path);
 		} else if (errno != EINTR || ++interrupted == GT_EINTR_MAX) {
 			return gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno));
 		}
@@ -110,7 +110,7 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 	if (fstat(*fd, &st))
 		code = gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		code = gt_fail(err, GT_EDATA, "%s: not a regular file", path);
+		code = gt_fail(err, GT_EDATA, "%s: expected a regular file", path);
 	if (code) {
 		close(*fd);
 		*fd = -1;
@@ -157,7 +157,8 @@ enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64
 			offset += (uint64_t)k;
 			interrupted = 0;
 		} else if (k == 0) {
-			return gt_fail(err, GT_EDATA, "%s: ends early: %zu more bytes wanted at %llu", path, n, (unsigned long long)offset);
+			return gt_fail(err, GT_EDATA, "%s: the file ends too early: expected %zu more bytes at offset %llu",
+			               path, n, (unsigned long long)offset);
 		} else if (errno != EINTR || ++interrupted == GT_EINTR_MAX) {
 			return gt_fail(err, GT_EIO, "%s: cannot read: %s", path, strerror(errno));
 		}
@@ -191,7 +192,7 @@ enum gt_code gt_file_read(const char *path, size_t cap, char **data, size_t *n, 
 	enum gt_code code = GT_OK;
 	char *p = NULL;
 	if (bytes > cap)
-		code = gt_fail(err, GT_EDATA, "%s: %llu bytes; at most %zu are taken", path, (unsigned long long)bytes, cap);
+		code = gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but at most %zu are supported", path, (unsigned long long)bytes, cap);
 	else if (!(p = malloc((size_t)bytes + 1)))
 		code = gt_fail_memory(err, (size_t)bytes + 1);
 	else

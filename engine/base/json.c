@@ -194,7 +194,7 @@ enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err 
 	if (j->no_memory)
 		return gt_fail_memory(err, 0);
 	if (j->misused || j->depth || !j->len)
-		return gt_fail(err, GT_EINTERNAL, "JSON writer: values and nesting do not fit together");
+		return gt_fail(err, GT_EINTERNAL, "JSON writer: objects and arrays are not closed in the order in which they were opened");
 	*text = j->text;
 	return GT_OK;
 }

@@ -19,11 +19,11 @@ enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
 	if (n < 0)
-		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: %s (gtrain finds its plugins and configs from there)", strerror(errno));
+		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: %s (gtrain needs it to find its plugins and configs)", strerror(errno));
 	buf[n] = '\0';
 	char *slash = strrchr(buf, '/');
 	if (!slash || (size_t)n == size - 1)
-		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: no usable path (gtrain finds its plugins and configs from there)");
+		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: the path cannot be used (gtrain needs it to find its plugins and configs)");
 	*slash = '\0';
 	return GT_OK;
 }
@@ -34,7 +34,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	char dir[PATH_MAX], path[PATH_MAX + 128];
 	*out = NULL;
 	if (!name_ok(name))
-		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\": no such plugin", name);
+		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\" is not the name of a plugin", name);
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	size_t i;
 	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* the nearest folder of plugins: one further out belongs to another build */
@@ -44,13 +44,13 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	}
 	snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, i ? "../.." : "..", name);
 	if (access(path, F_OK))
-		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: no %s/../lib/gtrain/%s.so", name, dir, name);
+		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: there is no %s/../lib/gtrain/%s.so", name, dir, name);
 	/* RTLD_NOW: a plugin that cannot work says so here, not in the middle of a run. */
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", name, dlerror());
 	*out = dlsym(so, symbol);
 	if (!*out)
-		return gt_fail(err, GT_EINTERNAL, "%s: no symbol %s in it (built from another version?)", path, symbol);
+		return gt_fail(err, GT_EINTERNAL, "%s: it has no symbol %s; install gtrain and its plugins from one build", path, symbol);
 	return GT_OK;
 }

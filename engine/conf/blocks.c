@@ -42,20 +42,21 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 			gt_guess_try(&g, x->blocks->kid[i]->name);
 		if (!g.best && (!x->blocks || !x->blocks->nkids))
 			return gt_conf_fail(err, n->place, path,
-			                    "expected the name of a block, got \"%s\": the config has none; define it in model.blocks, or use type",
+			                    "expected the name of a block, got \"%s\", but the config defines no blocks; define it in model.blocks, "
+			                    "or use type",
 			                    cut);
 		if (!g.best) {
 			for (int i = 0; i < x->blocks->nkids && len + 70 < sizeof all; i++)
 				len += (size_t)snprintf(all + len, sizeof all - len, "%s%.64s", i ? ", " : "", x->blocks->kid[i]->name);
-			return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; there are: %s", cut, all);
+			return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; the config defines: %s", cut, all);
 		}
 		return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; did you mean \"%s\"?", cut, g.best);
 	}
 	for (const struct gt_scope *k = s; k; k = k->parent, depth++)
 		if (k->tmpl == *out)
-			return gt_conf_fail(err, n->place, path, "the block \"%.64s\" contains itself", name);
+			return gt_conf_fail(err, n->place, path, "expected a block that does not contain itself, got \"%.64s\"", name);
 	if (depth >= GT_CONF_MAX_BLOCK_DEPTH)
-		return gt_conf_fail(err, n->place, path, "blocks more than %d deep", GT_CONF_MAX_BLOCK_DEPTH);
+		return gt_conf_fail(err, n->place, path, "expected blocks that are nested at most %d deep, got more", GT_CONF_MAX_BLOCK_DEPTH);
 	return GT_OK;
 }
 
@@ -95,7 +96,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 			in = in->kid[0];
 		const char *word = in->raw ? in->raw : gt_cnode_string(in);
 		if (!word)
-			return gt_conf_fail(err, in->place, path, "expected the name of one layer: a block has one input");
+			return gt_conf_fail(err, in->place, path, "expected the name of one layer, because a block has one input");
 		GT_TRY(gt_layer_resolve(x, s, word, in->place, path, &input, err));
 	}
 	snprintf(path, sizeof path, "%s.name", at);

@@ -42,7 +42,7 @@ static enum gt_code absolute(struct gt_reading *rd, const char *key, const char 
 	if (slash && *file == '/')
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%.*s/%s", len, file, *path), err);
 	else if (!getcwd(cwd, sizeof cwd))
-		return gt_conf_fail(err, n->place, key, "expected an absolute path: the working directory is unknown");
+		return gt_conf_fail(err, n->place, key, "expected an absolute path, because the working directory is unknown");
 	else
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%s/%.*s%s%s", cwd, len, file, slash ? "/" : "", *path), err);
 	return GT_OK;

@@ -24,7 +24,7 @@ enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char 
 {
 	struct gt_layer_name *s = slot_of(x, name);
 	if (s->name)
-		return gt_conf_fail(err, at, path, "expected a name of its own, got \"%s\" once more", name);
+		return gt_conf_fail(err, at, path, "expected a name that no other layer has, got \"%s\" again", name);
 	*s = (struct gt_layer_name){name, layer};
 	if (2 * ++x->nnames <= x->mask)
 		return GT_OK;
@@ -62,7 +62,8 @@ enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, con
 			break;
 	}
 	if (!strcmp(name, "$in"))
-		return gt_conf_fail(err, at, path, "\"$in\" stands only inside a block; the model's input is \"input\"");
+		return gt_conf_fail(err, at, path, "\"$in\" is the input of a block, and only layers of a block can use it; the model's input is "
+		                    "\"input\"");
 	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 	size_t skip = s ? strlen(s->prefix) : 0;
 	for (uint32_t i = 0; i <= x->mask; i++)

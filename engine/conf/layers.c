@@ -20,7 +20,8 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 	else
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%d", s ? s->prefix : "", index), err);
 	if (strlen(*out) > GT_CONF_MAX_NAME)
-		return gt_conf_fail(err, n ? n->place : entry->place, path, "expected a name of at most %d bytes with those of its blocks, got %zu",
+		return gt_conf_fail(err, n ? n->place : entry->place, path, "expected at most %d bytes for this name with the names of its blocks "
+		                    "before it, got %zu",
 		                    GT_CONF_MAX_NAME, strlen(*out));
 	return GT_OK;
 }
@@ -46,7 +47,7 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 	}
 	if (g.best)
 		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, g.best);
-	return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; there are: %s", cut, all);
+	return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; the types are: %s", cut, all);
 }
 
 static enum gt_code read_in(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
@@ -107,7 +108,7 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 static enum gt_code grow(struct gt_expand *x, struct gt_source_loc at, const char *path, struct gt_err *err)
 {
 	if (x->n == GT_CONF_MAX_LAYERS)
-		return gt_conf_fail(err, at, path, "more than %d layers", GT_CONF_MAX_LAYERS);
+		return gt_conf_fail(err, at, path, "expected at most %d layers, got more", GT_CONF_MAX_LAYERS);
 	if (x->n < x->cap)
 		return GT_OK;
 	int cap = x->cap ? 2 * x->cap : 32;
@@ -157,7 +158,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 			{
 			char key[400];
 			snprintf(key, sizeof key, "%s.%.64s", at, entry->kid[i]->name);
-			return gt_conf_fail(err, entry->kid[i]->place, key, "init = \"whitening\" alone uses it");
+			return gt_conf_fail(err, entry->kid[i]->place, key, "only init = \"whitening\" uses this key; remove it");
 		}
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));

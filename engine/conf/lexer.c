@@ -48,7 +48,7 @@ static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
 		o->cap_lines = cap;
 	}
 	if (o->nlines >= GT_CONF_MAX_VALUES)
-		return gt_conf_fail(err, lx->at, NULL, "more than %d names and values", GT_CONF_MAX_VALUES);
+		return gt_conf_fail(err, lx->at, NULL, "expected at most %d names and values in a config, got more", GT_CONF_MAX_VALUES);
 	o->place[o->nlines++] = lx->at;
 	return o->nlines > 1 ? put(lx, "\n", 1, err) : GT_OK;
 }
@@ -107,14 +107,16 @@ static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p
 	}
 	if (f->open == '[') {
 		if (kind <= GT_C_ARRAY)
-			return gt_conf_fail(err, lx->at, NULL, "an array [ ] holds numbers, strings or booleans; a list ( ) holds anything");
+			return gt_conf_fail(err, lx->at, NULL, "expected numbers, strings or booleans in an array [ ]; write a list ( ) for other "
+			                    "values");
 		if (f->count && kind != f->kind)
-			return gt_conf_fail(err, lx->at, NULL, "an array [ ] holds values of one kind%s",
-			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ": write 1.0 beside 0.5" : "; a list ( ) holds anything");
+			return gt_conf_fail(err, lx->at, NULL, "expected values of one type in an array [ ]%s",
+			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ", but these are integers and "
+			                    	"floats; write 1.0 instead of 1" : "; write a list ( ) for values of several types");
 		f->kind = kind;
 	}
 	if (f->count >= GT_CONF_MAX_ELEMENTS)
-		return gt_conf_fail(err, lx->at, NULL, "more than %d elements", GT_CONF_MAX_ELEMENTS);
+		return gt_conf_fail(err, lx->at, NULL, "expected at most %d elements, got more", GT_CONF_MAX_ELEMENTS);
 	if (f->count++) /* so late that a comma before the closing bracket is never written */
 		GT_TRY(put(lx, ",", 1, err));
 	f->state = COMMA;
@@ -126,7 +128,7 @@ static enum gt_code open_bracket(struct gt_lexer *lx, struct gt_err *err)
 	char c = *lx->p;
 	GT_TRY(value(lx, c == '{' ? GT_C_GROUP : c == '(' ? GT_C_LIST : GT_C_ARRAY, lx->p, err));
 	if (lx->depth == GT_CONF_MAX_DEPTH)
-		return gt_conf_fail(err, lx->at, NULL, "brackets more than %d deep", GT_CONF_MAX_DEPTH);
+		return gt_conf_fail(err, lx->at, NULL, "expected brackets that are nested at most %d deep, got more", GT_CONF_MAX_DEPTH);
 	lx->frame[++lx->depth] = (struct gt_frame){.open = c, .state = c == '{' ? NAME : FIRST, .place = lx->at};
 	lx->p++;
 	return put(lx, &c, 1, err);
@@ -137,7 +139,7 @@ static enum gt_code close_bracket(struct gt_lexer *lx, int base, struct gt_err *
 	char c = *lx->p, open = c == '}' ? '{' : c == ')' ? '(' : '[';
 	const struct gt_frame *f = frame(lx);
 	if (lx->depth == base)
-		return gt_conf_fail(err, lx->at, NULL, "`%c` closes nothing", c);
+		return gt_conf_fail(err, lx->at, NULL, "unexpected `%c`: no bracket is open", c);
 	if (f->open != open)
 		return gt_conf_fail(err, lx->at, NULL, "`%c` cannot close the `%c` of line %d", c, f->open, f->place.line);
 	if (f->state == EQUALS || f->state == VALUE)
@@ -157,7 +159,7 @@ static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
 	bool yes = n == 4 && !strncasecmp(p, "true", 4), no = n == 5 && !strncasecmp(p, "false", 5);
 	if (f->state == VALUE || f->state == FIRST || f->state == ELEMENT) {
 		if (!yes && !no)
-			return gt_conf_fail(err, lx->at, NULL, "expected a value, got %.*s: a string stands in \"quotes\"", (int)(n > 40 ? 40 : n), p);
+			return gt_conf_fail(err, lx->at, NULL, "expected a value, got %.*s; write a string in \"quotes\"", (int)(n > 40 ? 40 : n), p);
 		GT_TRY(value(lx, GT_C_BOOL, p, err));
 		lx->p += n;
 		return put(lx, yes ? "true" : "false", yes ? 4 : 5, err);
@@ -165,7 +167,7 @@ static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
 	if ((f->state != NAME && f->state != SEP) || yes || no)
 		return unexpected(lx, p, err);
 	if (f->count++ >= GT_CONF_MAX_MEMBERS)
-		return gt_conf_fail(err, lx->at, NULL, "more than %d keys in one group", GT_CONF_MAX_MEMBERS);
+		return gt_conf_fail(err, lx->at, NULL, "expected at most %d keys in one group, got more", GT_CONF_MAX_MEMBERS);
 	if (f->state == SEP) /* libconfig takes `a = 1 b = 2` */
 		GT_TRY(put(lx, ";", 1, err));
 	f->state = EQUALS;
@@ -193,7 +195,7 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 	while (from + n < lx->end && (isalnum((unsigned char)from[n]) || strchr("+-._", from[n])) && from[n])
 		n++;
 	if (n >= sizeof buf)
-		return gt_conf_fail(err, lx->at, NULL, "a number of %zu characters", n);
+		return gt_conf_fail(err, lx->at, NULL, "expected a number of less than 512 characters, got %zu", n);
 	memcpy(buf, from, n);
 	buf[n] = 0;
 	bool hex = buf[0] == '0' && (buf[1] == 'x' || buf[1] == 'X'), sign = buf[0] == '+' || buf[0] == '-', real = false, ok;
@@ -204,7 +206,7 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 	} else {
 		ok = digits(&p, isdigit);
 		if (ok && p - first > 1 && *first == '0' && p[strspn(p, "Ll")] == 0)
-			return gt_conf_fail(err, lx->at, NULL, "%s: an integer has no leading zeros", buf);
+			return gt_conf_fail(err, lx->at, NULL, "expected an integer without leading zeros, got %s", buf);
 		if (*p == '.') {
 			real = true;
 			p++;
@@ -222,14 +224,15 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 		p += p[1] == 'L' ? 2 : 1;
 	if (!ok || *p) {
 		char cut[48];
-		return gt_conf_fail(err, lx->at, NULL, "%s is not a number", gt_utf8_truncate(buf, cut, sizeof cut));
+		return gt_conf_fail(err, lx->at, NULL, "expected a number, got %s", gt_utf8_truncate(buf, cut, sizeof cut));
 	}
 	errno = 0;
 	if (real) {
 		double v = strtod(buf, NULL);
 		bool zero = strspn(first, "0.") >= strcspn(first, "eE");
 		if (!isfinite(v) || (v == 0 && !zero))
-			return gt_conf_fail(err, lx->at, NULL, "%s is %s for a float of 64 bits", buf, v ? "too large" : "too small");
+			return gt_conf_fail(err, lx->at, NULL, "expected a number in the range of a 64-bit float, got %s, which is %s",
+			                    buf, v ? "too large" : "too small");
 		snprintf(out, sizeof out - 2, "%.17g", v);
 		if (!strpbrk(out, ".e"))
 			strcat(out, ".0");
@@ -302,14 +305,14 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 			GT_TRY(keep(lx, (char)strtol(hex, NULL, 16), err));
 			p += 2;
 		} else if (p < lx->end && *p && strchr("nrtfabv", *p)) {
-			return gt_conf_fail(err, lx->at, NULL, "a string holds a control character (\\%c)", *p);
+			return gt_conf_fail(err, lx->at, NULL, "expected a string without control characters, got \\%c in it", *p);
 		} else {
-			return gt_conf_fail(err, lx->at, NULL, "a string holds an unknown escape; write \\\\ for a backslash");
+			return gt_conf_fail(err, lx->at, NULL, "unknown escape sequence in a string; write \\\\ for a backslash");
 		}
 	}
 	const char *fault = lx->nstr > from ? gt_string_fault(lx->str + from, lx->nstr - from) : NULL;
 	if (fault)
-		return gt_conf_fail(err, lx->at, NULL, "a string holds %s", fault);
+		return gt_conf_fail(err, lx->at, NULL, "expected a string of UTF-8 text without control characters, got %s in it", fault);
 	lx->p = p + 1;
 	return GT_OK;
 }
@@ -358,7 +361,7 @@ static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err)
 				}
 			}
 			if (lx->end - p < 2)
-				return gt_conf_fail(err, from, NULL, "a comment that begins here does not end");
+				return gt_conf_fail(err, from, NULL, "the comment that begins here is not closed; expected */ before the end of the file");
 			lx->p = p + 2;
 		} else {
 			break;
@@ -374,12 +377,13 @@ static enum gt_code at_include(struct gt_lexer *lx, struct gt_err *err)
 	if (lx->end - p < 8 || memcmp(p, "@include", 8))
 		return unexpected(lx, p, err);
 	if (!lx->include)
-		return gt_conf_fail(err, lx->at, NULL, "@include has no place here");
+		return gt_conf_fail(err, lx->at, NULL, "@include is not possible here, because this text is not read from a file");
 	for (const char *q = lx->bol; q < p; q++)
 		if (*q != ' ' && *q != '\t')
-			return gt_conf_fail(err, lx->at, NULL, "@include stands alone on its line");
+			return gt_conf_fail(err, lx->at, NULL, "expected @include on a line of its own");
 	if (state == EQUALS || state == VALUE)
-		return gt_conf_fail(err, lx->at, NULL, "@include stands between keys or values");
+		return gt_conf_fail(err, lx->at, NULL, "expected a value, got @include; write @include before a key or between the values of a "
+		                    "list");
 	for (p += 8; p < lx->end && (*p == ' ' || *p == '\t'); p++)
 		;
 	if (p >= lx->end || *p != '"')
@@ -393,7 +397,7 @@ static enum gt_code at_include(struct gt_lexer *lx, struct gt_err *err)
 	for (p = lx->p; p < lx->end && (*p == ' ' || *p == '\t' || *p == '\r'); p++)
 		;
 	if (p < lx->end && *p != '\n' && *p != '#' && *p != '/')
-		return gt_conf_fail(err, lx->at, NULL, "@include stands alone on its line, without `;`");
+		return gt_conf_fail(err, lx->at, NULL, "expected @include \"file\" on a line of its own, without `;`");
 	if (!name[0])
 		return gt_conf_fail(err, lx->at, NULL, "expected @include \"file\"");
 	return lx->include(lx, name, err);

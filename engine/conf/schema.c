@@ -29,222 +29,286 @@
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
      .help = "learning rate, before the schedule"}, \
     {P "momentum", GT_T_FLOAT, A(momentum), "0.0", 0, 1, OPT(P), \
-     .help = "share of the last step's direction that is kept"}, \
+     .help = "factor of the previous direction in the momentum"}, \
     {P "dampening", GT_T_FLOAT, A(dampening), "0.0", 0, 1, OPT(P), \
-     .help = "share of the gradient kept out of the momentum"}, \
-    {P "nesterov", GT_T_BOOL, A(nesterov), "false", OPT(P), .help = "Nesterov's momentum"}, \
+     .help = "share of the gradient that is left out of the momentum"}, \
+    {P "nesterov", GT_T_BOOL, A(nesterov), "false", OPT(P), .help = "use Nesterov's momentum"}, \
     {P "betas", GT_T_PAIR, A(betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT(P), \
-     .help = "decay of the first and the second moment"}, \
-    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P), .help = "decay of the mean square"}, \
+     .help = "decay rates of the first and the second moment"}, \
+    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P), .help = "decay rate of the mean of squared gradients"}, \
     {P "centered", GT_T_BOOL, A(centered), "false", OPT(P), \
-     .help = "divide by the variance, not by the mean square"}, \
-    {P "eps", GT_T_FLOAT, A(eps), "1.0e-8", 0, 1, OPT(P), .help = "added to the divisor; muon: the least one; with 0, an element whose divisor is 0 stays as it is"}, \
+     .help = "divide by the square root of the variance of gradients instead of that of their mean square"}, \
+    {P "eps", GT_T_FLOAT, A(eps), "1.0e-8", 0, 1, OPT(P), \
+     .help = "number added to the divisor; muon: lower bound of the divisor; with " \
+             "0, an element whose divisor is 0 is not updated"}, \
     {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .by_optimizer = true, \
-     .help = "L2 penalty, added to the gradient unless type says that it is decoupled"}, \
-    {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "weight decay reaches biases, as in PyTorch"}, \
+     .help = "factor of the L2 penalty, which is added to the gradient unless type describes it as decoupled"}, \
+    {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "apply weight decay to biases, as PyTorch does"}, \
     {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
-     .help = "weight decay reaches the parameters of normalisations, as in PyTorch"}, \
-    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P), .help = "iterations of Newton and Schulz that make the update orthogonal; on a GPU in bf16 where precision is bf16 or fp16"}, \
+     .help = "apply weight decay to the parameters of normalisations, as PyTorch does"}, \
+    {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P), \
+     .help = "number of Newton-Schulz iterations that make the update " \
+             "orthogonal; a GPU computes them in bf16 if precision is bf16 or fp16"}, \
     {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P), \
-     .help = "a, b, c of an iteration X = a X + (b A + c A A) X with A the product of X and its transpose"}, \
+     .help = "coefficients a, b, c of an iteration X = a X + (b A + c A A) X, where A is the product of X and its transpose"}, \
     {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none|spectral_unclamped", OPT(P), \
-     .help = "factor of the rate by a matrix's shape [out, in]: sqrt(max(1, out / in)); 0.2 sqrt(max(out, in)), for rates as AdamW's; 1; sqrt(out / in)"}, \
+     .help = "factor of the learning rate for a matrix of shape [out, in]; original: sqrt(max(1, out / in)); match_rms_adamw: 0.2 " \
+             "sqrt(max(out, in)), for learning rates like AdamW's; none: 1; spectral_unclamped: sqrt(out / in)"}, \
     {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P), \
-     .help = "scale each weight to norm sqrt(out) before its update"},
+     .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle", .help = "how the learning rate goes on"}, \
+     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle", .help = "shape of the learning rate over the run"}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
-     .help = "unit of the lengths below; a step is one optimizer step"}, \
+     .help = "unit of the lengths below: an epoch or one optimizer step"}, \
     {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
      .help = "length of a linear warm-up before the schedule"}, \
     {P "warmup_start", GT_T_FLOAT, A(warmup_start), "0.0", 0, 1, SCHED(P, NO_ONECYCLE), \
-     .help = "factor of lr at the first step of the warm-up"}, \
+     .help = "learning rate at the first step of the warm-up, as a factor of lr"}, \
     {P "step_size", GT_T_FLOAT, A(step_size), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "step"), \
-     .help = "multiply by gamma each time so much has passed"}, \
+     .help = "interval after which the learning rate is multiplied by gamma"}, \
     {P "milestones", GT_T_FLOATS, A(milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, \
-     SCHED(P, "multistep"), .help = "multiply by gamma at each of these, ascending"}, \
+     SCHED(P, "multistep"), .help = "ascending times at which the learning rate is multiplied by gamma"}, \
     {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential"), \
-     .help = "the factor; exponential applies it every unit and needs it given"}, \
+     .help = "factor of the learning rate; exponential applies it once per unit and requires this key"}, \
     {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle"), \
-     .help = "length of the decay; 0: the rest of the run"}, \
+     .help = "length of the decay; 0: until the end of the run"}, \
     {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial"), \
      .help = "learning rate at the end of the decay"}, \
     {P "power", GT_T_FLOAT, A(power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "polynomial"), \
-     .help = "exponent of the decay; 1: a straight line"}, \
+     .help = "exponent of the decay; 1: linear decay"}, \
     {P "pct_start", GT_T_FLOAT, A(pct_start), "0.3", 0, 1, SCHED(P, "onecycle"), \
-     .help = "share of the cycle in which the rate rises to lr"}, \
+     .help = "share of the cycle in which the learning rate rises to lr"}, \
     {P "div_factor", GT_T_FLOAT, A(div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "onecycle"), \
-     .help = "the cycle begins at lr / div_factor"}, \
+     .help = "the cycle begins at a learning rate of lr / div_factor"}, \
     {P "final_div_factor", GT_T_FLOAT, A(final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, \
-     SCHED(P, "onecycle"), .help = "and it ends at lr / div_factor / final_div_factor"},
+     SCHED(P, "onecycle"), .help = "the cycle ends at a learning rate of lr / div_factor / final_div_factor"},
 
 const struct gt_row gt_rows[] = {
-    {"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of this language"},
-    {"name", GT_T_STRING, AT(name), "\"run\"", .help = "name of the run, for messages and logs"},
-    {"seed", GT_T_INT, AT(seed), "0", 0, INFINITY, .help = "seed of every random draw: weights, order, augmentation, dropout"},
+    {"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of the config language"},
+    {"name", GT_T_STRING, AT(name), "\"run\"", .help = "name of the run in messages and logs"},
+    {"seed", GT_T_INT, AT(seed), "0", 0, INFINITY,
+     .help = "seed of all random numbers: initial weights, order of samples, augmentation, "
+             "dropout"},
     {"reproducible", GT_T_ENUM, AT(reproducible), "\"none\"", .values = "none|run|world",
-     .help = "run: the same command gives the same bits again, on as many threads and ranks; world: any number of ranks and any mode give the same bits"},
+     .help = "run: the same command on the same number of threads and ranks gives the same bits; world: any number of ranks and any "
+             "parallel mode give the same bits"},
     {"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
-     .help = "what matrix products are computed in; weights and their sums stay fp32"},
+     .help = "number format in which matrix products are computed; weights and sums stay in fp32"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
-     .help = "let f32 3x3 convolutions use Winograd's algorithm where oneDNN has it (2.x with AVX-512) and it is faster; its rounding differs by about 1e-6 of the result"},
+     .help = "allow Winograd's algorithm for 3x3 convolutions in f32 where oneDNN has it (2.x with AVX-512) and it is faster; its "
+             "rounding error is about 1e-6 of the result"},
     {"autotune", GT_T_BOOL, AT(autotune), "true",
-     .help = "choose convolution kernels on a GPU by timing the best candidates at the first start and keep the choice in the user's cache; "
-             "never where reproducible asks for the same bits"},
+     .help = "choose convolution kernels on a GPU by timing the best candidates at the first start, and keep the choice in the user's "
+             "cache; off if reproducible requires the same bits"},
     {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
-     .help = "on a GPU, record the kernels of several steps once and replay them as one; the numbers are the same either way"},
+     .help = "on a GPU, record the kernels of several steps once as a CUDA graph and replay it; the results are the same either way"},
     {"window", GT_T_INT, AT(window), "0", 0, 64,
-     .help = "most optimizer steps that a GPU is given at once; 0: as many as take 0.1 s; losses are told of, and signals obeyed, a window at a time"},
-    {"device", GT_T_STRING, AT(device), "\"auto\"", .help = "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\""},
-    {"threads", GT_T_INT, AT(threads), "0", 0, 4096, .help = "CPU threads of one rank; 0: its share of the cores, or OMP_NUM_THREADS; with reproducible world 1"},
+     .help = "maximum number of optimizer steps that are queued on a GPU at once; 0: as many as take about 0.1 s; losses are reported "
+             "and signals are handled after each window"},
+    {"device", GT_T_STRING, AT(device), "\"auto\"",
+     .help = "device to train on: \"cpu\", \"cuda\" (a GPU for each rank), \"cuda:0\" (a "
+             "certain GPU), or \"auto\" (a GPU if there is one, else the CPU)"},
+    {"threads", GT_T_INT, AT(threads), "0", 0, 4096,
+     .help = "number of CPU threads of one rank; 0: OMP_NUM_THREADS if it is set, else the rank's share "
+             "of the cores, or 1 beside reproducible = \"world\""},
 
     {"data.name", GT_T_STRING, AT(data.name), "\"\"",
-     .help = "\"fashion-mnist\", \"mnist\", \"cifar10\", \"cifar100\", \"synthetic\", or a name of your own"},
+     .help = "name of the dataset: \"fashion-mnist\", \"mnist\", \"cifar10\", \"cifar100\", \"synthetic\", or any name for your own files"},
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
-     .help = "folder of the files, relative to that of the config; \"\": $GTRAIN_DATA/NAME, the user's cache, /usr/share/datasets/NAME"},
+     .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
+             "/usr/share/datasets/NAME that exists"},
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|synthetic",
-     .help = "format of the files; auto: by name or by content"},
-    {"data.train", GT_T_STRINGS, AT(data.train), "[]", .help = "files of the training split, below root, else relative to the config; []: the format's own names"},
-    {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split"},
+     .help = "format of the files; auto: recognised by their names or their content"},
+    {"data.train", GT_T_STRINGS, AT(data.train), "[]",
+     .help = "files of the training split, relative to root or, without root, to the "
+             "folder of the config; []: the usual file names of the format"},
+    {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split, like those of train"},
     {"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24,
-     .help = "samples of one optimizer step, over all ranks; this or batch_per_rank must be given"},
+     .help = "number of samples in one optimizer step, over all ranks; either this or batch_per_rank is required"},
     {"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24,
-     .help = "samples of one optimizer step on each rank, as PyTorch's DataLoader counts"},
-    {"data.eval_batch", GT_T_INT, AT(data.eval_batch), "0", 0, 1 << 24, .help = "batch of an evaluation; 0: as in training"},
-    {"data.shuffle", GT_T_BOOL, AT(data.shuffle), "true", .help = "a new order every epoch, a function of seed and epoch"},
-    {"data.drop_last", GT_T_BOOL, AT(data.drop_last), "false", .help = "leave out the last batch of an epoch if it is not full"},
+     .help = "number of samples in one optimizer step on each rank, which is the batch_size of PyTorch's DataLoader"},
+    {"data.eval_batch", GT_T_INT, AT(data.eval_batch), "0", 0, 1 << 24,
+     .help = "number of samples in a batch of an evaluation; 0: as in "
+             "training"},
+    {"data.shuffle", GT_T_BOOL, AT(data.shuffle), "true",
+     .help = "shuffle the samples in every epoch; the order is a function of seed "
+             "and epoch"},
+    {"data.drop_last", GT_T_BOOL, AT(data.drop_last), "false", .help = "skip the last batch of an epoch if it is not full"},
     {"data.sampler", GT_T_ENUM, AT(data.sampler), "\"gtrain\"", .values = "gtrain|torch|torch-random",
-     .help = "torch: the order of PyTorch's DistributedSampler(seed = seed); torch-random: of DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed))"},
+     .help = "order of the samples; gtrain: gtrain's own; torch: that of PyTorch's DistributedSampler(seed = seed); torch-random: that "
+             "of DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed))"},
     {"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW,
-     .help = "share of the training split kept out of it as the split \"valid\""},
-    {"data.mean", GT_T_FLOATS, AT(data.mean), "[]", .help = "subtracted from a pixel in 0..1; one number, or one a channel; []: 0"},
+     .help = "share of the training split that is removed from it and used as the split \"valid\""},
+    {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
+     .help = "mean that is subtracted from the pixels, whose values are 0..1; one number, "
+             "or one per channel; []: 0"},
     {"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE,
-     .help = "divides what is left; one number, or one a channel; []: 1"},
-    {"data.classes", GT_T_INT, AT(data.classes), "0", 0, 1 << 20, .help = "number of classes; 0: known for the name, or from the labels"},
-    {"data.samples", GT_T_INT, AT(data.samples), "0", 0, 1 << 30, .help = "training samples of synthetic data"},
-    {"data.samples_test", GT_T_INT, AT(data.samples_test), "0", 0, 1 << 30, .help = "test samples of synthetic data"},
-    {"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY, .help = "use only so many samples of each split; 0: all"},
-    {"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64, .help = "batches made ahead; 0: none; -1: as is best here"},
-    {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of a training image, in this order: a list of groups"},
+     .help = "standard deviation by which the difference is divided; one number, or one per channel; []: 1"},
+    {"data.classes", GT_T_INT, AT(data.classes), "0", 0, 1 << 20,
+     .help = "number of classes; 0: as known for the dataset, else from the "
+             "labels"},
+    {"data.samples", GT_T_INT, AT(data.samples), "0", 0, 1 << 30, .help = "number of training samples of synthetic data"},
+    {"data.samples_test", GT_T_INT, AT(data.samples_test), "0", 0, 1 << 30, .help = "number of test samples of synthetic data"},
+    {"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY, .help = "maximum number of samples that are used of each split; 0: all"},
+    {"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64,
+     .help = "number of batches that a thread prepares in advance; 0: none; "
+             "-1: chosen for this machine"},
+    {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of training images, applied in this order: a list of groups"},
 
     {"model.input", GT_T_DIMS, AT(model.input), NULL, 1, 65536, GT_R_REQUIRED,
      .help = "shape of a sample: [channels, height, width], or [features]"},
     {"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
      .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform",
-     .help = "how weights start; torch-default: PyTorch's distributions; torch: PyTorch's very numbers for the same seed"},
+     .help = "distribution of the initial weights; torch-default: PyTorch's distributions with gtrain's random numbers; torch: exactly "
+             "PyTorch's numbers for the same seed"},
     {"model.blocks", GT_T_OTHER, .def = "{ }", .help = "templates that entries of model.layers instantiate"},
     {"model.layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
 
-    {"train.epochs", GT_T_INT, AT(train.epochs), "0", 0, 1 << 30, .help = "passes over the training split; 0: until train.steps"},
+    {"train.epochs", GT_T_INT, AT(train.epochs), "0", 0, 1 << 30,
+     .help = "number of passes over the training split; 0: train.steps ends "
+             "the run"},
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
-     .help = "end after so many optimizer steps, whatever train.epochs says; 0: after train.epochs"},
-    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse", .help = "what is minimised"},
+     .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
+    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse",
+     .help = "loss function that "
+             "training minimises"},
     {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1,
-     .help = "share of the target spread over all classes (cross_entropy)"},
+     .help = "share of the target probability that is spread over all classes (cross_entropy)"},
     {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30,
-     .help = "samples with this label count nothing (cross_entropy, nll); a batch of them alone has loss 0 and gradient 0, where PyTorch has NaN"},
+     .help = "samples with this label are ignored (cross_entropy, nll); a batch with no other samples has loss 0 and gradient 0, where "
+             "PyTorch has NaN"},
     {"train.accumulate", GT_T_INT, AT(train.accumulate), "1", 1, 1 << 20,
-     .help = "micro-batches of one optimizer step; the step is that of the whole batch"},
+     .help = "number of micro-batches into which the batch of an optimizer step is divided to save memory; the step is the same as with "
+             "the whole batch"},
     {"train.recompute", GT_T_ENUM, AT(train.recompute), "\"none\"", .values = "none|cheap",
-     .help = "what the backward pass computes again instead of keeping it: nothing, or what costs no more than reading its operands "
-             "(normalisations, activations); layers can say recompute themselves"},
-    {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY, .help = "largest global norm of the gradient; 0: no clipping"},
+     .help = "which activations the backward pass computes again instead of keeping them in memory; cheap: outputs of normalisations and "
+             "activation functions, which cost no more than reading their operands; single layers have a key recompute too"},
+    {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY,
+     .help = "maximum global norm of the gradient, to which "
+             "larger gradients are scaled down; 0: no clipping"},
     {"train.eval_every_epochs", GT_T_INT, AT(train.eval_every_epochs), "1", 0, 1 << 30,
-     .help = "evaluate after so many epochs; 0: at the end only"},
+     .help = "number of epochs between evaluations; 0: only at the end"},
     {"train.eval_every_steps", GT_T_INT, AT(train.eval_every_steps), "0", 0, INFINITY,
-     .help = "evaluate after so many optimizer steps; 0: not by steps"},
-    {"train.groups", GT_T_OTHER, .def = "[]", .help = "parameters with an optimizer or a schedule of their own: a list of groups"},
+     .help = "number of optimizer steps between evaluations; 0: none by steps"},
+    {"train.groups", GT_T_OTHER, .def = "[]",
+     .help = "groups of parameters with an optimizer or a schedule of their own: a list of "
+             "groups"},
 
     OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
     SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
 
     {"train.loss_scale.dynamic", GT_T_BOOL, AT(train.loss_scale.dynamic), "true", FP16,
-     .help = "lower the scale when gradients overflow, raise it when they have not for long; false: it stays at init"},
-    {"train.loss_scale.init", GT_T_FLOAT, AT(train.loss_scale.init), "65536.0", 0, 1.0e38, GT_R_ABOVE, FP16, .help = "the scale at the start"},
+     .help = "decrease the scale when gradients overflow, increase it after a long time without an overflow; false: the scale stays at "
+             "init"},
+    {"train.loss_scale.init", GT_T_FLOAT, AT(train.loss_scale.init), "65536.0", 0, 1.0e38, GT_R_ABOVE, FP16, .help = "initial scale"},
     {"train.loss_scale.growth", GT_T_FLOAT, AT(train.loss_scale.growth), "2.0", 1, 1.0e6, GT_R_ABOVE, FP16,
-     .help = "factor of the scale after interval steps without an overflow"},
+     .help = "factor by which the scale grows after interval steps without an overflow"},
     {"train.loss_scale.backoff", GT_T_FLOAT, AT(train.loss_scale.backoff), "0.5", 0, 1, GT_R_ABOVE | GT_R_BELOW, FP16,
-     .help = "factor of the scale after an overflow"},
+     .help = "factor by which the scale shrinks after an overflow"},
     {"train.loss_scale.interval", GT_T_INT, AT(train.loss_scale.interval), "2000", 1, 1 << 30, FP16,
-     .help = "steps without an overflow after which the scale grows"},
+     .help = "number of steps without an overflow after which the scale grows"},
 
     {"eval.tta", GT_T_ENUM, AT(eval.tta), "\"none\"", .values = "none|mirror|mirror_translate",
-     .help = "test-time augmentation: the mean of the logits of an image and its mirror image; and of those shifted by one pixel"},
+     .help = "test-time augmentation; mirror: average the logits of an image and its mirror image; mirror_translate: average those of "
+             "copies shifted by one pixel as well"},
 
-    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "how ranks share the work"},
+    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "parallel mode: how ranks share the work"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),
-     .help = "ranks on each host; \"auto\": one a GPU, on the CPU one a NUMA node"},
+     .help = "number of ranks on each host; \"auto\": one per GPU, or on CPUs one per NUMA node"},
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),
-     .help = "what is sharded: 1 optimizer state, 2 gradients too, 3 parameters too"},
-    {"parallel.chunks", GT_T_INT, AT(parallel.chunks), "4", 1, 65536, MODE("pipe"), .help = "micro-batches of one batch in flight"},
-    {"parallel.replicas", GT_T_INT, AT(parallel.replicas), "1", 1, 65536, MODE("pipe"), .help = "data-parallel copies of the pipeline"},
+     .help = "what is sharded over the ranks; 1: optimizer state; 2: gradients too; 3: parameters too"},
+    {"parallel.chunks", GT_T_INT, AT(parallel.chunks), "4", 1, 65536, MODE("pipe"),
+     .help = "number of micro-batches into which a batch "
+             "is divided for the pipeline"},
+    {"parallel.replicas", GT_T_INT, AT(parallel.replicas), "1", 1, 65536, MODE("pipe"),
+     .help = "number of data-parallel copies of the "
+             "pipeline"},
     {"parallel.across", GT_T_ENUM, AT(parallel.across), "\"ddp\"", .values = "ddp|zero", MODE("pipe"),
-     .help = "what copies of the pipeline share out: ddp gradients are summed, zero and each has its part of a stage's optimizer state"},
+     .help = "how copies of the pipeline share the work; ddp: gradients are summed; zero: in addition, the optimizer state of a stage is "
+             "sharded over the copies"},
     {"parallel.deferred_bn", GT_T_BOOL, AT(parallel.deferred_bn), "false", MODE("pipe"),
-     .help = "running statistics of batch normalisation are updated once a batch, from all chunks; else once a chunk"},
+     .help = "update the running statistics of batch normalisation once per batch from all chunks instead of once per chunk"},
     {"parallel.schedule", GT_T_ENUM, AT(parallel.schedule), "\"1f1b\"", .values = "gpipe|1f1b|interleaved|zero-bubble", MODE("pipe"),
-     .help = "order of forward and backward on a stage"},
+     .help = "order of the forward and backward passes of micro-batches on a stage"},
     {"parallel.virtual_stages", GT_T_INT, AT(parallel.virtual_stages), "2", 2, 64, .when = "parallel.schedule", .is = "interleaved",
-     .help = "stages that a rank has: every rank the first of them, then every rank the second one, and so on"},
+     .help = "number of stages of each rank; they are assigned in turn: the first stage of every rank, then the second stage of every "
+             "rank, and so on"},
     {"parallel.cuts", GT_T_STRINGS, AT(parallel.cuts), "[]", MODE("pipe"),
-     .help = "names of the layers that begin a stage, one less than stages; []: cut so that the slowest stage is as fast as can be"},
+     .help = "names of the layers that begin the second and later stages; []: chosen so that the slowest stage is as fast as possible"},
     {"parallel.balance", GT_T_ENUM, AT(parallel.balance), "\"computed\"", .values = "computed|measured", MODE("pipe"),
-     .help = "what the cut goes by: FLOPs and bytes, or the time of each layer, which rank 0 measures at every start"},
+     .help = "costs by which the model is divided into stages; computed: FLOPs and bytes; measured: the time of each layer, which rank 0 "
+             "measures at every start"},
     {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE("dp|ddp|zero|pipe"),
-     .help = "join GPUs through the memory of their hosts, as ranks that share a GPU always are; else by NCCL"},
+     .help = "let GPUs communicate through host memory instead of NCCL; ranks that share a GPU always do"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,
-     .help = "pieces of a batch whose gradients are made alone and summed in a fixed order: a power of two, and a multiple of every number of ranks"},
-    {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"), .help = "batch statistics over all ranks"},
+     .help = "number of virtual shards of a batch, whose gradients are computed separately and summed in a fixed order; a power of two, "
+             "and a multiple of every number of ranks"},
+    {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"),
+     .help = "compute the batch statistics of batch "
+             "normalisation over all ranks"},
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"),
-     .help = "MiB of gradients that are reduced at once"},
+     .help = "size of a gradient bucket in MiB; the gradients of a bucket are reduced together"},
     {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE("ddp|zero|pipe"),
-     .help = "seconds without progress after which a rank counts as lost, and that ranks wait for each other; those of several hosts at first for 300 s at least"},
+     .help = "number of seconds without progress after which a rank counts as lost, and that ranks wait for each other; at the start, "
+             "ranks on several hosts wait for at least 300 s"},
 
     {"checkpoint.dir", GT_T_STRING, AT(checkpoint.dir), "\"\"",
-     .help = "the run's directory: checkpoints, metrics.jsonl, config.cfg; \"\": none"},
+     .help = "directory of the run, with its checkpoints, metrics.jsonl and config.cfg; \"\": nothing is saved"},
     {"checkpoint.every_epochs", GT_T_INT, AT(checkpoint.every_epochs), "1", 0, 1 << 30,
-     .help = "save after so many epochs; 0: not by epochs"},
+     .help = "number of epochs between checkpoints; 0: none by epochs"},
     {"checkpoint.every_steps", GT_T_INT, AT(checkpoint.every_steps), "0", 0, INFINITY,
-     .help = "save after so many optimizer steps; 0: not by steps"},
+     .help = "number of optimizer steps between checkpoints; 0: none by steps"},
     {"checkpoint.every_minutes", GT_T_FLOAT, AT(checkpoint.every_minutes), "0.0", 0, INFINITY,
-     .help = "save after so much time; 0: not by time"},
-    {"checkpoint.keep", GT_T_INT, AT(checkpoint.keep), "3", 1, 1 << 30, .help = "the newest so many are kept, and the best"},
+     .help = "minutes between checkpoints; 0: none by time"},
+    {"checkpoint.keep", GT_T_INT, AT(checkpoint.keep), "3", 1, 1 << 30,
+     .help = "number of newest checkpoints that are kept; the best "
+             "one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"", .values = "|test/acc|test/loss|test/top5|valid/acc|valid/loss|valid/top5",
-     .help = "what tells the best checkpoint; \"\": none is kept as the best"},
+     .help = "metric that determines the best checkpoint; \"\": no checkpoint is kept as the best"},
     {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for a loss, else \"max\")", .values = "max|min",
-     .help = "whether the best is the largest or the smallest"},
-    {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true", .help = "save before ending after SIGTERM, SIGINT or SIGUSR1"},
+     .help = "whether the largest or the smallest value of the metric is the best"},
+    {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",
+     .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 "
+             "ends the run"},
 
-    {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, .help = "steps between lines of metrics.jsonl"},
-    {"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard events beside them"},
+    {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, .help = "number of steps between training lines in metrics.jsonl"},
+    {"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard event files too"},
     {NULL},
 };
 
 #define AUG(member) .offset = offsetof(struct gt_conf_augment, member)
 const struct gt_row gt_rows_augment[] = {
     {"type", GT_T_ENUM, AUG(type), NULL, .flags = GT_R_REQUIRED, .values = "pad_crop|hflip",
-     .help = "pad_crop: pad, then cut the old size at a random place; hflip: mirror"},
-    {"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, .when = "type", .is = "pad_crop", .help = "pixels added on every side"},
+     .help = "pad_crop: pad the image, then crop it to its old size at a random position; hflip: mirror it horizontally"},
+    {"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, .when = "type", .is = "pad_crop",
+     .help = "number of pixels added on every "
+             "side"},
     {"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", .when = "type", .is = "pad_crop",
-     .help = "what is added: black, or the mirrored edge"},
+     .help = "constant: pad with black; reflect: pad with the mirrored edge"},
     {"p", GT_T_FLOAT, AUG(p), "0.5", 0, 1, .when = "type", .is = "hflip", .help = "probability"},
     {"alternate", GT_T_BOOL, AUG(alternate), "false", .when = "type", .is = "hflip",
-     .help = "draw once an image, then mirror every image in every other epoch, so that two epochs in a row never show the same one"},
+     .help = "draw once for each image in the first epoch, then mirror the image in every other epoch, so that two epochs in a row never "
+             "show the same version"},
     {NULL},
 };
 
 #define GROUP(member) .offset = offsetof(struct gt_conf_group, member)
 const struct gt_row gt_rows_group[] = {
     {"match", GT_T_STRINGS, GROUP(match), NULL, .flags = GT_R_REQUIRED,
-     .help = "patterns of parameter names, with * and ?: \"*.conv?.weight\"; the first group that matches a parameter has it"},
-    {"frozen", GT_T_BOOL, GROUP(frozen), "false", .help = "these parameters are not trained"},
+     .help = "patterns of parameter names with * and ?, such as \"*.conv?.weight\"; a parameter belongs to the first group that matches "
+             "it"},
+    {"frozen", GT_T_BOOL, GROUP(frozen), "false", .help = "do not train these parameters"},
     {"frozen_stats", GT_T_BOOL, GROUP(frozen_stats), "false",
-     .help = "batch normalisations whose weight and bias it matches use their running statistics in training and do not update them, as PyTorch's "
-             "eval(); without it frozen ones go on updating them, as PyTorch's train()"},
-    {"freeze_after", GT_T_FLOAT, GROUP(freeze_after), "0.0", 0, INFINITY, .help = "epochs after which their learning rate is 0; 0: never"},
-    {"lr_mul", GT_T_FLOAT, GROUP(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate, beside that of a layer"},
-    {"weight_decay", GT_T_FLOAT, GROUP(weight_decay), "(the optimizer's)", 0, INFINITY, .help = "instead of the optimizer's; that of a layer comes first"},
+     .help = "batch normalisations whose weight and bias the group matches use their running statistics in training and do not update "
+             "them, as in PyTorch's eval(); without this key, frozen ones still update them, as in PyTorch's train()"},
+    {"freeze_after", GT_T_FLOAT, GROUP(freeze_after), "0.0", 0, INFINITY,
+     .help = "number of epochs after which the learning rate of "
+             "these parameters is 0; 0: never"},
+    {"lr_mul", GT_T_FLOAT, GROUP(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate, in addition to lr_mul of a layer"},
+    {"weight_decay", GT_T_FLOAT, GROUP(weight_decay), "(the optimizer's)", 0, INFINITY,
+     .help = "weight decay instead of the "
+             "optimizer's; weight_decay of a layer takes precedence"},
     {"optimizer", GT_T_OTHER, .def = "(train.optimizer)", .help = "a group with the keys of train.optimizer"},
     {"schedule", GT_T_OTHER, .def = "(train.schedule)", .help = "a group with the keys of train.schedule"},
     {NULL},
@@ -258,36 +322,41 @@ const struct gt_row gt_rows_schedule[] = {SCHEDULE_ROWS("", SCHEDULE){NULL}};
 const struct gt_row gt_rows_layer[] = {
     {"type", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the operation: one of the layer types below"},
     {"name", GT_T_OTHER, .def = "(its index in the list)",
-     .help = "names its parameters, as in a PyTorch state dict; letters, digits, _ . -"},
+     .help = "name of the layer, with which the names of its parameters begin, as in a PyTorch state dict; letters, digits, _ . -"},
     {"in", GT_T_OTHER, .def = "(the layer before)", .help = "name or list of names of earlier layers; \"input\" is the model's input"},
     {"lr_mul", GT_T_FLOAT, LAYER(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate for its parameters"},
     {"weight_decay", GT_T_FLOAT, LAYER(weight_decay), "(train.optimizer's)", 0, INFINITY, .help = "weight decay of its parameters"},
-    {"frozen", GT_T_BOOL, LAYER(frozen), "false", .help = "its parameters are not trained"},
+    {"frozen", GT_T_BOOL, LAYER(frozen), "false", .help = "do not train its parameters"},
     {"recompute", GT_T_BOOL, LAYER(recompute), "false",
-     .help = "its output is not kept for the backward pass but computed again; of a block: all but the block's output. Bit for bit the same"},
+     .help = "compute its output again in the backward pass instead of keeping it; for a block, all outputs but that of the block; the "
+             "results have the same bits"},
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
      .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform|dirac|whitening",
-     .help = "how its weights start; dirac: the first filters of a convolution pass their channel on, the others as model.init; "
-             "whitening: the filters of the first convolution make the patches of the training images uncorrelated"},
+     .help = "distribution of its initial weights; dirac: the first filters of a convolution copy their channel, the others are "
+             "initialised by model.init; whitening: the filters of the first convolution make the patches of the training images uncorrelated"},
     {"init_std", GT_T_FLOAT, LAYER(init_std), "0.0", 0, 1e6,
-     .help = "scale its weights to this standard deviation; 0: as they were drawn"},
-    {"init_eps", GT_T_FLOAT, LAYER(init_eps), "5.0e-4", 0, 1e6, .help = "whitening: added to the variances before their root divides"},
-    {"init_samples", GT_T_INT, LAYER(init_samples), "5000", 1, 1 << 30, .help = "whitening: so many training images are looked at, the first ones"},
+     .help = "standard deviation to which its initial weights are scaled; 0: not scaled"},
+    {"init_eps", GT_T_FLOAT, LAYER(init_eps), "5.0e-4", 0, 1e6,
+     .help = "whitening: number added to the variances before the division by "
+             "their square roots"},
+    {"init_samples", GT_T_INT, LAYER(init_samples), "5000", 1, 1 << 30,
+     .help = "whitening: number of training images, from the first "
+             "on, whose patches are used"},
     {NULL},
 };
 
 const struct gt_row gt_rows_block[] = {
-    {"block", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "instead of type: the name of a template in model.blocks"},
+    {"block", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "name of a template in model.blocks, instead of type"},
     {"repeat", GT_T_INT, .def = "(once, without a number in the names)", .min = 1, .max = 10000,
-     .help = "so many instances in a row, NAME.0, NAME.1, …"},
-    {"first", GT_T_OTHER, .def = "{ }", .help = "parameters that differ in the first of them"},
+     .help = "number of instances in a row, named NAME.0, NAME.1, …"},
+    {"first", GT_T_OTHER, .def = "{ }", .help = "parameters that differ in the first instance"},
     {NULL},
 };
 
 const struct gt_row gt_rows_template[] = {
-    {"params", GT_T_OTHER, .def = "[]", .help = "names of its parameters; \"$NAME\" stands for the value in its layers"},
-    {"defaults", GT_T_OTHER, .def = "{ }", .help = "values of parameters that an instance may leave out"},
-    {"layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "as model.layers; \"$in\" names the input of the block"},
+    {"params", GT_T_OTHER, .def = "[]", .help = "names of the template's parameters; in its layers, \"$NAME\" stands for the value"},
+    {"defaults", GT_T_OTHER, .def = "{ }", .help = "default values of parameters"},
+    {"layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "layers of the block, as in model.layers; \"$in\" is the input of the block"},
     {NULL},
 };
 

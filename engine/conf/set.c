@@ -31,7 +31,7 @@ static enum gt_code parse(struct gt_arena *a, const char *label, const char *val
 	gt_clean_free(&clean);
 	GT_TRY(code);
 	if (root->nkids != 1)
-		return gt_conf_fail(err, (struct gt_source_loc){label, 0}, NULL, "expected one value");
+		return gt_conf_fail(err, (struct gt_source_loc){label, 0}, NULL, "expected one value after =");
 	*out = root->kid[0];
 	return GT_OK;
 }
@@ -51,7 +51,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 	}
 	const char *fault = gt_string_fault(value, strlen(value));
 	if (fault)
-		return gt_conf_fail(err, at, NULL, "the value holds %s", fault);
+		return gt_conf_fail(err, at, NULL, "expected a value of UTF-8 text without control characters, got %s in it", fault);
 	GT_TRY(gt_cnode_new(a, GT_C_STRING, "v", at, out, err));
 	GT_NEW_STR((*out)->s, gt_arena_strdup(a, value), err);
 	return GT_OK;

@@ -66,9 +66,9 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 	size_t n;
 	enum gt_code code = GT_OK;
 	if (from && rd->depth > GT_CONF_MAX_INCLUDES)
-		return gt_conf_fail(err, *from, NULL, "@include: more than %d files deep", GT_CONF_MAX_INCLUDES);
+		return gt_conf_fail(err, *from, NULL, "@include: expected files that are nested at most %d deep, got more", GT_CONF_MAX_INCLUDES);
 	if (from && rd->files >= GT_CONF_MAX_FILES)
-		return gt_conf_fail(err, *from, NULL, "@include: more than %d files", GT_CONF_MAX_FILES);
+		return gt_conf_fail(err, *from, NULL, "@include: expected at most %d files in a config, got more", GT_CONF_MAX_FILES);
 	const char *why = slurp(path, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
 	if (why && why == no_memory)
 		return gt_fail_memory(err, GT_CONF_MAX_BYTES);
@@ -77,10 +77,11 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 	if (why)
 		return gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, why);
 	if (rd->bytes + n > GT_CONF_MAX_BYTES)
-		code = gt_conf_fail(err, from ? *from : top, NULL, "the config is larger than %d MiB", GT_CONF_MAX_BYTES >> 20);
+		code = gt_conf_fail(err, from ? *from : top, NULL, "expected a config of at most %d MiB, got a larger one",
+		                    GT_CONF_MAX_BYTES >> 20);
 	for (int i = 0; code == GT_OK && i < rd->depth; i++)
 		if (rd->open[i].dev == st.st_dev && rd->open[i].ino == st.st_ino)
-			code = gt_conf_fail(err, from ? *from : top, NULL, "@include: %s includes itself", path);
+			code = gt_conf_fail(err, from ? *from : top, NULL, "@include: expected a file that does not include itself, got %s", path);
 	if (code == GT_OK) {
 		struct gt_lexer outer = *lx;
 		rd->open[rd->depth].dev = st.st_dev;
@@ -135,7 +136,7 @@ enum gt_code gt_source_check_text(struct gt_arena *a, const char *label, int lin
 	GT_NEW_STR(lx.at.file, gt_arena_strdup(a, label), err);
 	lx.at.line = line1;
 	if (n > GT_CONF_MAX_BYTES)
-		return gt_conf_fail(err, lx.at, NULL, "the config is larger than %d MiB", GT_CONF_MAX_BYTES >> 20);
+		return gt_conf_fail(err, lx.at, NULL, "expected a config of at most %d MiB, got a larger one", GT_CONF_MAX_BYTES >> 20);
 	lx.p = lx.bol = text;
 	lx.end = text + n;
 	enum gt_code code = gt_lex(&lx, err);

@@ -2,16 +2,16 @@
 #include <string.h>
 #include <strings.h>
 
-#define INFERRED "the size of a layer's input is inferred: leave the key out"
+#define INFERRED "the size of a layer's input is inferred; leave the key out"
 
 static const struct gt_synonym layer_keys[] = {
 	{"in_features", NULL, INFERRED},
 	{"in_channels", NULL, INFERRED},
 	{"num_features", NULL, INFERRED},
 	{"normalized_shape", NULL, INFERRED},
-	{"inplace", NULL, "the planner decides what is computed in place: leave the key out"},
-	{"device", NULL, "there is one device for all layers: write device at the top of the config"},
-	{"dtype", NULL, "all layers have one type: write precision at the top of the config"},
+	{"inplace", NULL, "the planner decides what is computed in place; leave the key out"},
+	{"device", NULL, "all layers use one device; write device at the top of the config"},
+	{"dtype", NULL, "all layers use one data type; write precision at the top of the config"},
 	{"out_features", "out", NULL},
 	{"out_channels", "out", NULL},
 	{"units", "out", NULL},
@@ -63,7 +63,7 @@ static const struct gt_synonym keys[] = {
 	{"output_dir", "checkpoint.dir", NULL},
 	{"checkpoint_dir", "checkpoint.dir", NULL},
 	{"manual_seed", "seed", NULL},
-	{"pin_memory", NULL, "copies to a GPU are always made from pinned memory: leave the key out"},
+	{"pin_memory", NULL, "copies to a GPU always use pinned memory; leave the key out"},
 	{0},
 };
 
@@ -87,10 +87,10 @@ static const struct gt_synonym layer_types[] = {
 	{"residual", "add", NULL},
 	{"sum", "add", NULL},
 	{"cat", "concat", NULL},
-	{"crossentropyloss", NULL, "a loss is no layer: write train.loss = \"cross_entropy\""},
-	{"mseloss", NULL, "a loss is no layer: write train.loss = \"mse\""},
-	{"nllloss", NULL, "a loss is no layer: write train.loss = \"nll\""},
-	{"sequential", NULL, "layers stand one after another in model.layers; a template for several is an entry of model.blocks"},
+	{"crossentropyloss", NULL, "a loss is not a layer; write train.loss = \"cross_entropy\""},
+	{"mseloss", NULL, "a loss is not a layer; write train.loss = \"mse\""},
+	{"nllloss", NULL, "a loss is not a layer; write train.loss = \"nll\""},
+	{"sequential", NULL, "write the layers one after another in model.layers, or define a template for several layers in model.blocks"},
 	{0},
 };
 

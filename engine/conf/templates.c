@@ -29,7 +29,7 @@ static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *t
 	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 	for (int i = 0; params && i < params->nkids; i++)
 		gt_guess_try(&g, gt_cnode_string(params->kid[i]));
-	return gt_conf_fail(err, at->place, path, "\"%s\" is no parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
+	return gt_conf_fail(err, at->place, path, "\"%s\" is not a parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
 	                    g.best ? "; did you mean \"" : "", g.best ? g.best : "", g.best ? "\"?" : "");
 }
 
@@ -67,10 +67,10 @@ static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, st
 			return gt_conf_fail(err, p->place, path, "expected a name of letters, digits, _ and -, got %s",
 			                    gt_cnode_text(p, got, sizeof got));
 		if (is_reserved(name))
-			return gt_conf_fail(err, p->place, path, "expected another name, got \"%s\", a key of every layer", name);
+			return gt_conf_fail(err, p->place, path, "expected another name, got \"%s\", which is a key of every layer", name);
 		for (int k = 0; k < i; k++)
 			if (!strcmp(name, gt_cnode_string(params->kid[k])))
-				return gt_conf_fail(err, p->place, path, "expected a name of its own, got \"%s\" once more", name);
+				return gt_conf_fail(err, p->place, path, "expected each parameter once, got \"%s\" twice", name);
 	}
 	return GT_OK;
 }
@@ -99,7 +99,9 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 		uses = 0;
 		GT_TRY(scan(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
 		if (!uses)
-			return gt_conf_fail(err, params->kid[i]->place, at, "the parameter \"%s\" is never used", gt_cnode_string(params->kid[i]));
+			return gt_conf_fail(err, params->kid[i]->place, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
+			                    "from params",
+			                    gt_cnode_string(params->kid[i]));
 	}
 	snprintf(path, sizeof path, "%s.defaults", at);
 	if (defaults && defaults->type != GT_C_GROUP)
@@ -155,7 +157,8 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 	char cut[64];
 	while ((word = gt_cnode_string(n)) && word[0] == '$') {
 		if (!s)
-			return gt_conf_fail(err, n->place, path, "\"%s\" stands only inside a block", gt_utf8_truncate(word, cut, sizeof cut));
+			return gt_conf_fail(err, n->place, path, "\"%s\" is a parameter of a block, and only layers of a block can use it",
+			                    gt_utf8_truncate(word, cut, sizeof cut));
 		const struct gt_cnode *v = s->first ? gt_cnode_find(s->first, word + 1) : NULL, *defaults = gt_cnode_find(s->tmpl, "defaults");
 		if (!has_param(s->tmpl, word + 1))
 			return no_param(n, s->tmpl, path, word + 1, err);
@@ -170,7 +173,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			return gt_conf_fail(err, s->inst->place, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
 			                    word + 1, s->tmpl->name);
 		if (own && gt_cnode_string(v) && gt_cnode_string(v)[0] == '$')
-			return gt_conf_fail(err, v->place, path, "a default is a value, not another parameter");
+			return gt_conf_fail(err, v->place, path, "expected a value as the default, got another parameter");
 		n = v;
 		if (!own)
 			s = s->parent;
@@ -188,7 +191,7 @@ enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cn
 		if (has_param(tmpl, key) || (!first && is_reserved(key) && strcmp(key, "type")))
 			continue;
 		if (!strcmp(key, "type"))
-			return gt_conf_fail(err, inst->kid[i]->place, path, "a layer has a type or a block, not both");
+			return gt_conf_fail(err, inst->kid[i]->place, path, "expected a type or a block, got both; remove one of them");
 		return no_param(inst->kid[i], tmpl, path, key, err);
 	}
 	return GT_OK;

@@ -23,7 +23,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 			d->batch = 0;
 	}
 	if (d->batch && d->batch_per_rank)
-		FAIL(rd, "data.batch_per_rank", "expected this or data.batch, got both");
+		FAIL(rd, "data.batch_per_rank", "expected either data.batch_per_rank or data.batch, got both; remove one of them");
 	if (!d->batch && !d->batch_per_rank)
 		FAIL(rd, "data.batch", "expected data.batch or data.batch_per_rank > 0, got neither");
 	int64_t n = d->batch ? d->batch : d->batch_per_rank, parts = rd->conf->train.accumulate;
@@ -44,11 +44,11 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	if (known && in[0] * in[1] > ((int64_t)1 << 31) / in[2])
 		FAIL(rd, "model.input", "expected at most 2^31 elements, got %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
 	if (synthetic && d->samples < 1)
-		FAIL(rd, "data.samples", "expected an integer ≥ 1: synthetic data needs it");
+		FAIL(rd, "data.samples", "expected an integer ≥ 1, which synthetic data needs");
 	if (synthetic && d->classes < 2)
-		FAIL(rd, "data.classes", "expected an integer ≥ 2: synthetic data needs it");
+		FAIL(rd, "data.classes", "expected an integer ≥ 2, which synthetic data needs");
 	if (!synthetic && (d->samples || d->samples_test))
-		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only synthetic data uses it");
+		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only data.name = \"synthetic\" uses this key; remove it");
 	for (int i = 0; i < 2; i++) {
 		int n = i ? d->std.n : d->mean.n;
 		if (n > GT_MAX_CH || (n > 1 && image && known && n != in[0]))
@@ -62,7 +62,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		if (!image)
 			FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
 		else if (g->type == GT_AUG_PAD_CROP && g->mode == 1 && (g->pad >= in[1] || g->pad >= in[2]))
-			FAIL(rd, "data.augment", "expected a pad smaller than the image to mirror its edge, got %" PRId64, g->pad);
+			FAIL(rd, "data.augment", "expected a pad smaller than the image, whose edge it mirrors, got %" PRId64, g->pad);
 	}
 	return GT_OK;
 }
@@ -84,11 +84,12 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 	char gamma[64];
 	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
 	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
-		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside it, got %g and %g", o->momentum, o->dampening);
+		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside nesterov = true, got %g and %g",
+		        o->momentum, o->dampening);
 	if (o->ns.n != 3)
 		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
-		FAIL_AT(sched, "gamma", "expected a number ≥ 0, got nothing: an exponential schedule needs it");
+		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which an exponential schedule needs, got nothing");
 	for (int i = 1; i < s->milestones.n; i++)
 		if (s->milestones.v[i] <= s->milestones.v[i - 1])
 			FAIL_AT(sched, "milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
@@ -105,9 +106,9 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 	if (!t->epochs && !t->steps)
 		FAIL(rd, "train.epochs", "expected train.epochs or train.steps > 0, got neither");
 	if (t->label_smoothing > 0 && strcmp(t->loss, "cross_entropy"))
-		FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use it; cross_entropy does", t->loss);
+		FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use this key; train.loss = \"cross_entropy\" does", t->loss);
 	if (t->ignore_index != -100 && !strcmp(t->loss, "mse"))
-		FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use it; cross_entropy and nll do");
+		FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use this key; \"cross_entropy\" and \"nll\" do");
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 
@@ -145,7 +146,8 @@ static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 			return CUT_FAIL("expected names of layers, got \"%.60s\"%s%s%s", p->cuts.v[k], g.best ? "; did you mean \"" : "",
 			                g.best ? g.best : "", g.best ? "\"?" : "");
 		if (i == 0)
-			return CUT_FAIL("expected layers that begin another stage, got \"%.60s\", the first one of all", p->cuts.v[k]);
+			return CUT_FAIL("expected layers that begin the second and later stages, got \"%.60s\", which is the first layer of the model",
+			                p->cuts.v[k]);
 		if (k && i <= p->cut[k - 1])
 			return CUT_FAIL("expected layers in the order of the model, got \"%.60s\" after \"%.60s\"", p->cuts.v[k], p->cuts.v[k - 1]);
 		p->cut[k] = i;
@@ -160,19 +162,20 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf *c = rd->conf;
 	const struct gt_conf_parallel *p = &c->parallel;
 	if (c->reproducible == GT_REPRO_WORLD && p->deferred_bn)
-		FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard");
+		FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\", where each virtual shard of a batch has "
+		     "statistics of its own");
 	if (c->reproducible == GT_REPRO_WORLD && c->train.clip_norm > 0)
 		FAIL(rd, "train.clip_norm",
-		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\": the last bits of a norm depend on where the model "
-		     "is cut");
+		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\", because the last bits of a norm depend on where "
+		     "the model is cut");
 	if (p->nproc % p->replicas)
 		FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
 	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
-		FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which are by hand, got \"measured\"");
+		FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which sets the stages by hand, got \"measured\"");
 	if (p->balance == GT_BALANCE_MEASURED && c->reproducible == GT_REPRO_RUN && c->train.clip_norm > 0)
 		FAIL(rd, "parallel.balance",
 		     "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm "
-		     "depend on where the model is cut; parallel.cuts can hold what was measured");
+		     "depend on where the model is cut; to keep measured stages, write them in parallel.cuts");
 	GT_COLLECT(rd, err, check_cuts(rd, err));
 	return GT_OK;
 }
@@ -196,14 +199,15 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
 	if (c->reproducible == GT_REPRO_WORLD && c->data.sampler == GT_SAMPLER_TORCH)
 		FAIL(rd, "data.sampler",
-		     "expected \"gtrain\" beside reproducible = \"world\": torch's sampler gives other samples to another number of ranks");
+		     "expected \"gtrain\" beside reproducible = \"world\", because the samples that torch's sampler selects depend on the number "
+		     "of ranks");
 	if (c->reproducible == GT_REPRO_WORLD && p->sync_bn)
 		FAIL(rd, "parallel.sync_bn",
-		     "expected false beside reproducible = \"world\": there, statistics are those of a virtual shard, which no rank shares");
+		     "expected false beside reproducible = \"world\", where each virtual shard of a batch has statistics of its own");
 	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
 		FAIL(rd, "train.clip_norm",
-		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\": the norm of gradients in shards depends on the "
-		     "number of ranks");
+		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\", because the norm of sharded gradients depends on "
+		     "the number of ranks");
 	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 

@@ -33,7 +33,8 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	GT_TRY(gt_device_plugin(name, symbol, &p, err));
 	*out = p;
 	if ((*out)->abi != GT_BACKEND_ABI)
-		return gt_fail(err, GT_EUNAVAILABLE, "backend %s has interface version %u, this gtrain needs %u: install both from one build", name,
+		return gt_fail(err, GT_EUNAVAILABLE, "backend %s has interface version %u, but this gtrain needs %u: install both from one build",
+		               name,
 		               (*out)->abi, GT_BACKEND_ABI);
 	return GT_OK;
 }
@@ -65,7 +66,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	if (code == GT_OK && n == 0) /* probe left the reason in err */
 		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
 	else if (code == GT_OK && index >= n)
-		code = gt_fail(err, GT_EUNAVAILABLE, "no device %s:%d: there %s %d", name, index, n == 1 ? "is" : "are", n);
+		code = gt_fail(err, GT_EUNAVAILABLE, "device %s:%d does not exist: there %s %d", name, index, n == 1 ? "is" : "are", n);
 	opts.index = index;
 	if (code == GT_OK) {
 		out->info = info[index];
@@ -93,7 +94,7 @@ static enum gt_code open_auto(const struct gt_dev_opts *opts, struct gt_device *
 	GT_TRY(open_one("cpu", 0, opts, out, NULL, err));
 	bool hidden = !found && getenv("CUDA_VISIBLE_DEVICES");
 	if (found > 0 || (gpu_is_there() && !hidden))
-		snprintf(out->note, sizeof out->note, "device = \"auto\" takes the CPU, though this machine has a GPU: %.400s", why.msg);
+		snprintf(out->note, sizeof out->note, "device = \"auto\" selects the CPU although this machine has a GPU: %.400s", why.msg);
 	return GT_OK;
 }
 
@@ -111,12 +112,12 @@ enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, st
 	memcpy(name, word, n);
 	name[n] = 0;
 	if (strcmp(name, "cpu") && strcmp(name, "cuda") && strcmp(name, "null"))
-		return gt_fail(err, GT_EUNAVAILABLE, "no such device: \"%s\" (expected auto, cpu, cuda or cuda:N)", word);
+		return gt_fail(err, GT_EUNAVAILABLE, "device: expected auto, cpu, cuda or cuda:N, got \"%s\"", word);
 	if (colon) {
 		char *end;
 		long i = strtol(colon + 1, &end, 10);
 		if (*end || end == colon + 1 || i < 0 || i >= MAX_DEVICES)
-			return gt_fail(err, GT_EUNAVAILABLE, "no such device: \"%s\" (expected one index, as in cuda:0)", word);
+			return gt_fail(err, GT_EUNAVAILABLE, "device: expected one index, as in cuda:0, got \"%s\"", word);
 		index = (int)i;
 	}
 	return open_one(name, index, opts, out, NULL, err);

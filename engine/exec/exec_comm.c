@@ -40,7 +40,7 @@ static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, 
 	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && (s == first || !s->apart) && together(s, first); s++) {
 		const struct gt_attr_comm *a = s->call->comm;
 		if (n == GT_COMM_BATCH)
-			return gt_fail(err, GT_EINTERNAL, "more than %d transfers at once", GT_COMM_BATCH);
+			return gt_fail(err, GT_EINTERNAL, "more than %d transfers in one exchange", GT_COMM_BATCH);
 		list[n++] = (struct gt_p2p){.what = s->call->layer,
 		                            .sends = a->kind == GT_COMM_SEND,
 		                            .peer = a->peer,
@@ -63,7 +63,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
 	}
 	if (!c)
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: there is no communicator", s->call->op, s->call->layer);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: the communicator is not open", s->call->op, s->call->layer);
 	double start = x->waited ? gt_clock() : 0;
 	gt_rank_waits(x->link, true);
 	if (transfers(s)) {

@@ -29,7 +29,7 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 	if (!x->be->capture_begin)
 		x->graphs = false;
 	if (!host && !x->be->copy_async)
-		return gt_fail(err, GT_EUNAVAILABLE, "the %s backend runs nothing", x->be->name);
+		return gt_fail(err, GT_EUNAVAILABLE, "the %s backend only makes plans: it cannot run them", x->be->name);
 	for (int i = 0; i < x->depth; i++) {
 		char *p = (char *)gt_space_scaler(s);
 		if (!host) {
@@ -118,7 +118,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 	} else {
 		GT_TRY(gt_loader_next(l, &b, err));
 		if (b.n != n)
-			return gt_fail(err, GT_EINTERNAL, "the loader gave %lld samples where the plan wants %lld", (long long)b.n, (long long)n);
+			return gt_fail(err, GT_EINTERNAL, "the loader returned %lld samples, but the plan expects %lld", (long long)b.n, (long long)n);
 		step_args->epoch = (uint64_t)b.epoch;
 		step_args->sample0 = (uint64_t)b.cursor;
 		step_args->stride = (uint64_t)b.stride;
@@ -155,7 +155,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 			return GT_OK;
 		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), (size_t)n * sizeof(struct gt_scalars), s->stream, err);
 	}
-	return gt_fail(err, GT_EINTERNAL, "unknown step %d", (int)s->kind);
+	return gt_fail(err, GT_EINTERNAL, "step of unknown kind %d", (int)s->kind);
 }
 
 /* ---- windows ----------------------------------------------------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_step_args **out, struc
 	struct gt_window *w = &x->ring[x->next];
 	*out = w->step_args;
 	if (x->queued == x->depth)
-		return gt_fail(err, GT_EINTERNAL, "a window is launched before the one that used its memory was collected");
+		return gt_fail(err, GT_EINTERNAL, "a window was launched before the earlier window that uses the same memory was collected");
 	if (w->busy)
 		GT_TRY(x->be->host_wait(x->dev, EVENT + x->next, err));
 	w->busy = false;
@@ -291,7 +291,7 @@ static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_
 	while (k < GT_EXEC_SIZES && sizes[k] != n)
 		k++;
 	if (k == GT_EXEC_SIZES)
-		return gt_fail(err, GT_EINTERNAL, "a window of %d steps", n);
+		return gt_fail(err, GT_EINTERNAL, "a window of %d steps is not supported", n);
 	if (!e->graph[k])
 		GT_TRY(capture(x, e->prog, l, n, &e->graph[k], err));
 	x->ring[x->next].start = gt_clock();
@@ -303,7 +303,7 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	struct gt_window *w = &x->ring[x->next];
 	struct gt_exec_prog *e = prog_of(x, p);
 	if (!e)
-		return gt_fail(err, GT_EINTERNAL, "too many programs");
+		return gt_fail(err, GT_EINTERNAL, "too many different step lists are in use");
 	w->prog = p;
 	w->n = n;
 	w->cold = !e->warm;

@@ -156,7 +156,7 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_
 		if (l->gather[i].n == n)
 			k = l->gather[i].kernel;
 	if (!k)
-		return gt_fail(err, GT_EINTERNAL, "loader: no kernel for %lld samples", (long long)n);
+		return gt_fail(err, GT_EINTERNAL, "loader: no kernel was prepared for a batch of %lld samples", (long long)n);
 	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {x, l->target[slot]};
 	struct gt_launch a = {.in = in, .out = o, .step_args = step_args, .stream = stream};
 	return l->be->launch(l->dev, k, &a, err);
@@ -292,7 +292,7 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
 {
 	if (l->threaded)
-		return gt_fail(err, GT_EINTERNAL, "loader: a thread gathers what nobody reads");
+		return gt_fail(err, GT_EINTERNAL, "loader: a batch cannot be skipped while a thread gathers batches ahead");
 	*out = next_part(l, &l->next);
 	GT_TRY(make_order(l, out->epoch, err));
 	advance(l, &l->next);
@@ -363,7 +363,7 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 		if (l->gather[i].n == n)
 			return GT_OK;
 	if (l->nsizes == MAX_SIZES)
-		return gt_fail(err, GT_EINTERNAL, "loader: more than %d sizes of batches", MAX_SIZES);
+		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", MAX_SIZES);
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 2, rows, false),
 	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
 	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};

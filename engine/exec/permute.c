@@ -40,7 +40,7 @@ static void random_sampler(uint64_t seed, uint64_t epoch, int64_t n, int64_t *pe
 enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm, struct gt_err *err)
 {
 	if (n >= INT64_C(1) << 32)
-		return gt_fail(err, GT_EDATA, "%lld samples: an epoch can shuffle fewer than 2^32", (long long)n);
+		return gt_fail(err, GT_EDATA, "expected fewer than 2^32 samples in a shuffled epoch, got %lld", (long long)n);
 	if (sampler == GT_SAMPLER_TORCH) {
 		struct gt_mt19937 mt;
 		gt_mt19937_seed(&mt, seed + epoch);

@@ -79,7 +79,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 	int nforward = g->nnodes, nvalues = g->nvalues;
 	struct gt_node *loss = nforward ? &g->nodes[nforward - 1] : NULL;
 	if (!g->train || !loss || !(loss->op->flags & GT_OPF_LOSS) || loss->nout < 2)
-		return gt_fail(err, GT_EINTERNAL, "differentiate: the graph is not a training graph that ends in a loss");
+		return gt_fail(err, GT_EINTERNAL, "differentiate: expected a training graph that ends in a loss");
 	struct walk w = {.g = g};
 	GT_NEW(w.need, g->arena, nvalues, err);
 	GT_NEW(w.part, g->arena, nvalues, err);

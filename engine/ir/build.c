@@ -74,10 +74,11 @@ static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i
 	int nin = s->nin;
 	const char *name;
 	if (!strcmp(s->name, "input"))
-		return gt_fail(err, GT_ECONFIG, "name: expected another word, got \"input\", which stands for the model's input");
+		return gt_fail(err, GT_ECONFIG, "name: expected another name, got \"input\", which is reserved for the model's input");
 	int *slot = slot_of(t, s->name);
 	if (*slot)
-		return gt_fail(err, GT_ECONFIG, "name: expected one that no other layer has, got \"%s\", as model.layers[%d]", s->name, *slot - 1);
+		return gt_fail(err, GT_ECONFIG, "name: expected a name that no other layer has, got \"%s\", which is the name of model.layers[%d]",
+		               s->name, *slot - 1);
 	for (int k = 0; k < nin; k++) {
 		if (!strcmp(s->in[k], "input")) {
 			in[k] = g->input;
@@ -121,7 +122,8 @@ static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec 
 		GT_TRY(prefix(&m->layers[i], i, build_layer(g, &t, i, y, used, err), err));
 	for (int i = 0; i + 1 < m->nlayers; i++) {
 		if (!used[i]) {
-			gt_fail(err, GT_ECONFIG, "expected a later layer to use its output (in = [\"%s\"]), none does", m->layers[i].name);
+			gt_fail(err, GT_ECONFIG, "expected a later layer that uses the output of this one (in = [\"%s\"]), got none",
+			        m->layers[i].name);
 			return prefix(&m->layers[i], i, GT_ECONFIG, err);
 		}
 	}

@@ -150,7 +150,7 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 		p->init_eps = s->init_eps;
 		p->init_samples = s->init_samples;
 		if (p->then >= GT_INIT_DIRAC && rank != 4)
-			return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions", p->then == GT_INIT_DIRAC ? "dirac" : "whitening");
+			return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions only", p->then == GT_INIT_DIRAC ? "dirac" : "whitening");
 	} else {
 		p->then = p->method;
 	}

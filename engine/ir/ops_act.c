@@ -32,7 +32,7 @@ static const struct gt_attr_def leaky_attrs[] = {
 };
 static const struct gt_attr_def gelu_attrs[] = {
     GT_KEY(gt_attr_gelu, "approximate", approximate, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "none|tanh",
-           .help = "none: by erf; tanh: the older approximation"),
+           .help = "none: exact, by erf; tanh: the older approximation by tanh"),
     GT_KEYS_END,
 };
 
@@ -44,7 +44,8 @@ ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = 
 ACT(silu, GT_OP_SILU, "x * sigmoid(x)");
 
 static const struct gt_attr_def scale_attrs[] = {
-    GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "what x is multiplied by"),
+    GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "factor by which x is "
+           "multiplied"),
     GT_KEYS_END,
 };
 

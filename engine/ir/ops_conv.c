@@ -26,7 +26,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	if (init == GT_INIT_WHITENING) {
 		int64_t patch = x.dim[1] * a->kernel[0] * a->kernel[1];
 		if (n->in[0] != g->input || a->dilation[0] != 1 || a->dilation[1] != 1)
-			return gt_fail(err, GT_ECONFIG, "init: \"whitening\" is for a convolution of the model's input, without dilation");
+			return gt_fail(err, GT_ECONFIG, "init: expected a convolution of the model's input without dilation beside \"whitening\"");
 		if (a->out % 2 || a->out / 2 > patch || patch > 1024)
 			return gt_fail(err, GT_ECONFIG,
 			               "init: expected an even number of filters, at most 2 * %lld (and no patch of more than 1024 values), got %lld",
@@ -75,13 +75,15 @@ static const struct gt_attr_def conv_attrs[] = {
     GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
     GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,
            .help = "height and width of the filters"),
-    GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between positions"),
+    GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between positions of a filter"),
     GT_KEY(gt_attr_conv2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "zeros added on both sides"),
-    GT_KEY(gt_attr_conv2d, "dilation", dilation, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "distance between filter cells"),
+    GT_KEY(gt_attr_conv2d, "dilation", dilation, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "distance between the elements "
+           "of a filter"),
     GT_KEY(gt_attr_conv2d, "groups", groups, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
-           .help = "channel groups that do not mix; as many as input channels: depthwise"),
+           .help = "number of groups of channels that are convolved separately; with as many groups as input channels, the convolution "
+           	"is depthwise"),
     GT_KEY(gt_attr_conv2d, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1,
-           .help = "add a learned bias; of no use before a batch normalisation"),
+           .help = "add a learned bias; it has no effect before a batch normalisation"),
     GT_KEYS_END,
 };
 

@@ -35,6 +35,7 @@ static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 	    .flops = loss_flops,                                                                                                               \
 	}
 
-LOSS(gt_row_cross_entropy, GT_OP_CROSS_ENTROPY, "log-softmax and negative log-likelihood of the label, with optional label smoothing");
-LOSS(gt_row_nll, GT_OP_NLL, "negative log-likelihood of the label; the model ends in log_softmax");
-LOSS(gt_row_mse, GT_OP_MSE, "mean squared difference to the one-hot label");
+LOSS(gt_row_cross_entropy, GT_OP_CROSS_ENTROPY, "log-softmax followed by the negative log-likelihood of the label, with optional label "
+     "smoothing");
+LOSS(gt_row_nll, GT_OP_NLL, "negative log-likelihood of the label; the model must end in log_softmax");
+LOSS(gt_row_mse, GT_OP_MSE, "mean squared difference between the output and the one-hot label");

@@ -60,13 +60,12 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	/* The variance of a single value is 0, so no result would be meaningful. */
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
-		               "expected more than one value a channel in an evaluation, which has no running statistics "
-		               "(track_running_stats = false), got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or "
-		               "track_running_stats = true");
+		               "expected more than one value per channel in an evaluation without running statistics (track_running_stats = "
+		               "false), got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
 	/* The unbiased variance would divide by 0; PyTorch rejects this too. */
 	if (g->train && a->train && !g->sync_bn && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
-		               "expected more than one value a channel in training, got a batch of 1: choose another batch size");
+		               "expected more than one value per channel in training, got a batch of 1: choose another batch size");
 	GT_TRY(affine_params(g, n, a->affine, 1, &channels, err));
 	if (a->track) {
 		GT_TRY(gt_graph_param(g, n, "running_mean", GT_PARAM_BUFFER, 1, &channels, zeros, 0, 0, err));
@@ -177,15 +176,15 @@ static double batchnorm_sums_flops(const struct gt_graph *g, const struct gt_nod
 	return norm_dx_flops(g, n) / 2;
 }
 
-#define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "added to the variance")
-#define AFFINE GT_KEY(gt_attr_norm, "affine", affine, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "learned scale and shift")
+#define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "number added to the variance")
+#define AFFINE GT_KEY(gt_attr_norm, "affine", affine, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "learn a scale and a shift")
 static const struct gt_attr_def batchnorm_attrs[] = {
     EPS,
     GT_KEY(gt_attr_norm, "momentum", momentum, GT_ATTR_FLOAT, .def = 0.1, .min = 0, .max = 1,
-           .help = "share of a batch in the running statistics (PyTorch's meaning)"),
+           .help = "weight of a batch in the running statistics, as in PyTorch"),
     AFFINE,
     GT_KEY(gt_attr_norm, "track_running_stats", track, GT_ATTR_BOOL, .def = 1, .max = 1,
-           .help = "keep running statistics for evaluation; false: evaluation too uses those of its batch"),
+           .help = "keep running statistics for evaluation; false: an evaluation uses the statistics of its batch"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};

@@ -126,14 +126,14 @@ static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 	    GT_KEY(gt_attr_pool2d, "stride", stride, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS,                                           \
 	           .help = "step between windows; 0: the kernel"),                                                                             \
 	    GT_KEY(gt_attr_pool2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS,                                         \
-	           .help = "cells added on both sides, at most half of the kernel"),                                                           \
+	           .help = "padding on both sides, at most half of the kernel"),                                                           \
 	    GT_KEY(gt_attr_pool2d, "ceil_mode", ceil_mode, GT_ATTR_BOOL, .def = 0, .max = 1,                                                   \
-	           .help = "a last window may reach beyond the border")
+	           .help = "allow a last window that extends beyond the border")
 
 static const struct gt_attr_def maxpool_attrs[] = {POOL_KEYS, GT_KEYS_END};
 static const struct gt_attr_def avgpool_attrs[] = {
     POOL_KEYS,
-    GT_KEY(gt_attr_pool2d, "count_include_pad", count_include_pad, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "padding counts in the mean"),
+    GT_KEY(gt_attr_pool2d, "count_include_pad", count_include_pad, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "count padding in the mean"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def adaptive_attrs[] = {
@@ -159,9 +159,11 @@ static const struct gt_attr_def adaptive_attrs[] = {
 POOL(gt_row_maxpool2d, GT_OP_MAXPOOL2D, "largest value of each window", maxpool_attrs, gt_attr_pool2d, maxpool_infer, maxpool_gradient,
      pool_flops);
 POOL(gt_row_avgpool2d, GT_OP_AVGPOOL2D, "mean of each window", avgpool_attrs, gt_attr_pool2d, avgpool_infer, avgpool_gradient, pool_flops);
-POOL(gt_row_adaptive_avgpool2d, GT_OP_ADAPTIVE_AVGPOOL2D, "mean of windows that share the input evenly; the size of the output is given",
+POOL(gt_row_adaptive_avgpool2d, GT_OP_ADAPTIVE_AVGPOOL2D, "mean of windows that divide the input evenly, for an output of the given size",
      adaptive_attrs, gt_attr_adaptive, adaptive_avg_infer, adaptive_avg_gradient, adaptive_flops);
-POOL(gt_row_adaptive_maxpool2d, GT_OP_ADAPTIVE_MAXPOOL2D, "largest value of windows that share the input evenly", adaptive_attrs,
+POOL(gt_row_adaptive_maxpool2d, GT_OP_ADAPTIVE_MAXPOOL2D, "largest value of windows that divide the input evenly, for an output of the "
+     "given size",
+     adaptive_attrs,
      gt_attr_adaptive, adaptive_max_infer, adaptive_max_gradient, adaptive_flops);
 
 const struct gt_op gt_row_global_avgpool = {

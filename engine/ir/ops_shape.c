@@ -57,7 +57,7 @@ static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
 
 const struct gt_op gt_row_identity = {
     .code = GT_OP_IDENTITY,
-    .help = "passes its input on",
+    .help = "passes its input through",
     .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
     .min_in = 1,
     .max_in = 1,
@@ -156,7 +156,7 @@ static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 
 const struct gt_op gt_row_concat = {
     .code = GT_OP_CONCAT,
-    .help = "two to eight inputs side by side along dimension 1 (channels or features)",
+    .help = "two to eight inputs joined along dimension 1 (channels or features)",
     .flags = GT_OPF_LAYER,
     .min_in = 2,
     .max_in = GT_MAX_LAYER_IN,

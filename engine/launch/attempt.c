@@ -55,7 +55,7 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 	if (s->token)
 		memcpy(b->token, s->token, sizeof b->token);
 	else if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
-		return gt_fail(err, GT_EFAIL, "no random numbers: %s", strerror(errno));
+		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
 	if (s->nnodes <= 1)
 		return listener(a, err);
 	snprintf(b->addr, sizeof b->addr, "%s", s->addr);

@@ -135,7 +135,7 @@ static void lost(struct gt_hosts *h, struct line *l)
 	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = l->node, .rank = -1, .code = GT_EPEER, .step = -1};
 	bool joined = l->state == JOINED && l->here;
 	drop(l);
-	snprintf(w.why, sizeof w.why, "its launcher is gone");
+	snprintf(w.why, sizeof w.why, "its launcher has ended");
 	if (joined)
 		learn(h, &w, LATE_S);
 }

@@ -20,11 +20,11 @@ static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 	if (s->nproc < 1 || s->nproc > GT_LAUNCH_MAX)
 		return gt_fail(err, GT_EUSAGE, "%d ranks on this host: expected 1 to %d", s->nproc, GT_LAUNCH_MAX);
 	if (s->nnodes < 0 || (int64_t)s->nnodes * s->nproc > GT_WORLD_MAX || (s->nnodes > 1 && (s->node < 0 || s->node >= s->nnodes)))
-		return gt_fail(err, GT_EUSAGE, "node %d of %d with %d ranks each: out of range", s->node, s->nnodes, s->nproc);
+		return gt_fail(err, GT_EUSAGE, "node %d of %d with %d ranks each is out of range", s->node, s->nnodes, s->nproc);
 	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
-		return gt_fail(err, GT_EUSAGE, "%d nodes need the address and port of rank 0", s->nnodes);
+		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0", s->nnodes);
 	if (s->nnodes > 1 && !s->token)
-		return gt_fail(err, GT_EUSAGE, "%d nodes need a token that all of them have", s->nnodes);
+		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that all hosts have in common", s->nnodes);
 	return GT_OK;
 }
 

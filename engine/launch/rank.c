@@ -28,7 +28,8 @@ static enum gt_code take(const char *name, long max, int *out, struct gt_err *er
 	char *end;
 	long v = text ? strtol(text, &end, 10) : -1;
 	if (!text || end == text || *end || v < 0 || v > max)
-		return gt_fail(err, GT_EUSAGE, "%s=%.40s in the environment: not as the launcher sets it", name, text ? text : "");
+		return gt_fail(err, GT_EUSAGE, "%s=%.40s in the environment is not a value that the launcher sets; unset the variable",
+		               name, text ? text : "");
 	*out = (int)v;
 	return GT_OK;
 }
@@ -38,7 +39,7 @@ static enum gt_code take_fd(const char *name, int *out, struct gt_err *err)
 	GT_TRY(take(name, 1 << 20, out, err));
 	unsetenv(name);
 	if (fcntl(*out, F_SETFD, FD_CLOEXEC))
-		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment: no open descriptor", name, *out);
+		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment is not an open file descriptor; unset the variable", name, *out);
 	return GT_OK;
 }
 
@@ -48,14 +49,15 @@ static enum gt_code map_board(struct gt_rank_link *l, int fd, struct gt_err *err
 	const struct gt_world *w = &l->world;
 	size_t want = sizeof *l->board + (size_t)w->local_world * sizeof *l->board->slot;
 	if (fstat(fd, &st) || (size_t)st.st_size != want)
-		return gt_fail(err, GT_EUSAGE, "the launcher's board has another size than this program expects");
+		return gt_fail(err, GT_EUSAGE, "the launcher's shared memory has a different size than this program expects: use one version of "
+		               "gtrain");
 	void *m = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED)
-		return gt_fail(err, GT_EFAIL, "cannot map the launcher's board: %s", strerror(errno));
+		return gt_fail(err, GT_EFAIL, "cannot map the launcher's shared memory: %s", strerror(errno));
 	l->board = m;
 	l->board_bytes = want;
 	if (l->board->magic != GT_BOARD_MAGIC || l->board->version != GT_BOARD_VERSION || l->board->local_world != w->local_world)
-		return gt_fail(err, GT_EUSAGE, "the launcher's board is not of this program's version");
+		return gt_fail(err, GT_EUSAGE, "the launcher's shared memory belongs to another version of gtrain");
 	l->slot = &l->board->slot[w->local_rank];
 	return GT_OK;
 }
@@ -74,7 +76,9 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	GT_TRY(take("GTRAIN_NNODES", GT_WORLD_MAX, &w->nnodes, err));
 	GT_TRY(take("GTRAIN_RESTART", 1 << 20, &l->restart, err));
 	if (w->local_rank >= w->local_world || w->rank >= w->world)
-		return gt_fail(err, GT_EUSAGE, "GTRAIN_RANK=%d of GTRAIN_WORLD=%d, GTRAIN_LOCAL_RANK=%d of GTRAIN_LOCAL_WORLD=%d contradict", w->rank,
+		return gt_fail(err, GT_EUSAGE, "GTRAIN_RANK=%d, GTRAIN_WORLD=%d, GTRAIN_LOCAL_RANK=%d and GTRAIN_LOCAL_WORLD=%d in the "
+		               "environment contradict each other",
+		               w->rank,
 		               w->world, w->local_rank, w->local_world);
 	if (getenv("GTRAIN_LISTEN_FD"))
 		GT_TRY(take_fd("GTRAIN_LISTEN_FD", &l->listener, err));
@@ -86,7 +90,7 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	w->addr[sizeof w->addr - 1] = 0;
 	w->port = l->board->port;
 	if (gt_rank_orphaned(l))
-		return gt_fail(err, GT_EPEER, "the launcher has gone");
+		return gt_fail(err, GT_EPEER, "the launcher has ended");
 	return GT_OK;
 }
 

@@ -49,12 +49,12 @@ static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned c
 				continue;
 			if (!gt_rdv_recv_frame(&r->conn[i], true, 1 + KEY + GT_RENDEZVOUS_MAX, &value[i], &len[i], until) || len[i] < 1 + KEY ||
 			    value[i][0]) {
-				snprintf(msg, sizeof msg, "rank %d has gone before it exchanged \"%s\"", i, key);
+				snprintf(msg, sizeof msg, "rank %d closed its connection before it exchanged \"%s\"", i, key);
 				gt_rdv_shut(&r->conn[i].fd);
 				code = gt_rdv_fail(r, GT_EPEER, err, msg);
 			} else if (value[i][KEY] || strcmp((char *)value[i] + 1, key)) {
 				value[i][KEY] = 0;
-				snprintf(msg, sizeof msg, "rank %d exchanges \"%s\" where rank 0 exchanges \"%s\"", i, (char *)value[i] + 1, key);
+				snprintf(msg, sizeof msg, "rank %d exchanges \"%s\" while rank 0 exchanges \"%s\"", i, (char *)value[i] + 1, key);
 				code = gt_rdv_fail(r, GT_EINTERNAL, err, msg);
 			}
 			there[i] = true;
@@ -111,7 +111,7 @@ static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_sp
 	for (int i = 1; code == GT_OK && i < world; i++)
 		if (!gt_rdv_send_frame(&r->conn[i], true, all, total, gt_clock() + r->timeout)) {
 			char msg[200];
-			snprintf(msg, sizeof msg, "rank %d has gone while it exchanged \"%s\"", i, key);
+			snprintf(msg, sizeof msg, "rank %d closed its connection while it exchanged \"%s\"", i, key);
 			gt_rdv_shut(&r->conn[i].fd);
 			code = gt_rdv_fail(r, GT_EPEER, err, msg);
 		}
@@ -145,7 +145,9 @@ static enum gt_code ask(struct gt_rendezvous *r, const char *key, const void *da
 	r->all = NULL;
 	if (!gt_rdv_recv_frame(&r->conn[0], false, cap, &r->all, bytes, until) || *bytes < 1) {
 		bool late = errno == ETIMEDOUT;
-		snprintf(msg, sizeof msg, late ? "rank 0 did not exchange \"%s\" in time" : "rank 0 has gone before it exchanged \"%s\"", key);
+		snprintf(msg, sizeof msg, late ? "rank 0 did not exchange \"%s\" in time" : "rank 0 closed its connection before it exchanged "
+		         "\"%s\"",
+		         key);
 		return gt_rdv_fail(r, GT_EPEER, err, msg);
 	}
 	if (r->all[0] && *bytes >= 5)
@@ -165,7 +167,7 @@ static enum gt_code exchange(struct gt_rendezvous *r, const struct gt_rendezvous
 	GT_TRY(gt_rdv_serves(r) ? serve(r, spec, key, data, n, &bytes, err) : ask(r, key, data, n, &bytes, err));
 	for (int i = 0; i < r->world.world; i++) {
 		if (at + 4 > bytes || gt_rdv_get(r->all + at) > bytes - at - 4)
-			return gt_rdv_fail(r, GT_EINTERNAL, err, "rank 0 sent a broken list of values");
+			return gt_rdv_fail(r, GT_EINTERNAL, err, "rank 0 sent a malformed list of values");
 		all[i] = (struct gt_rdv_value){r->all + at + 4, gt_rdv_get(r->all + at)};
 		at += 4 + all[i].n;
 	}
@@ -191,7 +193,7 @@ enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, siz
 	if (getsockname(fd, (struct sockaddr *)&at, &n))
 		return gt_fail(err, GT_EPEER, "the rendezvous has lost its connection: %s", strerror(errno));
 	int rc = getnameinfo((struct sockaddr *)&at, n, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
-	return rc ? gt_fail(err, GT_EFAIL, "this host's address: %s", gai_strerror(rc)) : GT_OK;
+	return rc ? gt_fail(err, GT_EFAIL, "cannot find this host's address: %s", gai_strerror(rc)) : GT_OK;
 }
 
 /* ---- open and close --------------------------------------------------------------------------------------------------------- */
@@ -204,7 +206,7 @@ static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spe
 	for (int i = 0; i < n; i++)
 		r->conn[i].fd = -1;
 	if (r->world.world > 1 && !spec->token)
-		return gt_fail(err, GT_EUSAGE, "%d ranks need a token to know each other by", r->world.world);
+		return gt_fail(err, GT_EUSAGE, "%d ranks need a token by which they authenticate each other", r->world.world);
 	if (!gt_rdv_serves(r)) {
 		GT_TRY(gt_rdv_reach(r, spec->token, err));
 	} else if (r->world.world > 1) {
@@ -230,7 +232,7 @@ enum gt_code gt_rendezvous_open(const struct gt_rendezvous_spec *spec, struct gt
 	enum gt_code code;
 	*out = NULL;
 	if (!r || spec->world->world > GT_RENDEZVOUS_RANKS) {
-		code = r ? gt_fail(err, GT_EUSAGE, "%d ranks: the rendezvous takes %d", spec->world->world, GT_RENDEZVOUS_RANKS)
+		code = r ? gt_fail(err, GT_EUSAGE, "%d ranks: the rendezvous supports at most %d", spec->world->world, GT_RENDEZVOUS_RANKS)
 		         : gt_fail(err, GT_EFAIL, "out of memory");
 		free(r);
 		r = NULL;

@@ -62,7 +62,7 @@ int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
 		if (fd >= 0)
 			return fd;
 	}
-	gt_fail(err, GT_EPEER, "cannot listen on %s port %d, nor on one of the next: %s", w->addr, w->port, strerror(error));
+	gt_fail(err, GT_EPEER, "cannot listen on %s port %d or one of the following ports: %s", w->addr, w->port, strerror(error));
 	return -1;
 }
 
@@ -109,8 +109,8 @@ static void reject(struct gt_rendezvous *r, int fd, uint32_t rank)
 		return;
 	if (!getpeername(fd, (struct sockaddr *)&from, &n))
 		getnameinfo((struct sockaddr *)&from, n, host, sizeof host, NULL, 0, NI_NUMERICHOST);
-	snprintf(r->rejected, sizeof r->rejected, "a process at %s that says it is rank %u has another token", host, rank);
-	snprintf(text, sizeof text, "%s: rejected; waiting for the ranks of this run for %.3g s", r->rejected, r->timeout);
+	snprintf(r->rejected, sizeof r->rejected, "a process at %s that claims to be rank %u has another token", host, rank);
+	snprintf(text, sizeof text, "%s and was rejected; waiting up to %.3g s for the ranks of this run", r->rejected, r->timeout);
 	warn(r, text);
 }
 
@@ -149,9 +149,9 @@ static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, st
 		return GT_OK;
 	}
 	if (world != (uint32_t)r->world.world)
-		snprintf(msg, sizeof msg, "rank %u counts %u ranks, rank 0 counts %d", rank, world, r->world.world);
+		snprintf(msg, sizeof msg, "rank %u expects %u ranks, but rank 0 expects %d", rank, world, r->world.world);
 	else
-		snprintf(msg, sizeof msg, "two processes are rank %u", rank);
+		snprintf(msg, sizeof msg, "two processes claim to be rank %u", rank);
 	struct gt_rdv_conn was = r->conn[0]; /* so that the one that is too many hears it too */
 	r->conn[0] = c;
 	unsigned char frame[5 + sizeof msg] = {1};
@@ -204,13 +204,14 @@ enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, 
 		double left = until - gt_clock();
 		if (left <= 0) {
 			missing(r, who, sizeof who);
-			snprintf(msg, sizeof msg, "%s did not come to the rendezvous within %.3g s%s%s", who, r->timeout, *r->rejected ? "; " : "", r->rejected);
+			snprintf(msg, sizeof msg, "%s did not reach the rendezvous within %.3g s%s%s",
+			         who, r->timeout, *r->rejected ? "; " : "", r->rejected);
 			code = gt_rdv_fail(r, GT_EPEER, err, msg);
 			break;
 		}
 		if (gt_clock() > silent && !*r->rejected) {
 			missing(r, who, sizeof who);
-			snprintf(msg, sizeof msg, "waiting for %s at %s port %d, for %.0f s more", who, r->world.addr, port_of(listener), left);
+			snprintf(msg, sizeof msg, "waiting for %s at %s port %d, up to %.0f s more", who, r->world.addr, port_of(listener), left);
 			warn(r, msg);
 			silent = until;
 		}
@@ -273,16 +274,16 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 	if (error == EINPROGRESS && (gt_poll(&p, 1, patience) <= 0 || getsockopt(c.fd, SOL_SOCKET, SO_ERROR, &error, &n)))
 		error = ETIMEDOUT;
 	if (error) {
-		refuse(why, NOBODY, port, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
+		refuse(why, NOBODY, port, error == ECONNREFUSED ? "no process listens on this port" : strerror(error));
 		gt_rdv_shut(&c.fd);
 		return GT_OK;
 	}
 	bool whole = gt_rdv_recv(c.fd, hello, sizeof hello, until);
 	if (!whole || memcmp(hello, GT_RDV_MAGIC, 16)) {
 		if (!whole && errno == ETIMEDOUT)
-			refuse(why, SILENT, port, "what listens there says nothing");
+			refuse(why, SILENT, port, "the process that listens on this port does not answer");
 		else if (!whole || memcmp(hello, GT_HOSTS_MAGIC, 16)) /* the launchers', beside the ranks' own */
-			refuse(why, NOT_OURS, port, "what listens there is not gtrain's rendezvous");
+			refuse(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		gt_rdv_shut(&c.fd);
 		return GT_OK;
 	}
@@ -293,7 +294,7 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 	gt_rdv_mac(token, "server", hello, proof, want);
 	gt_rdv_mac(token, "session", hello, proof, c.key);
 	if (!good || !gt_rdv_send(c.fd, proof, sizeof proof, until) || !gt_rdv_recv(c.fd, mac, sizeof mac, until) || !gt_mac_equal(mac, want)) {
-		refuse(why, OTHER_TOKEN, port, "rank 0 there has another token");
+		refuse(why, OTHER_TOKEN, port, "rank 0 on this port has another token");
 		gt_rdv_shut(&c.fd);
 		return GT_OK;
 	}
@@ -322,7 +323,7 @@ enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, s
 	const struct gt_world *w = &r->world;
 	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher's port is the right one */
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
-	struct refusal why = {.port = w->port, .text = "nothing listens there"};
+	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
 	bool told = false;
 	int pause = KNOCK_MS;
 	while (gt_clock() < until) {

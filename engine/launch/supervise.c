@@ -228,10 +228,10 @@ static bool judge_lost(struct watch *w, bool all_gone)
 	}
 	for (int i = 0; i < a->spec->nproc; i++)
 		if (gt_child_alive(&a->child[i]) && a->child[i].stopped) {
-			blame(w, i, GT_EPEER, "is stopped, and the others lost it,");
+			blame(w, i, GT_EPEER, "is stopped (a SIGSTOP, or a debugger), and other ranks lost their connection to it,");
 			return false;
 		}
-	blame(w, w->lost, GT_EPEER, "lost its peers");
+	blame(w, w->lost, GT_EPEER, "lost the connection to other ranks");
 	return false;
 }
 

@@ -18,7 +18,8 @@ enum gt_code gt_token_read(const char *path, unsigned char token[32], struct gt_
 	GT_TRY(gt_file_open(path, &fd, &bytes, err));
 	enum gt_code code = GT_OK;
 	if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & 077))
-		code = gt_fail(err, GT_EUSAGE, "%s: a token's file must belong to its user and be readable by nobody else (chmod 600)", path);
+		code = gt_fail(err, GT_EUSAGE, "%s: expected a token file that belongs to you and that no other user can read; use chmod 600",
+		               path);
 	else if (bytes != 64 && bytes != 65)
 		code = gt_fail(err, GT_EUSAGE, "%s: expected 64 hexadecimal digits", path);
 	else

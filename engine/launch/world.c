@@ -53,7 +53,7 @@ static enum gt_code must(const struct env *e, const struct family *f, const char
 {
 	const char *v = value(e, name), *other = strcmp(name, f->rank) ? f->rank : f->world;
 	if (!v)
-		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but %s is not: no whole %s launch", other, name, f->how);
+		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but %s is not, as %s would do", other, name, f->how);
 	return number(name, v, min, max, out, err);
 }
 
@@ -63,7 +63,7 @@ static enum gt_code master(const struct env *e, struct gt_world *w, struct gt_er
 	const char *addr = value(e, "MASTER_ADDR");
 	if (addr) {
 		if (strlen(addr) >= sizeof w->addr || strpbrk(addr, " \t\n/"))
-			return gt_fail(err, GT_EUSAGE, "MASTER_ADDR=%.40s in the environment: no host name or address", addr);
+			return gt_fail(err, GT_EUSAGE, "MASTER_ADDR=%.40s in the environment: expected a host name or an address", addr);
 		strcpy(w->addr, addr);
 	}
 	return maybe(e, "MASTER_PORT", 1, 65535, &w->port, err);
@@ -78,22 +78,26 @@ static bool loopback(const char *addr)
 static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_err *err)
 {
 	if (w->rank >= w->world)
-		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict: ranks count from 0", f->rank, w->rank, f->world,
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: ranks are counted from 0",
+		               f->rank, w->rank, f->world,
 		               w->world);
 	if (w->local_rank >= w->local_world)
 		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but there are %d ranks on this host", f->local_rank, w->local_rank,
 		               w->local_world);
 	if (w->local_world > w->world)
-		return gt_fail(err, GT_EUSAGE, "%d ranks on this host by the environment, but %s=%d in all", w->local_world, f->world, w->world);
+		return gt_fail(err, GT_EUSAGE, "the environment describes %d ranks on this host, but only %s=%d in all",
+		               w->local_world, f->world, w->world);
 	if (w->local_rank > w->rank || w->local_world - w->local_rank > w->world - w->rank)
-		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict (%d ranks on this host, %d in all)", f->rank, w->rank,
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other (%d ranks on this host, %d in all)",
+		               f->rank, w->rank,
 		               f->local_rank, w->local_rank, w->local_world, w->world);
 	if (w->node < 0 && w->nnodes < 0 && w->world % w->local_world == 0 && (w->rank - w->local_rank) % w->local_world == 0) {
 		w->node = w->rank / w->local_world;
 		w->nnodes = w->world / w->local_world;
 	}
 	if (w->node >= 0 && w->nnodes >= 0 && w->node >= w->nnodes)
-		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict: nodes count from 0", f->node, w->node, f->nnodes,
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: nodes are counted from 0",
+		               f->node, w->node, f->nnodes,
 		               w->nnodes);
 	return GT_OK;
 }
@@ -117,7 +121,7 @@ static enum gt_code first_host(const char *name, const char *list, char *out, si
 	}
 	out[n] = 0;
 	if (!n || n + 1 >= size || (*p && *p != ',') || strpbrk(out, " \t\n/"))
-		return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment: no list of hosts", name, list);
+		return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment: expected a list of hosts", name, list);
 	return GT_OK;
 }
 
@@ -144,7 +148,7 @@ static enum gt_code tasks_of(const char *name, const char *list, int node, int *
 		at += times;
 		p += *p == ',';
 	}
-	return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment: does not tell the tasks of node %d", name, list, node);
+	return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment does not say how many tasks node %d has", name, list, node);
 }
 
 static enum gt_code join_torchrun(const struct env *e, struct gt_world *w, struct gt_err *err)

@@ -34,13 +34,13 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 		return refuse(c, "parallel.sync_bn = true", err);
 	if (c->reproducible == GT_REPRO_WORLD && (c->parallel.schedule == GT_PIPE_INTERLEAVED || c->parallel.schedule == GT_PIPE_ZERO_BUBBLE))
 		return gt_conf_refuse(c, "reproducible", err,
-		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: it works on the gradients of "
-		                      "several micro-batches at once; use \"1f1b\"",
+		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: this schedule computes the "
+		                      "gradients of several micro-batches at once; use \"1f1b\"",
 		                      c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
 	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_matrix_optimizer(c))
 		return gt_conf_refuse(c, "parallel.across", err,
-		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: it needs whole matrices, of which "
-		                      "each copy of the pipeline would have a part",
+		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
+		                      "matrices, but each copy of the pipeline would have a part of them; use parallel.across = \"ddp\"",
 		                      gt_replicas_matrix_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_rank_position){.rank = rank,
@@ -159,7 +159,7 @@ static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan 
 			return;
 		if (!(end = other_end(p, cell->micro, q, c))) {
 			if (p->e.code == GT_OK)
-				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within the rank has one end", c->op, c->layer);
+				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within one rank has no counterpart", c->op, c->layer);
 			return;
 		}
 		if (!receives && end->phase == GT_PHASE_F)

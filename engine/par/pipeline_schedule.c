@@ -102,7 +102,8 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 	*out = NULL;
 	if (ranks < 1 || chunks < 1 || micros < 1 || (chunks > 1 && schedule != GT_PIPE_INTERLEAVED) ||
 	    (int64_t)ranks * chunks * micros > MAX_CELLS)
-		return gt_fail(err, GT_EINTERNAL, "a schedule of %d micro-batches on %d ranks with %d stages each", micros, ranks, chunks);
+		return gt_fail(err, GT_EINTERNAL, "cannot make a schedule of %d micro-batches on %d ranks with %d stages each",
+		               micros, ranks, chunks);
 	GT_NEW(g, a, 1, err);
 	*g = (struct gt_grid){.schedule = schedule, .ranks = ranks, .chunks = chunks, .micros = micros, .stages = ranks * chunks};
 	GT_NEW(g->cell, a, ranks, err);
@@ -220,8 +221,8 @@ enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const str
 	for (int r = 0; r < g->ranks; r++) {
 		if (at[r] < g->ncells[r])
 			return gt_fail(err, GT_EINTERNAL,
-			               "the schedule of %d micro-batches on %d ranks with %d stages each stands still: rank %d waits for micro-batch "
-			               "%d of stage %d",
+			               "the schedule of %d micro-batches on %d ranks with %d stages each has a deadlock: rank %d waits for "
+			               "micro-batch %d of stage %d",
 			               g->micros, g->ranks, g->chunks, r, g->cell[r][at[r]].micro, g->cell[r][at[r]].stage);
 		out->span = clock[r] > out->span ? clock[r] : out->span;
 		all += busy[r];

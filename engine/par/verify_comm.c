@@ -130,10 +130,10 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	char text[256];
 	*e = (struct event){.call = c, .step = step, .micro = p->step[step].micro, .channel = -1, .coll_group = -1};
 	if (!c || !c->comm)
-		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: it joins ranks and does not say how", rank, step);
+		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: a communication step has no communication attribute", rank, step);
 	const struct gt_attr_comm *k = c->comm;
 	if ((unsigned)k->group >= GT_GROUP_COUNT || s->coords[rank].color[k->group] < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the rank is in no such group", describe(e, rank, text));
+		return gt_fail(err, GT_EINTERNAL, "%s: the rank is not a member of this group", describe(e, rank, text));
 	if (!is_transfer(c)) {
 		struct coll_group *m = &s->coll_group[e->coll_group = coll_group_of(s, rank, k->group)];
 		if (m->first < 0)
@@ -153,7 +153,8 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	}
 	if (peer == rank) { /* a copy within the rank */
 		if (!p->step[step].end)
-			return gt_fail(err, GT_EINTERNAL, "%s: a rank's transfer to itself has both ends in one step", describe(e, rank, text));
+			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must hold its send and its receive in one step",
+			               describe(e, rank, text));
 		return GT_OK;
 	}
 	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k) : channel_of(s, peer, rank, k)];
@@ -230,32 +231,34 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 					continue;
 				}
 				if (x->taken >= x->nsends)
-					return gt_fail(err, GT_EINTERNAL, "%s: rank %d sends no such thing", describe(e, r, one), x->from);
+					return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching send", describe(e, r, one), x->from);
 				const struct event *send = x->sent[x->taken++];
 				if (!same_operands(e->call, send->call) || e->micro != send->micro || strcmp(e->call->layer, send->call->layer) != 0)
-					return gt_fail(err, GT_EINTERNAL, "%s meets %s", describe(e, r, one), describe(send, x->from, two));
+					return gt_fail(err, GT_EINTERNAL, "%s does not match %s",
+					               describe(e, r, one), describe(send, x->from, two));
 				continue;
 			}
 			struct coll_group *m = &s->coll_group[e->coll_group];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group]++;
 			if (k >= m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", describe(e, r, one), m->first);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe(e, r, one), m->first);
 			const struct gt_attr_comm *a = e->call->comm, *b = m->list[k]->call->comm;
 			bool rooted = a->kind == GT_COLL_BROADCAST || a->kind == GT_COLL_GATHER || a->kind == GT_COLL_SCATTER;
 			if (!same_operands(e->call, m->list[k]->call) || a->kind != b->kind || a->op != b->op || (rooted && a->peer != b->peer))
-				return gt_fail(err, GT_EINTERNAL, "%s meets %s%s", describe(e, r, one), describe(m->list[k], m->first, two),
-				               a->op != b->op ? ": another reduction" : rooted && a->peer != b->peer ? ": another root" : "");
+				return gt_fail(err, GT_EINTERNAL, "%s does not match %s%s",
+				               describe(e, r, one), describe(m->list[k], m->first, two),
+				               a->op != b->op ? ": the reductions differ" : rooted && a->peer != b->peer ? ": the roots differ" : "");
 		}
 	for (int i = 0; i < s->nchannels; i++)
 		if (s->channel[i].nrecvs < s->channel[i].nsends)
-			return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not receive it",
+			return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching receive",
 			               describe(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < s->ncoll_groups; i++) {
 			const struct coll_group *m = &s->coll_group[i];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group];
 			if (s->coords[r].color[m->group] == m->color && k < m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d does not come to it", describe(m->list[k], m->first, one), r);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe(m->list[k], m->first, one), r);
 		}
 	for (int i = 0; i < s->ncoll_groups; i++)
 		out->collectives += s->coll_group[i].n;
@@ -365,7 +368,7 @@ static int stuck(const struct sim *s)
 /* The error of a deadlock: what rank r waits for, and where the rank it waits for is. */
 static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 {
-	char one[256], two[256] = "has ended";
+	char one[256], two[256] = "the end of its list";
 	const struct event *e = &s->event[r][s->at[r]];
 	for (int i = s->at[r], end = run_end(s, r, i); i < end && e->channel >= 0; i++)
 		if (!s->event[r][i].sends && !s->event[r][i].got) {
@@ -381,7 +384,7 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 			other = k;
 	if (other >= 0 && s->at[other] < s->nevents[other])
 		describe(&s->event[other][s->at[other]], other, two);
-	return gt_fail(err, GT_EINTERNAL, "%s waits for ever for rank %d, which is at %s", describe(e, r, one), other, two);
+	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe(e, r, one), other, two);
 }
 
 /* The smallest room with which all ranks reach their end. It starts at 0; in each deadlock it grows to what lets one send continue. */

@@ -13,8 +13,8 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	const char *matrix = gt_replicas_matrix_optimizer(c);
 	if (world > 1 && matrix)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: it needs whole matrices, of which "
-		                      "each rank would have a part",
+		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole matrices, "
+		                      "but each rank would have a part of them; use parallel.mode = \"ddp\"",
 		                      matrix);
 	return gt_strategy_ddp.position(c, rank, world, out, err);
 }

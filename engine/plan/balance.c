@@ -136,7 +136,8 @@ enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, 
 {
 	struct table t = {.layers = gt_graph_layers(g)};
 	if (stages < 1 || t.layers < stages)
-		return gt_fail(err, GT_ECONFIG, "expected at most one stage a layer of the model, got %d stages and %d layers", stages, t.layers);
+		return gt_fail(err, GT_ECONFIG, "expected at most as many stages as the model has layers, got %d stages and %d layers",
+		               stages, t.layers);
 	GT_TRY(fill(g, cost, &t, err));
 	return solve(g, &t, stages, stage_of, err);
 }

@@ -79,7 +79,8 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 	if (!of_param(val->kind))
 		return GT_OK;
 	if (home[val->param] >= 0 && home[val->param] != c->stage[i])
-		return gt_fail(err, GT_EINTERNAL, "cut: %s is used by stages %d and %d", val->name, home[val->param], c->stage[i]);
+		return gt_fail(err, GT_EINTERNAL, "partition: the parameter %s is used by stages %d and %d",
+		               val->name, home[val->param], c->stage[i]);
 	home[val->param] = c->stage[i];
 	return GT_OK;
 }
@@ -96,7 +97,7 @@ static enum gt_code note_use(struct gt_partition *c, uint8_t *use, gt_vid v, int
 	enum gt_phase phase = c->phase[p] == GT_PHASE_F && s < t ? GT_PHASE_F : GT_PHASE_B;
 	bool legal = c->phase[p] == GT_PHASE_F ? s < t || reader != GT_PHASE_F : s > t && c->phase[p] == GT_PHASE_B;
 	if (!legal || val->kind != GT_V_ACT || val->desc.any || !c->live[p])
-		return gt_fail(err, GT_EINTERNAL, "cut: %s cannot cross from stage %d to stage %d", val->name, s, t);
+		return gt_fail(err, GT_EINTERNAL, "partition: %s cannot be sent from stage %d to stage %d", val->name, s, t);
 	use[(int64_t)r * c->stages + t] = (uint8_t)(1 + phase);
 	return GT_OK;
 }
@@ -151,7 +152,7 @@ enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of,
 	for (int i = 0; i < full->nnodes; i++) {
 		int s = full->nodes[i].layer < 0 ? stages - 1 : stage_of[full->nodes[i].layer];
 		if (s < 0 || s >= stages)
-			return gt_fail(err, GT_EINTERNAL, "cut: %s is on stage %d of %d", full->nodes[i].name, s, stages);
+			return gt_fail(err, GT_EINTERNAL, "partition: the stage of %s is %d, but there are %d stages", full->nodes[i].name, s, stages);
 		c->stage[i] = s;
 	}
 	GT_TRY(find_phases(c, err));
@@ -237,7 +238,7 @@ static enum gt_code get(struct build *b, gt_vid v, gt_vid *out, struct gt_err *e
 	}
 	if (val->again >= 0 && b->c->stage[val->producer] != b->stage)
 		return get(b, val->again, out, err);
-	return gt_fail(err, GT_EINTERNAL, "cut: stage %d reads %s before it is there", b->stage, val->name);
+	return gt_fail(err, GT_EINTERNAL, "partition: stage %d reads %s before it has been computed or received", b->stage, val->name);
 }
 
 /* Copies node i of the whole graph, its outputs included. */

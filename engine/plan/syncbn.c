@@ -71,7 +71,7 @@ static enum gt_code forward(struct pass *p, struct gt_err *err)
 	gt_vid v;
 	if (values < 2)
 		return gt_fail(err, GT_ECONFIG,
-		               "%s: expected more than one value a channel in training, got a batch of 1: choose another batch size", o->name);
+		               "%s: expected more than one value per channel in training, got a batch of 1: choose another batch size", o->name);
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_STATS, o->name, o->attr, &n, err));
 	gt_node_input(n, o->in[0]);
 	n->ndata = 1;
@@ -138,7 +138,7 @@ enum gt_code gt_graph_sync_bn(struct gt_graph *g, int group, int world, int64_t 
 	int nold = g->nnodes;
 	struct gt_node *old;
 	if (!g->train)
-		return gt_fail(err, GT_EINTERNAL, "sync_bn: not a training graph");
+		return gt_fail(err, GT_EINTERNAL, "sync_bn: expected a training graph");
 	GT_NEW(old, g->arena, nold, err);
 	memcpy(old, g->nodes, (size_t)nold * sizeof *old);
 	g->nnodes = 0;

@@ -109,7 +109,7 @@ static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_
 	struct gt_arena *a;
 	struct gt_measured own;
 	if (!s->prog.full.n)
-		return gt_conf_refuse(j->c, "data.batch", err, "expected at most as many samples as the training split has, got %lld",
+		return gt_conf_refuse(j->c, "data.batch", err, "expected at most as many samples as the training split has, got a batch of %lld",
 		                      (long long)s->batch.size);
 	GT_TRY(gt_arena_open(&a, err));
 	struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);

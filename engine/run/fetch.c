@@ -21,12 +21,12 @@ enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url
 	char cache[PATH_MAX];
 	void *symbol;
 	if (!row && !strcmp(dataset, "synthetic"))
-		return gt_fail(err, GT_EUSAGE, "synthetic data is made from the seed: there is nothing to fetch");
+		return gt_fail(err, GT_EUSAGE, "synthetic data is generated from the seed, so there is nothing to download");
 	if (!row) {
 		char names[256] = "";
 		for (int i = 0; gt_fetch_name(i) && strlen(names) < sizeof names - 64; i++)
 			strcat(strcat(names, i ? ", " : ""), gt_fetch_name(i));
-		return gt_fail(err, GT_EUSAGE, "no data set \"%.64s\" to fetch; there are %s", dataset, names);
+		return gt_fail(err, GT_EUSAGE, "\"%.64s\" cannot be downloaded; expected one of %s", dataset, names);
 	}
 	if (!dir) {
 		GT_TRY(gt_dataset_cache(row->name, cache, sizeof cache, err));
@@ -35,6 +35,7 @@ enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url
 	GT_TRY(gt_plugin_open("fetch", GT_FETCH_SYMBOL, &symbol, err));
 	const struct gt_fetch_plugin *plugin = symbol;
 	if (plugin->abi != GT_FETCH_ABI)
-		return gt_fail(err, GT_EUNAVAILABLE, "the fetch plugin is of another version (%u, not %u)", plugin->abi, GT_FETCH_ABI);
+		return gt_fail(err, GT_EUNAVAILABLE, "the fetch plugin has version %u, but this gtrain needs %u: install both from one build",
+		               plugin->abi, GT_FETCH_ABI);
 	return plugin->fetch(row, dir, base_url, progress, user, err);
 }

@@ -187,7 +187,8 @@ static enum gt_code predict_all(struct predictor *p, const struct gt_ckpt *ckpt,
 	const struct gt_graph *g = p->s->prog.predict->graph;
 	const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 	if (d->rank != 2)
-		return gt_fail(err, GT_ECONFIG, "predict: expected a model that puts out [N, classes], got rank %d", d->rank);
+		return gt_fail(err, GT_ECONFIG, "predict: expected a model whose output is [batch, classes], got an output with %d dimensions",
+		               d->rank);
 	p->classes = d->dim[1];
 	p->logits = malloc((size_t)gt_tdesc_count(d) * sizeof *p->logits);
 	p->raw = malloc(gt_tdesc_bytes(d));

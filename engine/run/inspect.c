@@ -95,7 +95,7 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 	struct copy to = {.path = tmp};
 	struct stat st;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return gt_fail(err, GT_ECANTCREAT, "%s: not a regular file", path);
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
 	GT_TRY(gt_file_temporary(tmp, path, err));
 	GT_TRY(gt_file_create(tmp, 0666, &to.fd, err)); /* an export is made to be given away: the umask decides */
 	enum gt_code code = gt_st_each(gt_ckpt_file(c, GT_CKPT_MODEL), copy_piece, &to, err);

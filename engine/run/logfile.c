@@ -88,9 +88,9 @@ enum gt_code gt_logfile_close(struct gt_logfile *f, struct gt_err *err)
 		failed(f, &why);
 	code = f->first.code;
 	if (f->lost)
-		gt_fail(err, code, "%s; %lld records of the log are lost, the checkpoints are whole", f->first.msg, (long long)f->lost);
+		gt_fail(err, code, "%s; %lld records of the log are lost, but the checkpoints are complete", f->first.msg, (long long)f->lost);
 	else if (code)
-		gt_fail(err, code, "%s; the end of the log may be lost, the checkpoints are whole", f->first.msg);
+		gt_fail(err, code, "%s; the end of the log may be lost, but the checkpoints are complete", f->first.msg);
 	free(f);
 	return code;
 }

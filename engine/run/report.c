@@ -172,7 +172,7 @@ static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err
 		return GT_OK;
 	fprintf(f, "# rank %d of %d, %s", s->at.rank, s->at.world, s->strategy->name);
 	if (s->at.npipe > 1)
-		fprintf(f, ", place %d of %d in a pipeline", s->at.pipe, s->at.npipe);
+		fprintf(f, ", position %d of %d in a pipeline", s->at.pipe, s->at.npipe);
 	if (s->at.npipe > 1 && s->at.ndata > 1)
 		fprintf(f, ", copy %d of %d", s->at.data, s->at.ndata);
 	fprintf(f, "\n");
@@ -217,7 +217,8 @@ enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int 
 	struct gt_memstream m;
 	*out = NULL;
 	if (rank < 0 || rank >= world)
-		return gt_fail(err, GT_EUSAGE, world == 1 ? "--rank %d: there is 1 rank, 0" : "--rank %d: there are ranks 0 to %d", rank,
+		return gt_fail(err, GT_EUSAGE, world == 1 ? "--rank: expected 0, because there is "
+		               "only one rank, got %d" : "--rank %d: expected a rank from 0 to %d", rank,
 		               world - 1);
 	GT_TRY(gt_session_open(&spec, &s, err));
 	FILE *f = gt_memstream_open(&m);

@@ -68,7 +68,7 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 		         (long long)s->batch.micro);
 	cuts_text(s, cuts, sizeof cuts);
 	samples_text(s, samples, sizeof samples);
-	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps an epoch; %s samples from %.300s; seed %lld%s",
+	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
 	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name,
 	         ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].source,
 	         (long long)s->conf->seed, cuts);
@@ -97,7 +97,8 @@ static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct
 	char text[200];
 	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->at.world)
 		return GT_OK;
-	snprintf(text, sizeof text, "reproducible = \"run\": the bits from here on are those of %lld rank%s, and %lld wrote this checkpoint",
+	snprintf(text, sizeof text, "reproducible = \"run\": the results differ in the last bits from here on, because this run has %lld "
+	         "rank%s, and %lld wrote the checkpoint",
 	         (long long)t->at.world, t->at.world == 1 ? "" : "s", (long long)wrote);
 	return warn_line(t, text, err);
 }
@@ -119,8 +120,10 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 		return;
 	if (*c->best_metric)
 		snprintf(now, sizeof now, "%s (%s)", c->best_metric, mode);
-	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s: the best checkpoint so far, step %lld, no longer counts as the best%s",
-	         at->best_metric, at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation begins anew" : "");
+	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s, so the best checkpoint until now, step %lld, no longer counts as the "
+	         "best%s",
+	         at->best_metric, at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation starts a new "
+	         	"comparison" : "");
 	at->has_best = false;
 }
 
@@ -156,7 +159,7 @@ static struct gt_session_spec session_spec(struct gt_conf *c)
 static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
 {
 	char text[4400];
-	snprintf(text, sizeof text, "%s: %s values were %s f32, in which weights are kept", t->opts->init, gt_dtype_name(from),
+	snprintf(text, sizeof text, "%s: the %s values were %s f32, the type in which gtrain keeps weights", t->opts->init, gt_dtype_name(from),
 	         from == GT_F64 ? "rounded to" : "converted to");
 	return warn_line(t, text, err);
 }
@@ -183,7 +186,7 @@ static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct
 	if (!lstat(config, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file; remove or rename it", config);
 	if (damaged)
-		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: dropped %lld damaged line%s", j->dir, (long long)damaged,
+		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: removed %lld damaged line%s", j->dir, (long long)damaged,
 		         damaged == 1 ? "" : "s");
 	return gt_file_replace(config, 0600, j->c->text, strlen(j->c->text), err);
 }
@@ -227,7 +230,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		else if (t->at.loss_scale > 0) /* 0: the run was of another precision so far */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
 		if (t->at.cursor % t->s->batch.size || t->at.cursor >= t->s->batch.samples)
-			return gt_fail(err, GT_ECONFIG, "%s: stands at sample %lld of an epoch; data.batch = %lld does not continue from there",
+			return gt_fail(err, GT_ECONFIG, "%s: the checkpoint is at sample %lld of an epoch, which is not a multiple of data.batch = "
+			               "%lld; resume with the data.batch of the checkpoint",
 			               gt_ckpt_path(from), (long long)t->at.cursor, (long long)t->s->batch.size);
 	} else if (o->init) {
 		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
@@ -429,7 +433,7 @@ static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, cons
 	struct gt_json j = {0};
 	struct gt_world w;
 	bool by_steps = c->train.steps > 0;
-	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps. -s train.%s=N with N above %lld prolongs it", dir,
+	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
 	         grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
 	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
@@ -453,7 +457,8 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	if (step >= 0) {
 		if (from && (from[0] < '0' || from[0] > '9' || strtoll(from, NULL, 10) != step))
 			return gt_fail(err, GT_EUSAGE,
-			               "%s is the checkpoint of step %lld, and --from %s asks for another: expected the run's directory, %s", path,
+			               "%s is the checkpoint of step %lld, but --from %s names another one: expected the directory of the run, %s",
+			               path,
 			               (long long)step, from, dir);
 		snprintf(named, sizeof named, "%lld", (long long)step);
 		from = named;

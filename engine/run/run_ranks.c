@@ -61,22 +61,27 @@ static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, 
 		                      "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, mode);
 	if (!has_processes(c->parallel.mode) && w->world > 1)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "%s started %d ranks: that and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", w->how,
+		                      "%s started %d ranks, which does not go together with parallel.mode = \"%s\"; add -s parallel.mode=ddp",
+		                      w->how,
 		                      w->world, mode);
 	if (o->link)
 		return GT_OK;
 	if (w->world > 1 && (o->nnodes > 1 || (o->nproc > 0 && o->nproc != w->world && o->nproc != w->local_world)))
-		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and %s asks for others", w->how, w->world,
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, but %s asks for another number; leave the option out",
+		               w->how, w->world,
 		               w->local_world, o->nnodes > 1 ? "--nnodes" : "--nproc");
 	if (w->world > 1 && o->max_restarts)
-		return gt_fail(err, GT_EUSAGE, "--max-restarts: %s started the ranks, and only it can start them again", w->how);
+		return gt_fail(err, GT_EUSAGE, "--max-restarts: expected ranks that gtrain started (--nproc), but %s started these and must "
+		               "restart them",
+		               w->how);
 	if (o->nnodes <= 1 && (o->node_rank || o->master_addr || o->master_port))
-		return gt_fail(err, GT_EUSAGE, "%s without --nnodes: there is one host",
+		return gt_fail(err, GT_EUSAGE, "%s: expected --nnodes beside it, because there is only one host otherwise",
 		               o->master_addr   ? "--master-addr"
 		               : o->master_port ? "--master-port"
 		                                : "--node-rank");
 	if (o->nnodes > 1 && !o->master_addr)
-		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --master-addr, an address of the host of node 0 that the others reach",
+		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --master-addr beside it, an address at which the other hosts reach the host "
+		               "of node 0",
 		               o->nnodes);
 	if (o->nnodes > 1 && o->node_rank >= o->nnodes)
 		return gt_fail(err, GT_EUSAGE, "--node-rank %d: expected a number below --nnodes %d", o->node_rank, o->nnodes);
@@ -107,7 +112,8 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
 	if (out->launch && o->nnodes > 1 && !out->token_file)
 		return gt_fail(err, GT_EUSAGE,
-		               "--nnodes %d: expected --token-file, a file of 64 hexadecimal digits that every host has and no other user can read",
+		               "--nnodes %d: expected --token-file beside it, a file of 64 hexadecimal digits that is the same on every host and "
+		               "that no other user can read",
 		               o->nnodes);
 	return GT_OK;
 }

@@ -145,7 +145,7 @@ static enum gt_code open_end(const char *path, const char *which, struct gt_ckpt
 	GT_TRY(gt_ckpt_open(path, which, true, NULL, NULL, out, err));
 	if (gt_ckpt_meta(*out)->step == GT_SMOKE_STEPS)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint is of step %lld, expected %d", path,
+	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint is that of step %lld, expected step %d", path,
 	                            (long long)gt_ckpt_meta(*out)->step, GT_SMOKE_STEPS);
 	gt_ckpt_close(*out);
 	return code;
@@ -223,8 +223,10 @@ static enum gt_code differing(const struct gt_ckpt *a, const struct gt_ckpt *b, 
 		n += !same;
 	}
 	return gt_fail(err, GT_EFAIL,
-	               "the resumed run ends with other bits than the uninterrupted one: %d of %d tensors of %s differ, the first is %s", n,
-	               all, gt_ckpt_file_name(file), first ? first : "none, but the files do");
+	               "the resumed run and the uninterrupted one end with different bits: %d of %d tensors of %s differ, the first of them "
+	               "is %s",
+	               n,
+	               all, gt_ckpt_file_name(file), first ? first : "none (only the files differ)");
 }
 
 static enum gt_code same_state(const struct gt_ckpt_meta *a, const struct gt_ckpt_meta *b, struct gt_err *err)
@@ -242,7 +244,7 @@ static enum gt_code same_state(const struct gt_ckpt_meta *a, const struct gt_ckp
 	};
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
 		if (v[i].a != v[i].b)
-			return gt_fail(err, GT_EFAIL, "the resumed run ends in another state than the uninterrupted one: %s is %.17g, expected %.17g",
+			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted one end in different states: %s is %.17g, expected %.17g",
 			               v[i].name, v[i].b, v[i].a);
 	return GT_OK;
 }
@@ -254,7 +256,7 @@ static enum gt_code compare_open(struct smoke *s, const struct gt_ckpt *a, const
 	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(b), s->arena, &m[1], err));
 	for (int i = GT_CKPT_MODEL; i <= GT_CKPT_OPTIMIZER; i++) {
 		if (m[0].file[i].there != m[1].file[i].there)
-			return gt_fail(err, GT_EFAIL, "the resumed run ends in another state than the uninterrupted one: only one of them has %s",
+			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted one end in different states: only one of them has %s",
 			               gt_ckpt_file_name(i));
 		if (!m[0].file[i].there)
 			continue;
@@ -295,14 +297,16 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 		GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/gtrain-smoke-XXXXXX", base && *base ? base : "/tmp"), err);
 		if (!mkdtemp(dir))
 			return gt_fail(err, GT_ECANTCREAT,
-			               "%s: cannot create a temporary directory: %s; --out DIR or the variable TMPDIR names another place", dir,
+			               "%s: cannot create a temporary directory: %s; name another one with --out DIR or the variable TMPDIR", dir,
 			               strerror(errno));
 		s->dir = dir;
 	}
 	GT_NEW_STR(s->run, gt_arena_printf(s->arena, "%s/run", s->dir), err);
 	GT_NEW_STR(s->whole, gt_arena_printf(s->arena, "%s/uninterrupted", s->dir), err);
 	if (!lstat(s->run, &st) || !lstat(s->whole, &st))
-		return gt_fail(err, GT_ECANTCREAT, "%s: holds an earlier smoke test: remove it, or name another directory with --out", s->dir);
+		return gt_fail(err, GT_ECANTCREAT, "%s: the directory contains an earlier smoke test; remove it, or name another directory with "
+		               "--out",
+		               s->dir);
 	return GT_OK;
 }
 

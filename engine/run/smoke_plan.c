@@ -109,12 +109,12 @@ static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const 
 	shown->synthetic = true;
 	if (in[1] > 0)
 		GT_NEW_STR(shown->data,
-		           gt_arena_printf(a, "synthetic stand-in of the shape [%lld, %lld, %lld] with %lld classes", (long long)in[0],
+		           gt_arena_printf(a, "synthetic data of the shape [%lld, %lld, %lld] with %lld classes", (long long)in[0],
 		                           (long long)in[1], (long long)in[2], (long long)classes),
 		           err);
 	else
 		GT_NEW_STR(shown->data,
-		           gt_arena_printf(a, "synthetic stand-in of the shape [%lld] with %lld classes", (long long)in[0], (long long)classes),
+		           gt_arena_printf(a, "synthetic data of the shape [%lld] with %lld classes", (long long)in[0], (long long)classes),
 		           err);
 	GT_NEW_STR(shown->why, gt_arena_strdup(a, r->data), err);
 	GT_TRY(set(p, a, err, "data.format", "synthetic"));
@@ -170,16 +170,16 @@ static enum gt_code check(const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_world w;
 	if (o->nnodes > 1)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d do not go together: a smoke test runs on one host", o->nnodes);
+		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d do not go together, because a smoke test runs on one host", o->nnodes);
 	if (o->max_restarts)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --max-restarts do not go together: a smoke test ends with the first failure");
+		return gt_fail(err, GT_EUSAGE, "--smoke and --max-restarts do not go together, because a smoke test ends with the first failure");
 	if (o->time_limit_s > 0)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --time-limit do not go together: the uninterrupted run must reach its end");
+		return gt_fail(err, GT_EUSAGE, "--smoke and --time-limit do not go together, because the uninterrupted run must reach its end");
 	if (o->link)
-		return gt_fail(err, GT_EUSAGE, "--smoke: a launcher started this process as a rank; a smoke test starts its ranks itself");
+		return gt_fail(err, GT_EUSAGE, "--smoke: a launcher started this process as a rank, but a smoke test starts its ranks itself");
 	GT_TRY(gt_team_world(NULL, &w, err));
 	if (w.world > 1)
-		return gt_fail(err, GT_EUSAGE, "--smoke: %s started %d ranks; a smoke test starts its ranks itself, --nproc says how many", w.how,
+		return gt_fail(err, GT_EUSAGE, "--smoke: %s started %d ranks, but a smoke test starts its ranks itself; use --nproc", w.how,
 		               w.world);
 	return GT_OK;
 }
@@ -191,7 +191,7 @@ enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struc
 	*out = (struct gt_smoke_plan){0};
 	GT_TRY(check(o, err));
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
-		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together", o->nproc);
+		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	out->ranks = choose_ranks(c, o);
 	GT_TRY(gt_check(c, NULL, out->ranks, &r, err));
 	enum gt_code code = fill(c, o, a, r, out, shown, err);

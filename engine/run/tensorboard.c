@@ -246,7 +246,7 @@ static enum gt_code create(struct gt_tensorboard *t, const char *dir, int64_t ne
 		if (lstat(final, &st))
 			code = gt_logfile_create(path, final, &t->log, err);
 		else
-			gt_fail(err, code, "%s: is there already", final);
+			gt_fail(err, code, "%s: the file exists already", final);
 		if (code && lstat(path, &st) && lstat(final, &st))
 			break; /* another reason */
 	}

@@ -16,7 +16,7 @@ static void warn_of_logs(struct gt_trainer *t)
 	for (int i = 0; i < 2; i++) {
 		char text[700];
 		struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
-		snprintf(text, sizeof text, "%s; training goes on", why[i] ? why[i] : "");
+		snprintf(text, sizeof text, "%s; training continues", why[i] ? why[i] : "");
 		if (why[i] && t->opts->observe)
 			t->opts->observe(t->opts->user, &ev);
 	}
@@ -87,8 +87,8 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	struct gt_step_args *step_args;
 	if (!p->n) /* the session has no program for it: gt_session_open */
 		return gt_conf_refuse(c, "train.steps", err,
-		                      "expected a run that ends before the short last batch of its first epoch, got one that goes on from another "
-		                      "data.batch; use that batch again");
+		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "
+		                      "epoch, got another one");
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
 	GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
@@ -128,7 +128,8 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 	GT_TRY(gt_loader_start(s->prog.loader, t->at.epoch, t->at.cursor, err));
 	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->prog.loader, own, t->at.step + 1, err);
 	if (gt_session_scales(s))
-		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last with the loss scale %g", GT_SKIPS, t->at.loss_scale);
+		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last one with the loss scale %g",
+		               GT_SKIPS, t->at.loss_scale);
 	return code;
 }
 

@@ -39,7 +39,8 @@ static enum gt_code no_directory(const struct list *l)
 		return GT_OK;
 	return warn(
 	    l, "checkpoint.dir",
-	    "not set: the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or give -o runs/%.60s",
+	    "no directory is set, so the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or use -o "
+	    "runs/%.60s",
 	    l->c->name, l->c->name);
 }
 
@@ -49,7 +50,7 @@ static enum gt_code large_batch(const struct list *l)
 	const char *key = l->c->data.batch_per_rank && !l->c->data.batch ? "data.batch_per_rank" : "data.batch";
 	if (s->data.view[GT_TRAIN].n <= 0 || s->batch.size <= s->data.view[GT_TRAIN].n)
 		return GT_OK;
-	return warn(l, key, "a step takes %lld samples, but the training split has %lld: every step is a whole epoch; write a smaller batch",
+	return warn(l, key, "a step takes %lld samples, but the training split has %lld, so every step is a whole epoch; write a smaller batch",
 	            (long long)s->batch.size, (long long)s->data.view[GT_TRAIN].n);
 }
 
@@ -58,7 +59,7 @@ static enum gt_code scaled(const struct list *l, const char *key, const struct g
 {
 	for (int i = 0; i < f->n; i++)
 		if (fabs(f->v[i]) > 1)
-			return warn(l, key, "expected numbers for pixels in 0..1, got %g: pixels are divided by 255 first; write %.4g", f->v[i],
+			return warn(l, key, "expected numbers for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g", f->v[i],
 			            f->v[i] / 255);
 	return GT_OK;
 }
@@ -95,7 +96,7 @@ static enum gt_code no_rate(const struct list *l)
 {
 	if (l->c->train.optimizer.lr > 0 || l->c->train.ngroups)
 		return GT_OK;
-	return warn(l, "train.optimizer.lr", "a rate of 0 trains nothing; write a rate above 0, as 0.1 or 1.0e-3");
+	return warn(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
 }
 
 /* Bytes that this machine, or the memory limit of this process's container, has left; 0: unknown. */
@@ -141,7 +142,7 @@ static enum gt_code memory(const struct list *l)
 	            gt_bytes_text(of, sizeof of, p->memory.bytes[most]), gt_arena_name((enum gt_arena_id)most),
 	            gpu ? "the GPU" : "this machine", gt_bytes_text(has, sizeof has, have),
 	            samples ? "lower data.batch, or raise train.accumulate"
-	                    : "use a smaller model, or share it out with parallel.mode = \"zero\" or \"pipe\"");
+	                    : "use a smaller model, or divide it over ranks with parallel.mode = \"zero\" or \"pipe\"");
 }
 
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
@@ -164,7 +165,9 @@ enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
 	if (code == GT_OK)
 		gt_ckpt_close(c);
 	return gt_fail(err, GT_ECANTCREAT,
-	               "%s: holds the checkpoints of another run: `gtrain resume %s` continues it, --out DIR starts elsewhere", dir, dir);
+	               "%s: the directory contains the checkpoints of another run; continue it with `gtrain resume %s`, or use another "
+	               "directory with --out DIR",
+	               dir, dir);
 }
 
 enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_code code, struct gt_err *err)
@@ -181,7 +184,7 @@ enum gt_code gt_check_tensorboard(const struct gt_conf *c, const char *dir, stru
 	if (*dir || !c->log.tensorboard)
 		return GT_OK;
 	return gt_conf_refuse(c, "log.tensorboard", err,
-	                      "expected false without a checkpoint.dir, where its files would be, got true; write a checkpoint.dir");
+	                      "expected false without checkpoint.dir, in which its files would be, got true; write a checkpoint.dir");
 }
 
 enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_problems *out, struct gt_err *err)

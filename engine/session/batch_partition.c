@@ -52,9 +52,10 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 	                         .strided = c->data.sampler == GT_SAMPLER_TORCH && s->at.ndata > 1};
 	s->batch.units = accumulate * s->batch.slice.nparts;
 	if (s->batch.micro < s->batch.slice.parts || (s->batch.slice.strided && s->batch.micro % s->batch.slice.parts))
-		return gt_conf_refuse(c, "data.batch", err, "expected %s %lld (train.accumulate) times %d ranks%s, got %lld",
+		return gt_conf_refuse(c, "data.batch", err, "expected %s %lld (train.accumulate) times %d (%s)%s, got %lld",
 		                      s->batch.slice.strided ? "a multiple of" : "at least", (long long)accumulate, s->batch.slice.parts,
-		                      s->batch.slice.strided ? ", since data.sampler = \"torch\" gives all ranks as many samples" : "",
+		                      pieces > 1 ? "ranks times micro-batches in the pipeline" : "ranks",
+		                      s->batch.slice.strided ? ", because data.sampler = \"torch\" gives every rank the same number of samples" : "",
 		                      (long long)s->batch.size);
 	return GT_OK;
 }

@@ -52,7 +52,8 @@ static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
 		return GT_OK;
 	}
 	if (nvalid >= n)
-		return gt_conf_refuse(s->conf, "data.valid", err, "expected to leave training samples, got %g of %lld", s->conf->data.valid,
+		return gt_conf_refuse(s->conf, "data.valid", err, "expected a share that leaves training samples, got %g of %lld samples",
+		                      s->conf->data.valid,
 		                      (long long)n);
 	GT_NEW(s->data.index[GT_TRAIN], s->arena, n - nvalid, err);
 	GT_NEW(s->data.index[GT_VALID], s->arena, nvalid, err);
@@ -162,7 +163,7 @@ enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_
 	int64_t channels = c->model.input[0];
 	*out = (struct gt_attr_gather){0};
 	if (channels > GT_MAX_CHANNELS)
-		return gt_conf_refuse(c, "model.input", err, "expected at most %d channels of image data, got %lld", GT_MAX_CHANNELS,
+		return gt_conf_refuse(c, "model.input", err, "expected at most %d channels for image data, got %lld", GT_MAX_CHANNELS,
 		                      (long long)channels);
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
 		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input's channels) here and in data.std, got %d and %d",

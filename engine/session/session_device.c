@@ -19,14 +19,18 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 		*out = GT_F32;
 		if (cuda || null)
 			return GT_OK;
-		return gt_conf_refuse(c, "precision", err, "precision = \"tf32\" and device \"%s\" do not go together: tf32 is a mode of NVIDIA GPUs; use \"fp32\"", backend);
+		return gt_conf_refuse(c, "precision", err, "precision = \"tf32\" and device \"%s\" do not go together: only NVIDIA GPUs have "
+		                      "tf32; use \"fp32\"",
+		                      backend);
 	case GT_PREC_FP16:
 		*out = GT_F16;
 		if (cuda || null)
 			return GT_OK;
 		break;
 	}
-	return gt_conf_refuse(c, "precision", err, "precision = \"fp16\" and device \"%s\" do not go together: it has no f16 arithmetic; use \"bf16\"", backend);
+	return gt_conf_refuse(c, "precision", err, "precision = \"fp16\" and device \"%s\" do not go together: this device has no f16 "
+	                      "arithmetic; use \"bf16\"",
+	                      backend);
 }
 
 enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)

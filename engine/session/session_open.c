@@ -17,7 +17,8 @@ static enum gt_code find_position(struct gt_session *s, const struct gt_session_
 	s->team = spec->team;
 	s->strategy = gt_strategy_of(c->parallel.mode);
 	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
-		return gt_conf_refuse(c, "parallel.nproc", err, "parallel.nproc = %lld and parallel.mode = \"single\" do not go together",
+		return gt_conf_refuse(c, "parallel.nproc", err, "parallel.nproc = %lld and parallel.mode = \"single\" do not go together; write "
+		                      "parallel.mode = \"ddp\"",
 		                      (long long)c->parallel.nproc);
 	GT_TRY(s->strategy->position(c, rank, world, &s->at, err));
 	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;

@@ -267,7 +267,8 @@ enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err
 		GT_TRY(gt_team_max(s->team, &first, 1, err));
 	if (!first)
 		return GT_OK;
-	return gt_fail(err, GT_EDIVERGED, "diverged before or at step %lld: %s is not finite; these weights were neither evaluated nor saved", (long long)step,
+	return gt_fail(err, GT_EDIVERGED, "diverged at or before step %lld: %s is not finite; these weights were neither evaluated nor saved",
+	               (long long)step,
 	               g->params[g->nparams - first].name);
 }
 

@@ -30,7 +30,7 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 		code = gt_partition_balance(g, cost, stages, s->pipe.stage_of, err);
 	GT_TRY(code);
 	gt_rank_waits(s->team->link, true);
-	code = gt_team_broadcast(s->team, s->pipe.stage_of, (size_t)layers * sizeof *s->pipe.stage_of, 0, "where the model is cut", err);
+	code = gt_team_broadcast(s->team, s->pipe.stage_of, (size_t)layers * sizeof *s->pipe.stage_of, 0, "stages of the pipeline", err);
 	gt_rank_waits(s->team->link, false);
 	gt_team_set_timeout(s->team, timeout);
 	gt_rank_phase(s->team->link, "planning", MEASURE_S);
@@ -101,8 +101,8 @@ static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *
 	s->pipe.pair_bytes = s->pipe.pair_bytes > GT_PAIR_BYTES ? s->pipe.pair_bytes : GT_PAIR_BYTES;
 	if (code == GT_OK && need > ROOM)
 		code = gt_conf_refuse(s->conf, "parallel.chunks", err,
-		                      "sends of up to %zu bytes would have to wait between two stages, where there is room for %zu; more "
-		                      "parallel.chunks, or other parallel.cuts, make them smaller",
+		                      "sends between two stages need a buffer of %zu bytes, but at most %zu are possible; use more "
+		                      "parallel.chunks, or other parallel.cuts",
 		                      need, ROOM);
 	return code;
 }

@@ -132,7 +132,7 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 			return gt_fail_memory(err, gt_tdesc_bytes(&d));
 		enum gt_code code = gt_ckpt_read(c, 0, p->name, &d, buf, err);
 		if (code == GT_OK && gt_first_nonfinite(buf, d.dtype, gt_tdesc_count(&d)) >= 0)
-			code = gt_fail(err, GT_EDATA, "%s: %s is not finite: choose an older checkpoint", gt_ckpt_path(c), p->name);
+			code = gt_fail(err, GT_EDATA, "%s: %s is not finite; choose an older checkpoint", gt_ckpt_path(c), p->name);
 		if (code == GT_OK)
 			code = gt_session_put(s, i, -1, buf, err);
 		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
@@ -187,7 +187,8 @@ enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dty
 	GT_TRY(gt_st_open(path, &f, err));
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_st_tensor *t = gt_st_find(f, g->params[i].name);
-		code = t ? import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: no tensor %s", path, g->params[i].name);
+		code = t ? import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: the tensor %s is missing",
+		                                                                  path, g->params[i].name);
 	}
 	if (code == GT_OK && gt_st_count(f) != g->nparams)
 		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, g->nparams, gt_st_count(f));

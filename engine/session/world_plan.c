@@ -29,7 +29,7 @@ enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool pape
 	struct gt_world_plan *crew;
 	*out = NULL;
 	if (world > GT_WORLD_PLAN_MAX)
-		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d are planned at once", world, GT_WORLD_PLAN_MAX);
+		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d ranks can be planned at once", world, GT_WORLD_PLAN_MAX);
 	GT_TRY(gt_arena_open(&a, err));
 	crew = gt_arena_alloc(a, 1, sizeof *crew);
 	if (crew)
@@ -101,10 +101,11 @@ static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_
 		const struct gt_param_slot *p = &a->layout.param[i], *q = &b->layout.param[i];
 		same = p->offset == q->offset && p->count == q->count && !memcmp(&p->desc.layout, &q->desc.layout, sizeof p->desc.layout);
 		if (!same)
-			return gt_fail(err, GT_EINTERNAL, "%s lies in another place on rank %d than on rank %d", a->layout.first->params[i].name, r,
+			return gt_fail(err, GT_EINTERNAL, "the parameter %s has a different offset or layout on rank %d than on rank %d",
+			               a->layout.first->params[i].name, r,
 			               like);
 	}
-	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the arenas of rank %d are not those of rank %d", r, like);
+	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from that of rank %d", r, like);
 }
 
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
@@ -129,7 +130,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
-			return gt_fail(err, GT_EINTERNAL, "%zu bytes would have to wait between two ranks, where there is room for %zu", proof.need, room);
+			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have %zu", proof.need, room);
 		if (k)
 			continue;
 		out->transfers = proof.transfers;

@@ -109,7 +109,8 @@ static enum gt_code outside_checkpoints(const char *path, struct gt_err *err)
 	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
 	struct stat st;
 	if (gt_ckpt_is_step_dir(path))
-		return gt_fail(err, GT_ECANTCREAT, "%s: has the name or the manifest of a checkpoint; expected the directory of a run", path);
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected the directory of a run, got one with the name or the manifest of a checkpoint",
+		               path);
 	GT_TRY(gt_path_parent(at, path, err));
 	while (!realpath(at, real)) {
 		if (errno != ENOENT || !strcmp(at, ".") || !strcmp(at, "/"))
@@ -121,7 +122,8 @@ static enum gt_code outside_checkpoints(const char *path, struct gt_err *err)
 		int64_t step;
 		char manifest[GT_PATH_SIZE];
 		if (gt_ckpt_name_parse(slash + 1, &step) == GT_CKPT_STEP && !gt_path_join(manifest, real, GT_CKPT_MANIFEST, NULL) && !lstat(manifest, &st))
-			return gt_fail(err, GT_ECANTCREAT, "%s: lies in the checkpoint %s; expected a directory outside of it", path, real);
+			return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory outside of any checkpoint, got one inside of the checkpoint %s",
+			               path, real);
 	}
 	return GT_OK;
 }

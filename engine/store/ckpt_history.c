@@ -163,7 +163,8 @@ enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *f
 	*next = d->back ? d->serial + 1 : 0;
 	if (d->back) {
 		steps_text(e, later, steps, sizeof steps);
-		snprintf(text, size, "going back to step %" PRId64 ": with the first new checkpoint, the later one%s (%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64,
+		snprintf(text, size, "going back to step %" PRId64 ": when the first new checkpoint is committed, the later checkpoint%s "
+		         "(%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64,
 		         d->step, later == 1 ? "" : "s", steps, d->path, *next);
 	}
 	free(e);

@@ -54,7 +54,7 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 	char seed[24], digest[GT_DIGEST_HEX];
 	const char *text;
 	if (!gt_utf8_valid(t->name))
-		return gt_fail(err, GT_EINTERNAL, "the run's name is not UTF-8");
+		return gt_fail(err, GT_EINTERNAL, "the name of the run must be valid UTF-8");
 	snprintf(seed, sizeof seed, "%" PRIu64, t->seed);
 	gt_json_object(j, NULL);
 	gt_json_int(j, "format", GT_CKPT_FORMAT);
@@ -182,7 +182,7 @@ static bool hex_digest(const char *s)
 static enum gt_code parse_files(const struct gt_json_value *list, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
 {
 	if (!gt_json_is(list, GT_JSON_ARRAY))
-		return gt_fail(err, GT_EDATA, "%s: no list of files", path);
+		return gt_fail(err, GT_EDATA, "%s: the list of files is missing", path);
 	for (const struct gt_json_value *c = list->child; c; c = c->next) {
 		const char *name = text_of(c, "name"), *digest = text_of(c, "xxh3");
 		int i = 0;
@@ -191,13 +191,13 @@ static enum gt_code parse_files(const struct gt_json_value *list, const char *pa
 		if (i == GT_CKPT_FILE_COUNT || m->file[i].there)
 			return gt_fail(err, GT_EDATA, "%s: the file \"%.100s\" is unknown or listed twice", path, name ? name : "");
 		if (!whole(c, "bytes", &m->file[i].bytes) || !hex_digest(digest))
-			return gt_fail(err, GT_EDATA, "%s: the file %s has no length or digest", path, name);
+			return gt_fail(err, GT_EDATA, "%s: the length or the digest of the file %s is missing or malformed", path, name);
 		strcpy(m->file[i].digest, digest);
 		m->file[i].there = true;
 	}
 	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++)
 		if (files[i].must && !m->file[i].there)
-			return gt_fail(err, GT_EDATA, "%s: %s is not listed", path, files[i].name);
+			return gt_fail(err, GT_EDATA, "%s: the file %s is missing in the list of files", path, files[i].name);
 	return GT_OK;
 }
 
@@ -207,9 +207,10 @@ static enum gt_code parse_root(const struct gt_json_value *root, const char *pat
 	const char *name = text_of(root, "name"), *bad = NULL;
 	const struct gt_json_value *best = gt_json_member(root, "best");
 	if (!whole(root, "format", &m->format))
-		return gt_fail(err, GT_EDATA, "%s: no format", path);
+		return gt_fail(err, GT_EDATA, "%s: \"format\" is missing", path);
 	if (m->format != GT_CKPT_FORMAT)
-		return gt_fail(err, GT_EDATA, "%s: format %lld; this gtrain reads format %d", path, (long long)m->format, GT_CKPT_FORMAT);
+		return gt_fail(err, GT_EDATA, "%s: the checkpoint has format %lld, but this gtrain reads format %d",
+		               path, (long long)m->format, GT_CKPT_FORMAT);
 	bad = !whole(root, "serial", &m->serial)                ? "serial"
 	      : !name                                           ? "name"
 	      : !whole(root, "step", &t->step)                  ? "step"
@@ -224,11 +225,11 @@ static enum gt_code parse_root(const struct gt_json_value *root, const char *pat
 	      : !get_peak(gt_json_member(root, "peak"), t)                                     ? "peak"
 	      : !gt_json_is(best, GT_JSON_NULL) && !get_best(best, t)                                                        ? "best" : NULL;
 	if (bad)
-		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or wrong", path, bad);
+		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or malformed", path, bad);
 	if (!gt_json_member(root, "parent"))
 		m->parent = m->serial - 1;
 	else if (!whole(root, "parent", &m->parent) || m->parent >= m->serial)
-		return gt_fail(err, GT_EDATA, "%s: \"parent\" is wrong", path);
+		return gt_fail(err, GT_EDATA, "%s: \"parent\" is malformed", path);
 	t->has_best = !gt_json_is(best, GT_JSON_NULL);
 	t->name = name;
 	return parse_files(gt_json_member(root, "files"), path, m, err);
@@ -242,10 +243,10 @@ enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path
 	const struct gt_json_value *root;
 	*out = (struct gt_ckpt_manifest){0};
 	if (n < seal + digits + tail || memcmp(text + n - tail, TAIL, tail) || memcmp(text + n - tail - digits - seal, SEAL, seal))
-		return gt_fail(err, GT_EDATA, "%s: cut short, or no manifest", path);
+		return gt_fail(err, GT_EDATA, "%s: expected the manifest of a checkpoint, got another file or one that is cut short", path);
 	gt_digest_bytes(text, n - tail - digits - seal, digest);
 	if (memcmp(text + n - tail - digits, digest, digits))
-		return gt_fail(err, GT_EDATA, "%s: its digest does not match", path);
+		return gt_fail(err, GT_EDATA, "%s: damaged: the digest in the manifest does not match its content", path);
 	GT_TRY(gt_json_parse(text, n, path, 4, 200, a, &root, err));
 	return parse_root(root, path, out, err);
 }

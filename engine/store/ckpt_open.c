@@ -31,7 +31,7 @@ static enum gt_code absent_is_damage(enum gt_code code, struct gt_err *err)
 static enum gt_code check_length(const struct gt_ckpt *c, int file, uint64_t bytes, const char *path, struct gt_err *err)
 {
 	if (bytes != (uint64_t)c->manifest.file[file].bytes)
-		return gt_fail(err, GT_EDATA, "%s: %llu bytes, the manifest says %lld", path, (unsigned long long)bytes,
+		return gt_fail(err, GT_EDATA, "%s: damaged: it has %llu bytes, but the manifest says %lld", path, (unsigned long long)bytes,
 		               (long long)c->manifest.file[file].bytes);
 	return GT_OK;
 }
@@ -39,7 +39,8 @@ static enum gt_code check_length(const struct gt_ckpt *c, int file, uint64_t byt
 static enum gt_code check_digest(const struct gt_ckpt *c, int file, const char *digest, const char *path, struct gt_err *err)
 {
 	if (strcmp(digest, c->manifest.file[file].digest))
-		return gt_fail(err, GT_EDATA, "%s: damaged: its digest is %s, the manifest says %s", path, digest, c->manifest.file[file].digest);
+		return gt_fail(err, GT_EDATA, "%s: damaged: its digest is %s, but the manifest says %s",
+		               path, digest, c->manifest.file[file].digest);
 	return GT_OK;
 }
 
@@ -79,7 +80,7 @@ static enum gt_code open_config(struct gt_ckpt *c, struct gt_err *err)
 	if (!code)
 		code = check_digest(c, GT_CKPT_CONFIG, hex, path, err); /* cheap: always */
 	if (!code && strlen(text) != n)
-		code = gt_fail(err, GT_EDATA, "%s: holds a NUL byte", path);
+		code = gt_fail(err, GT_EDATA, "%s: damaged: it contains a NUL byte", path);
 	if (!code && !(c->manifest.meta.config = gt_arena_strdup(c->arena, text)))
 		code = gt_fail_memory(err, n);
 	free(text);
@@ -131,7 +132,7 @@ static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, b
 	GT_TRY(open_step_dir(path, verify, out, err));
 	if ((*out)->manifest.meta.step == e->step)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EDATA, "%s: its manifest is of step %lld", path, (long long)(*out)->manifest.meta.step);
+	enum gt_code code = gt_fail(err, GT_EDATA, "%s: the manifest in it belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
 	gt_ckpt_close(*out);
 	*out = NULL;
 	return code;
@@ -187,8 +188,8 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->warn(s->user, why.msg);
 		code = GT_EDATA;
 	}
-	return code == GT_EDATA ? gt_fail(err, code, "%s: no checkpoint is whole: %s", s->dir, s->first.msg)
-	                        : gt_fail(err, code, "%s: no checkpoint", s->dir);
+	return code == GT_EDATA ? gt_fail(err, code, "%s: every checkpoint is damaged, the newest: %s", s->dir, s->first.msg)
+	                        : gt_fail(err, code, "%s: there is no checkpoint", s->dir);
 }
 
 static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct gt_err *err)
@@ -216,7 +217,7 @@ static enum gt_code open_step(struct search *s, int64_t step, struct gt_ckpt **o
 		if (e[i].step == step && (e[i].kind == GT_CKPT_STEP || (e[i].kind == GT_CKPT_PREV && !found)))
 			found = &e[i];
 	enum gt_code code = found ? open_entry(s->dir, found, s->verify, out, err)
-	                          : gt_fail(err, GT_ENOINPUT, "%s: no checkpoint of step %lld", s->dir, (long long)step);
+	                          : gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint of step %lld", s->dir, (long long)step);
 	free(e);
 	return code;
 }
@@ -234,13 +235,13 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	if (!strcmp(which, "best")) {
 		GT_TRY(gt_ckpt_link_step(s->dir, "best", &step, err));
 		if (step < 0)
-			return gt_fail(err, GT_ENOINPUT, "%s: no best checkpoint", s->dir);
+			return gt_fail(err, GT_ENOINPUT, "%s: there is no best checkpoint", s->dir);
 		return open_step(s, step, out, err);
 	}
 	errno = 0;
 	step = strtoll(which, &end, 10);
 	if (errno || *end || end == which || which[0] < '0' || which[0] > '9')
-		return gt_fail(err, GT_EUSAGE, "\"%s\": expected latest, best or a step", which);
+		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or the number of a step, got \"%s\"", which);
 	return open_step(s, step, out, err);
 }
 
@@ -296,8 +297,9 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
 		return gt_path_parent(dir, real, err);
 	*step = -1;
-	return gt_fail(err, GT_EUSAGE, "%s: a checkpoint outside of a run's directory: copy it to an empty directory under the name step-<its step> "
-	               "(8 digits) and resume that directory", path);
+	return gt_fail(err, GT_EUSAGE, "%s: expected a checkpoint in the directory of a run: copy it to an empty directory under the name "
+	               "step-<its step> (8 digits) and resume that directory",
+	               path);
 }
 
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
@@ -309,7 +311,7 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 	if (stat(path, &st))
 		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return gt_fail(err, GT_EDATA, "%s: not a folder; a run or a checkpoint is one", path);
+		return gt_fail(err, GT_EDATA, "%s: expected the directory of a run or a checkpoint, got a file", path);
 	return gt_ckpt_is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
 }
 

@@ -123,7 +123,7 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 	if (!renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->to, RENAME_EXCHANGE))
 		return GT_OK;
 	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-		return gt_fail(err, GT_EIO, "%s: cannot exchange with %s: %s", s->tmp, s->to, strerror(errno));
+		return gt_fail(err, GT_EIO, "%s: cannot exchange it with %s: %s", s->tmp, s->to, strerror(errno));
 	gt_ckpt_name_print(name, s->meta->step);
 	gt_nonce(nonce);
 	strcat(strcat(name, ".prev-"), nonce);
@@ -137,7 +137,7 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 		code = gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
 	if (code && rename(prev, s->to) && err) { /* prev then stands in for it until the next run puts it back */
 		struct gt_err said = *err;
-		return gt_fail(err, code, "%s; the older one is %s", said.msg, name);
+		return gt_fail(err, code, "%s; the older checkpoint of this step is now %s", said.msg, name);
 	}
 	if (code)
 		return code;
@@ -219,7 +219,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 			err->code = code;
 	}
 	if (!code && (size_t)snprintf(path, size, "%s", s->to) >= size)
-		code = gt_fail(err, GT_EINTERNAL, "%s: the path does not fit into %zu bytes", s->to, size);
+		code = gt_fail(err, GT_EINTERNAL, "%s: expected a path of less than %zu bytes", s->to, size);
 	gt_digest_close(s->digest);
 	free(s);
 	return code;

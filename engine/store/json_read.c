@@ -42,21 +42,21 @@ static bool number(struct scan *s, double *out)
 	if (s->p < s->end && *s->p == '0')
 		s->p++;
 	else if (!digits(s))
-		return wrong(s, "a number is malformed");
+		return wrong(s, "malformed number");
 	if (s->p < s->end && *s->p == '.') {
 		s->p++;
 		if (!digits(s))
-			return wrong(s, "a number is malformed");
+			return wrong(s, "malformed number");
 	}
 	if (s->p < s->end && (*s->p == 'e' || *s->p == 'E')) {
 		s->p++;
 		if (s->p < s->end && (*s->p == '+' || *s->p == '-'))
 			s->p++;
 		if (!digits(s))
-			return wrong(s, "a number is malformed");
+			return wrong(s, "malformed number");
 	}
 	if (s->p - from > NUMBER_MAX)
-		return wrong(s, "a number is too long");
+		return wrong(s, "number with too many digits");
 	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs an end; the program's numeric locale is "C" */
 	*out = strtod(text, NULL);
 	return true;
@@ -91,23 +91,23 @@ static bool escape(struct scan *s, char **to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
 	if (s->p == s->end)
-		return wrong(s, "a string is not closed");
+		return wrong(s, "string without a closing quote");
 	if (*s->p != 'u') {
 		const char *at = *s->p ? strchr(names, *s->p) : NULL;
 		if (!at)
-			return wrong(s, "an escape is unknown");
+			return wrong(s, "unknown escape sequence in a string");
 		*(*to)++ = values[at - names];
 		s->p++;
 		return true;
 	}
 	int v = hex4(s, s->p + 1);
 	if (v <= 0) /* a NUL would end the string early */
-		return wrong(s, "an escape is malformed or NUL");
+		return wrong(s, "malformed escape sequence, or one of NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {
 		int low = v <= 0xDBFF && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u' ? hex4(s, s->p + 2) : -1;
 		if (low < 0xDC00 || low > 0xDFFF)
-			return wrong(s, "a surrogate stands alone");
+			return wrong(s, "half of a surrogate pair in a string");
 		s->p += 6;
 		v = 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00);
 	}
@@ -126,7 +126,7 @@ static bool string(struct scan *s, const char **out)
 		return wrong(s, NULL);
 	while (s->p < s->end && *s->p != '"') {
 		if (*s->p < 0x20)
-			return wrong(s, "a control character in a string");
+			return wrong(s, "control character in a string");
 		if (*s->p == '\\') {
 			s->p++;
 			if (!escape(s, &to))
@@ -135,12 +135,12 @@ static bool string(struct scan *s, const char **out)
 		}
 		int n = gt_utf8_length(s->p, (size_t)(s->end - s->p));
 		if (!n)
-			return wrong(s, "a string is not UTF-8");
+			return wrong(s, "invalid UTF-8 in a string");
 		memcpy(to, s->p, (size_t)n);
 		to += n, s->p += n;
 	}
 	if (s->p == s->end)
-		return wrong(s, "a string is not closed");
+		return wrong(s, "string without a closing quote");
 	s->p++;
 	return true;
 }
@@ -149,7 +149,7 @@ static bool word(struct scan *s, const char *w)
 {
 	size_t n = strlen(w);
 	if ((size_t)(s->end - s->p) < n || memcmp(s->p, w, n))
-		return wrong(s, "a value is malformed");
+		return wrong(s, "malformed value");
 	s->p += n;
 	return true;
 }
@@ -174,7 +174,7 @@ static bool keys_differ(struct scan *s, const struct gt_json_value *object, size
 	bool good = true;
 	for (size_t i = 1; i < n && good; i++)
 		if (!strcmp(v[i - 1]->key, v[i]->key))
-			good = wrong(s, gt_arena_printf(s->arena, "the key \"%.200s\" is there twice", v[i]->key));
+			good = wrong(s, gt_arena_printf(s->arena, "the key \"%.200s\" appears twice", v[i]->key));
 	free(v);
 	return good;
 }
@@ -197,12 +197,12 @@ static bool members(struct scan *s, struct gt_json_value *of, int depth)
 		space(s);
 		if (object) {
 			if (s->p == s->end || *s->p != '"')
-				return wrong(s, "a key is missing");
+				return wrong(s, "expected a key");
 			if (!string(s, &key))
 				return false;
 			space(s);
 			if (s->p == s->end || *s->p != ':')
-				return wrong(s, "a colon is missing");
+				return wrong(s, "expected a colon");
 			s->p++;
 		}
 		if (!(*next = value(s, depth)))
@@ -211,7 +211,7 @@ static bool members(struct scan *s, struct gt_json_value *of, int depth)
 		next = &(*next)->next;
 		space(s);
 		if (s->p == s->end || (*s->p != ',' && *s->p != close))
-			return wrong(s, "a comma or closing bracket is missing");
+			return wrong(s, "expected a comma or a closing bracket");
 		if (*s->p++ == close)
 			return !object || keys_differ(s, of, n);
 	}
@@ -233,7 +233,7 @@ static struct gt_json_value *value(struct scan *s, int depth)
 	bool good = false;
 	space(s);
 	if (s->p == s->end)
-		return wrong(s, "a value is missing"), NULL;
+		return wrong(s, "expected a value"), NULL;
 	if (!s->nodes--)
 		return wrong(s, "too many values"), NULL;
 	if (!(v = gt_arena_alloc(s->arena, 1, sizeof *v)))
@@ -243,7 +243,7 @@ static struct gt_json_value *value(struct scan *s, int depth)
 	case GT_JSON_OBJECT:
 	case GT_JSON_ARRAY:
 		s->p += depth > 0;
-		good = depth ? members(s, v, depth - 1) : wrong(s, "nested too deeply");
+		good = depth ? members(s, v, depth - 1) : wrong(s, "values are nested too deeply");
 		break;
 	case GT_JSON_STRING:
 		good = string(s, &v->text);
@@ -258,7 +258,7 @@ static struct gt_json_value *value(struct scan *s, int depth)
 		good = word(s, "null");
 		break;
 	case GT_JSON_NUMBER:
-		good = *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? number(s, &v->number) : wrong(s, "a value is malformed");
+		good = *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? number(s, &v->number) : wrong(s, "malformed value");
 		break;
 	}
 	return good ? v : NULL;
@@ -274,14 +274,14 @@ enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int dep
 	if (v) {
 		space(&s);
 		if (s.p < s.end) {
-			s.why = "something stands behind the value";
+			s.why = "expected the end of the text";
 			v = NULL;
 		}
 	}
 	if (!v && !s.why)
 		return gt_fail_memory(err, 0);
 	if (!v)
-		return gt_fail(err, GT_EDATA, "%s: not JSON at byte %zu: %s", path, (size_t)(s.p - from), s.why);
+		return gt_fail(err, GT_EDATA, "%s: invalid JSON at byte %zu: %s", path, (size_t)(s.p - from), s.why);
 	*out = v;
 	return GT_OK;
 }

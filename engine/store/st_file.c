@@ -77,12 +77,14 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 	unsigned char length[8];
 	uint64_t n = 0;
 	if (f->bytes < 8)
-		return gt_fail(err, GT_EDATA, "%s: not a safetensors file: %llu bytes", f->path, (unsigned long long)f->bytes);
+		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of %llu bytes", f->path, (unsigned long long)f->bytes);
 	GT_TRY(gt_file_pread(f->fd, f->path, length, sizeof length, 0, err));
 	for (int i = 0; i < 8; i++)
 		n |= (uint64_t)length[i] << 8 * i;
 	if (n > GT_ST_HEADER_MAX || n > f->bytes - 8)
-		return gt_fail(err, GT_EDATA, "%s: not a safetensors file or cut short: a header of %llu bytes in a file of %llu", f->path,
+		return gt_fail(err, GT_EDATA, "%s: expected a complete safetensors file, got one whose header announces %llu bytes in a file of "
+		               "%llu",
+		               f->path,
 		               (unsigned long long)n, (unsigned long long)f->bytes);
 	char *json = malloc((size_t)n + 1);
 	if (!json)
@@ -135,7 +137,7 @@ enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err
 	f->map = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (f->map == MAP_FAILED) {
 		gt_st_close(f);
-		return gt_fail(err, GT_EIO, "%s: cannot map", path);
+		return gt_fail(err, GT_EIO, "%s: cannot map the file into memory", path);
 	}
 	for (int i = 0; i < f->count; i++)
 		f->tensors[i].data = (const char *)f->map + f->data_at + f->slots[i].begin;

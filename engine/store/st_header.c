@@ -10,17 +10,17 @@ static enum gt_code read_shape(const struct gt_json_value *v, const char *path, 
 	int64_t dim[GT_MAX_RANK], size = (int64_t)gt_dtype_size(s->desc.dtype);
 	int rank = 0;
 	if (!gt_json_is(v, GT_JSON_ARRAY))
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": no shape", path, s->name);
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": the shape is missing", path, s->name);
 	for (const struct gt_json_value *c = v->child; c; c = c->next) {
 		if (rank == GT_MAX_RANK)
 			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": more than %d dimensions", path, s->name, GT_MAX_RANK);
 		if (!gt_json_whole(c, &dim[rank]))
-			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": a dimension is no whole number", path, s->name);
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": a dimension is not a whole number", path, s->name);
 		if (__builtin_mul_overflow(size, dim[rank++], &size))
 			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its size overflows", path, s->name);
 	}
 	if ((uint64_t)size != s->end - s->begin)
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": shape and type need %lld bytes, data_offsets give %llu", path, s->name,
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": shape and dtype need %lld bytes, but data_offsets give %llu", path, s->name,
 		               (long long)size, (unsigned long long)(s->end - s->begin));
 	s->desc = gt_tdesc_make(s->desc.dtype, rank, dim, false);
 	return GT_OK;
@@ -31,7 +31,7 @@ static enum gt_code read_slot(const struct gt_json_value *v, const char *path, u
 	const struct gt_json_value *dtype = NULL, *shape = NULL, *offsets = NULL;
 	int64_t begin, end;
 	if (!gt_json_is(v, GT_JSON_OBJECT))
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": not an object", path, s->name);
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected an object", path, s->name);
 	for (const struct gt_json_value *c = v->child; c; c = c->next) {
 		if (!strcmp(c->key, "dtype"))
 			dtype = c;
@@ -43,14 +43,15 @@ static enum gt_code read_slot(const struct gt_json_value *v, const char *path, u
 			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": unknown key \"%.100s\"", path, s->name, c->key);
 	}
 	if (!gt_json_text(dtype))
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": no dtype", path, s->name);
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": the dtype is missing", path, s->name);
 	if (!gt_dtype_from_safetensors(dtype->text, &s->desc.dtype))
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": gtrain has no type \"%.40s\"", path, s->name, dtype->text);
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": gtrain does not support the dtype \"%.40s\"", path, s->name, dtype->text);
 	const struct gt_json_value *o = gt_json_is(offsets, GT_JSON_ARRAY) ? offsets->child : NULL;
 	if (!o || !o->next || o->next->next || !gt_json_whole(o, &begin) || !gt_json_whole(o->next, &end))
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets are not two whole numbers", path, s->name);
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected two whole numbers in data_offsets", path, s->name);
 	if (begin > end || (uint64_t)end > data_bytes)
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets [%lld, %lld] lie outside the %llu bytes of data", path, s->name,
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets [%lld, %lld] are outside of the %llu bytes of data",
+		               path, s->name,
 		               (long long)begin, (long long)end, (unsigned long long)data_bytes);
 	s->begin = (uint64_t)begin;
 	s->end = (uint64_t)end;
@@ -62,7 +63,7 @@ static enum gt_code read_metadata(const struct gt_json_value *v, const char *pat
 	bool good = gt_json_is(v, GT_JSON_OBJECT);
 	for (const struct gt_json_value *c = good ? v->child : NULL; c && good; c = c->next)
 		good = gt_json_text(c);
-	return good ? GT_OK : gt_fail(err, GT_EDATA, "%s: __metadata__ is not an object of strings", path);
+	return good ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected an object of strings in __metadata__", path);
 }
 
 static int by_offset(const void *pa, const void *pb)
@@ -85,11 +86,11 @@ static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_b
 	struct gt_st_slot *s;
 	size_t n = 0;
 	if (!gt_json_is(root, GT_JSON_OBJECT))
-		return gt_fail(err, GT_EDATA, "%s: the header is not an object", path);
+		return gt_fail(err, GT_EDATA, "%s: expected an object as the header", path);
 	for (const struct gt_json_value *c = root->child; c; c = c->next)
 		n++;
 	if (n > GT_ST_TENSORS_MAX)
-		return gt_fail(err, GT_EDATA, "%s: %zu tensors; at most %d are taken", path, n, GT_ST_TENSORS_MAX);
+		return gt_fail(err, GT_EDATA, "%s: the file has %zu tensors, but at most %d are supported", path, n, GT_ST_TENSORS_MAX);
 	GT_NEW(s, a, n, err);
 	n = 0;
 	for (const struct gt_json_value *c = root->child; c; c = c->next) {
@@ -105,10 +106,10 @@ static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_b
 	qsort(s, n, sizeof *s, by_offset);
 	for (size_t i = 0; i < n; at = s[i++].end)
 		if (s[i].begin != at)
-			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data begins at %llu, expected %llu", path, s[i].name,
+			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its data begins at byte %llu, expected byte %llu", path, s[i].name,
 			               (unsigned long long)s[i].begin, (unsigned long long)at);
 	if (at != data_bytes)
-		return gt_fail(err, GT_EDATA, "%s: the file holds %llu bytes of data, its header describes %llu", path,
+		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes of data, but its header describes %llu", path,
 		               (unsigned long long)data_bytes, (unsigned long long)at);
 	qsort(s, n, sizeof *s, by_name);
 	*slots = s;
@@ -121,7 +122,7 @@ enum gt_code gt_st_header_parse(const char *json, size_t n, uint64_t data_bytes,
 {
 	const struct gt_json_value *root;
 	if (!n || json[0] != '{')
-		return gt_fail(err, GT_EDATA, "%s: not a safetensors file: the header does not begin with '{'", path);
+		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a header that does not begin with '{'", path);
 	GT_TRY(gt_json_parse(json, n, path, 3, (size_t)GT_ST_TENSORS_MAX * 12, a, &root, err));
 	return read_slots(root, data_bytes, path, a, slots, count, err);
 }
@@ -159,11 +160,11 @@ static enum gt_code sort_tensors(const struct gt_st_tensor *t, int n, int *order
 	qsort(k, (size_t)n, sizeof *k, key_by_name);
 	for (int i = 0; i < n && !code; i++) {
 		if (!gt_utf8_valid(k[i].name))
-			code = gt_fail(err, GT_EINTERNAL, "tensor \"%s\" to be saved: the name is not UTF-8", k[i].name);
+			code = gt_fail(err, GT_EINTERNAL, "cannot save tensor \"%s\": its name is not valid UTF-8", k[i].name);
 		else if (!gt_tdesc_plain(&t[k[i].index].desc))
-			code = gt_fail(err, GT_EINTERNAL, "tensor \"%s\" to be saved is not in the plain layout", k[i].name);
+			code = gt_fail(err, GT_EINTERNAL, "cannot save tensor \"%s\": it is not in the plain layout", k[i].name);
 		else if ((i && !strcmp(k[i - 1].name, k[i].name)) || !strcmp(k[i].name, "__metadata__"))
-			code = gt_fail(err, GT_EINTERNAL, "two tensors to be saved have the name \"%s\"", k[i].name);
+			code = gt_fail(err, GT_EINTERNAL, "cannot save two tensors with the same name \"%s\"", k[i].name);
 	}
 	qsort(k, (size_t)n, sizeof *k, by_size_and_name);
 	for (int i = 0; i < n; i++)

@@ -42,7 +42,7 @@ enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one
 		size_t at, size;
 	} same[] = {
 #define FIELD(name, text) {text, offsetof(struct gt_peer_info, name), sizeof ((struct gt_peer_info *)0)->name}
-		FIELD(version, "gtrain"), FIELD(config, "config"), FIELD(start, "start"),
+		FIELD(version, "version of gtrain"), FIELD(config, "config"), FIELD(start, "start"),
 #undef FIELD
 	};
 	const char *first = all[0].data;
@@ -52,14 +52,16 @@ enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one
 			const char *card = all[i].data, *its = card + same[k].at, *want = first + same[k].at;
 			int most = (int)same[k].size; /* each may be of another gtrain: no NUL is promised */
 			if (all[i].n < same[k].at + same[k].size)
-				return gt_fail(err, GT_EPEER, "rank %d is of another build: it shows %zu bytes of itself", i, all[i].n);
+				return gt_fail(err, GT_EPEER, "rank %d runs another build of gtrain: its description has only %zu bytes", i, all[i].n);
 			if (strncmp(its, want, same[k].size))
-				return gt_fail(err, GT_ECONFIG, "rank %d runs another %s: %.*s instead of %.*s", i, same[k].what, most, its, most, want);
+				return gt_fail(err, GT_ECONFIG, "rank %d and rank 0 differ in their %s: %.*s instead of %.*s",
+				               i, same[k].what, most, its, most, want);
 		}
 	for (int i = 0; i < world; i++) {
 		const struct gt_peer_info *card = all[i].data, *zero = all[0].data;
 		if (all[i].n != sizeof *card)
-			return gt_fail(err, GT_EPEER, "rank %d is of another build: it shows %zu bytes of itself, not %zu", i, all[i].n, sizeof *card);
+			return gt_fail(err, GT_EPEER, "rank %d runs another build of gtrain: its description has %zu bytes instead of %zu",
+			               i, all[i].n, sizeof *card);
 		*one_host &= !strncmp(card->host, zero->host, sizeof card->host);
 	}
 	return GT_OK;

@@ -47,5 +47,5 @@ enum gt_code gt_team_same(const struct gt_team *t, const char *what, const char 
 	GT_TRY(gt_team_max(t, &odd, 1, err));
 	if (!odd)
 		return GT_OK;
-	return gt_fail(err, GT_ECONFIG, "rank %lld has another %s than rank 0", (long long)(t->world.world - odd), what);
+	return gt_fail(err, GT_ECONFIG, "rank %lld and rank 0 differ in their %s", (long long)(t->world.world - odd), what);
 }

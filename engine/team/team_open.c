@@ -32,14 +32,15 @@ static enum gt_code transport(bool one_host, int world, const struct gt_comm_api
 	void *p;
 	enum gt_code code = one_host ? gt_device_plugin("cpu", "gt_comm_shm", &p, err) : gt_device_plugin("gloo", "gt_comm_gloo", &p, err);
 	if (code == GT_EUNAVAILABLE && !one_host)
-		return err ? gt_fail_prefix(err, "the ranks are on several hosts, which only the gloo plugin can join") : code;
+		return err ? gt_fail_prefix(err, "the ranks run on several hosts, and communication between hosts needs the gloo plugin") : code;
 	GT_TRY(code);
 	*out = p;
 	if ((*out)->abi != GT_COMM_ABI)
-		return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, this gtrain needs %u: install both from one build",
+		return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from "
+		               "one build",
 		               (*out)->name, (*out)->abi, GT_COMM_ABI);
 	if ((*out)->max_world && world > (*out)->max_world)
-		return gt_fail(err, GT_EUSAGE, "%d ranks: the communicator %s joins at most %d", world, (*out)->name, (*out)->max_world);
+		return gt_fail(err, GT_EUSAGE, "%d ranks: the communicator %s supports at most %d", world, (*out)->name, (*out)->max_world);
 	return GT_OK;
 }
 
@@ -56,7 +57,8 @@ static enum gt_code exchange(void *user, const char *key, const void *mine, size
 	GT_TRY(gt_rendezvous_exchange(c->r, key, mine, n, c->all, err));
 	for (int i = 0; i < c->world; i++) {
 		if (c->all[i].n != n)
-			return gt_fail(err, GT_EPEER, "rank %d is of another build: \"%s\" has %zu bytes instead of %zu", i, key, c->all[i].n, n);
+			return gt_fail(err, GT_EPEER, "rank %d runs another build of gtrain: its value of \"%s\" has %zu bytes instead of %zu",
+			               i, key, c->all[i].n, n);
 		if (n)
 			memcpy((char *)all + (size_t)i * n, c->all[i].data, n);
 	}
@@ -98,7 +100,7 @@ static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_
 {
 	const struct answer *a = all[0].data;
 	if (all[0].n != sizeof *a)
-		return gt_fail(err, GT_EPEER, "rank 0 is of another build: it answers with %zu bytes instead of %zu", all[0].n, sizeof *a);
+		return gt_fail(err, GT_EPEER, "rank 0 runs another build of gtrain: its answer has %zu bytes instead of %zu", all[0].n, sizeof *a);
 	memcpy(m->boot.id, a->id, sizeof a->id);
 	all[0] = (struct gt_rdv_value){&a->card, sizeof a->card};
 	GT_TRY(gt_peers_agree(all, m->t->world.world, &m->one_host, err));
@@ -165,8 +167,9 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	} else if (one_host) {
 		GT_TRY(gt_team_token(w, timeout, token, &spec.listen_fd, err));
 	} else {
-		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host: ranks of several hosts know each other by a token: --token-file FILE, or "
-		               "GTRAIN_TOKEN_FILE, with 64 hexadecimal digits that no other user can read", w->how, w->world, w->local_world);
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and ranks on several hosts need a common token: "
+		               "expected --token-file FILE or GTRAIN_TOKEN_FILE, a file of 64 hexadecimal digits that no other user can read",
+		               w->how, w->world, w->local_world);
 	}
 	gt_peer_info(s, &m.own);
 	spec.all = calloc((size_t)w->world, sizeof *spec.all);
@@ -206,13 +209,13 @@ static enum gt_code listen_up(struct opened *o, struct gt_err *err)
 {
 	sigset_t every, before;
 	if ((o->closing = eventfd(0, EFD_CLOEXEC)) < 0)
-		return gt_fail(err, GT_EFAIL, "cannot listen for the end of the run: %s", strerror(errno));
+		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(errno));
 	sigfillset(&every); /* signals are the main thread's */
 	pthread_sigmask(SIG_SETMASK, &every, &before);
 	int rc = pthread_create(&o->listens, NULL, listen_for_end, o);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
-		return gt_fail(err, GT_EFAIL, "cannot listen for the end of the run: %s", strerror(rc));
+		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(rc));
 	o->listening = true;
 	return GT_OK;
 }

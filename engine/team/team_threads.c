@@ -107,7 +107,7 @@ static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_er
 	for (int i = 1; i < started; i++)
 		pthread_join(h[i].thread, NULL);
 	if (rc)
-		return gt_fail(err, GT_EFAIL, "%d threads, one a rank: %s", n, strerror(rc));
+		return gt_fail(err, GT_EFAIL, "cannot start %d threads, one for each rank: %s", n, strerror(rc));
 	if (c->first < 0)
 		return GT_OK;
 	/* What all of them have found, rank 0 tells. */
@@ -135,7 +135,8 @@ enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *bod
 	if (code == GT_OK) {
 		c.api = p;
 		code = c.api->abi == GT_COMM_ABI ? c.api->create(n, &c.boot, err)
-		                                 : gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, this gtrain needs %u: install both from one build",
+		                                 : gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain "
+		                                           "needs %u: install both from one build",
 		                                           c.api->name, c.api->abi, GT_COMM_ABI);
 	}
 	if (code == GT_OK) {

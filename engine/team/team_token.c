@@ -113,8 +113,9 @@ static bool same_user(int fd, struct ucred *peer)
 /* The name belongs to the ranks of one start; where another user's process has it, they cannot meet. */
 static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
 {
-	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u holds the name by which the ranks that %s started find each other: end that process, or let gtrain "
-	               "start the ranks (--nproc)", w->rank, (int)by->pid, (unsigned)by->uid, w->how);
+	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name through which the ranks that %s started find "
+	               "each other: end that process, or let gtrain start the ranks (--nproc)",
+	               w->rank, (int)by->pid, (unsigned)by->uid, w->how);
 }
 
 /* Rank 0 could not take the name: who has it? */
@@ -128,9 +129,11 @@ static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at
 	if (reached && !ours)
 		return squatted(w, &by, err);
 	if (!reached)
-		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer holds the name by which the ranks that %s started find each other: let gtrain start the "
-		               "ranks (--nproc)", w->how);
-	return gt_fail(err, GT_EUSAGE, "two processes are rank 0 of the ranks that %s started; the other one is process %d", w->how, (int)by.pid);
+		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name through which the ranks that %s "
+		               "started find each other: let gtrain start the ranks (--nproc)",
+		               w->how);
+	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other one is process %d",
+	               w->how, (int)by.pid);
 }
 
 /* A peer of this host that connects answers at once, or is not worth waiting for. */
@@ -185,8 +188,9 @@ static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answ
 	if (!left)
 		return GT_OK;
 	if (left > 1)
-		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not come in time, rank %d among them", left, w->world, w->how, absent);
-	return gt_fail(err, GT_EPEER, "rank %d of the %d that %s started did not come in time", absent, w->world, w->how);
+		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not reach rank 0 in time, rank %d among them",
+		               left, w->world, w->how, absent);
+	return gt_fail(err, GT_EPEER, "rank %d of the %d ranks that %s started did not reach rank 0 in time", absent, w->world, w->how);
 }
 
 static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token, int *listener,
@@ -194,7 +198,7 @@ static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, sock
 {
 	struct answer a;
 	if (getrandom(token, GT_TOKEN_SIZE, 0) != GT_TOKEN_SIZE)
-		return gt_fail(err, GT_EFAIL, "no random numbers: %s", strerror(errno));
+		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
 	GT_TRY(listen_tcp(w, listener, err));
 	memcpy(a.token, token, sizeof a.token);
 	a.port = (uint32_t)w->port;
@@ -215,7 +219,7 @@ static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, sockle
 {
 	const struct hello h = {(uint32_t)w->rank, (uint32_t)w->world};
 	struct answer a;
-	const char *why = "it is not there";
+	const char *why = "it does not listen";
 	for (; gt_clock() < until; poll(NULL, 0, 5)) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
@@ -238,9 +242,9 @@ static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, sockle
 			explicit_bzero(&a, sizeof a);
 			return GT_OK;
 		}
-		why = "it gave no answer";
+		why = "it did not answer";
 	}
-	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 of the %d that %s started: %s", w->rank, w->world, w->how, why);
+	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 of the %d ranks that %s started: %s", w->rank, w->world, w->how, why);
 }
 
 enum gt_code gt_team_token(struct gt_world *w, double timeout_s, unsigned char token[32], int *listener, struct gt_err *err)

@@ -469,8 +469,8 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
 	k->keep = k->mask && has(call->out, call->nout, 3);
 	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
-	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value a channel"
-	                  : k->part && !k->batch                    ? "a part is of the batch, whose statistics are not used here"
+	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value per channel"
+	                  : k->part && !k->batch                    ? "partial sums belong to batch statistics, which this call does not use"
 	                                                            : NULL;
 	if (why) {
 		free(k);

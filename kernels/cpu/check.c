@@ -23,13 +23,13 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct check *k;
 	(void)dev;
 	if (s->dtype != GT_F64 || gt_tdesc_count(s) != GT_SCALARS_WORDS || c->dtype != GT_F64 || gt_tdesc_count(c) != GT_SCALER_WORDS)
-		return gt_cpu_refuse(call, err, "it takes the scalars of a step and the scaler, as f64 of their sizes");
+		return gt_cpu_refuse(call, err, "it takes the scalars of a step and the loss scaler, each an array of f64 of the expected length");
 	if (attr->scaling && (call->nin < 3 || !call->in[2]))
-		return gt_cpu_refuse(call, err, "a loss scale needs the numbers of the steps that follow");
+		return gt_cpu_refuse(call, err, "a loss scale needs the arguments of the following steps");
 	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || gt_tdesc_count(call->in[3]) != attr->ranks * GT_SCALARS_WORDS))
-		return gt_cpu_refuse(call, err, "several ranks need the scalars of each");
+		return gt_cpu_refuse(call, err, "with several ranks it needs the scalars of every rank");
 	if (call->nin > 4)
-		return gt_cpu_refuse(call, err, "sumsq is a call of its own here");
+		return gt_cpu_refuse(call, err, "the sum of squares is a separate call in this backend");
 	GT_KERNEL_NEW(k, launch, "check", err);
 	k->attr = *attr;
 	k->head.small = true;

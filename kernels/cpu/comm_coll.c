@@ -49,7 +49,7 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 		char a[160], b[160];
 		gt_coll_text(first, a, sizeof a);
 		gt_coll_text(other, b, sizeof b);
-		return gt_shm_break(c, err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0], a, c->pub.name);
+		return gt_shm_break(c, err, "rank %d calls %s, but rank %d calls %s (group %s)", c->member[r], b, c->member[0], a, c->pub.name);
 	}
 	return GT_OK;
 }

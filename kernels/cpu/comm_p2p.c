@@ -115,7 +115,8 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 			h.what[sizeof h.what - 1] = '\0';
 			text_of(&(struct gt_p2p){.what = *h.what ? h.what : NULL, .count = h.count, .dtype = h.dtype}, h.seq, a, sizeof a);
 			text_of(x, t->seq, b, sizeof b);
-			return gt_shm_break(c, err, "rank %d sends %s, but rank %d receives %s (%s)", c->member[x->peer], a, c->member[c->pub.rank], b,
+			return gt_shm_break(c, err, "rank %d sends %s, but rank %d expects to receive %s (group %s)",
+			                    c->member[x->peer], a, c->member[c->pub.rank], b,
 			                    c->pub.name);
 		}
 		t->started = true;

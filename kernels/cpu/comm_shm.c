@@ -65,7 +65,7 @@ enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struc
 	do {
 		at = round_up(old, align);
 		if (bytes > r->reserve || at > r->reserve - bytes)
-			return gt_fail(err, GT_EFAIL, "%zu bytes of shared memory are more than this machine has", bytes);
+			return gt_fail(err, GT_EFAIL, "the ranks need %zu bytes of shared memory, which is more than this machine has", bytes);
 	} while (!__atomic_compare_exchange_n(end, &old, round_up(at + bytes, PAGE), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	if (allocate(r->fd, at, round_up(bytes, PAGE)))
 		return gt_fail_shared(err, bytes, errno);
@@ -90,7 +90,8 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 {
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1 || world > GT_COMM_RANKS)
-		return gt_fail(err, GT_EUNAVAILABLE, "shared memory joins 1 to %d ranks of a host, not %d", GT_COMM_RANKS, world);
+		return gt_fail(err, GT_EUNAVAILABLE, "communication in shared memory: expected 1 to %d ranks on one host, got %d",
+		               GT_COMM_RANKS, world);
 	size_t group = round_up(sizeof(struct shm_head), PAGE), end = group + place(world).bytes;
 	struct shm_head h = {.magic = MAGIC, .abi = GT_COMM_ABI, .world = (uint32_t)world, .end = end};
 	if (getrandom(&h.token, sizeof h.token, 0) != sizeof h.token)
@@ -116,18 +117,21 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 	int pid, fd;
 	unsigned long long token;
 	if (sscanf(boot->id, "shm %d %d %llx", &pid, &fd, &token) != 3)
-		return gt_fail(err, GT_EPEER, "\"%.100s\" is no boot record of a shared-memory group", boot->id);
+		return gt_fail(err, GT_EPEER, "expected the boot record of a shared-memory group, got \"%.100s\"", boot->id);
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
 	r->fd = boot->fd >= 0 ? fcntl(boot->fd, F_DUPFD_CLOEXEC, 3) : open(path, O_RDWR | O_CLOEXEC);
 	if (r->fd < 0)
-		return gt_fail(err, GT_EPEER, "the shared memory of the group (%s): %s", boot->fd >= 0 ? "inherited" : path, strerror(errno));
+		return gt_fail(err, GT_EPEER, "cannot open the group's shared memory (%s): %s",
+		               boot->fd >= 0 ? "inherited" : path, strerror(errno));
 	struct shm_head h;
 	if (pread(r->fd, &h, sizeof h, 0) != sizeof h || h.magic != MAGIC || h.token != token)
-		return gt_fail(err, GT_EPEER, "the shared memory of the group is not the one that \"%s\" names", boot->id);
+		return gt_fail(err, GT_EPEER, "the group's shared memory does not belong to the boot record \"%s\"", boot->id);
 	if (h.abi != GT_COMM_ABI || (int)h.world != r->world)
 		return gt_fail(err, GT_EPEER,
-		               "the group was made for %u ranks by version %u of the communicator; this rank expects %d and version %d", h.world,
+		               "the group was created for %u ranks by version %u of the communicator, but this rank expects %d ranks and version "
+		               "%d",
+		               h.world,
 		               h.abi, r->world, GT_COMM_ABI);
 	/* Address space for all that the machine could hold: the file grows, the mapping never moves. */
 	r->reserve = round_up((size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE), HUGE_PAGE) + ((size_t)1 << 30);
@@ -150,7 +154,7 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 	struct shm_member *own = &r->head->member[r->rank];
 	uint32_t absent = SHM_ABSENT;
 	if (!__atomic_compare_exchange_n(&own->state, &absent, SHM_COMING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return gt_fail(err, GT_EPEER, "a process is rank %d of %s already", r->rank, c->pub.name);
+		return gt_fail(err, GT_EPEER, "another process has already joined as rank %d of the group %s", r->rank, c->pub.name);
 	own->pid = getpid();
 	if (sched_getaffinity(0, sizeof own->cpus, (cpu_set_t *)own->cpus))
 		memset(own->cpus, 0xff, sizeof own->cpus); /* more cores than the set holds: no lack of them */
@@ -172,10 +176,10 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 		}
 		for (int k = 0; k < i; k++) {
 			if (gt_shm_dead(r, k))
-				return gt_shm_break(c, err, "rank %d has died before all had opened %s", k, c->pub.name);
+				return gt_shm_break(c, err, "rank %d died before all ranks had opened the group %s", k, c->pub.name);
 		}
 		if (gt_clock() > deadline)
-			return gt_shm_break(c, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
+			return gt_shm_break(c, err, "rank %d has not opened the group %s after %g s", i, c->pub.name, r->timeout_s);
 		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 	}
 	return GT_OK;
@@ -243,7 +247,7 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	GT_TRY(gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err));
 	for (int i = 1; i < r->world; i++) {
 		if (pair[i] != pair[0])
-			return gt_shm_break(c, err, "rank %d opens %s with %llu bytes a pair, but rank 0 with %llu", i, c->pub.name,
+			return gt_shm_break(c, err, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu", i, c->pub.name,
 			                    (unsigned long long)pair[i], (unsigned long long)pair[0]);
 	}
 	return GT_OK;
@@ -254,7 +258,8 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	*out = NULL;
 	if (spec->world < 1 || spec->world > GT_COMM_RANKS || spec->rank < 0 || spec->rank >= spec->world || !spec->boot ||
 	    !(spec->timeout_s > 0))
-		return gt_fail(err, GT_EINTERNAL, "rank %d of %d, timeout %g s: no communicator can be opened so", spec->rank, spec->world,
+		return gt_fail(err, GT_EINTERNAL, "cannot open a communicator with these arguments: rank %d of %d, timeout %g s",
+		               spec->rank, spec->world,
 		               spec->timeout_s);
 	struct shm_comm *c = calloc(1, sizeof *c);
 	if (!c)
@@ -324,7 +329,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 		gt_shm_break(c, NULL, "rank %d: split of %s: %.900s", c->member[pub->rank], pub->name, bad.msg);
 		code = gt_fail(err, bad.code, "%s", bad.msg);
 	} else {
-		x = (struct gt_coll){.what = "split's memory", .in = &off, .out = offs, .count = 1, .dtype = GT_I64};
+		x = (struct gt_coll){.what = "memory of the split group", .in = &off, .out = offs, .count = 1, .dtype = GT_I64};
 		code = gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err);
 	}
 	if (code != GT_OK || color < 0) {
@@ -378,12 +383,12 @@ static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
 	uint64_t off = 0; /* never a buffer's: the head is there */
-	struct gt_coll x = {.what = "a buffer in common", .in = &off, .out = &off, .count = sizeof off, .dtype = GT_U8};
+	struct gt_coll x = {.what = "shared buffer", .in = &off, .out = &off, .count = sizeof off, .dtype = GT_U8};
 	enum gt_code code = pub->rank == 0 ? gt_shm_alloc(c->root, bytes ? bytes : 1, &off, err) : GT_OK;
 	*out = NULL;
 	GT_TRY(broadcast(pub, &x, code == GT_OK ? err : NULL));
 	if (!off)
-		return code != GT_OK ? code : gt_fail(err, GT_EFAIL, "rank 0 has no memory for %zu bytes in common", bytes);
+		return code != GT_OK ? code : gt_fail(err, GT_EFAIL, "rank 0 cannot allocate a shared buffer of %zu bytes", bytes);
 	*out = gt_shm_at(c->root, off);
 	return GT_OK;
 }

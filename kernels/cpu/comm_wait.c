@@ -43,7 +43,7 @@ enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err)
 	for (int i = 0; i < 100 && __atomic_load_n(&h->broken, __ATOMIC_ACQUIRE) != SHM_BROKEN; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	if (__atomic_load_n(&h->broken, __ATOMIC_ACQUIRE) != SHM_BROKEN)
-		return gt_fail(err, GT_EPEER, "a rank died while it was telling of a failure");
+		return gt_fail(err, GT_EPEER, "a rank died while it reported a failure");
 	return gt_fail(err, GT_EPEER, "%.*s", (int)sizeof h->why - 1, h->why);
 }
 
@@ -121,7 +121,7 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 		if ((!dead && !left) || reached(&c->slot[r], c->phase))
 			continue;
 		doing(c, ctx, text, sizeof text);
-		return gt_shm_break(c, err, "rank %d has %s; it %s", c->member[r], left ? "closed its communicator" : "died", text);
+		return gt_shm_break(c, err, "rank %d has %s: it %s", c->member[r], left ? "closed its communicator" : "died", text);
 	}
 	return GT_OK;
 }
@@ -129,7 +129,7 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 /* Time is up while rank r has not come. Breaks the group, and names a rank that is late without waiting for another one itself. */
 static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
-	char text[160], others[32] = "";
+	char text[160], others[48] = "";
 	int missing = 0, late = -1;
 	for (int i = 0; i < c->pub.world; i++) {
 		if (reached(&c->slot[i], c->phase))
@@ -140,10 +140,10 @@ static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, co
 	}
 	doing(c, ctx, text, sizeof text);
 	if (late < 0 && missing) /* who is late is no member of this group, or has come already */
-		return gt_shm_break(c, err, "rank %d has not answered rank %d, which %s after %g s", gt_shm_culprit(c->root, c->member[r]),
+		return gt_shm_break(c, err, "rank %d has not answered rank %d, which in turn %s after %g s", gt_shm_culprit(c->root, c->member[r]),
 		                    c->member[r], text, c->root->timeout_s);
 	if (missing > 1)
-		snprintf(others, sizeof others, ", nor have %d others", missing - 1);
+		snprintf(others, sizeof others, ", and neither have %d other ranks", missing - 1);
 	return gt_shm_break(c, err, "rank %d %s after %g s%s", c->member[late < 0 ? r : late], text, c->root->timeout_s, others);
 }
 

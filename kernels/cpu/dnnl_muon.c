@@ -110,7 +110,7 @@ static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muo
 	for (int i = 0; i < attr->update.nseg; i++) {
 		const struct gt_seg *s = &attr->update.seg[i];
 		if (s->begin < at || s->end > n || gt_tdesc_padded(attr->desc[i]) != s->end - s->begin || attr->desc[i]->rank < 2)
-			return gt_cpu_refuse(call, err, "the segments are not matrices, in order, inside the parameters");
+			return gt_cpu_refuse(call, err, "the segments must be matrices inside the parameters, in ascending order");
 		at = s->end;
 	}
 	return GT_OK;

@@ -39,7 +39,7 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) != dnnl_success ||
 	    dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags) != dnnl_success) {
 		gt_dnnl_close(d);
-		return gt_fail(err, GT_EUNAVAILABLE, "oneDNN gives no cpu engine");
+		return gt_fail(err, GT_EUNAVAILABLE, "oneDNN cannot create a CPU engine");
 	}
 	*out = d;
 	return GT_OK;
@@ -81,7 +81,8 @@ enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const 
 		return GT_OK;
 	if (s == dnnl_out_of_memory)
 		return gt_fail(err, GT_EFAIL, "out of memory in oneDNN (%s)", what);
-	snprintf(why, sizeof why, s == dnnl_unimplemented ? "oneDNN has no %s for this" : "oneDNN: %s: status %d", what, (int)s);
+	snprintf(why, sizeof why, s == dnnl_unimplemented ? "oneDNN has no %s for these shapes and "
+	         "types" : "oneDNN: %s: status %d", what, (int)s);
 	return gt_cpu_refuse(call, err, why);
 }
 
@@ -152,7 +153,7 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 	md->strides[0] = s[0];
 	if (g) {
 		if (o && md->dims[1] % block_of(l, 0))
-			return gt_fail(err, GT_EINTERNAL, "convolution weights whose blocks cross a group");
+			return gt_fail(err, GT_EINTERNAL, "the blocks of these convolution weights cross the border of a group");
 		md->strides[0] = o ? s[0] * (md->dims[1] / block_of(l, 0)) : s[0];
 		md->strides[1] = s[0];
 	}
@@ -176,7 +177,7 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err)
 {
 	if (block_of(&d->layout, i) != 1)
-		return gt_fail(err, GT_EINTERNAL, "a part of a tensor along a dimension that is blocked");
+		return gt_fail(err, GT_EINTERNAL, "cannot take a part of a tensor along a blocked dimension");
 	GT_TRY(gt_dnnl_md(d, 1, md, err));
 	md->dims[i] = md->padded[i] = n;
 	return GT_OK;
@@ -314,7 +315,7 @@ static enum gt_code add_memory(struct gt_dnnl_kernel *k, dnnl_status_t made, con
 {
 	gt_dnnl_ref ref;
 	if (made != dnnl_success || dnnl_memory_get_memory_desc(*mem, &ref) != dnnl_success)
-		return gt_fail(err, GT_EFAIL, "oneDNN makes no memory object: status %d", (int)made);
+		return gt_fail(err, GT_EFAIL, "oneDNN cannot create a memory object: status %d", (int)made);
 	struct gt_dnnl_tensor *t = &k->tensors[k->ntensors++];
 	*t = (struct gt_dnnl_tensor){.mem = *mem, .where = (uint8_t)where, .index = (uint8_t)index};
 	if (where == GT_DNNL_SCRATCH) {
@@ -356,7 +357,7 @@ enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl
 	if (k->nsteps == GT_DNNL_MAX_STEPS || nargs >= GT_DNNL_MAX_ARGS)
 		code = gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
 	else if (dnnl_primitive_create(&s->prim, pd) != dnnl_success)
-		code = gt_fail(err, GT_EFAIL, "oneDNN makes no primitive");
+		code = gt_fail(err, GT_EFAIL, "oneDNN cannot create a primitive");
 	if (code == GT_OK) {
 		k->nsteps++;
 		memcpy(s->args, args, sizeof *args * (size_t)nargs);
@@ -398,7 +399,7 @@ enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t 
 {
 	struct gt_dnnl_tensor *t = tensor_of(k, mem);
 	if (k->nsteps == GT_DNNL_MAX_STEPS || !t || t->where != GT_DNNL_SCRATCH)
-		return gt_fail(err, GT_EINTERNAL, "a sum step without its scratch tensor");
+		return gt_fail(err, GT_EINTERNAL, "a sum has no scratch tensor");
 	k->steps[k->nsteps++] =
 	    (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count, .add_first = add, .add_moves = moves};
 	return GT_OK;

@@ -132,7 +132,8 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	if (k->rows) {
 		uint64_t first = a->step_args->sample0, last = first + (uint64_t)(k->samples - 1) * a->step_args->stride;
 		if (first > last || last >= (uint64_t)k->length)
-			return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu of an order of %lld samples", (unsigned long long)first,
+			return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu are outside of the order of %lld samples",
+			               (unsigned long long)first,
 			               (unsigned long long)last, (long long)k->length);
 		j.index += (int64_t)(a->step_args->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
 		j.stride = (int64_t)a->step_args->stride;
@@ -162,9 +163,9 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	int pad = a->views > 2 ? 1 : a->views > 1 ? 0 : a->pad;
 	(void)dev;
 	if (d->dim[1] > GT_MAX_CHANNELS)
-		return gt_cpu_refuse(call, err, "more than 16 channels");
+		return gt_cpu_refuse(call, err, "images have more than 16 channels");
 	if (gt_cpu_type(x->dtype) < 0)
-		return gt_cpu_refuse(call, err, "images become f32, bf16 or f64");
+		return gt_cpu_refuse(call, err, "the output of images must be f32, bf16 or f64");
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
 	k->n = x->dim[0], k->images = d->dim[0];
@@ -189,7 +190,8 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	}
 	if (k->move && (row > MAX_ROW || (k->reflect && (pad >= k->h || pad >= k->w)))) {
 		gather_release(&k->head);
-		return gt_cpu_refuse(call, err, row > MAX_ROW ? "augmentation of rows of more than 4096 values" : "the padding reaches past the mirrored image");
+		return gt_cpu_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
+		                     "rows of at most 4096 values" : "the padding reaches past the mirrored image");
 	}
 	*out = &k->head;
 	return GT_OK;

@@ -94,7 +94,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	if (call->nin > 3 && call->in[3] && (call->in[3]->dtype != GT_F64 || gt_tdesc_count(call->in[3]) != GT_SCALARS_WORDS))
 		return gt_cpu_refuse(call, err, "the scalars of the step must be f64 of their size");
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
-		return gt_cpu_refuse(call, err, "only f32, small batches and weights in tiles");
+		return gt_cpu_refuse(call, err, "it supports f32, small batches and weights in tiles only");
 	w->layout = tiles;
 	w->any = false;
 	if (!(k = calloc(1, sizeof *k)))
@@ -180,7 +180,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	if (x->rank != 2)
 		return gt_cpu_refuse(call, err, "linear takes [batch, features]");
 	if (fwd && call->nout > 1) /* relu's own output is mask enough: it is in the cache */
-		return gt_cpu_refuse(call, err, "it writes no mask of bits");
+		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {

@@ -123,7 +123,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 	for (int i = 0; i < n; i++) {
 		if (!part[i]) {
 			if (unknown >= 0)
-				return gt_cpu_refuse(call, err, "at most one absent part has a known width");
+				return gt_cpu_refuse(call, err, "at most one part may be absent");
 			unknown = i;
 			continue;
 		}
@@ -135,7 +135,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 	if (unknown >= 0 && back && sum < k->row)
 		k->part[unknown] = k->row - sum;
 	else if (unknown >= 0 || sum != k->row)
-		return gt_cpu_refuse(call, err, "the parts do not add up to the whole");
+		return gt_cpu_refuse(call, err, "the widths of the parts do not add up to that of the whole");
 	k->fn = back ? split : concat;
 	return GT_OK;
 }

@@ -216,7 +216,7 @@ static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel
 	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
 	struct sumsq *k;
 	if ((x->dtype != GT_F32 && x->dtype != GT_F64) || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
-		return gt_cpu_refuse(call, err, "it goes from f32 or f64 to one f64");
+		return gt_cpu_refuse(call, err, "it takes f32 or f64 elements and writes one f64");
 	GT_KERNEL_NEW(k, launch_sumsq, "sumsq", err);
 	k->add = call->accumulate & 1;
 	k->n = gt_tdesc_padded(x);

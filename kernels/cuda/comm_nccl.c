@@ -111,7 +111,7 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 			nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 		if (status == ncclInProgress && gt_clock() > deadline) {
 			char why[64];
-			snprintf(why, sizeof why, "not done after %g s", g->root->timeout_s);
+			snprintf(why, sizeof why, "not finished after %g s", g->root->timeout_s);
 			return fall(g, err, what, why);
 		}
 	}
@@ -131,7 +131,8 @@ static enum gt_code look(void *user, double waited_s, struct gt_err *err)
 			return failed(g, asked != ncclSuccess ? asked : status, "queued work", err);
 	}
 	if (!atomic_load(&r->broken) && waited_s > r->timeout_s) {
-		snprintf(why.msg, sizeof why.msg, "queued work is not done after %g s: a rank that takes part in it has gone, or does not come", r->timeout_s);
+		snprintf(why.msg, sizeof why.msg, "queued work is not finished after %g s: a rank that takes part in it has ended or has not reached it",
+		         r->timeout_s);
 		tear(r, why.msg);
 	}
 	if (!atomic_load(&r->broken))
@@ -194,7 +195,8 @@ static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm *
 		bool memory = !r || !g;
 		free(r);
 		free(g);
-		return memory ? gt_fail(err, GT_EFAIL, "out of memory") : gt_fail(err, GT_EINTERNAL, "an NCCL group needs a device, an id and a deadline");
+		return memory ? gt_fail(err, GT_EFAIL, "out of memory") : gt_fail(err, GT_EINTERNAL, "an NCCL group needs a device, an id and a "
+		                                                                  "timeout");
 	}
 	r->dev = spec->dev;
 	r->timeout_s = spec->timeout_s;
@@ -344,7 +346,7 @@ static enum gt_code begin(struct gt_comm *c, enum gt_coll_kind kind, const struc
 {
 	enum gt_code code = gt_coll_check(c, kind, x, err);
 	if (code != GT_OK)
-		return fall(of(c), err, gt_coll_name(kind), err ? err->msg : "wrong operands");
+		return fall(of(c), err, gt_coll_name(kind), err ? err->msg : "the operands are invalid");
 	GT_TRY(ready(of(c), err));
 	return gt_cuda_stream(of(c)->root->dev, x->stream, s, err);
 }
@@ -439,7 +441,7 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 	cudaStream_t s;
 	enum gt_code code = gt_p2p_check(c, list, n, err);
 	if (code != GT_OK)
-		return fall(g, err, "exchange", err ? err->msg : "wrong operands");
+		return fall(g, err, "exchange", err ? err->msg : "the operands are invalid");
 	GT_TRY(ready(g, err));
 	GT_TRY(gt_cuda_stream(g->root->dev, stream, &s, err));
 	l->ncclGroupStart();

@@ -76,9 +76,9 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 	if ((unsigned)call->code >= GT_OP_COUNT)
 		return gt_fail(err, GT_EINTERNAL, "operation code %d", (int)call->code);
 	if (!table[call->code].prepare)
-		return gt_cuda_refuse(call, err, "the cuda backend of this version does not do it (--device cpu does)");
+		return gt_cuda_refuse(call, err, "the cuda backend of this version does not have this operation (--device cpu has it)");
 	if (call->nin > table[call->code].nin || call->nout > table[call->code].nout)
-		return gt_cuda_refuse(call, err, "it has more operands than the cuda backend of this version knows");
+		return gt_cuda_refuse(call, err, "the call has more operands than the cuda backend of this version supports");
 	if (call->in[0] && call->in[0]->dtype == GT_F64 && call->code != GT_OP_CHECK && call->code != GT_OP_BATCHNORM_MERGE)
 		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
 	GT_TRY(gt_cuda_use(dev, err));
@@ -146,7 +146,7 @@ static enum gt_code cuda_copy_async(struct gt_dev *dev, void *dst, const void *s
 	};
 	cudaStream_t s;
 	if (dev->capturing && dir != GT_COPY_D2D)
-		return gt_fail(err, GT_EINTERNAL, "%s: no copy to or from the host while a graph is captured", dev->id);
+		return gt_fail(err, GT_EINTERNAL, "%s: cannot copy to or from the host while a graph is captured", dev->id);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, kinds[dir], s), "cudaMemcpyAsync", err);

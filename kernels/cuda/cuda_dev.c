@@ -34,13 +34,13 @@ static void why_none(cudaError_t e, struct gt_err *err)
 	if (!driver)
 		gt_fail(err, GT_EUNAVAILABLE, "no CUDA driver (libcuda.so.1) on this machine");
 	else if (e == cudaErrorInsufficientDriver)
-		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver knows CUDA %d.%d, this build needs %d.%d: update the driver", driver / 1000,
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver supports CUDA %d.%d, but this build needs %d.%d: update the driver", driver / 1000,
 		        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 	else if (e == cudaErrorNoDevice || e == cudaSuccess)
-		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver is there, but shows no GPU%s",
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver is installed, but it finds no GPU%s",
 		        getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
 	else
-		gt_fail(err, GT_EUNAVAILABLE, "CUDA does not start: %s", cudaGetErrorString(e));
+		gt_fail(err, GT_EUNAVAILABLE, "cannot initialise CUDA: %s", cudaGetErrorString(e));
 }
 
 static enum gt_code describe(int i, struct gt_devinfo *out, struct gt_err *err)
@@ -86,7 +86,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", product, dlerror());
 	for (int i = 0; i < n; i++)
 		if (!(*slot[i] = dlsym(*so, names[i])))
-			return gt_fail(err, GT_EUNAVAILABLE, "%s has no %s: wrong version", file, names[i]);
+			return gt_fail(err, GT_EUNAVAILABLE, "%s has no function %s: expected another version of the library", file, names[i]);
 	return GT_OK;
 }
 
@@ -163,7 +163,7 @@ enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, s
 enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, struct gt_err *err)
 {
 	if (stream < 0 || stream >= GT_CUDA_STREAMS)
-		return gt_fail(err, GT_EINTERNAL, "%s: no stream %d", dev->id, stream);
+		return gt_fail(err, GT_EINTERNAL, "%s: stream %d does not exist", dev->id, stream);
 	if (!dev->stream[stream]) {
 		/* Streams other than the compute stream carry copies and collectives, which should start as soon as they can. */
 		int low = 0, high = 0;
@@ -186,7 +186,8 @@ static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
 	if (f.code == GT_CU_FAULT_PLACE)
-		return gt_fail(err, GT_EINTERNAL, "gather: position %lld of an order of %lld samples", (long long)f.value, (long long)f.limit);
+		return gt_fail(err, GT_EINTERNAL, "gather: position %lld is outside of the order of %lld samples",
+		               (long long)f.value, (long long)f.limit);
 	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset (%lld samples)", (long long)f.value,
 	               (long long)f.limit);
 }
@@ -246,7 +247,8 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 		*out = NULL;
 		cudaGetLastError();
 		cudaMemGetInfo(&left, &all);
-		return gt_fail(err, GT_EFAIL, "out of memory on %s: %s asked for, %s of %s are free", dev->id, gt_bytes_text(text[0], sizeof text[0], size),
+		return gt_fail(err, GT_EFAIL, "out of memory on %s: %s requested, %s of %s free",
+		               dev->id, gt_bytes_text(text[0], sizeof text[0], size),
 		               gt_bytes_text(text[1], sizeof text[1], left), gt_bytes_text(text[2], sizeof text[2], all));
 	}
 	GT_CUDA(dev, e, "cudaMalloc", err);

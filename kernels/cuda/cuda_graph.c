@@ -4,7 +4,7 @@
 static enum gt_code event_of(struct gt_dev *dev, int event, cudaEvent_t *out, struct gt_err *err)
 {
 	if (event < 0 || event >= GT_EVENTS)
-		return gt_fail(err, GT_EINTERNAL, "%s: no event %d", dev->id, event);
+		return gt_fail(err, GT_EINTERNAL, "%s: event %d does not exist", dev->id, event);
 	if (!dev->event[event])
 		GT_CUDA(dev, cudaEventCreateWithFlags(&dev->event[event], cudaEventDisableTiming), "cudaEventCreateWithFlags", err);
 	*out = dev->event[event];
@@ -37,7 +37,7 @@ enum gt_code gt_cuda_mark(struct gt_dev *dev, int mark, int stream, struct gt_er
 {
 	cudaStream_t s;
 	if (mark < 0 || mark >= GT_MARKS || dev->capturing)
-		return gt_fail(err, GT_EINTERNAL, "%s: no mark %d, or a graph is being captured", dev->id, mark);
+		return gt_fail(err, GT_EINTERNAL, "%s: timing mark %d does not exist, or a graph is being captured", dev->id, mark);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	if (!dev->mark[mark])
@@ -50,7 +50,7 @@ enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *secon
 {
 	float ms;
 	if (from < 0 || to < 0 || from >= GT_MARKS || to >= GT_MARKS || !dev->mark[from] || !dev->mark[to])
-		return gt_fail(err, GT_EINTERNAL, "%s: no marks %d and %d", dev->id, from, to);
+		return gt_fail(err, GT_EINTERNAL, "%s: timing mark %d or %d does not exist", dev->id, from, to);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_finish(dev, NULL, dev->mark[to], err));
 	GT_CUDA(dev, cudaEventElapsedTime(&ms, dev->mark[from], dev->mark[to]), "cudaEventElapsedTime", err);
@@ -62,7 +62,7 @@ enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *secon
 enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
 {
 	if (dev->capturing)
-		return gt_fail(err, GT_EINTERNAL, "%s: a graph is being captured already", dev->id);
+		return gt_fail(err, GT_EINTERNAL, "%s: cannot start a capture while another graph is being captured", dev->id);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_CUDA(dev, cudaStreamBeginCapture(dev->stream[0], cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture", err);
 	dev->capturing = true;

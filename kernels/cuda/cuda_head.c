@@ -66,9 +66,9 @@ enum gt_code gt_cuda_head(struct gt_dev *dev, const struct gt_opcall *call, stru
 	settle(dy);
 	if (gt_cuda_type(x->dtype) < 0 || !plain(x, x->dtype, n, in) || !plain(w, x->dtype, cols, in) || !plain(y, x->dtype, n, cols) || !is_bias(call->in[2], cols) ||
 	    (dy && !gt_tdesc_equal(dy, y)) || t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != n || attr->linear.act != GT_ACT_NONE)
-		return gt_cuda_refuse(call, err, "it takes plain tensors of f32, bf16 or f16, and i32 [N]");
+		return gt_cuda_refuse(call, err, "it takes plain tensors of f32, bf16 or f16, and labels of i32 [N]");
 	if (cols > GT_CU_HEAD_COLS || n > ROWS || cols * in > WEIGHTS)
-		return gt_cuda_refuse(call, err, "it is for few outputs; larger layers are a product and a loss");
+		return gt_cuda_refuse(call, err, "it supports layers with few outputs only; larger ones use a matrix product and a loss");
 	GT_CUDA_NEW(k, launch_head, "rows", err);
 	k->code = attr->code;
 	k->type = gt_cuda_type(x->dtype);
@@ -124,9 +124,9 @@ enum gt_code gt_cuda_head_back(struct gt_dev *dev, const struct gt_opcall *call,
 	settle(call->out[1]);
 	if (gt_cuda_type(t) < 0 || !plain(dy, t, n, cols) || !plain(x, t, n, in) || !plain(w, t, cols, in) || !plain(call->out[0], t, n, in) ||
 	    !plain(call->out[1], GT_F32, cols, in) || (mask && !plain(mask, t, n, in)) || !is_bias(db, cols))
-		return gt_cuda_refuse(call, err, "it takes plain tensors of f32, bf16 or f16, gradients of weights in f32");
+		return gt_cuda_refuse(call, err, "it takes plain tensors of f32, bf16 or f16, and gradients of weights in f32");
 	if (cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN)
-		return gt_cuda_refuse(call, err, "it is for few outputs and small batches; larger layers are two products");
+		return gt_cuda_refuse(call, err, "it supports few outputs and small batches only; larger layers use two matrix products");
 	GT_CUDA_NEW(k, launch_back, "columns", err);
 	k->type = gt_cuda_type(t);
 	k->mask = mask != NULL;

@@ -153,9 +153,9 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	const struct gt_tdesc *mask = fwd ? (call->nout > 1 ? call->out[1] : NULL) : !dw && call->nin > 2 ? call->in[2] : NULL, *like = fwd ? y : x;
 	bool bits = mask && mask->dtype == GT_U8;
 	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))
-		return gt_cuda_refuse(call, err, "the mask is like the gradient, or a bit an element");
+		return gt_cuda_refuse(call, err, "the mask must have the shape of the gradient, or one bit per element");
 	if (bits && fwd && ((const struct gt_attr_linear *)call->attr)->act != GT_ACT_RELU)
-		return gt_cuda_refuse(call, err, "a mask is of a relu");
+		return gt_cuda_refuse(call, err, "a mask of bits belongs to a relu");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release;
 	k->code = call->code;

@@ -130,9 +130,9 @@ static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muo
 		const struct gt_seg *s = &attr->update.seg[i];
 		d = attr->desc[i];
 		if (s->begin < at || s->end > n || d->rank < 2 || gt_tdesc_padded(d) != s->end - s->begin)
-			return gt_cuda_refuse(call, err, "the segments are not matrices, in order, inside the parameters");
+			return gt_cuda_refuse(call, err, "the segments must be matrices inside the parameters, in ascending order");
 		if (d->layout.nblk || d->layout.order[0] != 0 || s->end - s->begin > INT32_MAX)
-			return gt_cuda_refuse(call, err, "a matrix lies in memory row by row and has less than 2^31 elements");
+			return gt_cuda_refuse(call, err, "a matrix must be stored row by row and have less than 2^31 elements");
 		at = s->end;
 	}
 	return GT_OK;

@@ -185,13 +185,13 @@ static enum gt_code check_batchnorm(const struct gt_opcall *call, const struct g
 	if (!tables || !table(output(call, 1), c) || !table(output(call, 2), c) || (nbt && nbt->dtype != GT_I64))
 		return gt_cuda_refuse(call, err, "parameters and statistics are f32 [C], the count of batches is i64");
 	if (!part(output(call, 3), c) || (output(call, 3) && !batch))
-		return gt_cuda_refuse(call, err, "a part is f64 [3, C], of the batch, whose statistics must be used");
+		return gt_cuda_refuse(call, err, "a partial sum must be f64 [3, C], and batch statistics must be in use");
 	if (!output(call, 0) || !like(input(call, 6), x) || !like(output(call, 0), x))
 		return gt_cuda_refuse(call, err, "activations must have the same shape, type and layout");
 	if (!batch && (!input(call, 3) || !input(call, 4)))
 		return gt_cuda_refuse(call, err, "evaluation needs the running statistics");
 	if (attr->train && gt_tdesc_count(x) == c)
-		return gt_cuda_refuse(call, err, "batch statistics need more than one value a channel");
+		return gt_cuda_refuse(call, err, "batch statistics need more than one value per channel");
 	return GT_OK;
 }
 

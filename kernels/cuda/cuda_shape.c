@@ -91,7 +91,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct gt_kerne
 	for (int i = 0; i < n; i++) {
 		if (!part[i]) {
 			if (unknown >= 0)
-				return gt_cuda_refuse(call, err, "at most one absent part has a known width");
+				return gt_cuda_refuse(call, err, "at most one part may be absent");
 			unknown = i;
 			continue;
 		}
@@ -103,7 +103,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct gt_kerne
 	if (unknown >= 0 && back && sum < y->dim[1])
 		width[unknown] = y->dim[1] - sum;
 	else if (unknown >= 0 || sum != y->dim[1])
-		return gt_cuda_refuse(call, err, "the parts do not add up to the whole");
+		return gt_cuda_refuse(call, err, "the widths of the parts do not add up to that of the whole");
 	GT_CUDA_NEW(k, launch_concat, "copy", err);
 	k->size = gt_dtype_size(y->dtype);
 	k->c = (struct gt_cu_concat){.rows = rows, .nparts = n, .join = !back};

@@ -114,7 +114,7 @@ static enum gt_code prepare_sumsq(struct gt_dev *dev, const struct gt_opcall *ca
 	struct sumsq *k;
 	enum gt_code code;
 	if (x->dtype != GT_F32 || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
-		return gt_cuda_refuse(call, err, "it goes from f32 to one f64");
+		return gt_cuda_refuse(call, err, "it takes f32 elements and writes one f64");
 	GT_CUDA_NEW(k, launch_sumsq, "sumsq", err);
 	k->add = call->accumulate & 1;
 	k->n = gt_tdesc_padded(x);

@@ -144,7 +144,9 @@ static enum gt_code make_pack(struct gt_dev *dev, struct gt_dnn_plan *p, void *c
 	for (int i = 0; i < GT_DNN_TENSORS; i++)
 		all |= i < GT_DNN_BIAS || p->bias ? (uintptr_t)at[i] : 0;
 	if (all % ALIGNMENT || (p->workspace && (uintptr_t)workspace % 256))
-		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a convolution is not aligned to %d bytes, or its scratch to 256", dev->id,
+		return gt_fail(err, GT_EINTERNAL, "%s: an operand of a convolution is not aligned to %d bytes, or its scratch memory is not "
+		               "aligned to 256 bytes",
+		               dev->id,
 		               ALIGNMENT);
 	gt_dnn_drop(s, 0);
 	s->dnn = dev->dnn;

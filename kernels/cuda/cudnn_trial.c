@@ -102,7 +102,9 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 		e = gt_cu_noise_start(gt_cuda_type(c->type), memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)), 1, w.stream);
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
-	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "the operands or the clock of a trial", err);
+	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "
+	                                                                                            "clock of a trial",
+	                                                                                            err);
 	for (int i = 0; i < 2; i++)
 		if (w.event[i])
 			cudaEventDestroy(w.event[i]);

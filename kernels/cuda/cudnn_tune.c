@@ -203,7 +203,7 @@ static enum gt_code refuse(const struct gt_dnn *dnn, const struct offer *o, stru
 	for (int v = GT_DNN_FINE + 1; v < GT_DNN_VERDICTS; v++)
 		if (o->refused[v] && n < sizeof text)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%d %s", n ? ", " : ": ", o->refused[v], verdict_text[v]);
-	return gt_fail(err, GT_EUNAVAILABLE, "cuDNN %zu.%zu.%zu offers %d engines and none that may be used%s%s%s", dnn->version / 10000,
+	return gt_fail(err, GT_EUNAVAILABLE, "cuDNN %zu.%zu.%zu offers %d engines, none of which can be used%s%s%s", dnn->version / 10000,
 	               dnn->version / 100 % 100, dnn->version % 100, o->all, text, o->last[0] ? "; " : "", o->last);
 }
 

@@ -31,7 +31,7 @@ enum gt_code gt_nccl_create(int world, struct gt_comm_boot *out, struct gt_err *
 	GT_TRY(gt_nccl_load(&l, err));
 	ncclResult_t status = l.ncclGetUniqueId(&id);
 	if (status != ncclSuccess)
-		return gt_fail(err, GT_EUNAVAILABLE, "NCCL gives no id for a group: %s", l.ncclGetErrorString(status));
+		return gt_fail(err, GT_EUNAVAILABLE, "NCCL cannot create the id of a group: %s", l.ncclGetErrorString(status));
 	_Static_assert(sizeof out->id > 2 * sizeof id, "an id fits");
 	for (size_t i = 0; i < sizeof id; i++) {
 		unsigned char b = (unsigned char)id.internal[i];
@@ -51,7 +51,7 @@ enum gt_code gt_nccl_parse(const struct gt_comm_boot *boot, ncclUniqueId *id, st
 	for (size_t i = 0; i < sizeof *id; i++) {
 		int hi = digit(boot->id[2 * i]), lo = hi < 0 ? -1 : digit(boot->id[2 * i + 1]);
 		if (lo < 0)
-			return gt_fail(err, GT_EINTERNAL, "not an id of an NCCL group");
+			return gt_fail(err, GT_EINTERNAL, "expected the id of an NCCL group");
 		id->internal[i] = (char)(hi << 4 | lo);
 	}
 	return GT_OK;

@@ -35,19 +35,19 @@ static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struc
 	struct gloo_comm *c = j->c;
 	struct gloo_root *r = c->root;
 	const char *what = call_of(j, c->pub.rank)->call.what;
-	char text[160], others[32] = "";
+	char text[160], others[48] = "";
 	if (end == GLOO_FAIL)
 		return gt_gloo_broken(r, err);
 	snprintf(text, sizeof text, "has not %s %s #%u%s%s (%s)", j->done ? "finished" : "reached", gt_coll_name(j->kind), j->seq,
 	         *what ? " of " : "", what, c->pub.name);
 	if (end == GLOO_LOST)
-		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s; it %s", c->member[peer],
-		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", text);
+		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s: it %s", c->member[peer],
+		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or cannot be reached", text);
 	int more = 0;
 	for (int i = 0; i < c->pub.world && !j->done; i++)
 		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->call.seq, __ATOMIC_RELAXED) != j->seq;
 	if (more)
-		snprintf(others, sizeof others, ", nor have %d others", more);
+		snprintf(others, sizeof others, ", and neither have %d other ranks", more);
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->limit_s, others);
 }
 
@@ -96,7 +96,7 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 		if (d->left) {
 			const char *what = call_of(j, c->pub.rank)->call.what;
 			return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err,
-			                     "rank %d has closed its communicator; it has not reached %s #%u%s%s (%s)", c->member[r],
+			                     "rank %d has closed its communicator: it has not reached %s #%u%s%s (%s)", c->member[r],
 			                     gt_coll_name(j->kind), j->seq, *what ? " of " : "", what, c->pub.name);
 		}
 		if (!memcmp(first, d, sizeof *d))
@@ -104,7 +104,8 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 		char a[160], b[160];
 		gt_coll_text(&first->call, a, sizeof a);
 		gt_coll_text(&d->call, b, sizeof b);
-		return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err, "rank %d calls %s, but rank %d %s (%s)", c->member[r], b, c->member[0],
+		return gt_gloo_break(c->root, GLOO_SAID, c->member[r], err, "rank %d calls %s, but rank %d calls %s (group %s)",
+		                     c->member[r], b, c->member[0],
 		                     a, c->pub.name);
 	}
 	return GT_OK;

@@ -101,7 +101,7 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 {
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1 || world > GT_COMM_RANKS)
-		return gt_fail(err, GT_EUNAVAILABLE, "gloo joins 1 to %d ranks here, not %d", GT_COMM_RANKS, world);
+		return gt_fail(err, GT_EUNAVAILABLE, "communication by gloo: expected 1 to %d ranks, got %d", GT_COMM_RANKS, world);
 	unsigned char token[16];
 	if (getrandom(token, sizeof token, 0) != sizeof token)
 		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
@@ -125,12 +125,15 @@ static enum gt_code compare_cards(const struct gloo_comm *c, const struct card *
 	for (int i = 1; i < c->pub.world; i++) {
 		const struct card *k = &all[i];
 		if (k->abi != first->abi || k->world != first->world)
-			return gt_fail(err, GT_EPEER, "rank %d expects %u ranks and version %u of the communicator, but rank 0 %u and version %u", i,
+			return gt_fail(err, GT_EPEER, "rank %d expects %u ranks and version %u of the communicator, but rank 0 expects %u and version "
+			               "%u",
+			               i,
 			               k->world, k->abi, first->world, first->abi);
 		if (strncmp(k->id, first->id, sizeof k->id) != 0)
-			return gt_fail(err, GT_EPEER, "rank %d has another boot record of %s than rank 0", i, c->pub.name);
+			return gt_fail(err, GT_EPEER, "rank %d has a different boot record of the group %s than rank 0", i, c->pub.name);
 		if (k->pair_bytes != first->pair_bytes)
-			return gt_fail(err, GT_EPEER, "rank %d opens %s with %llu bytes a pair, but rank 0 with %llu", i, c->pub.name,
+			return gt_fail(err, GT_EPEER, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu",
+			               i, c->pub.name,
 			               (unsigned long long)k->pair_bytes, (unsigned long long)first->pair_bytes);
 	}
 	return GT_OK;
@@ -195,13 +198,15 @@ static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *er
 		if (end == GLOO_FAIL)
 			return gt_gloo_broken(r, err);
 		if (end == GLOO_TIME)
-			return gt_gloo_break(r, GLOO_LATE, i, err, "rank %d has not opened %s after %g s", i, c->pub.name, r->timeout_s);
+			return gt_gloo_break(r, GLOO_LATE, i, err, "rank %d has not opened the group %s after %g s", i, c->pub.name, r->timeout_s);
 		if (end == GLOO_LOST)
-			return gt_gloo_break(r, GLOO_DEAD, i, err, "rank %d has died before all had opened %s", i, c->pub.name);
+			return gt_gloo_break(r, GLOO_DEAD, i, err, "rank %d died before all ranks had opened the group %s", i, c->pub.name);
 		snprintf(text, sizeof text, "%.159s %d", id, i);
 		const struct gloo_note *n = &r->peer[i].note[GLOO_HELLO];
 		if (!gt_gloo_note_is_whole(n, GLOO_HELLO) || strncmp(n->text, text, sizeof n->text) != 0)
-			return gt_gloo_break(r, GLOO_SAID, i, err, "a stranger has taken the connection between rank %d and rank %d", r->rank, i);
+			return gt_gloo_break(r, GLOO_SAID, i, err, "the connection between rank %d and rank %d belongs to a process that is not part "
+			                     "of this run",
+			                     r->rank, i);
 	}
 	return GT_OK;
 }
@@ -216,9 +221,9 @@ static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *sp
 	int listener = -1;
 	memcpy(mine.id, spec->boot->id, sizeof mine.id);
 	if (code == GT_OK && (listener = gt_gloo_listen(addr, &mine.at, why)) < 0)
-		code = gt_fail(err, GT_EPEER, "rank %d cannot listen at %s: %s", r->rank, addr, why);
+		code = gt_fail(err, GT_EPEER, "rank %d cannot listen on %s: %s", r->rank, addr, why);
 	if (code == GT_OK && !(r->net = gl_net_new(r->rank, r->world, r->timeout_s, why)))
-		code = gt_fail(err, GT_EPEER, "rank %d has no connections (gloo: %s)", r->rank, why);
+		code = gt_fail(err, GT_EPEER, "rank %d cannot set up its connections (gloo: %s)", r->rank, why);
 	if (code == GT_OK)
 		code = spec->exchange(spec->user, "gloo", &mine, sizeof mine, all, err);
 	if (code == GT_OK)
@@ -292,12 +297,14 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	*out = NULL;
 	if (spec->world < 1 || spec->world > GT_COMM_RANKS || spec->rank < 0 || spec->rank >= spec->world || !spec->boot ||
 	    !(spec->timeout_s > 0) || (spec->world > 1 && !spec->exchange))
-		return gt_fail(err, GT_EINTERNAL, "rank %d of %d, timeout %g s: no communicator can be opened so", spec->rank, spec->world,
+		return gt_fail(err, GT_EINTERNAL, "cannot open a communicator with these arguments: rank %d of %d, timeout %g s",
+		               spec->rank, spec->world,
 		               spec->timeout_s);
 	if (strncmp(spec->boot->id, "gloo ", 5) != 0)
-		return gt_fail(err, GT_EPEER, "\"%.100s\" is no boot record of a group over gloo", spec->boot->id);
+		return gt_fail(err, GT_EPEER, "expected the boot record of a gloo group, got \"%.100s\"", spec->boot->id);
 	if (atoi(spec->boot->id + 5) != spec->world)
-		return gt_fail(err, GT_EPEER, "the group was made for %d ranks; this rank expects %d", atoi(spec->boot->id + 5), spec->world);
+		return gt_fail(err, GT_EPEER, "the group was created for %d ranks, but this rank expects %d",
+		               atoi(spec->boot->id + 5), spec->world);
 	/* gloo writes to sockets with writev(2): the death of a peer must not be ours. */
 	struct sigaction old;
 	if (!sigaction(SIGPIPE, NULL, &old) && old.sa_handler == SIG_DFL)

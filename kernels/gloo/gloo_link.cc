@@ -37,7 +37,7 @@ template <typename F> static bool guarded(char why[GL_WHY], F f) noexcept
 			say(why, e.what());
 	} catch (...) {
 		if (why)
-			say(why, "gloo threw something unknown");
+			say(why, "gloo threw an unknown exception");
 	}
 	return false;
 }

@@ -30,8 +30,9 @@ static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum glo
 	text_of(t->x, next, text, sizeof text);
 	const char *verb = t->x->sends ? "received" : "sent", *way = t->x->sends ? "from" : "to";
 	if (end == GLOO_LOST)
-		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s; it has not %s %s %s rank %d (%s)", c->member[peer],
-		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or is out of reach", verb, text, way,
+		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s: it has not %s %s %s rank %d (%s)", c->member[peer],
+		                     gt_gloo_has_left(r, c->member[peer]) ? "closed its communicator" : "died or cannot be reached",
+		                     	verb, text, way,
 		                     r->rank, c->pub.name);
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d has not %s %s %s rank %d (%s) after %g s", c->member[peer], verb,
 	                     text, way, r->rank, c->pub.name, r->limit_s);
@@ -137,13 +138,14 @@ static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struc
 	text_of(x, t->seq, b, sizeof b);
 	if (h->left)
 		return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err,
-		                     "rank %d has closed its communicator; it has not sent %s to rank %d (%s)", c->member[x->peer], b,
+		                     "rank %d has closed its communicator: it has not sent %s to rank %d (%s)", c->member[x->peer], b,
 		                     c->root->rank, c->pub.name);
 	if (h->count == x->count && h->dtype == x->dtype && h->seq == t->seq && !memcmp(what, h->what, sizeof what))
 		return GT_OK;
 	h->what[sizeof h->what - 1] = '\0';
 	text_of(&(struct gt_p2p){.what = *h->what ? h->what : NULL, .count = h->count, .dtype = h->dtype}, h->seq, a, sizeof a);
-	return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err, "rank %d sends %s, but rank %d receives %s (%s)", c->member[x->peer],
+	return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err, "rank %d sends %s, but rank %d expects to receive %s (group %s)",
+	                     c->member[x->peer],
 	                     a, c->root->rank, b, c->pub.name);
 }
 
@@ -211,7 +213,7 @@ static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, st
 		t[i].seq = ++c->peer[c->pub.rank].sent;
 		if (k == n)
 			return gt_gloo_break(c->root, GLOO_SAID, c->root->rank, err,
-			                     "rank %d sends to itself, and does not receive in the same call (%s)", c->root->rank, c->pub.name);
+			                     "rank %d sends to itself without receiving in the same call (%s)", c->root->rank, c->pub.name);
 		struct gloo_head h = {.count = t[i].x->count, .seq = t[i].seq, .dtype = t[i].x->dtype};
 		if (t[i].x->what)
 			strncpy(h.what, t[i].x->what, sizeof h.what - 1);
@@ -225,7 +227,7 @@ static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, st
 	for (int i = 0; i < n; i++) {
 		if (t[i].x->peer == c->pub.rank && t[i].state != DONE)
 			return gt_gloo_break(c->root, GLOO_SAID, c->root->rank, err,
-			                     "rank %d receives from itself, and does not send in the same call (%s)", c->root->rank, c->pub.name);
+			                     "rank %d receives from itself without sending in the same call (%s)", c->root->rank, c->pub.name);
 	}
 	return GT_OK;
 }

@@ -145,7 +145,7 @@ struct Maker : tcp::Handler {
 		own.bytes = sizeof(sockaddr_in);
 		std::memcpy(&own.at, bytes.data(), own.bytes);
 		int fd = find(own, nullptr);
-		must(mute.n >= 0 && fd >= 0 && handler_of(pair.get()), "where gloo listens");
+		must(mute.n >= 0 && fd >= 0 && handler_of(pair.get()), "cannot find the socket on which gloo listens");
 		swap(device, pair.get(), fd, mute.n);
 	}
 };
@@ -182,7 +182,7 @@ void gl_pairs_adopt(gl_net *n, int peer, int connection)
 	lo.sin_family = AF_INET;
 	lo.sin_addr.s_addr = htonl(INADDR_LOOPBACK); /* see make_context() */
 	must(door.n >= 0 && !bind(door.n, reinterpret_cast<sockaddr *>(&lo), sizeof lo) && !listen(door.n, 16) && here(door.n, &at),
-	     "a door for gloo");
+	     "cannot listen on the loopback interface for gloo");
 	std::vector<char> bytes = pair->address().bytes();
 	std::memcpy(bytes.data(), &at.at, sizeof lo);
 	pair->connect(bytes);
@@ -190,11 +190,11 @@ void gl_pairs_adopt(gl_net *n, int peer, int connection)
 	while (fd < 0) { /* others may come as well: those whose other end is not in this process */
 		ends.push_back(std::make_unique<Fd>(accept4(door.n, nullptr, nullptr, SOCK_CLOEXEC)));
 		Place from;
-		must(ends.back()->n >= 0, "gloo's own connection");
+		must(ends.back()->n >= 0, "cannot accept gloo's own connection");
 		if (there(ends.back()->n, &from))
 			fd = find(from, &at);
 	}
 	must(!fcntl(connection, F_SETFL, O_NONBLOCK) && !setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on),
-	     "a connection's options");
+	     "cannot set the options of a connection");
 	swap(n->device.get(), pair, fd, connection);
 }

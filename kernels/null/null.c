@@ -68,9 +68,10 @@ static enum gt_code null_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 {
 	(void)dev;
 	if (call->code == GT_OP_CHECK && call->nin > 4)
-		return gt_fail(err, GT_EUNAVAILABLE, "check: sumsq is a call of its own here, as on the CPU");
+		return gt_fail(err, GT_EUNAVAILABLE, "check: the sum of squares is a separate call in this backend, as on the CPU");
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: two calls here, as on the CPU", gt_opcode_name(call->code));
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: the update is separate from the product in this backend, as on the CPU",
+		               gt_opcode_name(call->code));
 	for (int i = 0; i < call->nin; i++)
 		if (call->in[i])
 			call->in[i]->any = false;
@@ -102,7 +103,7 @@ static const char *null_describe(const struct gt_kernel *k)
 static enum gt_code null_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *args, struct gt_err *err)
 {
 	(void)dev, (void)k, (void)args;
-	return gt_fail(err, GT_EUNAVAILABLE, "the null backend plans and runs nothing");
+	return gt_fail(err, GT_EUNAVAILABLE, "the null backend only makes plans: it cannot run them");
 }
 
 static enum gt_code null_event(struct gt_dev *dev, int event, int stream, struct gt_err *err)

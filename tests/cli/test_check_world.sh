@@ -91,20 +91,20 @@ same() {
 same outputs 'expected at least 12 outputs' 78 -s data.classes=12
 same fp16_on_cpu 'precision = "fp16" and device "cpu" do not go together' 78 -s precision=fp16
 same batch_too_small 'data.batch: expected at least' 78 -s data.batch=1
-same strided 'since data.sampler = "torch" gives all ranks as many samples' 78 -s data.batch=25 -s data.sampler=torch
+same strided 'because data.sampler = "torch" gives every rank the same number of samples' 78 -s data.batch=25 -s data.sampler=torch
 same muon 'parallel.mode = "zero" and the optimizer "muon" do not go together' 78 -s parallel.mode=zero -s train.optimizer.type=muon
 pipe=(-s parallel.mode=pipe -s parallel.replicas=2)
 same muon_across 'parallel.across = "zero" and the optimizer "muon" do not go together' 78 "${pipe[@]}" -s parallel.across=zero -s train.optimizer.type=muon
-same across_stage 'parallel.stage: parallel.mode = "pipe" does not use it; zero does' 78 "${pipe[@]}" -s parallel.across=zero -s parallel.stage=2
-same stage_across 'parallel.stage: parallel.mode = "pipe" does not use it; zero does' 78 "${pipe[@]}" -s parallel.stage=2
-same across_zero 'parallel.across: parallel.mode = "zero" does not use it; pipe does' 78 -s parallel.mode=zero -s parallel.across=zero
-same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use it; pipe does' 78 -s parallel.mode=ddp -s parallel.deferred_bn=true
+same across_stage 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.across=zero -s parallel.stage=2
+same stage_across 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.stage=2
+same across_zero 'parallel.across: parallel.mode = "zero" does not use this key; pipe does' 78 -s parallel.mode=zero -s parallel.across=zero
+same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use this key; pipe does' 78 -s parallel.mode=ddp -s parallel.deferred_bn=true
 same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true -s reproducible=world
 same shards 'parallel.shards: expected a multiple of the number of ranks' 78 -s reproducible=world -s parallel.shards=1
 same best 'checkpoint.best.metric: expected SPLIT/acc' 78 -s checkpoint.best.metric=valid/acc -s data.valid=0.001
 check=no same data_missing '/nonexistent does not exist' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 -s data.samples_test=0 -s data.classes=0 -s 'model.input=[3,32,32]'
 "$gtrain" run net.cfg -q -o used --nproc 2 >out 2>err
-check=no same dir_used 'used: holds the checkpoints of another run' 73 -o used
+check=no same dir_used 'used: the directory contains the checkpoints of another run' 73 -o used
 
 # ---- a mode by option, with the checks of the file -----------------------------------------------------------------------------------
 expect_mode() { # name, sentence, options...
@@ -114,7 +114,7 @@ expect_mode() { # name, sentence, options...
 }
 expect_mode mode_checks_keys 'parallel.stage' -s parallel.mode=zero -s parallel.stage=2 --mode ddp
 expect_mode mode_single 'parallel.mode = "single" and 2 ranks do not go together' --mode single --world 2
-expect_mode too_many '5000 ranks: at most 4096 are planned at once' --world 5000
+expect_mode too_many '5000 ranks: at most 4096 ranks can be planned at once' --world 5000
 "$gtrain" check net.cfg --mode zero --world 2 --json >mode.json && equal mode_by_option zero "$(number 'd["mode"]' mode.json)"
 # The file's stage is zero's: --mode takes it with it, and a run that goes back has it again.
 sed 's/mode = "ddp";/mode = "zero"; stage = 3;/' net.cfg >zero.cfg
@@ -122,4 +122,4 @@ if "$gtrain" check zero.cfg --mode pipe --world 4 -s parallel.replicas=2 -s para
 	equal mode_leaves_stage 'optimizer state' "$(number 'd["sharded"]' mode.json)"
 else fail mode_leaves_stage "$(head -n 1 err)"; fi
 "$gtrain" plan net.cfg --world 2 --rank 2 >out 2>err
-if grep -q -- '--rank 2: there are ranks 0 to 1' err; then pass plan_rank; else fail plan_rank "$(head -n 1 err)"; fi
+if grep -q -- '--rank 2: expected a rank from 0 to 1' err; then pass plan_rank; else fail plan_rank "$(head -n 1 err)"; fi

@@ -56,7 +56,7 @@ else
 	fail result_line "$(cat "$tmp/out")"
 fi
 if [ "$(grep -Ec '^epoch [12]/2  train acc 0\.[0-9]{4} loss [0-9.]+  test acc 0\.[0-9]{4} loss [0-9.]+  [0-9.]+ [mu]?s$' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
-gives threads 0 err ', 1 thread; batch 32, 8 steps an epoch; 256 train + 64 test samples from ' run $cfg -s threads=1 -o 'r 9'
+gives threads 0 err ', 1 thread; batch 32, 8 steps per epoch; 256 train + 64 test samples from ' run $cfg -s threads=1 -o 'r 9'
 if grep -qF "gtrain resume 'r 9' -s train.epochs=4" "$tmp/err"; then pass next_quoted; else fail next_quoted "$(cat "$tmp/err")"; fi
 # The best by top-5, of eight classes: what metrics.jsonl, the link and the summary say.
 sed 's/classes = 4/classes = 8/; s/out = 4/out = 8/' $cfg >eight.cfg
@@ -78,7 +78,7 @@ if [ "$(grep -c '  loss .*  lr ' "$tmp/err")" = 16 ]; then pass verbose_lines; e
 gives eval_line 0 out 'test accuracy ' eval r2
 gives inspect_verified 0 out 'every digest matches' inspect r2 --verify
 gives check_table 0 out '  260' check $cfg
-gives time_limit 0 err "gtrain resume r5\` goes on" run $cfg -o r5 -s train.epochs=1000000 -s log.every_steps=100000 --time-limit 1s
+gives time_limit 0 err "gtrain resume r5\` continues" run $cfg -o r5 -s train.epochs=1000000 -s log.every_steps=100000 --time-limit 1s
 gives resume_steps 0 err 'resuming from ' resume r2 -s train.epochs=3
 
 # ---- colours -----------------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ rc=$?
 if [ $rc = 74 ]; then pass closed_stdout; else fail closed_stdout "status $rc, not 74"; fi
 "$gtrain" run $cfg -o r7 --json >/dev/full 2>"$tmp/err"
 rc=$?
-if [ $rc = 74 ] && grep -q 'training goes on' "$tmp/err" && "$gtrain" inspect r7 --json 2>&1 | grep -q '"step":16'; then
+if [ $rc = 74 ] && grep -q 'training continues' "$tmp/err" && "$gtrain" inspect r7 --json 2>&1 | grep -q '"step":16'; then
 	pass full_disk_run
 else
 	fail full_disk_run "status $rc: $(cat "$tmp/err")"

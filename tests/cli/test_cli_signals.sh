@@ -25,7 +25,7 @@ for s in INT:130 TERM:143 HUP:129 USR1:138; do
 	step=$(sed -n 's/.*"event":"checkpoint","step":\([0-9]*\).*/\1/p' "run-$sig/metrics.jsonl")
 	if [ "$rc" != "$want" ]; then
 		fail "signal_$sig" "status $rc, not $want: $(cat err)"
-	elif ! grep -q "gtrain resume run-$sig\` goes on" err || ! grep -q "^gtrain: ended by signal" err; then
+	elif ! grep -q "gtrain resume run-$sig\` continues" err || ! grep -q "^gtrain: ended by signal" err; then
 		fail "signal_$sig" "stderr: $(cat err)"
 	elif [ -s out ]; then
 		fail "signal_$sig" "a result on stdout: $(cat out)"

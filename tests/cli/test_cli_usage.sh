@@ -44,15 +44,15 @@ for d in 1x 0 -5 1h30 30m1h inf nan 0x10 '' ' 5s' 5ms 1e400; do
 	wrong "duration_${d// /_}" '--time-limit: expected' run "$cfg" --time-limit "$d"
 done
 wrong from '--from: expected latest, best or the number of a step' resume "$tmp" --from newest
-wrong rank_of_world '--rank 2: there are ranks 0 to 1' plan "$cfg" --world 2 --rank 2
+wrong rank_of_world '--rank 2: expected a rank from 0 to 1' plan "$cfg" --world 2 --rank 2
 wrong required 'expected --out FILE' export x
 wrong too_few 'too few operands; usage: gtrain run CFG' run
 wrong too_many "unexpected operand 'b'" run a b
 wrong too_many_none "unexpected operand 'x'" devices x
 wrong predict_few 'too few operands; usage: gtrain predict CKPT FILE...' predict x
-wrong shell "unknown shell 'csh'" completion csh
+wrong shell "expected bash, zsh or fish as the shell, got 'csh'" completion csh
 wrong dataset "unknown dataset 'cifar11'; did you mean 'cifar10" fetch cifar11
-wrong dataset_far 'known are' fetch imagenet-22k
+wrong dataset_far 'known datasets' fetch imagenet-22k
 wrong after_dashes "unexpected operand '--json'" check "$cfg" -- --json
 
 # What is right: both forms of values, options anywhere, bundled letters, operands after --.

@@ -15,7 +15,7 @@ check_tree() { # NAME: the binary $gtrain finds the configs
 	[ "$rc" = 0 ] && cmp -s out "$src/configs/mnist_ddp.cfg" && pass "$1_print" || fail "$1_print" "status $rc: $(cat err)"
 	for name in mnist_ddp.cfg mnist_ddp; do
 		run check "$name"
-		[ "$rc" = 0 ] && grep -qx "no $name here: taking /.*/configs/mnist_ddp.cfg" err && pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
+		[ "$rc" = 0 ] && grep -qx "there is no file $name; using /.*/configs/mnist_ddp.cfg" err && pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
 	done
 }
 
@@ -23,7 +23,7 @@ check_tree source_tree
 # A file here comes first, and nothing is said of it.
 tiny_config
 mkdir here && cp tiny.cfg here/mnist_ddp.cfg
-(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q taking here/err && pass file_first || fail file_first "$(cat here/err)"
+(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q using here/err && pass file_first || fail file_first "$(cat here/err)"
 # A path is taken as it is.
 run check ./mnist_ddp.cfg
 [ "$rc" = 66 ] && pass path_is_no_name || fail path_is_no_name "status $rc"
@@ -42,9 +42,9 @@ cp "$gtrain" root/bin/ && cp -r "$src/configs" root/share/gtrain/ && ln -s "$(di
 gtrain=$tmp/root/bin/gtrain
 check_tree installed
 run check fmnist_mlp
-grep -q "taking $tmp/root/share/gtrain/configs/fmnist_mlp.cfg" err && pass installed_path || fail installed_path "$(cat err)"
+grep -q "using $tmp/root/share/gtrain/configs/fmnist_mlp.cfg" err && pass installed_path || fail installed_path "$(cat err)"
 run completion configs
 [ "$rc" = 0 ] && grep -qx mnist_ddp.cfg out && pass completion_words || fail completion_words "status $rc: $(cat err)"
 rm -r root/share
 run configs
-[ "$rc" = 66 ] && grep -q 'no configs are installed' err && pass none_installed || fail none_installed "status $rc: $(cat err)"
+[ "$rc" = 66 ] && grep -q 'the configs of gtrain are not installed' err && pass none_installed || fail none_installed "status $rc: $(cat err)"

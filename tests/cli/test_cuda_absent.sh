@@ -4,7 +4,7 @@
 . "$(dirname "$0")/cli.sh"
 
 plugin=$(dirname "$GTRAIN")/../lib/gtrain/cuda.so
-if [ -e "$plugin" ]; then reason='no CUDA driver|shows no GPU|the CUDA driver knows CUDA'; else reason='cuda is not installed'; fi
+if [ -e "$plugin" ]; then reason='no CUDA driver|finds no GPU|the CUDA driver supports CUDA'; else reason='cuda is not installed'; fi
 
 "$GTRAIN" devices --json >"$tmp/out" 2>"$tmp/err"
 rc=$?

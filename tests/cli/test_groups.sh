@@ -118,7 +118,7 @@ refused frozen_stats_none 78 'train.groups\[3\].frozen_stats: expected a match o
 refused frozen_stats_half 78 'train.groups\[0\].frozen_stats: expected a match of both bn.weight and bn.bias or of neither, got bn.weight only' -s 'train.groups[0].frozen_stats=true'
 refused frozen_stats_untracked 78 'got bn with track_running_stats = false' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; }' \
 	-s 'train.groups[0].match="whiten.weight"' -s 'model.layers[3].track_running_stats=false'
-refused frozen_stats_later 78 'frozen_stats: expected no freeze_after beside it, got freeze_after = 1' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; freeze_after = 1.0; }' \
+refused frozen_stats_later 78 'frozen_stats: frozen_stats = true and freeze_after = 1 do not go together' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; freeze_after = 1.0; }' \
 	-s 'train.groups[0].match="whiten.weight"'
 # A normalisation without parameters is matched by the names that they would have.
 run "$tmp/plain_bn" -s 'train.groups=({ match = "bn.*"; frozen_stats = true; })' -s 'model.layers[3].affine=false'

@@ -48,7 +48,7 @@ same commands "$tmp/a" "$tmp/b"
 grep -o 'X(GT_[A-Z]*, [0-9]*' "$src/engine/base/err.h" | sed 's/.*, //' >"$tmp/a"
 sed -n '/^EXIT STATUS/,/^EXAMPLES/s/^     \([0-9]\{1,\}\) .*/\1/p' "$text" >"$tmp/b"
 same exit_codes "$tmp/a" "$tmp/b"
-"$gtrain" fetch nothing-like-it 2>&1 | sed -n 's/.*known are //p' | tr -d ' ' | tr ',' '\n' >"$tmp/a"
+"$gtrain" fetch nothing-like-it 2>&1 | sed -n 's/.*known datasets: //p' | tr -d ' ' | tr ',' '\n' >"$tmp/a"
 sed -n '/^   gtrain fetch/,/^   gtrain devices/p' "$text" | tr ' ,.' '\n' | grep -x -E "$(paste -sd '|' "$tmp/a")" >"$tmp/b"
 same datasets "$tmp/a" "$tmp/b"
 for s in bash zsh fish; do

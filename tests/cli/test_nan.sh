@@ -52,7 +52,7 @@ run run "$tmp/net.cfg" -o "$tmp/f32" --init "$tmp/f32.st"
 for t in F16 BF16 F64; do
 	word=${t,,}
 	st "$word" "$t"
-	gives "init_$word" 0 err "$word.st: $word values were " run "$tmp/net.cfg" -o "$tmp/$word" --init "$tmp/$word.st"
+	gives "init_$word" 0 err "$word.st: the $word values were " run "$tmp/net.cfg" -o "$tmp/$word" --init "$tmp/$word.st"
 	if cmp -s "$tmp/f32/latest/model.safetensors" "$tmp/$word/latest/model.safetensors"; then pass "init_${word}_same"; else fail "init_${word}_same" "other weights than from f32"; fi
 done
 

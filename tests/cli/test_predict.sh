@@ -41,7 +41,7 @@ if [ "$many" -le $((few + 32)) ]; then pass predict_memory; else fail predict_me
 
 gives bad_files 65 err '2 of 5 files could not be classified' predict big 0.png cut.png 1.png text.jpg 2.png
 if [ "$(cut -f1 "$tmp/out" | tr '\n' ' ')" = '0.png 1.png 2.png ' ]; then pass bad_files_others; else fail bad_files_others "$(cat "$tmp/out")"; fi
-if grep -q '^gtrain: cut.png: PNG: ' "$tmp/err" && grep -q '^gtrain: text.jpg: is neither ' "$tmp/err"; then pass bad_files_named; else fail bad_files_named "$(cat "$tmp/err")"; fi
+if grep -q '^gtrain: cut.png: PNG: ' "$tmp/err" && grep -q '^gtrain: text.jpg: expected a PNG, JPEG or IDX file' "$tmp/err"; then pass bad_files_named; else fail bad_files_named "$(cat "$tmp/err")"; fi
 run predict big --json 0.png absent.png 1.png
 if [ $rc = 65 ] && python3 -c '
 import json, sys

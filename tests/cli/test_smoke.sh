@@ -42,7 +42,7 @@ model = { input = [3, 8, 8]; layers = ( { type = "conv2d"; out = 4; kernel = 3; 
 train = { epochs = 20; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; schedule = { type = "cosine"; warmup = 5; }; };
 checkpoint = { dir = "unused"; best = { metric = "valid/acc"; }; };
 CFG
-gives stand_in 0 out 'synthetic stand-in of the shape [3, 8, 8] with 10 classes: ' run "$tmp/net.cfg" --smoke
+gives stand_in 0 out 'synthetic data of the shape [3, 8, 8] with 10 classes: ' run "$tmp/net.cfg" --smoke
 lines=$(cut -d' ' -f1 "$tmp/out" | tr '\n' ' ')
 if [ "$lines" = 'plan data train evaluate checkpoint resume compare smoke ' ]; then pass lines; else fail lines "$lines"; fi
 run run "$tmp/net.cfg" --smoke --json
@@ -66,7 +66,7 @@ if "$gtrain" inspect --verify "$tmp/kept/run" >/dev/null && "$gtrain" inspect --
 else
 	fail out_kept "$(ls -R "$tmp/kept")"
 fi
-gives out_again 73 err 'holds an earlier smoke test' run "$tmp/net.cfg" --smoke --out "$tmp/kept"
+gives out_again 73 err 'contains an earlier smoke test' run "$tmp/net.cfg" --smoke --out "$tmp/kept"
 "$gtrain" export "$tmp/kept/run" -o "$tmp/first.safetensors"
 gives init 0 out 'equal' run "$tmp/net.cfg" --smoke --init "$tmp/first.safetensors"
 gives set 0 out 'batches of 24;' run "$tmp/net.cfg" --smoke -s data.batch=24 -s train.optimizer.lr=0.1 --device cpu
@@ -74,7 +74,7 @@ for mode in ddp zero dp pipe; do
 	gives "mode_$mode" 0 out "$mode on 2 ranks" run "$tmp/net.cfg" --smoke -s parallel.mode=$mode --nproc 2
 done
 gives ranks_fit 0 out 'ddp on ' run "$tmp/net.cfg" --smoke -s parallel.mode=ddp -s parallel.nproc=64 -s data.batch=128
-if grep -q 'ranks (the config: 64)' "$tmp/out"; then pass ranks_told; else fail ranks_told "$(head -n 1 "$tmp/out")"; fi
+if grep -q 'ranks (in the config: 64)' "$tmp/out"; then pass ranks_told; else fail ranks_told "$(head -n 1 "$tmp/out")"; fi
 gives world_bits 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s reproducible=world -s data.batch=64
 gives per_rank 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s data.batch_per_rank=12 -s train.accumulate=2
 gives synthetic 0 out 'synthetic: made from the seed' run "$tmp/net.cfg" --smoke -s data.name=synthetic -s data.samples=500 -s data.samples_test=50 -s data.classes=10
@@ -108,9 +108,9 @@ if ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/fault.so" "$src/tests/cli/smoke_fault.c
 		SMOKE_FAULT=$4 LD_PRELOAD=$preload gives "$1" "$2" err "$3" run "$tmp/net.cfg" --smoke "${@:5}"
 		[ -z "$(left)" ] || fail "$1" "left $(left)"
 	}
-	fault other_bits 1 'ends with other bits than the uninterrupted one: ' bits
-	if grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first is ' "$tmp/err"; then pass other_bits_named; else fail other_bits_named "$(cat "$tmp/err")"; fi
-	fault other_bits_ranks 1 'ends with other bits than the uninterrupted one: ' bits -s parallel.mode=ddp --nproc 2
+	fault other_bits 1 'the uninterrupted one end with different bits: ' bits
+	if grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first of them is ' "$tmp/err"; then pass other_bits_named; else fail other_bits_named "$(cat "$tmp/err")"; fi
+	fault other_bits_ranks 1 'the uninterrupted one end with different bits: ' bits -s parallel.mode=ddp --nproc 2
 	fault damaged 65 'step-00000004' damage
 	fault killed 137 'was killed by signal 9' die
 	SMOKE_FAULT=none LD_PRELOAD=$preload gives no_fault 0 out equal run "$tmp/net.cfg" --smoke

@@ -11,7 +11,7 @@ train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; };
 checkpoint = { dir = "unused"; };
 log = { every_steps = 1; };
 CFG
-why='expected more than one value a channel in training, got a batch of 1'
+why='expected more than one value per channel in training, got a batch of 1'
 gives tail_of_one_refused 78 err "$why" run "$tmp/net.cfg" -o "$tmp/a"
 gives tail_of_one_reached 78 err "$why" run "$tmp/net.cfg" -o "$tmp/a" -s train.steps=3
 gives tail_of_one_ends_before 0 out '(2 steps' run "$tmp/net.cfg" -o "$tmp/b" -s train.steps=2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# device = "auto" on a machine that has a GPU, but not a library that it needs: the run takes the CPU and says why. Without that library missing,
+# device = "auto" on a machine that has a GPU, but not a library that it needs: the run selects the CPU and says why. Without that library missing,
 # or without a GPU, it says nothing.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
@@ -12,10 +12,10 @@ mkdir "$tmp/whole" && cp -rL "$sim/bin" "$sim/lib" "$tmp/whole" && cp -r "$tmp/w
 runs() { "$tmp/$1/bin/gtrain" run "$tmp/tiny.cfg" --device auto -s train.steps=1 -o "$tmp/run-$1" >"$tmp/out" 2>"$tmp/err"; }
 runs whole
 rc=$?
-if [ $rc = 0 ] && ! grep -q 'takes the CPU' "$tmp/err"; then pass auto_whole; else fail auto_whole "status $rc: $(cat "$tmp/err")"; fi
+if [ $rc = 0 ] && ! grep -q 'selects the CPU' "$tmp/err"; then pass auto_whole; else fail auto_whole "status $rc: $(cat "$tmp/err")"; fi
 runs lacks
 rc=$?
-if [ $rc = 0 ] && grep -q 'warning: device = "auto" takes the CPU, though this machine has a GPU: .*libcublasLt' "$tmp/err"; then
+if [ $rc = 0 ] && grep -q 'warning: device = "auto" selects the CPU although this machine has a GPU: .*libcublasLt' "$tmp/err"; then
 	pass auto_lacks_a_library
 else
 	fail auto_lacks_a_library "status $rc: $(cat "$tmp/err")"

@@ -187,7 +187,7 @@ TEST(silent_peer)
 		                    : way == 1 ? be->host_wait(dev, 0, &e)
 		                    : way == 2 ? be->copy(dev, host, mem, sizeof host, GT_COPY_D2H, 0, &e)
 		                               : api->split(comm, "half", 0, 0, &(struct gt_comm *){NULL}, &e);
-		CHECK_MSG(code == GT_EPEER && strstr(e.msg, "queued work is not done after 0.3 s"), "way %d: code %d, %s", way, code, e.msg);
+		CHECK_MSG(code == GT_EPEER && strstr(e.msg, "queued work is not finished after 0.3 s"), "way %d: code %d, %s", way, code, e.msg);
 		CHECK(api->all_reduce(comm, &x, &again) == GT_EPEER && !strcmp(e.msg, again.msg));
 		CHECK_OK(be->sync(dev, 0, &again), again); /* the kernels have ended with the group */
 		shut_pair();

@@ -125,7 +125,7 @@ TEST(refuses_one_value_in_all)
 	CHECK_OK(gt_graph_loss(g, &loss, &e), e);
 	CHECK_OK(gt_graph_differentiate(g, &e), e);
 	CHECK(gt_graph_sync_bn(g, GT_GROUP_DATA, 2, 1, &e) == GT_ECONFIG);
-	CHECK_MSG(strstr(e.msg, "bn1: expected more than one value a channel"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "bn1: expected more than one value per channel"), "%s", e.msg);
 	net_close(&t);
 }
 

@@ -31,7 +31,7 @@ run interleaved "$cfg" "${pipe[@]}" --nproc 2 -s parallel.balance=measured -s pa
 run replicas "$cfg" "${pipe[@]}" --nproc 4 -s parallel.balance=measured -s parallel.replicas=2 && tell replicas "$([ -n "$(begins replicas)" ] || echo 'nothing measured')"
 run alone "$cfg" "${pipe[@]}" --nproc 1 -s parallel.balance=measured && tell alone "$([ -z "$(begins alone)" ] || echo 'one stage was measured')"
 if "$gtrain" check "$cfg" --device cpu --world 2 "${pipe[@]}" -s parallel.balance=measured >"$tmp/out" 2>&1; then
-	tell check "$(grep -q 'cut by computed cost; a run measures' "$tmp/out" || echo 'check does not say what a run does')"
+	tell check "$(grep -q 'chosen by computed costs; a run measures' "$tmp/out" || echo 'check does not say what a run does')"
 else
 	tell check "$(tail -n 1 "$tmp/out")"
 fi

@@ -47,6 +47,6 @@ bench interleaved 2 "$pipe and len(b['stages']) == 4 and abs(b['bubble_even'] - 
 bench zero_bubble 2 "$pipe and all(s['weights_ms'] > 0 for s in b['stages']) and abs(b['bubble_even'] - 1 / 13) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4 -s parallel.schedule=zero-bubble
 bench replicas 4 'len(b["stages"]) == 2 and [(r["place"], r["copy"]) for r in b["ranks"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]' -s parallel.mode=pipe -s parallel.chunks=2 -s parallel.replicas=2
 # people's table, and one rank alone, which waits for nobody
-if "$gtrain" bench "$tmp/c.cfg" --steps 2 --nproc 2 -s parallel.mode=pipe >"$tmp/out" 2>&1 && grep -q '^waiting for others and moving bytes: .*; by the schedule ' "$tmp/out"; then echo 'ok bench_text'; else echo "not ok bench_text: $(tail -n 1 "$tmp/out")"; fi
+if "$gtrain" bench "$tmp/c.cfg" --steps 2 --nproc 2 -s parallel.mode=pipe >"$tmp/out" 2>&1 && grep -q '^waiting for other ranks and communication: .*; idle by the schedule: ' "$tmp/out"; then echo 'ok bench_text'; else echo "not ok bench_text: $(tail -n 1 "$tmp/out")"; fi
 if "$gtrain" bench "$tmp/c.cfg" --json --steps 2 >"$tmp/out" 2>&1 && ! grep -q '"ranks"' "$tmp/out"; then echo 'ok bench_alone'; else echo "not ok bench_alone: $(tail -n 1 "$tmp/out")"; fi
 if "$gtrain" bench "$tmp/c.cfg" --nproc 2 >"$tmp/out" 2>&1; then echo 'not ok bench_refused: status 0'; elif grep -q 'nproc 2 and parallel.mode = "single" do not go together' "$tmp/out"; then echo 'ok bench_refused'; else echo "not ok bench_refused: $(tail -n 1 "$tmp/out")"; fi

@@ -291,7 +291,7 @@ static const char *const saying[SAYINGS] = {
     [LARGE] = "rank 1 calls all_reduce #1 of x (9000 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
     [ARGUMENT] = "rank 1: all_reduce of x: rank 1 gives no output",
     [SEND] = "rank 1 sends y #1 (6 f32), but rank 0 receives x #1 (5 f32) (world)",
-    [LEAVE] = "rank 1 has closed its communicator; it has not reached all_reduce #1 of x (world)",
+    [LEAVE] = "rank 1 has closed its communicator: it has not reached all_reduce #1 of x (world)",
     [LATE] = "rank 1 has not reached all_reduce #1 of x (world) after 0.3 s",
     [ABORT] = "rank 1 gave up: its disk is full",
     [SILENT] = "rank 1 has not sent x #1 (5 f32) to rank 0 (world) after 0.3 s",
@@ -432,12 +432,12 @@ static void open_gloo(const struct gt_comm_boot *boot, const struct gt_comm_boot
 	struct gt_err e = {0};
 	struct gt_comm *c;
 	struct ranks r = {.world = 2, .absent = -1, .boot = boot, .boot_of_1 = other, .open_fails = true, .body = open_body};
-	r.ctx = "rank 1 has another boot record of world than rank 0";
+	r.ctx = "rank 1 has a different boot record of the group world than rank 0";
 	ranks_check(&r);
 	ranks_free(&r);
 	r = (struct ranks){.world = 2, .absent = -1, .addr = "203.0.113.1", .open_fails = true, .body = open_body};
 	r.timeout_s = 1;
-	r.ctx = "cannot listen at 203.0.113.1"; /* an address of nobody (RFC 5737) */
+	r.ctx = "cannot listen on 203.0.113.1"; /* an address of nobody (RFC 5737) */
 	ranks_check(&r);
 	ranks_free(&r);
 	r = (struct ranks){.world = 3, .absent = -1, .timeout_s = 20, .meddle = stranger, .body = meets};
@@ -466,7 +466,7 @@ TEST(comm_open_says_what_is_wrong)
 	struct gt_err e = {0};
 	struct gt_comm_boot boot, other;
 	struct ranks r = {
-	    .world = 3, .absent = 2, .timeout_s = 0.3, .open_fails = true, .body = open_body, .ctx = "rank 2 has not opened world after 0.3 s"};
+	    .world = 3, .absent = 2, .timeout_s = 0.3, .open_fails = true, .body = open_body, .ctx = "rank 2 has not opened the group world after 0.3 s"};
 	ranks_check(&r);
 	ranks_free(&r);
 	CHECK_OK(api->create(2, &boot, &e), e);
@@ -480,13 +480,13 @@ TEST(comm_open_says_what_is_wrong)
 	}
 	struct gt_comm_boot mixed = other; /* the descriptor of one group with the record of another: a restart that was missed */
 	mixed.fd = boot.fd;
-	r = (struct ranks){.world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "is not the one that"};
+	r = (struct ranks){.world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "does not belong to the boot record"};
 	ranks_check(&r);
 	ranks_free(&r);
 	close(boot.fd), close(other.fd);
 	mixed.fd = -1;
 	r = (struct ranks){
-	    .world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "the shared memory of the group"};
+	    .world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "the group's shared memory"};
 	ranks_check(&r);
 	ranks_free(&r);
 	CHECK(api->create(GT_COMM_RANKS + 1, &boot, &e) == GT_EUNAVAILABLE && boot.fd == -1);

@@ -201,7 +201,7 @@ TEST(peers_notice_first)
 	run("-n 4 -s 100000 2:lost"); /* nobody else is to blame */
 	EXPECT(75, 2, "rank 2: rank 1 has gone");
 	run("-n 4 -s 100000 *:sync 1:stop 2:phase=0.1 2:lost");
-	EXPECT(75, 1, "rank 1 is stopped, and the others lost it, at step 3");
+	EXPECT(75, 1, "rank 1 is stopped (a SIGSTOP, or a debugger), and other ranks lost their connection to it, at step 3");
 }
 
 /* Timeout 1 s, against steps of 2 ms: a rank that only waits for the processor is not taken for one that hangs. */

@@ -476,7 +476,7 @@ TEST(balance_is_the_best_cut)
 			CHECK_MSG(x <= best * (1 + 1e-9), "%d stages: largest %g, possible %g", stages, x, best); /* sums in another order */
 		}
 	}
-	CHECK(gt_partition_balance(g, cost, n + 1, got, &e) == GT_ECONFIG && strstr(e.msg, "at most one stage a layer"));
+	CHECK(gt_partition_balance(g, cost, n + 1, got, &e) == GT_ECONFIG && strstr(e.msg, "at most as many stages as the model has layers"));
 	free(cost);
 	net_close(&t);
 }

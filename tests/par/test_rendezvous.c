@@ -217,11 +217,11 @@ static enum gt_code twice(int rank, int world, int listener, struct gt_err *err)
 TEST(disagreements)
 {
 	ranks(4, other_key, loopback());
-	ALL_TELL(4, -1, GT_EINTERNAL, "rank 2 exchanges \"program\" where rank 0 exchanges \"config\"");
+	ALL_TELL(4, -1, GT_EINTERNAL, "rank 2 exchanges \"program\" while rank 0 exchanges \"config\"");
 	ranks(2, other_world, loopback());
-	ALL_TELL(2, -1, GT_EUSAGE, "rank 1 counts 3 ranks, rank 0 counts 2");
+	ALL_TELL(2, -1, GT_EUSAGE, "rank 1 expects 3 ranks, but rank 0 expects 2");
 	ranks(3, twice, loopback());
-	ALL_TELL(3, -1, GT_EUSAGE, "two processes are rank 1");
+	ALL_TELL(3, -1, GT_EUSAGE, "two processes claim to be rank 1");
 }
 
 static enum gt_code absent(int rank, int world, int listener, struct gt_err *err)
@@ -272,15 +272,15 @@ static enum gt_code zero_dies(int rank, int world, int listener, struct gt_err *
 TEST(ranks_that_are_not_there)
 {
 	ranks(4, absent, loopback());
-	ALL_TELL(2, -1, GT_EPEER, "rank 2 did not come to the rendezvous within 1 s");
+	ALL_TELL(2, -1, GT_EPEER, "rank 2 did not reach the rendezvous within 1 s");
 	CHECK_MSG(told[3].code == GT_EPEER, "%s", told[3].msg); /* its own limit may come first */
 	ranks(3, silent, loopback());
 	ALL_TELL(3, 1, GT_EPEER, "rank 1 did not exchange \"config\" within 2 s");
 	ranks(4, dies, loopback());
-	ALL_TELL(4, 1, GT_EPEER, "rank 1 has gone before it exchanged \"config\"");
+	ALL_TELL(4, 1, GT_EPEER, "rank 1 closed its connection before it exchanged \"config\"");
 	CHECK_MSG(told[0].s < 10 && told[3].s < 10, "%.1f s", told[0].s); /* at once, far below the 30 s */
 	ranks(3, zero_dies, loopback());
-	ALL_TELL(3, 0, GT_EPEER, "rank 0 has gone before it exchanged \"config\"");
+	ALL_TELL(3, 0, GT_EPEER, "rank 0 closed its connection before it exchanged \"config\"");
 }
 
 static int stranger(void)
@@ -339,7 +339,7 @@ TEST(strangers_do_no_harm)
 	ranks(2, strangers, loopback());
 	ALL_TELL(2, -1, GT_OK, "");
 	ranks(2, wrong_token, loopback());
-	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not come"), "%s", told[0].msg);
+	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not reach the rendezvous"), "%s", told[0].msg);
 	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "another token"), "%s", told[1].msg);
 }
 
@@ -368,10 +368,10 @@ TEST(strongest_reason)
 	}
 	ranks(2, wrong_token_then_silence, fd);
 	close(silent);
-	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not come") &&
-	              strstr(told[0].msg, "that says it is rank 1 has another token"),
+	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not reach the rendezvous") &&
+	              strstr(told[0].msg, "that claims to be rank 1 has another token"),
 	          "%s", told[0].msg);
-	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "rank 0 there has another token"), "%s", told[1].msg);
+	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "rank 0 on this port has another token"), "%s", told[1].msg);
 	CHECK_MSG(told[0].warnings == 1 && told[1].warnings == 1, "%d and %d warnings, expected one each", told[0].warnings, told[1].warnings);
 }
 
@@ -410,7 +410,7 @@ TEST(token_file)
 	CHECK_OK(gt_token_read(path, t, &e), e);
 	CHECK(t[0] == 255 && t[31] == 224);
 	chmod(path, 0640);
-	CHECK(gt_token_read(path, t, &e) == GT_EUSAGE && strstr(e.msg, "readable by nobody else"));
+	CHECK(gt_token_read(path, t, &e) == GT_EUSAGE && strstr(e.msg, "no other user can read"));
 	chmod(path, 0600);
 	CHECK(!truncate(path, 63));
 	CHECK(gt_token_read(path, t, &e) == GT_EUSAGE && strstr(e.msg, "64 hexadecimal digits"));

@@ -36,8 +36,8 @@ slow=$(sed -n 's/.*end_s=//p' killed.out left_early.out stopped.out hangs.out | 
 echo "# from the failure to the last rank's end: at most $slow s"
 # SIGKILL comes after 1.5 s; a rank that only that ended would show as more. The rest is for a loaded machine.
 if awk "BEGIN { exit !($slow < 1.4) }"; then pass nobody_waits_in_vain; else fail nobody_waits_in_vain "$slow s"; fi
-launched other_config 78 "rank 2 runs another config: [0-9a-f]{32} instead of [0-9a-f]{32}" -n 3 -c 2
-launched other_start 78 "rank 1 runs another start: from the checkpoint of step 5 instead of from the beginning" -n 3 -d 1
+launched other_config 78 "rank 2 and rank 0 differ in their config: [0-9a-f]{32} instead of [0-9a-f]{32}" -n 3 -c 2
+launched other_start 78 "rank 1 and rank 0 differ in their start: from the checkpoint of step 5 instead of from the beginning" -n 3 -d 1
 launched other_program 78 "rank 1 has another program than rank 0" -n 3 '*:program'
 
 GTRAIN_TEST_MARK=$mark "$tool" -n 3 -s 100000000 >out 2>&1 &
@@ -90,13 +90,13 @@ else
 	fail joined_rank_dies "statuses $codes: $(cat rank.0 rank.2)"
 fi
 ABSENT=2 join slurm 3 -t 1
-if grep -q "rank 2 of the 3 that Slurm started did not come in time" rank.0 && [ "$codes" = "75 75 " ]; then
+if grep -q "rank 2 of the 3 ranks that Slurm started did not reach rank 0 in time" rank.0 && [ "$codes" = "75 75 " ]; then
 	pass joined_rank_absent
 else
 	fail joined_rank_absent "statuses $codes: $(cat rank.0 rank.1)"
 fi
 ABSENT=0 join slurm 3 -t 1
-if grep -q "rank 1 did not reach rank 0 of the 3 that Slurm started: it is not there" rank.1 && [ "$codes" = "75 75 " ]; then
+if grep -q "rank 1 did not reach rank 0 of the 3 ranks that Slurm started: it does not listen" rank.1 && [ "$codes" = "75 75 " ]; then
 	pass rank_0_absent
 else
 	fail rank_0_absent "statuses $codes: $(cat rank.1)"
@@ -112,7 +112,7 @@ if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 		sleep 0.05
 	done
 	join torchrun 2
-	why="process $squat of user 65534 holds the name by which the ranks that torchrun started find each other: end that process, or let gtrain start the ranks"
+	why="process $squat of user 65534 occupies the socket name through which the ranks that torchrun started find each other: end that process, or let gtrain start the ranks"
 	if [ "$codes" = "75 75 " ] && grep -q "rank 0: $why" rank.0 && grep -q "rank 1: $why" rank.1; then pass squatted; else fail squatted "statuses $codes: $(cat squat.out rank.0 rank.1)"; fi
 	TORCHELASTIC_RUN_ID=none join torchrun 2
 	if [ "$codes" = "0 0 " ] && grep -q "^team how=torchrun world=2 " rank.0; then pass not_squatted; else fail not_squatted "statuses $codes: $(cat rank.0 rank.1)"; fi
@@ -132,7 +132,7 @@ alone() {
 	RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port start "$tool" "$@"
 }
 out=$(alone 0)
-if [ $? = 64 ] && [[ $out == *"torchrun started 2 ranks, 1 of them on this host: ranks of several hosts know each other by a token: --token-file"* ]]; then
+if [ $? = 64 ] && [[ $out == *"torchrun started 2 ranks, 1 of them on this host, and ranks on several hosts need a common token: expected --token-file"* ]]; then
 	pass no_token
 else
 	fail no_token "$out"
@@ -190,7 +190,7 @@ wait $gone 2>/dev/null
 wait $pid
 codes="$? 137"
 echo "why killed" >host1
-said other_launcher_killed "75 137" "node 1: its launcher is gone$" ""
+said other_launcher_killed "75 137" "node 1: its launcher has ended$" ""
 # Garbage, silence and a wrong token at every port where a launcher may listen.
 start "$tool" -n 1 -N 2 -R 0 -p "$port" -f token -s 20000 >host0 2>&1 &
 pid=$!

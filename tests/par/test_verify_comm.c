@@ -222,20 +222,20 @@ TEST(sentences)
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 1, 10, 0, "b");
 	add(&w, 1, GT_COMM_RECV, GT_GROUP_PIPE, 0, 10, 0, "b");
 	add(&w, 1, GT_COMM_SEND, GT_GROUP_PIPE, 0, 10, 0, "a");
-	says(&w, "rank 0, step 0: recv of a (f32 x 10, micro-batch 0, pipe) waits for ever for rank 1, which is at rank 1, step 0: recv of b");
+	says(&w, "rank 0, step 0: recv of a (f32 x 10, micro-batch 0, pipe) waits for rank 1, which is at rank 1, step 0: recv of b");
 	open_world(&w, 2, 1);
 	add(&w, 0, GT_COLL_ALL_REDUCE, GT_GROUP_WORLD, 0, 10, 0, "loss");
-	says(&w, "all_reduce of loss (f32 x 10, micro-batch 0, world): rank 1 does not come to it");
+	says(&w, "all_reduce of loss (f32 x 10, micro-batch 0, world): rank 1 has no matching collective");
 	open_world(&w, 2, 1); /* two groups in another order */
 	add(&w, 0, GT_COLL_ALL_REDUCE, GT_GROUP_WORLD, 0, 10, 0, "loss");
 	add(&w, 0, GT_COLL_ALL_REDUCE, GT_GROUP_DATA, 0, 10, 0, "gradients");
 	add(&w, 1, GT_COLL_ALL_REDUCE, GT_GROUP_DATA, 0, 10, 0, "gradients");
 	add(&w, 1, GT_COLL_ALL_REDUCE, GT_GROUP_WORLD, 0, 10, 0, "loss");
-	says(&w, "waits for ever for rank 1, which is at rank 1, step 0: all_reduce of gradients");
+	says(&w, "waits for rank 1, which is at rank 1, step 0: all_reduce of gradients");
 	open_world(&w, 2, 2);
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 1, 10, 0, "a");
 	add(&w, 1, GT_COMM_RECV, GT_GROUP_PIPE, 0, 12, 0, "a");
-	says(&w, "rank 1, step 0: recv of a (f32 x 12, micro-batch 0, pipe) meets rank 0, step 0: send of a (f32 x 10, micro-batch 0, pipe)");
+	says(&w, "rank 1, step 0: recv of a (f32 x 12, micro-batch 0, pipe) does not match rank 0, step 0: send of a (f32 x 10, micro-batch 0, pipe)");
 	open_world(&w, 2, 2);
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 2, 10, 0, "a");
 	says(&w, "the group has no rank 2");
@@ -266,7 +266,7 @@ TEST(room_for_sends)
 	gt_arena_close(w.a);
 	open_world(&w, 2, 2);
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 0, 100, 0, "a");
-	says(&w, "both ends in one step");
+	says(&w, "a transfer within one rank");
 }
 
 /* Transfers side by side need no room, and receive in any order. */
@@ -286,7 +286,7 @@ TEST(side_by_side)
 	CHECK_OK(prove(&w, &p, &e), e);
 	CHECK(p.need == 0);
 	w.prog[1].step[1].apart = true;
-	says(&w, "waits for ever");
+	says(&w, "deadlock: ");
 }
 
 /* Every schedule's transfers between neighbours. What is sent ahead is bounded by the micro-batches in flight. */

@@ -74,7 +74,7 @@ if grep -q "best [0-9.]* in epoch 2 " "$tmp/out"; then ok best_without_a_metric;
 # Another metric: values of the two are not compared.
 d=$tmp/metric wrong='' said=''
 cp -a "$tmp/whole" "$d"
-change='checkpoint.best was test/acc (max) and is now test/loss (min): the best checkpoint so far, step 20, no longer counts as the best; the next evaluation begins anew'
+change='checkpoint.best was test/acc (max) and is now test/loss (min), so the best checkpoint until now, step 20, no longer counts as the best; the next evaluation starts a new comparison'
 gtrain resume "$d" -s train.epochs=5 -s checkpoint.best.metric=test/loss -s checkpoint.best.mode=min || wrong="$wrong $(last);"
 [ "$(grep -cF "$change" "$tmp/log")" = 1 ] && [ "$(grep -c warning "$tmp/log")" = 1 ] || wrong="$wrong the change was said as $(cat "$tmp/log");"
 [ "$(grep -cF "$change" "$d/metrics.jsonl")" = 1 ] || wrong="$wrong metrics.jsonl does not say it;"
@@ -85,7 +85,7 @@ loss=$(numbers loss "$d/metrics.jsonl" eval | awk '$1 == 50 { print $2 }')
 gtrain resume "$d" -s train.epochs=6 || wrong="$wrong $(last);"
 grep -q 'checkpoint.best was' "$tmp/log" && wrong="$wrong it is said again: $(last);"
 gtrain resume "$d" -s train.epochs=7 -s checkpoint.best.metric= || wrong="$wrong $(last);"
-grep -q 'is now not set: the best checkpoint so far, step [56]0, no longer counts as the best$' "$tmp/log" || wrong="$wrong no metric: $(last);"
+grep -q 'is now not set, so the best checkpoint until now, step [56]0, no longer counts as the best$' "$tmp/log" || wrong="$wrong no metric: $(last);"
 [ ! -e "$d/best" ] && [ ! -L "$d/best" ] || wrong="$wrong without a metric, best is $(readlink "$d/best");"
 sound_line=$(sound "$d" 2>&1)
 [ -z "$sound_line" ] || wrong="$wrong $sound_line"
@@ -100,7 +100,7 @@ complete() {
 	rm -rf "$tmp/copy"
 	cp -a "$tmp/done" "$tmp/copy"
 	gtrain resume "$tmp/done" "$@" || wrong="$wrong $what: status $?;"
-	grep -q "$tmp/done is complete: 4 epochs, 40 steps. -s train.$key=N with N above [0-9]* prolongs it" "$tmp/out" || wrong="$wrong $what: $(cat "$tmp/out" "$tmp/log");"
+	grep -q "$tmp/done is complete: 4 epochs, 40 steps; to train longer, add -s train.$key=N with N above [0-9]*" "$tmp/out" || wrong="$wrong $what: $(cat "$tmp/out" "$tmp/log");"
 	[ -s "$tmp/log" ] && wrong="$wrong $what: standard error has $(last);"
 	[ "$(wc -l <"$tmp/out")" = 1 ] || wrong="$wrong $what: $(wc -l <"$tmp/out") lines;"
 	diff -r -x .lock "$tmp/copy" "$tmp/done" >/dev/null || wrong="$wrong $what: the directory has changed;"

@@ -87,7 +87,7 @@ else
 	echo "not ok metrics_damage: $rc, $(cat "$tmp/log")"
 fi
 
-# Writes to the logs fail, once or from then on: training goes on to the same checkpoint, and the status is 74. Interrupted and short ones
+# Writes to the logs fail, once or from then on: training continues to the same checkpoint, and the status is 74. Interrupted and short ones
 # are not seen at all.
 cat >"$tmp/fail.c" <<'C'
 #include <dlfcn.h>
@@ -156,8 +156,8 @@ for file in metrics.jsonl tfevents; do
 		[ $rc = $expect ] || wrong="$wrong status $rc, $(last);"
 		[ "$(sha256sum <"$d/step-00000020/model.safetensors")" = "$want" ] || wrong="$wrong other weights;"
 		if [ $expect = 74 ]; then
-			[ "$(grep -c "$file.*training goes on" "$tmp/log")" = 1 ] || wrong="$wrong no warning;"
-			grep -q "gtrain: .*$file.*the checkpoints are whole" "$tmp/log" || wrong="$wrong the end does not say it;"
+			[ "$(grep -c "$file.*training continues" "$tmp/log")" = 1 ] || wrong="$wrong no warning;"
+			grep -q "gtrain: .*$file.*the checkpoints are complete" "$tmp/log" || wrong="$wrong the end does not say it;"
 		fi
 		if [ $file = metrics.jsonl ]; then
 			n=$(grep -c '^{"event":"train",.*}$' "$d/metrics.jsonl")
@@ -188,7 +188,7 @@ run resume "$d/step-00000020" --from 30 && wrong="$wrong two steps were asked fo
 grep -q 'asks for another' "$tmp/log" || wrong="$wrong $(last);"
 cp -a "$d/step-00000020" "$tmp/alone"
 run resume "$tmp/alone" -s train.epochs=9
-[ $? = 64 ] && grep -q "a checkpoint outside of a run's directory" "$tmp/log" || wrong="$wrong a checkpoint alone: $(last);"
+[ $? = 64 ] && grep -q "expected a checkpoint in the directory of a run" "$tmp/log" || wrong="$wrong a checkpoint alone: $(last);"
 (cd "$d/step-00000020" && timeout 20 "$GTRAIN" resume . -s train.epochs=4 >"$tmp/out" 2>"$tmp/log") || wrong="$wrong resume .: $(last);"
 [ -d "$d/step-00000040" ] && [ "$(find "$d" -path '*/history-*/step-00000030' | wc -l)" = 1 ] || wrong="$wrong resume . did not go on from step 20: $(ls "$d");"
 [ "$(find "$d/step-00000020" -printf '%P %s %T@\n' | sort)" = "$before" ] || wrong="$wrong a committed checkpoint has changed;"

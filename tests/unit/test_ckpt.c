@@ -208,7 +208,7 @@ TEST(ckpt_damage_leads_to_an_older_one_and_is_told)
 	CHECK(open_step(dir, "best", &code, &e) == -1 && code == GT_EDATA);
 	CHECK(open_step(in(dir, "step-00000002"), "latest", &code, &e) == -1 && code == GT_EDATA && strstr(e.msg, "manifest.json"));
 	CHECK(!unlink(in(dir, "step-00000001/config.cfg")));
-	CHECK(open_step(dir, "latest", &code, &e) == -1 && code == GT_EDATA && strstr(e.msg, "no checkpoint is whole"));
+	CHECK(open_step(dir, "latest", &code, &e) == -1 && code == GT_EDATA && strstr(e.msg, "every checkpoint is damaged"));
 	/* Retention: the two newest and the best (6); without a manifest it is left for its owner to look at. */
 	save_steps(dir, 4, 7, 2);
 	CHECK(entries(dir, "step-") == 3 && !access(in(dir, "step-00000002"), F_OK) && open_step(dir, "latest", &code, &e) == 7);

@@ -273,15 +273,15 @@ TEST(conf_set_errors)
 	    {"model.layers[1].out=ten", "--set model.layers[1].out=ten: model.layers[1].out: expected an integer ≥ 1, got \"ten\""},
 	    {"model[0]=5", "--set model[0]=5: model: expected a list ( ) or array [ ], got a group { }"},
 	    {"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed; expected a `]`"},
-	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: an array [ ] holds values of one kind: write 1.0 beside 0.5"},
-	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value"},
-	    {"name=a\nb", "--set …: the value holds a control character"},
-	    {"name=\"a\\x00b\"", "--set name=\"a\\x00b\": a string holds a control character"},
+	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: expected values of one type in an array [ ], but these are integers and floats; write 1.0 instead of 1"},
+	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value after ="},
+	    {"name=a\nb", "--set …: expected a value of UTF-8 text without control characters, got a control character in it"},
+	    {"name=\"a\\x00b\"", "--set name=\"a\\x00b\": expected a string of UTF-8 text without control characters, got a control character in it"},
 	    {"data.augment=({ type = \"hflip\"; p = 2; })",
 	     "--set data.augment=({ type = \"hflip\"; p = 2; }): data.augment[0].p: expected a number ≥ 0 and ≤ 1, got 2"},
-	    {"name={ @include \"x\" }", "--set name={ @include \"x\" }: @include has no place here"},
+	    {"name={ @include \"x\" }", "--set name={ @include \"x\" }: @include is not possible here, because this text is not read from a file"},
 	    {"train.optimizer.alpha=0.9", "--set train.optimizer.alpha=0.9: train.optimizer.alpha: train.optimizer.type = "
-	                                  "\"sgd\" does not use it; rmsprop does"},
+	                                  "\"sgd\" does not use this key; rmsprop does"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct gt_conf *c;
@@ -321,7 +321,7 @@ TEST(conf_includes)
 	/* A checkpoint's config includes nothing. */
 	static const char text[] = "@include \"main.cfg\"\n";
 	CHECK(gt_conf_load_text("t.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_ECONFIG &&
-	      !strcmp(e.msg, "t.cfg:1: @include has no place here"));
+	      !strcmp(e.msg, "t.cfg:1: @include is not possible here, because this text is not read from a file"));
 }
 
 static void expect_bad(const char *path, enum gt_code code, const char *part)
@@ -354,15 +354,15 @@ TEST(conf_files_that_are_none)
 			snprintf(text + strlen(text), sizeof text - strlen(text), "@include \"bomb%d.inc\"\n", i + 1);
 		file(name, text);
 	}
-	expect_bad(file("bomb.cfg", "@include \"bomb0.inc\"\n" BASE), GT_ECONFIG, "@include: more than 8 files deep");
-	expect_bad(file("bomb2.cfg", "@include \"bomb2.inc\"\n" BASE), GT_ECONFIG, "@include: more than 64 files");
+	expect_bad(file("bomb.cfg", "@include \"bomb0.inc\"\n" BASE), GT_ECONFIG, "@include: expected files that are nested at most 8 deep, got more");
+	expect_bad(file("bomb2.cfg", "@include \"bomb2.inc\"\n" BASE), GT_ECONFIG, "@include: expected at most 64 files in a config, got more");
 	snprintf(path, sizeof path, "%s/large.cfg", test_tmpdir());
 	FILE *f = fopen(path, "w");
 	for (int i = 0; f && i < (4 << 20) / 16 + 1; i++)
 		fputs("# sixteen bytes\n", f);
 	if (f)
 		fclose(f);
-	expect_bad(path, GT_ECONFIG, "large.cfg:1: the config is larger than 4 MiB");
+	expect_bad(path, GT_ECONFIG, "large.cfg:1: expected a config of at most 4 MiB, got a larger one");
 }
 
 /* Limits that keep libconfig's quadratic and recursive parts small. */
@@ -373,10 +373,10 @@ TEST(conf_limits)
 		int n;
 		const char *want;
 	} cases[] = {
-	    {"a = {", "k%d = 1;", "};", 5000, "t.cfg:1: more than 4096 keys in one group"},
-	    {"a = [", "%d,", "];", 70000, "t.cfg:1: more than 65536 elements"},
+	    {"a = {", "k%d = 1;", "};", 5000, "t.cfg:1: expected at most 4096 keys in one group"},
+	    {"a = [", "%d,", "];", 70000, "t.cfg:1: expected at most 65536 elements"},
 	    {"a = (", "(1,%d),", ");", 60000, NULL},
-	    {"a = (", "[1,2,3,4,5,6,7,8,9,%d],", ");", 60000, "t.cfg:1: more than 500000 names and values"},
+	    {"a = (", "[1,2,3,4,5,6,7,8,9,%d],", ");", 60000, "t.cfg:1: expected at most 500000 names and values"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char *text = NULL;

@@ -21,17 +21,15 @@ static const struct {
      "parameters."},
     {"train.", "train", NULL},
     {"train.groups[].", "train.groups",
-     "Each entry of the list is a group with the keys below. Parameters that no group matches have train.optimizer and train.schedule."},
+     "Each entry of the list is a group with the keys below. Parameters that no group matches use train.optimizer and train.schedule."},
     {"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
     {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
     {"train.loss_scale.", "train.loss_scale",
-     "With precision = \"fp16\", gradients are computed of the loss times a scale, so that small ones do not vanish, as by PyTorch's "
-     "GradScaler; the losses that are told of are not scaled. A step whose gradients overflow is skipped: it changes no weight, and "
-     "neither "
-     "the schedule nor Adam's t goes on. Its samples are used up all the same. So a run of train.epochs reads its data train.epochs times "
-     "and "
-     "may make fewer optimizer steps than were planned; a run of train.steps makes so many optimizer steps that are applied, and may read "
-     "more data. 64 steps skipped in a row end the run: it diverged."},
+     "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become 0, as by "
+     "PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes no weight and does "
+     "not advance the schedule or Adam's step counter, but its samples count as used. A run of train.epochs therefore reads its data "
+     "train.epochs times and may make fewer optimizer steps than planned. A run of train.steps makes that number of optimizer steps and may "
+     "read more data. After 64 skipped steps in a row the run ends as diverged."},
     {"eval.", "eval", NULL},
     {"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
     {"checkpoint.", "checkpoint", NULL},

@@ -153,7 +153,7 @@ TEST(gzip_bit_flips)
 	}
 	gz[ngz - 6] ^= 1;
 	put_raw("im", gz, ngz);
-	expect(&s, GT_EDATA, "CRC", "a wrong CRC");
+	expect(&s, GT_EDATA, "checksum", "a wrong CRC");
 	free(gz);
 }
 
@@ -168,10 +168,10 @@ TEST(gzip_tails_and_members)
 	memcpy(two, gz, ngz);
 	memcpy(two + ngz, "garbage", 7);
 	put_raw("im", two, ngz + 7);
-	expect(&s, GT_EDATA, "after the compressed data", "garbage behind");
+	expect(&s, GT_EDATA, "follow the compressed data", "garbage behind");
 	memset(two + ngz, 0, 512);
 	put_raw("im", two, ngz + 512);
-	expect(&s, GT_EDATA, "after the compressed data", "zeros behind");
+	expect(&s, GT_EDATA, "follow the compressed data", "zeros behind");
 	memcpy(two + ngz, gz, ngz);
 	put_raw("im", two, 2 * ngz);
 	expect(&s, GT_EDATA, "more than", "the same member twice");
@@ -238,14 +238,14 @@ TEST(idx_headers)
 				expect(&s, GT_EDATA, "dimensions", "a wrong rank");
 		}
 		put("im", "\0\1\10\3junk", 8, gz);
-		expect(&s, GT_EDATA, "00 00", "a wrong magic");
+		expect(&s, GT_EDATA, "two zero bytes", "a wrong magic");
 		put("im", "\x80\4\x95junkjunk", 10, gz);
 		expect(&s, GT_EDATA, "pickle", "a pickle");
 		put("im", im, nim, gz);
 		put_head("la", 8, 1, (uint32_t[]){N + 1}, N + 1, gz);
 		expect(&s, GT_EDATA, "41 labels", "count mismatch");
 		put_head("la", 8, 2, (uint32_t[]){N, 1}, N, gz);
-		expect(&s, GT_EDATA, "labels have one", "labels of rank 2");
+		expect(&s, GT_EDATA, "expected labels with one dimension", "labels of rank 2");
 		put_head("la", 13, 1, (uint32_t[]){N}, 4 * N, gz);
 		expect(&s, GT_EDATA, "f32", "float labels");
 		la[8 + 17] = 11;
@@ -385,7 +385,7 @@ TEST(cifar_sizes_and_labels)
 		expect(&s, GT_EDATA, "3074", "CIFAR-10 as CIFAR-100");
 		b[3074 * 2] = 20;
 		put("c.bin", b, 3 * 3074, gz);
-		expect(&s, GT_EDATA, "coarse label 20 of record 2", "a coarse label of 20");
+		expect(&s, GT_EDATA, "got 20 in record 2", "a coarse label of 20");
 		b[3074 * 2] = 0;
 		b[3074 * 2 + 1] = 100;
 		put("c.bin", b, 3 * 3074, gz);

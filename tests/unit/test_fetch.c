@@ -293,7 +293,7 @@ TEST(fetch_truncated_transfer)
 	start(CUT_ALWAYS);
 	server.cut = 1000;
 	CHECK(fetch("cut2", &e) == GT_EIO);
-	CHECK_MSG(strstr(e.msg, "fetch again") && strstr(e.msg, "127.0.0.1"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "run the command again") && strstr(e.msg, "127.0.0.1"), "%s", e.msg);
 	CHECK(size_of("cut2", "a.gz") < 0 && size_of("cut2", "a.gz.part") == server.requests * 1000);
 	start(NORMAL);
 	CHECK_OK(fetch("cut2", &e), e);
@@ -372,7 +372,7 @@ TEST(fetch_mirrors)
 	/* None has it: each is named, with its own reason. */
 	row.mirrors[1] = "http://127.0.0.1:1/";
 	CHECK(plugin->fetch(&row, at("nowhere"), NULL, NULL, NULL, &e) == GT_EIO);
-	CHECK_MSG(strstr(e.msg, "none of 2 mirrors") && strstr(e.msg, "/missing/") && strstr(e.msg, "404") &&
+	CHECK_MSG(strstr(e.msg, "none of the 2 mirrors") && strstr(e.msg, "/missing/") && strstr(e.msg, "404") &&
 	              strstr(e.msg, "http://127.0.0.1:1/"),
 	          "%s", e.msg);
 	row.mirrors[1] = NULL;
@@ -388,7 +388,7 @@ TEST(fetch_one_at_a_time)
 	int fd = open(at("locked"), O_RDONLY | O_DIRECTORY);
 	CHECK(!flock(fd, LOCK_EX));
 	CHECK(fetch("locked", &e) == GT_EFAIL && !server.requests);
-	CHECK_MSG(strstr(e.msg, "another gtrain"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "another gtrain process"), "%s", e.msg);
 	close(fd);
 	CHECK_OK(fetch("locked", &e), e);
 }
@@ -476,11 +476,11 @@ TEST(fetch_archive)
 	tar_add("pkg/train.bin", a, 70000, '0');
 	publish(0);
 	CHECK(fetch("arc5", &e) == GT_EDATA);
-	CHECK_MSG(strstr(e.msg, "pkg/test.bin is not in it"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "the file pkg/test.bin is not in the archive"), "%s", e.msg);
 	tar_add("pkg/test.bin", b, 2999, '0');
 	publish(0);
 	CHECK(fetch("arc6", &e) == GT_EDATA);
-	CHECK_MSG(strstr(e.msg, "no file of 3000 bytes"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "to be a file of 3000 bytes"), "%s", e.msg);
 	ntar = 0;
 	tar_add("pkg/train.bin", a, 70000, '0');
 	tar_add("pkg/test.bin", a, 3000, '0');

@@ -383,7 +383,7 @@ TEST(damaged_pictures)
 		free(b);
 	}
 	put("x", "no picture at all", 17, false);
-	refused("x", "neither PNG, nor JPEG, nor IDX");
+	refused("x", "expected a PNG, JPEG or IDX file");
 	put("x", "\x89PNG\r\n\x1a\n", 8, false);
 	refused("x", "truncated");
 	put("x", "", 0, false);

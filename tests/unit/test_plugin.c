@@ -18,7 +18,7 @@ TEST(plugin_name_cannot_be_a_path)
 		void *p;
 		struct gt_err e = {0};
 		CHECK(gt_plugin_open(bad[i], "x", &p, &e) == GT_EUNAVAILABLE);
-		CHECK_MSG(strstr(e.msg, "no such plugin"), "\"%s\": %s", bad[i], e.msg);
+		CHECK_MSG(strstr(e.msg, "is not the name of a plugin"), "\"%s\": %s", bad[i], e.msg);
 	}
 }
 

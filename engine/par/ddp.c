@@ -25,16 +25,16 @@ static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bo
 		gt_replicas_shard(c, at, out);
 	else
 		*out = gt_replicas_shard_spec(c);
-	out->common = common && out->state;
+	out->shared_params = common && out->sharding != GT_SHARD_NONE;
 }
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (job->space->shards.spec.factors) /* little of the update is left: rank 0 makes it for all */
+	if (gt_space_factored(job->space)) /* little of the update is left: rank 0 makes it for all */
 		return gt_replicas_rank0_update(job, out, err);
-	if (job->space->shards.spec.state)
+	if (gt_space_sharded(job->space, GT_A_STATE))
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);

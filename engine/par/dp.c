@@ -20,8 +20,8 @@ static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bo
 	if (at->ndata == 1)
 		return;
 	*out = gt_replicas_shard_spec(c);
-	out->follows = at->data > 0;
-	out->common = common;
+	out->update = at->data > 0 ? GT_UPDATE_NONE : GT_UPDATE_OWN;
+	out->shared_params = common;
 }
 
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)

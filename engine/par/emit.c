@@ -124,7 +124,7 @@ void gt_emit_check(struct gt_emit *e)
 	int last = job->nunits - 1;
 	struct gt_plan *p = job->unit[last].plan;
 	/* The ranks' sums are added up: of copies of a stage that have the same gradients, only the first one adds its sum. */
-	bool sums = !job->space->shards.spec.stages || job->space->shards.spec.state || job->at.data == 0;
+	bool sums = !job->space->shards.spec.pipeline_stages || gt_space_sharded(job->space, GT_A_STATE) || job->at.data == 0;
 	for (int i = 0; i < u->nsumsq && sums; i++)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
 	if (job->at.world > 1)

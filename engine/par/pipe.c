@@ -58,8 +58,8 @@ static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bo
 		gt_replicas_shard(c, at, out);
 	else if (at->ndata > 1)
 		*out = gt_replicas_shard_spec(c);
-	out->common = common && out->state;
-	out->stages = at->npipe > 1;
+	out->shared_params = common && out->sharding != GT_SHARD_NONE;
+	out->pipeline_stages = at->npipe > 1;
 }
 
 enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units,
@@ -297,7 +297,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 {
 	struct pipe p = {.job = job,
 	                 .reduce = job->at.ndata == 1              ? NULL
-	                           : job->space->shards.spec.state ? gt_replicas_scatter
+	                           : gt_space_sharded(job->space, GT_A_STATE) ? gt_replicas_scatter
 	                                                           : gt_replicas_sum};
 	struct gt_grid *g = NULL;
 	int m = 0;

@@ -14,7 +14,7 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *a
 	*out = gt_replicas_shard_spec(c);
 	out->shards = at->ndata;
 	out->shard = at->data;
-	out->state = true;
+	out->sharding = GT_SHARD_STATE;
 }
 
 const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
@@ -88,7 +88,7 @@ void gt_replicas_update(struct gt_emit *e)
 {
 	const struct gt_space *s = e->job->space;
 	const struct gt_update *u = e->job->update;
-	if (!s->shards.spec.state) {
+	if (!gt_space_sharded(s, GT_A_STATE)) {
 		for (int i = 0; i < u->nupdates; i++)
 			update(e, i);
 		return;
@@ -99,14 +99,14 @@ void gt_replicas_update(struct gt_emit *e)
 		for (int i = 0; i < u->nupdates; i++)
 			if (u->bucket[i] == b)
 				update(e, i);
-		if (s->shards.spec.params || s->shards.spec.common)
+		if (gt_space_sharded(s, GT_A_PARAM) || s->shards.spec.shared_params)
 			continue;
 		gt_emit_join(e, 0, 1);
 		gt_replicas_gather(e, b, GT_A_PARAM, 0, 1);
 		if (s->layout.work != s->layout.master)
 			gt_replicas_gather(e, b, GT_A_WORK, 0, 1);
 	}
-	if (s->shards.spec.common)
+	if (s->shards.spec.shared_params)
 		gt_emit_barrier(e, GT_GROUP_DATA, "parameters");
 	gt_emit_join(e, 1, 0);
 }
@@ -156,7 +156,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 		else if (p->call[i].comm)
 			idle_calls(e, unit, own, &idle, false);
 		for (; !sums && b < n && ready[b] <= i; b++) {
-			if (!there && job->space->shards.spec.grads)
+			if (!there && gt_space_sharded(job->space, GT_A_GRAD))
 				clear(e, b);
 			gt_replicas_reduce(e, how->reduce, b, unit);
 		}
@@ -195,7 +195,7 @@ static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 /* Whether this rank makes the update; with factors, the update of the parameters that the calls of gt_plan_factors do not apply. */
 static bool updates(const struct gt_job *job)
 {
-	return !job->space->shards.spec.follows && (!job->space->shards.spec.factors || job->at.data == 0);
+	return job->space->shards.spec.update != GT_UPDATE_NONE && (!gt_space_factored(job->space) || job->at.data == 0);
 }
 
 enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
@@ -210,13 +210,13 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 		for (int i = 0; i < job->update->nupdates && updates(job); i++)
 			update(&e, i);
 		gt_emit_join(&e, 0, 1);
-		for (int b = 0; b < s->shards.nbuckets && s->shards.bucket[b].learned && !s->shards.spec.common; b++) {
+		for (int b = 0; b < s->shards.nbuckets && s->shards.bucket[b].learned && !s->shards.spec.shared_params; b++) {
 			replicate(&e, b, GT_A_PARAM);
 			if (s->layout.work != s->layout.master)
 				replicate(&e, b, GT_A_WORK);
 		}
 		gt_emit_join(&e, 1, 0);
-		if (s->shards.spec.common)
+		if (s->shards.spec.shared_params)
 			gt_emit_barrier(&e, GT_GROUP_DATA, "parameters");
 	}
 	return gt_emit_end(&e, out);

@@ -25,9 +25,9 @@ static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bo
 		return;
 	gt_replicas_shard(c, at, out);
 	/* With reproducible = "world" the summation tree needs whole gradients before they are reduced. */
-	out->grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD;
-	out->params = c->parallel.stage >= 3;
-	out->common = common && !out->params;
+	bool grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD, params = c->parallel.stage >= 3;
+	out->sharding = grads ? (params ? GT_SHARD_ALL : GT_SHARD_STATE_GRADS) : params ? GT_SHARD_STATE_PARAMS : GT_SHARD_STATE;
+	out->shared_params = common && !params;
 }
 
 static size_t shard_elements(const struct gt_space *s, int b)
@@ -90,13 +90,13 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (job->space->shards.spec.factors) /* little of the update is left: rank 0 makes it for all */
+	if (gt_space_factored(job->space)) /* little of the update is left: rank 0 makes it for all */
 		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = s->shards.spec.grads ? reduce_to_owners : gt_replicas_scatter,
-	                                                  .every = s->shards.spec.grads,
-	                                                  .fetch = s->shards.spec.params ? fetch : NULL}));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_space_sharded(s, GT_A_GRAD) ? reduce_to_owners : gt_replicas_scatter,
+	                                                  .every = gt_space_sharded(s, GT_A_GRAD),
+	                                                  .fetch = gt_space_sharded(s, GT_A_PARAM) ? fetch : NULL}));
 	if (job->update) {
 		gt_emit_join(&e, 1, 0);
 		gt_emit_check(&e);

@@ -29,9 +29,9 @@ static void *operand(const struct gt_plan *p, int i, gt_vid v)
 {
 	const struct gt_space *s = p->space;
 	const struct gt_value *val = v < 0 ? NULL : &p->graph->values[v];
-	if (val && val->kind == GT_V_GRAD && s->shards.spec.grads)
+	if (val && val->kind == GT_V_GRAD && gt_space_sharded(s, GT_A_GRAD))
 		return gt_space_gathered_param(s, val->param, GT_A_GRAD, 0);
-	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && s->shards.spec.params)
+	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && gt_space_sharded(s, GT_A_PARAM))
 		return gt_space_gathered_param(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, gather_slot(p, i, val->param));
 	return gt_plan_value(p, v);
 }

@@ -57,7 +57,8 @@ void gt_layout_bytes(struct gt_space *s)
 		s->memory.bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->shards.gather_slots);
 	if (s->layout.first->train) {
 		s->memory.bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->memory.levels);
-		s->memory.bytes[GT_A_STATE] = s->shards.spec.follows ? 0 : arena_bytes(s, GT_A_STATE, 0) * (size_t)s->layout.nstates;
+		s->memory.bytes[GT_A_STATE] =
+		    s->shards.spec.update == GT_UPDATE_NONE ? 0 : arena_bytes(s, GT_A_STATE, 0) * (size_t)s->layout.nstates;
 	}
 }
 
@@ -71,7 +72,7 @@ enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, stru
 	if (!s->shards.bucket)
 		GT_NEW(s->shards.bucket, s->arena, 2 * g->nparams + 1, err);
 	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
-		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->layout.checked < 0 && !s->shards.spec.factors)
+		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->layout.checked < 0 && !gt_space_factored(s))
 			s->layout.checked = s->layout.elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];

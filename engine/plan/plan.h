@@ -64,6 +64,25 @@ struct gt_bucket {
 	bool learned;       /* false: its parameters are frozen and have no gradients */
 };
 
+/* What a rank has only its shards of. Everything else it has whole. */
+enum gt_sharding {
+	GT_SHARD_NONE,         /* nothing */
+	GT_SHARD_STATE,        /* the optimizer state, its shards one after the other: ZeRO stage 1 */
+	GT_SHARD_STATE_GRADS,  /* gradients too: the backward pass writes a whole bucket behind the shards; the next bucket reuses that memory.
+	                          Stage 2 */
+	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters: a bucket is gathered behind the shards while it is in use
+	                          (gt_gather_span). Stage 3 with a fixed summation tree, which needs whole gradients */
+	GT_SHARD_ALL           /* optimizer state, gradients and parameters: stage 3 */
+};
+
+/* Which part of the optimizer's update a rank makes. */
+enum gt_update_part {
+	GT_UPDATE_OWN,      /* of all parameters that it has; of its shards if the state is sharded */
+	GT_UPDATE_NONE,     /* none, because another rank makes it: this rank has no optimizer state */
+	GT_UPDATE_FACTORED  /* all ranks share one STATE arena too, and the calls that gt_plan_factors adds apply the weight gradients; rank 0
+	                       updates the rest */
+};
+
 /* How the flat arenas are divided into buckets and shards. The strategy (par/) fills it in before the first plan is made. All zero means
  * one bucket and one rank. */
 struct gt_shard_spec {
@@ -71,14 +90,10 @@ struct gt_shard_spec {
 	int64_t first_bytes;  /* the same for the first bucket, which is smaller (torch's DDP: 25 MiB and 1 MiB) */
 	int shards;           /* each bucket is divided into so many shards of equal length; 0: not divided */
 	int shard;            /* index of this rank's shard, 0 … shards - 1 */
-	bool state;  /* this rank keeps only its shards of the optimizer state, one after the other */
-	bool grads;  /* the same for gradients: the backward pass writes a whole bucket behind the shards; the next bucket reuses that memory */
-	bool common; /* all ranks that have a shard share one PARAM and one WORK arena */
-	bool stages; /* other ranks have other parameters (pipeline stages): the ranks' sums over gradients must be added up */
-	bool params; /* this rank keeps only its shards of the parameters: a bucket is gathered behind the shards while it is in use
-	                (gt_gather_span) */
-	bool factors; /* all ranks share one STATE arena too, and the calls that gt_plan_factors adds apply the weight gradients */
-	bool follows; /* another rank makes the optimizer update: this rank has no optimizer state */
+	enum gt_sharding sharding;
+	enum gt_update_part update;
+	bool shared_params;   /* all ranks that have a shard share one PARAM and one WORK arena */
+	bool pipeline_stages; /* other ranks have other parameters: the ranks' sums over gradients must be added up */
 };
 
 /* If parameters are sharded: bucket `bucket` is whole, in gather slot `slot`, from call `first` to call `last` (inclusive) of a plan. */
@@ -281,11 +296,16 @@ int64_t gt_space_shard(const struct gt_space *s, int b);
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
+/* Whether weight gradients are exchanged and applied as factors (gt_plan_factors). */
+static inline bool gt_space_factored(const struct gt_space *s)
+{
+	return s->shards.spec.update == GT_UPDATE_FACTORED;
+}
 /* Whether the ranks of the data group share one memory for this arena. */
 static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
 {
-	return (s->shards.spec.common && (a == GT_A_PARAM || a == GT_A_WORK)) || (s->shards.spec.factors && a == GT_A_STATE) ||
-	       a == GT_A_SHARED_ACT;
+	bool params = a == GT_A_PARAM || a == GT_A_WORK;
+	return (params && s->shards.spec.shared_params) || (a == GT_A_STATE && gt_space_factored(s)) || a == GT_A_SHARED_ACT;
 }
 
 /* param_residency.c: if parameters are sharded, finds which buckets the calls of p need and when, and assigns gather slots to them. */

@@ -143,11 +143,12 @@ struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot)
 /* ---- shards ---------------------------------------------------------------------------------------------------------------------- */
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a)
 {
+	enum gt_sharding k = s->shards.spec.sharding;
 	switch (a) {
-	case GT_A_STATE: return s->shards.spec.state;
-	case GT_A_GRAD: return s->shards.spec.grads;
+	case GT_A_STATE: return k != GT_SHARD_NONE;
+	case GT_A_GRAD: return k == GT_SHARD_STATE_GRADS || k == GT_SHARD_ALL;
 	case GT_A_PARAM:
-	case GT_A_WORK: return s->shards.spec.params;
+	case GT_A_WORK: return k == GT_SHARD_STATE_PARAMS || k == GT_SHARD_ALL;
 	default: return false;
 	}
 }

@@ -19,7 +19,7 @@ static uint64_t batch_bytes(const struct gt_session *s)
 			most = t->plan->graph->batch;
 	}
 	most *= s->batch.keep > 1 ? s->batch.keep : 1;
-	return (uint64_t)(most * ((s->space->shards.spec.factors ? 0 : in[0] * in[1] * in[2] * 4) +
+	return (uint64_t)(most * ((gt_space_factored(s->space) ? 0 : in[0] * in[1] * in[2] * 4) +
 	                          4)); /* images that all ranks read are among the arenas */
 }
 
@@ -169,7 +169,7 @@ static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, 
 		last = last < 0 || sp->layout.param[i].offset > sp->layout.param[last].offset ? i : last;
 	}
 	k->bytes = gt_space_element(sp, GT_A_GRAD, sp->shards.bucket[b].end - sp->shards.bucket[b].begin).offset;
-	k->shard = sp->shards.spec.state ? k->bytes / (uint64_t)sp->shards.spec.shards : 0;
+	k->shard = gt_space_sharded(sp, GT_A_STATE) ? k->bytes / (uint64_t)sp->shards.spec.shards : 0;
 	if (first < 0)
 		return GT_OK;
 	GT_NEW_STR(k->first, gt_arena_strdup(r->arena, sp->layout.first->params[first].name), err);
@@ -180,7 +180,7 @@ static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, 
 static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_space *sp = s->space;
-	for (int i = 0; i < sp->layout.first->nparams && sp->shards.spec.state; i++) {
+	for (int i = 0; i < sp->layout.first->nparams && gt_space_sharded(sp, GT_A_STATE); i++) {
 		const struct gt_param_slot *p = &sp->layout.param[i];
 		if (sp->layout.first->params[i].cls == GT_PARAM_BUFFER || p->offset < 0)
 			continue;
@@ -195,7 +195,11 @@ static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, 
 
 static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
 {
-	const struct gt_shard_spec *cut = &crew->rank[0]->space->shards.spec;
+	static const char *const sharded[] = {[GT_SHARD_NONE] = "",
+	                                      [GT_SHARD_STATE] = "optimizer state",
+	                                      [GT_SHARD_STATE_GRADS] = "optimizer state, gradients",
+	                                      [GT_SHARD_STATE_PARAMS] = "optimizer state, parameters",
+	                                      [GT_SHARD_ALL] = "optimizer state, gradients, parameters"};
 	int n = 0;
 	for (int i = 0; i < crew->world; i++)
 		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->shards.nbuckets;
@@ -209,8 +213,7 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *cre
 		for (int b = 0; b < s->space->shards.nbuckets; b++)
 			GT_TRY(bucket_row(r, s, b, err));
 	}
-	r->sharded = !cut->state ? "" : !cut->grads && !cut->params ? "optimizer state" : !cut->params ? "optimizer state, gradients" :
-	             !cut->grads ? "optimizer state, parameters" : "optimizer state, gradients, parameters";
+	r->sharded = sharded[crew->rank[0]->space->shards.spec.sharding];
 	return GT_OK;
 }
 

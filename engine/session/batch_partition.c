@@ -144,20 +144,21 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
-		if (s->space->shards.spec.factors) /* the loader fills up */
+		if (gt_space_factored(s->space)) /* the loader fills up */
 			own = gt_part(all, s->batch.slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own,
 		                           .all = all,
 		                           .train = true,
 		                           .loss = true,
-		                           .accumulate = some && !s->space->shards.spec.grads}; /* shards are added after they are reduced */
+		                           .accumulate =
+		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are added after they are reduced */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)
 			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
 	}
-	if (!some && !by_shards(s) && !s->space->shards.spec.grads)
+	if (!some && !by_shards(s) && !gt_space_sharded(s->space, GT_A_GRAD))
 		job->unit[job->nunits - 1].clears = true;
 	return GT_OK;
 }

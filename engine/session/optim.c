@@ -209,7 +209,7 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 /* The kernels of the update, and what of the arenas each is for. */
 static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
-	bool sharded = s->shards.spec.state;
+	bool sharded = gt_space_sharded(s, GT_A_STATE);
 	int ranges = sharded ? s->shards.nbuckets : 1, *bucket;
 	struct gt_call **update;
 	GT_NEW(o->part, s->arena, ranges * o->ncalls, err);
@@ -245,16 +245,16 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
 	struct gt_call **list;
-	int n = s->shards.spec.state && !s->shards.spec.grads ? s->shards.nbuckets : 1;
+	int n = gt_space_sharded(s, GT_A_STATE) && !gt_space_sharded(s, GT_A_GRAD) ? s->shards.nbuckets : 1;
 	GT_NEW(o->sumsq, s->arena, n, err);
 	GT_NEW(o->summed, s->arena, n, err);
 	GT_NEW(list, s->arena, n, err);
 	for (int b = 0; b < n && s->layout.checked; b++) {
-		if (s->shards.spec.grads) /* one behind the other */
+		if (gt_space_sharded(s, GT_A_GRAD)) /* one behind the other */
 			flat.dim[0] = s->layout.checked / s->shards.spec.shards;
-		else if (s->shards.spec.state)
+		else if (gt_space_sharded(s, GT_A_STATE))
 			flat.dim[0] = gt_space_shard(s, b);
-		if (s->shards.spec.state && !s->shards.bucket[b].learned)
+		if (gt_space_sharded(s, GT_A_STATE) && !s->shards.bucket[b].learned)
 			continue;
 		norm.accumulate = o->nsumsq > 0;
 		GT_TRY(gt_call_prepare(s, &norm, &o->sumsq[o->nsumsq], err));
@@ -281,7 +281,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	                             .interval = ls->interval,
 	                             .patience = GT_SKIPS,
 	                             .ranks = s->memory.ranks,
-	                             .sharded = s->shards.spec.state || s->shards.spec.stages};
+	                             .sharded = gt_space_sharded(s, GT_A_STATE) || s->shards.spec.pipeline_stages};
 	bool several = s->memory.ranks > 1;
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
@@ -315,7 +315,7 @@ static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struc
 /* A shard of a bucket's gradients is added to what this rank has of it. */
 static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
-	if (!s->shards.spec.grads)
+	if (!gt_space_sharded(s, GT_A_GRAD))
 		return GT_OK;
 	GT_NEW(o->add, s->arena, s->shards.nbuckets, err);
 	for (int b = 0; b < s->shards.nbuckets; b++, o->nadd++) {
@@ -381,7 +381,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	size_t level = s->memory.bytes[GT_A_GRAD] / (size_t)(s->memory.levels ? s->memory.levels : 1);
 	for (int b = 0; b < o->nsumsq; b++) {
 		o->sumsq[b].work = s->memory.base[GT_A_SCRATCH];
-		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, s->shards.spec.state ? o->summed[b] : -1, 0);
+		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, gt_space_sharded(s, GT_A_STATE) ? o->summed[b] : -1, 0);
 		o->sumsq[b].out[0] = &scalars->sumsq;
 	}
 	for (int i = 0; i < o->nmerge; i++) {

@@ -137,12 +137,12 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 /* What all ranks have in common one of them writes. */
 static bool anothers(const struct gt_session *s)
 {
-	return s->space->shards.spec.common && s->at.data != 0;
+	return s->space->shards.spec.shared_params && s->at.data != 0;
 }
 
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
-	bool common = state < 0 ? s->space->layout.first->params[i].cls != GT_PARAM_BUFFER : s->space->shards.spec.factors;
+	bool common = state < 0 ? s->space->layout.first->params[i].cls != GT_PARAM_BUFFER : gt_space_factored(s->space);
 	if (common && anothers(s))
 		return GT_OK;
 	return transfer(s, i, state, NULL, plain, err);
@@ -193,7 +193,7 @@ enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
 {
 	if (s->space->memory.base[GT_A_WORK] && !anothers(s))
 		GT_TRY(cast_weights(s, err));
-	return s->space->shards.spec.common ? gt_session_meet(s, err) : GT_OK;
+	return s->space->shards.spec.shared_params ? gt_session_meet(s, err) : GT_OK;
 }
 
 /* ---- finite values ------------------------------------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .shuffle = train && c->data.shuffle,
 	                                .drop_last = train && c->data.drop_last,
 	                                .pad = train && s->batch.slice.strided,
-	                                .fill = train && s->space->shards.spec.factors,
+	                                .fill = train && gt_space_factored(s->space),
 	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
@@ -72,7 +72,7 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
 	size_t *bytes = &s->space->memory.bytes[GT_A_SHARED_ACT];
-	if (!s->space->shards.spec.factors)
+	if (!gt_space_factored(s->space))
 		return GT_OK;
 	GT_TRY(loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
 	s->prog.rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};

@@ -2,7 +2,7 @@
  *
  *     gt_exec_open(&x, err);                                 x.be, x.dev and x.space are set
  *     int n = gt_exec_window_size(&x, prog, steps_left);
- *     gt_exec_numbers(&x, &step_args, err);                        the caller fills n * prog->nmicro entries
+ *     gt_exec_step_args(&x, &step_args, err);                        the caller fills n * prog->nmicro entries
  *     for (int i = 0; i < n; i++)                            adds the positions of the samples
  *         gt_loader_claim(loader, prog->nmicro, &step_args[i * prog->nmicro], err);
  *     gt_exec_launch(&x, prog, loader, n, err);
@@ -89,10 +89,10 @@ int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
 /* Returns the memory for the numbers of the next window, n * p->nmicro entries, which the caller fills. Waits until the device has read the
  * previous contents. */
-enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err);
+enum gt_code gt_exec_step_args(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err);
 /* Queues a window of n executions of p (n from gt_exec_window_size), which read samples from l. */
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);
-/* Waits for the oldest queued window of a training program. *out is valid until the next call of gt_exec_numbers. */
+/* Waits for the oldest queued window of a training program. *out is valid until the next call of gt_exec_step_args. */
 enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err);
 /* Waits for all queued windows and discards their results. */
 enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err);

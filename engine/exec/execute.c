@@ -73,7 +73,7 @@ static struct gt_exec_prog *prog_of(struct gt_exec *x, const struct gt_prog *p)
 }
 
 /* ---- one step of a program ------------------------------------------------------------------------------------------------------- */
-static struct gt_step_args *numbers_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
+static struct gt_step_args *step_args_at(const struct gt_exec *x, const struct gt_prog *p, int slot, int micro)
 {
 	return gt_space_step_args(x->space, 0) + (int64_t)slot * p->nmicro + micro;
 }
@@ -81,7 +81,7 @@ static struct gt_step_args *numbers_at(const struct gt_exec *x, const struct gt_
 static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_err *err)
 {
 	struct gt_call *c = s->call;
-	struct gt_step_args *step_args = numbers_at(x, p, slot, s->micro);
+	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = step_args, .stream = s->stream};
 	void *in[GT_MAX_IO], *out[GT_MAX_IO];
 	if (s->kind == GT_STEP_CHECK && c->nin > 2)
@@ -100,7 +100,7 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 /* The host's own memory: the batch is here, or the loader's thread brings it. Elsewhere the gather is one more kernel. */
 static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
 {
-	struct gt_step_args *step_args = numbers_at(x, p, slot, s->micro);
+	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
 		struct gt_batch others;
 		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_claim) */
@@ -184,7 +184,7 @@ double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p)
 	return e ? e->step_s : 0;
 }
 
-enum gt_code gt_exec_numbers(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err)
+enum gt_code gt_exec_step_args(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err)
 {
 	struct gt_window *w = &x->ring[x->next];
 	*out = w->step_args;
@@ -214,7 +214,7 @@ static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int beg
 		struct gt_call *c = p->step[i].call;
 		k[i - begin] = c->kernel;
 		a[i - begin] =
-		    (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .step_args = numbers_at(x, p, 0, p->step[i].micro)};
+		    (struct gt_launch){.in = c->in, .out = c->out, .scratch = c->work, .step_args = step_args_at(x, p, 0, p->step[i].micro)};
 	}
 	return x->be->launch_list(x->dev, end - begin, k, a, err);
 }

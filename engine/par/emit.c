@@ -95,7 +95,7 @@ void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int st
 
 void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what)
 {
-	struct gt_range own = gt_space_own(e->job->space);
+	struct gt_range own = gt_space_own_scalars(e->job->space);
 	gt_emit_collective(e, &(struct gt_collective){.kind = GT_COLL_BARRIER, .group = group, .from = own, .to = own, .what = what}, 0);
 }
 
@@ -128,8 +128,8 @@ void gt_emit_check(struct gt_emit *e)
 	for (int i = 0; i < u->nsumsq && sums; i++)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
 	if (job->at.world > 1)
-		gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_WORLD, gt_space_own(job->space),
-		                                              gt_space_gathered(job->space), GT_SCALARS_WORDS, GT_F64, "scalars"}, 0);
+		gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_GATHER, GT_GROUP_WORLD, gt_space_own_scalars(job->space),
+		                                              gt_space_all_scalars(job->space), GT_SCALARS_WORDS, GT_F64, "scalars"}, 0);
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CHECK, .micro = last, .call = u->check});
 	for (int i = 0; p && i < p->ncalls; i++)
 		if (p->call[i].fused_update)

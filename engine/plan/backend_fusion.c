@@ -48,7 +48,7 @@ static enum gt_code offered(const struct fusion *f, const struct gt_node *n, boo
 			if (f->accumulate && f->g->values[n->out[i]].kind == GT_V_GRAD)
 				oc.accumulate |= 1u << i;
 		}
-	return gt_call_offered(f->space, &oc, yes, err);
+	return gt_call_supported(f->space, &oc, yes, err);
 }
 
 /* ---- rewriting --------------------------------------------------------------------------------------------------------------------- */

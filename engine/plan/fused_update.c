@@ -34,7 +34,7 @@ static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const s
 	}
 	for (int i = 0; i < s->layout.nstates; i++)
 		oc.in[oc.nin++] = &w;
-	return gt_call_offered(s, &oc, yes, err);
+	return gt_call_supported(s, &oc, yes, err);
 }
 
 static bool is_dw(const struct gt_node *n)

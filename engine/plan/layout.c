@@ -66,7 +66,7 @@ void gt_layout_bytes(struct gt_space *s)
  * graph uses all of them, unless it is a pipeline stage: then the next stage's graph adds those that it uses, and those that no stage of
  * this rank uses get no memory. Steps: parameters with gradients, bucket by bucket, in the order in which nodes finish the gradients;
  * frozen parameters in a bucket of their own; buffers; partial statistics behind the buffers. */
-enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
+enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
 {
 	size_t buffers = s->memory.bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->memory.copies);
 	if (!s->shards.bucket)

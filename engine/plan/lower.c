@@ -134,7 +134,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 			return code;
 		}
 	}
-	enum gt_code code = first || g->stages ? gt_layout_settle(s, g, err) : GT_OK;
+	enum gt_code code = first || g->stages ? gt_layout_assign(s, g, err) : GT_OK;
 	if (code == GT_OK && gt_space_sharded(s, GT_A_PARAM))
 		code = gt_plan_param_residency(p, err);
 	if (code == GT_OK)

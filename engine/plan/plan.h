@@ -274,8 +274,8 @@ void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
  * Kernels are bound to step slot 0; for another step slot the executor passes them moved addresses. The functions return NULL before
  * gt_space_alloc. */
 #define GT_SCALER_BYTES 64
-struct gt_range gt_space_gathered(const struct gt_space *s); /* the scalars of all ranks */
-struct gt_range gt_space_own(const struct gt_space *s);      /* this rank's scalars, of step slot 0 */
+struct gt_range gt_space_all_scalars(const struct gt_space *s); /* the scalars of all ranks */
+struct gt_range gt_space_own_scalars(const struct gt_space *s);      /* this rank's scalars, of step slot 0 */
 struct gt_scaler *gt_space_scaler(const struct gt_space *s);
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
 struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot);
@@ -302,7 +302,7 @@ static inline bool gt_space_factored(const struct gt_space *s)
 	return s->shards.spec.update == GT_UPDATE_FACTORED;
 }
 /* Whether the ranks of the data group share one memory for this arena. */
-static inline bool gt_space_common(const struct gt_space *s, enum gt_arena_id a)
+static inline bool gt_space_is_shared(const struct gt_space *s, enum gt_arena_id a)
 {
 	bool params = a == GT_A_PARAM || a == GT_A_WORK;
 	return (params && s->shards.spec.shared_params) || (a == GT_A_STATE && gt_space_factored(s)) || a == GT_A_SHARED_ACT;

@@ -15,7 +15,7 @@ static inline int gt_at_least_one(int n)
 /* space.c */
 /* Sets *yes to whether the backend accepts a call. If memory runs out, that is an error and not a refusal, because a plan must not depend
  * on the memory that is free. */
-enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
+enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes; of a flat arena */
 /* Device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
@@ -24,7 +24,7 @@ void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena
 /* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);
 /* Gives the parameters and buffers that g uses their offsets. Call it after the kernels of g are prepared. */
-enum gt_code gt_layout_settle(struct gt_space *s, const struct gt_graph *g, struct gt_err *err);
+enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, struct gt_err *err);
 void gt_layout_bytes(struct gt_space *s); /* computes the sizes of the flat arenas */
 
 #endif

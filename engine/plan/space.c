@@ -49,7 +49,7 @@ enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, s
 	return GT_OK;
 }
 
-enum gt_code gt_call_offered(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err)
+enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err)
 {
 	struct gt_kernel *k;
 	struct gt_err why;
@@ -105,13 +105,13 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 	return GT_OK;
 }
 
-struct gt_range gt_space_gathered(const struct gt_space *s)
+struct gt_range gt_space_all_scalars(const struct gt_space *s)
 {
 	(void)s;
 	return (struct gt_range){GT_A_METRICS, 0};
 }
 
-struct gt_range gt_space_own(const struct gt_space *s)
+struct gt_range gt_space_own_scalars(const struct gt_space *s)
 {
 	return (struct gt_range){GT_A_METRICS, gathered_bytes(s) + GT_SCALER_BYTES};
 }
@@ -130,7 +130,7 @@ struct gt_scaler *gt_space_scaler(const struct gt_space *s)
 
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot)
 {
-	struct gt_scalars *first = gt_space_at(s, gt_space_own(s));
+	struct gt_scalars *first = gt_space_at(s, gt_space_own_scalars(s));
 	return first ? first + slot : NULL;
 }
 

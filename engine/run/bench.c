@@ -37,7 +37,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 			done = 0;
 		}
 		int n = gt_exec_window_size(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
-		GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
+		GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 		for (int k = 0; k < n; k++, i++, done++) {
 			for (int m = 0; m < p->nmicro; m++) {
 				struct gt_step_args *d = &step_args[k * p->nmicro + m];

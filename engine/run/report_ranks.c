@@ -48,7 +48,7 @@ static bool common(const struct gt_session *s, int row)
 {
 	if (row == ROW_DATA) /* dp: threads of one process */
 		return s->conf->parallel.mode == GT_MODE_DP && s->at.world > 1;
-	return row < GT_A_COUNT && gt_space_common(s->space, (enum gt_arena_id)row);
+	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
 static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)

@@ -90,7 +90,7 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "
 		                      "epoch, got another one");
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
-	GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
+	GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
 		double weight, lr[GT_MAX_LR];
 		GT_TRY(gt_loader_weight(s->prog.loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));

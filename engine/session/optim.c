@@ -397,7 +397,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	o->check.work = s->memory.base[GT_A_SCRATCH];
 	o->check.in[0] = scalars;
 	o->check.in[1] = gt_space_scaler(s);
-	o->check.in[3] = gt_space_at(s, gt_space_gathered(s));
+	o->check.in[3] = gt_space_at(s, gt_space_all_scalars(s));
 	o->check.in[4] = s->memory.base[GT_A_GRAD];
 	for (int i = 0; i < o->nparts; i++)
 		bind_update(&o->call[o->part[i].of], &o->part[i], s);

@@ -10,7 +10,7 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
 	while (times > 0) {
 		int n = gt_exec_window_size(&s->exec, p, times);
 		struct gt_step_args *step_args;
-		GT_TRY(gt_exec_numbers(&s->exec, &step_args, err));
+		GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 		for (int i = 0; i < n; i++) {
 			step_args[i] = (struct gt_step_args){.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
 			GT_TRY(gt_loader_claim(l, 1, &step_args[i], err));

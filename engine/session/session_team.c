@@ -14,7 +14,7 @@ static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void *
 	*out = NULL;
 	if (!c || c->world == 1)
 		return GT_OK;
-	if (gt_space_common(s->space, id))
+	if (gt_space_is_shared(s->space, id))
 		return c->api->common(c, bytes, out, err);
 	return id == GT_A_GRAD || (params && s->space->shards.spec.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }

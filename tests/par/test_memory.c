@@ -106,7 +106,7 @@ static double predicted(const struct gt_world_plan *crew)
 	double n = 0;
 	for (int r = 0; r < crew->world; r++)
 		for (int i = 0; i < GT_A_COUNT; i++)
-			if (!crew->rank[r]->at.data || !gt_space_common(crew->rank[r]->space, (enum gt_arena_id)i))
+			if (!crew->rank[r]->at.data || !gt_space_is_shared(crew->rank[r]->space, (enum gt_arena_id)i))
 				n += (double)crew->rank[r]->space->memory.bytes[i];
 	return n;
 }

@@ -21,7 +21,7 @@ static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bo
 {
 	if (at->ndata == 1)
 		return;
-	if (common && !gt_replicas_whole(c))
+	if (common && !gt_replicas_update_whole(c))
 		gt_replicas_shard(c, at, out);
 	else
 		*out = gt_replicas_shard_spec(c);
@@ -38,9 +38,9 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_replicas_sum}));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_replicas_sum}));
 	if (job->update) {
-		gt_emit_join(&e, 1, 0);
+		gt_emit_stream_wait(&e, 1, 0);
 		gt_emit_check(&e);
 		gt_replicas_update(&e);
 	}

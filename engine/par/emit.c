@@ -61,7 +61,7 @@ int gt_emit_event(struct gt_emit *e)
 	return e->event++ % (GT_EVENTS - GT_EVENTS_ENGINE);
 }
 
-void gt_emit_join(struct gt_emit *e, int from, int to)
+void gt_emit_stream_wait(struct gt_emit *e, int from, int to)
 {
 	if (!e->job->queues || from == to)
 		return;
@@ -99,7 +99,7 @@ void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what)
 	gt_emit_collective(e, &(struct gt_collective){.kind = GT_COLL_BARRIER, .group = group, .from = own, .to = own, .what = what}, 0);
 }
 
-void gt_emit_carry(struct gt_emit *e, int unit)
+void gt_emit_sum_levels(struct gt_emit *e, int unit)
 {
 	const struct gt_unit *u = &e->job->unit[unit];
 	for (int i = 1; i <= u->carry; i++)
@@ -136,7 +136,7 @@ void gt_emit_check(struct gt_emit *e)
 			gt_emit_launch(e, last, &p->call[i]);
 }
 
-void gt_emit_ready(const struct gt_plan *p, int *ready)
+void gt_emit_bucket_ready(const struct gt_plan *p, int *ready)
 {
 	const struct gt_space *s = p->space;
 	for (int b = 0; b < s->shards.nbuckets; b++)

@@ -30,7 +30,7 @@ void gt_emit_load(struct gt_emit *e, int unit);
 void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c); /* a kernel or a communication of the unit's plan */
 void gt_emit_unit(struct gt_emit *e, int unit);  /* clear, load, and every call that changes no weights */
 void gt_emit_clear(struct gt_emit *e, int unit); /* before a unit: sets its level of GRAD to 0, if gt_unit.clears */
-void gt_emit_carry(struct gt_emit *e, int unit); /* after a unit: adds levels of GRAD, gt_unit.carry times */
+void gt_emit_sum_levels(struct gt_emit *e, int unit); /* after a unit: adds levels of GRAD, gt_unit.carry times */
 
 /* A collective on ranges of arenas. If the device queues, it may run on a stream of its own and overlap with kernels. */
 struct gt_collective {
@@ -46,7 +46,7 @@ void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what);
 /* Returns an event index. Indices are reused in turn; every recorded event is waited for long before its index is reused. */
 int gt_emit_event(struct gt_emit *e);
 /* Makes later steps on stream `to` wait for the steps so far on stream `from`: RECORD and WAIT. No steps if the device does not queue. */
-void gt_emit_join(struct gt_emit *e, int from, int to);
+void gt_emit_stream_wait(struct gt_emit *e, int from, int to);
 
 /* Appends the sums of squares, the exchange of scalars between ranks, the CHECK, and then those calls of the last unit that change
  * weights (gt_call.fused_update). */
@@ -54,6 +54,6 @@ void gt_emit_check(struct gt_emit *e);
 
 /* Finds when the gradients of each bucket are finished. ready[b]: index of the call of p after which bucket b may be reduced, ascending in
  * b; -1: p makes no gradient of it. The array has s->nbuckets entries. */
-void gt_emit_ready(const struct gt_plan *p, int *ready);
+void gt_emit_bucket_ready(const struct gt_plan *p, int *ready);
 
 #endif

@@ -8,7 +8,7 @@
  * that reads neither images nor labels skips the samples, because random draws depend on the samples' positions in the epoch.
  *
  *	gt_grid_make --> cell(), for each cell of this rank: RECV, LOAD, kernels, SEND, reductions of finished buckets
- *	             --> gt_pipe_apart --> CHECK, update --> gt_pipe_streams */
+ *	             --> gt_pipe_separate_transfers --> CHECK, update --> gt_pipe_streams */
 #include "par/pipe.h"
 #include "par/emit.h"
 #include "par/pipe_stream.h"
@@ -174,12 +174,12 @@ static void settle(struct pipe *p, int end)
 {
 	for (; p->before < end; p->before++) {
 		gt_emit_clear(&p->e, p->before);
-		gt_emit_carry(&p->e, p->before);
+		gt_emit_sum_levels(&p->e, p->before);
 	}
 }
 
 /* Reduces buckets over the copies, in ascending order, up to the first one that is not finished at call i of a plan. ready: from
- * gt_emit_ready; NULL: all buckets are finished. */
+ * gt_emit_bucket_ready; NULL: all buckets are finished. */
 static void reduce(struct pipe *p, const int *ready, int i)
 {
 	const struct gt_space *s = p->job->space;
@@ -192,7 +192,7 @@ static void reduce(struct pipe *p, const int *ready, int i)
 	}
 }
 
-/* If the cell belongs to the last micro-batch, after which its stage's gradients are complete: the result of gt_emit_ready; else NULL.
+/* If the cell belongs to the last micro-batch, after which its stage's gradients are complete: the result of gt_emit_bucket_ready; else NULL.
  * Every rank reduces its buckets in one order, that of its stages from the last to the first, whatever its number of micro-batches, so two
  * ranks cannot wait for each other. */
 static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
@@ -202,7 +202,7 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 		return NULL;
 	ready = gt_arena_alloc(p->job->arena, (size_t)p->job->space->shards.nbuckets + 1, sizeof *ready);
 	if (ready)
-		gt_emit_ready(q, ready);
+		gt_emit_bucket_ready(q, ready);
 	else if (p->e.code == GT_OK)
 		p->e.code = gt_fail_memory(p->e.err, (size_t)p->job->space->shards.nbuckets * sizeof *ready);
 	return ready;
@@ -315,12 +315,12 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 			p.act_slot[k] = p.act_slot[k - 1] + g->slots[(k - 1) * job->at.npipe + job->at.pipe];
 		for (int i = 0; i < g->ncells[job->at.pipe]; i++)
 			cell(&p, &g->cell[job->at.pipe][i]);
-		gt_pipe_apart(&p.e);
+		gt_pipe_separate_transfers(&p.e);
 	}
 	settle(&p, job->nunits);
 	if (p.reduce) {
 		reduce(&p, NULL, 0);
-		gt_emit_join(&p.e, 1, 0);
+		gt_emit_stream_wait(&p.e, 1, 0);
 	}
 	gt_emit_check(&p.e);
 	gt_replicas_update(&p.e);

@@ -15,7 +15,7 @@ static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *p, c
 		const struct gt_cell *c = &g->cell[rank][i];
 		bool behind_kernels = i && g->cell[rank][i - 1].kind != GT_CELL_F;
 		for (int sends = 0; sends < 2; sends++, behind_kernels = true)
-			for (const struct gt_cross *x = p->cross; x < p->cross + p->ncross; x++) {
+			for (const struct gt_stage_transfer *x = p->cross; x < p->cross + p->ncross; x++) {
 				const struct gt_value *v = &p->full->values[x->v];
 				struct gt_attr_comm *k;
 				struct gt_call *call;

@@ -39,7 +39,7 @@ static bool overlap(const struct range *a, const struct range *b)
 	return a->act_slot == b->act_slot && a->begin < b->end && b->begin < a->end;
 }
 
-void gt_pipe_apart(struct gt_emit *e)
+void gt_pipe_separate_transfers(struct gt_emit *e)
 {
 	struct gt_step *step = e->step;
 	for (int i = 1, first = 0; i < e->n; i++) {

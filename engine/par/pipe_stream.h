@@ -6,7 +6,7 @@
 
 /* Decides which transfers run side by side. Transfers that follow each other in the list do so, unless one writes memory that another one
  * reads or writes; such a transfer gets gt_step.apart. A run of side-by-side transfers has at most GT_COMM_BATCH of them. */
-void gt_pipe_apart(struct gt_emit *e);
+void gt_pipe_separate_transfers(struct gt_emit *e);
 
 /* Moves the transfers to a stream of their own, if the device queues. Each run of consecutive transfers waits for the kernels before it.
  * The kernels after it wait for the run if it receives something. If it only sends, they continue until one of them would write memory that

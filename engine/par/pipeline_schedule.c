@@ -110,7 +110,7 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 	GT_NEW(g->ncells, a, ranks, err);
 	GT_NEW(g->slots, a, g->stages, err);
 	for (int r = 0; r < ranks; r++) {
-		GT_NEW(g->cell[r], a, (int64_t)chunks * micros * (gt_pipe_splits(schedule) ? 3 : 2), err);
+		GT_NEW(g->cell[r], a, (int64_t)chunks * micros * (gt_pipe_splits_backward(schedule) ? 3 : 2), err);
 		switch (schedule) {
 		case GT_PIPE_GPIPE:
 			gpipe(g, r);

@@ -58,7 +58,7 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
                           struct gt_err *err);
 
 /* Whether the schedule has the backward pass in two parts, B and W: the argument `split` of gt_partition_make. */
-static inline bool gt_pipe_splits(enum gt_pipe_schedule s)
+static inline bool gt_pipe_splits_backward(enum gt_pipe_schedule s)
 {
 	return s == GT_PIPE_ZERO_BUBBLE;
 }

@@ -27,7 +27,7 @@ const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
 	return NULL;
 }
 
-bool gt_replicas_whole(const struct gt_conf *c)
+bool gt_replicas_update_whole(const struct gt_conf *c)
 {
 	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
 }
@@ -38,7 +38,7 @@ void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)
 	struct gt_range r = gt_space_bucket(s, GT_A_GRAD, bucket, 0);
 	size_t count = (size_t)(s->shards.bucket[bucket].end - s->shards.bucket[bucket].begin);
 	(void)unit;
-	gt_emit_join(e, 0, 1);
+	gt_emit_stream_wait(e, 0, 1);
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, count, s->layout.master, name}, 1);
 }
 
@@ -46,7 +46,7 @@ void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *na
 {
 	const struct gt_space *s = e->job->space;
 	(void)unit;
-	gt_emit_join(e, 0, 1);
+	gt_emit_stream_wait(e, 0, 1);
 	gt_emit_collective(e,
 	                   &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, bucket, 0),
 	                                           gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket),
@@ -101,14 +101,14 @@ void gt_replicas_update(struct gt_emit *e)
 				update(e, i);
 		if (gt_space_sharded(s, GT_A_PARAM) || s->shards.spec.shared_params)
 			continue;
-		gt_emit_join(e, 0, 1);
+		gt_emit_stream_wait(e, 0, 1);
 		gt_replicas_gather(e, b, GT_A_PARAM, 0, 1);
 		if (s->layout.work != s->layout.master)
 			gt_replicas_gather(e, b, GT_A_WORK, 0, 1);
 	}
 	if (s->shards.spec.shared_params)
 		gt_emit_barrier(e, GT_GROUP_DATA, "parameters");
-	gt_emit_join(e, 1, 0);
+	gt_emit_stream_wait(e, 1, 0);
 }
 
 /* Appends the calls of a rank without samples, from *at on, up to and including the next communication; all: to the end. */
@@ -133,7 +133,7 @@ static void clear(struct gt_emit *e, int b)
 /* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. A rank
  * without samples (there = false) appends only the communication, in the order of the calls of job->like, which is the same in every
  * plan. */
-static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int unit, bool reduces)
+static enum gt_code pass(struct gt_emit *e, const struct gt_pass_hooks *how, int unit, bool reduces)
 {
 	const struct gt_job *job = e->job;
 	struct gt_plan *own = job->unit[unit].plan;
@@ -142,7 +142,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	int n = reduces ? learned(job->space, job->space->shards.nbuckets) : 0, b = 0, span = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->shards.nbuckets + 1, e->err);
 	if (n)
-		gt_emit_ready(p, ready);
+		gt_emit_bucket_ready(p, ready);
 	gt_emit_clear(e, unit);
 	if (there)
 		gt_emit_load(e, unit);
@@ -163,13 +163,13 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_passes *how, int uni
 	}
 	if (!there)
 		idle_calls(e, unit, own, &idle, true);
-	gt_emit_carry(e, unit);
+	gt_emit_sum_levels(e, unit);
 	for (; b < n; b++)
 		gt_replicas_reduce(e, how->reduce, b, unit);
 	return GT_OK;
 }
 
-enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how)
+enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_pass_hooks *how)
 {
 	const struct gt_job *job = e->job;
 	if (job->update)
@@ -203,19 +203,19 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 	const struct gt_space *s = job->space;
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_replicas_sum}));
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_replicas_sum}));
 	if (job->update) {
-		gt_emit_join(&e, 1, 0);
+		gt_emit_stream_wait(&e, 1, 0);
 		gt_emit_check(&e); /* on every rank, so that all decide in the same way */
 		for (int i = 0; i < job->update->nupdates && updates(job); i++)
 			update(&e, i);
-		gt_emit_join(&e, 0, 1);
+		gt_emit_stream_wait(&e, 0, 1);
 		for (int b = 0; b < s->shards.nbuckets && s->shards.bucket[b].learned && !s->shards.spec.shared_params; b++) {
 			replicate(&e, b, GT_A_PARAM);
 			if (s->layout.work != s->layout.master)
 				replicate(&e, b, GT_A_WORK);
 		}
-		gt_emit_join(&e, 1, 0);
+		gt_emit_stream_wait(&e, 1, 0);
 		if (s->shards.spec.shared_params)
 			gt_emit_barrier(&e, GT_GROUP_DATA, "parameters");
 	}

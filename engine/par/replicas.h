@@ -18,13 +18,13 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *a
 const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
 /* Whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in its
  * last bits on how they are sharded (reproducible = "world"). */
-bool gt_replicas_whole(const struct gt_conf *c);
+bool gt_replicas_update_whole(const struct gt_conf *c);
 
 /* Appends the reduction of one bucket's gradients over the ranks that have the same parameters. name: for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);
 
 /* What gt_replicas_passes inserts between the calls of the forward and backward passes. */
-struct gt_passes {
+struct gt_pass_hooks {
 	gt_reduce *reduce; /* called for each bucket, in ascending order, as soon as unit `unit` has finished its gradients */
 	bool every;        /* true: reduce after every unit; false: only after the last one, because kernels add up the units' gradients */
 	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *span); /* gathers a bucket's parameters before the first call of the
@@ -41,12 +41,12 @@ void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit)
 void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
 /* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this rank's
  * shards. Then every rank gathers the parameters; if the ranks share parameters, a barrier replaces the gathers; if parameters are sharded,
- * gt_passes.fetch gathers them later. */
+ * gt_pass_hooks.fetch gathers them later. */
 void gt_replicas_update(struct gt_emit *e);
 
 /* Appends a step that sets the scalars to 0, then the forward and backward pass of every unit. A rank without samples in a unit takes part
  * in all communication, with gradients of zero. */
-enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_passes *how);
+enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_pass_hooks *how);
 
 /* Makes a whole program in which gradients are summed on all ranks and rank 0 alone makes the update. dp uses it; ddp and zero use it if
  * gt_plan_factors leaves little of the update. Afterwards rank 0 broadcasts its parameters, unless the ranks share them. */

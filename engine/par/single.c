@@ -20,7 +20,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_ZERO});
 	for (int i = 0; i < job->nunits; i++) {
 		gt_emit_unit(&e, i);
-		gt_emit_carry(&e, i);
+		gt_emit_sum_levels(&e, i);
 	}
 	if (job->update) {
 		int last = job->nunits - 1;

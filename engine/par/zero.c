@@ -94,11 +94,11 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
-	GT_TRY(gt_replicas_passes(&e, &(struct gt_passes){.reduce = gt_space_sharded(s, GT_A_GRAD) ? reduce_to_owners : gt_replicas_scatter,
+	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_space_sharded(s, GT_A_GRAD) ? reduce_to_owners : gt_replicas_scatter,
 	                                                  .every = gt_space_sharded(s, GT_A_GRAD),
 	                                                  .fetch = gt_space_sharded(s, GT_A_PARAM) ? fetch : NULL}));
 	if (job->update) {
-		gt_emit_join(&e, 1, 0);
+		gt_emit_stream_wait(&e, 1, 0);
 		gt_emit_check(&e);
 		gt_replicas_update(&e);
 	}

@@ -128,13 +128,13 @@ static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 	for (int64_t i = 0; i < (int64_t)g->nvalues * c->stages; i++)
 		c->ncross += use[i] != 0;
 	GT_NEW(c->cross, g->arena, c->ncross + 1, err);
-	struct gt_cross *x = c->cross;
+	struct gt_stage_transfer *x = c->cross;
 	for (int i = 0; i < g->nnodes; i++)
 		for (int k = 0; c->live[i] && k < g->nodes[i].nout; k++)
 			for (int t = 0; g->nodes[i].out[k] >= 0 && t < c->stages; t++) {
 				gt_vid v = g->nodes[i].out[k];
 				if (use[(int64_t)v * c->stages + t])
-					*x++ = (struct gt_cross){v, c->stage[i], t, (enum gt_phase)(use[(int64_t)v * c->stages + t] - 1)};
+					*x++ = (struct gt_stage_transfer){v, c->stage[i], t, (enum gt_phase)(use[(int64_t)v * c->stages + t] - 1)};
 			}
 	return GT_OK;
 }
@@ -165,11 +165,11 @@ int gt_partition_lanes(struct gt_partition *c)
 {
 	int lanes = 1;
 	for (int i = 0; i < c->ncross; i++) {
-		struct gt_cross *x = &c->cross[i];
+		struct gt_stage_transfer *x = &c->cross[i];
 		x->lane = -1;
 		int next = 0;
 		for (int k = 0; k < i; k++) {
-			const struct gt_cross *y = &c->cross[k];
+			const struct gt_stage_transfer *y = &c->cross[k];
 			if (y->from == x->from && y->to == x->to)
 				x->lane = y->lane;
 			else if (y->from % c->ranks == x->from % c->ranks && y->to % c->ranks == x->to % c->ranks && y->lane >= next)
@@ -273,13 +273,13 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 
 /* Whether a value of the forward pass is not sent in the forward pass: it is sent in the backward pass, to an earlier stage or on the same
  * rank. */
-static bool late(const struct gt_partition *c, const struct gt_cross *x)
+static bool late(const struct gt_partition *c, const struct gt_stage_transfer *x)
 {
 	return c->phase[c->full->values[x->v].producer] == GT_PHASE_F && (x->phase == GT_PHASE_B || x->from % c->ranks == x->to % c->ranks);
 }
 
 /* Appends the SEND or RECV node of a crossing value. */
-static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sends, struct gt_err *err)
+static enum gt_code transfer(struct build *b, const struct gt_stage_transfer *x, bool sends, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
 	const struct gt_value *val = &c->full->values[x->v];
@@ -311,7 +311,7 @@ static enum gt_code transfer(struct build *b, const struct gt_cross *x, bool sen
 /* Appends the late SEND nodes, at the start of phase B. */
 static enum gt_code emit_late(struct build *b, struct gt_err *err)
 {
-	for (const struct gt_cross *x = b->c->cross; x < b->c->cross + b->c->ncross; x++)
+	for (const struct gt_stage_transfer *x = b->c->cross; x < b->c->cross + b->c->ncross; x++)
 		if (x->from == b->stage && late(b->c, x))
 			GT_TRY(transfer(b, x, true, err));
 	return GT_OK;
@@ -322,7 +322,7 @@ static enum gt_code emit_late(struct build *b, struct gt_err *err)
 static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
-	const struct gt_cross *end = c->cross + c->ncross, *x = c->cross;
+	const struct gt_stage_transfer *end = c->cross + c->ncross, *x = c->cross;
 	if (phase == GT_PHASE_B)
 		GT_TRY(emit_late(b, err));
 	for (x = c->cross; x < end; x++)

@@ -36,7 +36,7 @@
 #include "ir/graph.h"
 
 /* One value that one stage sends to another. Both ends transfer it in the same phase. */
-struct gt_cross {
+struct gt_stage_transfer {
 	gt_vid v;            /* of the whole graph */
 	int from, to;        /* stages */
 	enum gt_phase phase; /* F or B */
@@ -50,7 +50,7 @@ struct gt_partition {
 	int *stage;                  /* one for each node of full: its stage */
 	uint8_t *phase;              /* one for each node of full: enum gt_phase */
 	bool *live;                  /* one for each node of full: its stage needs it; false: a recomputation for other stages only */
-	struct gt_cross *cross;      /* ordered by the node that makes the value, then by the receiving stage */
+	struct gt_stage_transfer *cross;      /* ordered by the node that makes the value, then by the receiving stage */
 	int ncross;
 };
 

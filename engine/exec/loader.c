@@ -78,7 +78,7 @@ static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
 	int64_t n = micro_at(l, p->cursor), first;
 	b.micro = p->cursor;
-	b.n = gt_part(n, c->parts, p->part, &first);
+	b.n = gt_part_size(n, c->parts, p->part, &first);
 	b.cursor = p->cursor + (c->strided ? p->part : first);
 	return b;
 }
@@ -105,7 +105,7 @@ static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
 	return b;
 }
 
-int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t batch)
+int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64_t batch)
 {
 	if (pad)
 		n = (n + parts - 1) / parts * parts;
@@ -379,7 +379,7 @@ static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err 
 {
 	const struct gt_batch_slice *c = &l->spec.slice;
 	for (int p = c->part0; p < c->part0 + c->nparts; p++)
-		GT_TRY(prepare_size(l, gt_part(n, c->parts, p, NULL), err));
+		GT_TRY(prepare_size(l, gt_part_size(n, c->parts, p, NULL), err));
 	return GT_OK;
 }
 
@@ -388,7 +388,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	const struct gt_loader_spec *s = &l->spec;
 	struct gt_tdesc x = s->x;
 	size_t order = (size_t)l->row * sizeof(int64_t);
-	int64_t tail = l->samples % s->batch, most = gt_part(s->micro, s->slice.parts, 0, NULL);
+	int64_t tail = l->samples % s->batch, most = gt_part_size(s->micro, s->slice.parts, 0, NULL);
 	x.dim[0] = most * views(l);
 	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
 	if (tail >= s->micro)
@@ -440,7 +440,7 @@ int gt_loader_buffers(const struct gt_loader_spec *s)
 size_t gt_loader_rows(const struct gt_loader_spec *s)
 {
 	struct gt_tdesc x = s->x;
-	x.dim[0] = gt_part(s->micro, s->slice.parts, 0, NULL) * s->slice.parts;
+	x.dim[0] = gt_part_size(s->micro, s->slice.parts, 0, NULL) * s->slice.parts;
 	return gt_tdesc_bytes(&x);
 }
 
@@ -458,8 +458,8 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	l->spec.keep = l->nbuf - l->spec.depth;
 	if (!l->spec.slice.parts)
 		l->spec.slice = (struct gt_batch_slice){.parts = 1, .nparts = 1};
-	l->row = gt_epoch_places(spec->view->n, l->spec.slice.parts, spec->pad, false, spec->batch);
-	l->samples = gt_epoch_places(spec->view->n, l->spec.slice.parts, spec->pad, spec->drop_last, spec->batch);
+	l->row = gt_epoch_positions(spec->view->n, l->spec.slice.parts, spec->pad, false, spec->batch);
+	l->samples = gt_epoch_positions(spec->view->n, l->spec.slice.parts, spec->pad, spec->drop_last, spec->batch);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->filled, NULL);
 	pthread_cond_init(&l->freed, NULL);

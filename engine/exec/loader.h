@@ -54,7 +54,7 @@ struct gt_batch_slice {
 /* Returns the number of samples in part p (0 ... parts - 1) of n samples, and in *first (if not NULL) the position of its first sample, as
  * torch.tensor_split does: the first n % parts parts have one sample more than the others, so no part is larger than part 0. A part is
  * empty only if n < parts. */
-static inline int64_t gt_part(int64_t n, int parts, int p, int64_t *first)
+static inline int64_t gt_part_size(int64_t n, int parts, int p, int64_t *first)
 {
 	int64_t q = n / parts, more = n % parts;
 	if (first)
@@ -64,7 +64,7 @@ static inline int64_t gt_part(int64_t n, int parts, int p, int64_t *first)
 
 /* Number of positions in the order of an epoch with n samples. pad: repeat the first samples at the end until each of `parts` parts has the
  * same number (torch.utils.data.DistributedSampler). drop_last: without an incomplete batch. */
-int64_t gt_epoch_places(int64_t n, int parts, bool pad, bool drop_last, int64_t batch);
+int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64_t batch);
 
 struct gt_loader_spec {
 	const struct gt_device *device;
@@ -74,7 +74,7 @@ struct gt_loader_spec {
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
-	bool pad;                  /* as in gt_epoch_places */
+	bool pad;                  /* as in gt_epoch_positions */
 	/* Give every part as many rows as part 0 has: rows without a sample get x = 0 and the target fill_target. Only if the device's memory
 	 * is the host's. */
 	bool fill;

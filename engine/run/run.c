@@ -225,7 +225,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		t->at = *gt_ckpt_meta(from);
 		keep_best(t, say.best, sizeof say.best);
 		GT_TRY(gt_state_load(t->s, from, true, err));
-		if (!gt_session_scales(t->s))
+		if (!gt_session_scales_loss(t->s))
 			t->at.loss_scale = 0, t->at.good_steps = 0;
 		else if (t->at.loss_scale > 0) /* 0: the run was of another precision so far */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
@@ -244,7 +244,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (t->dir)
 		GT_TRY(open_files(j, t, &say, err));
 	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
-	if (gt_session_scales(t->s) && t->at.loss_scale <= 0)
+	if (gt_session_scales_loss(t->s) && t->at.loss_scale <= 0)
 		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
 	GT_TRY(tell_start(t, err));
 	if (converted != GT_F32)

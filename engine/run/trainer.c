@@ -127,7 +127,7 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 	GT_TRY(gt_exec_drain(&s->exec, err));
 	GT_TRY(gt_loader_start(s->prog.loader, t->at.epoch, t->at.cursor, err));
 	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->prog.loader, own, t->at.step + 1, err);
-	if (gt_session_scales(s))
+	if (gt_session_scales_loss(s))
 		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last one with the loss scale %g",
 		               GT_SKIPS, t->at.loss_scale);
 	return code;
@@ -207,7 +207,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 	if (dt > SETTLED_S || (dt > 0 && !t->settled))
 		t->samples_per_s = (double)t->window_samples / dt;
 	t->settled |= dt > SETTLED_S;
-	bool scales = gt_session_scales(s);
+	bool scales = gt_session_scales_loss(s);
 	for (int i = 0, applied = 0; i < w->n; i++) {
 		const struct gt_metrics *m = &w->scalars[i].metrics;
 		t->skips = w->scalars[i].skip ? t->skips + 1 : 0;
@@ -452,7 +452,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	t->saved_step = t->at.step > 0 ? t->at.step : -1;
 	t->saved_seconds = t->at.seconds;
 	t->finite_step = -1;
-	t->ahead = (struct gt_point){t->at.step, t->at.epoch, t->at.cursor};
+	t->ahead = (struct gt_run_position){t->at.step, t->at.epoch, t->at.cursor};
 	x->told = t->s->at.world > 1;
 	GT_TRY(gt_loader_start(t->s->prog.loader, t->at.epoch, t->at.cursor, err));
 	restart_window(t);

@@ -8,7 +8,7 @@
 #include "session/session.h"
 #include "store/ckpt.h"
 
-struct gt_point {
+struct gt_run_position {
 	int64_t step, epoch, cursor; /* as in struct gt_ckpt_meta */
 };
 
@@ -23,7 +23,7 @@ struct gt_trainer {
 	struct gt_tensorboard *tensorboard; /* NULL: not asked for */
 	struct gt_json json;
 	struct gt_ckpt_meta at;           /* where training stands; what a checkpoint says */
-	struct gt_point ahead;            /* where it will stand when what is queued is done */
+	struct gt_run_position ahead;            /* where it will stand when what is queued is done */
 	struct gt_scores scores[GT_SPLITS]; /* train: of the epoch that ended last; others: of the last evaluation */
 	double epoch_start;               /* when this session began the epoch */
 	bool due;                         /* what is queued ends where something else is to be done first */

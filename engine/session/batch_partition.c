@@ -45,7 +45,7 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 		                      (long long)accumulate);
 	s->batch.micro = s->batch.size / accumulate;
 	int pieces = 1;
-	if (gt_session_piped(s)) /* fewer samples than chunks: fewer chunks */
+	if (gt_session_is_pipeline(s)) /* fewer samples than chunks: fewer chunks */
 		pieces = (int)(s->batch.micro / s->at.ndata < c->parallel.chunks ? s->batch.micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
 	s->batch.slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
@@ -67,7 +67,7 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 	s->batch.size = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
 	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
-		s->batch.samples = gt_epoch_places(n, s->batch.slice.parts, s->batch.slice.strided, c->data.drop_last, s->batch.size);
+		s->batch.samples = gt_epoch_positions(n, s->batch.slice.parts, s->batch.slice.strided, c->data.drop_last, s->batch.size);
 		if (s->batch.samples <= 0)
 			return gt_conf_refuse(c, "data.drop_last", err, "expected at least data.batch = %lld training samples, got %lld",
 			                      (long long)s->batch.size, (long long)n);
@@ -93,7 +93,7 @@ static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, 
 /* Of a unit that has samples. */
 static enum gt_code unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
-	return gt_session_piped(s) ? stage_plans(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
+	return gt_session_is_pipeline(s) ? stage_plans(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
 }
 
 static int ones(int64_t n)
@@ -129,7 +129,7 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
 	struct gt_plan_key like = {.all = s->batch.micro < n ? s->batch.micro : n, .train = true, .loss = true};
 	bool add = false, some = false;
-	like.n = gt_part(like.all, s->batch.slice.parts, 0, NULL);
+	like.n = gt_part_size(like.all, s->batch.slice.parts, 0, NULL);
 	job->nunits = (int)(count * s->batch.slice.nparts);
 	GT_NEW(job->unit, s->arena, job->nunits, err);
 	if (s->at.ndata > 1 || by_shards(s)) {
@@ -139,13 +139,13 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 	}
 	for (int i = 0; i < job->nunits; i++) {
 		int64_t left = n - i / s->batch.slice.nparts * s->batch.micro, all = left < s->batch.micro ? left : s->batch.micro;
-		int64_t own = gt_part(all, s->batch.slice.parts, s->batch.slice.part0 + i % s->batch.slice.nparts, NULL);
+		int64_t own = gt_part_size(all, s->batch.slice.parts, s->batch.slice.part0 + i % s->batch.slice.nparts, NULL);
 		if (by_shards(s)) {
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
 		if (gt_space_factored(s->space)) /* the loader fills up */
-			own = gt_part(all, s->batch.slice.parts, 0, NULL);
+			own = gt_part_size(all, s->batch.slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own,
 		                           .all = all,
 		                           .train = true,
@@ -166,8 +166,8 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	struct gt_batch_slice slice = gt_batch_eval_slice(s);
-	struct gt_plan_key like = {.n = gt_part(n, slice.parts, 0, NULL), .loss = true};
-	struct gt_plan_key want = {.n = gt_part(n, slice.parts, slice.part0, NULL), .loss = true};
+	struct gt_plan_key like = {.n = gt_part_size(n, slice.parts, 0, NULL), .loss = true};
+	struct gt_plan_key want = {.n = gt_part_size(n, slice.parts, slice.part0, NULL), .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {

@@ -166,17 +166,17 @@ enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
  * it, while no window is queued. */
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err);
 /* Rewrites the 16-bit copies of the weights. Call it after changing the master weights from outside the optimizer. */
-enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err);
+enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err);
 
 /* Whether the loss is scaled before differentiation (gt_scaler): precision fp16. */
-bool gt_session_scales(const struct gt_session *s);
+bool gt_session_scales_loss(const struct gt_session *s);
 /* Sets the loss scale, exact in f32, and the number of steps applied since it last changed. */
 enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err);
 
 /* Copies one tensor between the device and plain host memory of gt_tdesc_count elements. i: number of the parameter or buffer. state: -1
- * for the value itself, 0 ... for an optimizer state. If other ranks hold parts of the tensor (gt_session_whole is false), all ranks must
+ * for the value itself, 0 ... for an optimizer state. If other ranks hold parts of the tensor (gt_session_has_tensor is false), all ranks must
  * call gt_session_get together, and rank 0 receives the whole tensor. */
-bool gt_session_whole(const struct gt_session *s, int i, int state);
+bool gt_session_has_tensor(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* shape and dtype, in plain layout */

@@ -72,9 +72,9 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	s->exec.space = s->space;
 	s->exec.graphs = c->cuda_graphs && (!world || world->api->async); /* communication through the host cannot be recorded */
 	s->exec.most = (int)c->window;
-	s->exec.lockstep = gt_session_scales(s);
+	s->exec.lockstep = gt_session_scales_loss(s);
 	GT_TRY(gt_exec_open(&s->exec, err));
-	return train && gt_session_scales(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
+	return train && gt_session_scales_loss(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
 }
 
 static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
@@ -87,7 +87,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(gt_batch_partition_open(s, spec->train, err));
 	GT_TRY(gt_session_pipe_open(s, spec->train, err));
 	if (s->strategy->shard)
-		s->strategy->shard(s->conf, &s->at, gt_session_common(spec, s->conf, s->device.be), &s->space->shards.spec);
+		s->strategy->shard(s->conf, &s->at, gt_session_shares_memory(spec, s->conf, s->device.be), &s->space->shards.spec);
 	GT_TRY(gt_session_programs_open(s, spec, err));
 	if (spec->sized)
 		GT_TRY(spec->sized(spec->user, s, err));

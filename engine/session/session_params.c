@@ -131,7 +131,7 @@ static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *
 
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
-	return gt_session_piped(s) ? get_from_home(s, i, state, plain, err) : transfer(s, i, state, plain, NULL, err);
+	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer(s, i, state, plain, NULL, err);
 }
 
 /* What all ranks have in common one of them writes. */
@@ -148,12 +148,12 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 	return transfer(s, i, state, NULL, plain, err);
 }
 
-bool gt_session_whole(const struct gt_session *s, int i, int state)
+bool gt_session_has_tensor(const struct gt_session *s, int i, int state)
 {
-	return !in_pieces(s, i, state) && !(gt_session_piped(s) && gt_session_pipe_home(s, i));
+	return !in_pieces(s, i, state) && !(gt_session_is_pipeline(s) && gt_session_pipe_home(s, i));
 }
 
-bool gt_session_scales(const struct gt_session *s)
+bool gt_session_scales_loss(const struct gt_session *s)
 {
 	return s->space->layout.first->compute == GT_F16;
 }
@@ -189,11 +189,11 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-enum gt_code gt_session_refresh(struct gt_session *s, struct gt_err *err)
+enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err)
 {
 	if (s->space->memory.base[GT_A_WORK] && !anothers(s))
 		GT_TRY(cast_weights(s, err));
-	return s->space->shards.spec.shared_params ? gt_session_meet(s, err) : GT_OK;
+	return s->space->shards.spec.shared_params ? gt_session_barrier(s, err) : GT_OK;
 }
 
 /* ---- finite values ------------------------------------------------------------------------------------------------------------------- */
@@ -289,5 +289,5 @@ enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err)
 		free(buf);
 		GT_TRY(code);
 	}
-	return gt_session_refresh(s, err);
+	return gt_session_cast_weights(s, err);
 }

@@ -6,7 +6,7 @@
 
 enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err)
 {
-	if (!train || !gt_session_piped(s))
+	if (!train || !gt_session_is_pipeline(s))
 		return GT_OK;
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);

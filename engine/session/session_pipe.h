@@ -5,7 +5,7 @@
 #include "session/session.h"
 
 /* Whether the session runs in mode "pipe". */
-static inline bool gt_session_piped(const struct gt_session *s)
+static inline bool gt_session_is_pipeline(const struct gt_session *s)
 {
 	return s->conf->parallel.mode == GT_MODE_PIPE;
 }

@@ -41,7 +41,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
 	s->prog.num_params = gt_graph_num_params(g);
-	if (gt_session_piped(s))
+	if (gt_session_is_pipeline(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
@@ -51,7 +51,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
-	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_piped(s) || !gt_optim_fused_update(&s->optim))
+	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_is_pipeline(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	struct gt_apply apply;
 	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
@@ -62,11 +62,11 @@ enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_shard_spec *spec = &s->space->shards.spec;
 	struct gt_plan_key like = {
-	    .n = gt_part(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
+	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_apply apply;
 	bool pay;
-	if (!spec->shared_params || gt_session_piped(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
+	if (!spec->shared_params || gt_session_is_pipeline(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));

@@ -51,7 +51,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
 	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
 	spec->keep = train ? s->batch.keep : 0;
-	if (!gt_session_piped(s) || s->pipe.reads)
+	if (!gt_session_is_pipeline(s) || s->pipe.reads)
 		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
 	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
 	if (spec->fill)

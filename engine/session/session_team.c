@@ -38,7 +38,7 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 		fprintf(f, "\n");
 	}
 	GT_TRY(gt_memstream_close(f, &m, &text, NULL, err));
-	enum gt_code code = gt_team_same(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
+	enum gt_code code = gt_team_compare(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
 	free(text);
 	return code;
 }
@@ -151,7 +151,7 @@ struct gt_comm *gt_session_host_group(const struct gt_session *s)
 	return s->comm.split[GT_GROUP_DATA] ? s->comm.split[GT_GROUP_DATA] : s->team ? s->team->comm : NULL;
 }
 
-enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
+enum gt_code gt_session_barrier(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
 	if (!c || c->world == 1)
@@ -162,7 +162,7 @@ enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be)
+bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be)
 {
 	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
 	if (spec->team && spec->team->comm)

@@ -9,11 +9,11 @@
  * with a communicator that has no fixed order of sums, or ranks that differ. */
 enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err);
 /* Whether the ranks share memory; for a world that is only planned (dry): whether they would. */
-bool gt_session_common(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be);
+bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be);
 /* The communicator, on host memory, of the ranks with the same parameters; NULL: there is one rank. */
 struct gt_comm *gt_session_host_group(const struct gt_session *s);
 /* A barrier between the ranks with the same parameters. */
-enum gt_code gt_session_meet(struct gt_session *s, struct gt_err *err);
+enum gt_code gt_session_barrier(struct gt_session *s, struct gt_err *err);
 void gt_session_comm_close(struct gt_session *s); /* closes the communicators, after the space is closed */
 
 /* Copies the running statistics of rank 0 to the other ranks with the same parameters, which keep them until the next training step. */

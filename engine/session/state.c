@@ -46,7 +46,7 @@ static enum gt_code read_tensor(void *user, int key, const void **data, struct g
 	struct saving *v = user;
 	int each = 1 + v->s->optim.nstates;
 	int64_t called = key;
-	if (!gt_session_whole(v->s, key / each, key % each - 1))
+	if (!gt_session_has_tensor(v->s, key / each, key % each - 1))
 		GT_TRY(call_out(v, &called, err));
 	GT_TRY(bring(v, key, err));
 	*data = v->buf;
@@ -71,7 +71,7 @@ static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const ch
 	struct gt_session *s = v->s;
 	bool buffer = s->space->layout.first->params[i].cls == GT_PARAM_BUFFER;
 	struct gt_ckpt_tensor t = {.name = name, .desc = gt_session_desc(s, i), .read = read_tensor, .user = v, .key = key_of(s, i, state)};
-	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->layout.param[i].desc) && gt_session_whole(s, i, state))
+	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->layout.param[i].desc) && gt_session_has_tensor(s, i, state))
 		t.data = gt_space_param(s->space, i, state >= 0 ? GT_A_STATE : buffer ? GT_A_BUFFER : GT_A_PARAM, state < 0 ? 0 : state);
 	return t;
 }
@@ -151,7 +151,7 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 		n++;
 	if (n != g->nparams)
 		return gt_fail(err, GT_EDATA, "%s: expected %d model tensors, got %d", gt_ckpt_path(c), g->nparams, n);
-	return gt_session_refresh(s, err);
+	return gt_session_cast_weights(s, err);
 }
 
 static enum gt_code import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted, struct gt_err *err)
@@ -194,5 +194,5 @@ enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dty
 		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, g->nparams, gt_st_count(f));
 	gt_st_close(f);
 	GT_TRY(code);
-	return gt_session_refresh(s, err);
+	return gt_session_cast_weights(s, err);
 }

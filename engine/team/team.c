@@ -34,7 +34,7 @@ enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int r
 	return code;
 }
 
-enum gt_code gt_team_same(const struct gt_team *t, const char *what, const char *text, struct gt_err *err)
+enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const char *text, struct gt_err *err)
 {
 	char own[GT_DIGEST_HEX], first[GT_DIGEST_HEX];
 	if (alone(t))

@@ -59,7 +59,7 @@ enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *bod
 
 /* Compares a text (a config, a list of steps) on all ranks. GT_ECONFIG on every rank if it differs: "rank 3 has another config than rank
  * 0". */
-enum gt_code gt_team_same(const struct gt_team *t, const char *what, const char *text, struct gt_err *err);
+enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const char *text, struct gt_err *err);
 
 /* Replaces each v[i] by the maximum over all ranks. Ranks use it to agree on an event that only one of them has observed. */
 enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err);

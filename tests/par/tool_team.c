@@ -24,7 +24,7 @@ static enum gt_code act(struct gt_team *t, const char *what, struct gt_err *err)
 		for (;;)
 			pause();
 	} else if (!strcmp(what, "program")) {
-		return gt_team_same(t, "program", t->world.rank ? "two" : "one", err);
+		return gt_team_compare(t, "program", t->world.rank ? "two" : "one", err);
 	} else if (!strcmp(what, "deaf")) { /* as a rank is, whose handler only sets a flag */
 		signal(SIGTERM, SIG_IGN);
 	} else {

@@ -65,7 +65,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	if (!c)
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: the communicator is not open", s->call->op, s->call->layer);
 	double start = x->waited ? gt_clock() : 0;
-	gt_rank_waits(x->link, true);
+	gt_rank_set_waiting(x->link, true);
 	if (transfers(s)) {
 		code = exchange(p, i, c, err);
 	} else if (a->kind == GT_COLL_BARRIER) {
@@ -81,7 +81,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		                       .stream = s->stream};
 		code = function(c->api, a->kind)(c, &coll, err);
 	}
-	gt_rank_waits(x->link, false);
+	gt_rank_set_waiting(x->link, false);
 	if (x->waited)
 		*x->waited += gt_clock() - start;
 	return code;

@@ -153,7 +153,7 @@ static _Noreturn void become(const struct gt_attempt *a, int local, const struct
 	_exit(GT_EFAIL);
 }
 
-static enum gt_code start(struct gt_attempt *a, int local, struct gt_core_place *place, int nplaces, char *const *argv,
+static enum gt_code start(struct gt_attempt *a, int local, struct gt_cpu_info *place, int nplaces, char *const *argv,
                           const sigset_t *mask, struct gt_err *err)
 {
 	struct gt_child *c = &a->child[local];
@@ -173,7 +173,7 @@ static enum gt_code start(struct gt_attempt *a, int local, struct gt_core_place 
 		fcntl(c->out, F_SETFL, O_NONBLOCK);
 	}
 	if (a->spec->pin)
-		b.pin = gt_core_share(place, nplaces, local, a->spec->nproc, &b.cpus, &cores);
+		b.pin = gt_cpu_share(place, nplaces, local, a->spec->nproc, &b.cpus, &cores);
 	if (code == GT_OK)
 		code = environment(a, local, cores > 0 ? cores : 1, &b, err);
 	pid_t pid = code == GT_OK ? fork() : -1;
@@ -196,8 +196,8 @@ static enum gt_code start(struct gt_attempt *a, int local, struct gt_core_place 
 
 enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err)
 {
-	struct gt_core_place place[CPU_SETSIZE];
-	int n = a->spec->nproc, nplaces = gt_core_places(place);
+	struct gt_cpu_info place[CPU_SETSIZE];
+	int n = a->spec->nproc, nplaces = gt_cpu_list(place);
 	a->board_fd = a->listen_fd = -1;
 	a->started = 0;
 	a->child = calloc((size_t)n, sizeof *a->child);
@@ -243,7 +243,7 @@ void gt_attempt_close(struct gt_attempt *a)
 	a->board_fd = a->listen_fd = -1;
 }
 
-bool gt_launch_may_pass(enum gt_code code)
+bool gt_launch_is_transient(enum gt_code code)
 {
 	return code == GT_EFAIL || code == GT_EIO || code == GT_EPEER || (int)code > 128;
 }

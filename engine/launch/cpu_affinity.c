@@ -18,7 +18,7 @@ static int topology(int cpu, const char *what, int or)
 	return v;
 }
 
-int gt_core_places(struct gt_core_place out[CPU_SETSIZE])
+int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE])
 {
 	cpu_set_t set;
 	int n = 0;
@@ -27,17 +27,17 @@ int gt_core_places(struct gt_core_place out[CPU_SETSIZE])
 		return 0;
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &set))
-			out[n++] = (struct gt_core_place){cpu, topology(cpu, "physical_package_id", 0), topology(cpu, "core_id", cpu)};
+			out[n++] = (struct gt_cpu_info){cpu, topology(cpu, "physical_package_id", 0), topology(cpu, "core_id", cpu)};
 	return n;
 }
 
 static int by_place(const void *a, const void *b)
 {
-	const struct gt_core_place *x = a, *y = b;
+	const struct gt_cpu_info *x = a, *y = b;
 	return x->package != y->package ? x->package - y->package : x->core != y->core ? x->core - y->core : x->cpu - y->cpu;
 }
 
-bool gt_core_share(struct gt_core_place *p, int np, int local, int n, cpu_set_t *set, int *cores)
+bool gt_cpu_share(struct gt_cpu_info *p, int np, int local, int n, cpu_set_t *set, int *cores)
 {
 	int ncores = 0, unit = -1, first, last, held = 0;
 	if (np < n)

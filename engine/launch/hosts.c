@@ -47,9 +47,9 @@ struct gt_hosts {
 	double again, pause;
 	struct news {
 		bool known;   /* the first such word; a later one counts no more, but for the second SIGINT */
-		bool fresh;   /* gt_hosts_hear() has not yet returned it */
+		bool fresh;   /* gt_hosts_receive() has not yet returned it */
 		double until; /* hosts that connect before then hear it */
-		struct gt_host_word word;
+		struct gt_host_message word;
 	} news[2]; /* FAILED, STOPPED */
 };
 enum { FAILED, STOPPED };
@@ -67,7 +67,7 @@ static void watch(struct gt_hosts *h, int fd, int which, uint32_t events, int op
 
 static void drop(struct line *l)
 {
-	gt_rdv_shut(&l->c.fd); /* epoll forgets it by itself */
+	gt_rdv_close(&l->c.fd); /* epoll forgets it by itself */
 	l->state = NOBODY;
 }
 
@@ -84,7 +84,7 @@ static int peers(const struct gt_hosts *h)
 	return is_hub(h) ? h->nnodes : 1;
 }
 
-static void say(struct gt_hosts *h, struct line *l, const struct gt_host_word *w)
+static void say(struct gt_hosts *h, struct line *l, const struct gt_host_message *w)
 {
 	if (l->state == JOINED && !gt_rdv_send_frame(&l->c, is_hub(h), w, sizeof *w, gt_clock()))
 		drop(l); /* it does not read what it is told */
@@ -103,7 +103,7 @@ static void spread(struct gt_hosts *h)
 		}
 }
 
-static void learn(struct gt_hosts *h, const struct gt_host_word *w, double late_s)
+static void learn(struct gt_hosts *h, const struct gt_host_message *w, double late_s)
 {
 	int k = w->kind == GT_HOST_STOPS ? STOPPED : FAILED;
 	struct news *n = &h->news[k];
@@ -132,7 +132,7 @@ bool gt_hosts_pending(const struct gt_hosts *h)
 
 static void lost(struct gt_hosts *h, struct line *l)
 {
-	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = l->node, .rank = -1, .code = GT_EPEER, .step = -1};
+	struct gt_host_message w = {.kind = GT_HOST_FAILS, .node = l->node, .rank = -1, .code = GT_EPEER, .step = -1};
 	bool joined = l->state == JOINED && l->here;
 	drop(l);
 	snprintf(w.why, sizeof w.why, "its launcher has ended");
@@ -144,11 +144,11 @@ static void read_word(struct gt_hosts *h, struct line *l)
 {
 	unsigned char *data;
 	size_t n;
-	if (!gt_rdv_recv_frame(&l->c, is_hub(h), sizeof(struct gt_host_word), &data, &n, gt_clock() + BYE_S)) {
+	if (!gt_rdv_recv_frame(&l->c, is_hub(h), sizeof(struct gt_host_message), &data, &n, gt_clock() + BYE_S)) {
 		lost(h, l);
 		return;
 	}
-	const struct gt_host_word *w = (const struct gt_host_word *)(const void *)data;
+	const struct gt_host_message *w = (const struct gt_host_message *)(const void *)data;
 	if (n == sizeof *w && w->kind == GT_HOST_HERE)
 		l->here = true;
 	else if (n != sizeof *w || (is_hub(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
@@ -166,7 +166,7 @@ static void greet(struct gt_hosts *h)
 	int which = h->nnodes, on = 1, fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (gt_descriptors_exhausted(errno)) /* it would stay readable; without it, hosts say what their ranks have seen */
-			gt_rdv_shut(&h->listener);
+			gt_rdv_close(&h->listener);
 		return;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -260,7 +260,7 @@ static void joined(struct gt_hosts *h, struct line *l)
 		drop(l);
 		return;
 	}
-	struct gt_host_word here = {.kind = GT_HOST_HERE, .node = h->node};
+	struct gt_host_message here = {.kind = GT_HOST_HERE, .node = h->node};
 	l->state = JOINED;
 	l->here = true;
 	say(h, l, &here);
@@ -296,7 +296,7 @@ static void serve(struct gt_hosts *h, struct line *l)
 		joined(h, l);
 }
 
-bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out)
+bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 {
 	struct epoll_event e[32];
 	if (!h)
@@ -305,7 +305,7 @@ bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out)
 	for (int i = 0; i < n; i++) {
 		int which = (int)e[i].data.u32;
 		if (which == h->lines && h->news[FAILED].known && !gt_hosts_pending(h))
-			gt_rdv_shut(&h->listener);
+			gt_rdv_close(&h->listener);
 		else if (which == h->lines)
 			greet(h);
 		else
@@ -327,11 +327,11 @@ bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out)
 	return false;
 }
 
-void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end)
+void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end)
 {
 	if (!h)
 		return;
-	struct gt_host_word w = {.kind = GT_HOST_FAILS, .node = h->node, .rank = end->rank, .code = (int32_t)end->code, .step = end->step};
+	struct gt_host_message w = {.kind = GT_HOST_FAILS, .node = h->node, .rank = end->rank, .code = (int32_t)end->code, .step = end->step};
 	gethostname(w.host, sizeof w.host - 1);
 	snprintf(w.why, sizeof w.why, "%s", end->why);
 	learn(h, &w, LATE_S);
@@ -341,7 +341,7 @@ void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s)
 {
 	if (!h)
 		return;
-	struct gt_host_word w = {.kind = GT_HOST_STOPS, .node = h->node, .rank = -1, .code = sig, .step = kill};
+	struct gt_host_message w = {.kind = GT_HOST_STOPS, .node = h->node, .rank = -1, .code = sig, .step = kill};
 	gethostname(w.host, sizeof w.host - 1);
 	learn(h, &w, late_s > 0 ? late_s : LATE_S);
 }
@@ -398,12 +398,12 @@ void gt_hosts_close(struct gt_hosts *h)
 {
 	if (!h)
 		return;
-	struct gt_host_word bye = {.kind = GT_HOST_BYE, .node = h->node}, other;
+	struct gt_host_message bye = {.kind = GT_HOST_BYE, .node = h->node}, other;
 	double late = gt_clock() + LATE_S;
 	while (h->line && gt_hosts_pending(h) && gt_clock() < late) {
 		struct pollfd p = {.fd = h->epoll, .events = POLLIN};
 		poll(&p, 1, 5);
-		gt_hosts_hear(h, &other);
+		gt_hosts_receive(h, &other);
 	}
 	double until = gt_clock() + BYE_S;
 	for (int i = 0; h->line && i < h->lines; i++)
@@ -413,11 +413,11 @@ void gt_hosts_close(struct gt_hosts *h)
 		}
 	for (int i = 0; h->line && i < h->lines; i++) /* closing with something unread would take back what was said */
 		if (h->line[i].state == JOINED)
-			gt_rdv_linger(&h->line[i].c.fd, until);
+			gt_rdv_drain_close(&h->line[i].c.fd, until);
 		else
-			gt_rdv_shut(&h->line[i].c.fd);
-	gt_rdv_shut(&h->listener);
-	gt_rdv_shut(&h->epoll);
+			gt_rdv_close(&h->line[i].c.fd);
+	gt_rdv_close(&h->listener);
+	gt_rdv_close(&h->epoll);
 	if (h->at)
 		freeaddrinfo(h->at);
 	free(h->line);

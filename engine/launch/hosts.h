@@ -12,7 +12,7 @@
  *
  * Protocol: that of launch/rendezvous_wire.h with different labels, so that neither accepts the other's messages.
  *   node 0 -> "gtrain-hosts-1\0\0" nonce[32];   the other -> node nnodes nonce[32] mac[32];   node 0 -> mac[32];   then frames,
- *   each a struct gt_host_word.
+ *   each a struct gt_host_message.
  * The token of the run authenticates both sides. Unauthenticated connections are rejected and do not affect the run. */
 #ifndef GT_LAUNCH_HOSTS_H
 #define GT_LAUNCH_HOSTS_H
@@ -21,7 +21,7 @@
 
 #define GT_HOSTS_MAGIC "gtrain-hosts-1\0" /* 16 bytes with its last NUL */
 
-struct gt_host_word { /* one message */
+struct gt_host_message { /* one message */
 	uint32_t kind; /* GT_HOST_BYE ... */
 	int32_t node;  /* number of the sending host, from 0 */
 	int32_t rank;  /* GT_HOST_FAILS: the rank that failed; -1: none */
@@ -41,13 +41,13 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
                            struct gt_err *err);
 void gt_hosts_close(struct gt_hosts *h); /* sends GT_HOST_BYE; h may be NULL, as in all functions below */
 
-int gt_hosts_fd(const struct gt_hosts *h); /* readable when gt_hosts_hear() has work to do; -1: none */
+int gt_hosts_fd(const struct gt_hosts *h); /* readable when gt_hosts_receive() has work to do; -1: none */
 /* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. True: *out is a message that was not returned
  * before: an attempt of another host has failed, or its user has stopped the run. A launcher that disappears without GT_HOST_BYE counts as
  * a failure. */
-bool gt_hosts_hear(struct gt_hosts *h, struct gt_host_word *out);
+bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out);
 /* Sends how this host's attempt ended to the other hosts. */
-void gt_hosts_tell(struct gt_hosts *h, const struct gt_launch_end *end);
+void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end);
 /* Informs the other hosts that the user has stopped this host by signal `sig`. kill: it was a second SIGINT, and no rank is to end in
  * order. late_s: hosts that connect within this number of seconds are informed too; 0: the default, for hosts that are connected or about
  * to connect. */

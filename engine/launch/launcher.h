@@ -63,7 +63,7 @@ struct gt_launch_spec {
 	char *const *argv;      /* arguments of the ranks, NULL-terminated */
 	double timeout_s;       /* seconds without progress after which a rank counts as lost; 0: never */
 	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
-	int max_restarts;       /* restarts after failures that may be transient (gt_launch_may_pass) */
+	int max_restarts;       /* restarts after failures that may be transient (gt_launch_is_transient) */
 	double backoff_s;       /* seconds before the first restart, doubled for each further one, at most 60; 0: 1 */
 	bool pin;               /* divide the cores among the ranks */
 	bool capture;           /* pass the output of rank 0 to say too, with the prefix "[rank 0] " */
@@ -82,7 +82,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 
 /* Whether the failure may be transient, so that a restart of the same run may succeed: true after a signal, a lost peer, an I/O error or
  * exhausted memory; false after a wrong config, bad data or a diverged loss. */
-bool gt_launch_may_pass(enum gt_code code);
+bool gt_launch_is_transient(enum gt_code code);
 
 /* ---- a rank --------------------------------------------------------------------------------------------------------------- */
 struct gt_rank_link;
@@ -103,7 +103,7 @@ const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* GT_TOKEN_SI
 int gt_rank_end_fd(const struct gt_rank_link *l);
 /* Writes the launcher's reason to out (size bytes) after gt_rank_end_fd has become readable, or "the run is being ended". One thread at a
  * time may call it. */
-void gt_rank_end_why(const struct gt_rank_link *l, char *out, size_t size);
+void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 
 /* Reports progress: `step` optimizer steps are done. */
 void gt_rank_beat(struct gt_rank_link *l, int64_t step);
@@ -112,7 +112,7 @@ void gt_rank_beat(struct gt_rank_link *l, int64_t step);
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);
 /* Marks the rank as waiting in a collective, or not. The launcher does not name a waiting rank as the cause of a hang unless all ranks
  * wait. */
-void gt_rank_waits(struct gt_rank_link *l, bool waits);
+void gt_rank_set_waiting(struct gt_rank_link *l, bool waits);
 /* Reports the error with which this rank will exit, for the launcher's message. Only the first report counts. */
 void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence);
 /* Whether the launcher has died; the rank must then exit. Normally PR_SET_PDEATHSIG kills the rank; this covers the case that something

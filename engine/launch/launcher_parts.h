@@ -79,7 +79,7 @@ struct gt_attempt {
 enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err);
 void gt_attempt_close(struct gt_attempt *a);
 /* supervise.c. Supervises the ranks until all have ended. */
-void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end);
+void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end);
 /* launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the mask
  * to restore afterwards. */
 int gt_signal_fd(sigset_t *before);
@@ -90,26 +90,26 @@ void gt_attempt_signals(struct gt_attempt *a);
 void gt_attempt_stop(struct gt_attempt *a, int sig, bool now);
 /* Sends a signal to all running ranks and, with group, to the processes that they have started. Use group only for signals that need no
  * handler, because only a rank itself may have one. */
-void gt_attempt_tell(struct gt_attempt *a, int sig, bool group);
+void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group);
 /* Waits for at most `seconds`. False: a signal requests the end of the run. */
 bool gt_attempt_pause(struct gt_attempt *a, double seconds);
 /* Informs the other hosts that the user has stopped this host between two attempts, including hosts that begin their attempt within
  * `seconds`. */
-void gt_attempt_part(struct gt_attempt *a, double seconds);
+void gt_attempt_announce_stop(struct gt_attempt *a, double seconds);
 /* Kills the processes that the ranks of an attempt started and left behind, also outside of their process groups. By now they are children
  * of this process. */
-void gt_sweep(void);
+void gt_attempt_kill_leftovers(void);
 
 /* ---- cpu_affinity.c ---------------------------------------------------------------------------------------------------------------- */
-struct gt_core_place {
+struct gt_cpu_info {
 	int cpu;           /* logical processor, numbered as by sched_setaffinity */
 	int package, core; /* two processors with both equal share one core */
 };
 /* Lists the processors that this process may use. Returns their number; 0 if the kernel does not report them. */
-int gt_core_places(struct gt_core_place out[CPU_SETSIZE]);
+int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE]);
 /* Chooses the processors of rank `local` of n: whole neighbouring cores, or single processors if there are fewer cores than ranks. Returns
  * false, and leaves set unchanged, if there are fewer processors than ranks. *cores: the number of threads that are useful on them. Sorts
  * p. */
-bool gt_core_share(struct gt_core_place *p, int np, int local, int n, cpu_set_t *set, int *cores);
+bool gt_cpu_share(struct gt_cpu_info *p, int np, int local, int n, cpu_set_t *set, int *cores);
 
 #endif

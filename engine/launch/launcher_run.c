@@ -33,7 +33,7 @@ static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const *
 {
 	const struct gt_launch_spec *s = a->spec;
 	char line[1400];
-	if (a->restarts >= s->max_restarts || end->rank < 0 || !gt_launch_may_pass(end->code))
+	if (a->restarts >= s->max_restarts || end->rank < 0 || !gt_launch_is_transient(end->code))
 		return false;
 	if (!a->stop_signal && s->again && !(*argv = s->again(s->user, end)))
 		return false;
@@ -52,7 +52,7 @@ static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const *
 		end->code = (enum gt_code)(128 + a->stop_signal);
 	}
 	if (!*a->stop_host) /* nobody hears it while attempts end: the others would start again, and wait for this host */
-		gt_attempt_part(a, until - gt_clock() + LATE_S);
+		gt_attempt_announce_stop(a, until - gt_clock() + LATE_S);
 	return false;
 }
 
@@ -103,11 +103,11 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 		if (code == GT_OK) {
 			int before = a.restarts;
 			*end = (struct gt_launch_end){.rank = -1, .step = -1, .restarts = before};
-			gt_attempt_watch(&a, end);
+			gt_attempt_supervise(&a, end);
 		}
 		gt_attempt_close(&a);
 		if (alone)
-			gt_sweep();
+			gt_attempt_kill_leftovers();
 		more = code == GT_OK && again(&a, end, &argv);
 	}
 	put_back(&mask, &chld, a.signal_fd);

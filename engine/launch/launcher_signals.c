@@ -27,7 +27,7 @@ int gt_signal_fd(sigset_t *before)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void gt_attempt_tell(struct gt_attempt *a, int sig, bool group)
+void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group)
 {
 	for (int i = 0; a->child && i < a->spec->nproc; i++)
 		if (gt_child_alive(&a->child[i]))
@@ -37,9 +37,9 @@ void gt_attempt_tell(struct gt_attempt *a, int sig, bool group)
 /* Ctrl-Z: the ranks are not in the terminal's foreground group, so they are stopped by hand, and go on when we do. */
 static void suspend(struct gt_attempt *a)
 {
-	gt_attempt_tell(a, SIGSTOP, true);
+	gt_attempt_signal_ranks(a, SIGSTOP, true);
 	raise(SIGSTOP);
-	gt_attempt_tell(a, SIGCONT, true);
+	gt_attempt_signal_ranks(a, SIGCONT, true);
 	for (int i = 0; a->child && i < a->spec->nproc; i++)
 		a->child[i].beat_at = gt_clock();
 }
@@ -49,9 +49,9 @@ void gt_attempt_stop(struct gt_attempt *a, int sig, bool now)
 	if (!a->stop_signal)
 		a->stop_signal = sig;
 	if (now)
-		gt_attempt_tell(a, SIGKILL, true);
+		gt_attempt_signal_ranks(a, SIGKILL, true);
 	else if (!(a->passed & 1u << sig))
-		gt_attempt_tell(a, sig, false);
+		gt_attempt_signal_ranks(a, sig, false);
 	a->passed |= 1u << sig;
 }
 
@@ -82,10 +82,10 @@ bool gt_attempt_pause(struct gt_attempt *a, double seconds)
 	return !a->stop_signal;
 }
 
-void gt_attempt_part(struct gt_attempt *a, double seconds)
+void gt_attempt_announce_stop(struct gt_attempt *a, double seconds)
 {
 	const struct gt_launch_spec *s = a->spec;
-	struct gt_host_word word;
+	struct gt_host_message word;
 	int rendezvous = -1;
 	if (s->nnodes <= 1 || gt_hosts_open(s, s->token, &rendezvous, &a->hosts, NULL) != GT_OK)
 		return;
@@ -96,7 +96,7 @@ void gt_attempt_part(struct gt_attempt *a, double seconds)
 		struct pollfd p[2] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};
 		poll(p, 2, (int)(TICK_S * 1e3));
 		gt_attempt_signals(a);
-		gt_hosts_hear(a->hosts, &word);
+		gt_hosts_receive(a->hosts, &word);
 	}
 	gt_hosts_close(a->hosts);
 	a->hosts = NULL;

@@ -152,7 +152,7 @@ int gt_rank_end_fd(const struct gt_rank_link *l)
 	return l ? l->sock : -1;
 }
 
-void gt_rank_end_why(const struct gt_rank_link *l, char *out, size_t size)
+void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size)
 {
 	ssize_t n = l ? recv(l->sock, out, size - 1, MSG_DONTWAIT) : 0;
 	if (n > 0)
@@ -183,7 +183,7 @@ void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s)
 	atomic_store_explicit(&l->slot->allow_ms, ms > 4e9 ? 4000000000u : (uint32_t)ms, memory_order_relaxed);
 }
 
-void gt_rank_waits(struct gt_rank_link *l, bool waits)
+void gt_rank_set_waiting(struct gt_rank_link *l, bool waits)
 {
 	if (!l)
 		return;

@@ -34,7 +34,7 @@ static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned c
 			p[i] = (struct pollfd){.fd = there[i] ? -1 : r->conn[i].fd, .events = POLLIN};
 		double rest = until - gt_clock();
 		if (rest <= 0) {
-			gt_rdv_missing(there, world, who, sizeof who);
+			gt_rdv_list_missing(there, world, who, sizeof who);
 			snprintf(msg, sizeof msg, "%s did not exchange \"%s\" within %.3g s", who, key, r->timeout);
 			code = gt_rdv_fail(r, GT_EPEER, err, msg);
 			break;
@@ -50,7 +50,7 @@ static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned c
 			if (!gt_rdv_recv_frame(&r->conn[i], true, 1 + KEY + GT_RENDEZVOUS_MAX, &value[i], &len[i], until) || len[i] < 1 + KEY ||
 			    value[i][0]) {
 				snprintf(msg, sizeof msg, "rank %d closed its connection before it exchanged \"%s\"", i, key);
-				gt_rdv_shut(&r->conn[i].fd);
+				gt_rdv_close(&r->conn[i].fd);
 				code = gt_rdv_fail(r, GT_EPEER, err, msg);
 			} else if (value[i][KEY] || strcmp((char *)value[i] + 1, key)) {
 				value[i][KEY] = 0;
@@ -112,7 +112,7 @@ static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_sp
 		if (!gt_rdv_send_frame(&r->conn[i], true, all, total, gt_clock() + r->timeout)) {
 			char msg[200];
 			snprintf(msg, sizeof msg, "rank %d closed its connection while it exchanged \"%s\"", i, key);
-			gt_rdv_shut(&r->conn[i].fd);
+			gt_rdv_close(&r->conn[i].fd);
 			code = gt_rdv_fail(r, GT_EPEER, err, msg);
 		}
 	for (int i = 0; value && i < world; i++)
@@ -164,7 +164,7 @@ static enum gt_code exchange(struct gt_rendezvous *r, const struct gt_rendezvous
 	if (strlen(key) >= KEY || n > GT_RENDEZVOUS_MAX)
 		return gt_fail(err, GT_EINTERNAL, "the rendezvous cannot exchange %zu bytes as \"%s\"", n, key);
 	r->exchanges++;
-	GT_TRY(gt_rdv_serves(r) ? serve(r, spec, key, data, n, &bytes, err) : ask(r, key, data, n, &bytes, err));
+	GT_TRY(gt_rdv_is_server(r) ? serve(r, spec, key, data, n, &bytes, err) : ask(r, key, data, n, &bytes, err));
 	for (int i = 0; i < r->world.world; i++) {
 		if (at + 4 > bytes || gt_rdv_get(r->all + at) > bytes - at - 4)
 			return gt_rdv_fail(r, GT_EINTERNAL, err, "rank 0 sent a malformed list of values");
@@ -189,7 +189,7 @@ enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, siz
 {
 	struct sockaddr_storage at;
 	socklen_t n = sizeof at;
-	int fd = r->conn[gt_rdv_serves(r) ? 1 : 0].fd; /* world > 1 */
+	int fd = r->conn[gt_rdv_is_server(r) ? 1 : 0].fd; /* world > 1 */
 	if (getsockname(fd, (struct sockaddr *)&at, &n))
 		return gt_fail(err, GT_EPEER, "the rendezvous has lost its connection: %s", strerror(errno));
 	int rc = getnameinfo((struct sockaddr *)&at, n, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
@@ -199,7 +199,7 @@ enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, siz
 /* ---- open and close --------------------------------------------------------------------------------------------------------- */
 static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, struct gt_err *err)
 {
-	int n = gt_rdv_serves(r) ? r->world.world : 1, listener = spec->listen_fd;
+	int n = gt_rdv_is_server(r) ? r->world.world : 1, listener = spec->listen_fd;
 	r->conn = calloc((size_t)n, sizeof *r->conn);
 	if (!r->conn)
 		return gt_fail(err, GT_EFAIL, "out of memory");
@@ -207,12 +207,12 @@ static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spe
 		r->conn[i].fd = -1;
 	if (r->world.world > 1 && !spec->token)
 		return gt_fail(err, GT_EUSAGE, "%d ranks need a token by which they authenticate each other", r->world.world);
-	if (!gt_rdv_serves(r)) {
-		GT_TRY(gt_rdv_reach(r, spec->token, err));
+	if (!gt_rdv_is_server(r)) {
+		GT_TRY(gt_rdv_connect(r, spec->token, err));
 	} else if (r->world.world > 1) {
 		if (listener < 0 && (listener = gt_rdv_listen(&r->world, err)) < 0)
 			return GT_EPEER;
-		enum gt_code code = gt_rdv_gather(r, spec->token, listener, err);
+		enum gt_code code = gt_rdv_accept_all(r, spec->token, listener, err);
 		if (spec->listen_fd < 0)
 			close(listener);
 		GT_TRY(code);
@@ -256,8 +256,8 @@ void gt_rendezvous_close(struct gt_rendezvous *r)
 {
 	if (!r)
 		return;
-	for (int i = 0; r->conn && i < (gt_rdv_serves(r) ? r->world.world : 1); i++)
-		gt_rdv_shut(&r->conn[i].fd);
+	for (int i = 0; r->conn && i < (gt_rdv_is_server(r) ? r->world.world : 1); i++)
+		gt_rdv_close(&r->conn[i].fd);
 	free(r->conn);
 	free(r->all);
 	explicit_bzero(r, sizeof *r);

@@ -55,7 +55,7 @@ int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
 			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* past connections' TIME_WAIT is no reason to fail */
 			if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 128)) {
 				error = errno;
-				gt_rdv_shut(&fd);
+				gt_rdv_close(&fd);
 			}
 		}
 		freeaddrinfo(list);
@@ -81,15 +81,15 @@ static enum gt_code greet(struct gt_rendezvous *r, int listener, struct stranger
 	}
 	if (fd < 0) { /* a stranger makes room for the one that waits */
 		if (gt_descriptors_exhausted(error))
-			gt_rdv_shut(&s->fd);
+			gt_rdv_close(&s->fd);
 		return GT_OK;
 	}
 	at_once(fd);
-	gt_rdv_shut(&s->fd);
+	gt_rdv_close(&s->fd);
 	*s = (struct stranger){.fd = fd, .until = gt_clock() + STRANGER_S};
 	memcpy(s->hello, GT_RDV_MAGIC, 16);
 	if (getrandom(s->hello + 16, GT_SHA256_SIZE, 0) != GT_SHA256_SIZE || !gt_rdv_send(fd, s->hello, sizeof s->hello, gt_clock()))
-		gt_rdv_shut(&s->fd);
+		gt_rdv_close(&s->fd);
 	return GT_OK;
 }
 
@@ -123,7 +123,7 @@ static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, st
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return GT_OK;
 	if (n <= 0) {
-		gt_rdv_shut(&s->fd);
+		gt_rdv_close(&s->fd);
 		return GT_OK;
 	}
 	s->got += (size_t)n;
@@ -133,7 +133,7 @@ static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, st
 	uint32_t rank = gt_rdv_get(s->proof), world = gt_rdv_get(s->proof + 4);
 	if (!gt_mac_equal(mac, s->proof + 8 + GT_SHA256_SIZE)) {
 		reject(r, s->fd, rank);
-		gt_rdv_shut(&s->fd);
+		gt_rdv_close(&s->fd);
 		return GT_OK;
 	}
 	struct gt_rdv_conn c = {.fd = s->fd}, *mine = rank < (uint32_t)r->world.world ? &r->conn[rank] : NULL;
@@ -141,7 +141,7 @@ static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, st
 	gt_rdv_mac(token, "session", s->hello, s->proof, c.key);
 	gt_rdv_mac(token, "server", s->hello, s->proof, mac);
 	if (!gt_rdv_send(c.fd, mac, sizeof mac, gt_clock() + 1)) {
-		gt_rdv_shut(&c.fd);
+		gt_rdv_close(&c.fd);
 		return GT_OK;
 	}
 	if (mine && mine->fd < 0 && rank && world == (uint32_t)r->world.world) {
@@ -159,7 +159,7 @@ static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, st
 	memcpy(frame + 5, msg, strlen(msg));
 	gt_rdv_send_frame(&r->conn[0], true, frame, 5 + strlen(msg), gt_clock() + 1);
 	shutdown(c.fd, SHUT_WR);
-	gt_rdv_linger(&r->conn[0].fd, gt_clock() + 1);
+	gt_rdv_drain_close(&r->conn[0].fd, gt_clock() + 1);
 	r->conn[0] = was;
 	return gt_rdv_fail(r, GT_EUSAGE, err, msg);
 }
@@ -170,7 +170,7 @@ static void missing(const struct gt_rendezvous *r, char *out, size_t size)
 	for (int i = 0; there && i < r->world.world; i++)
 		there[i] = !i || r->conn[i].fd >= 0;
 	if (there)
-		gt_rdv_missing(there, r->world.world, out, size);
+		gt_rdv_list_missing(there, r->world.world, out, size);
 	else
 		snprintf(out, size, "a rank");
 	free(there);
@@ -185,7 +185,7 @@ static int port_of(int fd)
 	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
 }
 
-enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err)
+enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err)
 {
 	struct stranger *s = calloc(STRANGERS, sizeof *s);
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
@@ -198,7 +198,7 @@ enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, 
 		struct pollfd p[1 + STRANGERS] = {{.fd = listener, .events = POLLIN}};
 		for (int i = 0; i < STRANGERS; i++) {
 			if (s[i].fd >= 0 && gt_clock() > s[i].until)
-				gt_rdv_shut(&s[i].fd);
+				gt_rdv_close(&s[i].fd);
 			p[1 + i] = (struct pollfd){.fd = s[i].fd, .events = POLLIN};
 		}
 		double left = until - gt_clock();
@@ -230,7 +230,7 @@ enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, 
 			here += r->conn[i].fd >= 0;
 	}
 	for (int i = 0; s && i < STRANGERS; i++)
-		gt_rdv_shut(&s[i].fd);
+		gt_rdv_close(&s[i].fd);
 	free(s);
 	return code;
 }
@@ -275,7 +275,7 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 		error = ETIMEDOUT;
 	if (error) {
 		refuse(why, NOBODY, port, error == ECONNREFUSED ? "no process listens on this port" : strerror(error));
-		gt_rdv_shut(&c.fd);
+		gt_rdv_close(&c.fd);
 		return GT_OK;
 	}
 	bool whole = gt_rdv_recv(c.fd, hello, sizeof hello, until);
@@ -284,7 +284,7 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 			refuse(why, SILENT, port, "the process that listens on this port does not answer");
 		else if (!whole || memcmp(hello, GT_HOSTS_MAGIC, 16)) /* the launchers', beside the ranks' own */
 			refuse(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
-		gt_rdv_shut(&c.fd);
+		gt_rdv_close(&c.fd);
 		return GT_OK;
 	}
 	gt_rdv_put(proof, (uint32_t)r->world.rank);
@@ -295,7 +295,7 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 	gt_rdv_mac(token, "session", hello, proof, c.key);
 	if (!good || !gt_rdv_send(c.fd, proof, sizeof proof, until) || !gt_rdv_recv(c.fd, mac, sizeof mac, until) || !gt_mac_equal(mac, want)) {
 		refuse(why, OTHER_TOKEN, port, "rank 0 on this port has another token");
-		gt_rdv_shut(&c.fd);
+		gt_rdv_close(&c.fd);
 		return GT_OK;
 	}
 	r->conn[0] = c;
@@ -318,7 +318,7 @@ static enum gt_code knock_at(struct gt_rendezvous *r, const unsigned char *token
 	return code;
 }
 
-enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
+enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
 {
 	const struct gt_world *w = &r->world;
 	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher's port is the right one */

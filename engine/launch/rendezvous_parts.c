@@ -6,20 +6,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void gt_rdv_shut(int *fd)
+void gt_rdv_close(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
 }
 
-void gt_rdv_linger(int *fd, double until)
+void gt_rdv_drain_close(int *fd, double until)
 {
 	char sink[4096];
 	while (*fd >= 0 && gt_rdv_recv(*fd, sink, 1, until))
 		while (recv(*fd, sink, sizeof sink, MSG_DONTWAIT) > 0)
 			;
-	gt_rdv_shut(fd);
+	gt_rdv_close(fd);
 }
 
 static void linger(struct gt_rendezvous *r)
@@ -29,7 +29,7 @@ static void linger(struct gt_rendezvous *r)
 		if (r->conn[i].fd >= 0)
 			shutdown(r->conn[i].fd, SHUT_WR);
 	for (int i = 1; i < r->world.world; i++)
-		gt_rdv_linger(&r->conn[i].fd, until);
+		gt_rdv_drain_close(&r->conn[i].fd, until);
 }
 
 /* To the others goes a frame of 1, the code, the sentence. */
@@ -43,17 +43,17 @@ enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_e
 	frame[0] = 1;
 	gt_rdv_put(frame + 1, (uint32_t)code);
 	memcpy(frame + 5, msg, n);
-	for (int i = 1; gt_rdv_serves(r) && i < r->world.world; i++)
+	for (int i = 1; gt_rdv_is_server(r) && i < r->world.world; i++)
 		if (r->conn[i].fd >= 0)
 			gt_rdv_send_frame(&r->conn[i], true, frame, 5 + n, gt_clock() + 1);
-	if (gt_rdv_serves(r))
+	if (gt_rdv_is_server(r))
 		linger(r);
 	else
-		gt_rdv_shut(&r->conn[0].fd);
+		gt_rdv_close(&r->conn[0].fd);
 	return gt_fail(err, code, "%s", r->err.msg);
 }
 
-void gt_rdv_missing(const bool *there, int world, char *out, size_t size)
+void gt_rdv_list_missing(const bool *there, int world, char *out, size_t size)
 {
 	int n = 0, told = 0;
 	size_t at = 0;

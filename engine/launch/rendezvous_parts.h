@@ -18,25 +18,25 @@ struct gt_rendezvous {
 };
 
 /* Whether this rank is the server, rank 0. */
-static inline bool gt_rdv_serves(const struct gt_rendezvous *r)
+static inline bool gt_rdv_is_server(const struct gt_rendezvous *r)
 {
 	return r->world.rank == 0;
 }
 
-/* rendezvous_join.c. gt_rdv_gather, on rank 0, returns when every rank has connected and authenticated itself; gt_rdv_reach, on other
+/* rendezvous_join.c. gt_rdv_accept_all, on rank 0, returns when every rank has connected and authenticated itself; gt_rdv_connect, on other
  * ranks, when this rank has connected to rank 0. */
-enum gt_code gt_rdv_gather(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err);
-enum gt_code gt_rdv_reach(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err);
+enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err);
+enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err);
 int gt_rdv_listen(const struct gt_world *w, struct gt_err *err); /* the listening socket; -1: failed, err has the reason */
 
 /* rendezvous_parts.c */
-void gt_rdv_shut(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
+void gt_rdv_close(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
 /* Reads and discards data until the peer has closed the connection or `until` (gt_clock) has passed, then closes it. Closing a socket with
  * unread bytes resets the connection and loses the sentence that is on its way to the peer. */
-void gt_rdv_linger(int *fd, double until);
+void gt_rdv_drain_close(int *fd, double until);
 /* Stores the failure; rank 0 also sends it to all other ranks. Returns code. */
 enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *msg);
 /* Lists the ranks whose entry in `there` is false: "rank 3", "ranks 1, 2, 5". */
-void gt_rdv_missing(const bool *there, int world, char *out, size_t size);
+void gt_rdv_list_missing(const bool *there, int world, char *out, size_t size);
 
 #endif

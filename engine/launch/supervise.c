@@ -147,19 +147,19 @@ static void blame(struct watch *w, int local, enum gt_code code, const char *wha
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
 	if (w->lost != local) /* that a peer was lost, the other hosts see themselves */
-		gt_hosts_tell(w->a->hosts, e);
+		gt_hosts_send_end(w->a->hosts, e);
 	end_all(w);
 }
 
 /* It is another host's. */
-static void blame_host(struct watch *w, const struct gt_host_word *word)
+static void blame_host(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_launch_end *e = w->end;
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
 	if (w->failed_at >= 0)
 		return;
 	/* What may pass is to this host a peer that was lost. What cannot is no reason to start again here either. */
-	e->code = gt_launch_may_pass(code) ? GT_EPEER : code;
+	e->code = gt_launch_is_transient(code) ? GT_EPEER : code;
 	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
 	e->step = word->step;
 	snprintf(e->why, sizeof e->why, "node %d%s%s%s: %.1000s", word->node, *word->host ? " (" : "", word->host, *word->host ? ")" : "", word->why);
@@ -167,7 +167,7 @@ static void blame_host(struct watch *w, const struct gt_host_word *word)
 }
 
 /* The user has stopped another host. */
-static void stop_host(struct watch *w, const struct gt_host_word *word)
+static void stop_host(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_attempt *a = w->a;
 	bool now = word->step != 0;
@@ -250,7 +250,7 @@ static void judge_progress(struct watch *w, double now)
 	for (int i = 0; i < a->spec->nproc; i++) {
 		struct gt_child *c = &a->child[i];
 		struct gt_board_slot *s = &a->board->slot[i];
-		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire); /* before the beats: see gt_rank_waits */
+		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire); /* before the beats: see gt_rank_set_waiting */
 		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
 		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
 		/* Who is stopped is not slow, whatever it said that it would take. */
@@ -285,7 +285,7 @@ static void judge_progress(struct watch *w, double now)
 }
 
 /* ---- what is left -----------------------------------------------------------------------------------------------------------*/
-void gt_sweep(void)
+void gt_attempt_kill_leftovers(void)
 {
 	for (double until = gt_clock() + 2; gt_clock() < until;) {
 		siginfo_t si = {0};
@@ -337,7 +337,7 @@ static bool wait_events(struct watch *w, bool more_output)
 {
 	struct gt_attempt *a = w->a;
 	struct pollfd p[2 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};
-	struct gt_host_word word;
+	struct gt_host_message word;
 	int n = 2;
 	double wait = a->spec->timeout_s > 0 && a->spec->timeout_s < 4 * TICK_S ? a->spec->timeout_s / 4 : TICK_S;
 	for (int i = 0; i < a->spec->nproc; i++) {
@@ -354,7 +354,7 @@ static bool wait_events(struct watch *w, bool more_output)
 		if (p[3 + 2 * i].revents)
 			more_output |= read_output(w, i, BURST);
 	}
-	while (gt_hosts_hear(a->hosts, &word))
+	while (gt_hosts_receive(a->hosts, &word))
 		if (word.kind == GT_HOST_STOPS)
 			stop_host(w, &word);
 		else
@@ -390,7 +390,7 @@ static void stopped(struct watch *w)
 	snprintf(e->why, sizeof e->why, "%s%s", who, what);
 }
 
-void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
+void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end)
 {
 	struct watch w = {.a = a, .end = end, .failed_at = -1, .lost = -1, .kill_at = INFINITY};
 	double last = gt_clock(), now;
@@ -417,7 +417,7 @@ void gt_attempt_watch(struct gt_attempt *a, struct gt_launch_end *end)
 		if (w.failed_at < 0 && a->spec->timeout_s > 0)
 			judge_progress(&w, now);
 		if (now >= w.kill_at)
-			gt_attempt_tell(a, SIGKILL, true);
+			gt_attempt_signal_ranks(a, SIGKILL, true);
 	}
 	end->end_s = w.failed_at >= 0 ? gt_clock() - w.failed_at : 0;
 	if (w.failed_at < 0 && (w.orderly || a->interrupts > 1))

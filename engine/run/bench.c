@@ -129,9 +129,9 @@ static enum gt_code meet(const struct gt_session *s, struct gt_err *err)
 	const struct gt_team *t = s->team;
 	if (!t || !t->comm)
 		return GT_OK;
-	gt_rank_waits(t->link, true);
+	gt_rank_set_waiting(t->link, true);
 	enum gt_code code = t->comm->api->barrier(t->comm, 0, err);
-	gt_rank_waits(t->link, false);
+	gt_rank_set_waiting(t->link, false);
 	return code;
 }
 

@@ -28,8 +28,8 @@ static int ranks_of_cuts(const struct gt_conf_parallel *p)
 static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	const struct gt_conf_parallel *p = &c->parallel;
-	struct gt_core_place place[CPU_SETSIZE];
-	int gpus = gt_device_choice(o->device ? o->device : c->device), cpus = gt_core_places(place),
+	struct gt_cpu_info place[CPU_SETSIZE];
+	int gpus = gt_device_choice(o->device ? o->device : c->device), cpus = gt_cpu_list(place),
 	    fits = gpus > 0   ? gpus
 	           : cpus > 2 ? cpus
 	                      : 2;

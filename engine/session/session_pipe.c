@@ -29,9 +29,9 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	if (code == GT_OK && !s->at.rank)
 		code = gt_partition_balance(g, cost, stages, s->pipe.stage_of, err);
 	GT_TRY(code);
-	gt_rank_waits(s->team->link, true);
+	gt_rank_set_waiting(s->team->link, true);
 	code = gt_team_broadcast(s->team, s->pipe.stage_of, (size_t)layers * sizeof *s->pipe.stage_of, 0, "stages of the pipeline", err);
-	gt_rank_waits(s->team->link, false);
+	gt_rank_set_waiting(s->team->link, false);
 	gt_team_set_timeout(s->team, timeout);
 	gt_rank_phase(s->team->link, "planning", MEASURE_S);
 	s->pipe.measured = code == GT_OK;

@@ -156,9 +156,9 @@ enum gt_code gt_session_barrier(struct gt_session *s, struct gt_err *err)
 	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
 	if (!c || c->world == 1)
 		return GT_OK;
-	gt_rank_waits(s->exec.link, true);
+	gt_rank_set_waiting(s->exec.link, true);
 	enum gt_code code = c->api->barrier(c, 0, err);
-	gt_rank_waits(s->exec.link, false);
+	gt_rank_set_waiting(s->exec.link, false);
 	return code;
 }
 
@@ -199,9 +199,9 @@ enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err)
 	                    .out = sp->memory.base[GT_A_BUFFER],
 	                    .count = sp->memory.bytes[GT_A_BUFFER],
 	                    .dtype = GT_U8};
-	gt_rank_waits(s->exec.link, true);
+	gt_rank_set_waiting(s->exec.link, true);
 	enum gt_code code = c->api->broadcast(c, &x, err);
-	gt_rank_waits(s->exec.link, false);
+	gt_rank_set_waiting(s->exec.link, false);
 	return code;
 }
 
@@ -213,11 +213,11 @@ enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct g
 		return GT_OK;
 	struct gt_comm *c = s->team->comm;
 	struct gt_coll xf = {.what = "metrics", .in = f, .out = f, .count = 2, .dtype = GT_F64}, xn = {.what = "metrics", .in = n, .out = n, .count = 3, .dtype = GT_I64};
-	gt_rank_waits(s->exec.link, true);
+	gt_rank_set_waiting(s->exec.link, true);
 	enum gt_code code = c->api->all_reduce(c, &xf, err);
 	if (code == GT_OK)
 		code = c->api->all_reduce(c, &xn, err);
-	gt_rank_waits(s->exec.link, false);
+	gt_rank_set_waiting(s->exec.link, false);
 	*m = (struct gt_metrics){.loss = f[0], .weight = f[1], .correct = n[0], .top5 = n[1], .count = n[2]};
 	return code;
 }

@@ -69,7 +69,7 @@ enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one
 
 void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_peer_info *own)
 {
-	struct gt_core_place place[CPU_SETSIZE];
+	struct gt_cpu_info place[CPU_SETSIZE];
 	cpu_set_t set;
 	int cores, local = 0, here = 0;
 	if (t->link)
@@ -85,8 +85,8 @@ void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, con
 	}
 	if (here < 2)
 		return;
-	int n = gt_core_places(place);
-	if (gt_core_share(place, n, local, here, &set, &cores))
+	int n = gt_cpu_list(place);
+	if (gt_cpu_share(place, n, local, here, &set, &cores))
 		sched_setaffinity(0, sizeof set, &set);
 	else
 		cores = 1;

@@ -12,9 +12,9 @@ enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_e
 	if (alone(t))
 		return GT_OK;
 	struct gt_coll x = {.what = "decisions", .in = v, .out = v, .count = (size_t)n, .dtype = GT_I64, .op = GT_REDUCE_MAX};
-	gt_rank_waits(t->link, true);
+	gt_rank_set_waiting(t->link, true);
 	enum gt_code code = t->comm->api->all_reduce(t->comm, &x, err);
-	gt_rank_waits(t->link, false);
+	gt_rank_set_waiting(t->link, false);
 	return code;
 }
 
@@ -28,9 +28,9 @@ enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int r
 	if (alone(t))
 		return GT_OK;
 	struct gt_coll x = {.what = what, .in = p, .out = p, .count = n, .dtype = GT_U8, .root = root};
-	gt_rank_waits(t->link, true);
+	gt_rank_set_waiting(t->link, true);
 	enum gt_code code = t->comm->api->broadcast(t->comm, &x, err);
-	gt_rank_waits(t->link, false);
+	gt_rank_set_waiting(t->link, false);
 	return code;
 }
 

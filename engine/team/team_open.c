@@ -198,7 +198,7 @@ static void *listen_for_end(void *ctx)
 			return NULL;
 		if (p[0].revents) {
 			char why[1024];
-			gt_rank_end_why(o->pub.link, why, sizeof why);
+			gt_rank_end_reason(o->pub.link, why, sizeof why);
 			o->pub.comm->api->abort(o->pub.comm, why);
 			return NULL;
 		}

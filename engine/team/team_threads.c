@@ -35,10 +35,10 @@ struct hand {
 /* Whole cores of its own, where there are as many processors as ranks. */
 static void take_cores(struct gt_team *t)
 {
-	struct gt_core_place place[CPU_SETSIZE];
+	struct gt_cpu_info place[CPU_SETSIZE];
 	cpu_set_t set;
-	int cores, n = gt_core_places(place);
-	if (gt_core_share(place, n, t->world.local_rank, t->world.local_world, &set, &cores))
+	int cores, n = gt_cpu_list(place);
+	if (gt_cpu_share(place, n, t->world.local_rank, t->world.local_world, &set, &cores))
 		sched_setaffinity(0, sizeof set, &set); /* of this thread, and of those that it starts */
 	else
 		cores = 1;

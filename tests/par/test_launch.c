@@ -356,8 +356,8 @@ TEST(output)
 TEST(what_a_rank_gets)
 {
 	int ncpu;
-	struct gt_core_place place[CPU_SETSIZE];
-	ncpu = gt_core_places(place);
+	struct gt_cpu_info place[CPU_SETSIZE];
+	ncpu = gt_cpu_list(place);
 	run("-n 2 0:where 1:where");
 	CHECK(strstr(r.text, "where rank=0/2 local=0/2 node=0/1 how=gtrain addr=127.0.0.1 port=1 listen=1"));
 	CHECK(strstr(r.text, "[rank 1] where rank=1/2 local=1/2 node=0/1 how=gtrain addr=127.0.0.1 port=1 listen=0"));
@@ -372,7 +372,7 @@ TEST(what_a_rank_gets)
 /* Two packages of four cores with two threads each, numbered as Linux does it: siblings are 8 apart. */
 TEST(cores)
 {
-	struct gt_core_place p[16];
+	struct gt_cpu_info p[16];
 	for (int n = 1; n <= 20; n++) {
 		int owner[16], threads = 0;
 		bool given = true;
@@ -381,8 +381,8 @@ TEST(cores)
 			cpu_set_t set;
 			int cores = 0;
 			for (int c = 0; c < 16; c++)
-				p[c] = (struct gt_core_place){c, c % 8 / 4, c % 4};
-			given = gt_core_share(p, 16, local, n, &set, &cores);
+				p[c] = (struct gt_cpu_info){c, c % 8 / 4, c % 4};
+			given = gt_cpu_share(p, 16, local, n, &set, &cores);
 			for (int c = 0; given && c < 16; c++)
 				if (CPU_ISSET(c, &set)) {
 					CHECK_MSG(owner[c] < 0, "%d ranks: processor %d for ranks %d and %d", n, c, owner[c], local);

@@ -78,7 +78,7 @@ static int do_it(struct gt_rank_link *l, const char *what, const char *value)
 		for (;;)
 			nap(1);
 	} else if (!strcmp(what, "wait")) { /* in a collective, for one that does not come */
-		gt_rank_waits(l, true);
+		gt_rank_set_waiting(l, true);
 		for (;;)
 			nap(1);
 	} else if (!strcmp(what, "lost")) { /* peers see a death before the launcher does */

@@ -43,9 +43,9 @@ static enum gt_code be_rank(struct gt_team *t, long steps, char **script, struct
 		int64_t one = t->world.rank + 1;
 		if (t->comm) {
 			struct gt_coll x = {.what = "ranks", .in = &one, .out = &one, .count = 1, .dtype = GT_I64, .op = GT_REDUCE_SUM};
-			gt_rank_waits(t->link, true);
+			gt_rank_set_waiting(t->link, true);
 			enum gt_code code = t->comm->api->all_reduce(t->comm, &x, err);
-			gt_rank_waits(t->link, false);
+			gt_rank_set_waiting(t->link, false);
 			GT_TRY(code);
 		}
 		sum += one;

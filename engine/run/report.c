@@ -40,17 +40,17 @@ static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 	}
 }
 
-static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
+static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
-	const struct gt_conf *c = crew->rank[0]->conf;
+	const struct gt_conf *c = world_plan->rank[0]->conf;
 	r->nlayers = c->model.nlayers;
 	GT_NEW(r->layers, r->arena, r->nlayers ? r->nlayers : 1, err);
 	for (int i = 0; i < r->nlayers; i++) {
 		r->layers[i].name = c->model.layers[i].name;
 		r->layers[i].type = gt_op_name(c->model.layers[i].op);
 	}
-	for (int i = 0; i < crew->stages; i++) {
-		const struct gt_graph *g = gt_world_plan_graph(crew, i);
+	for (int i = 0; i < world_plan->stages; i++) {
+		const struct gt_graph *g = gt_world_plan_graph(world_plan, i);
 		if (!g)
 			continue;
 		graph_rows(r, g);
@@ -90,9 +90,9 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 	return GT_OK;
 }
 
-static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
+static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
-	const struct gt_session *s = crew->rank[0];
+	const struct gt_session *s = world_plan->rank[0];
 	const struct gt_conf *c = s->conf;
 	const struct gt_graph *g = s->space->layout.first;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
@@ -100,9 +100,9 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *crew, 
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].source), err);
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
-	r->world = crew->world;
-	GT_TRY(layer_rows(r, crew, err));
-	GT_TRY(gt_report_ranks(r, crew, err));
+	r->world = world_plan->world;
+	GT_TRY(layer_rows(r, world_plan, err));
+	GT_TRY(gt_report_ranks(r, world_plan, err));
 	r->part = g->batch / g->views;
 	r->train_samples = s->data.view[GT_TRAIN].n;
 	r->valid_samples = s->data.view[GT_VALID].n;
@@ -128,22 +128,22 @@ int gt_conf_world(const struct gt_conf *c)
 
 enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
 {
-	struct gt_world_plan *crew;
+	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
-	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), &crew, err));
+	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
 		if (r)
 			r->arena = a;
-		code = r ? fill(r, crew, err) : gt_fail_memory(err, sizeof *r);
+		code = r ? fill(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
 		if (code == GT_OK)
 			*out = r;
 		else
 			gt_arena_close(a);
 	}
-	gt_world_plan_close(crew);
+	gt_world_plan_close(world_plan);
 	return code;
 }
 

@@ -23,11 +23,11 @@ static uint64_t batch_bytes(const struct gt_session *s)
 	                          4)); /* images that all ranks read are among the arenas */
 }
 
-static const char *row_name(const struct gt_world_plan *crew, int row)
+static const char *row_name(const struct gt_world_plan *world_plan, int row)
 {
 	bool several = false;
-	for (int i = 0; i < crew->world; i++)
-		several |= crew->rank[i]->batch.keep > 1;
+	for (int i = 0; i < world_plan->world; i++)
+		several |= world_plan->rank[i]->batch.keep > 1;
 	return row == ROW_BATCH ? (several ? "batches" : "one batch") : row == ROW_DATA ? "datasets" : gt_arena_name((enum gt_arena_id)row);
 }
 
@@ -51,24 +51,24 @@ static bool common(const struct gt_session *s, int row)
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
-static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
+static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	GT_NEW(r->memory, r->arena, ROWS, err);
-	for (int i = 0; i < crew->world; i++)
+	for (int i = 0; i < world_plan->world; i++)
 		GT_NEW(r->ranks[i].memory, r->arena, ROWS, err);
 	for (int row = 0; row < ROWS; row++) {
 		bool some = row == ROW_BATCH;
-		for (int i = 0; i < crew->world; i++) {
-			uint64_t n = row_bytes(crew->rank[i], row);
+		for (int i = 0; i < world_plan->world; i++) {
+			uint64_t n = row_bytes(world_plan->rank[i], row);
 			some |= n > 0;
 			r->ranks[i].memory[r->nmemory] = n;
 			r->ranks[i].total += n;
 		}
 		if (some)
-			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row_name(crew, row),
-			                                                   .common = common(crew->rank[0], row)};
+			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row_name(world_plan, row),
+			                                                   .common = common(world_plan->rank[0], row)};
 	}
-	for (int i = 0; i < crew->world; i++) {
+	for (int i = 0; i < world_plan->world; i++) {
 		r->largest = r->ranks[i].total > r->ranks[r->largest].total ? i : r->largest;
 		r->smallest = r->ranks[i].total < r->ranks[r->smallest].total ? i : r->smallest;
 	}
@@ -193,7 +193,7 @@ static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, 
 	return GT_OK;
 }
 
-static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
+static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	static const char *const sharded[] = {[GT_SHARD_NONE] = "",
 	                                      [GT_SHARD_STATE] = "optimizer state",
@@ -201,19 +201,19 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *cre
 	                                      [GT_SHARD_STATE_PARAMS] = "optimizer state, parameters",
 	                                      [GT_SHARD_ALL] = "optimizer state, gradients, parameters"};
 	int n = 0;
-	for (int i = 0; i < crew->world; i++)
-		n += crew->rank[i]->at.data ? 0 : crew->rank[i]->space->shards.nbuckets;
+	for (int i = 0; i < world_plan->world; i++)
+		n += world_plan->rank[i]->at.data ? 0 : world_plan->rank[i]->space->shards.nbuckets;
 	GT_NEW(r->buckets, r->arena, n + 1, err);
-	GT_NEW(r->owners, r->arena, crew->rank[0]->space->layout.first->nparams * crew->ranks + 1, err);
-	for (int i = 0; i < crew->world; i++) {
-		const struct gt_session *s = crew->rank[i];
+	GT_NEW(r->owners, r->arena, world_plan->rank[0]->space->layout.first->nparams * world_plan->ranks + 1, err);
+	for (int i = 0; i < world_plan->world; i++) {
+		const struct gt_session *s = world_plan->rank[i];
 		if (s->at.data)
 			continue;
 		GT_TRY(owner_rows(r, s, err));
 		for (int b = 0; b < s->space->shards.nbuckets; b++)
 			GT_TRY(bucket_row(r, s, b, err));
 	}
-	r->sharded = sharded[crew->rank[0]->space->shards.spec.sharding];
+	r->sharded = sharded[world_plan->rank[0]->space->shards.spec.sharding];
 	return GT_OK;
 }
 
@@ -240,31 +240,31 @@ static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const 
 	k->nlayers = last - first + 1;
 }
 
-static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
+static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	struct gt_world_plan_schedule grid;
 	char *text;
 	size_t len;
 	double all = 0;
-	GT_TRY(gt_world_plan_schedule(crew, &grid, err));
+	GT_TRY(gt_world_plan_schedule(world_plan, &grid, err));
 	if (!grid.grid)
 		return GT_OK;
 	r->bubble = grid.bubble;
 	r->even = grid.even;
-	GT_TRY(gt_grid_text(crew->arena, grid.grid, 138, &text, &len, err));
+	GT_TRY(gt_grid_text(world_plan->arena, grid.grid, 138, &text, &len, err));
 	r->grid = gt_arena_strdup(r->arena, text);
 	free(text);
 	if (!r->grid)
 		return gt_fail_memory(err, len);
-	GT_NEW(r->stages, r->arena, crew->stages, err);
-	r->nstages = crew->stages;
-	const struct gt_conf_parallel *p = &crew->rank[0]->conf->parallel;
+	GT_NEW(r->stages, r->arena, world_plan->stages, err);
+	r->nstages = world_plan->stages;
+	const struct gt_conf_parallel *p = &world_plan->rank[0]->conf->parallel;
 	r->balance = p->cuts.n ? "by hand" : p->balance == GT_BALANCE_MEASURED ? "measured" : "computed";
 	for (int i = 0; i < r->nstages; i++) {
-		const struct gt_graph *g = gt_world_plan_graph(crew, i);
-		r->stages[i] = (struct gt_check_stage){.place = i % crew->ranks, .slots = grid.grid->slots[i]};
+		const struct gt_graph *g = gt_world_plan_graph(world_plan, i);
+		r->stages[i] = (struct gt_check_stage){.place = i % world_plan->ranks, .slots = grid.grid->slots[i]};
 		if (g)
-			stage_row(&r->stages[i], g, &crew->rank[0]->conf->model);
+			stage_row(&r->stages[i], g, &world_plan->rank[0]->conf->model);
 		all += r->stages[i].share;
 	}
 	for (int i = 0; i < r->nstages; i++)
@@ -272,17 +272,17 @@ static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *crew
 	return GT_OK;
 }
 
-enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err)
+enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	struct gt_world_report proof;
-	r->copies = crew->copies;
-	GT_NEW(r->ranks, r->arena, crew->world, err);
-	for (int i = 0; i < crew->world; i++)
-		GT_TRY(rank_row(r, crew->rank[i], &r->ranks[i], err));
-	GT_TRY(memory_rows(r, crew, err));
-	GT_TRY(buckets(r, crew, err));
-	GT_TRY(stages(r, crew, err));
-	GT_TRY(gt_world_plan_verify(crew, &proof, err));
+	r->copies = world_plan->copies;
+	GT_NEW(r->ranks, r->arena, world_plan->world, err);
+	for (int i = 0; i < world_plan->world; i++)
+		GT_TRY(rank_row(r, world_plan->rank[i], &r->ranks[i], err));
+	GT_TRY(memory_rows(r, world_plan, err));
+	GT_TRY(buckets(r, world_plan, err));
+	GT_TRY(stages(r, world_plan, err));
+	GT_TRY(gt_world_plan_verify(world_plan, &proof, err));
 	r->collectives = proof.collectives;
 	r->transfers = proof.transfers;
 	return GT_OK;

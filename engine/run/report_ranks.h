@@ -6,6 +6,6 @@
 #include "session/world_plan.h"
 
 /* Fills in what each rank has, sends and does, and proves that it fits together; in the report's arena. */
-enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *crew, struct gt_err *err);
+enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err);
 
 #endif

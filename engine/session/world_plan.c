@@ -26,34 +26,34 @@ static int stages_of(const struct gt_session *s)
 enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out, struct gt_err *err)
 {
 	struct gt_arena *a;
-	struct gt_world_plan *crew;
+	struct gt_world_plan *world_plan;
 	*out = NULL;
 	if (world > GT_WORLD_PLAN_MAX)
 		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d ranks can be planned at once", world, GT_WORLD_PLAN_MAX);
 	GT_TRY(gt_arena_open(&a, err));
-	crew = gt_arena_alloc(a, 1, sizeof *crew);
-	if (crew)
-		crew->rank = gt_arena_alloc(a, (size_t)world, sizeof *crew->rank);
-	if (!crew || !crew->rank) {
+	world_plan = gt_arena_alloc(a, 1, sizeof *world_plan);
+	if (world_plan)
+		world_plan->rank = gt_arena_alloc(a, (size_t)world, sizeof *world_plan->rank);
+	if (!world_plan || !world_plan->rank) {
 		gt_arena_close(a);
-		return gt_fail_memory(err, (size_t)world * sizeof *crew->rank);
+		return gt_fail_memory(err, (size_t)world * sizeof *world_plan->rank);
 	}
-	crew->arena = a;
-	crew->world = world;
+	world_plan->arena = a;
+	world_plan->world = world;
 	for (int r = 0; r < world; r++) {
 		struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, r, world);
-		if (r && !crew->rank[0]->data.note)
-			spec.data = crew->rank[0]->data.set;
-		enum gt_code code = gt_session_open(&spec, &crew->rank[r], err);
+		if (r && !world_plan->rank[0]->data.note)
+			spec.data = world_plan->rank[0]->data.set;
+		enum gt_code code = gt_session_open(&spec, &world_plan->rank[r], err);
 		if (code != GT_OK) {
-			gt_world_plan_close(crew);
+			gt_world_plan_close(world_plan);
 			return code;
 		}
 	}
-	crew->copies = crew->rank[0]->at.ndata;
-	crew->ranks = crew->rank[0]->at.npipe;
-	crew->stages = stages_of(crew->rank[0]);
-	*out = crew;
+	world_plan->copies = world_plan->rank[0]->at.ndata;
+	world_plan->ranks = world_plan->rank[0]->at.npipe;
+	world_plan->stages = stages_of(world_plan->rank[0]);
+	*out = world_plan;
 	return GT_OK;
 }
 
@@ -199,7 +199,7 @@ static enum gt_code ready(const struct gt_session *s, struct gt_err *err)
 /* What a run finds out before step 0, as far as one process can: that of the first rank stands for a world that is too large. */
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err)
 {
-	struct gt_world_plan *crew = NULL;
+	struct gt_world_plan *world_plan = NULL;
 	struct gt_world_report proof;
 	enum gt_code code;
 	if (world > PROVEN) {
@@ -210,10 +210,10 @@ enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int 
 		gt_session_close(s);
 		return code;
 	}
-	GT_TRY(gt_world_plan_open(c, device, true, world, &crew, err));
-	code = ready(crew->rank[0], err);
+	GT_TRY(gt_world_plan_open(c, device, true, world, &world_plan, err));
+	code = ready(world_plan->rank[0], err);
 	if (code == GT_OK)
-		code = gt_world_plan_verify(crew, &proof, err);
-	gt_world_plan_close(crew);
+		code = gt_world_plan_verify(world_plan, &proof, err);
+	gt_world_plan_close(world_plan);
 	return code;
 }

@@ -60,7 +60,7 @@ static double resident(void)
 
 struct ctx {
 	struct gt_conf *c;
-	const struct gt_world_plan *crew;
+	const struct gt_world_plan *world_plan;
 	double before, after; /* resident bytes */
 	char why[256];        /* of the first arena that is not as predicted */
 };
@@ -83,7 +83,7 @@ static enum gt_code body(void *user, const struct gt_team *team, struct gt_err *
 	}
 	GT_TRY(meet(team, err));
 	GT_TRY(gt_session_open(&spec, &s, err));
-	const struct gt_space *is = s->space, *said = x->crew->rank[rank]->space;
+	const struct gt_space *is = s->space, *said = x->world_plan->rank[rank]->space;
 	for (int i = 0; i < GT_A_COUNT; i++) {
 		if (is->memory.bytes[i] != said->memory.bytes[i])
 			snprintf(x->why, sizeof x->why, "%s of rank %d: %zu bytes, predicted %zu", gt_arena_name((enum gt_arena_id)i), rank,
@@ -101,13 +101,13 @@ static enum gt_code body(void *user, const struct gt_team *team, struct gt_err *
 }
 
 /* Bytes of the arenas of all ranks; those in common once, of a pipeline's stage each. */
-static double predicted(const struct gt_world_plan *crew)
+static double predicted(const struct gt_world_plan *world_plan)
 {
 	double n = 0;
-	for (int r = 0; r < crew->world; r++)
+	for (int r = 0; r < world_plan->world; r++)
 		for (int i = 0; i < GT_A_COUNT; i++)
-			if (!crew->rank[r]->at.data || !gt_space_is_shared(crew->rank[r]->space, (enum gt_arena_id)i))
-				n += (double)crew->rank[r]->space->memory.bytes[i];
+			if (!world_plan->rank[r]->at.data || !gt_space_is_shared(world_plan->rank[r]->space, (enum gt_arena_id)i))
+				n += (double)world_plan->rank[r]->space->memory.bytes[i];
 	return n;
 }
 
@@ -115,20 +115,20 @@ static double predicted(const struct gt_world_plan *crew)
 static double compare(const char *layers, const char *parallel, int world, bool whole)
 {
 	struct gt_conf *c = config(layers, parallel);
-	struct gt_world_plan *crew = NULL, *paper = NULL;
+	struct gt_world_plan *world_plan = NULL, *paper = NULL;
 	struct gt_err e = {0};
 	struct ctx x = {.c = c};
 	double n = 0, grown;
 	if (!c)
 		return 0;
 	mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what is freed goes back to the kernel */
-	CHECK_OK(gt_world_plan_open(c, NULL, false, world, &crew, &e), e);
+	CHECK_OK(gt_world_plan_open(c, NULL, false, world, &world_plan, &e), e);
 	CHECK_OK(gt_world_plan_open(c, NULL, true, world, &paper, &e), e);
-	if (crew && paper) {
+	if (world_plan && paper) {
 		struct gt_world_report proof;
-		CHECK_OK(gt_world_plan_verify(crew, &proof, &e), e);
-		n = predicted(crew);
-		x.crew = crew;
+		CHECK_OK(gt_world_plan_verify(world_plan, &proof, &e), e);
+		n = predicted(world_plan);
+		x.world_plan = world_plan;
 		CHECK_OK(gt_team_threads(world, NULL, body, &x, &e), e);
 		CHECK_MSG(!x.why[0], "%s, %d ranks: %s", parallel, world, x.why);
 		grown = x.after - x.before;
@@ -142,7 +142,7 @@ static double compare(const char *layers, const char *parallel, int world, bool 
 		CHECK_MSG(!whole || (predicted(paper) > 0.97 * n && predicted(paper) < 1.03 * n), "%s, %d ranks: %.1f MB, on paper %.1f MB",
 		          parallel, world, n / MB, predicted(paper) / MB);
 	}
-	gt_world_plan_close(crew);
+	gt_world_plan_close(world_plan);
 	gt_world_plan_close(paper);
 	gt_conf_free(c);
 	return n;
@@ -202,11 +202,11 @@ TEST(memory_of_a_pipelines_evaluation)
 	static const char *const parallel[] = {"mode = \"pipe\"; chunks = 7;", "mode = \"pipe\"; chunks = 7; schedule = \"interleaved\";"};
 	for (int i = 0; i < 2; i++) {
 		struct gt_conf *c = config(deep, parallel[i]);
-		struct gt_world_plan *crew = NULL;
+		struct gt_world_plan *world_plan = NULL;
 		struct gt_err e = {0};
-		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, &crew, &e), e);
-		for (int r = 0; crew && r < 2; r++) {
-			const struct gt_space *s = crew->rank[r]->space;
+		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, &world_plan, &e), e);
+		for (int r = 0; world_plan && r < 2; r++) {
+			const struct gt_space *s = world_plan->rank[r]->space;
 			size_t step = s->memory.act_slot_bytes[true] * (size_t)s->memory.act_slots[true],
 			       eval = s->memory.act_slot_bytes[false] * (size_t)s->memory.act_slots[false];
 			CHECK_MSG(s->memory.bytes[GT_A_ACT] == (step > eval ? step : eval), "rank %d: %zu bytes, a step %zu, an evaluation %zu", r,
@@ -219,7 +219,7 @@ TEST(memory_of_a_pipelines_evaluation)
 			               s->memory.bytes[GT_A_ACT] < s->memory.act_slot_bytes[false] * (size_t)s->memory.act_slots[true]),
 			          "rank %d: activation slots of %zu and %zu bytes", r, s->memory.act_slot_bytes[false], s->memory.act_slot_bytes[true]);
 		}
-		gt_world_plan_close(crew);
+		gt_world_plan_close(world_plan);
 		gt_conf_free(c);
 	}
 }

@@ -192,7 +192,8 @@ static void reduce(struct pipe *p, const int *ready, int i)
 	}
 }
 
-/* If the cell belongs to the last micro-batch, after which its stage's gradients are complete: the result of gt_emit_bucket_ready; else NULL.
+/* If the cell belongs to the last micro-batch, after which its stage's gradients are complete: the result of gt_emit_bucket_ready; else
+ * NULL.
  * Every rank reduces its buckets in one order, that of its stages from the last to the first, whatever its number of micro-batches, so two
  * ranks cannot wait for each other. */
 static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)

@@ -174,8 +174,8 @@ bool gt_session_scales_loss(const struct gt_session *s);
 enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err);
 
 /* Copies one tensor between the device and plain host memory of gt_tdesc_count elements. i: number of the parameter or buffer. state: -1
- * for the value itself, 0 ... for an optimizer state. If other ranks hold parts of the tensor (gt_session_has_tensor is false), all ranks must
- * call gt_session_get together, and rank 0 receives the whole tensor. */
+ * for the value itself, 0 ... for an optimizer state. If other ranks hold parts of the tensor (gt_session_has_tensor is false), all ranks
+ * must call gt_session_get together, and rank 0 receives the whole tensor. */
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);

@@ -36,7 +36,7 @@ static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err
 		int64_t at;
 		GT_TRY(first_bad(x, &x->space->layout.param[i].desc, gt_space_param(x->space, i, buffer ? GT_A_BUFFER : GT_A_PARAM, 0), &at, err));
 		if (at >= 0)
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: %s was not finite before the step",
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: %s is not finite before the step",
 			               (long long)step, g->params[i].name);
 	}
 	return GT_OK;

@@ -282,15 +282,15 @@ TEST(comm_a_busy_rank_is_waited_for)
 /* ---- calls that do not fit together ------------------------------------------------------------------------------------------ */
 enum { KIND, COUNT, DTYPE, OP, ROOT, WHAT, LARGE, ARGUMENT, SEND, LEAVE, LATE, ABORT, SILENT, SAYINGS };
 static const char *const saying[SAYINGS] = {
-    [KIND] = "rank 1 calls reduce_scatter #1 of x (5 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
-    [COUNT] = "rank 1 calls all_reduce #1 of x (6 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
-    [DTYPE] = "rank 1 calls all_reduce #1 of x (5 i32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
-    [OP] = "rank 1 calls all_reduce #1 of x (5 f32, max), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
-    [ROOT] = "rank 1 calls broadcast #1 of x (5 f32, root 1), but rank 0 broadcast #1 of x (5 f32, root 0) (world)",
-    [WHAT] = "rank 1 calls all_reduce #1 of y (5 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
-    [LARGE] = "rank 1 calls all_reduce #1 of x (9000 f32, sum), but rank 0 all_reduce #1 of x (5 f32, sum) (world)",
-    [ARGUMENT] = "rank 1: all_reduce of x: rank 1 gives no output",
-    [SEND] = "rank 1 sends y #1 (6 f32), but rank 0 receives x #1 (5 f32) (world)",
+    [KIND] = "rank 1 calls reduce_scatter #1 of x (5 f32, sum), but rank 0 calls all_reduce #1 of x (5 f32, sum) (group world)",
+    [COUNT] = "rank 1 calls all_reduce #1 of x (6 f32, sum), but rank 0 calls all_reduce #1 of x (5 f32, sum) (group world)",
+    [DTYPE] = "rank 1 calls all_reduce #1 of x (5 i32, sum), but rank 0 calls all_reduce #1 of x (5 f32, sum) (group world)",
+    [OP] = "rank 1 calls all_reduce #1 of x (5 f32, max), but rank 0 calls all_reduce #1 of x (5 f32, sum) (group world)",
+    [ROOT] = "rank 1 calls broadcast #1 of x (5 f32, root 1), but rank 0 calls broadcast #1 of x (5 f32, root 0) (group world)",
+    [WHAT] = "rank 1 calls all_reduce #1 of y (5 f32, sum), but rank 0 calls all_reduce #1 of x (5 f32, sum) (group world)",
+    [LARGE] = "rank 1 calls all_reduce #1 of x (9000 f32, sum), but rank 0 calls all_reduce #1 of x (5 f32, sum) (group world)",
+    [ARGUMENT] = "rank 1: all_reduce of x: rank 1 passes no output",
+    [SEND] = "rank 1 sends y #1 (6 f32), but rank 0 expects to receive x #1 (5 f32) (group world)",
     [LEAVE] = "rank 1 has closed its communicator: it has not reached all_reduce #1 of x (world)",
     [LATE] = "rank 1 has not reached all_reduce #1 of x (world) after 0.3 s",
     [ABORT] = "rank 1 gave up: its disk is full",
@@ -471,7 +471,7 @@ TEST(comm_open_says_what_is_wrong)
 	ranks_free(&r);
 	CHECK_OK(api->create(2, &boot, &e), e);
 	CHECK_OK(api->create(2, &other, &e), e);
-	r = (struct ranks){.world = 3, .absent = -1, .boot = &boot, .open_fails = true, .body = open_body, .ctx = "made for 2 ranks"};
+	r = (struct ranks){.world = 3, .absent = -1, .boot = &boot, .open_fails = true, .body = open_body, .ctx = "created for 2 ranks"};
 	ranks_check(&r);
 	ranks_free(&r);
 	if (ranks_over("gloo")) {

@@ -113,7 +113,7 @@ gives dp_diverges 3 '.*diverged at step [0-9]*: .*is not finite' "${dp[@]}" -s t
 if unshare -rm mount -t tmpfs -o size=64k none /mnt 2>"$tmp/err"; then
 	gives dp_disk_full 74 '/mnt/run/step-.*No space left' unshare -rm sh -c 'mount -t tmpfs -o size=64k none /mnt && exec "$@" -o /mnt/run' sh "${dp[@]}"
 else echo "skip dp_disk_full: mounting a tmpfs is not permitted here: $(tail -n 1 "$tmp/err")"; fi
-gives dp_bad_config 78 '.*data.batch: expected at least 1 .train.accumulate. times 3 ranks, got 2' "${dp[@]}" -s data.batch=2
+gives dp_bad_config 78 '.*data.batch: expected at least 1 .train.accumulate. times 3 .ranks., got 2' "${dp[@]}" -s data.batch=2
 sed 's/name = "synthetic"; batch = 24; classes = 10; samples = 480; samples_test = 50;/name = "fashion-mnist"; root = "nowhere"; batch = 24;/' "$cfg" >"$tmp/no.cfg"
 gives dp_no_data 66 '.*nowhere' "$gtrain" run -q --no-progress "$tmp/no.cfg" -o "$tmp/no" -s parallel.mode=dp --nproc 3
 gives dp_under_torchrun 78 '.*torchrun started 2 ranks, which does not go together with parallel.mode = "dp"' env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 \

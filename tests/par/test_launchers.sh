@@ -170,7 +170,7 @@ else
 fi
 gives no_token 64 err "expected --token-file" run ddp.cfg --nproc 2 --nnodes 2 --master-addr 192.0.2.1 -o x
 gives no_address 64 err "expected --master-addr" run ddp.cfg --nproc 2 --nnodes 2 -o x
-gives one_host 64 err "--node-rank without --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
+gives one_host 64 err "--node-rank: expected --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
 gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 --master-addr 192.0.2.1 -o x
 gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" do not go together" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives single_joins 78 err \

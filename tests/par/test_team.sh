@@ -38,7 +38,7 @@ echo "# from the failure to the last rank's end: at most $slow s"
 if awk "BEGIN { exit !($slow < 1.4) }"; then pass nobody_waits_in_vain; else fail nobody_waits_in_vain "$slow s"; fi
 launched other_config 78 "rank 2 and rank 0 differ in their config: [0-9a-f]{32} instead of [0-9a-f]{32}" -n 3 -c 2
 launched other_start 78 "rank 1 and rank 0 differ in their start: from the checkpoint of step 5 instead of from the beginning" -n 3 -d 1
-launched other_program 78 "rank 1 has another program than rank 0" -n 3 '*:program'
+launched other_program 78 "rank 1 and rank 0 differ in their program" -n 3 '*:program'
 
 GTRAIN_TEST_MARK=$mark "$tool" -n 3 -s 100000000 >out 2>&1 &
 pid=$!
@@ -138,7 +138,7 @@ else
 	fail no_token "$out"
 fi
 out=$(alone 0 -f open)
-if [ $? = 64 ] && [[ $out == *"readable by nobody else"* ]]; then pass open_token; else fail open_token "$out"; fi
+if [ $? = 64 ] && [[ $out == *"no other user can read"* ]]; then pass open_token; else fail open_token "$out"; fi
 alone 1 -f token >host1 2>&1 &
 alone 0 -f token >host0 2>&1
 wait $!

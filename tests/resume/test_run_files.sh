@@ -81,7 +81,7 @@ kept=$(grep -c . "$d/metrics.jsonl")
 } >"$d/metrics.jsonl"
 run resume "$d" -s train.epochs=4
 rc=$?
-if [ $rc = 0 ] && grep -q "metrics.jsonl: dropped 6 damaged lines" "$tmp/log" && [ "$(head -n "$kept" "$d/metrics.jsonl" | sha256sum)" = "$(sha256sum <"$tmp/good/metrics.jsonl")" ]; then
+if [ $rc = 0 ] && grep -q "metrics.jsonl: removed 6 damaged lines" "$tmp/log" && [ "$(head -n "$kept" "$d/metrics.jsonl" | sha256sum)" = "$(sha256sum <"$tmp/good/metrics.jsonl")" ]; then
 	ok metrics_damage
 else
 	echo "not ok metrics_damage: $rc, $(cat "$tmp/log")"
@@ -185,7 +185,7 @@ for out in "$d/step-00000020" "$d/latest" "$d/step-00000020/runs/new" "$d/step-0
 	[ $rc = 73 ] && grep -q 'checkpoint' "$tmp/log" || wrong="$wrong run -o $out: $rc, $(last);"
 done
 run resume "$d/step-00000020" --from 30 && wrong="$wrong two steps were asked for at once;"
-grep -q 'asks for another' "$tmp/log" || wrong="$wrong $(last);"
+grep -q 'names another one' "$tmp/log" || wrong="$wrong $(last);"
 cp -a "$d/step-00000020" "$tmp/alone"
 run resume "$tmp/alone" -s train.epochs=9
 [ $? = 64 ] && grep -q "expected a checkpoint in the directory of a run" "$tmp/log" || wrong="$wrong a checkpoint alone: $(last);"

@@ -15,17 +15,17 @@ same() {
 	if why=$(diff "$2" "$3"); then pass "$1"; else fail "$1" "$(tr '\n' ';' <<<"$why")"; fi
 }
 
-if why=$(mandoc -T lint -W warning "$src"/man/* 2>&1); then pass lint; else fail lint "$(head -n 1 <<<"$why")"; fi
+if why=$(mandoc -T lint -W warning "$src"/man/*.[157] 2>&1); then pass lint; else fail lint "$(head -n 1 <<<"$why")"; fi
 # Every page is linked from gtrain(1) and from README.md, and every page of gtrain's that one names is there.
 why=
-for p in "$src"/man/*; do
+for p in "$src"/man/*.[157]; do
 	p=${p##*/}
 	[ "$p" = gtrain.1 ] || sed -n '/^\.Sh SEE ALSO/,$p' "$page" | grep -q "^\.Xr ${p%.*} ${p##*.}" || why="$why gtrain(1) does not name $p;"
 	grep -qF "(man/$p)" "$src/README.md" || why="$why README.md does not link $p;"
 done
 while read -r _ name section _; do
 	[ -e "$src/man/$name.$section" ] || why="$why there is no $name($section);"
-done < <(grep -h '^\.Xr gtrain' "$src"/man/*)
+done < <(grep -h '^\.Xr gtrain' "$src"/man/*.[157])
 if [ -z "$why" ]; then pass pages; else fail pages "$why"; fi
 
 for c in $(commands); do

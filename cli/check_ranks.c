@@ -45,9 +45,9 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 	                                   shards ? head : ""});
 	for (int i = 0, k = 0; i < r->nbuckets; i++) {
 		const struct gt_check_bucket *b = &r->buckets[i];
-		k = i && r->buckets[i - 1].place == b->place ? k + 1 : 1;
+		k = i && r->buckets[i - 1].pipe_rank == b->pipe_rank ? k + 1 : 1;
 		snprintf(number, sizeof number, "%d%s", k, b->learned ? "" : ", not reduced");
-		snprintf(rank, sizeof rank, "%d", b->place);
+		snprintf(rank, sizeof rank, "%d", b->pipe_rank);
 		if (b->nparams > 1)
 			snprintf(range, sizeof range, "%s … %s", b->first, b->last);
 		else
@@ -107,7 +107,7 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 	gt_table_head(&t, (const char *[]){"stage", r->copies > 1 ? "ranks" : "rank", "layers", "parameters", "FLOP", "micro-batches kept"});
 	for (int i = 0; i < r->nstages; i++) {
 		const struct gt_check_stage *s = &r->stages[i];
-		int first = s->place * r->copies;
+		int first = s->pipe_rank * r->copies;
 		snprintf(number, sizeof number, "%d", i);
 		snprintf(rank, sizeof rank, r->copies > 1 ? "%d to %d" : "%d", first, first + r->copies - 1);
 		snprintf(layers, sizeof layers, s->nlayers > 1 ? "%d: %s … %s" : "%d: %s", s->nlayers, s->first ? s->first : "", s->last);
@@ -159,7 +159,7 @@ static void rank_json(struct gt_json *j, const struct gt_report *r, int i)
 	gt_json_object(j, NULL);
 	gt_json_int(j, "rank", i);
 	gt_json_int(j, "copy", k->copy);
-	gt_json_int(j, "place", k->place);
+	gt_json_int(j, "place", k->pipe_rank);
 	gt_json_int(j, "steps", k->steps);
 	gt_json_int(j, "samples", k->samples);
 	gt_json_double(j, "flops", k->flops, 15);
@@ -186,7 +186,7 @@ static void buckets_json(struct gt_json *j, const struct gt_report *r)
 	for (int i = 0; i < r->nbuckets; i++) {
 		const struct gt_check_bucket *b = &r->buckets[i];
 		gt_json_object(j, NULL);
-		gt_json_int(j, "place", b->place);
+		gt_json_int(j, "place", b->pipe_rank);
 		gt_json_bool(j, "learned", b->learned);
 		gt_json_int(j, "parameters", b->nparams);
 		gt_json_string(j, "first", b->first);
@@ -218,7 +218,7 @@ static void stages_json(struct gt_json *j, const struct gt_report *r)
 	for (int i = 0; i < r->nstages; i++) {
 		const struct gt_check_stage *s = &r->stages[i];
 		gt_json_object(j, NULL);
-		gt_json_int(j, "place", s->place);
+		gt_json_int(j, "place", s->pipe_rank);
 		gt_json_int(j, "layers", s->nlayers);
 		gt_json_string(j, "first", s->first);
 		gt_json_string(j, "last", s->last);

@@ -17,7 +17,7 @@ static void ranks_json(struct gt_json *j, const struct gt_bench *b)
 		gt_json_object(j, NULL);
 		gt_json_int(j, "rank", i);
 		gt_json_int(j, "copy", b->ranks[i].copy);
-		gt_json_int(j, "place", b->ranks[i].place);
+		gt_json_int(j, "place", b->ranks[i].pipe_rank);
 		gt_json_double(j, "step_ms", b->ranks[i].step_ms, 6);
 		gt_json_double(j, "wait_ms", b->ranks[i].wait_ms, 6);
 		gt_json_end(j);
@@ -30,7 +30,7 @@ static void ranks_json(struct gt_json *j, const struct gt_bench *b)
 	gt_json_array(j, "stages");
 	for (int i = 0; i < b->nstages; i++) {
 		gt_json_object(j, NULL);
-		gt_json_int(j, "place", b->stages[i].place);
+		gt_json_int(j, "place", b->stages[i].pipe_rank);
 		gt_json_string(j, "first", b->stages[i].first);
 		gt_json_double(j, "forward_ms", b->stages[i].forward_ms, 6);
 		gt_json_double(j, "backward_ms", b->stages[i].backward_ms, 6);
@@ -78,7 +78,7 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, s
 	for (int i = 0; i < b->nstages; i++) {
 		const struct gt_bench_stage *s = &b->stages[i];
 		snprintf(number, sizeof number, "%d", i);
-		snprintf(place, sizeof place, "%d", s->place);
+		snprintf(place, sizeof place, "%d", s->pipe_rank);
 		gt_table_add(&t, (const char *[]){number, place, s->first, gt_units_seconds(f, s->forward_ms * 1e-3),
 		                                  gt_units_seconds(back, s->backward_ms * 1e-3),
 		                                  s->weights_ms > 0 ? gt_units_seconds(w, s->weights_ms * 1e-3) : ""});

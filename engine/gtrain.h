@@ -193,7 +193,7 @@ struct gt_check_traffic {
 	uint64_t bytes;
 };
 struct gt_check_rank {
-	int copy, place;          /* number of its copy of the model; number of the rank within the copy, 0 except in a pipeline */
+	int copy, pipe_rank;          /* number of its copy of the model; number of the rank within the copy, 0 except in a pipeline */
 	uint64_t *memory, total;  /* [nmemory]: bytes of each arena; their sum */
 	int steps;                /* number of program steps in an optimizer step */
 	int64_t samples;          /* samples that it reads in an optimizer step */
@@ -204,7 +204,7 @@ struct gt_check_rank {
 };
 /* A bucket: consecutive parameters whose gradients are communicated together, in the order in which the backward pass completes them. */
 struct gt_check_bucket {
-	int place;                /* number, within each copy of the model, of the rank that holds it */
+	int pipe_rank;                /* number, within each copy of the model, of the rank that holds it */
 	bool learned;             /* false: frozen parameters, which have no gradients */
 	const char *first, *last; /* names of its first and last parameter */
 	int nparams;
@@ -216,7 +216,7 @@ struct gt_check_owner {
 	int bucket, first, last;  /* number of the bucket; ranks */
 };
 struct gt_check_stage {
-	int place;                /* number, within each copy of the model, of the rank that runs it */
+	int pipe_rank;                /* number, within each copy of the model, of the rank that runs it */
 	const char *first, *last; /* names of its first and last layer */
 	int nlayers;
 	int64_t params;           /* number of elements of its parameters */
@@ -344,11 +344,11 @@ struct gt_bench_row {
 	double ms, gflops, share; /* milliseconds in one step; speed; share of the step's time, 0 ... 1 */
 };
 struct gt_bench_rank {
-	int copy, place;          /* as in gt_check_rank */
+	int copy, pipe_rank;          /* as in gt_check_rank */
 	double step_ms, wait_ms;  /* milliseconds of a step; those of it in communication, waiting for other ranks and moving bytes */
 };
 struct gt_bench_stage {      /* a stage of a pipeline, for one micro-batch */
-	int place;                /* number, within each copy of the model, of the rank that runs it */
+	int pipe_rank;                /* number, within each copy of the model, of the rank that runs it */
 	const char *first;        /* name of its first layer */
 	double forward_ms, backward_ms, weights_ms; /* weights: weight gradients, if a zero-bubble schedule separates them from backward */
 };

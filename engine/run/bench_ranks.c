@@ -25,9 +25,9 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 		const char *first;
 		GT_NEW_STR(first, gt_arena_strdup(b->arena, gt_session_pipe_first(s, i)), err);
 		for (int r = 0; r < s->at.world; r++)
-			for (int k = 0; b->ranks[r].place == i % npipe && k < GT_PHASE_COUNT; k++)
+			for (int k = 0; b->ranks[r].pipe_rank == i % npipe && k < GT_PHASE_COUNT; k++)
 				mean[k] += 1e3 * all[r].cell[i / npipe][k] / s->at.ndata;
-		b->stages[i] = (struct gt_bench_stage){.place = i % npipe,
+		b->stages[i] = (struct gt_bench_stage){.pipe_rank = i % npipe,
 		                                       .first = first,
 		                                       .forward_ms = mean[GT_PHASE_F],
 		                                       .backward_ms = mean[GT_PHASE_B],
@@ -57,7 +57,7 @@ static enum gt_code predict(const struct gt_session *s, const struct gt_measured
 	cost = (struct gt_grid_cost){.f = part[GT_PHASE_F], .b = part[GT_PHASE_B], .w = part[GT_PHASE_W]};
 	GT_TRY(gt_grid_time(b->arena, g, &cost, &t, err));
 	for (int r = 0; r < s->at.world; r++) {
-		busy += (1 - t.idle[b->ranks[r].place]) * t.span + 1e3 * all[r].rest;
+		busy += (1 - t.idle[b->ranks[r].pipe_rank]) * t.span + 1e3 * all[r].rest;
 		rest = 1e3 * all[r].rest > rest ? 1e3 * all[r].rest : rest;
 	}
 	b->bubble = t.span + rest > 0 ? 1 - busy / s->at.world / (t.span + rest) : 0;
@@ -68,7 +68,7 @@ enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own,
 {
 	const struct gt_comm *c = s->team ? s->team->comm : NULL;
 	struct gt_measured *all;
-	struct { int32_t copy, place; } at = {s->at.data, s->at.pipe}, *places;
+	struct { int32_t copy, pipe_rank; } at = {s->at.data, s->at.pipe}, *places;
 	double step = 0, wait = 0;
 	if (!c)
 		return GT_OK;
@@ -81,7 +81,7 @@ enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own,
 	b->nranks = s->at.world;
 	GT_NEW(b->ranks, b->arena, b->nranks, err);
 	for (int r = 0; r < b->nranks; r++) {
-		b->ranks[r] = (struct gt_bench_rank){.copy = places[r].copy, .place = places[r].place, .step_ms = 1e3 * all[r].step,
+		b->ranks[r] = (struct gt_bench_rank){.copy = places[r].copy, .pipe_rank = places[r].pipe_rank, .step_ms = 1e3 * all[r].step,
 		                                     .wait_ms = 1e3 * all[r].wait};
 		step += all[r].step;
 		wait += all[r].wait;

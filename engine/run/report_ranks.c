@@ -129,7 +129,7 @@ static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, st
 	const struct gt_prog *p = &s->prog.full;
 	bool *seen;
 	k->copy = s->at.data;
-	k->place = s->at.pipe;
+	k->pipe_rank = s->at.pipe;
 	k->steps = p->n;
 	GT_NEW(k->traffic, r->arena, (GT_COMM_RECV + 1) * GT_GROUP_COUNT, err);
 	GT_NEW(seen, r->arena, p->nmicro + 1, err);
@@ -160,7 +160,7 @@ static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, 
 	const struct gt_space *sp = s->space;
 	struct gt_check_bucket *k = &r->buckets[r->nbuckets++];
 	int first = -1, last = -1;
-	*k = (struct gt_check_bucket){.place = s->at.pipe, .learned = sp->shards.bucket[b].learned};
+	*k = (struct gt_check_bucket){.pipe_rank = s->at.pipe, .learned = sp->shards.bucket[b].learned};
 	for (int i = 0; i < sp->layout.first->nparams; i++) {
 		if (!lies(sp, i, b))
 			continue;
@@ -262,7 +262,7 @@ static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *worl
 	r->balance = p->cuts.n ? "by hand" : p->balance == GT_BALANCE_MEASURED ? "measured" : "computed";
 	for (int i = 0; i < r->nstages; i++) {
 		const struct gt_graph *g = gt_world_plan_graph(world_plan, i);
-		r->stages[i] = (struct gt_check_stage){.place = i % world_plan->ranks, .slots = grid.grid->slots[i]};
+		r->stages[i] = (struct gt_check_stage){.pipe_rank = i % world_plan->ranks, .slots = grid.grid->slots[i]};
 		if (g)
 			stage_row(&r->stages[i], g, &world_plan->rank[0]->conf->model);
 		all += r->stages[i].share;

@@ -49,7 +49,7 @@ enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct
 	GT_TRY(bad_parameter(x, step, err));
 	GT_TRY(gt_exec_step_args(x, &step_args, err));
 	memcpy(step_args, numbers, (size_t)p->nmicro * sizeof *step_args);
-	GT_TRY(gt_loader_claim(l, p->nmicro, step_args, err));
+	GT_TRY(gt_loader_take_parts(l, p->nmicro, step_args, err));
 	GT_TRY(gt_exec_send(x, p, 1, err));
 	for (int i = 0; i < p->n; i++) {
 		const struct gt_step *s = &p->step[i];

@@ -4,7 +4,7 @@
  *     int n = gt_exec_window_size(&x, prog, steps_left);
  *     gt_exec_step_args(&x, &step_args, err);                        the caller fills n * prog->nmicro entries
  *     for (int i = 0; i < n; i++)                            adds the positions of the samples
- *         gt_loader_claim(loader, prog->nmicro, &step_args[i * prog->nmicro], err);
+ *         gt_loader_take_parts(loader, prog->nmicro, &step_args[i * prog->nmicro], err);
  *     gt_exec_launch(&x, prog, loader, n, err);
  *     gt_exec_collect(&x, &window, err);                     waits; window->scalars[0 ... n - 1]
  *     gt_exec_close(&x);

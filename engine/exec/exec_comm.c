@@ -72,8 +72,8 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		code = c->api->barrier(c, s->stream, err);
 	} else {
 		struct gt_coll coll = {.what = s->call->layer,
-		                       .in = gt_exec_move(x, s->call->in[0], slot),
-		                       .out = gt_exec_move(x, s->call->out[0], slot),
+		                       .in = gt_exec_slot_address(x, s->call->in[0], slot),
+		                       .out = gt_exec_slot_address(x, s->call->out[0], slot),
 		                       .count = s->call->count,
 		                       .dtype = s->call->dtype,
 		                       .op = (enum gt_reduction)a->op,

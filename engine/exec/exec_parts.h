@@ -12,7 +12,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
 /* Translates an operand address to another slot: an address in the scalars of slot 0, to which all calls are bound, becomes the same offset
  * in the scalars of `slot`; any other address stays as it is. Not for evaluations, which use slot 0 only. */
-static inline void *gt_exec_move(const struct gt_exec *x, void *p, int slot)
+static inline void *gt_exec_slot_address(const struct gt_exec *x, void *p, int slot)
 {
 	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;
 	return at >= zero && at < zero + sizeof(struct gt_scalars) ? at + (size_t)slot * sizeof(struct gt_scalars) : p;

@@ -88,9 +88,9 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 		c->in[2] = step_args;
 	if (slot && prog_of(x, p)->train) {
 		for (int i = 0; i < c->nin; i++)
-			in[i] = gt_exec_move(x, c->in[i], slot);
+			in[i] = gt_exec_slot_address(x, c->in[i], slot);
 		for (int i = 0; i < c->nout; i++)
-			out[i] = gt_exec_move(x, c->out[i], slot);
+			out[i] = gt_exec_slot_address(x, c->out[i], slot);
 		a.in = in;
 		a.out = out;
 	}
@@ -103,9 +103,9 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
 		struct gt_batch others;
-		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_claim) */
+		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_take_parts) */
 			return GT_OK;
-		GT_TRY(gt_loader_pass(l, &others, err));
+		GT_TRY(gt_loader_skip_part(l, &others, err));
 		step_args->epoch = (uint64_t)others.epoch;
 		step_args->sample0 = (uint64_t)others.cursor;
 		step_args->stride = (uint64_t)others.stride;

@@ -289,7 +289,7 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 	return GT_OK;
 }
 
-enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
+enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
 {
 	if (l->threaded)
 		return gt_fail(err, GT_EINTERNAL, "loader: a batch cannot be skipped while a thread gathers batches ahead");
@@ -299,7 +299,7 @@ enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt
 	return GT_OK;
 }
 
-enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err)
+enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err)
 {
 	if (l->be->host_memory)
 		return GT_OK;
@@ -323,7 +323,7 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_st
 	return launch(l, n, step_args, out->x, slot, stream, err);
 }
 
-enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err)
+enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err)
 {
 	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : make_order(l, l->next.epoch + 1, err);
 }

@@ -17,8 +17,8 @@
  * On a device with its own memory the gather is a kernel among the kernels of the step, and there is no thread. The kernel finds its
  * samples through its gt_step_args in the order of the epoch, which is also in device memory:
  *
- *     host    gt_loader_claim: positions of the samples --> gt_step_args --> copied with the window (exec.h)
- *     host    gt_loader_ahead: order of epoch e + 1 --------.
+ *     host    gt_loader_take_parts: positions of the samples --> gt_step_args --> copied with the window (exec.h)
+ *     host    gt_loader_order_next_epoch: order of epoch e + 1 --------.
  *     device  orders: [ epoch e ][ epoch e + 1 ] <----------'
  *     device  gather(images, labels, orders, gt_step_args) --> x, target --> the step's first kernel
  *
@@ -118,19 +118,19 @@ void gt_loader_stop(struct gt_loader *l);
  * micro-batch of an epoch the next epoch begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 /* Skips the next part, which other ranks read: like gt_loader_next, but without gathering; x and target are NULL. Only with depth 0, and
- * not for parts that gt_loader_claim has already taken. */
-enum gt_code gt_loader_pass(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
+ * not for parts that gt_loader_take_parts has already taken. */
+enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 
 /* Takes the next nmicro parts, including empty ones, for a step on a device with its own memory: fills epoch, sample0 and stride of
  * step_args[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other
  * devices it does nothing, because gt_loader_next takes the parts. */
-enum gt_code gt_loader_claim(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
+enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
 /* Queues the kernel that gathers n samples. It reads their position from step_args, in device memory, when it runs. *out stays valid until
  * the keep-th gather after this one. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
                               struct gt_err *err);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
-enum gt_code gt_loader_ahead(struct gt_loader *l, struct gt_err *err);
+enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err);
 
 /* Sums the target weights of n samples from position `cursor` of `epoch` on, over all parts: the divisor of the loss of an effective
  * batch. */

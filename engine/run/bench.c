@@ -45,7 +45,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch.size, .left = --left};
 				gt_optim_rates(&s->optim, i, s->batch.steps, s->batch.steps_per_epoch, d->lr);
 			}
-			GT_TRY(gt_loader_claim(s->prog.loader, p->nmicro, &step_args[k * p->nmicro], err));
+			GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[k * p->nmicro], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
 		gt_rank_beat(s->exec.link, i);

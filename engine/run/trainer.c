@@ -101,7 +101,7 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 			    .seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
 			memcpy(d->lr, lr, sizeof lr);
 		}
-		GT_TRY(gt_loader_claim(s->prog.loader, p->nmicro, &step_args[i * p->nmicro], err));
+		GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[i * p->nmicro], err));
 	}
 	GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
 	t->ahead.cursor += n * p->samples;
@@ -459,7 +459,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	while (!finished(t)) {
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue(t, err));
-		GT_TRY(gt_loader_ahead(t->s->prog.loader, err)); /* while the device works */
+		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device works */
 		int64_t epoch = t->at.epoch, step = t->at.step;
 		GT_TRY(collect(t, err));
 		t->windows++;

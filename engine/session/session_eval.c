@@ -13,7 +13,7 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
 		GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 		for (int i = 0; i < n; i++) {
 			step_args[i] = (struct gt_step_args){.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
-			GT_TRY(gt_loader_claim(l, 1, &step_args[i], err));
+			GT_TRY(gt_loader_take_parts(l, 1, &step_args[i], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, l, n, err));
 		times -= n;

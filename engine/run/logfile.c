@@ -70,7 +70,7 @@ void gt_logfile_sync(struct gt_logfile *f)
 	failed(f, &why);
 }
 
-const char *gt_logfile_trouble(struct gt_logfile *f)
+const char *gt_logfile_error(struct gt_logfile *f)
 {
 	if (!f || f->told || f->first.code == GT_OK)
 		return NULL;

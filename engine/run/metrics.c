@@ -100,7 +100,7 @@ static enum gt_code make(struct copy *c, int fd, uint64_t bytes, const char *to,
 	GT_TRY(gt_logfile_create(tmp, c->path, &c->to, err));
 	enum gt_code code = fd >= 0 && c->spec->resume_step >= 0 ? copy_kept(c, fd, bytes, err) : GT_OK;
 	gt_logfile_sync(c->to);
-	const char *trouble = gt_logfile_trouble(c->to);
+	const char *trouble = gt_logfile_error(c->to);
 	if (!code && trouble) /* before the first step: nothing is lost by saying so */
 		code = gt_fail(err, GT_EIO, "%s", trouble);
 	if (!code)
@@ -146,9 +146,9 @@ void gt_metrics_sync(struct gt_metrics_file *m)
 	gt_logfile_sync(m ? m->log : NULL);
 }
 
-const char *gt_metrics_trouble(struct gt_metrics_file *m)
+const char *gt_metrics_error(struct gt_metrics_file *m)
 {
-	return gt_logfile_trouble(m ? m->log : NULL);
+	return gt_logfile_error(m ? m->log : NULL);
 }
 
 enum gt_code gt_metrics_close(struct gt_metrics_file *m, struct gt_err *err)

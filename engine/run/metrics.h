@@ -19,7 +19,7 @@ enum gt_code gt_metrics_open(const struct gt_metrics_spec *spec, struct gt_metri
 
 /* The rest is as in run/logfile.h: a failed write ends no training. */
 void gt_metrics_sync(struct gt_metrics_file *m);
-const char *gt_metrics_trouble(struct gt_metrics_file *m);
+const char *gt_metrics_error(struct gt_metrics_file *m);
 enum gt_code gt_metrics_close(struct gt_metrics_file *m, struct gt_err *err);
 
 /* Formats ev into j, appends the line to the file, points ev->json at it (valid until the next call). */

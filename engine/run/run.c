@@ -73,7 +73,7 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	         ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].source,
 	         (long long)s->conf->seed, cuts);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
-	return gt_trainer_tell(t, &ev, true, err);
+	return gt_trainer_send_event(t, &ev, true, err);
 }
 
 static void on_warning(void *user, const char *text)
@@ -88,7 +88,7 @@ static void on_warning(void *user, const char *text)
 static enum gt_code warn_line(struct gt_trainer *t, const char *text, struct gt_err *err)
 {
 	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
-	return gt_trainer_tell(t, &ev, true, err);
+	return gt_trainer_send_event(t, &ev, true, err);
 }
 
 /* The number of ranks may come from the command line, and a checkpoint's config does not have it. */
@@ -209,7 +209,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	spec.sized = o->dry ? NULL : tell_warnings;
 	spec.user = t;
 	if (*dir && !w->rank)
-		GT_TRY(gt_at_directory(c, dir, o->dry ? gt_ckpt_dir_try(dir, err) : gt_ckpt_dir_open(dir, &t->dir, err), err));
+		GT_TRY(gt_at_directory(c, dir, o->dry ? gt_ckpt_dir_check(dir, err) : gt_ckpt_dir_open(dir, &t->dir, err), err));
 	t->saves = *dir;
 	t->resumes = from != NULL;
 	if (*dir && !w->rank && !from)
@@ -251,11 +251,11 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(tell_conversion(t, converted, err));
 	if (*t->s->device.note) {
 		struct gt_event ev = {.kind = GT_EV_WARN, .text = t->s->device.note};
-		GT_TRY(gt_trainer_tell(t, &ev, false, err));
+		GT_TRY(gt_trainer_send_event(t, &ev, false, err));
 	}
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
-		GT_TRY(gt_trainer_tell(t, &ev, true, err));
+		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(warn_line(t, say.back, err));
@@ -364,7 +364,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 		GT_TRY(gt_token_read(r->token_file, token, err));
 	explicit_bzero(token, sizeof token);
 	if (*j->dir && !o->node_rank)
-		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_try(j->dir, err), err));
+		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_check(j->dir, err), err));
 	GT_TRY(gt_session_read(&spec, data, err));
 	spec.data = data;
 	spec.dry = true;

@@ -289,9 +289,9 @@ void gt_tensorboard_sync(struct gt_tensorboard *t)
 	gt_logfile_sync(t ? t->log : NULL);
 }
 
-const char *gt_tensorboard_trouble(struct gt_tensorboard *t)
+const char *gt_tensorboard_error(struct gt_tensorboard *t)
 {
-	return gt_logfile_trouble(t ? t->log : NULL);
+	return gt_logfile_error(t ? t->log : NULL);
 }
 
 enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err)

@@ -15,7 +15,7 @@ struct gt_tensorboard;
  * gt_ckpt_dir_continue(). NULL is fine for the others; a failed write ends no training (run/logfile.h). */
 enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err);
 void gt_tensorboard_sync(struct gt_tensorboard *t);
-const char *gt_tensorboard_trouble(struct gt_tensorboard *t);
+const char *gt_tensorboard_error(struct gt_tensorboard *t);
 enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err);
 
 /* The config's scalar keys as hyper-parameters of the run, for the HPARAMS tab (tensorboard/plugins/hparams/plugin_data.proto). */

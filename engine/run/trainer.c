@@ -12,7 +12,7 @@
 /* A log that cannot be written must not end the training that it tells of: it is said at once, and the run's status says it at the end. */
 static void warn_of_logs(struct gt_trainer *t)
 {
-	const char *why[2] = {gt_metrics_trouble(t->metrics), gt_tensorboard_trouble(t->tensorboard)};
+	const char *why[2] = {gt_metrics_error(t->metrics), gt_tensorboard_error(t->tensorboard)};
 	for (int i = 0; i < 2; i++) {
 		char text[700];
 		struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
@@ -27,7 +27,7 @@ int64_t gt_trainer_epoch(const struct gt_trainer *t)
 	return t->at.epoch + (t->at.cursor > 0);
 }
 
-enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
+enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
 	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
@@ -161,7 +161,7 @@ static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, 
 	ev.lr_groups = groups;
 	ev.ngroups = s->conf->train.ngroups;
 	ev.eta_s = time_left(t);
-	return gt_trainer_tell(t, &ev, line, err);
+	return gt_trainer_send_event(t, &ev, line, err);
 }
 
 static void pass(struct gt_trainer *t, int64_t samples)
@@ -191,7 +191,7 @@ static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 	t->scores[GT_TRAIN] = ev.scores;
 	t->at.epoch_sums = (struct gt_metrics){0};
 	t->epoch_start = now; /* where nothing comes between */
-	return gt_trainer_tell(t, &ev, true, err);
+	return gt_trainer_send_event(t, &ev, true, err);
 }
 
 /* Waits for the oldest window and tells of its steps. */
@@ -218,7 +218,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 			t->at.loss_scale = w->scalars[i].scale;
 		if (t->skips) {
 			struct gt_event ev = {.kind = GT_EV_SKIP, .acc = NAN, .loss_scale = t->at.loss_scale};
-			GT_TRY(gt_trainer_tell(t, &ev, true, err));
+			GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		} else {
 			t->at.step++;
 			t->session_steps++;
@@ -275,7 +275,7 @@ static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct
 static void tell_phase(struct gt_trainer *t, const char *text, const char *split, double share)
 {
 	struct gt_event ev = {.kind = GT_EV_PHASE, .text = text, .split = split, .share = share};
-	gt_trainer_tell(t, &ev, false, NULL);
+	gt_trainer_send_event(t, &ev, false, NULL);
 }
 
 struct evaluation {
@@ -315,7 +315,7 @@ static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *er
 		t->s->watch = NULL;
 		GT_TRY(code);
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
-		GT_TRY(gt_trainer_tell(t, &ev, true, err));
+		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		*best |= improves(t, gt_split_names[i], r);
 		note_peak(t, (enum gt_split_id)i, r);
 	}
@@ -344,7 +344,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	if (!t->dir)
 		return GT_OK;
 	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .text = path};
-	GT_TRY(gt_trainer_tell(t, &ev, true, err));
+	GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
 }
 
@@ -406,7 +406,7 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 		r.best_epoch = t->at.best_epoch;
 	}
 	struct gt_event ev = {.kind = GT_EV_END, .text = status, .result = &r};
-	return gt_trainer_tell(t, &ev, true, err);
+	return gt_trainer_send_event(t, &ev, true, err);
 }
 
 /* What stands between two windows: evaluation, checkpoint. epoch: in which the run was before the window. */

@@ -58,7 +58,7 @@ int64_t gt_trainer_epoch(const struct gt_trainer *t);
 const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 
 /* Sends an event: written to metrics.jsonl if `line`, then told to the observer. */
-enum gt_code gt_trainer_tell(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
+enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
 
 
 #endif

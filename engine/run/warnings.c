@@ -194,7 +194,7 @@ enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char 
 	struct gt_dev_opts opts = {.threads = 1};
 	struct gt_device dev;
 	enum gt_dtype compute;
-	enum gt_code code = *dir ? gt_ckpt_dir_try(dir, &e) : GT_OK;
+	enum gt_code code = *dir ? gt_ckpt_dir_check(dir, &e) : GT_OK;
 	if (code == GT_OK && *dir)
 		code = gt_refuse_used(dir, &e);
 	if (gt_at_directory(c, dir, code, &e) != GT_OK)

@@ -82,7 +82,7 @@ struct gt_ckpt_dir; /* an open, locked run directory */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
 /* Checks whether gt_ckpt_dir_open would succeed now and returns its codes and sentences. Creates, changes and keeps nothing. */
-enum gt_code gt_ckpt_dir_try(const char *path, struct gt_err *err);
+enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err);
 
 /* Continues the run in d from checkpoint `from`. *next: 0 if that is the newest checkpoint. Otherwise the run goes back: later checkpoints
  * move to <dir>/history-<*next> when the first new one is committed, and text (size bytes) receives one sentence that says so. Until then

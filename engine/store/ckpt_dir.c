@@ -80,9 +80,9 @@ static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
 		d->step = newest->step;
 	}
 	if (newest && !code) /* the run that committed it may have been killed before it moved what it left behind */
-		code = gt_ckpt_history_settle(d->path, newest->serial, newest->parent, INT64_MAX, err);
+		code = gt_ckpt_history_move(d->path, newest->serial, newest->parent, INT64_MAX, err);
 	if (!code)
-		code = gt_ckpt_next_settle(d->path, d->serial, err);
+		code = gt_ckpt_next_commit(d->path, d->serial, err);
 	if (!code)
 		code = remove_leftovers(d->path, err);
 	if (newest && !code)

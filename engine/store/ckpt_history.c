@@ -20,7 +20,7 @@
 
 /* ---- which checkpoints ------------------------------------------------------------------------------------------------------ */
 
-/* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_settle(). */
+/* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_move(). */
 static bool off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
 {
 	if (e->kind != GT_CKPT_STEP) /* displaced by a commit of the same step; where that continues this very one, it replaces it */
@@ -109,7 +109,7 @@ static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int6
 	return gt_dir_sync(dir, err);
 }
 
-enum gt_code gt_ckpt_history_settle(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err)
+enum gt_code gt_ckpt_history_move(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
 	int n;
@@ -217,7 +217,7 @@ static enum gt_code install(const char *dir, const char *name, const char *file,
 	return gt_file_rename(from, to, err);
 }
 
-enum gt_code gt_ckpt_next_settle(const char *dir, int64_t serial, struct gt_err *err)
+enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err *err)
 {
 	for (;;) { /* one a scan: a folder that changes while it is read may show an entry twice or not at all */
 		char name[NAME_MAX + 1] = "", path[GT_PATH_SIZE];

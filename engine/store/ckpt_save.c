@@ -151,8 +151,8 @@ static enum gt_code settle(struct save *s, struct gt_err *err)
 	struct gt_ckpt_dir *d = s->dir;
 	bool changed = false;
 	if (d->back) {
-		GT_TRY(gt_ckpt_history_settle(d->path, d->serial, d->parent, d->step, err));
-		GT_TRY(gt_ckpt_next_settle(d->path, d->serial, err));
+		GT_TRY(gt_ckpt_history_move(d->path, d->serial, d->parent, d->step, err));
+		GT_TRY(gt_ckpt_next_commit(d->path, d->serial, err));
 		d->back = false;
 	}
 	d->parent = d->serial;

@@ -56,10 +56,10 @@ enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err);
 /* Moves every checkpoint that is not an ancestor of the newest checkpoint (serial, parent) to history-<serial>. beyond: checkpoints of
  * later steps than this are no ancestors, whatever their serial is. The moves are durable when it returns; after a kill at any point it may
  * be called again. */
-enum gt_code gt_ckpt_history_settle(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err);
+enum gt_code gt_ckpt_history_move(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err);
 
 /* Renames each file next-<s>.<file> with s <= serial to <file>, and removes the others. Removes temporary files that were left over. */
-enum gt_code gt_ckpt_next_settle(const char *dir, int64_t serial, struct gt_err *err);
+enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err *err);
 
 /* Parts of an opened checkpoint: a tensor file (file: enum gt_ckpt_file; NULL: the checkpoint lacks it), its format, its serial. */
 struct gt_st_file;

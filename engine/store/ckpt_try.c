@@ -1,4 +1,4 @@
-/* gt_ckpt_dir_try: the questions of gt_ckpt_dir_open, asked without an answer on disk. */
+/* gt_ckpt_dir_check: the questions of gt_ckpt_dir_open, asked without an answer on disk. */
 #include "base/fileio.h"
 #include "store/ckpt.h"
 #include <errno.h>
@@ -63,7 +63,7 @@ static enum gt_code try_lock(const char *dir, struct gt_err *err)
 	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", lock, strerror(why)) : GT_OK;
 }
 
-enum gt_code gt_ckpt_dir_try(const char *path, struct gt_err *err)
+enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 {
 	struct stat st;
 	if (strlen(path) >= GT_PATH_SIZE - 128)

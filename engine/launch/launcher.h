@@ -2,7 +2,7 @@
  *
  *     the launcher                                 a rank
  *     gt_launch_run(&spec, &end, err);             gt_rank_open(&link, err);          *link NULL: not started by a launcher
- *                                                  gt_rank_beat(link, step);          every step: two stores, no system call
+ *                                                  gt_rank_report_progress(link, step);          every step: two stores, no system call
  *                                                  gt_rank_report_error(link, code, sentence);
  *
  *     launcher --fork, exec--> rank 0 ... rank n - 1
@@ -87,7 +87,7 @@ bool gt_launch_is_transient(enum gt_code code);
 /* ---- a rank --------------------------------------------------------------------------------------------------------------- */
 struct gt_rank_link;
 
-/* Connects this process to the launcher that started it. *out NULL: something else started this process, see gt_world_join(). GT_EPEER: the
+/* Connects this process to the launcher that started it. *out NULL: something else started this process, see gt_world_from_environment(). GT_EPEER: the
  * launcher has ended. The caller closes the link when the process ends. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
 void gt_rank_close(struct gt_rank_link *l); /* NULL is fine, as for every function below */
@@ -106,7 +106,7 @@ int gt_rank_end_fd(const struct gt_rank_link *l);
 void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 
 /* Reports progress: `step` optimizer steps are done. */
-void gt_rank_beat(struct gt_rank_link *l, int64_t step);
+void gt_rank_report_progress(struct gt_rank_link *l, int64_t step);
 /* Reports progress and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass before the next
  * report; 0: the launcher's timeout. */
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);

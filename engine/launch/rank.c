@@ -161,7 +161,7 @@ void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size)
 		snprintf(out, size, "the run is being ended");
 }
 
-void gt_rank_beat(struct gt_rank_link *l, int64_t step)
+void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)
 		return;
@@ -179,7 +179,7 @@ void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s)
 	snprintf(l->slot->phase, sizeof l->slot->phase, "%s", words);
 	double ms = allow_s * 1e3;
 	int64_t step = atomic_load_explicit(&l->slot->step, memory_order_relaxed);
-	gt_rank_beat(l, step);
+	gt_rank_report_progress(l, step);
 	atomic_store_explicit(&l->slot->allow_ms, ms > 4e9 ? 4000000000u : (uint32_t)ms, memory_order_relaxed);
 }
 

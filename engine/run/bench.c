@@ -48,7 +48,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 			GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[k * p->nmicro], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
-		gt_rank_beat(s->exec.link, i);
+		gt_rank_report_progress(s->exec.link, i);
 		if (s->exec.queued == s->exec.depth)
 			GT_TRY(collect(s, err));
 	}

@@ -463,7 +463,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		int64_t epoch = t->at.epoch, step = t->at.step;
 		GT_TRY(collect(t, err));
 		t->windows++;
-		gt_rank_beat(x->link, t->at.step);
+		gt_rank_report_progress(x->link, t->at.step);
 		GT_TRY(agree(t, err));
 		/* A checkpoint that minutes ask for comes when nothing is queued, as a signal and the end of the time do. */
 		stop = t->signal || t->timed_out || t->minutes_due;

@@ -227,7 +227,7 @@ enum gt_code gt_team_world(const struct gt_rank_link *link, struct gt_world *out
 		*out = *gt_rank_world(link);
 		return GT_OK;
 	}
-	GT_TRY(gt_world_join(NULL, NULL, out, err));
+	GT_TRY(gt_world_from_environment(NULL, NULL, out, err));
 	if (out->world == 1)
 		*out = (struct gt_world){.how = "single", .world = 1, .local_world = 1, .nnodes = 1};
 	return GT_OK;

@@ -90,7 +90,7 @@ TEST(joins)
 		const struct row *r = &rows[i];
 		struct gt_world w = {0};
 		struct gt_err e = {0};
-		enum gt_code c = gt_world_join(get, (void *)r->env, &w, &e);
+		enum gt_code c = gt_world_from_environment(get, (void *)r->env, &w, &e);
 		if (r->error) {
 			CHECK_MSG(c == GT_EUSAGE && strstr(e.msg, r->error), "%s: code %d, %s", r->name, c, e.msg);
 			continue;

@@ -174,7 +174,7 @@ static int be_rank(struct gt_rank_link *l, long steps, char **script)
 		nap(0.002);
 		if (got)
 			return 128 + got;
-		gt_rank_beat(l, step + 1);
+		gt_rank_report_progress(l, step + 1);
 	}
 	return 0;
 }

@@ -49,7 +49,7 @@ static enum gt_code be_rank(struct gt_team *t, long steps, char **script, struct
 			GT_TRY(code);
 		}
 		sum += one;
-		gt_rank_beat(t->link, step + 1);
+		gt_rank_report_progress(t->link, step + 1);
 	}
 	if (!t->world.rank)
 		printf("team how=%s world=%d sum=%lld comm=%s exchanges=%d threads=%d\n", t->world.how, t->world.world, (long long)sum,

@@ -43,7 +43,7 @@ static bool is_dw(const struct gt_node *n)
 }
 
 /* Makes the attributes of the update that replaces linear.dw node i; of part `part` of `parts`. */
-static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_apply *apply, int part, int parts, struct gt_attr_dw_update **out,
+static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts, struct gt_attr_dw_update **out,
                                struct gt_err *err)
 {
 	struct gt_attr_dw_update *attr;
@@ -118,7 +118,7 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
-enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err)
+enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err)
 {
 	int count = g->nnodes;
 	gt_vid bound = -1;
@@ -153,7 +153,7 @@ static bool rows_independent(const struct gt_graph *g)
 	return true;
 }
 
-enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out,
+enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, int ranks, bool *out,
                                  struct gt_err *err)
 {
 	int64_t made = 0, moved = 0;
@@ -210,7 +210,7 @@ static enum gt_code share_factors(struct gt_graph *g, struct fused *e, struct gt
 	return GT_OK;
 }
 
-enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err)
+enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, struct gt_err *err)
 {
 	struct fused *e;
 	gt_vid bound;

@@ -204,7 +204,7 @@ struct gt_plan {
 };
 
 /* The optimizer, as far as the planner needs it. */
-struct gt_apply {
+struct gt_update_spec {
 	enum gt_opcode code;
 	struct gt_attr_update attr; /* without segments */
 	const struct gt_seg *hyper; /* one for each parameter: lr_mul and weight_decay */
@@ -218,7 +218,7 @@ void gt_space_close(struct gt_space *s); /* close its plans first */
  * stored nor read again. These nodes move behind all others, so that one CHECK can still stop the step before any weight changes. Instead
  * of the gradient's values the CHECK uses an upper bound of them, which a BOUND node computes from the gradient's two factors. Only for
  * programs of one micro-batch on one rank, without gradient clipping. */
-enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, struct gt_err *err);
+enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err);
 
 /* backend_fusion.c: replaces neighbouring nodes by one call, or a large operand by a smaller one, where the backend offers it: the bits
  * of a relu instead of its output, the last layer together with the loss, both gradients of a layer together. It tries a table of
@@ -233,9 +233,9 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
  * step order these accesses. The sum over the samples has the same order as on one rank. Every rank has the same number of rows; some may
  * be padding rows, whose dy is 0.
  * gt_plan_factors_pay: sets *out to whether g is such a graph and the factors move fewer bytes than the gradients. */
-enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_apply *apply, int ranks, bool *out,
+enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, int ranks, bool *out,
                                  struct gt_err *err);
-enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_apply *apply, int ranks, int rank, struct gt_err *err);
+enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, struct gt_err *err);
 
 /* Lowers g: chooses the layouts that are open, prepares a kernel for every node, plans the memory. The arena of g must outlive the plan.
  * The first plan of a space decides layouts and offsets of the parameters, so it must be the training graph if there is one. The graphs of

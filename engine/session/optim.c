@@ -81,7 +81,7 @@ bool gt_optim_fused_update(const struct gt_optim *o)
 	return o->ncalls == 1 && !o->call[0].row->matrix && o->call[0].attr.update.clip_norm == 0;
 }
 
-enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, struct gt_apply *out, struct gt_err *err)
+enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, struct gt_update_spec *out, struct gt_err *err)
 {
 	struct gt_seg *hyper;
 	GT_NEW(hyper, g->arena, g->nparams ? g->nparams : 1, err);
@@ -89,7 +89,7 @@ enum gt_code gt_optim_apply(const struct gt_optim *o, const struct gt_graph *g, 
 		hyper[i] = hyper_of(o, &g->params[i]);
 		hyper[i].end = gt_tdesc_count(&g->params[i].desc);
 	}
-	*out = (struct gt_apply){.code = o->call[0].row->code, .attr = o->call[0].attr.update, .hyper = hyper};
+	*out = (struct gt_update_spec){.code = o->call[0].row->code, .attr = o->call[0].attr.update, .hyper = hyper};
 	return GT_OK;
 }
 

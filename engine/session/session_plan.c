@@ -47,14 +47,14 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
-		struct gt_apply apply;
-		GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+		struct gt_update_spec apply;
+		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
 	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_is_pipeline(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
-	struct gt_apply apply;
-	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+	struct gt_update_spec apply;
+	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 	return gt_plan_fuse_updates(s->space, g, &apply, err);
 }
 
@@ -64,13 +64,13 @@ enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
 	struct gt_plan_key like = {
 	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
 	struct gt_graph *g;
-	struct gt_apply apply;
+	struct gt_update_spec apply;
 	bool pay;
 	if (!spec->shared_params || gt_session_is_pipeline(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
-	GT_TRY(gt_optim_apply(&s->optim, g, &apply, err));
+	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 	GT_TRY(gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, &pay, err));
 	if (pay)
 		*spec = (struct gt_shard_spec){.bucket_bytes = spec->bucket_bytes,

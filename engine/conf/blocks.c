@@ -34,29 +34,29 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	snprintf(path, sizeof path, "%s.block", at);
 	const char *name = n->raw ? n->raw : gt_cnode_string(n);
 	if (!name)
-		return gt_conf_fail(err, n->place, path, "expected the name of a block, got %s", gt_cnode_text(n, got, sizeof got));
+		return gt_conf_fail(err, n->loc, path, "expected the name of a block, got %s", gt_cnode_text(n, got, sizeof got));
 	*out = x->blocks ? gt_cnode_find(x->blocks, name) : NULL;
 	if (!*out) {
 		struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 		for (int i = 0; x->blocks && i < x->blocks->nkids; i++)
 			gt_guess_try(&g, x->blocks->kid[i]->name);
 		if (!g.best && (!x->blocks || !x->blocks->nkids))
-			return gt_conf_fail(err, n->place, path,
+			return gt_conf_fail(err, n->loc, path,
 			                    "expected the name of a block, got \"%s\", but the config defines no blocks; define it in model.blocks, "
 			                    "or use type",
 			                    cut);
 		if (!g.best) {
 			for (int i = 0; i < x->blocks->nkids && len + 70 < sizeof all; i++)
 				len += (size_t)snprintf(all + len, sizeof all - len, "%s%.64s", i ? ", " : "", x->blocks->kid[i]->name);
-			return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; the config defines: %s", cut, all);
+			return gt_conf_fail(err, n->loc, path, "expected the name of a block, got \"%s\"; the config defines: %s", cut, all);
 		}
-		return gt_conf_fail(err, n->place, path, "expected the name of a block, got \"%s\"; did you mean \"%s\"?", cut, g.best);
+		return gt_conf_fail(err, n->loc, path, "expected the name of a block, got \"%s\"; did you mean \"%s\"?", cut, g.best);
 	}
 	for (const struct gt_scope *k = s; k; k = k->parent, depth++)
 		if (k->tmpl == *out)
-			return gt_conf_fail(err, n->place, path, "expected a block that does not contain itself, got \"%.64s\"", name);
+			return gt_conf_fail(err, n->loc, path, "expected a block that does not contain itself, got \"%.64s\"", name);
 	if (depth >= GT_CONF_MAX_BLOCK_DEPTH)
-		return gt_conf_fail(err, n->place, path, "expected blocks that are nested at most %d deep, got more", GT_CONF_MAX_BLOCK_DEPTH);
+		return gt_conf_fail(err, n->loc, path, "expected blocks that are nested at most %d deep, got more", GT_CONF_MAX_BLOCK_DEPTH);
 	return GT_OK;
 }
 
@@ -75,13 +75,13 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		x->rd->errors->seen++;
 		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
 		x->last = name;
-		return gt_layer_declare(x, name, name, inst->place, at, err);
+		return gt_layer_declare(x, name, name, inst->loc, at, err);
 	}
 	GT_TRY(gt_block_check_keys(inst, tmpl, at, false, err));
 	if (first) {
 		snprintf(path, sizeof path, "%s.first", at);
 		if (first->type != GT_C_GROUP)
-			return gt_conf_fail(err, first->place, path, "expected a group { }, got %s", gt_cnode_text(first, got, sizeof got));
+			return gt_conf_fail(err, first->loc, path, "expected a group { }, got %s", gt_cnode_text(first, got, sizeof got));
 		GT_TRY(gt_block_check_keys(first, tmpl, path, true, err));
 	}
 	if ((n = gt_cnode_find(inst, "repeat"))) {
@@ -96,8 +96,8 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 			in = in->kid[0];
 		const char *word = in->raw ? in->raw : gt_cnode_string(in);
 		if (!word)
-			return gt_conf_fail(err, in->place, path, "expected the name of one layer, because a block has one input");
-		GT_TRY(gt_layer_resolve(x, s, word, in->place, path, &input, err));
+			return gt_conf_fail(err, in->loc, path, "expected the name of one layer, because a block has one input");
+		GT_TRY(gt_layer_resolve(x, s, word, in->loc, path, &input, err));
 	}
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, inst, path, index, &name, err));
@@ -117,9 +117,9 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		}
 		x->spec[x->n - 1].recompute &= proto->recompute; /* a block's output is kept, unless it is inside of one that says so too */
 		if (repeat)
-			GT_TRY(gt_layer_declare(x, one, x->last, inst->place, path, err));
+			GT_TRY(gt_layer_declare(x, one, x->last, inst->loc, path, err));
 	}
-	return gt_layer_declare(x, name, x->last, inst->place, path, err);
+	return gt_layer_declare(x, name, x->last, inst->loc, path, err);
 }
 
 static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
@@ -127,14 +127,14 @@ static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, c
 {
 	char at[256], got[64];
 	if (list->type != GT_C_LIST || !list->nkids)
-		return gt_conf_fail(err, list->place, path, "expected a list ( ) of one or more layers, got %s",
+		return gt_conf_fail(err, list->loc, path, "expected a list ( ) of one or more layers, got %s",
 		                    gt_cnode_text(list, got, sizeof got));
 	for (int i = 0; i < list->nkids; i++) {
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);
 		if (e->type != GT_C_GROUP) {
 			GT_COLLECT(x->rd, err,
-			           gt_conf_fail(err, e->place, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
+			           gt_conf_fail(err, e->loc, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
 			continue;
 		}
 		enum gt_code code = gt_cnode_find(e, "block") ? expand_block(x, s, e, at, i, proto, err) : gt_layer_add(x, s, e, at, i, proto, err);
@@ -155,7 +155,7 @@ enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
 		return GT_OK;
 	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
 	x.blocks = gt_conf_given(rd->root, "model.blocks");
-	GT_TRY(gt_layer_declare(&x, "input", "input", layers->place, "model.layers", err));
+	GT_TRY(gt_layer_declare(&x, "input", "input", layers->loc, "model.layers", err));
 	GT_TRY(gt_blocks_check(&x, err));
 	GT_TRY(expand_list(&x, NULL, layers, "model.layers", &proto, err));
 	m->layers = x.spec;

@@ -28,7 +28,7 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	gt_clean_free(&clean);
 	if (code != GT_OK) /* the text cannot be parsed: one error */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
-	rd.root->place = (struct gt_source_loc){c->path, 1}; /* where what is missing altogether would stand */
+	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* where what is missing altogether would stand */
 	rd.from_file = !text;
 	c->tree = rd.root;
 	code = read_tree(&rd, sets, nsets, err);
@@ -99,7 +99,7 @@ enum gt_code gt_conf_refuse(const struct gt_conf *c, const char *path, struct gt
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	return gt_conf_fail(err, gt_conf_place(c->tree, path), path, "%s", text);
+	return gt_conf_fail(err, gt_conf_location(c->tree, path), path, "%s", text);
 }
 
 enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err)

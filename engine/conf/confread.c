@@ -13,12 +13,12 @@ static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
 		return GT_OK;
 	if (list->type != GT_C_LIST || list->nkids > cap)
-		return gt_conf_fail(err, list->place, "data.augment", "expected a list ( ) of at most %d groups, got %s", cap,
+		return gt_conf_fail(err, list->loc, "data.augment", "expected a list ( ) of at most %d groups, got %s", cap,
 		                    gt_cnode_text(list, got, sizeof got));
 	for (int i = 0; i < list->nkids; i++) {
 		snprintf(shown, sizeof shown, "data.augment[%d]", i);
 		if (list->kid[i]->type != GT_C_GROUP) {
-			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s",
+			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
 			                                 gt_cnode_text(list->kid[i], got, sizeof got)));
 			continue;
 		}
@@ -37,12 +37,12 @@ static enum gt_code absolute(struct gt_reading *rd, const char *key, const char 
 	char cwd[4096];
 	if (!n || !**path || **path == '/' || (!rd->from_file && !n->set))
 		return GT_OK;
-	const char *slash = n->set ? NULL : strrchr(n->place.file, '/'), *file = slash ? n->place.file : "";
+	const char *slash = n->set ? NULL : strrchr(n->loc.file, '/'), *file = slash ? n->loc.file : "";
 	int len = slash ? (int)(slash - file) : 0;
 	if (slash && *file == '/')
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%.*s/%s", len, file, *path), err);
 	else if (!getcwd(cwd, sizeof cwd))
-		return gt_conf_fail(err, n->place, key, "expected an absolute path, because the working directory is unknown");
+		return gt_conf_fail(err, n->loc, key, "expected an absolute path, because the working directory is unknown");
 	else
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%s/%.*s%s%s", cwd, len, file, slash ? "/" : "", *path), err);
 	return GT_OK;
@@ -66,7 +66,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	char got[64];
 	/* First of all: another version's file would be told of unknown keys. */
 	if (schema && (schema->type != GT_C_INT || schema->i != 1))
-		return gt_conf_fail(err, schema->place, "schema", "expected 1, the version that this gtrain reads, got %s",
+		return gt_conf_fail(err, schema->loc, "schema", "expected 1, the version that this gtrain reads, got %s",
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* The defaults that hang on another key. */

@@ -11,7 +11,7 @@
 void gt_clean_free(struct gt_clean *c)
 {
 	free(c->text);
-	free(c->place);
+	free(c->loc);
 	memset(c, 0, sizeof *c);
 }
 
@@ -80,13 +80,13 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
 	return buf;
 }
 
-enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc place, struct gt_cnode **out,
+enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err)
 {
 	struct gt_cnode *n;
 	GT_NEW(n, a, 1, err);
 	n->type = type;
-	n->place = place;
+	n->loc = loc;
 	if (name)
 		GT_NEW_STR(n->name, gt_arena_strdup(a, name), err);
 	*out = n;
@@ -121,8 +121,8 @@ struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name)
 static struct gt_source_loc place_of(const struct gt_clean *c, unsigned line)
 {
 	if (line >= 1 && line <= (unsigned)c->nlines)
-		return c->place[line - 1];
-	return c->nlines ? c->place[c->nlines - 1] : (struct gt_source_loc){"config", 1};
+		return c->loc[line - 1];
+	return c->nlines ? c->loc[c->nlines - 1] : (struct gt_source_loc){"config", 1};
 }
 
 static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out,

@@ -17,7 +17,7 @@ struct gt_source_loc {
 struct gt_cnode {
 	enum gt_ctype type;
 	const char *name; /* NULL in lists and arrays */
-	struct gt_source_loc place;
+	struct gt_source_loc loc;
 	bool set;        /* came from --set */
 	bool bad;        /* its value was refused: what depends on it is not checked */
 	bool unknown;    /* no key of its group has this name */
@@ -34,14 +34,14 @@ struct gt_cnode {
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
 	size_t len, cap;
-	struct gt_source_loc *place; /* malloc'ed; of line i + 1 */
+	struct gt_source_loc *loc; /* malloc'ed; of line i + 1 */
 	int nlines, cap_lines;
 };
 void gt_clean_free(struct gt_clean *c);
 
 enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct gt_cnode **out, struct gt_err *err);
 
-enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc place, struct gt_cnode **out,
+enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
 struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or not a group */

@@ -21,7 +21,7 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
 	char path[128], got[64];
 	if (n && n->type != GT_C_GROUP) {
 		snprintf(path, sizeof path, "%s%s", shown, key);
-		*code = gt_conf_fail(err, n->place, path, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
+		*code = gt_conf_fail(err, n->loc, path, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
 	}
 	return n;
 }
@@ -37,24 +37,24 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	GT_TRY(gt_object_read(rd, gt_rows_group, entry, shown, g, err));
 	const struct gt_cnode *opt = group_of(entry, "optimizer", shown, err, &code), *sched = group_of(entry, "schedule", shown, err, &code);
 	GT_TRY(code);
-	g->file = entry->place.file;
-	g->line = entry->place.line;
+	g->file = entry->loc.file;
+	g->line = entry->loc.line;
 	g->optimizer = t->optimizer;
 	g->schedule = t->schedule;
 	g->own_optimizer = opt != NULL;
 	g->own_schedule = sched != NULL;
 	snprintf(path, sizeof path, "%smatch", shown);
 	if (!g->match.n && gt_cnode_find(entry, "match") && !gt_conf_refused(entry, "match"))
-		return gt_conf_fail(err, gt_conf_place(entry, "match"), path, "expected at least one pattern, got none");
+		return gt_conf_fail(err, gt_conf_location(entry, "match"), path, "expected at least one pattern, got none");
 	for (size_t i = 0; g->frozen && i < sizeof trains / sizeof *trains; i++) {
 		snprintf(path, sizeof path, "%s%s", shown, trains[i]);
 		if (gt_cnode_find(entry, trains[i]))
-			return gt_conf_fail(err, gt_conf_place(entry, trains[i]), path, "parameters with frozen = true do not use this key; remove it");
+			return gt_conf_fail(err, gt_conf_location(entry, trains[i]), path, "parameters with frozen = true do not use this key; remove it");
 	}
 	if (g->frozen_stats && g->freeze_after > 0) {
 		snprintf(path, sizeof path, "%sfrozen_stats", shown);
 		return gt_conf_fail(
-		    err, gt_conf_place(entry, "frozen_stats"), path,
+		    err, gt_conf_location(entry, "frozen_stats"), path,
 		    "frozen_stats = true and freeze_after = %g do not go together, because statistics are frozen for the whole run; remove one of "
 		    "them",
 		    g->freeze_after);
@@ -81,7 +81,7 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
 		return GT_OK;
 	if (list->type != GT_C_LIST || list->nkids > GT_MAX_PGROUPS)
-		return gt_conf_fail(err, list->place, "train.groups", "expected a list ( ) of at most %d groups, got %s", GT_MAX_PGROUPS,
+		return gt_conf_fail(err, list->loc, "train.groups", "expected a list ( ) of at most %d groups, got %s", GT_MAX_PGROUPS,
 		                    gt_cnode_text(list, got, sizeof got));
 	GT_NEW(group, rd->arena, list->nkids ? list->nkids : 1, err);
 	GT_NEW(match, rd->arena, list->nkids ? list->nkids : 1, err);
@@ -89,7 +89,7 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 		snprintf(shown, sizeof shown, "train.groups[%d]", i);
 		if (list->kid[i]->type != GT_C_GROUP) {
 			GT_COLLECT(rd, err,
-			           gt_conf_fail(err, list->kid[i]->place, shown, "expected a group { }, got %s",
+			           gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
 			                        gt_cnode_text(list->kid[i], got, sizeof got)));
 			continue;
 		}

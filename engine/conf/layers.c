@@ -14,13 +14,13 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 		GT_TRY(gt_scope_value(x, s, n, path, &n, err));
 	const char *name = n && n->raw ? n->raw : n && n->type == GT_C_STRING ? n->s : NULL;
 	if (n && (!name || !gt_layer_name_fits(name)))
-		return gt_conf_fail(err, n->place, path, "expected a name of letters, digits, _ . -, got %s", gt_cnode_text(n, got, sizeof got));
+		return gt_conf_fail(err, n->loc, path, "expected a name of letters, digits, _ . -, got %s", gt_cnode_text(n, got, sizeof got));
 	if (n)
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%s", s ? s->prefix : "", name), err);
 	else
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%d", s ? s->prefix : "", index), err);
 	if (strlen(*out) > GT_CONF_MAX_NAME)
-		return gt_conf_fail(err, n ? n->place : entry->place, path, "expected at most %d bytes for this name with the names of its blocks "
+		return gt_conf_fail(err, n ? n->loc : entry->loc, path, "expected at most %d bytes for this name with the names of its blocks "
 		                    "before it, got %zu",
 		                    GT_CONF_MAX_NAME, strlen(*out));
 	return GT_OK;
@@ -34,9 +34,9 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 	struct gt_guess g = gt_guess_open(gt_utf8_truncate(type, cut, sizeof cut));
 	const struct gt_synonym *syn = gt_synonym_of_layer_type(type);
 	if (syn && !syn->meant)
-		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);
+		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);
 	if (syn)
-		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, syn->meant);
+		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, syn->meant);
 	all[0] = 0;
 	for (int i = 0; (op = gt_op_at(i)); i++) {
 		if (!(op->flags & GT_OPF_LAYER))
@@ -46,8 +46,8 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 			len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", len ? ", " : "", gt_op_name(op));
 	}
 	if (g.best)
-		return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, g.best);
-	return gt_conf_fail(err, n->place, path, "expected a layer type, got \"%s\"; the types are: %s", cut, all);
+		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, g.best);
+	return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; the types are: %s", cut, all);
 }
 
 static enum gt_code read_in(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
@@ -57,13 +57,13 @@ static enum gt_code read_in(struct gt_expand *x, const struct gt_scope *s, const
 	int len = many ? n->nkids : 1;
 	char got[64];
 	if (len < 1 || len > GT_MAX_LAYER_IN)
-		return gt_conf_fail(err, n->place, path, "expected 1 to %d names, got %d", GT_MAX_LAYER_IN, len);
+		return gt_conf_fail(err, n->loc, path, "expected 1 to %d names, got %d", GT_MAX_LAYER_IN, len);
 	for (int i = 0; i < len; i++) {
 		const struct gt_cnode *e = many ? n->kid[i] : n;
 		const char *name = e->raw ? e->raw : e->type == GT_C_STRING ? e->s : NULL;
 		if (!name)
-			return gt_conf_fail(err, e->place, path, "expected the name of a layer, got %s", gt_cnode_text(e, got, sizeof got));
-		GT_TRY(gt_layer_resolve(x, s, name, e->place, path, &l->in[i], err));
+			return gt_conf_fail(err, e->loc, path, "expected the name of a layer, got %s", gt_cnode_text(e, got, sizeof got));
+		GT_TRY(gt_layer_resolve(x, s, name, e->loc, path, &l->in[i], err));
 	}
 	l->nin = len;
 	return GT_OK;
@@ -130,20 +130,20 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	bool unknown = false;
 	snprintf(path, sizeof path, "%s.type", at);
 	if (!type)
-		return gt_conf_fail(err, entry->place, path, "expected the type of this layer, or block = \"…\", got neither");
+		return gt_conf_fail(err, entry->loc, path, "expected the type of this layer, or block = \"…\", got neither");
 	GT_TRY(gt_scope_value(x, s, type, path, &v, err));
 	const char *word = v->raw ? v->raw : v->type == GT_C_STRING ? v->s : NULL;
 	if (!word)
-		return gt_conf_fail(err, v->place, path, "expected a layer type, got %s", gt_cnode_text(v, got, sizeof got));
+		return gt_conf_fail(err, v->loc, path, "expected a layer type, got %s", gt_cnode_text(v, got, sizeof got));
 	if (!(l.op = gt_op_find_layer(word)))
 		return unknown_type(v, path, word, err);
-	GT_TRY(grow(x, entry->place, at, err));
+	GT_TRY(grow(x, entry->loc, at, err));
 	l.attr = gt_arena_alloc(x->rd->arena, 1, l.op->attr_size ? l.op->attr_size : 1);
 	if (!l.attr)
 		return gt_fail_memory(err, l.op->attr_size);
 	gt_op_defaults(l.op, l.attr);
-	l.file = entry->place.file;
-	l.line = entry->place.line;
+	l.file = entry->loc.file;
+	l.line = entry->loc.line;
 	for (int i = 0; i < entry->nkids; i++) {
 		enum gt_code code = read_key(x, s, entry->kid[i], at, &l, err);
 		unknown |= code == GT_ECONFIG;
@@ -151,18 +151,18 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	}
 	for (const struct gt_attr_def *d = l.op->attrs; d && d->key && !unknown; d++)
 		if (isnan(d->def) && !gt_cnode_find(entry, d->key))
-			return gt_conf_fail(err, entry->place, at, "expected \"%s\" (%s), which %s needs, got nothing", d->key, d->help,
+			return gt_conf_fail(err, entry->loc, at, "expected \"%s\" (%s), which %s needs, got nothing", d->key, d->help,
 			                    gt_op_name(l.op));
 	for (int i = 0; i < entry->nkids; i++)
 		if (l.init != GT_INIT_WHITENING && (!strcmp(entry->kid[i]->name, "init_eps") || !strcmp(entry->kid[i]->name, "init_samples")))
 			{
 			char key[400];
 			snprintf(key, sizeof key, "%s.%.64s", at, entry->kid[i]->name);
-			return gt_conf_fail(err, entry->kid[i]->place, key, "only init = \"whitening\" uses this key; remove it");
+			return gt_conf_fail(err, entry->kid[i]->loc, key, "only init = \"whitening\" uses this key; remove it");
 		}
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));
-	GT_TRY(gt_layer_declare(x, l.name, l.name, name ? name->place : entry->place, path, err));
+	GT_TRY(gt_layer_declare(x, l.name, l.name, name ? name->loc : entry->loc, path, err));
 	/* The first of a block takes the block's input, every other the layer before: said only where it is not the one before. */
 	if (!l.nin && s && index == 0 && strcmp(s->input, x->last))
 		l.in[l.nin++] = s->input;
@@ -180,7 +180,7 @@ enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, c
 	const char *name;
 	enum gt_code code = gt_layer_fullname(x, s, entry, at, index, &name, &ignored);
 	if (code == GT_OK && !gt_layer_declared(x, name))
-		code = gt_layer_declare(x, name, name, entry->place, at, &ignored);
+		code = gt_layer_declare(x, name, name, entry->loc, at, &ignored);
 	if (code == GT_OK)
 		x->last = name;
 	return code == GT_OK || code == GT_ECONFIG ? GT_OK : gt_fail(err, code, "%s", ignored.msg);

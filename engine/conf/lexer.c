@@ -41,15 +41,15 @@ static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
 	struct gt_clean *o = lx->out;
 	if (o->nlines == o->cap_lines) {
 		int cap = 2 * o->cap_lines + 256;
-		struct gt_source_loc *place = realloc(o->place, (size_t)cap * sizeof *place);
-		if (!place)
-			return gt_fail_memory(err, (size_t)cap * sizeof *place);
-		o->place = place;
+		struct gt_source_loc *loc = realloc(o->loc, (size_t)cap * sizeof *loc);
+		if (!loc)
+			return gt_fail_memory(err, (size_t)cap * sizeof *loc);
+		o->loc = loc;
 		o->cap_lines = cap;
 	}
 	if (o->nlines >= GT_CONF_MAX_VALUES)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d names and values in a config, got more", GT_CONF_MAX_VALUES);
-	o->place[o->nlines++] = lx->at;
+	o->loc[o->nlines++] = lx->at;
 	return o->nlines > 1 ? put(lx, "\n", 1, err) : GT_OK;
 }
 
@@ -129,7 +129,7 @@ static enum gt_code open_bracket(struct gt_lexer *lx, struct gt_err *err)
 	GT_TRY(value(lx, c == '{' ? GT_C_GROUP : c == '(' ? GT_C_LIST : GT_C_ARRAY, lx->p, err));
 	if (lx->depth == GT_CONF_MAX_DEPTH)
 		return gt_conf_fail(err, lx->at, NULL, "expected brackets that are nested at most %d deep, got more", GT_CONF_MAX_DEPTH);
-	lx->frame[++lx->depth] = (struct gt_frame){.open = c, .state = c == '{' ? NAME : FIRST, .place = lx->at};
+	lx->frame[++lx->depth] = (struct gt_frame){.open = c, .state = c == '{' ? NAME : FIRST, .loc = lx->at};
 	lx->p++;
 	return put(lx, &c, 1, err);
 }
@@ -141,7 +141,7 @@ static enum gt_code close_bracket(struct gt_lexer *lx, int base, struct gt_err *
 	if (lx->depth == base)
 		return gt_conf_fail(err, lx->at, NULL, "unexpected `%c`: no bracket is open", c);
 	if (f->open != open)
-		return gt_conf_fail(err, lx->at, NULL, "`%c` cannot close the `%c` of line %d", c, f->open, f->place.line);
+		return gt_conf_fail(err, lx->at, NULL, "`%c` cannot close the `%c` of line %d", c, f->open, f->loc.line);
 	if (f->state == EQUALS || f->state == VALUE)
 		return unexpected(lx, lx->p, err);
 	lx->depth--;
@@ -442,7 +442,7 @@ enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
 		}
 	}
 	if (lx->depth > base)
-		return gt_conf_fail(err, frame(lx)->place, NULL, "`%c` is never closed; expected a `%c`", frame(lx)->open,
+		return gt_conf_fail(err, frame(lx)->loc, NULL, "`%c` is never closed; expected a `%c`", frame(lx)->open,
 		                    frame(lx)->open == '{'   ? '}'
 		                    : frame(lx)->open == '(' ? ')'
 		                                             : ']');

@@ -20,7 +20,7 @@ const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
 	return n;
 }
 
-struct gt_source_loc gt_conf_place(const struct gt_cnode *n, const char *path)
+struct gt_source_loc gt_conf_location(const struct gt_cnode *n, const char *path)
 {
 	char part[PATH], *end;
 	for (;;) {
@@ -28,13 +28,13 @@ struct gt_source_loc gt_conf_place(const struct gt_cnode *n, const char *path)
 		snprintf(part, sizeof part, "%.*s", (int)len, path);
 		const struct gt_cnode *kid = *path ? gt_cnode_find(n, part) : NULL;
 		if (!kid)
-			return n->place;
+			return n->loc;
 		n = kid;
 		path += len;
 		if (*path == '[') {
 			long i = strtol(path + 1, &end, 10);
 			if (i < 0 || i >= n->nkids)
-				return n->place;
+				return n->loc;
 			n = n->kid[i];
 			path = end + (*end == ']');
 		}
@@ -222,7 +222,7 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 		return GT_OK;
 	gt_row_expects(r, n, want, sizeof want);
 	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
-		return gt_conf_fail(err, n->place, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
+		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
 	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* name the culprit */
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
@@ -231,13 +231,13 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 			            : r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v)
 			                                                             : e->type == GT_C_INT && number(r, e, &v);
 			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
-				return gt_conf_fail(err, e->place, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
+				return gt_conf_fail(err, e->loc, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
 		}
 	}
 	const char *s = string(n);
 	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
 	if (syn)
-		return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
 		                    gt_utf8_truncate(s, word, sizeof word), syn->meant);
 	if (s && r->values) {
 		struct gt_guess g = gt_guess_open(s);
@@ -246,11 +246,11 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 			gt_guess_try(&g, words[i]);
 		if (g.best && g.best[0]) {
 			snprintf(near, sizeof near, "%s", g.best);
-			return gt_conf_fail(err, n->place, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+			return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
 			                    gt_utf8_truncate(s, word, sizeof word), near);
 		}
 	}
-	return gt_conf_fail(err, n->place, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
+	return gt_conf_fail(err, n->loc, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
 }
 
 /* ---- a group -------------------------------------------------------------------------------------------------------------- */
@@ -285,12 +285,12 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	const struct gt_synonym *syn = layer ? gt_synonym_of_layer_key(name) : gt_synonym_of_key(name);
 	snprintf(at, sizeof at, "%s%.*s%s", shown, (int)prefix, path, name);
 	if (syn && !syn->meant)
-		return gt_conf_fail(err, n->place, at, "unknown key; %s", syn->reason);
+		return gt_conf_fail(err, n->loc, at, "unknown key; %s", syn->reason);
 	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
-		return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
+		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word, deeper in the same section */
 		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
-			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
+			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
 		if (strncmp(r->path, path, prefix))
 			continue;
@@ -303,14 +303,14 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	for (int i = 0; i < nlevel; i++)
 		gt_guess_try(&g, level[i]);
 	if (g.best)
-		return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
+		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word in another section */
 		if (!strcmp(leaf(r->path), name) && !generic(name))
-			return gt_conf_fail(err, n->place, at, "unknown key; did you mean %s%s?", shown, r->path);
+			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;
 	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)
 		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", level[i]);
-	return gt_conf_fail(err, n->place, at, "unknown key; the keys here are: %s", all);
+	return gt_conf_fail(err, n->loc, at, "unknown key; the keys here are: %s", all);
 }
 
 /* Reads the value of a row; a refused one leaves the default and marks the node. */
@@ -359,7 +359,7 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 		if (n->type != GT_C_GROUP) {
 			char got[64];
 			n->bad = true;
-			GT_COLLECT(rd, err, gt_conf_fail(err, n->place, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got)));
+			GT_COLLECT(rd, err, gt_conf_fail(err, n->loc, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got)));
 			continue;
 		}
 		path[len] = '.';
@@ -416,13 +416,13 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
 		if (n->set || !ruled_out_by_set(rows, r, group, base))
-			return gt_conf_fail(err, n->place, at, "%s = \"%s\" does not use this key; %s",
+			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s",
 			                    r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
 		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
 		return gt_row_default(a, r, base, err);
 	}
 	if (!n && applies && r->flags & GT_R_REQUIRED)
-		return gt_conf_fail(err, gt_conf_place(group, r->path), at, "expected %s%s, got nothing", r->type == GT_T_OTHER ? "a " : "",
+		return gt_conf_fail(err, gt_conf_location(group, r->path), at, "expected %s%s, got nothing", r->type == GT_T_OTHER ? "a " : "",
 		                    r->type == GT_T_OTHER ? gt_row_typename(r) : gt_row_expects(r, NULL, text, sizeof text));
 	return GT_OK;
 }

@@ -114,7 +114,7 @@ enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, co
 /* The node of a path ("train.optimizer.lr"), NULL where the config does not give it. */
 const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
 /* Where a path stands, or the nearest group above it that does. */
-struct gt_source_loc gt_conf_place(const struct gt_cnode *group, const char *path);
+struct gt_source_loc gt_conf_location(const struct gt_cnode *group, const char *path);
 /* "unknown key" with a suggestion: n is a key whose path, below shown, is path. words: more keys that it may have meant, may be NULL. */
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
                              const char *const *words, struct gt_err *err);

@@ -33,7 +33,7 @@ struct gt_frame { /* an open bracket, or the file */
 	int state;
 	int count;
 	enum gt_ctype kind; /* of an array's elements */
-	struct gt_source_loc place;
+	struct gt_source_loc loc;
 };
 
 struct gt_lexer {

@@ -29,7 +29,7 @@ static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *t
 	struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
 	for (int i = 0; params && i < params->nkids; i++)
 		gt_guess_try(&g, gt_cnode_string(params->kid[i]));
-	return gt_conf_fail(err, at->place, path, "\"%s\" is not a parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
+	return gt_conf_fail(err, at->loc, path, "\"%s\" is not a parameter of the block \"%.64s\"%s%s%s", cut, tmpl->name,
 	                    g.best ? "; did you mean \"" : "", g.best ? g.best : "", g.best ? "\"?" : "");
 }
 
@@ -57,20 +57,20 @@ static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, st
 	if (!params)
 		return GT_OK;
 	if ((params->type != GT_C_ARRAY && params->type != GT_C_LIST) || params->nkids > 64)
-		return gt_conf_fail(err, params->place, path, "expected an array of at most 64 names, got %s",
+		return gt_conf_fail(err, params->loc, path, "expected an array of at most 64 names, got %s",
 		                    gt_cnode_text(params, got, sizeof got));
 	for (int i = 0; i < params->nkids; i++) {
 		const struct gt_cnode *p = params->kid[i];
 		const char *name = gt_cnode_string(p);
 		size_t n = name ? strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") : 0;
 		if (!n || name[n] || n > 40 || strchr("0123456789_-", name[0]))
-			return gt_conf_fail(err, p->place, path, "expected a name of letters, digits, _ and -, got %s",
+			return gt_conf_fail(err, p->loc, path, "expected a name of letters, digits, _ and -, got %s",
 			                    gt_cnode_text(p, got, sizeof got));
 		if (is_reserved(name))
-			return gt_conf_fail(err, p->place, path, "expected another name, got \"%s\", which is a key of every layer", name);
+			return gt_conf_fail(err, p->loc, path, "expected another name, got \"%s\", which is a key of every layer", name);
 		for (int k = 0; k < i; k++)
 			if (!strcmp(name, gt_cnode_string(params->kid[k])))
-				return gt_conf_fail(err, p->place, path, "expected each parameter once, got \"%s\" twice", name);
+				return gt_conf_fail(err, p->loc, path, "expected each parameter once, got \"%s\" twice", name);
 	}
 	return GT_OK;
 }
@@ -83,7 +83,7 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 	int uses = 0;
 	snprintf(at, sizeof at, "model.blocks.%.64s", tmpl->name);
 	if (tmpl->type != GT_C_GROUP)
-		return gt_conf_fail(err, tmpl->place, at, "expected a group { params; layers }, got %s", gt_cnode_text(tmpl, got, sizeof got));
+		return gt_conf_fail(err, tmpl->loc, at, "expected a group { params; layers }, got %s", gt_cnode_text(tmpl, got, sizeof got));
 	for (int i = 0; i < tmpl->nkids; i++) {
 		snprintf(path, sizeof path, "%s.", at);
 		if (!gt_row_find(gt_rows_template, tmpl->kid[i]->name))
@@ -92,20 +92,20 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 	GT_TRY(check_params(tmpl, at, err));
 	snprintf(path, sizeof path, "%s.layers", at);
 	if (!layers || layers->type != GT_C_LIST || !layers->nkids)
-		return gt_conf_fail(err, layers ? layers->place : tmpl->place, path, "expected a list ( ) of layers, got %s",
+		return gt_conf_fail(err, layers ? layers->loc : tmpl->loc, path, "expected a list ( ) of layers, got %s",
 		                    layers ? gt_cnode_text(layers, got, sizeof got) : "nothing");
 	GT_TRY(scan(tmpl, layers, path, NULL, &uses, err));
 	for (int i = 0; params && i < params->nkids; i++) {
 		uses = 0;
 		GT_TRY(scan(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
 		if (!uses)
-			return gt_conf_fail(err, params->kid[i]->place, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
+			return gt_conf_fail(err, params->kid[i]->loc, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
 			                    "from params",
 			                    gt_cnode_string(params->kid[i]));
 	}
 	snprintf(path, sizeof path, "%s.defaults", at);
 	if (defaults && defaults->type != GT_C_GROUP)
-		return gt_conf_fail(err, defaults->place, path, "expected a group { }, got %s", gt_cnode_text(defaults, got, sizeof got));
+		return gt_conf_fail(err, defaults->loc, path, "expected a group { }, got %s", gt_cnode_text(defaults, got, sizeof got));
 	for (int i = 0; defaults && i < defaults->nkids; i++)
 		if (!has_param(tmpl, defaults->kid[i]->name))
 			return no_param(defaults->kid[i], tmpl, path, defaults->kid[i]->name, err);
@@ -116,7 +116,7 @@ enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
 {
 	char got[64];
 	if (x->blocks && x->blocks->type != GT_C_GROUP)
-		return gt_conf_fail(err, x->blocks->place, "model.blocks", "expected a group { }, got %s",
+		return gt_conf_fail(err, x->blocks->loc, "model.blocks", "expected a group { }, got %s",
 		                    gt_cnode_text(x->blocks, got, sizeof got));
 	for (int i = 0; x->blocks && i < x->blocks->nkids; i++) {
 		enum gt_code code = check_template(x->blocks->kid[i], err);
@@ -157,7 +157,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 	char cut[64];
 	while ((word = gt_cnode_string(n)) && word[0] == '$') {
 		if (!s)
-			return gt_conf_fail(err, n->place, path, "\"%s\" is a parameter of a block, and only layers of a block can use it",
+			return gt_conf_fail(err, n->loc, path, "\"%s\" is a parameter of a block, and only layers of a block can use it",
 			                    gt_utf8_truncate(word, cut, sizeof cut));
 		const struct gt_cnode *v = s->first ? gt_cnode_find(s->first, word + 1) : NULL, *defaults = gt_cnode_find(s->tmpl, "defaults");
 		if (!has_param(s->tmpl, word + 1))
@@ -170,10 +170,10 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			own = true; /* a default stands inside the template, an argument outside of it */
 		}
 		if (!v)
-			return gt_conf_fail(err, s->inst->place, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
+			return gt_conf_fail(err, s->inst->loc, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
 			                    word + 1, s->tmpl->name);
 		if (own && gt_cnode_string(v) && gt_cnode_string(v)[0] == '$')
-			return gt_conf_fail(err, v->place, path, "expected a value as the default, got another parameter");
+			return gt_conf_fail(err, v->loc, path, "expected a value as the default, got another parameter");
 		n = v;
 		if (!own)
 			s = s->parent;
@@ -191,7 +191,7 @@ enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cn
 		if (has_param(tmpl, key) || (!first && is_reserved(key) && strcmp(key, "type")))
 			continue;
 		if (!strcmp(key, "type"))
-			return gt_conf_fail(err, inst->kid[i]->place, path, "expected a type or a block, got both; remove one of them");
+			return gt_conf_fail(err, inst->kid[i]->loc, path, "expected a type or a block, got both; remove one of them");
 		return no_param(inst->kid[i], tmpl, path, key, err);
 	}
 	return GT_OK;

@@ -9,7 +9,7 @@
 #define FAIL(rd, path, ...)                                                                                       \
 	do {                                                                                                        \
 		if (!gt_conf_refused((rd)->root, (path)))                                                                 \
-			GT_COLLECT((rd), err, gt_conf_fail(err, gt_conf_place((rd)->root, (path)), (path), __VA_ARGS__));       \
+			GT_COLLECT((rd), err, gt_conf_fail(err, gt_conf_location((rd)->root, (path)), (path), __VA_ARGS__));       \
 	} while (0)
 
 static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
@@ -74,7 +74,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		snprintf(at_, sizeof at_, "%s.%s", section, key);                                                       \
 		snprintf(path_, sizeof path_, "%s%s", shown, at_);                                                      \
 		if (!gt_conf_refused(root, at_))                                                                        \
-			GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_place(root, at_), path_, __VA_ARGS__));                   \
+			GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(root, at_), path_, __VA_ARGS__));                   \
 	} while (0)
 
 enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
@@ -129,7 +129,7 @@ static bool device_fits(const char *d)
 }
 
 /* The layers that begin a stage. GT_ECONFIG: the first that is wrong. */
-#define CUT_FAIL(...) gt_conf_fail(err, gt_conf_place(rd->root, "parallel.cuts"), "parallel.cuts", __VA_ARGS__)
+#define CUT_FAIL(...) gt_conf_fail(err, gt_conf_location(rd->root, "parallel.cuts"), "parallel.cuts", __VA_ARGS__)
 static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_model_spec *m = &rd->conf->model;

@@ -49,7 +49,8 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	for (size_t i = 0; g->frozen && i < sizeof trains / sizeof *trains; i++) {
 		snprintf(path, sizeof path, "%s%s", shown, trains[i]);
 		if (gt_cnode_find(entry, trains[i]))
-			return gt_conf_fail(err, gt_conf_location(entry, trains[i]), path, "parameters with frozen = true do not use this key; remove it");
+			return gt_conf_fail(err, gt_conf_location(entry, trains[i]), path,
+			                    "parameters with frozen = true do not use this key; remove it");
 	}
 	if (g->frozen_stats && g->freeze_after > 0) {
 		snprintf(path, sizeof path, "%sfrozen_stats", shown);

@@ -87,8 +87,8 @@ bool gt_launch_is_transient(enum gt_code code);
 /* ---- a rank --------------------------------------------------------------------------------------------------------------- */
 struct gt_rank_link;
 
-/* Connects this process to the launcher that started it. *out NULL: something else started this process, see gt_world_from_environment(). GT_EPEER: the
- * launcher has ended. The caller closes the link when the process ends. */
+/* Connects this process to the launcher that started it. *out NULL: something else started this process, see gt_world_from_environment().
+ * GT_EPEER: the launcher has ended. The caller closes the link when the process ends. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
 void gt_rank_close(struct gt_rank_link *l); /* NULL is fine, as for every function below */
 

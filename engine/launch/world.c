@@ -225,7 +225,8 @@ static bool in_step(const struct env *e)
 	return value(e, "SLURM_PROCID") && value(e, "SLURM_STEP_NODELIST") && !(name && (!strcmp(name, "bash") || !strcmp(name, "interactive")));
 }
 
-enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out, struct gt_err *err)
+enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out,
+                                       struct gt_err *err)
 {
 	const struct env env = {get, user}, *e = &env;
 	const struct family *f = value(e, torchrun.rank) || value(e, torchrun.world)  ? &torchrun

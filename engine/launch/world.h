@@ -26,7 +26,8 @@ struct gt_world {
 /* Fills *out from the environment. get: works like getenv, so that a test can provide an environment; NULL: getenv. An empty variable
  * counts as not set. GT_EUSAGE: variables are missing, not numbers, out of range or inconsistent; the sentence names them. If no variable
  * is set at all, how = "single" and world = 1. */
-enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out, struct gt_err *err);
+enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out,
+                                       struct gt_err *err);
 
 /* The variable by which a process recognises this starter ("PMI_RANK" for "MPICH"); NULL if how is "single" or "gtrain". */
 const char *gt_world_variable(const char *how);

@@ -43,8 +43,8 @@ static bool is_dw(const struct gt_node *n)
 }
 
 /* Makes the attributes of the update that replaces linear.dw node i; of part `part` of `parts`. */
-static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts, struct gt_attr_dw_update **out,
-                               struct gt_err *err)
+static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
+                               struct gt_attr_dw_update **out, struct gt_err *err)
 {
 	struct gt_attr_dw_update *attr;
 	struct gt_seg *seg;

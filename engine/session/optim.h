@@ -50,8 +50,8 @@ struct gt_optim {
 
 /* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
-/* Whether gt_plan_fuse_updates can apply the optimizer; false: it needs stored gradients. gt_optim_update_spec describes the optimizer for the
- * parameters of a graph, as gt_plan_fuse_updates expects it. */
+/* Whether gt_plan_fuse_updates can apply the optimizer; false: it needs stored gradients. gt_optim_update_spec describes the optimizer for
+ * the parameters of a graph, as gt_plan_fuse_updates expects it. */
 bool gt_optim_fused_update(const struct gt_optim *o);
 enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, struct gt_update_spec *out, struct gt_err *err);
 /* Makes the segments of equal hyper-parameters and prepares the calls, after the first plan. Clipping and the check for finite gradients

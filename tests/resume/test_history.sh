@@ -97,7 +97,7 @@ apply() {
 	if grep -q 'is complete' "$tmp/out"; then
 		complete=$((complete + 1))
 		diff -r -x .lock "$tmp/before" "$tmp/dir" >/dev/null || bad "$what: complete, and the directory has changed"
-		grep -q 'train.epochs=N with N above [0-9]* prolongs it' "$tmp/out" || bad "$what: complete, without a way on"
+		grep -q 'to train longer, add -s train.epochs=N with N above [0-9]' "$tmp/out" || bad "$what: complete, without a way on"
 		return
 	fi
 	[ $rc = 0 ] || return

@@ -10,13 +10,6 @@
 #include "par/emit.h"
 #include "par/replicas.h"
 
-static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
-{
-	(void)c, (void)err;
-	*out = (struct gt_rank_position){.rank = rank, .world = world, .data = rank, .ndata = world, .npipe = 1};
-	return GT_OK;
-}
-
 static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
@@ -47,4 +40,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .position = position, .shard = shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .position = gt_replicas_position, .shard = shard, .schedule = schedule};

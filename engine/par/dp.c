@@ -10,11 +10,6 @@
  * torch, which discards those of the other replicas. */
 #include "par/replicas.h"
 
-static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
-{
-	return gt_strategy_ddp.position(c, rank, world, out, err);
-}
-
 static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
 {
 	if (at->ndata == 1)
@@ -29,4 +24,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_rank0_update(job, out, err);
 }
 
-const struct gt_strategy gt_strategy_dp = {.name = "dp", .position = position, .shard = shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_dp = {.name = "dp", .position = gt_replicas_position, .shard = shard, .schedule = schedule};

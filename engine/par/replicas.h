@@ -9,6 +9,9 @@
 
 #include "par/emit.h"
 
+/* The position of a rank among `world` copies of the model. Succeeds always. */
+enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
+
 /* Buckets of parallel.bucket_mb; the first bucket has at most 1 MiB, as in torch. No shards. */
 struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
 

@@ -16,7 +16,7 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole matrices, "
 		                      "but each rank would have a part of them; use parallel.mode = \"ddp\"",
 		                      matrix);
-	return gt_strategy_ddp.position(c, rank, world, out, err);
+	return gt_replicas_position(c, rank, world, out, err);
 }
 
 static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)

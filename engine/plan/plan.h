@@ -90,8 +90,8 @@ struct gt_shard_spec {
 	int64_t first_bytes;  /* the same for the first bucket, which is smaller (torch's DDP: 25 MiB and 1 MiB) */
 	int shards;           /* each bucket is divided into so many shards of equal length; 0: not divided */
 	int shard;            /* index of this rank's shard, 0 … shards - 1 */
-	enum gt_sharding sharding;
-	enum gt_update_part update;
+	enum gt_sharding sharding;  /* what this rank has only its shards of */
+	enum gt_update_part update; /* which part of the update it makes */
 	bool shared_params;   /* all ranks that have a shard share one PARAM and one WORK arena */
 	bool pipeline_stages; /* other ranks have other parameters: the ranks' sums over gradients must be added up */
 };
@@ -116,14 +116,14 @@ struct gt_param_layout {
 struct gt_shards {
 	struct gt_shard_spec spec; /* set by the strategy */
 	struct gt_bucket *bucket;  /* in ascending order, without gaps; NULL before the first plan */
-	int nbuckets;
+	int nbuckets;              /* number of buckets; 0 before the first plan */
 	int64_t widest;            /* elements of the largest bucket */
 	int gather_slots;          /* if parameters are sharded: the largest number of buckets that are whole at once */
 };
 
 /* The arenas in device memory. Sizes grow while plans are made; gt_space_alloc allocates each arena once. */
 struct gt_memory {
-	size_t bytes[GT_A_COUNT];
+	size_t bytes[GT_A_COUNT]; /* size of each arena; 0: not used */
 	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
 	int levels;               /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
 	int copies;               /* copies of BUFFER; 0 means 1 */
@@ -143,7 +143,7 @@ struct gt_memory {
 
 struct gt_space {
 	const struct gt_backend *be;
-	struct gt_dev *dev;
+	struct gt_dev *dev;     /* not owned; closed after the space */
 	struct gt_arena *arena; /* owned; holds the space's tables and plans, not device memory */
 	struct gt_param_layout layout;
 	struct gt_shards shards;

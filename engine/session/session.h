@@ -110,12 +110,12 @@ struct gt_session_pipe {
 struct gt_session_programs {
 	struct gt_plan *plan[GT_PLANS];        /* plans and instances of plans */
 	struct gt_plan_key plan_key[GT_PLANS]; /* the key of each plan */
-	int nplans;
+	int nplans;                   /* 0 ... GT_PLANS */
 	int64_t num_params;           /* number of trained elements of the whole model's parameters */
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
-	struct gt_loader *loader;     /* of the training split */
-	struct gt_range rows;         /* with factored updates: where the loader's batches are */
-	struct gt_eval_prog eval[GT_SPLITS];
+	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
+	struct gt_range rows;         /* with factored updates: where the loader's batches are, in GT_A_SHARED_ACT */
+	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
 	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
 };
 
@@ -126,8 +126,8 @@ struct gt_session {
 	const struct gt_strategy *strategy; /* of parallel.mode */
 	struct gt_rank_position at;         /* the position of this rank in the world */
 	bool sync_bn;                       /* parallel.sync_bn is set and there are ranks to share statistics with */
-	struct gt_loss_spec loss;
-	struct gt_device device;
+	struct gt_loss_spec loss;           /* train.loss with its keys */
+	struct gt_device device;            /* owned; closed last but the arena */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan on paper for either */
 	bool queues;                        /* steps wait in streams of the device */
 
@@ -137,9 +137,9 @@ struct gt_session {
 	struct gt_session_programs prog;
 	struct gt_session_comm comm;
 
-	struct gt_optim optim;
-	struct gt_space *space;
-	struct gt_exec exec;
+	struct gt_optim optim;   /* the optimizer's calls; empty without gt_session_spec.train */
+	struct gt_space *space;  /* owned: parameters, shards and memory of all plans */
+	struct gt_exec exec;     /* executes the programs; has the communicators to use */
 	void (*watch)(void *user, double share); /* called during an evaluation with the share that is done, 0 ... 1; NULL: not called */
 	void *watch_user;                        /* first argument of watch */
 };

@@ -23,7 +23,7 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 	for (int i = 0; i < b->nstages; i++) {
 		double mean[GT_PHASE_COUNT] = {0};
 		const char *first;
-		GT_NEW_STR(first, gt_arena_strdup(b->arena, gt_session_pipe_first(s, i)), err);
+		GT_NEW_STR(first, gt_arena_strdup(b->arena, gt_session_pipe_first_layer(s, i)), err);
 		for (int r = 0; r < s->at.world; r++)
 			for (int k = 0; b->ranks[r].pipe_rank == i % npipe && k < GT_PHASE_COUNT; k++)
 				mean[k] += 1e3 * all[r].cell[i / npipe][k] / s->at.ndata;
@@ -44,7 +44,7 @@ static enum gt_code predict(const struct gt_session *s, const struct gt_measured
 	struct gt_grid_time t;
 	struct gt_grid_cost cost = {0};
 	double *part[GT_PHASE_COUNT], busy = 0, rest = 0;
-	GT_TRY(gt_session_grid(s, b->arena, &g, err));
+	GT_TRY(gt_session_pipe_grid(s, b->arena, &g, err));
 	GT_TRY(gt_grid_time(b->arena, g, &cost, &t, err));
 	b->even = t.bubble;
 	for (int k = 0; k < GT_PHASE_COUNT; k++)
@@ -162,7 +162,7 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = {.conf = j->c, .train = true};
 	struct gt_dataset data[2];
-	GT_TRY(gt_session_read(&spec, data, err));
+	GT_TRY(gt_session_read_data(&spec, data, err));
 	j->data = data;
 	enum gt_code code = gt_team_threads(n, j->o->link, be_rank, j, err);
 	gt_dataset_free(&data[0]);

@@ -169,7 +169,7 @@ static enum gt_code predict_file(struct predictor *p, const char *file, bool *ba
 	                              .micro = PREDICT_BATCH,
 	                              .ignore_index = -1};
 	if (code == GT_OK)
-		code = gt_session_gather(s->conf, false, &spec.attr, err);
+		code = gt_session_gather_attr(s->conf, false, &spec.attr, err);
 	if (code == GT_OK)
 		code = gt_loader_open(&spec, &l, err);
 	if (code == GT_OK)

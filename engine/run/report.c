@@ -176,7 +176,7 @@ static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err
 	if (s->at.npipe > 1 && s->at.ndata > 1)
 		fprintf(f, ", copy %d of %d", s->at.data, s->at.ndata);
 	fprintf(f, "\n");
-	GT_TRY(gt_session_grid(s, s->arena, &grid, err));
+	GT_TRY(gt_session_pipe_grid(s, s->arena, &grid, err));
 	if (!grid)
 		return GT_OK;
 	GT_TRY(gt_grid_text(s->arena, grid, 138, &text, &len, err));

@@ -41,8 +41,8 @@ static void cuts_text(const struct gt_session *s, char *buf, size_t size)
 	size_t n = 0;
 	*buf = '\0';
 	for (int i = 1; s->pipe.measured && i < stages && n < size; i++)
-		n +=
-		    (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ", gt_session_pipe_first(s, i));
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ",
+		                      gt_session_pipe_first_layer(s, i));
 }
 
 /* "54,000 train + 6,000 valid + 10,000 test" */
@@ -328,7 +328,7 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	struct gt_dataset data[2];
 	gt_rank_phase(j->opts->link, "reading data", PATIENCE * j->c->parallel.timeout);
 	gt_signals_install();
-	enum gt_code code = gt_session_read(&spec, data, err);
+	enum gt_code code = gt_session_read_data(&spec, data, err);
 	if (code == GT_OK) {
 		j->data = data;
 		code = gt_team_threads(n, j->opts->link, be_rank, j, err);
@@ -365,7 +365,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	explicit_bzero(token, sizeof token);
 	if (*j->dir && !o->node_rank)
 		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_check(j->dir, err), err));
-	GT_TRY(gt_session_read(&spec, data, err));
+	GT_TRY(gt_session_read_data(&spec, data, err));
 	spec.data = data;
 	spec.dry = true;
 	spec.world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);

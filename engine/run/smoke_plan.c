@@ -64,7 +64,7 @@ static int64_t batch_unit(const struct gt_conf *c, int ranks)
 /* The batch of all ranks. */
 static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_report *r, int ranks)
 {
-	double sample = (2 * GT_SMOKE_STEPS - GT_SMOKE_SAVE) * r->flops_train + 2 * GT_SMOKE_EPOCH * gt_session_views(c) * r->flops_forward;
+	double sample = (2 * GT_SMOKE_STEPS - GT_SMOKE_SAVE) * r->flops_train + 2 * GT_SMOKE_EPOCH * gt_session_tta_views(c) * r->flops_forward;
 	int64_t unit = batch_unit(c, ranks), n = 2 * unit; /* two samples in each part: batch normalisation needs them */
 	if (!on_cpu(c, o) || (double)r->batch * sample <= CPU_FLOPS)
 		return r->batch;

@@ -124,7 +124,7 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 
 /* The first plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same
  * everywhere. */
-enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
 	struct gt_plan_key like = {.all = s->batch.micro < n ? s->batch.micro : n, .train = true, .loss = true};
@@ -163,7 +163,7 @@ enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job 
 	return GT_OK;
 }
 
-enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
+enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	struct gt_batch_slice slice = gt_batch_eval_slice(s);
 	struct gt_plan_key like = {.n = gt_part_size(n, slice.parts, 0, NULL), .loss = true};

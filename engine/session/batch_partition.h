@@ -15,8 +15,8 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 
 /* Fills in this rank's units of a step (or of an evaluation) over n samples of all ranks: full micro-batches first, then the remaining
  * samples. job->arena and job->space must be set. */
-enum gt_code gt_batch_train_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
-enum gt_code gt_batch_eval_jobs(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
+enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
+enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 
 /* This rank's parts in an evaluation, which counts every sample once whatever the sampler. */
 struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s);

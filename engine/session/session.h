@@ -37,7 +37,8 @@ struct gt_session_spec {
 	bool train;              /* build the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
 	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
-	const struct gt_dataset *data; /* [2], from gt_session_read for the same spec; not owned. NULL: the session reads the data itself */
+	const struct gt_dataset
+	    *data; /* [2], from gt_session_read_data for the same spec; not owned. NULL: the session reads the data itself */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */

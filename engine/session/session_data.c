@@ -85,7 +85,7 @@ static void read_both(const struct gt_session_spec *spec, struct gt_dataset *out
 		read_one(&job[1]);
 }
 
-enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err)
+enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err)
 {
 	struct job job[2];
 	out[0] = out[1] = (struct gt_dataset){0};
@@ -146,7 +146,7 @@ void gt_session_data_close(struct gt_session *s)
 	}
 }
 
-int gt_session_views(const struct gt_conf *c)
+int gt_session_tta_views(const struct gt_conf *c)
 {
 	static const int views[] = {[GT_TTA_NONE] = 1, [GT_TTA_MIRROR] = 2, [GT_TTA_MIRROR_TRANSLATE] = 6};
 	return views[c->eval.tta];
@@ -157,7 +157,7 @@ static double channel(const struct gt_floats *f, int64_t c, double otherwise)
 	return !f->n ? otherwise : f->v[f->n == 1 ? 0 : c];
 }
 
-enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err)
+enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err)
 {
 	const struct gt_conf_data *d = &c->data;
 	int64_t channels = c->model.input[0];
@@ -169,7 +169,7 @@ enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_
 		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input's channels) here and in data.std, got %d and %d",
 		                      (long long)channels, d->mean.n, d->std.n);
 	if (!augment)
-		out->views = gt_session_views(c);
+		out->views = gt_session_tta_views(c);
 	for (int64_t i = 0; i < channels; i++) { /* torchvision: ToTensor divides by 255, Normalize subtracts and divides */
 		double std = channel(&d->std, i, 1);
 		out->scale[i] = (float)(1 / (255 * std));

@@ -6,7 +6,7 @@
 
 /* Reads the data once for several sessions of one process, which take it as spec->data. The caller frees it with gt_dataset_free after the
  * sessions are closed. */
-enum gt_code gt_session_read(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err);
+enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err);
 
 /* Reads the data of the splits in spec (with dry: only looks for it) and fills s->data. Two threads read training and test data at the
  * same time. */
@@ -14,9 +14,9 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 void gt_session_data_close(struct gt_session *s);
 
 /* Number of views of each sample that an evaluation averages: the config key eval.tta. */
-int gt_session_views(const struct gt_conf *c);
+int gt_session_tta_views(const struct gt_conf *c);
 
 /* Fills the attributes of the gather kernel: normalisation and, with augment, the config's augmentation. */
-enum gt_code gt_session_gather(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err);
+enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err);
 
 #endif

@@ -41,7 +41,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struc
 	GT_TRY(eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, 0, all, err));
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
-	GT_TRY(gt_session_sum(s, &m, err));
+	GT_TRY(gt_session_sum_metrics(s, &m, err));
 	*out = gt_session_scores(&m);
 	return GT_OK;
 }

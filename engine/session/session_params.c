@@ -118,11 +118,11 @@ static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, 
 /* Mode pipe: rank 0 receives what another stage has, whose copies may have parts of it. */
 static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
-	int home = gt_session_pipe_home(s, i);
+	int home = gt_session_pipe_rank_of(s, i);
 	struct gt_comm *c = s->team ? s->team->comm : NULL; /* on host memory */
 	struct gt_tdesc d = gt_session_desc(s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
-	if (s->at.rank == home || (gt_session_pipe_has(s, i) && in_pieces(s, i, state)))
+	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && in_pieces(s, i, state)))
 		GT_TRY(transfer(s, i, state, plain, NULL, err));
 	if (!home || !c || (s->at.rank && s->at.rank != home))
 		return GT_OK;
@@ -150,7 +150,7 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state)
 {
-	return !in_pieces(s, i, state) && !(gt_session_is_pipeline(s) && gt_session_pipe_home(s, i));
+	return !in_pieces(s, i, state) && !(gt_session_is_pipeline(s) && gt_session_pipe_rank_of(s, i));
 }
 
 bool gt_session_scales_loss(const struct gt_session *s)

@@ -141,12 +141,12 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 	return GT_OK;
 }
 
-int gt_session_pipe_home(const struct gt_session *s, int i)
+int gt_session_pipe_rank_of(const struct gt_session *s, int i)
 {
 	return s->pipe.home[i] % s->at.npipe * s->at.ndata;
 }
 
-const char *gt_session_pipe_first(const struct gt_session *s, int stage)
+const char *gt_session_pipe_first_layer(const struct gt_session *s, int stage)
 {
 	int i = 0;
 	while (i < s->conf->model.nlayers - 1 && s->pipe.stage_of[i] < stage)
@@ -154,7 +154,7 @@ const char *gt_session_pipe_first(const struct gt_session *s, int stage)
 	return s->conf->model.layers[i].name;
 }
 
-bool gt_session_pipe_has(const struct gt_session *s, int i)
+bool gt_session_pipe_has_param(const struct gt_session *s, int i)
 {
 	return s->pipe.home[i] % s->at.npipe == s->at.pipe;
 }

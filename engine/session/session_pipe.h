@@ -15,7 +15,7 @@ static inline bool gt_session_is_pipeline(const struct gt_session *s)
 enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err);
 
 /* Whether parameter i belongs to a stage of this rank. */
-bool gt_session_pipe_has(const struct gt_session *s, int i);
+bool gt_session_pipe_has_param(const struct gt_session *s, int i);
 
 /* Replaces *g, the graph of the whole model, by the graph of stage w->stage. The first call decides the partition of the layers into
  * stages. */
@@ -28,9 +28,9 @@ void gt_session_pipe_bind(struct gt_session *s);
 void gt_session_pipe_close(struct gt_session *s); /* releases these calls, before the space is closed */
 
 /* The name of the first layer of a stage, which may be another rank's. */
-const char *gt_session_pipe_first(const struct gt_session *s, int stage);
+const char *gt_session_pipe_first_layer(const struct gt_session *s, int stage);
 
 /* The world rank that holds parameter i; if several copies of the model hold it, the rank in the first copy. */
-int gt_session_pipe_home(const struct gt_session *s, int i);
+int gt_session_pipe_rank_of(const struct gt_session *s, int i);
 
 #endif

@@ -91,7 +91,7 @@ static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, stru
 
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err)
 {
-	int views = w->train ? 1 : gt_session_views(s->conf);
+	int views = w->train ? 1 : gt_session_tta_views(s->conf);
 	struct gt_plan *base = NULL;
 	for (int i = 0; i < s->prog.nplans; i++) {
 		struct gt_plan *p = s->prog.plan[i];

@@ -14,7 +14,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
-	GT_TRY(gt_batch_train_jobs(s, n, &job, err));
+	GT_TRY(gt_batch_train_units(s, n, &job, err));
 	if (s->conf->parallel.deferred_bn)
 		GT_TRY(gt_session_pipe_bn_commit(s, &job, err));
 	if (!s->optim.check.kernel)
@@ -49,7 +49,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
 	                                .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
-	GT_TRY(gt_session_gather(c, train, &spec->attr, err));
+	GT_TRY(gt_session_gather_attr(c, train, &spec->attr, err));
 	spec->keep = train ? s->batch.keep : 0;
 	if (!gt_session_is_pipeline(s) || s->pipe.reads)
 		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
@@ -84,7 +84,7 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
-	GT_TRY(gt_batch_eval_jobs(s, n, &job, err));
+	GT_TRY(gt_batch_eval_units(s, n, &job, err));
 	return s->strategy->schedule(&job, out, err);
 }
 

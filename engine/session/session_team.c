@@ -205,7 +205,7 @@ enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err)
+enum gt_code gt_session_sum_metrics(struct gt_session *s, struct gt_metrics *m, struct gt_err *err)
 {
 	double f[2] = {m->loss, m->weight};
 	int64_t n[3] = {m->correct, m->top5, m->count};

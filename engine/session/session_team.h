@@ -20,6 +20,6 @@ void gt_session_comm_close(struct gt_session *s); /* closes the communicators, a
 enum gt_code gt_session_sync_buffers(struct gt_session *s, struct gt_err *err);
 
 /* Adds up the metrics of an evaluation over the ranks. */
-enum gt_code gt_session_sum(struct gt_session *s, struct gt_metrics *m, struct gt_err *err);
+enum gt_code gt_session_sum_metrics(struct gt_session *s, struct gt_metrics *m, struct gt_err *err);
 
 #endif

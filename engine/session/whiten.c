@@ -96,7 +96,7 @@ enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *pla
 	struct gt_attr_gather g;
 	if (samples < 1 || d->h < kh || d->w < kw)
 		return gt_fail(err, GT_ECONFIG, "%s: init = \"whitening\": expected training images of at least %lld x %lld", p->name, (long long)kh, (long long)kw);
-	GT_TRY(gt_session_gather(s->conf, false, &g, err));
+	GT_TRY(gt_session_gather_attr(s->conf, false, &g, err));
 	double *moments = calloc(2 * square + 2 * (size_t)n, sizeof *moments), *v = moments + square, *lambda = v + square, *patch = lambda + n;
 	if (!moments)
 		return gt_fail_memory(err, 2 * square * sizeof *moments);

@@ -154,7 +154,7 @@ const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int st
 	return NULL;
 }
 
-enum gt_code gt_session_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err)
+enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err)
 {
 	*out = NULL;
 	if (s->at.npipe < 2)
@@ -169,7 +169,7 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 	struct gt_grid_cost cost = {0};
 	struct gt_grid_time time;
 	*out = (struct gt_world_plan_schedule){0};
-	GT_TRY(gt_session_grid(c->rank[0], c->arena, &out->grid, err));
+	GT_TRY(gt_session_pipe_grid(c->rank[0], c->arena, &out->grid, err));
 	if (!out->grid)
 		return GT_OK;
 	GT_TRY(gt_grid_time(c->arena, out->grid, &cost, &time, err));

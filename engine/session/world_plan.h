@@ -51,7 +51,7 @@ struct gt_world_plan_schedule {
 };
 enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_world_plan_schedule *out, struct gt_err *err);
 /* The schedule of the pipeline of one session, as far as the config determines it. */
-enum gt_code gt_session_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
+enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
 /* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. */
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err);

@@ -1,5 +1,6 @@
-/* The command line: one row a command, one row an option. The rows drive parsing, `-h`, and the completions; tests/cli/ holds the
- * manual to them. cli/ is the only room that prints or exits, and it sees of the engine only gtrain.h. */
+/* The command line. A table has one row per command and per option, from which parsing, `-h` and the completions follow; tests/cli/
+ * compares the manual with the tables. cli/ is the only room that prints or exits, and gtrain.h is the only header of the engine that it
+ * includes. */
 #ifndef GT_CLI_CLI_H
 #define GT_CLI_CLI_H
 
@@ -7,10 +8,10 @@
 #include "base/json.h"
 #include "gtrain.h"
 
-/* What an operand or the argument of an option may be, for the completions. */
+/* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {
 	GT_COMPLETE_NONE,
-	GT_COMPLETE_CONFIG,     /* *.cfg; where none is here, as GT_COMPLETE_BUNDLED */
+	GT_COMPLETE_CONFIG,     /* *.cfg in this folder; if there are none, as GT_COMPLETE_BUNDLED */
 	GT_COMPLETE_BUNDLED,    /* `gtrain completion configs` */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
@@ -26,7 +27,7 @@ enum gt_option_kind {
 	GT_OPTION_FLAG,     /* bool */
 	GT_OPTION_STRING,   /* const char *; not empty */
 	GT_OPTION_CHOICE,   /* const char *, one of `choices` */
-	GT_OPTION_LIST,     /* struct gt_strlist: may be given again */
+	GT_OPTION_LIST,     /* struct gt_strlist: the option can be repeated */
 	GT_OPTION_INT,      /* int64_t, min..max */
 	GT_OPTION_NPROC,    /* int64_t: 1..max, or `auto`, which is GT_NPROC_AUTO */
 	GT_OPTION_DURATION  /* double, seconds: 90, 90s, 15m, 1h30m, 2d */
@@ -39,7 +40,7 @@ struct gt_strlist {
 	int n;
 };
 
-/* Everything that the options of all commands set; zero where an option was not given. Strings point into argv. */
+/* The values of the options of all commands; zero if an option is not given. Strings point into argv. */
 struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
@@ -55,7 +56,7 @@ struct gt_args {
 };
 
 struct gt_option {
-	const char *name; /* without the dashes; NULL ends a table */
+	const char *name; /* without dashes; NULL ends a table */
 	char letter;      /* 0: none */
 	enum gt_option_kind kind;
 	size_t offset;    /* into struct gt_args */
@@ -72,42 +73,42 @@ struct gt_cli;
 struct gt_command {
 	const char *name;
 	const char *operands; /* as in the usage line: "CKPT FILE..." */
-	const char *summary;  /* half a sentence */
-	const char *about;    /* a paragraph for -h, wrapped by hand */
+	const char *summary;  /* one line for the list of commands */
+	const char *about;    /* a paragraph for -h, with line breaks */
 	const char *example;
-	int min_operands, max_operands; /* max -1: any number */
-	enum gt_complete first, rest;   /* of the first operand and of the others */
-	const char *choices;            /* of the first, where it is a GT_COMPLETE_CHOICE */
+	int min_operands, max_operands; /* max_operands -1: any number */
+	enum gt_complete first, rest;   /* types of the first operand and of the others */
+	const char *choices;            /* of the first operand, if its type is GT_COMPLETE_CHOICE */
 	const struct gt_option *options;
 	enum gt_code (*run)(struct gt_cli *cli, struct gt_err *err);
 };
 
-extern const struct gt_command *const gt_commands[];   /* NULL ends it; in the order of the help */
+extern const struct gt_command *const gt_commands[];   /* in the order of the help; NULL ends it */
 extern const struct gt_option gt_global_options[];
 const struct gt_command *gt_command_find(const char *name); /* NULL: there is none */
-enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* GT_EUSAGE, with the nearest one */
+enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* returns GT_EUSAGE and suggests a similar command */
 
-/* One invocation. Made in main(), handed to everybody. */
+/* The state of the program. main() creates it and passes it to all functions. */
 struct gt_cli {
-	struct gt_arena *arena; /* for whatever lives as long as the process */
+	struct gt_arena *arena; /* for everything that lives as long as the process */
 	struct gt_args args;
 	const struct gt_command *command;
-	char **argv;            /* main's */
-	struct gt_rank_link *link; /* this process is a rank that another one watches; NULL: it is not */
+	char **argv;            /* of main() */
+	struct gt_rank_link *link; /* connection to the launcher if this process is a rank; else NULL */
 	struct gt_json json;    /* for gt_out_json */
 	bool color_out, color_err;
-	bool animate;           /* a rewriting progress line on stderr */
-	bool painted;           /* there is one now, without a newline: status_line.h */
+	bool animate;           /* stderr shows a progress line that is rewritten */
+	bool painted;           /* the progress line is visible now, without a newline: status_line.h */
 	bool utf8;
-	int out_errno;          /* of the first write to stdout that failed; 0: none */
+	int out_errno;          /* errno of the first failed write to stdout; 0: none */
 };
 
-/* ---- options.c: parsing. Errors are GT_EUSAGE: one line, with a suggestion where one is near ----------------------------- */
-/* Reads words[*pos..n) into args. command NULL: only global options, and stops at the first word that is none. */
+/* ---- options.c: parsing. Errors are GT_EUSAGE: one line, with a suggestion if there is a similar word --------------------- */
+/* Parses words[*pos..n) into args. command NULL: parses global options only, and stops at the first other word. */
 enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *command, char **words, int n, int *pos, struct gt_err *err);
-/* The nearest of candidates (n strings) to word, or NULL when none is near enough to be meant. */
+/* Returns the candidate (of n strings) that is most similar to word; NULL: none is similar enough. */
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n);
-/* Seconds of "90", "90s", "15m", "1h30m", "2d"; negative: not a duration. */
+/* Returns the seconds of "90", "90s", "15m", "1h30m" or "2d"; negative: not a duration. */
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
@@ -115,43 +116,42 @@ void gt_help_program(struct gt_cli *cli);
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c);
 
 /* ---- output.c: stdout and stderr ----------------------------------------------------------------------------------------- */
-void gt_output_init(struct gt_cli *cli); /* before the arguments are read: plain */
-void gt_output_style(struct gt_cli *cli); /* after: colours and animation as the terminal, the environment and the options say */
-/* Writes to stdout; a failure is kept in cli->out_errno and told at the end. */
+void gt_output_init(struct gt_cli *cli); /* before options are parsed: no colours */
+void gt_output_style(struct gt_cli *cli); /* after options are parsed: colours and animation by terminal, environment and options */
+/* Writes to stdout. A failure is kept in cli->out_errno and reported at the end. */
 void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void gt_out_line(struct gt_cli *cli, const char *line); /* the line, a newline, and a flush */
-enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* cli->json as a line, and resets it */
-enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes; GT_EIO if anything was lost */
-/* A line on stderr. Control characters become '?': names come from files, and files may be hostile to terminals. */
+void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
+enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
+enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes; GT_EIO: output was lost */
+/* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
 void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gt_cli_warn(struct gt_cli *cli, const char *text);
-void gt_cli_complain(struct gt_cli *cli, const char *text); /* "gtrain: text" */
+void gt_cli_complain(struct gt_cli *cli, const char *text); /* writes "gtrain: text" */
 
 enum gt_style { GT_STYLE_NONE, GT_STYLE_BOLD, GT_STYLE_DIM, GT_STYLE_RED, GT_STYLE_YELLOW, GT_STYLE_GREEN };
-const char *gt_style(bool color, enum gt_style s); /* the escape sequence, or "" without colour */
-/* s as one word of a POSIX shell's command line: in single quotes where it needs them. Returns buf. */
+const char *gt_style(bool color, enum gt_style s); /* returns the escape sequence; "" without colour */
+/* Writes s as one word for a POSIX shell, in single quotes if necessary. Returns buf. */
 const char *gt_cli_shell_word(const char *s, char *buf, size_t size);
-/* The program as the user typed it, as a word of a shell: a path if it was one, else "gtrain", so that what is printed for the user to type
- * works. */
+/* Writes the program for commands that are printed for the user: the path that the user typed, as a word for a shell, or "gtrain". */
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);
-/* Copies s into buf, control characters as '?'. Returns buf. */
+/* Copies s into buf and replaces control characters by '?'. Returns buf. */
 const char *gt_cli_printable(const char *s, char *buf, size_t size);
 
 /* ---- text_table.c: aligned columns on stdout ------------------------------------------------------------------------------ */
 struct gt_table {
 	struct gt_arena *arena; /* not owned */
-	const char *align;      /* one letter a column: l, r */
+	const char *align;      /* one letter per column: l, r */
 	int cols, rows, cap;
 	struct gt_table_row *row;
 	bool no_memory;
 };
 void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align);
-void gt_table_head(struct gt_table *t, const char *const *cell); /* printed bold, and underlined by a rule */
-void gt_table_add(struct gt_table *t, const char *const *cell);  /* copies */
+void gt_table_head(struct gt_table *t, const char *const *cell); /* printed in bold, followed by a rule */
+void gt_table_add(struct gt_table *t, const char *const *cell);  /* copies the cells */
 void gt_table_rule(struct gt_table *t);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 
-/* ---- units.c: numbers for people. Each writes into buf (GT_UNITS bytes suffice) and returns it ------------------------------ */
+/* ---- units.c: numbers as text. Each function writes into buf (GT_UNITS bytes suffice) and returns it ------------------------- */
 #define GT_UNITS 48
 const char *gt_units_count(char *buf, int64_t n);              /* 669,706 */
 const char *gt_units_bytes(char *buf, uint64_t n);             /* 2.55 MiB */
@@ -162,7 +162,7 @@ const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: 
 const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+29 where training diverges */
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
-enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* operand 0 with --set and --nproc applied */
+enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* loads operand 0, with --set and --nproc */
 /* The file that an operand CFG means: itself, or the config of that name that comes with gtrain, which is told. cmd_configs.c */
 enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);
 /* The options about ranks, and what a restart is to execute. */

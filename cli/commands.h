@@ -7,10 +7,10 @@
 extern const struct gt_command gt_cmd_run, gt_cmd_resume, gt_cmd_check, gt_cmd_plan, gt_cmd_eval, gt_cmd_predict, gt_cmd_inspect,
 	gt_cmd_export, gt_cmd_bench, gt_cmd_configs, gt_cmd_fetch, gt_cmd_devices, gt_cmd_completion, gt_cmd_help;
 
-/* `gtrain run --smoke`: tells of each phase, and how it ended. smoke_view.c */
+/* smoke_view.c: executes `gtrain run --smoke` and prints each phase and the result. */
 enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err);
 
-/* The completion scripts, made from the tables, on stdout. complete_<shell>.c */
+/* complete_<shell>.c: print the completion script, which is generated from the tables of options, on stdout. */
 void gt_complete_bash(struct gt_cli *cli);
 void gt_complete_zsh(struct gt_cli *cli);
 void gt_complete_fish(struct gt_cli *cli);

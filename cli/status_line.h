@@ -1,15 +1,15 @@
-/* One line of the terminal behind stderr that is rewritten in place, and text that is made of parts to fit a line.
+/* A status line on the terminal of stderr that is rewritten in place, and text that is assembled from parts to fit the width.
  *
- * The cursor rests in the first column of the painted line, and erasing clears from there to the end of the screen. A terminal that
- * becomes narrower wraps the line into several rows and takes the cursor along to the first of them, so all of them are erased. Painting
- * switches automatic wrapping off: a text that was made for a wider terminal a moment ago is clipped. */
+ * The cursor remains in the first column of the line, and erasing clears from there to the end of the screen. If the terminal becomes
+ * narrower, it wraps the line into several rows and moves the cursor to the first of them, so that all of them are erased. Automatic
+ * wrapping is off while the line is written, so that a text for a wider terminal is clipped. */
 #ifndef GT_CLI_STATUS_LINE_H
 #define GT_CLI_STATUS_LINE_H
 
 #include "cli.h"
 
-int gt_status_columns(void); /* of the terminal behind stderr, asked anew; 0: stderr is no terminal, lines have no limit */
-void gt_status_paint(struct gt_cli *cli, const char *text); /* replaces the line; text is of fewer columns than the terminal */
+int gt_status_columns(void); /* current width of the terminal of stderr; 0: not a terminal, no limit */
+void gt_status_paint(struct gt_cli *cli, const char *text); /* replaces the line; text must be narrower than the terminal */
 void gt_status_erase(struct gt_cli *cli);
 
 #define GT_PARTS 16
@@ -17,7 +17,7 @@ void gt_status_erase(struct gt_cli *cli);
 struct gt_part {
 	int rank;    /* the part with the highest rank is left out first */
 	bool tight;  /* follows the part before it after one space instead of two */
-	double bar;  /* 0..1: a bar, as wide as there is room for; NAN: text */
+	double bar;  /* 0..1: a bar that takes the remaining width; NAN: text */
 	char text[GT_PART_TEXT];
 };
 struct gt_parts {
@@ -26,7 +26,7 @@ struct gt_parts {
 };
 void gt_parts_add(struct gt_parts *p, int rank, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void gt_parts_bar(struct gt_parts *p, int rank, double share);
-/* The parts that fit into `columns`, in their order; all but bars where columns is 0. */
+/* Writes the parts that fit into `columns`, in their order; if columns is 0, all parts except bars. */
 void gt_parts_join(const struct gt_parts *p, int columns, char *buf, size_t size);
 
 #endif

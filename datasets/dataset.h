@@ -1,5 +1,12 @@
-/* A dataset: images as bytes and labels, whole in memory, read once from files that are assumed hostile.
- * Row in gt_formats[] (find_data.c) = one file format; gt_known_datasets[] = names, digests and mirrors for `gtrain fetch`. */
+/* Datasets: images as bytes and labels, read once into memory. The files are treated as hostile: their sizes are checked before memory is
+ * allocated for them.
+ *
+ *     struct gt_dataset_spec spec = {.name = "fashion-mnist", .root = "", .format = "auto", .shape = {1, 28, 28}};
+ *     GT_TRY(gt_dataset_read(&spec, GT_SPLIT_TRAIN, &data, err));
+ *     … data.images, data.labels …
+ *     gt_dataset_free(&data);
+ *
+ * gt_formats[] in find_data.c has one row per file format. gt_known_datasets[] has names, digests and mirrors for `gtrain fetch`. */
 #ifndef GT_DATASETS_DATASET_H
 #define GT_DATASETS_DATASET_H
 
@@ -10,49 +17,50 @@
 
 enum gt_split { GT_SPLIT_TRAIN, GT_SPLIT_TEST };
 
-/* Where the data is. All strings are owned by the caller and outlive the calls below. */
+/* Which data to read. All strings are owned by the caller and must outlive the calls below. */
 struct gt_dataset_spec {
 	const char *name;          /* "fashion-mnist", "mnist", "cifar10", "cifar100", "synthetic", or the user's own */
-	const char *root;          /* "" : search $GTRAIN_DATA/<name>, $XDG_CACHE_HOME/gtrain/<name>, /usr/share/datasets/<name> */
+	const char *root;          /* folder; "": search $GTRAIN_DATA/<name>, $XDG_CACHE_HOME/gtrain/<name>, /usr/share/datasets/<name> */
 	const char *format;        /* "auto", "idx", "cifar10", "cifar100", "synthetic" */
-	const char *const *train;  /* files named by hand, relative to root (or the working directory); NULL: the format's own names */
+	const char *const *train;  /* files, relative to root or the working directory; NULL: the usual names of the format */
 	int ntrain;
 	const char *const *test;
 	int ntest;
-	int64_t shape[3];          /* C, H, W that the model expects; synthetic makes it, the others are checked against it (GT_ECONFIG).
+	int64_t shape[3];          /* C, H, W of the model's input: the shape of synthetic data, against which files are checked (GT_ECONFIG).
 	                              F, 0 or 1, 0 or 1: a flat input of F values; all 0: not checked */
-	int64_t classes;           /* > 0: labels must be below it; 0: known for the name or format, or from the labels (synthetic: 10) */
-	int64_t samples[2];        /* synthetic: train, test */
-	int64_t limit;             /* > 0: use only the first `limit` samples of a split (smoke tests) */
+	int64_t classes;           /* > 0: labels must be less; 0: as known for the name or format, else from the labels (synthetic: 10) */
+	int64_t samples[2];        /* number of synthetic samples: train, test */
+	int64_t limit;             /* > 0: read only this number of samples of a split, from the first on */
 	uint64_t seed;             /* synthetic */
-	size_t max_bytes;          /* refuse to expand to more than this (gzip bombs); 0: 16 GiB */
+	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
 };
 
 struct gt_dataset {
 	int64_t n, c, h, w;
 	int64_t classes;
 	uint8_t *images;  /* n*h*w*c bytes, NHWC */
-	int32_t *labels;  /* n, each in 0..classes-1 */
-	void *memory;     /* what gt_dataset_free frees for images, which may stand behind a file's header in it */
-	char source[512]; /* where it was found, for the run's first line */
+	int32_t *labels;  /* n labels in 0..classes-1 */
+	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
+	char source[512]; /* where the data was found, for the first line of a run */
 };
 
-/* Reads one split. GT_ENOINPUT: not found (message lists where it looked and says `gtrain fetch NAME`); GT_EDATA: damaged,
- * message "file: what is wrong". On failure *out is empty. Caller frees with gt_dataset_free. */
+/* Reads one split. GT_ENOINPUT: not found; the message lists the folders that were searched and `gtrain fetch NAME`. GT_EDATA: a file is
+ * damaged; the message names it. On failure *out is empty. The caller frees *out with gt_dataset_free. */
 enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 void gt_dataset_free(struct gt_dataset *d);
 
-/* The folder that `gtrain fetch` fills: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither is set. */
+/* Writes the folder to which `gtrain fetch` downloads: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither
+ * variable is set. */
 enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err);
 
-/* Only finds and checks the headers: sample count, shape, classes. For `gtrain check`; does not read the pixels of a .gz. */
+/* Finds the files and reads only their headers: number of samples, shape, classes. For `gtrain check`. Does not decompress pixels. */
 enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 
-/* The name of a class of a known dataset ("Sneaker"), NULL where there is none. */
+/* Returns the name of a class of a known dataset ("Sneaker"); NULL: unknown. */
 const char *gt_dataset_class(const char *dataset, int64_t label);
 
-/* One image file (PNG, JPEG, IDX: its first `cap` images) as NHWC bytes of exactly c*h*w each, for `gtrain predict`.
- * Greyscale <-> RGB is converted; another size is scaled (bilinear) — *scaled says so. *out is malloc'ed, caller frees. */
+/* Reads an image file for `gtrain predict`: PNG, JPEG, or the first `cap` images of an IDX file, as NHWC bytes, c*h*w per image. Converts
+ * between grey and RGB. *scaled: the image had another size and was scaled (bilinear). *out is allocated by malloc; the caller frees it. */
 enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
                            struct gt_err *err);
 

@@ -1,4 +1,4 @@
-/* Inside datasets/: what a file format does for find_data.c. One const row each in gt_formats[]. */
+/* The interface of a file format inside datasets/. find_data.c has one row per format in gt_formats[]. */
 #ifndef GT_DATASETS_FORMAT_H
 #define GT_DATASETS_FORMAT_H
 
@@ -11,34 +11,34 @@ struct gt_paths {
 	int n;
 	char *path[GT_MAX_FILES]; /* malloc'ed */
 };
-/* Adds DIR/name, or DIR/name.gz where only that is there; false: neither (nothing is added). */
+/* Adds DIR/name, or DIR/name.gz if only that exists. Returns false if neither exists. */
 bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name);
-enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err); /* whether it is there or not */
+enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err); /* DIR/name, even if it does not exist */
 void gt_paths_free(struct gt_paths *p);
 
 struct gt_format {
 	const char *name;
-	/* Looks in one folder for the format's own file names. GT_OK with paths->n == 0: not here. An error: it is here but it
-	 * cannot be used (another edition of it, say), and the search ends. NULL: the format has no files. */
+	/* Searches a folder for files with the usual names of the format. GT_OK with paths->n == 0: not found. An error: found, but it cannot
+	 * be used (for example, another edition of the dataset), and the search ends. NULL: the format has no files. */
 	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
-	/* Reads or (headers_only) measures the files. spec->max_bytes is never 0 here. */
+	/* Reads the files, or with headers_only their headers. spec->max_bytes is never 0 here. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
 };
 
 extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_synthetic;
 
-/* Whether the model's images (spec->shape, [0] == 0: not asked) are those of the files; a sentence if not. */
+/* Checks that the model's input (spec->shape; [0] == 0: not checked) has the shape of the images in file. GT_ECONFIG: it does not. */
 enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err);
 
-/* a*b*c*d into *out; false on overflow or a negative. */
+/* Computes a*b*c*d. Returns false if it overflows or a factor is negative. */
 bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out);
 
 /* An IDX header (FORMATS: http://yann.lecun.com/exdb/mnist): 00 00, type, rank, then rank big-endian u32 dimensions. */
 struct gt_idx {
 	int type, rank; /* 0x08 u8, 0x0b i16, 0x0c i32 … */
 	uint32_t dim[4];
-	uint64_t header, count, item, bytes; /* count: elements; item: bytes each; bytes: header and data */
+	uint64_t header, count, item, bytes; /* count: number of elements; item: bytes per element; bytes: size of header and data */
 };
 struct gt_gzfile;
 enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile *f, struct gt_idx *h, struct gt_err *err);

@@ -1,8 +1,8 @@
-/* A data file, plain or gzip (told by its first bytes, not by its name), that is assumed hostile: it must be a regular file, and
- * nothing is allocated because the file says so before it is plain that the file can hold that much.
+/* Reads a data file, plain or gzip, which is recognised by its first bytes. The file is treated as hostile: it must be a regular file, and
+ * no memory is allocated for a size that a header announces before it is known that the file can contain that much.
  *
- * gzip (RFC 1952): members one after the other, each 1f 8b 08 flags … deflate data, CRC-32, length mod 2^32. Every member's CRC
- * and length are checked, and bytes after the last member are an error (zlib's gzread passes both a cut and a tail silently). */
+ * A gzip file (RFC 1952) is a sequence of members: 1f 8b 08 flags …, deflate data, CRC-32, length mod 2^32. The CRC and length of each
+ * member are checked, and bytes after the last member are an error. (gzread of zlib accepts truncated files and extra bytes silently.) */
 #ifndef GT_DATASETS_GZFILE_H
 #define GT_DATASETS_GZFILE_H
 
@@ -16,32 +16,33 @@ struct gt_gzfile {
 	bool gz;
 	int fd;
 	uint64_t size;   /* bytes on disk */
-	uint64_t limit;  /* the content may not be larger than this */
-	char shown[400]; /* the path for messages, its beginning cut if it is long */
+	uint64_t limit;  /* maximum size of the content */
+	char shown[400]; /* the path for messages; if it is long, its beginning is left out */
 };
 
-/* max_bytes: the caller's limit on the content; a gzip file may moreover not expand to more than 64 times its size (or 64 MiB).
- * GT_ENOINPUT: not there or not readable. GT_EDATA: empty, or a directory, FIFO or device. */
+/* Opens a file. max_bytes: maximum size of the content; a gzip file must also not expand to more than 64 times its size (or 64 MiB).
+ * GT_ENOINPUT: it does not exist or cannot be read. GT_EDATA: it is empty, a directory, a FIFO or a device. */
 enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfile *f, struct gt_err *err);
-void gt_gzfile_close(struct gt_gzfile *f); /* a zeroed or closed one is fine */
+void gt_gzfile_close(struct gt_gzfile *f); /* does nothing if it is zeroed or closed */
 
-/* The first `want` bytes of the content (at most 64 KiB); *got is less where the file is shorter. Expands no more than it needs. */
+/* Reads the first `want` bytes of the content (at most 64 KiB); *got is less if the content is shorter. */
 enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, size_t *got, struct gt_err *err);
 
-/* Size of the content: exact for a plain file; for gzip what the last member's trailer claims: a hint, to be verified by reading.
- * 0: gzip with several members or over 4 GiB, where the trailer tells nothing. */
+/* Returns the size of the content. It is exact for a plain file; for gzip it is the size in the trailer of the last member, which must be
+ * verified by reading. 0: a gzip file with several members or more than 4 GiB, whose trailer does not have the size. */
 uint64_t gt_gzfile_hint(const struct gt_gzfile *f);
 
-/* Says whether a content of `size` bytes (from a header inside the file) is possible and allowed, before memory is taken for it. */
+/* Checks that a content of `size` bytes, as a header in the file announces, is possible and allowed. Call it before memory is allocated. */
 enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct gt_err *err);
 
-/* The whole content into dst, which must be exactly `size` bytes long: more or less is GT_EDATA, and so is a damaged gzip. */
+/* Reads the whole content into dst. GT_EDATA: the content does not have exactly `size` bytes, or the gzip data is damaged. */
 enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t size, struct gt_err *err);
 
-/* The whole content, whatever its length up to the limit, into malloc'ed *out, which the caller frees. */
+/* Reads the whole content, whose length is unknown, into *out, which is allocated by malloc; the caller frees it. */
 enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *size, struct gt_err *err);
 
-/* Memory for the samples of a data set, freed by free(): in huge pages where there are any, as its faults cost more than its copy. */
+/* Allocates memory for the samples of a dataset, to be freed by free(). Uses huge pages if possible, because page faults would take longer
+ * than the copy. */
 void *gt_big_alloc(size_t bytes);
 
 #endif

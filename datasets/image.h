@@ -1,4 +1,4 @@
-/* Inside datasets/: decoders of one image and the scaler, for gt_image_read. */
+/* Decoders and scaling of single images inside datasets/, for gt_image_read. */
 #ifndef GT_DATASETS_IMAGE_H
 #define GT_DATASETS_IMAGE_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_IMAGE_MAX_SIDE 65500                /* JPEG's own limit */
+#define GT_IMAGE_MAX_SIDE 65500                /* the limit of JPEG */
 #define GT_IMAGE_MAX_PIXELS ((int64_t)1 << 26) /* 64 Mi: 192 MiB of RGB */
 
 struct gt_pixels {
@@ -16,23 +16,23 @@ struct gt_pixels {
 	uint8_t *data; /* h*w*c, malloc'ed */
 };
 
-/* name: for messages. Grey stays grey, everything else becomes 8-bit RGB: alpha is dropped, of 16 bits the high byte is taken, CMYK is
- * multiplied out, a colour profile is not applied, as PIL's convert("RGB") does it. (PIL cuts 16-bit grey off at 255, here it is
- * shortened as colours are.) The picture is turned upright, as PIL's ImageOps.exif_transpose does. A damaged or truncated image is
- * GT_EDATA: there are no half pictures. */
+/* Decode an image. name: for messages. A grey image remains grey, any other becomes 8-bit RGB as by PIL's convert("RGB"): alpha is dropped,
+ * the high byte of 16-bit values is used, CMYK is converted, and colour profiles are ignored. (PIL clamps 16-bit grey to 255; here its high
+ * byte is used as for colours.) The image is rotated by its Exif orientation, as by PIL's ImageOps.exif_transpose. GT_EDATA: the image is
+ * damaged or truncated; nothing is returned of it. */
 enum gt_code gt_png_decode(const uint8_t *raw, size_t size, const char *name, struct gt_pixels *out, struct gt_err *err);
 enum gt_code gt_jpeg_decode(const uint8_t *raw, size_t size, const char *name, struct gt_pixels *out, struct gt_err *err);
 
-/* The orientation, 1 to 8, in the body of a JPEG's APP1 or a PNG's eXIf; 1, upright, where there is none or it is damaged. */
+/* Returns the orientation, 1 to 8, from the body of APP1 of a JPEG or eXIf of a PNG; 1 (upright) if there is none or it is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
-/* Turns a picture stored in that orientation upright. */
+/* Rotates and mirrors an image that is stored with this orientation so that it is upright. */
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_err *err);
 
-/* Refuses sizes that are zero or absurd, before memory is taken. */
+/* Rejects sizes that are zero or too large. Call it before memory is allocated. */
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err);
 
-/* Bilinear, with the filter as wide as the reduction (no aliasing): the arithmetic of PIL's Image.resize(BILINEAR), which is what
- * torchvision's Resize does to a PIL image. out: oh*ow*c bytes, interleaved as in. */
+/* Scales an image with a bilinear filter that is as wide as the reduction, which avoids aliasing. The arithmetic is that of PIL's
+ * Image.resize(BILINEAR), which torchvision's Resize uses for PIL images. out: oh*ow*c bytes, channels interleaved like those of in. */
 enum gt_code gt_image_resize(const uint8_t *in, int64_t h, int64_t w, int c, uint8_t *out, int64_t oh, int64_t ow, struct gt_err *err);
 
 #endif

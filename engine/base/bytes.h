@@ -1,4 +1,4 @@
-/* Sizes of memory for people. */
+/* Sizes of memory as text for people. */
 #ifndef GT_BASE_BYTES_H
 #define GT_BASE_BYTES_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define GT_BYTES_TEXT 32
-/* "2.55 MiB": three significant digits and a unit, into buf (GT_BYTES_TEXT bytes suffice). Returns buf. */
+/* Writes n bytes as "2.55 MiB" into buf, with three significant digits; GT_BYTES_TEXT bytes suffice. Returns buf. */
 static inline const char *gt_bytes_text(char *buf, size_t size, uint64_t n)
 {
 	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

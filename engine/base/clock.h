@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* Seconds on the clock that measures times and deadlines. It never jumps, and its zero means nothing. */
+/* Returns seconds on the monotonic clock, for durations and deadlines. It is never set, and its zero has no meaning. */
 static inline double gt_clock(void)
 {
 	struct timespec t;

@@ -1,5 +1,4 @@
-/* Descriptors of this process: how many it may have, poll(2) over a table in which many entries are unused, and what limits shared memory.
- */
+/* File descriptors of this process: their limit, poll(2) over a table with unused entries, and errors of shared memory. */
 #ifndef GT_BASE_DESCRIPTORS_H
 #define GT_BASE_DESCRIPTORS_H
 
@@ -8,22 +7,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GT_POLL_MAX 2048 /* entries of gt_poll() */
+#define GT_POLL_MAX 2048 /* maximum number of entries of gt_poll() */
 
-/* Makes room for `need` descriptors beside those that are open, and for `want` where the hard limit allows it: raises the soft limit
- * (RLIMIT_NOFILE, `ulimit -n`), and never lowers it. GT_EFAIL: the hard limit is too low; `who` ("2 ranks on this host") needs them. */
+/* Raises the soft limit of open files (RLIMIT_NOFILE, `ulimit -n`) so that this process can open `need` more descriptors, or `want` if the
+ * hard limit allows it. Never lowers it. who: the subject of the error ("2 ranks on this host"). GT_EFAIL: the hard limit is too low. */
 enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct gt_err *err);
 
-/* poll(2) over those of p[0 … n) whose fd is not negative, for at most wait_s seconds. poll(2) itself counts unused entries too and fails
- * with EINVAL where there are more than descriptors allowed. Returns how many have events; 0 also after a signal; -1: errno. */
+/* Calls poll(2) on the entries of p[0 … n) whose fd is not negative, for at most wait_s seconds. poll(2) itself also counts unused entries,
+ * and fails with EINVAL if there are more entries than allowed descriptors. Returns the number of entries with events; 0 also after a
+ * signal; -1: see errno. */
 int gt_poll(struct pollfd *p, int n, double wait_s);
 
-/* Whether errno says that this process or the machine has no descriptor or buffer left: accept(2) then leaves the connection waiting, so
- * that a loop around poll(2) would spin. */
+/* Returns whether errno `error` means that the process or the machine has no descriptors or buffers left. In this case accept(2) leaves the
+ * connection in the queue, so that a loop around poll(2) would spin. */
 bool gt_descriptors_exhausted(int error);
 
-/* The sentence for shared memory that errno `error` refused: the limit on the size of files (RLIMIT_FSIZE) holds for a memfd too, which is
- * GT_EIO as for any other file; else GT_EFAIL. */
+/* Fills err for shared memory that could not be allocated because of errno `error`. Returns GT_EIO if the limit on the size of files
+ * (RLIMIT_FSIZE) is the cause, because it applies to a memfd too; otherwise GT_EFAIL. */
 enum gt_code gt_fail_shared(struct gt_err *err, size_t bytes, int error);
 
 #endif

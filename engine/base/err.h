@@ -1,10 +1,15 @@
-/* Errors. A function that can fail returns enum gt_code and takes a struct gt_err as its last argument; whoever detects the
- * failure fills it once with gt_fail(), everybody above forwards with GT_TRY(). Only cli/ prints an error or exits.
- * `err` may be NULL where the caller wants only the code. */
+/* Errors. A function that can fail returns enum gt_code and takes a struct gt_err as its last argument. The function that detects the
+ * failure fills it once with gt_fail(); its callers return the code with GT_TRY(). Only cli/ prints an error or exits.
+ *
+ *     if (!f)
+ *         return gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", path, strerror(errno));
+ *     GT_TRY(read_header(f, &header, err));
+ *
+ * err may be NULL if the caller needs only the code. */
 #ifndef GT_BASE_ERR_H
 #define GT_BASE_ERR_H
 
-/* The process exit codes (gtrain(1), EXIT STATUS): sysexits.h where it has one. X(name, value, what it means) */
+/* The exit codes of the process (gtrain(1), EXIT STATUS), with the values of sysexits.h where it has one. X(name, value, meaning) */
 #define GT_CODES(X)                                                  \
 	X(GT_OK, 0, "ok")                                                \
 	X(GT_EFAIL, 1, "failed")                                         \
@@ -28,17 +33,17 @@ enum gt_code {
 struct gt_err {
 	enum gt_code code;
 	char msg[1024]; /* one line, no newline, no leading program name */
-	int line;       /* of a config: the line that msg names; 0: none */
-	int subject;    /* leading bytes of msg that name file, line and key; 0: msg names no key */
+	int line;       /* line of the config that msg names; 0: none */
+	int subject;    /* number of leading bytes of msg that name file, line and key; 0: msg names no key */
 };
 
-/* Fills err (if any) and returns code, so that `return gt_fail(err, GT_EDATA, "…", …);` is the whole idiom. */
+/* Fills err, if it is not NULL, and returns code: `return gt_fail(err, GT_EDATA, "…", …);`. */
 enum gt_code gt_fail(struct gt_err *err, enum gt_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts "text: " before the message that is there: where a caller knows the file or layer and the callee did not. */
+/* Puts "text: " before the message in err, for callers that know the file or the layer of an error. Returns its code. */
 enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The text of a code, for messages and the manual's table. */
+/* Returns the meaning of a code, for messages and the table in the manual. */
 const char *gt_code_text(enum gt_code code);
 
 #define GT_TRY(expr)                       \

@@ -1,5 +1,5 @@
-/* A stdio stream into memory, as open_memstream(3) is, whose end tells whether anything was lost: where memory runs out, glibc's may leave
- * the text NULL, or cut, and report success.
+/* A stdio stream into memory, like open_memstream(3), that reports lost data when it is closed. If memory runs out, that of glibc can
+ * report success and leave the text NULL or truncated.
  *
  *     struct gt_memstream m;
  *     FILE *f = gt_memstream_open(&m);
@@ -18,11 +18,11 @@
 struct gt_memstream {
 	char *text;
 	size_t len, cap;
-	bool lost; /* a write found no memory */
+	bool lost; /* whether a write failed for lack of memory */
 };
 
 FILE *gt_memstream_open(struct gt_memstream *m); /* NULL: out of memory */
-/* Closes f. *text: malloc'ed, with a NUL behind its *len bytes (len may be NULL). GT_EFAIL: out of memory, and *text is NULL. */
+/* Closes f. *text: allocated by malloc, with a NUL after its *len bytes (len may be NULL). GT_EFAIL: out of memory; *text is NULL. */
 enum gt_code gt_memstream_close(FILE *f, struct gt_memstream *m, char **text, size_t *len, struct gt_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* Philox4x32-10: counter-based random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11; Random123).
- * Every draw is a pure function of (seed, purpose, counters): no state is kept or saved, so a draw does not depend on rank or
- * thread count, on the micro-batch split, or on where a run was interrupted. Compiled by gcc and by nvcc. */
+ * Every number is a pure function of seed, purpose and counters. There is no state, so a number does not depend on the number of ranks or
+ * threads, on the division into micro-batches, or on where a run was interrupted. Compiled by gcc and by nvcc. */
 #ifndef GT_BASE_PHILOX_H
 #define GT_BASE_PHILOX_H
 
@@ -12,7 +12,7 @@
 #define GT_HD static inline
 #endif
 
-/* What a draw is for. Values are part of the reproducibility promise: append, never renumber. */
+/* Purposes of random numbers. Their values are part of reproducible results: append new ones, and never renumber. */
 enum gt_rng_purpose {
 	GT_RNG_INIT = 1,    /* counters: parameter index, element / 4 */
 	GT_RNG_SHUFFLE = 2, /* counters: epoch, position */
@@ -42,7 +42,7 @@ GT_HD struct gt_philox gt_philox4x32(uint32_t c0, uint32_t c1, uint32_t c2, uint
 	return r;
 }
 
-/* The key of (seed, purpose, stream): stream is the layer or parameter index. Mixed so that nearby seeds share nothing. */
+/* Returns the key of a seed, a purpose and a stream (the index of a layer or parameter). Similar seeds give unrelated keys. */
 GT_HD uint64_t gt_rng_key(uint64_t seed, uint32_t purpose, uint32_t stream)
 {
 	struct gt_philox r = gt_philox4x32((uint32_t)seed, (uint32_t)(seed >> 32), purpose, stream, 0x67747261u, 0x696e2031u);
@@ -54,7 +54,7 @@ GT_HD struct gt_philox gt_rng_draw(uint64_t key, uint32_t c0, uint32_t c1, uint3
 	return gt_philox4x32(c0, c1, c2, c3, (uint32_t)key, (uint32_t)(key >> 32));
 }
 
-/* 32 random bits to a float in [0, 1), 24 bits of it. */
+/* Converts 32 random bits to a float in [0, 1) with a resolution of 24 bits. */
 GT_HD float gt_rng_uniform(uint32_t u)
 {
 	return (float)(u >> 8) * 0x1p-24f;

@@ -1,6 +1,5 @@
-/* Plugins: the shared objects that hold what not every run needs (backends with their vendor libraries, the downloader with
- * libcurl). They are found from the place of the running program and from nowhere else: no path comes from a config, a
- * checkpoint or the environment.
+/* Plugins: shared objects with code that not every run needs, such as backends with vendor libraries and the downloader with libcurl. They
+ * are searched only relative to the running program. No path of a plugin comes from a config, a checkpoint or the environment.
  *   $(prefix)/bin/gtrain        ../lib/gtrain/NAME.so
  *   build/tests/unit/test_x     ../../lib/gtrain/NAME.so */
 #ifndef GT_BASE_PLUGIN_H
@@ -9,11 +8,11 @@
 #include "base/err.h"
 #include <stddef.h>
 
-/* Opens NAME.so ("cpu", "fetch": letters, digits, '-', '_') and puts the address of its `symbol` in *out. It stays open until
- * the process ends; a second call gives the same address. GT_EUNAVAILABLE: not there, or it cannot be loaded (the message has
- * the loader's reason, such as a missing library); GT_EINTERNAL: no such symbol in it. */
+/* Opens NAME.so ("cpu", "fetch": letters, digits, '-', '_') and sets *out to the address of its `symbol`. It remains open until the process
+ * ends; a second call gives the same address. GT_EUNAVAILABLE: it does not exist or cannot be loaded (the message has the reason of the
+ * loader, such as a missing library). GT_EINTERNAL: it has no such symbol. */
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err);
-/* The folder of the running program, without a last slash. GT_EUNAVAILABLE: unknown. */
+/* Writes the folder of the running program, without a slash at its end. GT_EUNAVAILABLE: unknown. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err);
 
 #endif

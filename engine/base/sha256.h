@@ -1,5 +1,5 @@
-/* SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104): what proves to a peer that we hold the token of a run. They are here, and not from
- * libcrypto, because the handshake of a few ranks is their only use and that library would cost every start of the program. */
+/* SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), by which ranks prove to each other that they hold the token of a run. libcrypto is not
+ * used, because loading it would slow down every start of the program, and only this handshake needs it. */
 #ifndef GT_BASE_SHA256_H
 #define GT_BASE_SHA256_H
 
@@ -19,14 +19,14 @@ void gt_sha256_start(struct gt_sha256 *s);
 void gt_sha256_add(struct gt_sha256 *s, const void *data, size_t n);
 void gt_sha256_end(struct gt_sha256 *s, unsigned char out[GT_SHA256_SIZE]);
 
-/* The text may come in pieces: start, gt_sha256_add() to h->inner, end. */
+/* The HMAC of data in pieces: call start, then gt_sha256_add() with h->inner for each piece, then end. */
 struct gt_hmac {
 	struct gt_sha256 inner, outer;
 };
 void gt_hmac_start(struct gt_hmac *h, const void *key, size_t nkey);
 void gt_hmac_end(struct gt_hmac *h, unsigned char out[GT_SHA256_SIZE]);
 
-/* In a time that does not depend on where they differ. */
+/* Compares in a time that does not depend on where a and b differ. */
 bool gt_mac_equal(const unsigned char a[GT_SHA256_SIZE], const unsigned char b[GT_SHA256_SIZE]);
 
 #endif

@@ -1,12 +1,12 @@
-/* Data types and tensor descriptions, shared by every room.
+/* Data types and tensor descriptions, used by all rooms.
  *
  * A tensor has a logical shape (PyTorch's: activations N,C[,H,W]; linear weights out,in; convolution weights O,I/groups,kh,kw)
- * and a physical layout: the order of its dimensions in memory, slowest first, and up to three inner blocks.
+ * and a physical layout: the order of its dimensions in memory, the slowest one first, and up to three inner blocks.
  *   plain NCHW                order 0,1,2,3
  *   channels last (NHWC)      order 0,2,3,1      every rank-4 activation in gtrain
  *   oneDNN's Ohwi16o          order 0,2,3,1 with the inner block 16 of dimension 0
- * Blocked dimensions are padded up to their block; padding is zero and stays zero. A backend chooses the layout of weights;
- * checkpoints hold the plain one. Source of the blocking scheme: oneDNN developer guide, "Memory formats". */
+ * Blocked dimensions are padded to a multiple of their block. Padding is zero, and every kernel keeps it zero. A backend chooses the layout
+ * of weights; checkpoints have the plain layout. Source of the blocking scheme: oneDNN developer guide, "Memory formats". */
 #ifndef GT_BASE_TYPES_H
 #define GT_BASE_TYPES_H
 
@@ -18,7 +18,7 @@
 #define GT_MAX_RANK 5
 #define GT_MAX_BLOCKS 3
 
-/* X(name, size in bytes, our name, safetensors' name) */
+/* X(name, size in bytes, name in texts, name in safetensors files) */
 #define GT_DTYPES(X)           \
 	X(GT_F32, 4, "f32", "F32")  \
 	X(GT_F64, 8, "f64", "F64")  \
@@ -41,7 +41,7 @@ const char *gt_dtype_safetensors(enum gt_dtype t);         /* "F32" */
 bool gt_dtype_from_safetensors(const char *s, enum gt_dtype *out);
 
 struct gt_layout {
-	uint8_t order[GT_MAX_RANK]; /* dimensions, slowest first */
+	uint8_t order[GT_MAX_RANK]; /* the dimensions, the slowest one first */
 	uint8_t nblk;
 	uint8_t blk_dim[GT_MAX_BLOCKS]; /* slowest first */
 	uint8_t blk[GT_MAX_BLOCKS];
@@ -50,32 +50,32 @@ struct gt_layout {
 struct gt_tdesc {
 	enum gt_dtype dtype;
 	uint8_t rank;
-	bool any; /* layout not chosen yet: the first kernel prepared with this tensor chooses it */
+	bool any; /* the layout is not chosen yet; the first kernel that is prepared with this tensor chooses it */
 	int64_t dim[GT_MAX_RANK];
 	struct gt_layout layout;
 };
 
-/* A description with plain layout (channels_last = false) or, for rank 4, NHWC. */
+/* Returns a description with the plain layout, or with channels_last and rank 4 with NHWC. */
 struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last);
 
-int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* logical elements; rank 0 has one */
-int64_t gt_tdesc_padded(const struct gt_tdesc *d); /* physical elements, padding included */
-size_t gt_tdesc_bytes(const struct gt_tdesc *d);   /* of the physical tensor */
-bool gt_tdesc_plain(const struct gt_tdesc *d);     /* physical order = logical order, no blocks */
+int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* number of logical elements; rank 0 has one */
+int64_t gt_tdesc_padded(const struct gt_tdesc *d); /* number of physical elements, with padding */
+size_t gt_tdesc_bytes(const struct gt_tdesc *d);   /* size in memory, with padding */
+bool gt_tdesc_plain(const struct gt_tdesc *d);     /* whether the physical order is the logical one, without blocks */
 bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b);
 bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b);
 
-/* Physical element index of a logical index (one entry a dimension). */
+/* Returns the physical index of the element with logical index idx, which has one entry per dimension. */
 int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx);
 
-/* Copies between a plain host buffer and d's physical layout, element size of d->dtype. unpack drops, pack zeroes the padding. */
+/* Copy between a plain host buffer and the physical layout of d. pack sets the padding to zero; unpack leaves it out. */
 void gt_tdesc_pack(const struct gt_tdesc *d, const void *plain, void *physical);
 void gt_tdesc_unpack(const struct gt_tdesc *d, const void *physical, void *plain);
 
-/* Index of the first of n elements that is NaN or infinite; -1: none. Integers are always finite. */
+/* Returns the index of the first of n elements that is NaN or infinite; -1: none. Integers are always finite. */
 int64_t gt_first_nonfinite(const void *p, enum gt_dtype t, int64_t n);
 
-/* "[128, 64, 32, 32]" into buf; returns buf. 96 bytes always suffice. */
+/* Writes the shape as "[128, 64, 32, 32]" into buf; 96 bytes always suffice. Returns buf. */
 const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* The parsed config as a tree of our own, in an arena: what libconfig read (ctree.c, the only file that sees a libconfig type), every
- * node with the place it came from, changed by --set, then read by the schema. */
+/* The parsed config as a tree in an arena. ctree.c builds it with libconfig, and is the only file that uses a type of libconfig. Each node
+ * has its file and line. --set changes the tree, and then the values are read from it by the rows of the schema. */
 #ifndef GT_CONF_CTREE_H
 #define GT_CONF_CTREE_H
 
@@ -10,7 +10,7 @@
 enum gt_ctype { GT_C_GROUP, GT_C_LIST, GT_C_ARRAY, GT_C_INT, GT_C_FLOAT, GT_C_BOOL, GT_C_STRING };
 
 struct gt_source_loc {
-	const char *file; /* as the user named it; "--set a.b=c" for a node that --set made */
+	const char *file; /* as the user named it; "--set a.b=c" for a node from --set */
 	int line;         /* from 1; 0: no line */
 };
 
@@ -18,10 +18,10 @@ struct gt_cnode {
 	enum gt_ctype type;
 	const char *name; /* NULL in lists and arrays */
 	struct gt_source_loc loc;
-	bool set;        /* came from --set */
-	bool bad;        /* its value was refused: what depends on it is not checked */
+	bool set;        /* the node comes from --set */
+	bool bad;        /* its value was an error: keys that depend on it are not checked */
 	bool unknown;    /* no key of its group has this name */
-	const char *raw; /* --set's unquoted scalar as it was typed, so that name=2024 can be a string; else NULL */
+	const char *raw; /* text of an unquoted scalar of --set, so that name=2024 can be a string; else NULL */
 	int64_t i;
 	double f;
 	bool b;
@@ -30,11 +30,12 @@ struct gt_cnode {
 	int nkids, cap;
 };
 
-/* What source_reader.c made of a file: text that libconfig cannot misread, one name or value a line, and where each line came from. */
+/* The output of source_reader.c for a file: text that libconfig cannot misread, with one name or value per line, and the origin of each
+ * line. */
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
 	size_t len, cap;
-	struct gt_source_loc *loc; /* malloc'ed; of line i + 1 */
+	struct gt_source_loc *loc; /* malloc'ed; origin of line i + 1 */
 	int nlines, cap_lines;
 };
 void gt_clean_free(struct gt_clean *c);
@@ -44,18 +45,18 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
-struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or not a group */
-/* The text of a string; NULL: n is none. */
+struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or group is not a group */
+/* Returns the text of a string; NULL: n is not a string. */
 static inline const char *gt_cnode_string(const struct gt_cnode *n)
 {
 	return n->type == GT_C_STRING ? n->s : NULL;
 }
-/* "ten" with its quotes, 3, a group, …, for "got …". Returns buf; 64 bytes suffice. */
+/* Writes a value as text for "got …" in errors: "ten" with its quotes, 3, a group { }, …; 64 bytes suffice. Returns buf. */
 const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
-/* A string cut to what fits a message, never inside a UTF-8 character. */
+/* Copies s into buf and truncates it if necessary, never inside of a UTF-8 character. Returns buf. */
 const char *gt_utf8_truncate(const char *s, char *buf, size_t size);
 
-/* GT_ECONFIG, "file:line: path: …"; path may be NULL. */
+/* Fills err with "file:line: path: …" and returns GT_ECONFIG. path may be NULL. */
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

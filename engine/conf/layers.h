@@ -1,13 +1,13 @@
-/* model.layers and model.blocks into layer specs.
+/* Converts model.layers and model.blocks into a list of layers.
  *
  *   blocks = { basic = { params = ["ch", "stride"]; defaults = { stride = 1; };
  *                        layers = ( { name = "conv1"; type = "conv2d"; out = "$ch"; stride = "$stride"; … }, … ); }; };
  *   layers = ( …, { block = "basic"; name = "layer1"; repeat = 2; ch = 64; first = { stride = 2; }; }, … );
  *
- * An instance puts the layers of its template in its place, named "layer1.0.conv1", "layer1.1.conv1" (without repeat: "layer1.conv1").
- * "$ch" as a value is replaced by the instance's; `first` differs for the first repeat. `in` names a layer of the same instance,
- * else of the blocks around it, else of the model; "$in" is the block's input, "input" the model's. The name of an instance stands
- * for its last layer. An instance's own frozen, init, lr_mul and weight_decay are the defaults of its layers. */
+ * An instance is replaced by the layers of its template, named "layer1.0.conv1", "layer1.1.conv1" (without repeat: "layer1.conv1"). "$ch"
+ * is replaced by the parameter of the instance; `first` overrides parameters in the first repetition. `in` names a layer of the same
+ * instance, otherwise of the blocks around it, otherwise of the model; "$in" is the input of the block, "input" that of the model. The name
+ * of an instance is that of its last layer. The keys frozen, init, lr_mul and weight_decay of an instance are the defaults of its layers. */
 #ifndef GT_CONF_LAYERS_H
 #define GT_CONF_LAYERS_H
 
@@ -16,20 +16,20 @@
 
 #define GT_CONF_MAX_LAYERS 10000
 #define GT_CONF_MAX_NAME 200
-#define GT_CONF_MAX_BLOCK_DEPTH 16 /* blocks within blocks */
+#define GT_CONF_MAX_BLOCK_DEPTH 16 /* maximum depth of nested blocks */
 
-/* An instance being expanded. */
+/* An instance that is being expanded. */
 struct gt_scope {
-	const struct gt_scope *parent; /* NULL: of model.layers */
-	const struct gt_cnode *tmpl;   /* entry of model.blocks */
-	const struct gt_cnode *inst;   /* entry of a list of layers */
-	const struct gt_cnode *first;  /* its `first` in the first repeat, else NULL */
+	const struct gt_scope *parent; /* the instance around this one; NULL: model.layers */
+	const struct gt_cnode *tmpl;   /* the template: an entry of model.blocks */
+	const struct gt_cnode *inst;   /* the instance: an entry of a list of layers */
+	const struct gt_cnode *first;  /* its key `first` in the first repetition, else NULL */
 	const char *prefix;            /* "layer1.0." */
-	const char *input;             /* name of the layer that is the block's input, "input" */
+	const char *input;             /* name of the layer whose output is the input of the block, or "input" */
 };
 
 struct gt_layer_name {
-	const char *name, *layer; /* what it stands for: itself, or the last layer of an instance */
+	const char *name, *layer; /* layer: the layer that name means: itself, or the last layer of an instance */
 };
 
 struct gt_expand {
@@ -37,38 +37,39 @@ struct gt_expand {
 	const struct gt_cnode *blocks; /* NULL: none */
 	struct gt_layer_spec *spec;
 	int n, cap;
-	struct gt_layer_name *slot; /* open addressing, at most half full */
+	struct gt_layer_name *slot; /* hash table of names with open addressing, at most half full */
 	uint32_t mask, nnames;
-	const char *last; /* name of the layer before, "input" at the start */
+	const char *last; /* name of the previous layer; "input" at the start */
 };
 
 /* layer_names.c */
 bool gt_layer_name_fits(const char *name); /* [A-Za-z0-9_.-]+ */
-/* Makes name stand for layer; fails where it is taken. */
+/* Declares name as a name of layer. Fails if the name exists already. */
 enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char *layer, struct gt_source_loc at, const char *path,
                               struct gt_err *err);
 bool gt_layer_declared(const struct gt_expand *x, const char *name);
-/* The layer that `in = name` means in a scope. */
+/* Finds the layer that `in = name` means in a scope. */
 enum gt_code gt_layer_resolve(struct gt_expand *x, const struct gt_scope *s, const char *name, struct gt_source_loc at, const char *path,
                               const char **out, struct gt_err *err);
 
 /* templates.c */
-/* The templates, instantiated or not: their keys, parameters declared and used. */
+/* Checks the keys of all templates, and that their parameters are declared and used, even if no layer uses the template. */
 enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err);
-/* The keys of an instance (first: of its `first`) are its own or parameters of the template. */
+/* Checks that each key of an instance (first: of its key `first`) is a key of instances or a parameter of the template. */
 enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cnode *tmpl, const char *at, bool first, struct gt_err *err);
-/* What n stands for: "$ch" is looked up, through the scopes around, in an array element by element. path is for messages. */
+/* Finds the value of n: replaces "$ch", also in elements of an array, by the parameter of the scope or of a scope around it. path: for
+ * messages. */
 enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
                             const struct gt_cnode **out, struct gt_err *err);
 
 /* layers.c */
-/* The whole name of an entry: the scope's prefix and its `name`, or its index. */
+/* Builds the full name of an entry: the prefix of the scope and its key `name`, or its index. */
 enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *path, int index,
                                const char **out, struct gt_err *err);
-/* Reads an entry of a list of layers that has `type`, and appends the layer. */
+/* Reads an entry with the key `type` of a list of layers, and appends the layer. proto: the defaults of its common keys. */
 enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
                           const struct gt_layer_spec *proto, struct gt_err *err);
-/* Declares the name of an entry that has an error, because later layers may name it all the same. */
+/* Declares the name of an entry with an error, so that later layers that name it cause no further errors. */
 enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
                                 struct gt_err *err);
 

@@ -1,38 +1,43 @@
-/* What stands between a hostile or mistaken file and libconfig 1.5, which turns 4294967297 into 1, 3000000000 into -1294967296 and
- * "a\x00b" into "a", lets "." pass for 0, calls exit() on some includes and blocks on others. source_reader.c reads files within limits
- * and follows @include; lexer.c checks every token and the grammar from the source text, and writes clean text for libconfig.
+/* Checks the source text of a config before libconfig 1.5 parses it. libconfig reads 4294967297 as 1, 3000000000 as -1294967296, "a\x00b"
+ * as "a" and "." as 0; it calls exit() for some includes and blocks for others. Therefore source_reader.c reads the files within limits and
+ * follows @include, and lexer.c checks every token and the grammar, and writes text that libconfig cannot misread.
  *
- * The language is libconfig's, with these choices:
- * - @include "file" stands alone on its line; a relative name is relative to the folder of the file that includes it. A file
- *   closes the brackets that it opens.
- * - Integers are 64 bits wide, with or without L. What does not fit is an error, as are leading zeros and floats beyond a double.
- * - A comma before `)` or `]` is allowed. An array `[ ]` holds scalars of one kind.
- * - Strings are UTF-8 without control characters, and end on their line; escapes are \\ \" and \xHH. */
+ *     net.cfg + included files -> source_reader.c -> lexer.c -> struct gt_clean -> libconfig (ctree.c) -> struct gt_cnode
+ *
+ * The language is that of libconfig with these rules:
+ * - @include "file" is the only text on its line. A relative name is relative to the folder of the including file. A file closes the
+ *   brackets that it opens.
+ * - Integers have 64 bits, with or without L. An integer that does not fit is an error, and so are leading zeros and floats that a double
+ *   cannot hold.
+ * - A comma before `)` or `]` is allowed. An array `[ ]` has scalars of one type.
+ * - Strings are UTF-8 without control characters, and end on their line. The escape sequences are \\ \" and \xHH. */
 #ifndef GT_CONF_SOURCE_READER_H
 #define GT_CONF_SOURCE_READER_H
 
 #include "conf/ctree.h"
 
-#define GT_CONF_MAX_BYTES (4 << 20) /* all files of a config together */
+#define GT_CONF_MAX_BYTES (4 << 20) /* of all files of a config together */
 #define GT_CONF_MAX_FILES 64
-#define GT_CONF_MAX_INCLUDES 8     /* deep */
-#define GT_CONF_MAX_DEPTH 32       /* brackets within brackets */
-#define GT_CONF_MAX_MEMBERS 4096   /* of one group: libconfig compares each with all */
+#define GT_CONF_MAX_INCLUDES 8     /* depth of nested includes */
+#define GT_CONF_MAX_DEPTH 32       /* depth of nested brackets */
+#define GT_CONF_MAX_MEMBERS 4096   /* keys of one group; libconfig compares each of them with all others */
 #define GT_CONF_MAX_ELEMENTS 65536 /* of one list or array */
 #define GT_CONF_MAX_VALUES 500000  /* names and values together */
 
-/* GT_ENOINPUT: no such file or not a readable regular one. GT_ECONFIG: anything else, with its place. */
+/* Reads and checks a file with its includes. GT_ENOINPUT: it does not exist, or is not a readable regular file. GT_ECONFIG: any other
+ * error, with file and line. */
 enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err);
-/* Text in memory; @include is refused. label stands where a file name would; line1 is the number of its first line, 0: none. */
+/* The same for n bytes in memory, in which @include is an error. label: the file name in messages. line1: number of the first line; 0: no
+ * lines in messages. */
 enum gt_code gt_source_check_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
                            struct gt_err *err);
 
 /* ---- between source_reader.c and lexer.c ------------------------------------------------------------------------------------------ */
-struct gt_frame { /* an open bracket, or the file */
-	char open;    /* '{', '(', '[', 0: the top */
+struct gt_frame { /* an open bracket, or the top level of a file */
+	char open;    /* '{', '(' or '['; 0: the top level */
 	int state;
 	int count;
-	enum gt_ctype kind; /* of an array's elements */
+	enum gt_ctype kind; /* type of the elements of an array */
 	struct gt_source_loc loc;
 };
 
@@ -41,20 +46,21 @@ struct gt_lexer {
 	struct gt_clean *out;
 	struct gt_frame frame[GT_CONF_MAX_DEPTH + 1];
 	int depth;
-	/* the text being read */
-	const char *p, *end, *bol; /* bol: where its line begins */
+	/* the text that is being read */
+	const char *p, *end, *bol; /* bol: begin of the current line */
 	struct gt_source_loc at;
-	const char *key; /* in the text: the last name read, for messages */
+	const char *key; /* the last name, in the text, for messages */
 	int nkey;
-	char *str; /* malloc'ed: the string being read */
+	char *str; /* malloc'ed: the string that is being read */
 	size_t nstr, cap_str;
-	/* NULL: @include is refused */
+	/* reads an included file; NULL: @include is an error */
 	enum gt_code (*include)(struct gt_lexer *lx, const char *name, struct gt_err *err);
 	void *user;
 };
-/* Reads lx->p up to lx->end. A frame that was open before stays open, one that opens in here must close in here. */
+/* Reads the text from lx->p to lx->end. Brackets that were open before remain open; brackets that are opened in the text must be closed in
+ * it. */
 enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err);
-/* NULL if the bytes are UTF-8 without control characters, else what is wrong with them. */
+/* Returns NULL if the bytes are UTF-8 without control characters, otherwise a description of the error. */
 const char *gt_string_fault(const char *s, size_t n);
 
 #endif

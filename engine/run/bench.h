@@ -1,22 +1,22 @@
-/* Between bench.c (one rank) and bench_ranks.c (all of them together). */
+/* The benchmark: bench.c measures one rank, bench_ranks.c combines the measurements of all ranks. */
 #ifndef GT_RUN_BENCH_H
 #define GT_RUN_BENCH_H
 
 #include "gtrain.h"
 #include "session/session.h"
 
-#define GT_MEASURE_STAGES 64 /* of a rank: parallel.virtual_stages is not above it */
+#define GT_MEASURE_STAGES 64 /* maximum number of stages of a rank, the maximum of parallel.virtual_stages */
 
-/* What each rank tells the others. Seconds of an optimizer step; of a cell, of one micro-batch. */
+/* The measurements that ranks exchange, in seconds: for an optimizer step; for a cell of the pipeline, one micro-batch. */
 struct gt_measured {
 	double step, wait;
-	double rest; /* of the kernels that are no cell's: the check, the update */
+	double rest; /* kernels that belong to no cell: the check and the update */
 	double cell[GT_MEASURE_STAGES][GT_PHASE_COUNT];
 };
 
-/* Runs the benchmark on this rank's session: fills rows, step_ms and so on of b, and *out. */
+/* Runs the benchmark on the session of this rank. Fills *out, and the members of b about one rank (rows, step_ms, …). */
 enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err);
-/* Of all ranks: ranks, stages, wait, bubble, even. Called by all of them. */
+/* Exchanges the measurements, and fills the members of b about all ranks (ranks, stages, wait, bubble, even). All ranks call it. */
 enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own, struct gt_bench *b, struct gt_err *err);
 
 #endif

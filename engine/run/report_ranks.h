@@ -1,11 +1,11 @@
-/* The part of gt_report that is about ranks. */
+/* The part of gt_report about ranks. */
 #ifndef GT_RUN_REPORT_RANKS_H
 #define GT_RUN_REPORT_RANKS_H
 
 #include "gtrain.h"
 #include "session/world_plan.h"
 
-/* Fills in what each rank has, sends and does, and proves that it fits together; in the report's arena. */
+/* Fills in the memory, traffic and steps of each rank, in the arena of the report, and verifies that the steps of all ranks match. */
 enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* How many ranks a run has, who starts them, and which device each of them takes. */
+/* The ranks of a run: their number, the process that starts them, and the device of each. */
 #ifndef GT_RUN_RUN_RANKS_H
 #define GT_RUN_RUN_RANKS_H
 
@@ -8,22 +8,22 @@
 #include "store/ckpt.h"
 
 struct gt_ranks {
-	struct gt_world world;     /* this process, as it was started */
-	bool launch;               /* it starts ranks, and is none */
-	int nproc;                 /* of them, on this host */
-	bool capture;              /* what rank 0 writes comes to opts->say, as "[rank 0] …" */
-	int threads;               /* parallel.mode = "dp": ranks that are threads of the process that trains; else 1 */
+	struct gt_world world;     /* rank and world of this process, from its environment */
+	bool launch;               /* this process starts ranks and is not a rank itself */
+	int nproc;                 /* number of ranks on this host */
+	bool capture;              /* pass the output of rank 0 to opts->say, as "[rank 0] …" */
+	int threads;               /* parallel.mode = "dp": number of ranks that are threads of the process; else 1 */
 	const char *token_file;    /* NULL: none */
 };
 
-/* GT_ECONFIG where mode and number contradict each other, GT_EUSAGE where the options do. */
+/* Fills *out. GT_ECONFIG: the mode and the number of ranks contradict each other. GT_EUSAGE: the options do. */
 enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_ranks *out, struct gt_err *err);
 
-/* Starts them, and returns when they have ended. dir: the run's, "" for none. from: the checkpoint that it goes on from, or NULL. */
+/* Starts the ranks and returns when they have ended. dir: directory of the run; "": none. from: the checkpoint to resume from, or NULL. */
 enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
                              const struct gt_run_opts *o, struct gt_err *err);
 
-/* The word for a rank's device: of several GPUs, each takes the one of its number on the host. */
+/* Returns the word for the device of a rank: on a host with several GPUs, the GPU with the index of the rank on the host. */
 const char *gt_rank_device(const char *word, const struct gt_world *w, char *buf, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* TensorBoard event files. A file is a sequence of TFRecords, each
  *   u64le length | u32le masked CRC32C of those 8 bytes | data | u32le masked CRC32C of data
  * whose data is an Event protobuf (tensorflow/core/util/event.proto): wall_time = 1 (double), step = 2 (int64), file_version = 3,
- * summary = 5, session_log = 7. The first event is file_version "brain.Event:2"; a resumed run then writes SessionLog START at its
- * step, which makes TensorBoard drop the overlap. */
+ * summary = 5, session_log = 7. The first event is file_version "brain.Event:2". A resumed run then writes SessionLog START at its
+ * step, so that TensorBoard drops older events of the same steps. */
 #ifndef GT_RUN_TENSORBOARD_H
 #define GT_RUN_TENSORBOARD_H
 
@@ -11,18 +11,18 @@
 
 struct gt_tensorboard;
 
-/* Makes <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. next: as in
- * gt_ckpt_dir_continue(). NULL is fine for the others; a failed write ends no training (run/logfile.h). */
+/* Creates <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. next: as in
+ * gt_ckpt_dir_continue(). The other functions accept NULL; a failed write does not end the training (run/logfile.h). */
 enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err);
 void gt_tensorboard_sync(struct gt_tensorboard *t);
 const char *gt_tensorboard_error(struct gt_tensorboard *t);
 enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err);
 
-/* The config's scalar keys as hyper-parameters of the run, for the HPARAMS tab (tensorboard/plugins/hparams/plugin_data.proto). */
+/* Writes the scalar keys of the config as hyper-parameters for the HPARAMS tab (tensorboard/plugins/hparams/plugin_data.proto). */
 enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_conf *c, struct gt_err *err);
 
-/* The scalars of an event: TRAIN train/loss, train/acc, train/lr, train/samples_per_s; EPOCH train_epoch/ and EVAL <split>/ loss, acc,
- * top5. END with status "ok" marks the session of the hyper-parameters as successful. Others write nothing. */
+/* Writes the scalars of an event. TRAIN: train/loss, train/acc, train/lr, train/samples_per_s. EPOCH: train_epoch/loss, acc, top5. EVAL:
+ * <split>/loss, acc, top5. END with status "ok" marks the session as successful for the HPARAMS tab. Other events write nothing. */
 void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev);
 
 uint32_t gt_crc32c(const void *data, size_t n);

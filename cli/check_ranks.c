@@ -32,6 +32,23 @@ static enum gt_code memory(struct gt_cli *cli, const struct gt_report *r, struct
 	return GT_OK;
 }
 
+/* How the copies of the model make one update, in a sentence that begins with the method's name. */
+static const char *sync_sentence(const struct gt_report *r)
+{
+	static const struct {
+		const char *method, *sentence;
+	} row[] = {
+		{"all_reduce", "all_reduce: gradients are summed on every rank, and every rank updates all parameters"},
+		{"rank0_update", "rank0_update: gradients are summed, and rank 0 updates all parameters"},
+		{"sharded_update", "sharded_update: every rank sums one shard of the gradients and updates one shard of the parameters"},
+		{"factored_update", "factored_update: ranks share the factors of weight gradients, and each makes and applies a part of them"},
+	};
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		if (!strcmp(r->sync, row[i].method))
+			return row[i].sentence;
+	return "";
+}
+
 static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	bool pipe = r->copies < r->world, shards = *r->sharded != '\0';
@@ -57,6 +74,7 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
+	gt_out(cli, "%s\n", sync_sentence(r));
 	if (shards)
 		gt_out(cli, "every bucket is divided into %d equal shards, of which rank r has the r-th: %s\n", r->copies, r->sharded);
 	return GT_OK;
@@ -197,6 +215,7 @@ static void buckets_json(struct gt_json *j, const struct gt_report *r)
 		gt_json_end(j);
 	}
 	gt_json_end(j);
+	gt_json_string(j, "sync", r->sync);
 	gt_json_string(j, "sharded", r->sharded);
 	gt_json_array(j, "owners");
 	for (int i = 0; i < r->nowners; i++) {

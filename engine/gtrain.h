@@ -247,6 +247,8 @@ struct gt_report {
 	int largest, smallest;               /* the ranks that need the most and the least memory */
 	struct gt_check_bucket *buckets;     /* of the ranks of the first copy */
 	int nbuckets;
+	const char *sync;                    /* how copies of the model make one update: "all_reduce", "rank0_update", "sharded_update",
+	                                        "factored_update"; "": there is one copy */
 	const char *sharded;                 /* what of the buckets is sharded: "optimizer state, gradients"; "": nothing */
 	struct gt_check_owner *owners;       /* owners of parameters, if something is sharded */
 	int nowners;

@@ -10,24 +10,11 @@
 #include "par/emit.h"
 #include "par/replicas.h"
 
-static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
-{
-	if (at->ndata == 1)
-		return;
-	if (common && !gt_replicas_update_whole(c))
-		gt_replicas_shard(c, at, out);
-	else
-		*out = gt_replicas_shard_spec(c);
-	out->shared_params = common && out->sharding != GT_SHARD_NONE;
-}
-
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (gt_space_factored(job->space)) /* little of the update is left: rank 0 makes it for all */
-		return gt_replicas_rank0_update(job, out, err);
-	if (gt_space_sharded(job->space, GT_A_STATE))
+	if (job->space->shards.spec.sync != GT_SYNC_ALL_REDUCE)
 		return gt_strategy_zero.schedule(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
@@ -40,4 +27,5 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_ddp = {.name = "ddp", .position = gt_replicas_position, .shard = shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_ddp = {
+    .name = "ddp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};

@@ -10,18 +10,9 @@
  * torch, which discards those of the other replicas. */
 #include "par/replicas.h"
 
-static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
-{
-	if (at->ndata == 1)
-		return;
-	*out = gt_replicas_shard_spec(c);
-	out->update = at->data > 0 ? GT_UPDATE_NONE : GT_UPDATE_OWN;
-	out->shared_params = common;
-}
-
 static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_rank0_update(job, out, err);
 }
 
-const struct gt_strategy gt_strategy_dp = {.name = "dp", .position = gt_replicas_position, .shard = shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_dp = {.name = "dp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};

@@ -52,13 +52,9 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return GT_OK;
 }
 
-static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
+static void shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out)
 {
-	if (at->ndata > 1 && c->parallel.across == GT_ACROSS_ZERO)
-		gt_replicas_shard(c, at, out);
-	else if (at->ndata > 1)
-		*out = gt_replicas_shard_spec(c);
-	out->shared_params = common && out->sharding != GT_SHARD_NONE;
+	gt_replicas_shard(c, at, offers, out);
 	out->pipeline_stages = at->npipe > 1;
 }
 

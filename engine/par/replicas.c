@@ -10,20 +10,6 @@ enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, 
 	return GT_OK;
 }
 
-struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c)
-{
-	int64_t bytes = (int64_t)(c->parallel.bucket_mb * (1 << 20));
-	return (struct gt_shard_spec){.bucket_bytes = bytes, .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES};
-}
-
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, struct gt_shard_spec *out)
-{
-	*out = gt_replicas_shard_spec(c);
-	out->shards = at->ndata;
-	out->shard = at->data;
-	out->sharding = GT_SHARD_STATE;
-}
-
 const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
 {
 	for (int i = -1; i < c->train.ngroups; i++) {
@@ -34,9 +20,44 @@ const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
 	return NULL;
 }
 
-bool gt_replicas_update_whole(const struct gt_conf *c)
+/* Whether mode ddp must not shard the update: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in
+ * its last bits on how they are sharded (reproducible = "world"). */
+static bool needs_whole(const struct gt_conf *c)
 {
 	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+}
+
+static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+{
+	bool factored = offers->shared_memory && offers->factors_pay;
+	switch (c->parallel.mode) {
+	case GT_MODE_DDP: /* after a sharded update, ranks that share the parameters gather nothing; for other ranks all-reduce is cheaper */
+		return factored ? GT_SYNC_FACTORED_UPDATE : offers->shared_memory && !needs_whole(c) ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
+	case GT_MODE_DP:
+		return factored ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_RANK0_UPDATE;
+	case GT_MODE_ZERO: /* ranks of stage 3 have no whole parameters to share */
+		return factored && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
+	case GT_MODE_PIPE:
+		return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
+	default:
+		return GT_SYNC_ALL_REDUCE;
+	}
+}
+
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out)
+{
+	int64_t bytes = (int64_t)(c->parallel.bucket_mb * (1 << 20));
+	if (at->ndata == 1)
+		return;
+	*out = (struct gt_shard_spec){.bucket_bytes = bytes,
+	                              .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES,
+	                              .rank = at->data,
+	                              .sync = choose_sync(c, offers)};
+	if (out->sync == GT_SYNC_SHARDED_UPDATE) {
+		out->shards = at->ndata;
+		out->sharding = GT_SHARD_STATE;
+	}
+	out->shared_params = offers->shared_memory && out->sync != GT_SYNC_ALL_REDUCE;
 }
 
 void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)
@@ -199,12 +220,6 @@ static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 	                   1);
 }
 
-/* Whether this rank makes the update; with factors, the update of the parameters that the calls of gt_plan_factors do not apply. */
-static bool updates(const struct gt_job *job)
-{
-	return job->space->shards.spec.update != GT_UPDATE_NONE && (!gt_space_factored(job->space) || job->at.data == 0);
-}
-
 enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	const struct gt_space *s = job->space;
@@ -214,7 +229,7 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 	if (job->update) {
 		gt_emit_stream_wait(&e, 1, 0);
 		gt_emit_check(&e); /* on every rank, so that all decide in the same way */
-		for (int i = 0; i < job->update->nupdates && updates(job); i++)
+		for (int i = 0; i < job->update->nupdates && job->at.data == 0; i++)
 			update(&e, i);
 		gt_emit_stream_wait(&e, 0, 1);
 		for (int b = 0; b < s->shards.nbuckets && s->shards.bucket[b].learned && !s->shards.spec.shared_params; b++) {

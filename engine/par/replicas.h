@@ -12,17 +12,19 @@
 /* The position of a rank among `world` copies of the model. Succeeds always. */
 enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 
-/* Buckets of parallel.bucket_mb; the first bucket has at most 1 MiB, as in torch. No shards. */
-struct gt_shard_spec gt_replicas_shard_spec(const struct gt_conf *c);
-
-/* The same buckets, with the optimizer state sharded over the ndata ranks of `at`. */
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, struct gt_shard_spec *out);
+/* gt_strategy.shard of dp and ddp; zero and pipe add to it. This is the one place that chooses how replicas make an update:
+ *
+ *	mode   ranks that share memory (CPU, one host)        other ranks
+ *	ddp    factored_update, sharded_update, all_reduce    all_reduce
+ *	dp     factored_update, rank0_update                  rank0_update
+ *	zero   factored_update (stages 1, 2), sharded_update  sharded_update
+ *	pipe   copies of a pipeline: sharded_update with parallel.across = "zero", otherwise all_reduce
+ *
+ * The first possible method of a row is chosen. Buckets are of parallel.bucket_mb; the first has at most 1 MiB, as in torch. */
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
+                       struct gt_shard_spec *out);
 /* The config's word of the first optimizer that needs whole matrices ("muon"). NULL: there is none. */
 const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
-/* Whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in its
- * last bits on how they are sharded (reproducible = "world"). */
-bool gt_replicas_update_whole(const struct gt_conf *c);
-
 /* Appends the reduction of one bucket's gradients over the ranks that have the same parameters. name: for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);
 

@@ -3,7 +3,7 @@
  *
  *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
  *	st->position(conf, rank, world, &at, err);    checks the config; the rank's position in the world
- *	st->shard(conf, &at, common, &space->shards.spec);   buckets and shards of the arenas
+ *	st->shard(conf, &at, &offers, &space->shards.spec);  buckets and shards of the arenas
  *	…                                          the caller makes the plans and describes the work as a gt_job
  *	st->schedule(&job, &prog, err);            the steps of this rank
  *
@@ -61,13 +61,19 @@ struct gt_job {
 	                           order */
 };
 
+/* What the device and the model offer to gt_strategy.shard. */
+struct gt_offers {
+	bool shared_memory; /* the ranks of a data group can share one PARAM and one WORK arena */
+	bool factors_pay;   /* GT_SYNC_FACTORED_UPDATE is possible and moves fewer bytes than gradients would (gt_plan_factors_pay) */
+};
+
 struct gt_strategy {
 	const char *name; /* parallel.mode */
 	/* Computes the position of a rank. GT_ECONFIG: the config has a setting that this mode does not support; the error names the setting
 	 * and the mode. */
 	enum gt_code (*position)(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
-	/* Fills in how the flat arenas are divided; *out is all zero before. NULL: one bucket. common: ranks may share memory. */
-	void (*shard)(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out);
+	/* Fills in how the flat arenas are divided; *out is all zero before. NULL: one bucket. */
+	void (*shard)(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out);
 	/* Makes the steps of this rank, in job->arena. */
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };

@@ -19,15 +19,15 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return gt_replicas_position(c, rank, world, out, err);
 }
 
-static void shard(const struct gt_conf *c, const struct gt_rank_position *at, bool common, struct gt_shard_spec *out)
+static void shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out)
 {
-	if (at->ndata == 1)
+	gt_replicas_shard(c, at, offers, out);
+	if (out->sync != GT_SYNC_SHARDED_UPDATE)
 		return;
-	gt_replicas_shard(c, at, out);
 	/* With reproducible = "world" the summation tree needs whole gradients before they are reduced. */
 	bool grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD, params = c->parallel.stage >= 3;
 	out->sharding = grads ? (params ? GT_SHARD_ALL : GT_SHARD_STATE_GRADS) : params ? GT_SHARD_STATE_PARAMS : GT_SHARD_STATE;
-	out->shared_params = common && !params;
+	out->shared_params &= !params;
 }
 
 static size_t shard_elements(const struct gt_space *s, int b)
@@ -67,7 +67,7 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 {
 	const struct gt_space *s = e->job->space;
 	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
-	part.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.shard * gt_space_shard(s, b)).offset;
+	part.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.rank * gt_space_shard(s, b)).offset;
 	clear_gaps(e, b);
 	gt_emit_collective(e,
 	                   &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard_elements(s, b),

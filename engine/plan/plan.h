@@ -75,13 +75,18 @@ enum gt_sharding {
 	GT_SHARD_ALL           /* optimizer state, gradients and parameters: stage 3 */
 };
 
-/* Which part of the optimizer's update a rank makes. */
-enum gt_update_part {
-	GT_UPDATE_OWN,      /* of all parameters that it has; of its shards if the state is sharded */
-	GT_UPDATE_NONE,     /* none, because another rank makes it: this rank has no optimizer state */
-	GT_UPDATE_FACTORED  /* all ranks share one STATE arena too, and the calls that gt_plan_factors adds apply the weight gradients; rank 0
-	                       updates the rest */
+/* How the ranks of a data group make one optimizer update out of their gradients (chosen by gt_replicas_shard). */
+enum gt_sync_method {
+	GT_SYNC_ALL_REDUCE,      /* gradients are summed on every rank, and every rank makes the whole update; also with one rank */
+	GT_SYNC_RANK0_UPDATE,    /* gradients are summed, and rank 0 makes the update; the other ranks have no optimizer state */
+	GT_SYNC_SHARDED_UPDATE,  /* each rank gets the sum of its shard of every bucket, has the optimizer state of that shard only, and updates
+	                            that shard of the parameters; enum gt_sharding says what else is sharded */
+	GT_SYNC_FACTORED_UPDATE, /* weight gradients are not summed: ranks share the PARAM, WORK and STATE arenas and the two factors of each
+	                            weight gradient; each rank computes and applies a part of it (gt_plan_factors), and rank 0 updates the
+	                            other parameters */
 };
+/* "all_reduce", "rank0_update", "sharded_update", "factored_update" */
+const char *gt_sync_method_name(enum gt_sync_method m);
 
 /* How the flat arenas are divided into buckets and shards. The strategy (par/) fills it in before the first plan is made. All zero means
  * one bucket and one rank. */
@@ -89,10 +94,10 @@ struct gt_shard_spec {
 	int64_t bucket_bytes; /* a bucket is closed when it holds at least so many bytes; 0: no limit */
 	int64_t first_bytes;  /* the same for the first bucket, which is smaller (torch's DDP: 25 MiB and 1 MiB) */
 	int shards;           /* each bucket is divided into so many shards of equal length; 0: not divided */
-	int shard;            /* index of this rank's shard, 0 … shards - 1 */
-	enum gt_sharding sharding;  /* what this rank has only its shards of */
-	enum gt_update_part update; /* which part of the update it makes */
-	bool shared_params;   /* all ranks that have a shard share one PARAM and one WORK arena */
+	int rank;             /* index of this rank in its data group, and of its shard if buckets are divided */
+	enum gt_sync_method sync;
+	enum gt_sharding sharding; /* GT_SHARD_NONE unless sync is GT_SYNC_SHARDED_UPDATE */
+	bool shared_params;   /* all ranks of the data group share one PARAM and one WORK arena */
 	bool pipeline_stages; /* other ranks have other parameters: the ranks' sums over gradients must be added up */
 };
 
@@ -299,7 +304,7 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
 /* Whether weight gradients are exchanged and applied as factors (gt_plan_factors). */
 static inline bool gt_space_factored(const struct gt_space *s)
 {
-	return s->shards.spec.update == GT_UPDATE_FACTORED;
+	return s->shards.spec.sync == GT_SYNC_FACTORED_UPDATE;
 }
 /* Whether the ranks of the data group share one memory for this arena. */
 static inline bool gt_space_is_shared(const struct gt_space *s, enum gt_arena_id a)

@@ -140,6 +140,12 @@ struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot)
 	return end ? (struct gt_step_args *)(void *)end + (int64_t)slot * s->memory.micros : NULL;
 }
 
+const char *gt_sync_method_name(enum gt_sync_method m)
+{
+	static const char *const name[] = {"all_reduce", "rank0_update", "sharded_update", "factored_update"};
+	return name[m];
+}
+
 /* ---- shards ---------------------------------------------------------------------------------------------------------------------- */
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a)
 {
@@ -172,7 +178,7 @@ struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a,
 {
 	if (gt_space_sharded(s, a)) /* shards are stored one after the other, so all offsets are divided by the number of shards */
 		return gt_space_element(s, a, s->shards.bucket[b].begin / s->shards.spec.shards);
-	return gt_space_element(s, a, s->shards.bucket[b].begin + s->shards.spec.shard * gt_space_shard(s, b));
+	return gt_space_element(s, a, s->shards.bucket[b].begin + s->shards.spec.rank * gt_space_shard(s, b));
 }
 
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot)

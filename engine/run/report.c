@@ -162,7 +162,7 @@ void gt_report_free(struct gt_report *r)
 
 /* ---- plan ------------------------------------------------------------------------------------------------------------------------ */
 
-/* "# rank 3 of 8, ddp", and the schedule of a pipeline. */
+/* "# rank 3 of 8, ddp, all_reduce", and the schedule of a pipeline. */
 static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err *err)
 {
 	struct gt_grid *grid;
@@ -171,6 +171,8 @@ static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err
 	if (s->at.world == 1)
 		return GT_OK;
 	fprintf(f, "# rank %d of %d, %s", s->at.rank, s->at.world, s->strategy->name);
+	if (s->at.ndata > 1)
+		fprintf(f, ", %s", gt_sync_method_name(s->space->shards.spec.sync));
 	if (s->at.npipe > 1)
 		fprintf(f, ", position %d of %d in a pipeline", s->at.pipe, s->at.npipe);
 	if (s->at.npipe > 1 && s->at.ndata > 1)

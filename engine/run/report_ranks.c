@@ -213,6 +213,7 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *wor
 		for (int b = 0; b < s->space->shards.nbuckets; b++)
 			GT_TRY(bucket_row(r, s, b, err));
 	}
+	r->sync = world_plan->copies > 1 ? gt_sync_method_name(world_plan->rank[0]->space->shards.spec.sync) : "";
 	r->sharded = sharded[world_plan->rank[0]->space->shards.spec.sharding];
 	return GT_OK;
 }

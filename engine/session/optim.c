@@ -224,7 +224,7 @@ static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool d
 			struct gt_optim_part *p = &o->part[o->nparts];
 			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->layout.elements};
 			if (sharded)
-				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->shards.spec.shard * shard, .n = shard};
+				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->shards.spec.rank * shard, .n = shard};
 			GT_TRY(segments(o, p, s, err));
 			if (!p->attr.update.nseg)
 				continue;
@@ -390,7 +390,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	}
 	for (int b = 0; b < o->nadd; b++) {
 		struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0);
-		whole.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.shard * gt_space_shard(s, b)).offset;
+		whole.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.rank * gt_space_shard(s, b)).offset;
 		o->add[b].out[0] = o->add[b].in[0] = part_of(s, GT_A_GRAD, b, 0);
 		o->add[b].in[1] = gt_space_at(s, whole);
 	}

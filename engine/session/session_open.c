@@ -2,6 +2,7 @@
 #include "session/batch_partition.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
+#include "session/session_plan.h"
 #include "session/session_programs.h"
 #include "session/session_team.h"
 #include <stdlib.h>
@@ -77,6 +78,18 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	return train && gt_session_scales_loss(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
 }
 
+/* Divides the flat arenas among the ranks. */
+static enum gt_code shard_arenas(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	struct gt_offers offers = {.shared_memory = gt_session_shares_memory(spec, s->conf, s->device.be)};
+	if (!s->strategy->shard)
+		return GT_OK;
+	if (spec->train && offers.shared_memory)
+		GT_TRY(gt_session_factors_pay(s, &offers.factors_pay, err));
+	s->strategy->shard(s->conf, &s->at, &offers, &s->space->shards.spec);
+	return GT_OK;
+}
+
 static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	GT_TRY(find_position(s, spec, err));
@@ -86,8 +99,7 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(open_space(s, err));
 	GT_TRY(gt_batch_partition_open(s, spec->train, err));
 	GT_TRY(gt_session_pipe_open(s, spec->train, err));
-	if (s->strategy->shard)
-		s->strategy->shard(s->conf, &s->at, gt_session_shares_memory(spec, s->conf, s->device.be), &s->space->shards.spec);
+	GT_TRY(shard_arenas(s, spec, err));
 	GT_TRY(gt_session_programs_open(s, spec, err));
 	if (spec->sized)
 		GT_TRY(spec->sized(spec->user, s, err));

@@ -50,7 +50,7 @@ static bool in_pieces(const struct gt_session *s, int i, int state)
 static struct piece own_piece(const struct gt_session *s, int i, int state)
 {
 	if (in_pieces(s, i, state))
-		return piece_of(s, i, state, s->space->shards.spec.shard);
+		return piece_of(s, i, state, s->space->shards.spec.rank);
 	return (struct piece){gt_space_param(s->space, i, arena_of(s, i, state), state < 0 ? 0 : state), 0, s->space->layout.param[i].count};
 }
 

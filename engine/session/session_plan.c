@@ -58,26 +58,19 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	return gt_plan_fuse_updates(s->space, g, &apply, err);
 }
 
-enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err)
+enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err)
 {
-	struct gt_shard_spec *spec = &s->space->shards.spec;
 	struct gt_plan_key like = {
 	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_update_spec apply;
-	bool pay;
-	if (!spec->shared_params || gt_session_is_pipeline(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
+	*out = false;
+	if (s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
-	GT_TRY(gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, &pay, err));
-	if (pay)
-		*spec = (struct gt_shard_spec){.bucket_bytes = spec->bucket_bytes,
-		                               .first_bytes = spec->first_bytes,
-		                               .shared_params = true,
-		                               .update = GT_UPDATE_FACTORED};
-	return GT_OK;
+	return gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, out, err);
 }
 
 static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)

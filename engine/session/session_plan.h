@@ -4,8 +4,8 @@
 
 #include "session/session.h"
 
-/* Ranks that share their parameters may make the update of weights together, instead of adding up gradients first (gt_plan_factors). Sets
- * s->space->shards.spec.update if that moves fewer bytes. Call it before the first plan is made. */
-enum gt_code gt_session_choose_factors(struct gt_session *s, struct gt_err *err);
+/* Sets *out to whether the ranks of the data group can make one update from the factors of their weight gradients (gt_plan_factors), and
+ * whether that moves fewer bytes than the gradients would. Call it before the first plan is made. */
+enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err);
 
 #endif

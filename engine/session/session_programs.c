@@ -150,8 +150,6 @@ static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	if (spec->train)
-		GT_TRY(gt_session_choose_factors(s, err));
-	if (spec->train)
 		GT_TRY(train_progs(s, err));
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (spec->eval[i])

@@ -43,6 +43,8 @@ ranks() {
 uneven=(-s data.batch=50 -s data.samples=203 -s train.optimizer.momentum=0.9)
 small=(-s parallel.bucket_mb=0.008)
 ranks ddp 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp
+# The ranks hold factors of weight gradients instead of gradients: three linear layers of 512 outputs and a small batch.
+ranks ddp_factored 3 "$GTRAIN_SRC/configs/tutorial_mlp_sgd.cfg" -s data.name=synthetic -s data.classes=10 -s data.samples=50 -s data.samples_test=20 --mode ddp
 ranks dp 3 "$mlp" "${uneven[@]}" --mode dp
 ranks ddp_cuda 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s device=cuda
 ranks zero1_cuda 7 "$mlp" "${uneven[@]}" "${small[@]}" --mode zero -s device=cuda

@@ -87,7 +87,8 @@ struct gt_backend {
 	enum gt_code (*zero)(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err);
 
 	/* Chooses the implementation of one call, and the layout of the tensors that are marked `any`. Returns GT_EUNAVAILABLE, with a sentence
-	 * that names operation, shape and dtype, if the backend does not support the call. The kernel keeps no pointer to call or to anything
+	 * that names operation, shape and dtype, if the backend does not support the call, and GT_EINTERNAL if the call does not have the
+	 * operands of its operation (opsig.h). The kernel keeps no pointer to call or to anything
 	 * that call points to. */
 	enum gt_code (*prepare)(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k);

@@ -3,7 +3,7 @@
 const char *gt_opcode_name(enum gt_opcode code)
 {
 	static const char *const names[GT_OP_COUNT] = {
-#define GT_X(id, name) [id] = name,
+#define GT_X(id, name, ...) [id] = name,
 		GT_OPCODES(GT_X)
 #undef GT_X
 #define GT_X(NAME, name, ...) [GT_OP_##NAME] = #name,

@@ -8,17 +8,10 @@
  *                              .nin = 3, .in = {&x, &w, &b}, .nout = 1, .out = {&y}};
  *
  * Conventions for all operations:
- * - Shapes are PyTorch's. Activations of rank 4 are NHWC in memory; weights have the layout that the backend chose; all other tensors are
- *   plain.
- * - x and y are activations; w and b are weight and bias; dx, dy, dw and db are gradients. Activations have the compute dtype (f32, bf16,
- * f16
- *   or f64). w of linear and conv2d has the compute dtype. b, all parameters of normalisations and all parameter gradients are f32
- *   (f64 in an f64 graph). Saved statistics are f32 (f64).
- * - Targets are i32 [N]: class indices.
- * - A kernel overwrites its outputs, except those marked in gt_opcall.accumulate, to which it adds. Only parameter gradients, sums of
- * squares
- *   and the partial statistics `part` of batchnorm and batchnorm.merge are accumulated; `part` is merged with the statistics that the
- *   memory already holds.
+ * - Shapes are PyTorch's. The compute dtype is f32, bf16, f16 or f64.
+ * - x and y are activations; w and b are weight and bias; dx, dy, dw and db are gradients. A target is a class index.
+ * - A kernel overwrites its outputs, except those marked in gt_opcall.accumulate, to which it adds; `part` is merged with the statistics
+ *   that the memory already holds.
  * - An element-wise operation (GT_OPF_INPLACE in its row) must also work if out[0] == in[0]. */
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
@@ -27,7 +20,20 @@
 #include "comm.h"
 #include "optimizer_rows.h"
 
-/* X(code, name), followed by the operands: inputs -> outputs. Operands in brackets may be absent (pointer and gt_tdesc are NULL).
+/* The operations: X(code, name, family, attr, signature).
+ *   family     the function of a backend that prepares the calls: gt_cpu_<family>, gt_cuda_<family>. none: no backend gets a call.
+ *   attr       gt_opcall.attr points to a struct gt_attr_<attr>; none: it is not read
+ *   signature  the operands, "inputs -> outputs". opsig.h reads it: the engine verifies its graphs, backends their calls with it.
+ *
+ * An operand is NAME[:TYPE][(SHAPE)][MARKS]. In brackets, it may be absent (pointer and gt_tdesc are NULL, or its index is nin or more).
+ *   TYPE   nothing: an activation or its gradient: the compute dtype; NHWC if of rank 4, else plain of rank 2, or of rank 1 if flat
+ *          w: weights in the compute dtype, in the layout that the backend chose
+ *          f: f32, or f64 in an f64 graph, in any layout: parameters, their gradients, saved statistics
+ *          f64, i32, i64, u8: that dtype; NHWC if of rank 4, else plain      any: any dtype and layout
+ *   SHAPE  sizes, separated by commas: a letter is one size in the whole signature, a number or a name in capitals is a constant, _ is any
+ *          size, and .. at the end is any number of further sizes, the same ones in the whole signature. (): one element, of any rank.
+ *          Without parentheses: any shape
+ *   MARKS  ! the operation updates it in place.  + it may be accumulated.  * one or more operands of this kind
  *
  * linear            mask is u8 [N, gt_mask_bytes(out)]: one bit for each element of y, set if y > 0, in an order that the backend chooses.
  *                   It is written only with act = relu.
@@ -36,104 +42,121 @@
  * linear.dw+update  Computes dw and updates w with it at once; dw is never stored. s0, s1 and s2 are the states of the optimizer.
  * linear+loss       The last layer and the loss in one kernel (gt_attr_linear_loss).
  * linear.dx+dw      linear.dx and linear.dw in one kernel.
- * maxpool2d         idx is i32, shaped like y: the offset h * W + w of the maximum in its input plane. The gradient of adaptive_maxpool2d
- *                   is maxpool2d.dx.
- * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt (i64) in place. part: as batchnorm.stats.
+ * maxpool2d         idx is the offset h * W + w of the maximum in its input plane. The gradient of adaptive_maxpool2d is maxpool2d.dx.
+ * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place. part: as batchnorm.stats.
  * batchnorm.y       Recomputes the y that batchnorm returned.
  * batchnorm.dx      A 6th operand, beta, means that a relu follows: dy counts only where y > 0 or, if y is absent, where bn(x) > 0. g is dy
  *                   masked in this way. An 8th operand, sums, holds the sums over the whole batch: only dx is computed, from them; the 6th
  *                   and 7th operand are then absent without meaning, because dy is already masked.
- * batchnorm.stats   part is f64 [3, C] (moments.h): the statistics of these samples, for batchnorm.merge.
- * batchnorm.merge   parts is f64 [k, 3, C] or [3, C]. Merges all parts in the fixed tree of comm.h. Updates rmean, rvar and nbt in place if
+ * batchnorm.stats   part: the statistics of these samples (moments.h), for batchnorm.merge.
+ * batchnorm.merge   parts is [k, 3, C] or [3, C]. Merges all parts in the fixed tree of comm.h. Updates rmean, rvar and nbt in place if
  *                   they are present, unless the parts contain no values.
- * batchnorm.sums    sums is f64 [3, C]: the sum of dy, the sum of dy * (x - mean), and the number of values. The other operands are as in
- *                   batchnorm.dx, for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
- * layernorm         mean and rstd have one element for each row.
+ * batchnorm.sums    sums: the sum of dy, the sum of dy * (x - mean), and the number of values. The other operands are as in batchnorm.dx,
+ *                   for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
  * softmax           Normalises over dimension 1; so does log_softmax.
  * dropout           It is its own gradient: a call dy -> dx draws the same mask again.
  * flatten           Writes the elements in PyTorch's order.
  * scale             Multiplies by a factor. It is its own gradient.
- * views.mean        The weighted mean over the views of each sample (aug.h).
+ * concat            Along dimension 1. At most 8 inputs, as for add.
+ * views.mean        The weighted mean over the views of each sample (aug.h): x is [views * N, C].
  * identity          Never lowered to a kernel: the planner makes y an alias of x.
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
  * rows              all: the rows of all ranks, in memory that the ranks share; x is this rank's block of it (gt_attr_rows). Never lowered.
  * cast              Converts to another dtype in the same layout.
- * cross_entropy     scale is an f64 scalar that multiplies the gradient, not the loss; so in nll and mse.
+ * cross_entropy     metrics is a struct gt_metrics. scale multiplies the gradient, not the loss; so in nll and mse.
  * mse               The target is one-hot(label).
- * gather            images is u8 [M,C,H,W] (NHWC in memory), labels is i32 [M]. index is i64 [N], or [R,L]: then sample n of the batch is
+ * gather            images are NHWC in memory. index is [N], or [R,L]: then sample n of the batch is
  *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
  *                   of the first view, then all samples of the next one.
- * sumsq             The sum of squares of flat f32, as an f64 scalar. It is NaN or infinite if an element is.
- * bound             Raises an f64 scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
- * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (flat f32,
- *                   one rank only) it first computes sumsq of g and stores it in scalars.sumsq.
+ * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
+ * bound             Raises scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
+ * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
+ *                   only) it first computes sumsq of g and stores it in scalars.sumsq.
  *
  * The updates of the optimizers follow; optimizer_rows.h lists them with their operands. */
-#define GT_OPCODES(X)                                                                                                                \
-	X(GT_OP_LINEAR, "linear")                                    /* x[N,in] w[out,in] [b] -> y[N,out] [mask] */                      \
-	X(GT_OP_LINEAR_DX, "linear.dx")                              /* dy w [y] -> dx */                                                \
-	X(GT_OP_LINEAR_DW, "linear.dw")                              /* dy x -> dw [db] */                                               \
-	X(GT_OP_BIAS_DB, "bias.db")                                  /* dy[N,C[,H,W]] -> db[C] */                                        \
-	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update")                /* dy x w [scalars] [s0] [s1] [s2] -> [db] */                       \
-	X(GT_OP_LINEAR_LOSS, "linear+loss")                          /* x w [b] target [scale] -> y metrics [dy] */                      \
-	X(GT_OP_LINEAR_BACK, "linear.dx+dw")                         /* dy x w [y] -> dx dw [db] */                                      \
-	X(GT_OP_CONV2D, "conv2d")                                    /* x w [b] -> y */                                                  \
-	X(GT_OP_CONV2D_DX, "conv2d.dx")                              /* dy w -> dx */                                                    \
-	X(GT_OP_CONV2D_DW, "conv2d.dw")                              /* dy x -> dw [db] */                                               \
-	X(GT_OP_MAXPOOL2D, "maxpool2d")                              /* x -> y idx */                                                    \
-	X(GT_OP_MAXPOOL2D_DX, "maxpool2d.dx")                        /* dy idx -> dx */                                                  \
-	X(GT_OP_AVGPOOL2D, "avgpool2d")                              /* x -> y */                                                        \
-	X(GT_OP_AVGPOOL2D_DX, "avgpool2d.dx")                        /* dy -> dx */                                                      \
-	X(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptive_avgpool2d")            /* x -> y */                                                        \
-	X(GT_OP_ADAPTIVE_AVGPOOL2D_DX, "adaptive_avgpool2d.dx")      /* dy -> dx */                                                      \
-	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d")            /* x -> y idx */                                                    \
-	X(GT_OP_BATCHNORM, "batchnorm")                              /* x gamma beta rmean rvar nbt [res] -> y mean rstd [part] */       \
-	X(GT_OP_BATCHNORM_Y, "batchnorm.y")                          /* x gamma beta mean rstd [res] -> y */                             \
-	X(GT_OP_BATCHNORM_DX, "batchnorm.dx")                        /* dy x gamma mean rstd [beta] [y] [sums] -> dx dgamma dbeta [g] */ \
-	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats")                  /* x -> part */                                                     \
-	X(GT_OP_BATCHNORM_MERGE, "batchnorm.merge")                  /* parts [rmean] [rvar] [nbt] -> [mean] [rstd] [part] */            \
-	X(GT_OP_BATCHNORM_SUMS, "batchnorm.sums")                    /* dy x gamma mean rstd [beta] [y] -> sums dgamma dbeta [g] */      \
-	X(GT_OP_LAYERNORM, "layernorm")                              /* x gamma beta -> y mean rstd */                                   \
-	X(GT_OP_LAYERNORM_DX, "layernorm.dx")                        /* dy x gamma mean rstd -> dx dgamma dbeta */                       \
-	X(GT_OP_RELU, "relu")                                        /* x -> y */                                                        \
-	X(GT_OP_RELU_DX, "relu.dx")                                  /* dy y -> dx */                                                    \
-	X(GT_OP_LEAKY_RELU, "leaky_relu")                            /* x -> y */                                                        \
-	X(GT_OP_LEAKY_RELU_DX, "leaky_relu.dx")                      /* dy x -> dx */                                                    \
-	X(GT_OP_SIGMOID, "sigmoid")                                  /* x -> y */                                                        \
-	X(GT_OP_SIGMOID_DX, "sigmoid.dx")                            /* dy y -> dx */                                                    \
-	X(GT_OP_TANH, "tanh")                                        /* x -> y */                                                        \
-	X(GT_OP_TANH_DX, "tanh.dx")                                  /* dy y -> dx */                                                    \
-	X(GT_OP_GELU, "gelu")                                        /* x -> y */                                                        \
-	X(GT_OP_GELU_DX, "gelu.dx")                                  /* dy x -> dx */                                                    \
-	X(GT_OP_SILU, "silu")                                        /* x -> y */                                                        \
-	X(GT_OP_SILU_DX, "silu.dx")                                  /* dy x -> dx */                                                    \
-	X(GT_OP_SOFTMAX, "softmax")                                  /* x -> y */                                                        \
-	X(GT_OP_SOFTMAX_DX, "softmax.dx")                            /* dy y -> dx */                                                    \
-	X(GT_OP_LOG_SOFTMAX, "log_softmax")                          /* x -> y */                                                        \
-	X(GT_OP_LOG_SOFTMAX_DX, "log_softmax.dx")                    /* dy y -> dx */                                                    \
-	X(GT_OP_DROPOUT, "dropout")                                  /* x -> y */                                                        \
-	X(GT_OP_FLATTEN, "flatten")                                  /* x[N,C,H,W] -> y[N,C*H*W] */                                      \
-	X(GT_OP_FLATTEN_DX, "flatten.dx")                            /* dy[N,C*H*W] -> dx[N,C,H,W] */                                    \
-	X(GT_OP_ADD, "add")                                          /* 2 to 8 inputs -> y */                                            \
-	X(GT_OP_SCALE, "scale")                                      /* x -> y */                                                        \
-	X(GT_OP_MUL, "mul")                                          /* a b -> y */                                                      \
-	X(GT_OP_CONCAT, "concat")                                    /* 2 to 8 inputs -> y, along dimension 1 */                         \
-	X(GT_OP_CONCAT_DX, "concat.dx")                              /* dy -> one dx for each input */                                   \
-	X(GT_OP_VIEWS_MEAN, "views.mean")                            /* x[views*N,C] -> y[N,C] */                                        \
-	X(GT_OP_IDENTITY, "identity")                                /* x -> y */                                                        \
-	X(GT_OP_COMM, "comm")                                        /* [in] -> [out] */                                                 \
-	X(GT_OP_ROWS, "rows")                                        /* x -> all */                                                      \
-	X(GT_OP_CAST, "cast")                                        /* x -> y */                                                        \
-	X(GT_OP_CROSS_ENTROPY, "cross_entropy")                      /* logits target [scale] -> metrics [dlogits] */                    \
-	X(GT_OP_NLL, "nll")                                          /* logp target [scale] -> metrics [dlogp] */                        \
-	X(GT_OP_MSE, "mse")                                          /* y target [scale] -> metrics [dy] */                              \
-	X(GT_OP_GATHER, "gather")                                    /* images labels index -> x target */                               \
-	X(GT_OP_SUMSQ, "sumsq")                                      /* flat -> scalar */                                                \
-	X(GT_OP_BOUND, "bound")                                      /* dy x -> scalar */                                                \
-	X(GT_OP_CHECK, "check")                                      /* scalars scaler [numbers] [parts] [g]; updates all but g */
+#define GT_OPCODES(X) \
+	X(GT_OP_LINEAR, "linear", linear, linear, "x(N,I) w:w(O,I) [b:f(O)] -> y(N,O) [mask:u8(N,_)]") \
+	X(GT_OP_LINEAR_DX, "linear.dx", linear, linear, "dy(N,O) w:w(O,I) [y:any(N,_)] -> dx(N,I)") \
+	X(GT_OP_LINEAR_DW, "linear.dw", linear, linear, "dy(N,O) x(N,I) -> [dw:f(O,I)+] [db:f(O)+]") \
+	X(GT_OP_BIAS_DB, "bias.db", rowsum, none, "dy(N,C,..) -> db:f(C)+") \
+	X(GT_OP_LINEAR_DW_UPDATE, "linear.dw+update", linear_dw_update, dw_update, \
+	  "dy(N,O) x(N,I) w:f(O,I)! [scalars:f64(SCALARS)] [s0:f!] [s1:f!] [s2:f!] " \
+	  "-> [db:f(O)+]") \
+	X(GT_OP_LINEAR_LOSS, "linear+loss", head, linear_loss, \
+	  "x(N,I) w:w(O,I) [b:f(O)] target:i32(N) [scale:f64()] " \
+	  "-> y(N,O) metrics:any [dy(N,O)]") \
+	X(GT_OP_LINEAR_BACK, "linear.dx+dw", head_back, linear, "dy(N,O) x(N,I) w:w(O,I) [y(N,I)] -> dx(N,I) dw:f(O,I)+ [db:f(O)+]") \
+	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_) w:w(O,_,_,_) [b:f(O)] -> y(N,O,_,_)") \
+	X(GT_OP_CONV2D_DX, "conv2d.dx", conv, conv2d, "dy(N,O,_,_) w:w(O,_,_,_) -> dx(N,_,_,_)") \
+	X(GT_OP_CONV2D_DW, "conv2d.dw", conv, conv2d, "dy(N,O,_,_) x(N,_,_,_) -> [dw:f(O,_,_,_)+] [db:f(O)+]") \
+	X(GT_OP_MAXPOOL2D, "maxpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,P,Q) [idx:i32(N,C,P,Q)]") \
+	X(GT_OP_MAXPOOL2D_DX, "maxpool2d.dx", pool, pool2d, "dy(N,C,P,Q) idx:i32(N,C,P,Q) -> dx(N,C,_,_)") \
+	X(GT_OP_AVGPOOL2D, "avgpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,_,_)") \
+	X(GT_OP_AVGPOOL2D_DX, "avgpool2d.dx", pool, pool2d, "dy(N,C,_,_) -> dx(N,C,_,_)") \
+	X(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptive_avgpool2d", pool, adaptive, "x(N,C,_,_) -> y(N,C,_,_)") \
+	X(GT_OP_ADAPTIVE_AVGPOOL2D_DX, "adaptive_avgpool2d.dx", pool, adaptive, "dy(N,C,_,_) -> dx(N,C,_,_)") \
+	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d", pool, adaptive, "x(N,C,_,_) -> y(N,C,P,Q) [idx:i32(N,C,P,Q)]") \
+	X(GT_OP_BATCHNORM, "batchnorm", batchnorm, norm, \
+	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] [rmean:f(C)!] [rvar:f(C)!] [nbt:i64()!] [res(N,C,..)] " \
+	  "-> y(N,C,..) [mean:f(C)] [rstd:f(C)] [part:f64(3,C)+]") \
+	X(GT_OP_BATCHNORM_Y, "batchnorm.y", batchnorm, norm, \
+	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] mean:f(C) rstd:f(C) [res(N,C,..)] " \
+	  "-> y(N,C,..)") \
+	X(GT_OP_BATCHNORM_DX, "batchnorm.dx", batchnorm, norm, \
+	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [sums:f64(3,C)] " \
+	  "-> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
+	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats", batchnorm, norm, "x -> part:f64(3,_)+") \
+	X(GT_OP_BATCHNORM_MERGE, "batchnorm.merge", moments, norm, \
+	  "parts:f64 [rmean:f(C)!] [rvar:f(C)!] [nbt:i64()!] " \
+	  "-> [mean:f(C)] [rstd:f(C)] [part:f64(3,C)+]") \
+	X(GT_OP_BATCHNORM_SUMS, "batchnorm.sums", batchnorm, norm, \
+	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] " \
+	  "-> sums:f64(3,C) [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
+	X(GT_OP_LAYERNORM, "layernorm", layernorm, norm, "x(N,C,..) [gamma:f(C,..)] [beta:f(C,..)] -> y(N,C,..) [mean:f(N)] [rstd:f(N)]") \
+	X(GT_OP_LAYERNORM_DX, "layernorm.dx", layernorm, norm, \
+	  "dy(N,C,..) x(N,C,..) [gamma:f(C,..)] mean:f(N) rstd:f(N) " \
+	  "-> [dx(N,C,..)] [dgamma:f(C,..)+] [dbeta:f(C,..)+]") \
+	X(GT_OP_RELU, "relu", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_RELU_DX, "relu.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
+	X(GT_OP_LEAKY_RELU, "leaky_relu", eltwise, leaky, "x(..) -> y(..)") \
+	X(GT_OP_LEAKY_RELU_DX, "leaky_relu.dx", eltwise, leaky, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_SIGMOID, "sigmoid", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_SIGMOID_DX, "sigmoid.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
+	X(GT_OP_TANH, "tanh", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_TANH_DX, "tanh.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
+	X(GT_OP_GELU, "gelu", eltwise, gelu, "x(..) -> y(..)") \
+	X(GT_OP_GELU_DX, "gelu.dx", eltwise, gelu, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_SILU, "silu", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_SILU_DX, "silu.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_SOFTMAX, "softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
+	X(GT_OP_SOFTMAX_DX, "softmax.dx", softmax, none, "dy(N,C,..) y(N,C,..) -> dx(N,C,..)") \
+	X(GT_OP_LOG_SOFTMAX, "log_softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
+	X(GT_OP_LOG_SOFTMAX_DX, "log_softmax.dx", softmax, none, "dy(N,C,..) y(N,C,..) -> dx(N,C,..)") \
+	X(GT_OP_DROPOUT, "dropout", dropout, dropout, "x(..) -> y(..)") \
+	X(GT_OP_FLATTEN, "flatten", shape, none, "x(N,..) -> y(N,_)") \
+	X(GT_OP_FLATTEN_DX, "flatten.dx", shape, none, "dy(N,_) -> dx(N,..)") \
+	X(GT_OP_ADD, "add", eltwise, none, "a(..) b(..)* -> y(..)") \
+	X(GT_OP_SCALE, "scale", eltwise, scale, "x(..) -> y(..)") \
+	X(GT_OP_MUL, "mul", eltwise, none, "a(..) b(..) -> y(..)") \
+	X(GT_OP_CONCAT, "concat", shape, none, "[x(N,_,..)]* -> y(N,_,..)") \
+	X(GT_OP_CONCAT_DX, "concat.dx", shape, none, "dy(N,_,..) -> [dx(N,_,..)]*") \
+	X(GT_OP_VIEWS_MEAN, "views.mean", rowsum, views, "x(_,C) -> y(_,C)") \
+	X(GT_OP_IDENTITY, "identity", none, none, "x(..) -> y(..)") \
+	X(GT_OP_COMM, "comm", none, comm, "[in:any] -> [out:any]") \
+	X(GT_OP_ROWS, "rows", none, rows, "x(_,..) -> all(_,..)") \
+	X(GT_OP_CAST, "cast", eltwise, none, "x:any(..) -> y:any(..)") \
+	X(GT_OP_CROSS_ENTROPY, "cross_entropy", loss, loss, \
+	  "logits(N,K) target:i32(N) [scale:f64()] " \
+	  "-> metrics:any [dlogits(N,K)]") \
+	X(GT_OP_NLL, "nll", loss, loss, "logp(N,K) target:i32(N) [scale:f64()] -> metrics:any [dlogp(N,K)]") \
+	X(GT_OP_MSE, "mse", loss, loss, "y(N,K) target:i32(N) [scale:f64()] -> metrics:any [dy(N,K)]") \
+	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) labels:i32(M) index:i64 -> x(_,C,..) target:i32(_)") \
+	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
+	X(GT_OP_BOUND, "bound", bound, none, "dy(N,_) x(N,_) -> scalar:f64()!") \
+	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")
 
 enum gt_opcode {
-#define GT_X(code, name) code,
+#define GT_X(code, ...) code,
 	GT_OPCODES(GT_X)
 #undef GT_X
 #define GT_X(NAME, ...) GT_OP_##NAME,

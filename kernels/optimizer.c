@@ -42,26 +42,20 @@ static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
 	return i < call->nin ? call->in[i] : NULL;
 }
 
-const char *gt_update_check(const struct gt_opcall *call, enum gt_dtype t, struct gt_update_inputs *out)
+const char *gt_update_check(const struct gt_opcall *call, struct gt_update_inputs *out)
 {
 	const struct gt_update_row *row = gt_update_row(call->code);
 	const struct gt_attr_update *attr = call->attr;
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
 	if (!row || row->matrix)
 		return "it is not an element-wise optimizer update";
-	for (int i = 0; i < 2 + row->nslots; i++) {
-		const struct gt_tdesc *d = input(call, i);
-		if (i >= 2 && !d != !gt_update_has(row, attr, i - 2))
+	for (int i = 0; i < row->nslots; i++)
+		if (!input(call, 2 + i) != !gt_update_has(row, attr, i))
 			return "the number of state tensors does not match the attributes";
-		if (d && (d->dtype != t || gt_tdesc_padded(d) != n))
-			return "parameters, gradients and state must have the same type, one that this backend updates, and length";
-	}
 	*out = (struct gt_update_inputs){row->nslots, 2 + row->nslots, 3 + row->nslots};
 	const struct gt_tdesc *scalars = input(call, out->scalars), *work = input(call, out->work);
-	if (scalars ? scalars->dtype != GT_F64 || gt_tdesc_count(scalars) != GT_SCALARS_WORDS : attr->clip_norm > 0)
-		return "the scalars of the step, which clipping needs, must be f64 of their size";
-	if (work && gt_tdesc_padded(work) != n)
-		return "the work copy must be as long as the parameters";
+	if (!scalars && attr->clip_norm > 0)
+		return "clipping needs the scalars of the step";
 	for (int s = 0; s < attr->nseg; s++) {
 		if (attr->seg[s].begin < at || attr->seg[s].end < attr->seg[s].begin || attr->seg[s].end > n)
 			return "the segments must be ascending and inside the parameters";

@@ -33,9 +33,9 @@ struct gt_update_inputs {
 	int scalars; /* index of the input; -1: absent */
 	int work;    /* index of the input; -1: absent */
 };
-/* Checks a call of an element-wise update whose p, g and states have dtype t; does not check the dtype of the work copy. Returns NULL, or
+/* Checks what the signature (opsig.h) of an element-wise update does not say; does not check the dtype of the work copy. Returns NULL, or
  * the reason why a backend must reject the call. */
-const char *gt_update_check(const struct gt_opcall *call, enum gt_dtype t, struct gt_update_inputs *out);
+const char *gt_update_check(const struct gt_opcall *call, struct gt_update_inputs *out);
 
 /* ---- train.optimizer.type ------------------------------------------------------------------------------------------------ */
 enum gt_optimizer {

@@ -55,6 +55,11 @@
 #define GT_STATE_MUST_CENTERED(name) 0
 #define GT_STATES_ALL(s0, s1, s2) (GT_STATE_ALL_##s0 | GT_STATE_ALL_##s1 << 1 | GT_STATE_ALL_##s2 << 2)
 #define GT_STATES_MUST(s0, s1, s2) (GT_STATE_MUST_##s0 | GT_STATE_MUST_##s1 << 1 | GT_STATE_MUST_##s2 << 2)
+/* Operands of a signature (opcall.h): states that a row names have a slot even where they do not exist. */
+#define GT_STATE_SIG_NONE()
+#define GT_STATE_SIG_ALWAYS(name) "[" name ":f(E)!] "
+#define GT_STATE_SIG_MOMENTUM(name) GT_STATE_SIG_ALWAYS(name)
+#define GT_STATE_SIG_CENTERED(name) GT_STATE_SIG_ALWAYS(name)
 /* Operands of states, from the first one on: states that a row names have a slot even where they do not exist. */
 #define GT_STATES_SLOTS(s0, s1, s2) (GT_STATE_ALL_##s0 + GT_STATE_ALL_##s1 + GT_STATE_ALL_##s2)
 

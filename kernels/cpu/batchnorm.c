@@ -439,7 +439,8 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	const struct gt_attr_norm *attr = call->attr;
 	struct bn *k;
 	int i = 0;
-	(void)dev;
+	if (call->in[0]->dtype == GT_F64)
+		return gt_ref_batchnorm(dev, call, out, err);
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
@@ -448,8 +449,6 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		*out = &k->head;
 		return GT_OK;
 	}
-	if (x->dtype != GT_F32 && x->dtype != GT_BF16)
-		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
 	GT_KERNEL_NEW(k, ops[i].launch, ops[i].describe, err);
 	k->attr = *attr;
 	k->count = gt_tdesc_count(x) / x->dim[1];

@@ -19,14 +19,11 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_check *attr = call->attr;
-	const struct gt_tdesc *s = call->in[0], *c = call->in[1];
 	struct check *k;
 	(void)dev;
-	if (s->dtype != GT_F64 || gt_tdesc_count(s) != GT_SCALARS_WORDS || c->dtype != GT_F64 || gt_tdesc_count(c) != GT_SCALER_WORDS)
-		return gt_cpu_refuse(call, err, "it takes the scalars of a step and the loss scaler, each an array of f64 of the expected length");
 	if (attr->scaling && (call->nin < 3 || !call->in[2]))
 		return gt_cpu_refuse(call, err, "a loss scale needs the arguments of the following steps");
-	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || gt_tdesc_count(call->in[3]) != attr->ranks * GT_SCALARS_WORDS))
+	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || call->in[3]->dim[0] != attr->ranks))
 		return gt_cpu_refuse(call, err, "with several ranks it needs the scalars of every rank");
 	if (call->nin > 4)
 		return gt_cpu_refuse(call, err, "the sum of squares is a separate call in this backend");

@@ -1,7 +1,8 @@
-/* The CPU device: memory, threads, and the table that maps operation codes to the families. Streams, events and sync are nothing
+/* The CPU device: memory, threads, and the table that maps operation codes to families. Streams, events and sync are nothing
  * here: a launch has done its work when it returns. */
 #include "base/bytes.h"
 #include "cpu/cpu.h"
+#include "opsig.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,69 +42,14 @@ struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev)
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------------------- */
-static const struct {
-	gt_cpu_prepare *fast, *f64;
-} table[GT_OP_COUNT] = {
-	[GT_OP_LINEAR] = {gt_cpu_linear, gt_ref_linear},
-	[GT_OP_LINEAR_DX] = {gt_cpu_linear, gt_ref_linear},
-	[GT_OP_LINEAR_DW] = {gt_cpu_linear, gt_ref_linear},
-	[GT_OP_LINEAR_DW_UPDATE] = {gt_cpu_linear_dw_update, NULL},
-	[GT_OP_CONV2D] = {gt_cpu_conv, gt_ref_conv},
-	[GT_OP_CONV2D_DX] = {gt_cpu_conv, gt_ref_conv},
-	[GT_OP_CONV2D_DW] = {gt_cpu_conv, gt_ref_conv},
-	[GT_OP_MAXPOOL2D] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_MAXPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_AVGPOOL2D] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_AVGPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_ADAPTIVE_AVGPOOL2D] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_ADAPTIVE_AVGPOOL2D_DX] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_ADAPTIVE_MAXPOOL2D] = {gt_cpu_pool, gt_ref_pool},
-	[GT_OP_BATCHNORM] = {gt_cpu_batchnorm, gt_ref_batchnorm},
-	[GT_OP_BATCHNORM_Y] = {gt_cpu_batchnorm, gt_ref_batchnorm},
-	[GT_OP_BATCHNORM_DX] = {gt_cpu_batchnorm, gt_ref_batchnorm},
-	[GT_OP_BATCHNORM_STATS] = {gt_cpu_batchnorm, gt_ref_batchnorm},
-	[GT_OP_BATCHNORM_MERGE] = {NULL, gt_cpu_moments}, /* parts are f64 in every graph */
-	[GT_OP_BATCHNORM_SUMS] = {gt_cpu_batchnorm, gt_ref_batchnorm},
-	[GT_OP_LAYERNORM] = {gt_cpu_layernorm, gt_cpu_layernorm},
-	[GT_OP_LAYERNORM_DX] = {gt_cpu_layernorm, gt_cpu_layernorm},
-	[GT_OP_RELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_RELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_LEAKY_RELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_LEAKY_RELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_SCALE] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_SIGMOID] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_SIGMOID_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_TANH] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_TANH_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_GELU] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_GELU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_SILU] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_SILU_DX] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_ADD] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_MUL] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_CAST] = {gt_cpu_eltwise, gt_cpu_eltwise},
-	[GT_OP_SOFTMAX] = {gt_cpu_softmax, gt_cpu_softmax},
-	[GT_OP_SOFTMAX_DX] = {gt_cpu_softmax, gt_cpu_softmax},
-	[GT_OP_LOG_SOFTMAX] = {gt_cpu_softmax, gt_cpu_softmax},
-	[GT_OP_LOG_SOFTMAX_DX] = {gt_cpu_softmax, gt_cpu_softmax},
-	[GT_OP_DROPOUT] = {gt_cpu_dropout, gt_cpu_dropout},
-	[GT_OP_FLATTEN] = {gt_cpu_shape, gt_cpu_shape},
-	[GT_OP_FLATTEN_DX] = {gt_cpu_shape, gt_cpu_shape},
-	[GT_OP_CONCAT] = {gt_cpu_shape, gt_cpu_shape},
-	[GT_OP_CONCAT_DX] = {gt_cpu_shape, gt_cpu_shape},
-	[GT_OP_BIAS_DB] = {gt_cpu_rowsum, gt_cpu_rowsum},
-	[GT_OP_VIEWS_MEAN] = {gt_cpu_rowsum, gt_cpu_rowsum},
-	[GT_OP_CROSS_ENTROPY] = {gt_cpu_loss, gt_cpu_loss},
-	[GT_OP_NLL] = {gt_cpu_loss, gt_cpu_loss},
-	[GT_OP_MSE] = {gt_cpu_loss, gt_cpu_loss},
-	[GT_OP_GATHER] = {gt_cpu_gather, gt_cpu_gather},
-	[GT_OP_SUMSQ] = {gt_cpu_update, gt_cpu_update},
-	[GT_OP_BOUND] = {gt_cpu_bound, NULL},
-	[GT_OP_CHECK] = {gt_cpu_check, gt_cpu_check},
-#define GT_X(NAME, ...) [GT_OP_##NAME] = {gt_cpu_update, gt_cpu_update},
+static gt_cpu_prepare *const table[GT_OP_COUNT] = {
+#define GT_X(code, name, family, ...) [code] = gt_cpu_##family,
+	GT_OPCODES(GT_X)
+#undef GT_X
+#define GT_X(NAME, ...) [GT_OP_##NAME] = gt_cpu_update,
 	GT_ELEMENT_UPDATES(GT_X)
 #undef GT_X
-	[GT_OP_MUON] = {gt_dnnl_muon, gt_dnnl_muon},
+	[GT_OP_MUON] = gt_cpu_muon,
 };
 
 enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)
@@ -127,19 +73,20 @@ static bool uses(const struct gt_opcall *call, enum gt_dtype t)
 	return false;
 }
 
+enum gt_code gt_cpu_none(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	(void)dev, (void)out;
+	return gt_cpu_refuse(call, err, "not supported by the cpu backend");
+}
+
 static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	gt_cpu_prepare *prepare;
 	*out = NULL;
-	if ((unsigned)call->code >= GT_OP_COUNT)
-		return gt_fail(err, GT_EINTERNAL, "operation code %d", (int)call->code);
+	GT_TRY(gt_opcall_check(call, err));
 	if (uses(call, GT_F16))
 		return gt_cpu_refuse(call, err, "f16 is not supported by the cpu backend");
-	prepare = call->in[0] && call->in[0]->dtype == GT_F64 ? table[call->code].f64 : table[call->code].fast;
-	if (!prepare)
-		return gt_cpu_refuse(call, err, "not supported by the cpu backend");
 	omp_set_num_threads(dev->threads);
-	return prepare(dev, call, out, err);
+	return table[call->code](dev, call, out, err);
 }
 
 static void cpu_release(struct gt_dev *dev, struct gt_kernel *k)

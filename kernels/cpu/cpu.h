@@ -1,6 +1,4 @@
-/* Internal header of the CPU backend. Each family of operations has one file that exports a prepare function. cpu.c holds the table from
- * operation codes to these functions, with two columns: one for f32 and 16-bit calls (oneDNN and vector loops), one for f64 (plain loops
- * in ref_*.c, the reference of the gradient checks). */
+/* Internal header of the CPU backend. Each family of operations has one file that exports a prepare function. */
 #ifndef GT_KERNELS_CPU_H
 #define GT_KERNELS_CPU_H
 
@@ -37,19 +35,18 @@ struct gt_kernel {
 
 typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 
-/* f32, bf16 */
-gt_cpu_prepare gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm; /* linear.c, dnnl_conv.c, pool.c, batchnorm.c */
-gt_cpu_prepare gt_cpu_linear_dw_update, gt_cpu_bound, gt_cpu_check;
-gt_cpu_prepare gt_cpu_moments;                                            /* moments.c; f64 graphs too */
-/* dnnl_wino.c, called by gt_cpu_conv; *out = NULL: it does not suit this call */
-gt_cpu_prepare gt_dnnl_wino;
-gt_cpu_prepare gt_dnnl_linear;                                            /* dnnl_conv.c, called by gt_cpu_linear */
-gt_cpu_prepare gt_dnnl_muon;                                              /* dnnl_muon.c; f64 too */
-gt_cpu_prepare gt_cpu_gather;                                             /* gather.c */
-/* also f64 */
-gt_cpu_prepare gt_cpu_eltwise, gt_cpu_shape, gt_cpu_softmax, gt_cpu_loss, gt_cpu_layernorm, gt_cpu_dropout, gt_cpu_update, gt_cpu_rowsum;
-/* f64 only */
-gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm; /* ref_*.c */
+/* The families (opcall.h): a call of family F is prepared by gt_cpu_F, in f32, bf16 and, for the gradient checks, in f64. */
+gt_cpu_prepare gt_cpu_none; /* refuses the call */
+#define gt_cpu_head gt_cpu_none
+#define gt_cpu_head_back gt_cpu_none
+#define GT_X(code, name, family, ...) gt_cpu_prepare gt_cpu_##family;
+GT_OPCODES(GT_X)
+#undef GT_X
+gt_cpu_prepare gt_cpu_muon; /* dnnl_muon.c */
+/* The f64 calls of families whose other calls oneDNN or vector loops do: plain loops, in ref_*.c. */
+gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm;
+gt_cpu_prepare gt_dnnl_wino;   /* dnnl_wino.c, called by gt_cpu_conv; *out = NULL: it does not suit this call */
+gt_cpu_prepare gt_dnnl_linear; /* dnnl_conv.c, called by gt_cpu_linear */
 
 /* launch_list.c: implements gt_backend.launch_list. */
 enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);

@@ -223,8 +223,6 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 		j->y = call->in[0], j->x = call->in[1], j->w = call->out[0], j->b = call->nout > 1 ? call->out[1] : NULL;
 		break;
 	}
-	if (j->x->dtype != GT_F32 && j->x->dtype != GT_BF16)
-		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
 	j->parts = relu_parts(j);
 	if (j->parts > 1) {
 		GT_TRY(gt_dnnl_md_part(j->x, 0, j->x->dim[0] / j->parts, &j->mx, err));
@@ -251,6 +249,8 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = call->attr;
+	if (call->in[0]->dtype == GT_F64)
+		return gt_ref_conv(dev, call, out, err);
 	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	if (gt_cpu_winograd(dev)) {

@@ -95,18 +95,15 @@ static void release(struct gt_kernel *kernel)
 	free(k);
 }
 
-static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muon *attr, bool f64, struct gt_err *err)
+static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
 {
-	enum gt_dtype t = f64 ? GT_F64 : GT_F32;
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	for (int i = 0; i < 3; i++)
-		if (i >= call->nin || !call->in[i] || call->in[i]->dtype != t || gt_tdesc_padded(call->in[i]) != n)
-			return gt_cpu_refuse(call, err, "parameters, gradients and momentum must have the same type, f32 or f64, and length");
-	const struct gt_tdesc *scalars = call->nin > 3 ? call->in[3] : NULL;
-	if (scalars ? scalars->dtype != GT_F64 || gt_tdesc_count(scalars) != GT_SCALARS_WORDS : attr->update.clip_norm > 0)
-		return gt_cpu_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
-	if (call->nin > 4 && call->in[4] && (call->in[4]->dtype != GT_BF16 || gt_tdesc_padded(call->in[4]) != n))
-		return gt_cpu_refuse(call, err, "the work copy must be bf16 and as long as the parameters");
+	if (call->nin < 3 || !call->in[2])
+		return gt_cpu_refuse(call, err, "the momentum is required");
+	if ((call->nin < 4 || !call->in[3]) && attr->update.clip_norm > 0)
+		return gt_cpu_refuse(call, err, "clipping needs the scalars of the step");
+	if (call->nin > 4 && call->in[4] && call->in[4]->dtype != GT_BF16)
+		return gt_cpu_refuse(call, err, "the work copy must be bf16");
 	for (int i = 0; i < attr->update.nseg; i++) {
 		const struct gt_seg *s = &attr->update.seg[i];
 		if (s->begin < at || s->end > n || gt_tdesc_padded(attr->desc[i]) != s->end - s->begin || attr->desc[i]->rank < 2)
@@ -133,14 +130,14 @@ static enum gt_code make_map(const struct gt_tdesc *d, int64_t **out, struct gt_
 	return GT_OK;
 }
 
-enum gt_code gt_dnnl_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
 	bool f64 = call->in[0]->dtype == GT_F64;
 	struct muon *k;
 	enum gt_code code = GT_OK;
 	(void)dev;
-	GT_TRY(check(call, attr, f64, err));
+	GT_TRY(check(call, attr, err));
 	GT_KERNEL_NEW(k, launch, f64 ? "muon:f64" : "muon:sgemm", err);
 	k->head.release = release;
 	k->attr = *attr;

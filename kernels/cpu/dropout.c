@@ -59,15 +59,10 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 {
 	const struct gt_attr_dropout *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0];
-	struct gt_tdesc *y = call->out[0];
 	int type = gt_cpu_type(x->dtype);
 	int64_t n = gt_tdesc_count(x) / (x->rank && x->dim[0] ? x->dim[0] : 1);
 	struct dropout *k;
 	(void)dev;
-	if (y->any)
-		y->layout = x->layout, y->any = false;
-	if (type < 0 || !gt_tdesc_equal(x, y) || x->layout.nblk || x->layout.order[0] != 0)
-		return gt_cpu_refuse(call, err, "this type or layout is not supported");
 	if (n < 1 || n / 4 > UINT32_MAX)
 		return gt_cpu_refuse(call, err, "a sample is too big");
 	GT_KERNEL_NEW(k, launch, "philox", err);

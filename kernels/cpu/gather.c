@@ -164,8 +164,6 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	(void)dev;
 	if (d->dim[1] > GT_MAX_CHANNELS)
 		return gt_cpu_refuse(call, err, "images have more than 16 channels");
-	if (gt_cpu_type(x->dtype) < 0)
-		return gt_cpu_refuse(call, err, "the output of images must be f32, bf16 or f64");
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
 	k->n = x->dim[0], k->images = d->dim[0];

@@ -91,8 +91,6 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	struct linear *k;
 	if (!gt_cpu_apply_knows(attr->optimizer))
 		return gt_cpu_refuse(call, err, "its optimizer is not an element-wise update");
-	if (call->nin > 3 && call->in[3] && (call->in[3]->dtype != GT_F64 || gt_tdesc_count(call->in[3]) != GT_SCALARS_WORDS))
-		return gt_cpu_refuse(call, err, "the scalars of the step must be f64 of their size");
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
 		return gt_cpu_refuse(call, err, "it supports f32, small batches and weights in tiles only");
 	w->layout = tiles;
@@ -177,8 +175,8 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0];
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct linear *k;
-	if (x->rank != 2)
-		return gt_cpu_refuse(call, err, "linear takes [batch, features]");
+	if (call->in[0]->dtype == GT_F64)
+		return gt_ref_linear(dev, call, out, err);
 	if (fwd && call->nout > 1) /* relu's own output is mask enough: it is in the cache */
 		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))

@@ -75,23 +75,11 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_loss *attr = call->attr;
-	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
-	const struct gt_tdesc *scale = call->nin > 2 ? call->in[2] : NULL;
-	struct gt_tdesc *dx = call->nout > 1 ? call->out[1] : NULL;
+	const struct gt_tdesc *x = call->in[0];
 	int type = gt_cpu_type(x->dtype), which = (int)call->code - (int)GT_OP_CROSS_ENTROPY;
 	struct loss *k;
 	(void)dev;
 	_Static_assert(GT_OP_MSE == GT_OP_CROSS_ENTROPY + 2, "the rows of the table follow the operation codes");
-	if (type < 0 || x->rank != 2 || !gt_tdesc_plain(x))
-		return gt_cpu_refuse(call, err, "the model's output must be plain [N, classes]");
-	if (t->dtype != GT_I32 || t->rank != 1 || t->dim[0] != x->dim[0])
-		return gt_cpu_refuse(call, err, "targets must be i32 [N]");
-	if (scale && (scale->dtype != GT_F64 || gt_tdesc_count(scale) != 1))
-		return gt_cpu_refuse(call, err, "the scale is one f64");
-	if (dx && dx->any)
-		dx->layout = x->layout, dx->any = false;
-	if (dx && !gt_tdesc_equal(dx, x))
-		return gt_cpu_refuse(call, err, "the gradient must be like the output");
 	GT_KERNEL_NEW(k, launch, "loop", err);
 	k->head.scratch = (size_t)x->dim[0] * (sizeof(double) + sizeof(int32_t));
 	k->fn = table[which][type];
@@ -100,8 +88,8 @@ enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struc
 	k->smoothing = attr && call->code == GT_OP_CROSS_ENTROPY ? attr->label_smoothing : 0;
 	k->may_ignore = attr && call->code != GT_OP_MSE;
 	k->ignore = k->may_ignore ? attr->ignore_index : INT64_MIN;
-	k->gradient = dx != NULL;
-	k->scaled = scale != NULL;
+	k->gradient = call->nout > 1 && call->out[1];
+	k->scaled = call->nin > 2 && call->in[2];
 	k->head.small = gt_cpu_alone(k->rows, 8192 / k->cols + 1);
 	*out = &k->head;
 	return GT_OK;

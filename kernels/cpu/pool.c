@@ -158,6 +158,8 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_attr_pool2d *attr = NULL;
 	bool fwd = false, max = false;
 	struct pool *k;
+	if (call->in[0]->dtype == GT_F64)
+		return gt_ref_pool(dev, call, out, err);
 	switch (call->code) {
 	case GT_OP_MAXPOOL2D:
 		attr = call->attr, fwd = true, max = true;
@@ -181,8 +183,6 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 		break;
 	}
 	const struct gt_tdesc *x = fwd ? call->in[0] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
-	if (x->dtype != GT_F32 && x->dtype != GT_BF16)
-		return gt_cpu_refuse(call, err, "the cpu backend computes in f32, bf16 and f64");
 	if (x->dim[2] * x->dim[3] > INT32_MAX)
 		return gt_cpu_refuse(call, err, "the image has more than 2^31 pixels");
 	GT_KERNEL_NEW(k, fwd ? forward_launch : backward_launch, fwd ? "loops:pool" : "loops:pool.dx", err);

@@ -82,13 +82,6 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	return GT_OK;
 }
 
-/* Rank-4 tensors are NHWC, all others plain. */
-static bool standard(const struct gt_tdesc *d)
-{
-	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
-	return gt_tdesc_equal(d, &want);
-}
-
 static enum gt_code prepare_flatten(const struct gt_opcall *call, struct shape *k, struct gt_err *err)
 {
 	bool back = call->code == GT_OP_FLATTEN_DX;
@@ -97,8 +90,8 @@ static enum gt_code prepare_flatten(const struct gt_opcall *call, struct shape *
 	int64_t pixels = 1;
 	for (int i = 2; i < x->rank; i++)
 		pixels *= x->dim[i];
-	if (!standard(x) || !standard(y) || x->dtype != y->dtype || gt_tdesc_count(x) != gt_tdesc_count(y))
-		return gt_cpu_refuse(call, err, "these layouts are not supported");
+	if (gt_tdesc_count(x) != gt_tdesc_count(y))
+		return gt_cpu_refuse(call, err, "the output has another number of elements");
 	k->n = x->dim[0];
 	k->rows = back ? x->dim[1] : pixels;
 	k->cols = back ? pixels : x->dim[1];
@@ -114,8 +107,6 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 	struct gt_tdesc *const *part = back ? call->out : call->in;
 	int n = back ? call->nout : call->nin;
 	size_t size = gt_dtype_size(y->dtype), sum = 0;
-	if (!standard(y) || (y->rank != 2 && y->rank != 4))
-		return gt_cpu_refuse(call, err, "this layout is not supported");
 	k->row = (size_t)y->dim[1] * size;
 	k->n = gt_tdesc_count(y) / y->dim[1];
 	k->nparts = n;
@@ -127,8 +118,6 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 			unknown = i;
 			continue;
 		}
-		if (!standard(part[i]) || part[i]->dtype != y->dtype || gt_tdesc_count(part[i]) / part[i]->dim[1] != k->n)
-			return gt_cpu_refuse(call, err, "these shapes or layouts are not supported");
 		k->part[i] = (size_t)part[i]->dim[1] * size;
 		sum += k->part[i];
 	}

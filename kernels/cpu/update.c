@@ -126,7 +126,7 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	const struct row *row = row_of(call->code);
 	bool f64 = call->in[0]->dtype == GT_F64;
 	struct gt_update_inputs inputs;
-	const char *why = gt_update_check(call, f64 ? GT_F64 : GT_F32, &inputs);
+	const char *why = gt_update_check(call, &inputs);
 	int nseg = attr->nseg;
 	struct update *k;
 	if (why)
@@ -213,10 +213,8 @@ static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, c
 
 static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
+	const struct gt_tdesc *x = call->in[0];
 	struct sumsq *k;
-	if ((x->dtype != GT_F32 && x->dtype != GT_F64) || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
-		return gt_cpu_refuse(call, err, "it takes f32 or f64 elements and writes one f64");
 	GT_KERNEL_NEW(k, launch_sumsq, "sumsq", err);
 	k->add = call->accumulate & 1;
 	k->n = gt_tdesc_padded(x);

@@ -1,88 +1,32 @@
 /* The CUDA backend's vtable, and the table that maps operation codes to the families. */
 #include "cuda/cuda_internal.h"
+#include "opsig.h"
 #include <stdlib.h>
 
-/* Without a prepare: not supported yet. An operation may grow operands (opcall.h); a call with more of them than stand here is refused,
- * since leaving one out would give wrong numbers. */
-static const struct {
-	gt_cuda_prepare *prepare;
-	int nin, nout;
-} table[GT_OP_COUNT] = {
-    [GT_OP_LINEAR] = {gt_cuda_linear, 3, 2},
-    [GT_OP_LINEAR_DX] = {gt_cuda_linear, 3, 1},
-    [GT_OP_LINEAR_DW] = {gt_cuda_linear, 2, 2},
-    [GT_OP_LINEAR_LOSS] = {gt_cuda_head, 5, 3},
-    [GT_OP_LINEAR_BACK] = {gt_cuda_head_back, 4, 3},
-    [GT_OP_CONV2D] = {gt_cuda_conv, 3, 1},
-    [GT_OP_CONV2D_DX] = {gt_cuda_conv, 2, 1},
-    [GT_OP_CONV2D_DW] = {gt_cuda_conv, 2, 2},
-    [GT_OP_MAXPOOL2D] = {gt_cuda_pool, 1, 2},
-    [GT_OP_MAXPOOL2D_DX] = {gt_cuda_pool, 2, 1},
-    [GT_OP_AVGPOOL2D] = {gt_cuda_pool, 1, 1},
-    [GT_OP_AVGPOOL2D_DX] = {gt_cuda_pool, 1, 1},
-    [GT_OP_ADAPTIVE_AVGPOOL2D] = {gt_cuda_pool, 1, 1},
-    [GT_OP_ADAPTIVE_AVGPOOL2D_DX] = {gt_cuda_pool, 1, 1},
-    [GT_OP_ADAPTIVE_MAXPOOL2D] = {gt_cuda_pool, 1, 2},
-    [GT_OP_BATCHNORM] = {gt_cuda_batchnorm, 7, 4},
-    [GT_OP_BATCHNORM_Y] = {gt_cuda_batchnorm, 6, 1},
-    [GT_OP_BATCHNORM_DX] = {gt_cuda_batchnorm, 8, 4},
-    [GT_OP_BATCHNORM_STATS] = {gt_cuda_batchnorm, 1, 1},
-    [GT_OP_BATCHNORM_MERGE] = {gt_cuda_moments, 4, 3},
-    [GT_OP_BATCHNORM_SUMS] = {gt_cuda_batchnorm, 7, 4},
-    [GT_OP_LAYERNORM] = {gt_cuda_layernorm, 3, 3},
-    [GT_OP_LAYERNORM_DX] = {gt_cuda_layernorm, 5, 3},
-    [GT_OP_RELU] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_RELU_DX] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_LEAKY_RELU] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_LEAKY_RELU_DX] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_SCALE] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_SIGMOID] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_SIGMOID_DX] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_TANH] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_TANH_DX] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_GELU] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_GELU_DX] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_SILU] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_SILU_DX] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_ADD] = {gt_cuda_eltwise, 8, 1},
-    [GT_OP_MUL] = {gt_cuda_eltwise, 2, 1},
-    [GT_OP_CAST] = {gt_cuda_eltwise, 1, 1},
-    [GT_OP_SOFTMAX] = {gt_cuda_softmax, 1, 1},
-    [GT_OP_SOFTMAX_DX] = {gt_cuda_softmax, 2, 1},
-    [GT_OP_LOG_SOFTMAX] = {gt_cuda_softmax, 1, 1},
-    [GT_OP_LOG_SOFTMAX_DX] = {gt_cuda_softmax, 2, 1},
-    [GT_OP_DROPOUT] = {gt_cuda_dropout, 1, 1},
-    [GT_OP_FLATTEN] = {gt_cuda_shape, 1, 1},
-    [GT_OP_FLATTEN_DX] = {gt_cuda_shape, 1, 1},
-    [GT_OP_CONCAT] = {gt_cuda_shape, 8, 1},
-    [GT_OP_CONCAT_DX] = {gt_cuda_shape, 1, 8},
-    [GT_OP_CROSS_ENTROPY] = {gt_cuda_loss, 3, 2},
-    [GT_OP_NLL] = {gt_cuda_loss, 3, 2},
-    [GT_OP_MSE] = {gt_cuda_loss, 3, 2},
-    [GT_OP_BIAS_DB] = {gt_cuda_rowsum, 1, 1},
-    [GT_OP_VIEWS_MEAN] = {gt_cuda_rowsum, 1, 1},
-    [GT_OP_GATHER] = {gt_cuda_gather, 3, 2},
-    [GT_OP_SUMSQ] = {gt_cuda_update, 1, 1},
-    [GT_OP_CHECK] = {gt_cuda_check, 5, 0},
-#define GT_X(NAME, name, s0, s1, s2, loops) [GT_OP_##NAME] = {gt_cuda_update, 4 + GT_STATES_SLOTS(s0, s1, s2), 0},
+static gt_cuda_prepare *const table[GT_OP_COUNT] = {
+#define GT_X(code, name, family, ...) [code] = gt_cuda_##family,
+    GT_OPCODES(GT_X)
+#undef GT_X
+#define GT_X(NAME, ...) [GT_OP_##NAME] = gt_cuda_update,
     GT_ELEMENT_UPDATES(GT_X)
 #undef GT_X
-    [GT_OP_MUON] = {gt_cuda_muon, 5, 0},
+    [GT_OP_MUON] = gt_cuda_muon,
 };
+
+enum gt_code gt_cuda_none(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	(void)dev, (void)out;
+	return gt_cuda_refuse(call, err, "the cuda backend of this version does not have this operation (--device cpu has it)");
+}
 
 static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	*out = NULL;
-	if ((unsigned)call->code >= GT_OP_COUNT)
-		return gt_fail(err, GT_EINTERNAL, "operation code %d", (int)call->code);
-	if (!table[call->code].prepare)
-		return gt_cuda_refuse(call, err, "the cuda backend of this version does not have this operation (--device cpu has it)");
-	if (call->nin > table[call->code].nin || call->nout > table[call->code].nout)
-		return gt_cuda_refuse(call, err, "the call has more operands than the cuda backend of this version supports");
+	GT_TRY(gt_opcall_check(call, err));
 	if (call->in[0] && call->in[0]->dtype == GT_F64 && call->code != GT_OP_CHECK && call->code != GT_OP_BATCHNORM_MERGE)
 		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
 	GT_TRY(gt_cuda_use(dev, err));
-	GT_TRY(table[call->code].prepare(dev, call, out, err));
+	GT_TRY(table[call->code](dev, call, out, err));
 	(*out)->nin = call->nin;
 	(*out)->nout = call->nout;
 	return GT_OK;

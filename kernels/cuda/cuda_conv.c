@@ -74,21 +74,16 @@ static bool is_nhwc(const struct gt_tdesc *d)
 }
 
 static enum gt_code check(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_tdesc *w, const struct gt_tdesc *y,
-                          const struct gt_tdesc *b, struct gt_err *err)
+                          struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = call->attr;
-	bool dw = call->code == GT_OP_CONV2D_DW;
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, true);
-	if (gt_cuda_type(x->dtype) < 0 || y->dtype != x->dtype || (w && w->dtype != (dw ? GT_F32 : x->dtype)))
-		return gt_cuda_refuse(call, err, "activations and weights are f32, bf16 or f16, gradients of weights f32");
-	if (!is_nhwc(x) || !is_nhwc(y) || x->dim[0] != y->dim[0] || y->dim[1] != a->out || x->dim[1] % a->groups)
-		return gt_cuda_refuse(call, err, "activations are NHWC, and groups divide their channels");
+	if (y->dim[1] != a->out || x->dim[1] % a->groups)
+		return gt_cuda_refuse(call, err, "the groups divide the channels");
 	if (w && (!is_nhwc(w) || w->dim[0] != a->out || w->dim[1] != x->dim[1] / a->groups || w->dim[2] != a->kernel[0] ||
 	          w->dim[3] != a->kernel[1]))
 		return gt_cuda_refuse(call, err, "weights are [out, in/groups, kh, kw], channels last");
-	if (b && (b->dtype != GT_F32 || gt_tdesc_count(b) != y->dim[1]))
-		return gt_cuda_refuse(call, err, "the bias is f32 [out]");
 	return GT_OK;
 }
 
@@ -154,7 +149,7 @@ enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct conv *k;
 	enum gt_code code = GT_OK;
-	GT_TRY(check(call, x, w, y, b, err));
+	GT_TRY(check(call, x, w, y, err));
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release;
 	k->type = gt_cuda_type(x->dtype);

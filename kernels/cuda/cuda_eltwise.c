@@ -43,30 +43,11 @@ static enum gt_code launch_cast(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
-/* Inputs of an operation; 0: add, which has two or more. */
-static int inputs(enum gt_opcode code)
-{
-	switch (code) {
-	case GT_OP_ADD:
-		return 0;
-	case GT_OP_MUL:
-	case GT_OP_RELU_DX:
-	case GT_OP_LEAKY_RELU_DX:
-	case GT_OP_SIGMOID_DX:
-	case GT_OP_TANH_DX:
-	case GT_OP_GELU_DX:
-	case GT_OP_SILU_DX:
-		return 2;
-	default:
-		return 1;
-	}
-}
-
 enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_tdesc *x = call->in[0];
 	struct gt_tdesc *y = call->out[0];
-	int type = gt_cuda_type(x->dtype), to = gt_cuda_type(y->dtype), want = inputs(call->code);
+	int type = gt_cuda_type(x->dtype), to = gt_cuda_type(y->dtype);
 	bool cast = call->code == GT_OP_CAST;
 	struct eltwise *k;
 	(void)dev;
@@ -74,13 +55,10 @@ enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, s
 		return gt_cuda_refuse(call, err, "this type is not supported");
 	if (y->any)
 		y->layout = x->layout, y->any = false;
-	if (want ? call->nin != want : call->nin < 2)
-		return gt_cuda_refuse(call, err, "wrong number of inputs");
 	struct gt_tdesc like = *y;
-	like.dtype = cast ? x->dtype : y->dtype;
-	for (int i = 0; i < call->nin; i++)
-		if (!gt_tdesc_equal(call->in[i], &like))
-			return gt_cuda_refuse(call, err, "inputs and output must have the same shape, type and layout");
+	like.dtype = x->dtype;
+	if (!gt_tdesc_equal(x, &like)) /* of cast; others have the standard layout */
+		return gt_cuda_refuse(call, err, "input and output must have the same layout");
 	GT_CUDA_NEW(k, cast ? launch_cast : launch_eltwise, cast ? "cast" : "eltwise", err);
 	k->code = call->code;
 	k->gelu_tanh = (call->code == GT_OP_GELU || call->code == GT_OP_GELU_DX) && ((const struct gt_attr_gelu *)call->attr)->approximate;
@@ -136,15 +114,10 @@ enum gt_code gt_cuda_dropout(struct gt_dev *dev, const struct gt_opcall *call, s
 {
 	const struct gt_attr_dropout *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0];
-	struct gt_tdesc *y = call->out[0];
 	int type = gt_cuda_type(x->dtype);
 	int64_t n = gt_tdesc_count(x) / (x->rank && x->dim[0] ? x->dim[0] : 1);
 	struct dropout *k;
 	(void)dev;
-	if (y->any)
-		y->layout = x->layout, y->any = false;
-	if (type < 0 || !gt_tdesc_equal(x, y) || x->layout.nblk || x->layout.order[0] != 0)
-		return gt_cuda_refuse(call, err, "this type or layout is not supported");
 	if (n < 1 || n / 4 > UINT32_MAX)
 		return gt_cuda_refuse(call, err, "a sample is too big");
 	GT_CUDA_NEW(k, launch_dropout, "philox", err);

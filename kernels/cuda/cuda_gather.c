@@ -35,8 +35,8 @@ enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, st
 	bool draws = !gt_aug_none(attr) && attr->views <= 1;
 	int pad = attr->views > 2 ? 1 : draws && attr->pad_reflect ? attr->pad : 0;
 	(void)dev;
-	if (d->rank != 4 || d->dtype != GT_U8 || d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
-		return gt_cuda_refuse(call, err, "images are u8 [M, C, H, W] of at most 16 channels and 2^27 pixels");
+	if (d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
+		return gt_cuda_refuse(call, err, "images have at most 16 channels and 2^27 pixels");
 	if (gt_cuda_type(x->dtype) < 0)
 		return gt_cuda_refuse(call, err, "the output of images must be f32, bf16 or f16");
 	if (pad > 0 && (pad >= d->dim[2] || pad >= d->dim[3]))

@@ -1,7 +1,7 @@
 /* Internal header of the CUDA backend. There are three kinds of files:
  *   cuda_<family>.c   prepare and launch of a family of operations: checks a call and fills the arguments (plain C, no kernels)
  *   <family>.cu       two parts: kernels, then the functions of launch.h that start them
- *   cuda.c            the table of families; cuda_dev.c has the device, memory, streams and events
+ *   cuda.c            the functions of backend.h; cuda_dev.c has the device, memory, streams and events
  * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first convolution.
  *
  *     backend.h: prepare, launch --> cuda_<family>.c --> launch.h: gt_cu_*_start --> <family>.cu: kernel<<<...>>>
@@ -59,9 +59,14 @@ struct gt_kernel {
 };
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
-gt_cuda_prepare gt_cuda_eltwise, gt_cuda_dropout, gt_cuda_shape, gt_cuda_softmax, gt_cuda_loss, gt_cuda_update, gt_cuda_linear,
-    gt_cuda_rowsum, gt_cuda_gather, gt_cuda_check, gt_cuda_batchnorm, gt_cuda_moments, gt_cuda_layernorm, gt_cuda_pool, gt_cuda_conv,
-    gt_cuda_muon, gt_cuda_head, gt_cuda_head_back;
+/* The families (opcall.h): a call of family F is prepared by gt_cuda_F, in f32, bf16 and f16. */
+gt_cuda_prepare gt_cuda_none; /* refuses the call */
+#define gt_cuda_linear_dw_update gt_cuda_none
+#define gt_cuda_bound gt_cuda_none
+#define GT_X(code, name, family, ...) gt_cuda_prepare gt_cuda_##family;
+GT_OPCODES(GT_X)
+#undef GT_X
+gt_cuda_prepare gt_cuda_muon;
 
 void gt_cuda_conv_close(struct gt_dev *dev); /* closes what the convolutions have opened */
 

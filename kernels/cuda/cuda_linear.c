@@ -122,21 +122,11 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 }
 
 /* Weights are plain. A bias gradient that is added to cannot be the product's epilogue, which overwrites. */
-static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, const struct gt_tdesc *x, const struct gt_tdesc *y,
-                          struct gt_err *err)
+static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, struct gt_err *err)
 {
-	const struct gt_attr_linear *attr = call->attr;
-	int type = gt_cuda_type(call->in[0]->dtype);
-	bool dw = call->code == GT_OP_LINEAR_DW;
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
-	if (type < 0 || x->dtype != call->in[0]->dtype || (w && w->dtype != (dw ? GT_F32 : x->dtype)))
-		return gt_cuda_refuse(call, err, "activations and weights are f32, bf16 or f16, gradients of weights f32");
-	if (x->rank != 2 || y->rank != 2 || !gt_tdesc_plain(x) || !gt_tdesc_plain(y) || y->dim[1] != attr->out || x->dim[0] != y->dim[0])
-		return gt_cuda_refuse(call, err, "activations are plain [N, in] and [N, out]");
-	if (w && (!gt_tdesc_plain(w) || w->rank != 2 || w->dim[0] != attr->out || w->dim[1] != x->dim[1]))
-		return gt_cuda_refuse(call, err, "weights are plain [out, in]");
-	return GT_OK;
+	return !w || gt_tdesc_plain(w) ? GT_OK : gt_cuda_refuse(call, err, "weights are plain [out, in]");
 }
 
 enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -147,9 +137,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct linear *k;
 	enum gt_code code;
-	GT_TRY(check(call, w, x, y, err));
-	if (b && (b->dtype != GT_F32 || gt_tdesc_count(b) != y->dim[1]))
-		return gt_cuda_refuse(call, err, "the bias is f32 [out]");
+	GT_TRY(check(call, w, err));
 	const struct gt_tdesc *mask = fwd ? (call->nout > 1 ? call->out[1] : NULL) : !dw && call->nin > 2 ? call->in[2] : NULL, *like = fwd ? y : x;
 	bool bits = mask && mask->dtype == GT_U8;
 	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))

@@ -117,15 +117,13 @@ static void release(struct gt_dev *dev, struct gt_kernel *kernel)
 static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
 {
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	for (int i = 0; i < 3; i++)
-		if (i >= call->nin || !call->in[i] || call->in[i]->dtype != GT_F32 || gt_tdesc_padded(call->in[i]) != n)
-			return gt_cuda_refuse(call, err, "parameters, gradients and momentum must be f32 and of the same length");
-	const struct gt_tdesc *d = call->nin > 3 ? call->in[3] : NULL;
-	if (d ? d->dtype != GT_F64 || gt_tdesc_count(d) != GT_SCALARS_WORDS : attr->update.clip_norm > 0)
-		return gt_cuda_refuse(call, err, "the scalars of the step, which clipping needs, must be f64 of their size");
-	d = call->nin > 4 ? call->in[4] : NULL;
-	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->update.work_dtype || gt_tdesc_padded(d) != n))
-		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says, and as long as the parameters");
+	if (call->nin < 3 || !call->in[2])
+		return gt_cuda_refuse(call, err, "the momentum is required");
+	if ((call->nin < 4 || !call->in[3]) && attr->update.clip_norm > 0)
+		return gt_cuda_refuse(call, err, "clipping needs the scalars of the step");
+	const struct gt_tdesc *d = call->nin > 4 ? call->in[4] : NULL;
+	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->update.work_dtype))
+		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
 	for (int i = 0; i < attr->update.nseg; i++) {
 		const struct gt_seg *s = &attr->update.seg[i];
 		d = attr->desc[i];

@@ -15,33 +15,6 @@ static struct gt_tdesc *output(const struct gt_opcall *call, int i)
 	return i < call->nout ? call->out[i] : NULL;
 }
 
-/* Rank 4 is NHWC, rank 2 plain. */
-static bool standard(const struct gt_tdesc *d)
-{
-	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
-	return (d->rank == 2 || d->rank == 4) && gt_cuda_type(d->dtype) >= 0 && d->dim[1] > 0 && gt_tdesc_equal(d, &want);
-}
-
-/* Absent, or like x; a layout that is open becomes x's. */
-static bool like(struct gt_tdesc *d, const struct gt_tdesc *x)
-{
-	if (d && d->any)
-		d->layout = x->layout, d->any = false;
-	return !d || gt_tdesc_equal(d, x);
-}
-
-/* Absent, or n numbers of f32. */
-static bool table(const struct gt_tdesc *d, int64_t n)
-{
-	return !d || (d->dtype == GT_F32 && gt_tdesc_padded(d) == n && gt_tdesc_count(d) == n);
-}
-
-/* Absent, or f64 [3, n]. */
-static bool part(const struct gt_tdesc *d, int64_t n)
-{
-	return !d || (d->dtype == GT_F64 && d->rank == 2 && d->dim[0] == 3 && d->dim[1] == n && gt_tdesc_padded(d) == 3 * n);
-}
-
 /* ---- batchnorm ------------------------------------------------------------------------------------------------------------------- */
 struct batchnorm {
 	struct gt_kernel head;
@@ -160,68 +133,21 @@ static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *ke
 	return GT_OK;
 }
 
-static enum gt_code check_batchnorm_y(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_err *err)
-{
-	int64_t c = x->dim[1];
-	if (!standard(x))
-		return gt_cuda_refuse(call, err, "activations are plain [N, C] or channels last, f32, bf16 or f16");
-	if (!table(input(call, 1), c) || !table(input(call, 2), c) || !input(call, 3) || !table(input(call, 3), c) || !input(call, 4) || !table(input(call, 4), c))
-		return gt_cuda_refuse(call, err, "parameters and statistics are f32 [C]");
-	if (!output(call, 0) || !like(output(call, 0), x) || !like(input(call, 5), x))
-		return gt_cuda_refuse(call, err, "activations must have the same shape, type and layout");
-	return GT_OK;
-}
-
-static enum gt_code check_batchnorm(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_err *err)
+/* What the signature does not say. */
+static const char *wrong_batchnorm(const struct gt_opcall *call)
 {
 	const struct gt_attr_norm *attr = call->attr;
-	bool batch = attr->train || !attr->track, tables = true;
-	int64_t c = x->dim[1];
-	const struct gt_tdesc *nbt = input(call, 5);
-	if (!standard(x))
-		return gt_cuda_refuse(call, err, "activations are plain [N, C] or channels last, f32, bf16 or f16");
-	for (int i = 1; i < 5; i++)
-		tables = tables && table(input(call, i), c);
-	if (!tables || !table(output(call, 1), c) || !table(output(call, 2), c) || (nbt && nbt->dtype != GT_I64))
-		return gt_cuda_refuse(call, err, "parameters and statistics are f32 [C], the count of batches is i64");
-	if (!part(output(call, 3), c) || (output(call, 3) && !batch))
-		return gt_cuda_refuse(call, err, "a partial sum must be f64 [3, C], and batch statistics must be in use");
-	if (!output(call, 0) || !like(input(call, 6), x) || !like(output(call, 0), x))
-		return gt_cuda_refuse(call, err, "activations must have the same shape, type and layout");
+	const struct gt_tdesc *x = call->in[0];
+	bool batch = attr->train || !attr->track;
+	if (call->code == GT_OP_BATCHNORM_STATS && !attr->empty && call->out[0]->dim[1] != x->dim[1])
+		return "a partial sum must be [3, C]";
+	if (call->code != GT_OP_BATCHNORM)
+		return NULL;
+	if (output(call, 3) && !batch)
+		return "a partial sum needs batch statistics";
 	if (!batch && (!input(call, 3) || !input(call, 4)))
-		return gt_cuda_refuse(call, err, "evaluation needs the running statistics");
-	if (attr->train && gt_tdesc_count(x) == c)
-		return gt_cuda_refuse(call, err, "batch statistics need more than one value per channel");
-	return GT_OK;
-}
-
-/* batchnorm.dx and .sums */
-static enum gt_code check_batchnorm_dx(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_err *err)
-{
-	bool sums = call->code == GT_OP_BATCHNORM_SUMS, tables = true;
-	int64_t c = x->dim[1];
-	if (!standard(x))
-		return gt_cuda_refuse(call, err, "activations are plain [N, C] or channels last, f32, bf16 or f16");
-	for (int i = 2; i < 6; i++)
-		tables = tables && table(input(call, i), c);
-	if (!tables || !table(output(call, 1), c) || !table(output(call, 2), c) || !input(call, 3) || !input(call, 4))
-		return gt_cuda_refuse(call, err, "parameters and statistics are f32 [C]");
-	if (!part(sums ? output(call, 0) : input(call, 7), c) || (sums && (!output(call, 0) || input(call, 7))))
-		return gt_cuda_refuse(call, err, "sums are f64 [3, C]");
-	if (!like(input(call, 0), x) || !like(input(call, 6), x) || (!sums && !like(output(call, 0), x)) || !like(output(call, 3), x))
-		return gt_cuda_refuse(call, err, "activations and their gradients must have the same shape, type and layout");
-	return GT_OK;
-}
-
-static enum gt_code check_batchnorm_stats(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_err *err)
-{
-	bool empty = ((const struct gt_attr_norm *)call->attr)->empty;
-	const struct gt_tdesc *p = output(call, 0);
-	if (!empty && !standard(x))
-		return gt_cuda_refuse(call, err, "activations are plain [N, C] or channels last, f32, bf16 or f16");
-	if (!p || !part(p, empty ? p->dim[1] : x->dim[1]))
-		return gt_cuda_refuse(call, err, "a part is f64 [3, C]");
-	return GT_OK;
+		return "evaluation needs the running statistics";
+	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need more than one value per channel" : NULL;
 }
 
 enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -232,10 +158,9 @@ enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call,
 	const struct gt_tdesc *x = call->in[back];
 	struct batchnorm *k;
 	enum gt_code code;
-	GT_TRY(again   ? check_batchnorm_y(call, x, err)
-	       : stats ? check_batchnorm_stats(call, x, err)
-	       : back  ? check_batchnorm_dx(call, x, err)
-	               : check_batchnorm(call, x, err));
+	const char *wrong = wrong_batchnorm(call);
+	if (wrong)
+		return gt_cuda_refuse(call, err, wrong);
 	GT_CUDA_NEW(k, back ? launch_batchnorm_dx : again ? launch_batchnorm_y : launch_batchnorm, "columns", err);
 	if (stats)
 		k->head.launch = empty ? launch_batchnorm_none : launch_batchnorm_stats;
@@ -264,6 +189,12 @@ enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call,
 }
 
 /* ---- batchnorm.merge --------------------------------------------------------------------------------------------------------------- */
+/* Absent, or of n channels, its last dimension. */
+static bool table(const struct gt_tdesc *d, int64_t n)
+{
+	return !d || d->dim[d->rank - 1] == n;
+}
+
 struct merge {
 	struct gt_kernel head;
 	struct gt_attr_norm attr;
@@ -296,15 +227,15 @@ static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *kernel, c
 
 enum gt_code gt_cuda_moments(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *p = call->in[0], *nbt = input(call, 3);
+	const struct gt_tdesc *p = call->in[0];
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
 	struct merge *k;
 	(void)dev;
-	if (p->dtype != GT_F64 || n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
-		return gt_cuda_refuse(call, err, "parts are f64 [k, 3, C], k from 1 to 1023");
-	if (!table(input(call, 1), c) || !table(input(call, 2), c) || !input(call, 1) != !input(call, 2) || !table(output(call, 0), c) ||
-	    !table(output(call, 1), c) || !part(output(call, 2), c) || (nbt && nbt->dtype != GT_I64))
-		return gt_cuda_refuse(call, err, "statistics are f32 [C], both running ones or none, the count of batches is i64");
+	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
+		return gt_cuda_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
+	if (!table(input(call, 1), c) || !input(call, 1) != !input(call, 2) || !table(output(call, 0), c) || !table(output(call, 1), c) ||
+	    !table(output(call, 2), c))
+		return gt_cuda_refuse(call, err, "statistics are [C], both running ones or none");
 	GT_CUDA_NEW(k, launch_merge, "channels", err);
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->c = c;
@@ -388,27 +319,18 @@ static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 	return p->rank == 3 && !memcmp(p->layout.order, hwc, sizeof hwc) ? 1 : -1;
 }
 
-/* *order: that of all parameters. */
-static enum gt_code check_layernorm(const struct gt_opcall *call, bool back, const struct gt_tdesc *x, int *order, struct gt_err *err)
+/* The order of all parameters of a call; -1: they differ, or gamma or beta is missing. */
+static int order_of(const struct gt_opcall *call, bool back, const struct gt_tdesc *x)
 {
 	struct gt_tdesc *params[3] = {input(call, back ? 2 : 1), back ? output(call, 1) : input(call, 2), back ? output(call, 2) : NULL};
-	const struct gt_tdesc *stats[2] = {back ? input(call, 3) : output(call, 1), back ? input(call, 4) : output(call, 2)};
-	int64_t rows = x->dim[0];
-	if (!standard(x) || rows < 1)
-		return gt_cuda_refuse(call, err, "activations are plain [N, C] or channels last, f32, bf16 or f16");
-	if (!like(input(call, 0), x) || !like(output(call, 0), x) || (!back && !output(call, 0)))
-		return gt_cuda_refuse(call, err, "activations and their gradients must have the same shape, type and layout");
-	if (!table(stats[0], rows) || !table(stats[1], rows) || (back && (!stats[0] || !stats[1])))
-		return gt_cuda_refuse(call, err, "mean and rstd are f32 [N]");
+	int order = 1;
 	for (int i = 0, first = 1; i < 3; i++)
 		if (params[i]) {
-			int o = table(params[i], gt_tdesc_count(x) / rows) ? param_order(x, params[i]) : -1;
-			*order = first || *order == o ? o : -1;
+			int o = param_order(x, params[i]);
+			order = first || order == o ? o : -1;
 			first = 0;
 		}
-	if (*order < 0 || (!back && !params[0] != !params[1]))
-		return gt_cuda_refuse(call, err, "gamma, beta and their gradients are f32 in one layout, plain or channels last");
-	return GT_OK;
+	return !back && !params[0] != !params[1] ? -1 : order;
 }
 
 enum gt_code gt_cuda_layernorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -416,9 +338,10 @@ enum gt_code gt_cuda_layernorm(struct gt_dev *dev, const struct gt_opcall *call,
 	bool back = call->code == GT_OP_LAYERNORM_DX;
 	const struct gt_tdesc *x = call->in[back];
 	struct layernorm *k;
-	int order = 1;
+	int order = order_of(call, back, x);
 	(void)dev;
-	GT_TRY(check_layernorm(call, back, x, &order, err));
+	if (order < 0)
+		return gt_cuda_refuse(call, err, "gamma, beta and their gradients must have the same layout, plain or channels last");
 	GT_CUDA_NEW(k, back ? launch_layernorm_dx : launch_layernorm, "rows", err);
 	k->type = gt_cuda_type(x->dtype);
 	k->rows = x->dim[0];

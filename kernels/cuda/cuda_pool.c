@@ -20,18 +20,6 @@ static enum gt_code launch_pool(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
-static bool nhwc(const struct gt_tdesc *d)
-{
-	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
-	return d->rank == 4 && gt_tdesc_equal(d, &want);
-}
-
-static void open_layout(struct gt_tdesc *d)
-{
-	if (d && d->any)
-		*d = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
-}
-
 /* A gradient of adaptive_maxpool2d has no windows of its own (kernel 0, 0): they are those of the shapes. */
 static const struct gt_attr_pool2d *windows(const struct gt_opcall *call)
 {
@@ -63,17 +51,10 @@ enum gt_code gt_cuda_pool(struct gt_dev *dev, const struct gt_opcall *call, stru
 {
 	bool max = call->code == GT_OP_MAXPOOL2D || call->code == GT_OP_ADAPTIVE_MAXPOOL2D || call->code == GT_OP_MAXPOOL2D_DX;
 	bool back = call->code == GT_OP_MAXPOOL2D_DX || call->code == GT_OP_AVGPOOL2D_DX || call->code == GT_OP_ADAPTIVE_AVGPOOL2D_DX;
-	struct gt_tdesc *x = back ? call->out[0] : call->in[0], *y = back ? call->in[0] : call->out[0];
-	struct gt_tdesc *idx = !max ? NULL : back ? (call->nin > 1 ? call->in[1] : NULL) : call->nout > 1 ? call->out[1] : NULL;
+	const struct gt_tdesc *x = back ? call->out[0] : call->in[0], *y = back ? call->in[0] : call->out[0];
 	const struct gt_attr_pool2d *attr = windows(call);
 	struct pool *k;
 	(void)dev;
-	open_layout(back ? x : y);
-	open_layout(back ? NULL : idx);
-	if (gt_cuda_type(x->dtype) < 0 || x->dtype != y->dtype || !nhwc(x) || !nhwc(y) || x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1])
-		return gt_cuda_refuse(call, err, "images are channels last, f32, bf16 or f16");
-	if ((idx && (idx->dtype != GT_I32 || !nhwc(idx) || !gt_tdesc_same_shape(idx, y))) || (max && back && !idx))
-		return gt_cuda_refuse(call, err, "the positions of the largest values are i32, like the output");
 	if (!direction(attr, 0, x->dim[2], y->dim[2]) || !direction(attr, 1, x->dim[3], y->dim[3]))
 		return gt_cuda_refuse(call, err, "a window has no pixel of the image, or the image is too big");
 	int64_t rows = x->dim[0] * (x->dim[2] > y->dim[2] ? x->dim[2] : y->dim[2]), width = x->dim[3] > y->dim[3] ? x->dim[3] : y->dim[3];
@@ -83,7 +64,7 @@ enum gt_code gt_cuda_pool(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->type = gt_cuda_type(x->dtype);
 	k->max = max;
 	k->back = back;
-	k->idx = idx;
+	k->idx = max && (back || (call->nout > 1 && call->out[1]));
 	k->c.n = x->dim[0], k->c.c = x->dim[1];
 	k->c.h = (int32_t)x->dim[2], k->c.w = (int32_t)x->dim[3];
 	k->c.oh = (int32_t)y->dim[2], k->c.ow = (int32_t)y->dim[3];

@@ -2,13 +2,6 @@
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
-/* Rank-4 tensors are NHWC, all others plain. */
-static bool standard(const struct gt_tdesc *d)
-{
-	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
-	return gt_tdesc_equal(d, &want);
-}
-
 /* ---- flatten ------------------------------------------------------------------------------------------------------------------- */
 struct flatten {
 	struct gt_kernel head;
@@ -36,10 +29,8 @@ static enum gt_code prepare_flatten(const struct gt_opcall *call, struct gt_kern
 	struct flatten *k;
 	for (int i = 2; i < x->rank; i++)
 		pixels *= x->dim[i];
-	if (!standard(x) || !standard(y) || x->dtype != y->dtype || gt_tdesc_count(x) != gt_tdesc_count(y))
-		return gt_cuda_refuse(call, err, "these layouts are not supported");
-	if (gt_cuda_type(x->dtype) < 0)
-		return gt_cuda_refuse(call, err, "this type is not supported");
+	if (gt_tdesc_count(x) != gt_tdesc_count(y))
+		return gt_cuda_refuse(call, err, "the output has another number of elements");
 	GT_CUDA_NEW(k, launch_flatten, "transpose", err);
 	k->n = x->dim[0];
 	k->rows = back ? x->dim[1] : pixels;
@@ -85,8 +76,6 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct gt_kerne
 	int n = back ? call->nout : call->nin, unknown = -1;
 	int64_t width[GT_MAX_IO] = {0}, sum = 0, rows;
 	struct concat *k;
-	if (!standard(y) || (y->rank != 2 && y->rank != 4) || gt_cuda_type(y->dtype) < 0)
-		return gt_cuda_refuse(call, err, "this type or layout is not supported");
 	rows = gt_tdesc_count(y) / y->dim[1];
 	for (int i = 0; i < n; i++) {
 		if (!part[i]) {
@@ -95,8 +84,6 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct gt_kerne
 			unknown = i;
 			continue;
 		}
-		if (!standard(part[i]) || part[i]->dtype != y->dtype || gt_tdesc_count(part[i]) / part[i]->dim[1] != rows)
-			return gt_cuda_refuse(call, err, "these shapes or layouts are not supported");
 		width[i] = part[i]->dim[1];
 		sum += width[i];
 	}

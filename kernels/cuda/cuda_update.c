@@ -66,7 +66,7 @@ static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *c
 {
 	const struct gt_attr_update *attr = call->attr;
 	struct gt_update_inputs inputs;
-	const char *why = gt_update_check(call, GT_F32, &inputs);
+	const char *why = gt_update_check(call, &inputs);
 	const struct gt_tdesc *work = !why && inputs.work >= 0 ? call->in[inputs.work] : NULL;
 	struct update *k;
 	enum gt_code code;
@@ -110,11 +110,9 @@ static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, c
 
 static enum gt_code prepare_sumsq(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
+	const struct gt_tdesc *x = call->in[0];
 	struct sumsq *k;
 	enum gt_code code;
-	if (x->dtype != GT_F32 || y->dtype != GT_F64 || gt_tdesc_count(y) != 1)
-		return gt_cuda_refuse(call, err, "it takes f32 elements and writes one f64");
 	GT_CUDA_NEW(k, launch_sumsq, "sumsq", err);
 	k->add = call->accumulate & 1;
 	k->n = gt_tdesc_padded(x);

@@ -2,6 +2,7 @@
  * Memory is counted, not held: alloc returns addresses that nobody may touch. Every operation is accepted, joined where the CPU joins them; open layouts become the
  * plain one. */
 #include "backend.h"
+#include "opsig.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,6 +68,7 @@ static enum gt_code null_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 static enum gt_code null_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev;
+	GT_TRY(gt_opcall_check(call, err));
 	if (call->code == GT_OP_CHECK && call->nin > 4)
 		return gt_fail(err, GT_EUNAVAILABLE, "check: the sum of squares is a separate call in this backend, as on the CPU");
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))

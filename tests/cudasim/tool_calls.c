@@ -1,6 +1,7 @@
 /* The CUDA backend on the host's CUDA runtime (tests/cudasim/include) against the CPU backend: sizes around every vector, warp, block
  * and grid boundary, addresses off 16 bytes, in place. Run by test_cudasim.sh from build/cudasim.
  * Both backends compile the same scalar functions for this machine, so operations without sums must agree bit for bit. */
+#include "opsig.h"
 #include "optimizer.h"
 #include "pair.h"
 #include <math.h>
@@ -26,7 +27,9 @@ TEST(eltwise)
 				bool leak = codes[c] == GT_OP_LEAKY_RELU || codes[c] == GT_OP_LEAKY_RELU_DX;
 				struct pair_job j = {.call = {.code = codes[c], .attr = leak ? (void *)&leaky : codes[c] == GT_OP_SCALE ? (void *)&scale : &gelu[s % 2]},
 				                     .in_place = s % 3 == 1};
-				int nin = codes[c] == GT_OP_ADD ? 2 + s % 7 : codes[c] == GT_OP_MUL || strstr(gt_opcode_name(codes[c]), ".dx") ? 2 : 1;
+				struct gt_opsig sig;
+				gt_opsig_read(codes[c], &sig);
+				int nin = sig.in[sig.nin - 1].repeated ? 2 + s % 7 : sig.nin;
 				for (int i = 0; i < nin; i++)
 					pair_tensor(&j, false, pair_types[t], 1, &sizes[s], NULL);
 				pair_tensor(&j, true, pair_types[t], 1, &sizes[s], NULL);

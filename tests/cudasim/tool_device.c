@@ -189,16 +189,18 @@ TEST(what_it_cannot_do_is_refused_by_name)
 {
 	struct gt_err e = {0};
 	int64_t dim[4] = {2, 3, 8, 8}, n = 5;
-	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), f = gt_tdesc_make(GT_F64, 1, &n, false);
-	struct gt_opcall calls[3] = {{.code = GT_OP_LINEAR_DW_UPDATE, .name = "fc", .nin = 1, .nout = 1, .in = {&x}, .out = {&x}},
+	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), y = gt_tdesc_make(GT_F32, 2, dim, false), f = gt_tdesc_make(GT_F64, 1, &n, false),
+	                one = gt_tdesc_make(GT_F64, 0, NULL, false);
+	struct gt_opcall calls[3] = {{.code = GT_OP_BOUND, .name = "fc", .nin = 2, .nout = 1, .in = {&y, &y}, .out = {&one}},
 	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}},
 	                             {.code = GT_OP_RELU, .name = "wide", .nin = 2, .nout = 1, .in = {&x, &x}, .out = {&x}}};
-	static const char *const why[] = {"--device cpu", "f64", "more operands"};
+	static const char *const why[] = {"--device cpu", "f64", "at most 1 inputs"};
 	struct gt_kernel *k;
 	if (!open_cuda())
 		return;
 	for (int i = 0; i < 3; i++)
-		CHECK(be->prepare(dev, &calls[i], &k, &e) == GT_EUNAVAILABLE && !k && strstr(e.msg, calls[i].name) && strstr(e.msg, why[i]));
+		CHECK(be->prepare(dev, &calls[i], &k, &e) == (i < 2 ? GT_EUNAVAILABLE : GT_EINTERNAL) && !k && strstr(e.msg, calls[i].name) &&
+		      strstr(e.msg, why[i]));
 }
 
 RUN_TESTS()

@@ -1,0 +1,282 @@
+/* Reads the signatures of opcall.h, and checks calls with them. */
+#include "opsig.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gt_attr_none {
+	char unused[0];
+};
+
+#define UPDATE_ATTR_PLAIN gt_attr_update
+#define UPDATE_ATTR_FIRST_NESTEROV gt_attr_update
+#define UPDATE_ATTR_MATRIX gt_attr_muon
+
+static const struct {
+	const char *text;
+	size_t attr_size;
+} rows[GT_OP_COUNT] = {
+#define GT_X(code, name, family, attr, text) [code] = {text, sizeof(struct gt_attr_##attr)},
+	GT_OPCODES(GT_X)
+#undef GT_X
+#define GT_X(NAME, name, s0, s1, s2, loops) \
+	[GT_OP_##NAME] = {"p:f(E)! g:f(E) " GT_STATE_SIG_##s0 GT_STATE_SIG_##s1 GT_STATE_SIG_##s2 "[scalars:f64(SCALARS)!] [work:any(E)!] ->", \
+	                  sizeof(struct UPDATE_ATTR_##loops)},
+	GT_UPDATES(GT_X)
+#undef GT_X
+};
+
+size_t gt_opcode_attr_size(enum gt_opcode code)
+{
+	return rows[code].attr_size;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+static int read_type(const char *s, size_t n)
+{
+	static const struct {
+		const char *word;
+		int type;
+	} words[] = {{"w", GT_OPERAND_WEIGHT}, {"f", GT_OPERAND_PARAM}, {"any", GT_OPERAND_ANY}};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strlen(words[i].word) == n && !memcmp(words[i].word, s, n))
+			return words[i].type;
+	for (int t = 0; t < GT_DTYPE_COUNT; t++)
+		if (strlen(gt_dtype_name((enum gt_dtype)t)) == n && !memcmp(gt_dtype_name((enum gt_dtype)t), s, n))
+			return GT_OPERAND_DTYPE + t;
+	assert(!"a type of the signatures");
+	return GT_OPERAND_ANY;
+}
+
+static int64_t read_dim(const char *s, size_t n)
+{
+	static const struct {
+		const char *word;
+		int64_t size;
+	} words[] = {{"SCALARS", GT_SCALARS_WORDS}, {"SCALER", GT_SCALER_WORDS}};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strlen(words[i].word) == n && !memcmp(words[i].word, s, n))
+			return words[i].size;
+	if (*s >= '1' && *s <= '9')
+		return strtoll(s, NULL, 10);
+	assert(n == 1 && (*s == '_' || (*s >= 'A' && *s <= 'Z')));
+	return *s == '_' ? GT_DIM_FREE : -*s;
+}
+
+/* Reads one operand at s; returns where the next one begins. */
+static const char *read_operand(const char *s, struct gt_operand *o)
+{
+	*o = (struct gt_operand){.optional = *s == '['};
+	s += o->optional;
+	size_t n = strcspn(s, ":(]!+* ");
+	assert(n && n < sizeof o->name);
+	memcpy(o->name, s, n);
+	s += n;
+	if (*s == ':') {
+		n = strcspn(++s, "(]!+* ");
+		o->type = read_type(s, n);
+		s += n;
+	}
+	if (*s == '(') {
+		o->shaped = true;
+		for (s++; *s != ')'; s += *s == ',') {
+			n = strcspn(s, ",)");
+			if (n == 2 && !memcmp(s, "..", 2))
+				o->rest = true;
+			else
+				o->dim[o->ndim++] = read_dim(s, n);
+			s += n;
+		}
+		s++;
+	}
+	for (; *s && *s != ' '; s++) {
+		assert(strchr("!+*]", *s));
+		o->updated |= *s == '!';
+		o->added |= *s == '+';
+		o->repeated |= *s == '*';
+	}
+	return s + strspn(s, " ");
+}
+
+void gt_opsig_read(enum gt_opcode code, struct gt_opsig *out)
+{
+	const char *s = rows[code].text;
+	out->nin = out->nout = 0;
+	while (strncmp(s, "->", 2))
+		s = read_operand(s, &out->in[out->nin++]);
+	for (s += strspn(s, "-> "); *s;)
+		s = read_operand(s, &out->out[out->nout++]);
+	assert(out->nin <= GT_MAX_IO && out->nout <= GT_MAX_IO);
+}
+
+static const struct gt_operand *operand(const struct gt_operand *o, int n, int i)
+{
+	return i < n ? &o[i] : n && o[n - 1].repeated ? &o[n - 1] : NULL;
+}
+
+const struct gt_operand *gt_opsig_input(const struct gt_opsig *sig, int i)
+{
+	return operand(sig->in, sig->nin, i);
+}
+
+const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i)
+{
+	return operand(sig->out, sig->nout, i);
+}
+
+/* ---- checking -------------------------------------------------------------------------------------------------------------- */
+/* What the operands before have set. */
+struct bound {
+	const struct gt_opcall *call;
+	int compute;         /* enum gt_dtype of the activations; -1: not known */
+	int param;           /* of operands of type f; -1: not known */
+	int64_t letter[26];  /* sizes; 0: not known */
+	int64_t rest[GT_MAX_RANK];
+	int nrest;           /* -1: not known */
+};
+
+static bool is_float(enum gt_dtype t)
+{
+	return t == GT_F32 || t == GT_BF16 || t == GT_F16 || t == GT_F64;
+}
+
+/* Whether dtype t fits; sets what follows from it. */
+static bool fits_type(const struct gt_operand *o, enum gt_dtype t, struct bound *b)
+{
+	switch (o->type) {
+	case GT_OPERAND_ANY:
+		return true;
+	case GT_OPERAND_ACT:
+	case GT_OPERAND_WEIGHT:
+		if (b->compute < 0 && is_float(t) && (b->param < 0 || (t == GT_F64) == (b->param == GT_F64)))
+			b->compute = t;
+		if (b->compute >= 0)
+			b->param = b->compute == GT_F64 ? GT_F64 : GT_F32;
+		return (int)t == b->compute;
+	case GT_OPERAND_PARAM:
+		if (b->param < 0 && (t == GT_F32 || t == GT_F64))
+			b->param = t;
+		return (int)t == b->param;
+	default:
+		return (int)t == o->type - GT_OPERAND_DTYPE;
+	}
+}
+
+static bool fits_shape(const struct gt_operand *o, const struct gt_tdesc *d, struct bound *b)
+{
+	if (!o->shaped)
+		return true;
+	if (!o->ndim && !o->rest)
+		return gt_tdesc_count(d) == 1;
+	if (o->rest ? d->rank < o->ndim : d->rank != o->ndim)
+		return false;
+	for (int i = 0; i < o->ndim; i++) {
+		int64_t want = o->dim[i];
+		if (want < 0) {
+			int64_t *size = &b->letter[-want - 'A'];
+			*size = *size ? *size : d->dim[i];
+			want = *size;
+		}
+		if (want != GT_DIM_FREE && want != d->dim[i])
+			return false;
+	}
+	if (!o->rest)
+		return true;
+	if (b->nrest < 0) {
+		b->nrest = d->rank - o->ndim;
+		memcpy(b->rest, d->dim + o->ndim, (size_t)b->nrest * sizeof *b->rest);
+	}
+	return d->rank - o->ndim == b->nrest && !memcmp(b->rest, d->dim + o->ndim, (size_t)b->nrest * sizeof *b->rest);
+}
+
+/* Whether the layout fits; open ones of standard operands are set. Vectors of type f have no padding. */
+static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
+{
+	if (o->type == GT_OPERAND_PARAM && d->rank < 2)
+		return !d->layout.nblk;
+	if (o->type == GT_OPERAND_WEIGHT || o->type == GT_OPERAND_PARAM || o->type == GT_OPERAND_ANY)
+		return true;
+	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
+	if (d->any)
+		*d = want;
+	return gt_tdesc_equal(d, &want) && (o->type != GT_OPERAND_ACT || d->rank == 4 || d->rank < 3);
+}
+
+static enum gt_code fail(const struct bound *b, const struct gt_operand *o, const char *what, struct gt_err *err)
+{
+	return gt_fail(err, GT_EINTERNAL, "%s (%s): operand %s: %s", gt_opcode_name(b->call->code), b->call->name ? b->call->name : "?", o->name,
+	               what);
+}
+
+static void put_dim(char *buf, size_t size, size_t *n, int64_t dim, const struct bound *b)
+{
+	const char *comma = *n > 1 ? ", " : "";
+	int64_t known = dim < 0 ? b->letter[-dim - 'A'] : dim;
+	if (*n + 32 > size)
+		return;
+	if (known)
+		*n += (size_t)snprintf(buf + *n, size - *n, "%s%lld", comma, (long long)known);
+	else
+		*n += (size_t)snprintf(buf + *n, size - *n, "%s%c", comma, dim < 0 ? (char)-dim : '_');
+}
+
+/* "[4, C, 5, 5]": the shape that the operand must have, as far as it is known */
+static void expected_shape(const struct gt_operand *o, const struct bound *b, char *buf, size_t size)
+{
+	size_t n = 0;
+	if (!o->shaped || (!o->ndim && !o->rest)) {
+		snprintf(buf, size, "%s", o->shaped ? "one element" : "any shape");
+		return;
+	}
+	buf[n++] = '[';
+	for (int i = 0; i < o->ndim; i++)
+		put_dim(buf, size, &n, o->dim[i], b);
+	for (int i = 0; o->rest && i < b->nrest; i++)
+		put_dim(buf, size, &n, b->rest[i], b);
+	if (o->rest && b->nrest < 0)
+		n += (size_t)snprintf(buf + n, size - n, "%s..", n > 1 ? ", " : "");
+	snprintf(buf + n, size - n, "]");
+}
+
+static enum gt_code check_operand(const struct gt_operand *o, struct gt_tdesc *d, struct bound *b, struct gt_err *err)
+{
+	char want[160], shape[96], text[360];
+	if (!d)
+		return o->optional ? GT_OK : fail(b, o, "it is required", err);
+	bool type = fits_type(o, d->dtype, b);
+	if (type && fits_shape(o, d, b))
+		return fits_layout(o, d) ? GT_OK : fail(b, o, "expected the standard layout: channels last if of rank 4, else plain", err);
+	int known = o->type >= GT_OPERAND_DTYPE ? o->type - GT_OPERAND_DTYPE : o->type == GT_OPERAND_PARAM ? b->param : b->compute;
+	expected_shape(o, b, want, sizeof want);
+	snprintf(text, sizeof text, "expected %s %s, got %s %s",
+	         o->type == GT_OPERAND_ANY ? "any type," : known < 0 ? "floating point" : gt_dtype_name((enum gt_dtype)known), want,
+	         gt_dtype_name(d->dtype), gt_tdesc_text(d, shape, sizeof shape));
+	return fail(b, o, text, err);
+}
+
+/* The inputs or the outputs of a call. */
+static enum gt_code check_list(const struct gt_operand *o, int no, struct gt_tdesc *const *d, int n, struct bound *b, struct gt_err *err)
+{
+	if (n > no && !(no && o[no - 1].repeated))
+		return gt_fail(err, GT_EINTERNAL, "%s (%s): expected at most %d %s, got %d", gt_opcode_name(b->call->code),
+		               b->call->name ? b->call->name : "?", no, d == b->call->in ? "inputs" : "outputs", n);
+	for (int i = 0; i < n || i < no; i++)
+		GT_TRY(check_operand(operand(o, no, i), i < n ? d[i] : NULL, b, err));
+	return GT_OK;
+}
+
+enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err)
+{
+	struct bound b = {.call = call, .compute = -1, .param = -1, .nrest = -1};
+	struct gt_opsig sig;
+	if ((unsigned)call->code >= GT_OP_COUNT)
+		return gt_fail(err, GT_EINTERNAL, "operation code %d", (int)call->code);
+	gt_opsig_read(call->code, &sig);
+	GT_TRY(check_list(sig.in, sig.nin, call->in, call->nin, &b, err));
+	GT_TRY(check_list(sig.out, sig.nout, call->out, call->nout, &b, err));
+	for (int i = 0; i < call->nout; i++)
+		if (call->accumulate & 1u << i && !gt_opsig_output(&sig, i)->added)
+			return fail(&b, gt_opsig_output(&sig, i), "it cannot be accumulated", err);
+	return GT_OK;
+}

@@ -33,10 +33,10 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 	const struct gt_op *op;
 	struct gt_guess g = gt_guess_open(gt_utf8_truncate(type, cut, sizeof cut));
 	const struct gt_synonym *syn = gt_synonym_of_layer_type(type);
-	if (syn && !syn->meant)
-		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);
 	if (syn)
-		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, syn->meant);
+		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);
+	if ((op = gt_op_find_also(type)))
+		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; did you mean \"%s\"?", cut, gt_op_name(op));
 	all[0] = 0;
 	for (int i = 0; (op = gt_op_at(i)); i++) {
 		if (!(op->flags & GT_OPF_LAYER))
@@ -138,9 +138,10 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	if (!(l.op = gt_op_find_layer(word)))
 		return unknown_type(v, path, word, err);
 	GT_TRY(grow(x, entry->loc, at, err));
-	l.attr = gt_arena_alloc(x->rd->arena, 1, l.op->attr_size ? l.op->attr_size : 1);
+	size_t size = gt_op_attr_size(l.op);
+	l.attr = gt_arena_alloc(x->rd->arena, 1, size ? size : 1);
 	if (!l.attr)
-		return gt_fail_memory(err, l.op->attr_size);
+		return gt_fail_memory(err, size);
 	gt_op_defaults(l.op, l.attr);
 	l.file = entry->loc.file;
 	l.line = entry->loc.line;

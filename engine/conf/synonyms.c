@@ -67,26 +67,8 @@ static const struct gt_synonym keys[] = {
 	{0},
 };
 
+/* Words that are no layer type, with the reason; the rows of the operations have other names of layer types (ir/op.h). */
 static const struct gt_synonym layer_types[] = {
-	{"dense", "linear", NULL},
-	{"fc", "linear", NULL},
-	{"fully_connected", "linear", NULL},
-	{"conv", "conv2d", NULL},
-	{"convolution", "conv2d", NULL},
-	{"batchnorm", "batchnorm2d", NULL},
-	{"batch_norm", "batchnorm2d", NULL},
-	{"bn", "batchnorm2d", NULL},
-	{"layer_norm", "layernorm", NULL},
-	{"maxpool", "maxpool2d", NULL},
-	{"max_pool2d", "maxpool2d", NULL},
-	{"avgpool", "avgpool2d", NULL},
-	{"avg_pool2d", "avgpool2d", NULL},
-	{"adaptiveavgpool2d", "adaptive_avgpool2d", NULL},
-	{"globalaveragepooling2d", "global_avgpool", NULL},
-	{"swish", "silu", NULL},
-	{"residual", "add", NULL},
-	{"sum", "add", NULL},
-	{"cat", "concat", NULL},
 	{"crossentropyloss", NULL, "a loss is not a layer; write train.loss = \"cross_entropy\""},
 	{"mseloss", NULL, "a loss is not a layer; write train.loss = \"mse\""},
 	{"nllloss", NULL, "a loss is not a layer; write train.loss = \"nll\""},

@@ -40,10 +40,11 @@ enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const ch
 {
 	struct gt_node *n;
 	unsigned char *copy = NULL;
-	if (op->attr_size) {
-		GT_NEW(copy, g->arena, op->attr_size, err);
+	size_t size = gt_op_attr_size(op);
+	if (size) {
+		GT_NEW(copy, g->arena, size, err);
 		if (attr)
-			memcpy(copy, attr, op->attr_size);
+			memcpy(copy, attr, size);
 		else
 			gt_op_defaults(op, copy);
 	}

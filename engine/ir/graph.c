@@ -1,6 +1,5 @@
 /* Adds values, nodes and parameters to a graph. */
 #include "ir/graph.h"
-#include "ir/op.h"
 #include <assert.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -202,6 +201,27 @@ enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, 
 	}
 	node_output(g, n, v);
 	return GT_OK;
+}
+
+bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n)
+{
+	return n->op->flags & GT_OPF_ALIAS && n->op->alias(g, n);
+}
+
+gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v)
+{
+	for (int i = v < 0 ? -1 : g->values[v].producer; i >= 0 && gt_node_alias(g, &g->nodes[i]); i = g->values[v].producer)
+		v = g->nodes[i].in[0];
+	return v;
+}
+
+double gt_node_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	if (gt_node_alias(g, n))
+		return 0;
+	if (n->op->flops)
+		return n->op->flops(g, n);
+	return n->nout && n->out[0] >= 0 ? (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) : 0;
 }
 
 double gt_graph_flops(const struct gt_graph *g)

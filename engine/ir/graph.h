@@ -21,9 +21,7 @@
 #define GT_IR_GRAPH_H
 
 #include "base/arena.h"
-#include "opcall.h"
-
-typedef int gt_vid; /* index into gt_graph.values; -1: none */
+#include "ir/op.h"
 
 enum gt_vkind {
 	GT_V_INPUT,   /* images */
@@ -200,7 +198,10 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
  * and so on. GT_EINTERNAL: an invariant does not hold, which is a bug in gtrain. */
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
+double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* 0 for an alias */
 double gt_graph_flops(const struct gt_graph *g);       /* of all nodes */
+bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n); /* whether n has GT_OPF_ALIAS and alias() returns true */
+gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* the value of which v is an alias, or v itself; -1 for -1 */
 int64_t gt_graph_num_params(const struct gt_graph *g); /* number of learned elements, over all parameters */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */

@@ -1,28 +1,45 @@
 /* The table of operations and lookups in it. */
-#include "ir/rows.h"
+#include "ir/op.h"
+#include "opsig.h"
+#include <math.h>
 #include <string.h>
 
-static const struct gt_op *const rows[] = {
-#define GT_X(row) &gt_row_##row,
-    GT_ROWS(GT_X)
-#undef GT_X
-#define GT_X(NAME, name, ...) &gt_row_##name,
-    GT_UPDATES(GT_X)
+static const struct gt_op *const families[] = {
+#define GT_X(family) gt_ops_##family,
+    GT_FAMILIES(GT_X)
 #undef GT_X
 };
-#define NROWS ((int)(sizeof rows / sizeof rows[0]))
+#define NFAMILIES ((int)(sizeof families / sizeof families[0]))
+
+/* The first row that is wanted; NULL: none is. */
+static const struct gt_op *first(bool (*wanted)(const struct gt_op *op, void *what), void *what)
+{
+	for (int i = 0; i < NFAMILIES; i++)
+		for (const struct gt_op *op = families[i]; op->code != GT_OP_COUNT || op->name; op++)
+			if (wanted(op, what))
+				return op;
+	return NULL;
+}
+
+static bool counted_down(const struct gt_op *op, void *left)
+{
+	(void)op;
+	return (*(int *)left)-- == 0;
+}
 
 const struct gt_op *gt_op_at(int i)
 {
-	return i >= 0 && i < NROWS ? rows[i] : NULL;
+	return first(counted_down, &i);
+}
+
+static bool has_code(const struct gt_op *op, void *code)
+{
+	return op->code == *(enum gt_opcode *)code;
 }
 
 const struct gt_op *gt_op_get(enum gt_opcode code)
 {
-	for (int i = 0; i < NROWS; i++)
-		if (rows[i]->code == code)
-			return rows[i];
-	return NULL;
+	return first(has_code, &code);
 }
 
 const char *gt_op_name(const struct gt_op *op)
@@ -30,27 +47,51 @@ const char *gt_op_name(const struct gt_op *op)
 	return op->name ? op->name : gt_opcode_name(op->code);
 }
 
-static const struct gt_op *find(const char *type, unsigned flag)
+size_t gt_op_attr_size(const struct gt_op *op)
 {
-	for (int i = 0; i < NROWS; i++)
-		if (rows[i]->flags & flag && !strcmp(gt_op_name(rows[i]), type))
-			return rows[i];
-	return NULL;
+	return op->code == GT_OP_COUNT ? op->attr_size : gt_opcode_attr_size(op->code);
+}
+
+struct type {
+	const char *name;
+	unsigned flag;
+};
+
+static bool is_type(const struct gt_op *op, void *type)
+{
+	const struct type *t = type;
+	return op->flags & t->flag && !strcmp(gt_op_name(op), t->name);
 }
 
 const struct gt_op *gt_op_find_layer(const char *type)
 {
-	return find(type, GT_OPF_LAYER);
+	return first(is_type, &(struct type){type, GT_OPF_LAYER});
 }
 
 const struct gt_op *gt_op_find_loss(const char *type)
 {
-	return find(type, GT_OPF_LOSS);
+	return first(is_type, &(struct type){type, GT_OPF_LOSS});
+}
+
+static bool is_also(const struct gt_op *op, void *word)
+{
+	size_t n;
+	for (const char *s = op->also; s && *s; s += n + (s[n] == '|')) {
+		n = strcspn(s, "|");
+		if (n == strlen(word) && !strncasecmp(s, word, n))
+			return true;
+	}
+	return false;
+}
+
+const struct gt_op *gt_op_find_also(const char *word)
+{
+	return first(is_also, (void *)word);
 }
 
 void gt_op_defaults(const struct gt_op *op, void *attr)
 {
-	memset(attr, 0, op->attr_size);
+	memset(attr, 0, gt_op_attr_size(op));
 	for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
 		char *p = (char *)attr + d->offset;
 		int64_t v = isnan(d->def) ? 0 : (int64_t)d->def;
@@ -72,25 +113,4 @@ void gt_op_defaults(const struct gt_op *op, void *attr)
 			break;
 		}
 	}
-}
-
-bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n)
-{
-	return n->op->flags & GT_OPF_ALIAS && n->op->alias(g, n);
-}
-
-gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v)
-{
-	for (int i = v < 0 ? -1 : g->values[v].producer; i >= 0 && gt_node_alias(g, &g->nodes[i]); i = g->values[v].producer)
-		v = g->nodes[i].in[0];
-	return v;
-}
-
-double gt_node_flops(const struct gt_graph *g, const struct gt_node *n)
-{
-	if (gt_node_alias(g, n))
-		return 0;
-	if (n->op->flops)
-		return n->op->flops(g, n);
-	return n->nout && n->out[0] >= 0 ? (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) : 0;
 }

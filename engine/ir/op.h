@@ -11,7 +11,12 @@
 #ifndef GT_IR_OP_H
 #define GT_IR_OP_H
 
-#include "ir/graph.h"
+#include "opcall.h"
+
+struct gt_graph; /* graph.h, which includes this header */
+struct gt_node;
+struct gt_layer_spec;
+typedef int gt_vid; /* index of a value of a graph; -1: none */
 
 enum gt_opflag {
 	GT_OPF_LAYER = 1 << 0,   /* is a layer type of model.layers in the config */
@@ -39,10 +44,11 @@ struct gt_op {
 	enum gt_opcode code;    /* GT_OP_COUNT: a composite, which adds nodes of other operations and none of its own */
 	const char *name;       /* layer type, if it differs from the opcode's name (batchnorm2d); NULL: the opcode's name */
 	const char *help;       /* one line for gtrain.cfg(5); NULL for internal operations */
+	const char *also;       /* words under which people look for the layer type, for "did you mean": "dense|fc"; NULL: none */
 	unsigned flags;         /* enum gt_opflag */
 	uint8_t min_in, max_in; /* number of data inputs of a layer */
 	const struct gt_attr_def *attrs; /* keys; the last one has key NULL */
-	size_t attr_size;       /* bytes of the attribute struct */
+	size_t attr_size;       /* composites: bytes of the attribute struct; 0 for the others, see gt_op_attr_size */
 
 	/* Completes attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). An error says what was
 	 * expected and what was found; the caller puts the layer and its source location in front. */
@@ -69,11 +75,16 @@ const struct gt_op *gt_op_get(enum gt_opcode code);     /* the first row of an o
 const struct gt_op *gt_op_at(int i);                    /* every row, in the manual's order; NULL after the last one */
 const struct gt_op *gt_op_find_layer(const char *type); /* NULL: there is no such layer type */
 const struct gt_op *gt_op_find_loss(const char *type);  /* NULL: there is no such loss */
+const struct gt_op *gt_op_find_also(const char *word);  /* the layer type that people call so, in any case; NULL: none */
 const char *gt_op_name(const struct gt_op *op);
-double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* 0 for an alias */
-gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* the value of which v is an alias, or v itself; -1 for -1 */
-bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n); /* whether n has GT_OPF_ALIAS and alias() returns true */
-/* Writes the defaults into an attribute struct of attr_size bytes, which it sets to 0 first; required keys stay 0. */
+size_t gt_op_attr_size(const struct gt_op *op);         /* bytes of the attribute struct; 0: it has none */
+/* Writes the defaults into an attribute struct, which it sets to 0 first; required keys stay 0. */
 void gt_op_defaults(const struct gt_op *op, void *attr);
+
+/* The families: file ops_<family>.c has the rows gt_ops_<family>, in the manual's order. */
+#define GT_FAMILIES(X) X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(composite) X(loss) X(internal)
+#define GT_X(family) extern const struct gt_op gt_ops_##family[];
+GT_FAMILIES(GT_X)
+#undef GT_X
 
 #endif

@@ -19,12 +19,16 @@ UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
 UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* it draws the same mask again */
 
-#define UNARY(row, opcode, text, more_flags, ...)                                                                                          \
-	const struct gt_op row = {.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__}
+#define UNARY(opcode, text, more_flags, ...)                                                                                               \
+	{                                                                                                                                      \
+		.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__                          \
+	}
 /* The rows of an activation and of its gradient; both may run in place. */
 #define ACT(id, opcode, text, ...)                                                                                                         \
-	UNARY(gt_row_##id, opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__);       \
-	const struct gt_op gt_row_##id##_dx = {.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__}
+	UNARY(opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__),                    \
+	{                                                                                                                                      \
+		.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__                                                                          \
+	}
 
 static const struct gt_attr_def leaky_attrs[] = {
     GT_KEY(gt_attr_leaky, "slope", slope, GT_ATTR_FLOAT, .def = 0.01, .min = -1e6, .max = 1e6, .help = "factor of negative inputs"),
@@ -36,34 +40,17 @@ static const struct gt_attr_def gelu_attrs[] = {
     GT_KEYS_END,
 };
 
-ACT(relu, GT_OP_RELU, "max(0, x)");
-ACT(leaky_relu, GT_OP_LEAKY_RELU, "x, or slope * x where x is negative", .attrs = leaky_attrs, .attr_size = sizeof(struct gt_attr_leaky));
-ACT(sigmoid, GT_OP_SIGMOID, "1 / (1 + exp(-x))");
-ACT(tanh, GT_OP_TANH, "hyperbolic tangent");
-ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = gelu_attrs, .attr_size = sizeof(struct gt_attr_gelu));
-ACT(silu, GT_OP_SILU, "x * sigmoid(x)");
-
 static const struct gt_attr_def scale_attrs[] = {
     GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "factor by which x is "
            "multiplied"),
     GT_KEYS_END,
 };
 
-UNARY(gt_row_scale, GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE,
-      .attrs = scale_attrs, .attr_size = sizeof(struct gt_attr_scale), .infer = gt_infer_same, .gradient = scale_gradient);
-
 /* Forward: maximum, exponential, sum and scale for each element. Backward: three operations for each element. */
 static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (n->backward ? 3.0 : 4.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
 }
-
-UNARY(gt_row_softmax, GT_OP_SOFTMAX, "exp(x) / sum exp(x) over dimension 1", 0, .infer = gt_infer_same, .gradient = softmax_gradient,
-      .flops = softmax_flops);
-UNARY(gt_row_log_softmax, GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .infer = gt_infer_same,
-      .gradient = log_softmax_gradient, .flops = softmax_flops);
-const struct gt_op gt_row_softmax_dx = {.code = GT_OP_SOFTMAX_DX, .flops = softmax_flops};
-const struct gt_op gt_row_log_softmax_dx = {.code = GT_OP_LOG_SOFTMAX_DX, .flops = softmax_flops};
 
 static enum gt_code dropout_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
@@ -85,6 +72,23 @@ static const struct gt_attr_def dropout_attrs[] = {
     GT_KEYS_END,
 };
 
-UNARY(gt_row_dropout, GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)",
-      GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .attrs = dropout_attrs, .attr_size = sizeof(struct gt_attr_dropout),
-      .infer = dropout_infer, .gradient = dropout_gradient, .alias = dropout_alias);
+const struct gt_op gt_ops_act[] = {
+    ACT(relu, GT_OP_RELU, "max(0, x)"),
+    ACT(leaky_relu, GT_OP_LEAKY_RELU, "x, or slope * x where x is negative", .attrs = leaky_attrs),
+    ACT(sigmoid, GT_OP_SIGMOID, "1 / (1 + exp(-x))"),
+    ACT(tanh, GT_OP_TANH, "hyperbolic tangent"),
+    ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = gelu_attrs),
+    ACT(silu, GT_OP_SILU, "x * sigmoid(x)", .also = "swish"),
+    UNARY(GT_OP_SOFTMAX, "exp(x) / sum exp(x) over dimension 1", 0, .infer = gt_infer_same, .gradient = softmax_gradient,
+          .flops = softmax_flops),
+    UNARY(GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .infer = gt_infer_same, .gradient = log_softmax_gradient,
+          .flops = softmax_flops),
+    UNARY(GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)",
+          GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .attrs = dropout_attrs, .infer = dropout_infer, .gradient = dropout_gradient,
+          .alias = dropout_alias),
+    UNARY(GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE, .attrs = scale_attrs,
+          .infer = gt_infer_same, .gradient = scale_gradient),
+    {.code = GT_OP_SOFTMAX_DX, .flops = softmax_flops},
+    {.code = GT_OP_LOG_SOFTMAX_DX, .flops = softmax_flops},
+    GT_OPS_END,
+};

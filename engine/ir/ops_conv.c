@@ -87,18 +87,20 @@ static const struct gt_attr_def conv_attrs[] = {
     GT_KEYS_END,
 };
 
-const struct gt_op gt_row_conv2d = {
-    .code = GT_OP_CONV2D,
-    .help = "two-dimensional convolution; takes [batch, channels, height, width]",
-    .flags = GT_OPF_LAYER,
-    .min_in = 1,
-    .max_in = 1,
-    .attrs = conv_attrs,
-    .attr_size = sizeof(struct gt_attr_conv2d),
-    .infer = conv_infer,
-    .gradient = conv_gradient,
-    .flops = conv_flops,
+const struct gt_op gt_ops_conv[] = {
+    {
+        .code = GT_OP_CONV2D,
+        .help = "two-dimensional convolution; takes [batch, channels, height, width]",
+        .also = "conv|convolution",
+        .flags = GT_OPF_LAYER,
+        .min_in = 1,
+        .max_in = 1,
+        .attrs = conv_attrs,
+        .infer = conv_infer,
+        .gradient = conv_gradient,
+        .flops = conv_flops,
+    },
+    {.code = GT_OP_CONV2D_DX, .flops = conv_dx_flops},
+    {.code = GT_OP_CONV2D_DW, .flops = conv_dw_flops},
+    GT_OPS_END,
 };
-
-const struct gt_op gt_row_conv2d_dx = {.code = GT_OP_CONV2D_DX, .attr_size = sizeof(struct gt_attr_conv2d), .flops = conv_dx_flops};
-const struct gt_op gt_row_conv2d_dw = {.code = GT_OP_CONV2D_DW, .attr_size = sizeof(struct gt_attr_conv2d), .flops = conv_dw_flops};

@@ -21,24 +21,20 @@ static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
 	return a && a->parts ? all / a->parts : all;
 }
 
-const struct gt_op gt_row_cast = {.code = GT_OP_CAST, .flops = gt_flops_none};
-const struct gt_op gt_row_gather = {.code = GT_OP_GATHER, .attr_size = sizeof(struct gt_attr_gather)};
-const struct gt_op gt_row_sumsq = {.code = GT_OP_SUMSQ, .flops = in0_flops};
-const struct gt_op gt_row_check = {.code = GT_OP_CHECK, .attr_size = sizeof(struct gt_attr_check), .flops = gt_flops_none};
-const struct gt_op gt_row_bound = {.code = GT_OP_BOUND, .flops = gt_flops_none};
-const struct gt_op gt_row_linear_dw_update = {
-    .code = GT_OP_LINEAR_DW_UPDATE, .attr_size = sizeof(struct gt_attr_dw_update), .flops = dw_flops};
-const struct gt_op gt_row_bias_db = {.code = GT_OP_BIAS_DB, .flops = in0_half_flops};
-const struct gt_op gt_row_views_mean = {.code = GT_OP_VIEWS_MEAN, .attr_size = sizeof(struct gt_attr_views), .flops = in0_flops};
-const struct gt_op gt_row_rows = {.code = GT_OP_ROWS,
-                                  .flags = GT_OPF_ALIAS,
-                                  .attr_size = sizeof(struct gt_attr_rows),
-                                  .alias = gt_alias_always,
-                                  .flops = gt_flops_none};
-const struct gt_op gt_row_comm = {
-    .code = GT_OP_COMM, .flags = GT_OPF_ONCE, .attr_size = sizeof(struct gt_attr_comm), .flops = gt_flops_none};
-
+const struct gt_op gt_ops_internal[] = {
+    {.code = GT_OP_CAST, .flops = gt_flops_none},
+    {.code = GT_OP_GATHER},
+    {.code = GT_OP_SUMSQ, .flops = in0_flops},
+    {.code = GT_OP_CHECK, .flops = gt_flops_none},
+    {.code = GT_OP_BOUND, .flops = gt_flops_none},
+    {.code = GT_OP_LINEAR_DW_UPDATE, .flops = dw_flops},
+    {.code = GT_OP_BIAS_DB, .flops = in0_half_flops},
+    {.code = GT_OP_VIEWS_MEAN, .flops = in0_flops},
+    {.code = GT_OP_ROWS, .flags = GT_OPF_ALIAS, .alias = gt_alias_always, .flops = gt_flops_none},
+    {.code = GT_OP_COMM, .flags = GT_OPF_ONCE, .flops = gt_flops_none},
 /* The optimizers' update operations. */
-#define GT_X(NAME, name, ...) const struct gt_op gt_row_##name = {.code = GT_OP_##NAME, .flops = in0_flops};
-GT_UPDATES(GT_X)
+#define GT_X(NAME, ...) {.code = GT_OP_##NAME, .flops = in0_flops},
+    GT_UPDATES(GT_X)
 #undef GT_X
+    GT_OPS_END,
+};

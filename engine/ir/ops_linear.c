@@ -41,20 +41,6 @@ static const struct gt_attr_def linear_attrs[] = {
     GT_KEYS_END,
 };
 
-const struct gt_op gt_row_linear = {
-    .code = GT_OP_LINEAR,
-    .help = "fully connected layer, y = x W^T + b; takes [batch, features]",
-    .flags = GT_OPF_LAYER,
-    .min_in = 1,
-    .max_in = 1,
-    .attrs = linear_attrs,
-    .attr_size = sizeof(struct gt_attr_linear),
-    .infer = linear_infer,
-    .gradient = linear_gradient,
-    .flops = linear_flops,
-};
-
-const struct gt_op gt_row_linear_dx = {.code = GT_OP_LINEAR_DX, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_flops};
 /* The products, and the operations of a loss for each class (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
@@ -67,7 +53,23 @@ static double linear_back_flops(const struct gt_graph *g, const struct gt_node *
 }
 
 /* The planner adds these nodes to a graph (plan/backend_fusion.c). */
-const struct gt_op gt_row_linear_loss = {
-    .code = GT_OP_LINEAR_LOSS, .attr_size = sizeof(struct gt_attr_linear_loss), .flops = linear_loss_flops};
-const struct gt_op gt_row_linear_back = {.code = GT_OP_LINEAR_BACK, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_back_flops};
-const struct gt_op gt_row_linear_dw = {.code = GT_OP_LINEAR_DW, .attr_size = sizeof(struct gt_attr_linear), .flops = linear_dw_flops};
+
+const struct gt_op gt_ops_linear[] = {
+    {
+        .code = GT_OP_LINEAR,
+        .help = "fully connected layer, y = x W^T + b; takes [batch, features]",
+        .also = "dense|fc|fully_connected",
+        .flags = GT_OPF_LAYER,
+        .min_in = 1,
+        .max_in = 1,
+        .attrs = linear_attrs,
+        .infer = linear_infer,
+        .gradient = linear_gradient,
+        .flops = linear_flops,
+    },
+    {.code = GT_OP_LINEAR_DX, .flops = linear_flops},
+    {.code = GT_OP_LINEAR_DW, .flops = linear_dw_flops},
+    {.code = GT_OP_LINEAR_LOSS, .flops = linear_loss_flops},
+    {.code = GT_OP_LINEAR_BACK, .flops = linear_back_flops},
+    GT_OPS_END,
+};

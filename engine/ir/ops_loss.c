@@ -23,19 +23,20 @@ static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-#define LOSS(row, opcode, text)                                                                                                            \
-	const struct gt_op row = {                                                                                                             \
+#define LOSS(opcode, text)                                                                                                                 \
+	{                                                                                                                                      \
 	    .code = opcode,                                                                                                                    \
 	    .help = text,                                                                                                                      \
 	    .flags = GT_OPF_LOSS,                                                                                                              \
 	    .min_in = 2,                                                                                                                       \
 	    .max_in = 2,                                                                                                                       \
-	    .attr_size = sizeof(struct gt_attr_loss),                                                                                          \
 	    .infer = loss_infer,                                                                                                               \
 	    .flops = loss_flops,                                                                                                               \
 	}
 
-LOSS(gt_row_cross_entropy, GT_OP_CROSS_ENTROPY, "log-softmax followed by the negative log-likelihood of the label, with optional label "
-     "smoothing");
-LOSS(gt_row_nll, GT_OP_NLL, "negative log-likelihood of the label; the model must end in log_softmax");
-LOSS(gt_row_mse, GT_OP_MSE, "mean squared difference between the output and the one-hot label");
+const struct gt_op gt_ops_loss[] = {
+    LOSS(GT_OP_CROSS_ENTROPY, "log-softmax followed by the negative log-likelihood of the label, with optional label smoothing"),
+    LOSS(GT_OP_NLL, "negative log-likelihood of the label; the model must end in log_softmax"),
+    LOSS(GT_OP_MSE, "mean squared difference between the output and the one-hot label"),
+    GT_OPS_END,
+};

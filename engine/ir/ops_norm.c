@@ -189,28 +189,21 @@ static const struct gt_attr_def batchnorm_attrs[] = {
 };
 static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};
 
-#define NORM(row, opcode, type, text, keys, infer_fn, gradient_fn, again_fn, flops_fn)                                                     \
-	const struct gt_op row = {                                                                                                             \
+#define NORM(opcode, type, names, text, keys, infer_fn, gradient_fn, again_fn, flops_fn)                                                   \
+	{                                                                                                                                      \
 	    .code = opcode,                                                                                                                    \
 	    .name = type,                                                                                                                      \
 	    .help = text,                                                                                                                      \
+	    .also = names,                                                                                                                     \
 	    .flags = GT_OPF_LAYER | GT_OPF_CHEAP,                                                                                              \
 	    .min_in = 1,                                                                                                                       \
 	    .max_in = 1,                                                                                                                       \
 	    .attrs = keys,                                                                                                                     \
-	    .attr_size = sizeof(struct gt_attr_norm),                                                                                          \
 	    .infer = infer_fn,                                                                                                                 \
 	    .gradient = gradient_fn,                                                                                                           \
 	    .again = again_fn,                                                                                                                 \
 	    .flops = flops_fn,                                                                                                                 \
 	}
-
-NORM(gt_row_batchnorm1d, GT_OP_BATCHNORM, "batchnorm1d", "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
-     batchnorm_gradient, batchnorm_again, norm_flops);
-NORM(gt_row_batchnorm2d, GT_OP_BATCHNORM, "batchnorm2d", "batch normalisation of [batch, channels, height, width]", batchnorm_attrs,
-     batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops);
-NORM(gt_row_layernorm, GT_OP_LAYERNORM, NULL, "normalises each sample over all its dimensions", layernorm_attrs, layernorm_infer,
-     layernorm_gradient, NULL, layernorm_flops);
 
 static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *n)
 {
@@ -222,11 +215,19 @@ static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_no
 	return ((const struct gt_attr_norm *)n->attr)->empty ? 0 : batchnorm_y_flops(g, n);
 }
 
-#define INTERNAL(row, opcode, bits, flops_fn)                                                                                              \
-	const struct gt_op row = {.code = opcode, .flags = bits, .attr_size = sizeof(struct gt_attr_norm), .flops = flops_fn}
-INTERNAL(gt_row_batchnorm_y, GT_OP_BATCHNORM_Y, GT_OPF_CHEAP, batchnorm_y_flops);
-INTERNAL(gt_row_batchnorm_dx, GT_OP_BATCHNORM_DX, GT_OPF_INPLACE, batchnorm_dx_flops);
-INTERNAL(gt_row_batchnorm_stats, GT_OP_BATCHNORM_STATS, GT_OPF_ONCE, batchnorm_stats_flops);
-INTERNAL(gt_row_batchnorm_merge, GT_OP_BATCHNORM_MERGE, GT_OPF_ONCE, gt_flops_none);
-INTERNAL(gt_row_batchnorm_sums, GT_OP_BATCHNORM_SUMS, 0, batchnorm_sums_flops);
-const struct gt_op gt_row_layernorm_dx = {.code = GT_OP_LAYERNORM_DX, .attr_size = sizeof(struct gt_attr_norm), .flops = norm_dx_flops};
+
+const struct gt_op gt_ops_norm[] = {
+    NORM(GT_OP_BATCHNORM, "batchnorm1d", NULL, "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
+         batchnorm_gradient, batchnorm_again, norm_flops),
+    NORM(GT_OP_BATCHNORM, "batchnorm2d", "batchnorm|batch_norm|bn", "batch normalisation of [batch, channels, height, width]",
+         batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops),
+    NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions", layernorm_attrs, layernorm_infer,
+         layernorm_gradient, NULL, layernorm_flops),
+    {.code = GT_OP_BATCHNORM_Y, .flags = GT_OPF_CHEAP, .flops = batchnorm_y_flops},
+    {.code = GT_OP_BATCHNORM_DX, .flags = GT_OPF_INPLACE, .flops = batchnorm_dx_flops},
+    {.code = GT_OP_BATCHNORM_STATS, .flags = GT_OPF_ONCE, .flops = batchnorm_stats_flops},
+    {.code = GT_OP_BATCHNORM_MERGE, .flags = GT_OPF_ONCE, .flops = gt_flops_none},
+    {.code = GT_OP_BATCHNORM_SUMS, .flops = batchnorm_sums_flops},
+    {.code = GT_OP_LAYERNORM_DX, .flops = norm_dx_flops},
+    GT_OPS_END,
+};

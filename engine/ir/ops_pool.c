@@ -142,45 +142,41 @@ static const struct gt_attr_def adaptive_attrs[] = {
     GT_KEYS_END,
 };
 
-#define POOL(row, opcode, text, keys, attr, infer_fn, gradient_fn, flops_fn)                                                               \
-	const struct gt_op row = {                                                                                                             \
+#define POOL(opcode, names, text, keys, infer_fn, gradient_fn, flops_fn)                                                                   \
+	{                                                                                                                                      \
 	    .code = opcode,                                                                                                                    \
 	    .help = text,                                                                                                                      \
+	    .also = names,                                                                                                                     \
 	    .flags = GT_OPF_LAYER,                                                                                                             \
 	    .min_in = 1,                                                                                                                       \
 	    .max_in = 1,                                                                                                                       \
 	    .attrs = keys,                                                                                                                     \
-	    .attr_size = sizeof(struct attr),                                                                                                  \
 	    .infer = infer_fn,                                                                                                                 \
 	    .gradient = gradient_fn,                                                                                                           \
 	    .flops = flops_fn,                                                                                                                 \
 	}
 
-POOL(gt_row_maxpool2d, GT_OP_MAXPOOL2D, "largest value of each window", maxpool_attrs, gt_attr_pool2d, maxpool_infer, maxpool_gradient,
-     pool_flops);
-POOL(gt_row_avgpool2d, GT_OP_AVGPOOL2D, "mean of each window", avgpool_attrs, gt_attr_pool2d, avgpool_infer, avgpool_gradient, pool_flops);
-POOL(gt_row_adaptive_avgpool2d, GT_OP_ADAPTIVE_AVGPOOL2D, "mean of windows that divide the input evenly, for an output of the given size",
-     adaptive_attrs, gt_attr_adaptive, adaptive_avg_infer, adaptive_avg_gradient, adaptive_flops);
-POOL(gt_row_adaptive_maxpool2d, GT_OP_ADAPTIVE_MAXPOOL2D, "largest value of windows that divide the input evenly, for an output of the "
-     "given size",
-     adaptive_attrs,
-     gt_attr_adaptive, adaptive_max_infer, adaptive_max_gradient, adaptive_flops);
-
-const struct gt_op gt_row_global_avgpool = {
-    .code = GT_OP_ADAPTIVE_AVGPOOL2D,
-    .name = "global_avgpool",
-    .help = "mean of each channel, [batch, channels, 1, 1]",
-    .flags = GT_OPF_LAYER,
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(struct gt_attr_adaptive),
-    .infer = global_avg_infer,
-    .gradient = adaptive_avg_gradient,
-    .flops = adaptive_flops,
+const struct gt_op gt_ops_pool[] = {
+    POOL(GT_OP_MAXPOOL2D, "maxpool|max_pool2d", "largest value of each window", maxpool_attrs, maxpool_infer, maxpool_gradient, pool_flops),
+    POOL(GT_OP_AVGPOOL2D, "avgpool|avg_pool2d", "mean of each window", avgpool_attrs, avgpool_infer, avgpool_gradient, pool_flops),
+    POOL(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptiveavgpool2d", "mean of windows that divide the input evenly, for an output of the given size",
+         adaptive_attrs, adaptive_avg_infer, adaptive_avg_gradient, adaptive_flops),
+    POOL(GT_OP_ADAPTIVE_MAXPOOL2D, NULL, "largest value of windows that divide the input evenly, for an output of the given size",
+         adaptive_attrs, adaptive_max_infer, adaptive_max_gradient, adaptive_flops),
+    {
+        .code = GT_OP_ADAPTIVE_AVGPOOL2D,
+        .name = "global_avgpool",
+        .help = "mean of each channel, [batch, channels, 1, 1]",
+        .also = "globalaveragepooling2d",
+        .flags = GT_OPF_LAYER,
+        .min_in = 1,
+        .max_in = 1,
+        .infer = global_avg_infer,
+        .gradient = adaptive_avg_gradient,
+        .flops = adaptive_flops,
+    },
+    {.code = GT_OP_MAXPOOL2D_DX, .flops = maxpool_dx_flops},
+    {.code = GT_OP_AVGPOOL2D_DX, .flops = pool_flops},
+    {.code = GT_OP_ADAPTIVE_AVGPOOL2D_DX, .flops = adaptive_flops},
+    GT_OPS_END,
 };
-
-const struct gt_op gt_row_maxpool2d_dx = {
-    .code = GT_OP_MAXPOOL2D_DX, .attr_size = sizeof(struct gt_attr_pool2d), .flops = maxpool_dx_flops};
-const struct gt_op gt_row_avgpool2d_dx = {.code = GT_OP_AVGPOOL2D_DX, .attr_size = sizeof(struct gt_attr_pool2d), .flops = pool_flops};
-const struct gt_op gt_row_adaptive_avgpool2d_dx = {
-    .code = GT_OP_ADAPTIVE_AVGPOOL2D_DX, .attr_size = sizeof(struct gt_attr_adaptive), .flops = adaptive_flops};

@@ -31,20 +31,6 @@ static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 	return same_order(gt_graph_desc(g, n->out[0]));
 }
 
-const struct gt_op gt_row_flatten = {
-    .code = GT_OP_FLATTEN,
-    .help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
-    .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
-    .min_in = 1,
-    .max_in = 1,
-    .infer = flatten_infer,
-    .gradient = flatten_gradient,
-    .alias = flatten_alias,
-    .flops = gt_flops_none,
-};
-
-const struct gt_op gt_row_flatten_dx = {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none};
-
 /* The gradient of each input is dy itself. */
 static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
 {
@@ -54,18 +40,6 @@ static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
 			dx[i] = dy;
 	return GT_OK;
 }
-
-const struct gt_op gt_row_identity = {
-    .code = GT_OP_IDENTITY,
-    .help = "passes its input through",
-    .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
-    .min_in = 1,
-    .max_in = 1,
-    .infer = gt_infer_same,
-    .gradient = pass_gradient,
-    .alias = gt_alias_always,
-    .flops = gt_flops_none,
-};
 
 static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
@@ -86,17 +60,6 @@ static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) * (n->nin - 1);
 }
 
-const struct gt_op gt_row_add = {
-    .code = GT_OP_ADD,
-    .help = "sum of two to eight inputs of one shape",
-    .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
-    .min_in = 2,
-    .max_in = GT_MAX_LAYER_IN,
-    .infer = same_shapes_infer,
-    .gradient = pass_gradient,
-    .flops = add_flops,
-};
-
 /* d(ab)/da = b dy. If a and b are the same value, it gets both terms, which are summed. */
 static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 {
@@ -112,16 +75,6 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 	}
 	return GT_OK;
 }
-
-const struct gt_op gt_row_mul = {
-    .code = GT_OP_MUL,
-    .help = "product of two inputs of one shape, element by element",
-    .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
-    .min_in = 2,
-    .max_in = 2,
-    .infer = same_shapes_infer,
-    .gradient = mul_gradient,
-};
 
 static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
@@ -154,15 +107,61 @@ static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 	return GT_OK;
 }
 
-const struct gt_op gt_row_concat = {
-    .code = GT_OP_CONCAT,
-    .help = "two to eight inputs joined along dimension 1 (channels or features)",
-    .flags = GT_OPF_LAYER,
-    .min_in = 2,
-    .max_in = GT_MAX_LAYER_IN,
-    .infer = concat_infer,
-    .gradient = concat_gradient,
-    .flops = gt_flops_none,
+const struct gt_op gt_ops_shape[] = {
+    {
+        .code = GT_OP_FLATTEN,
+        .help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
+        .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+        .min_in = 1,
+        .max_in = 1,
+        .infer = flatten_infer,
+        .gradient = flatten_gradient,
+        .alias = flatten_alias,
+        .flops = gt_flops_none,
+    },
+    {
+        .code = GT_OP_ADD,
+        .help = "sum of two to eight inputs of one shape",
+        .also = "residual|sum",
+        .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
+        .min_in = 2,
+        .max_in = GT_MAX_LAYER_IN,
+        .infer = same_shapes_infer,
+        .gradient = pass_gradient,
+        .flops = add_flops,
+    },
+    {
+        .code = GT_OP_MUL,
+        .help = "product of two inputs of one shape, element by element",
+        .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
+        .min_in = 2,
+        .max_in = 2,
+        .infer = same_shapes_infer,
+        .gradient = mul_gradient,
+    },
+    {
+        .code = GT_OP_CONCAT,
+        .help = "two to eight inputs joined along dimension 1 (channels or features)",
+        .also = "cat",
+        .flags = GT_OPF_LAYER,
+        .min_in = 2,
+        .max_in = GT_MAX_LAYER_IN,
+        .infer = concat_infer,
+        .gradient = concat_gradient,
+        .flops = gt_flops_none,
+    },
+    {
+        .code = GT_OP_IDENTITY,
+        .help = "passes its input through",
+        .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+        .min_in = 1,
+        .max_in = 1,
+        .infer = gt_infer_same,
+        .gradient = pass_gradient,
+        .alias = gt_alias_always,
+        .flops = gt_flops_none,
+    },
+    {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none},
+    {.code = GT_OP_CONCAT_DX, .flops = gt_flops_none},
+    GT_OPS_END,
 };
-
-const struct gt_op gt_row_concat_dx = {.code = GT_OP_CONCAT_DX, .flops = gt_flops_none};

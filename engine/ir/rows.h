@@ -1,34 +1,17 @@
-/* Internal to engine/ir: the list of operation rows, in the manual's order, and functions that the files of rows (ops_*.c) share. To add an
- * operation, add its opcode to kernels/opcall.h, its row to one of the files ops_*.c and its name to the list below; then write its kernel
- * in each backend. */
+/* Internal to engine/ir: macros and functions that the files of rows (ops_*.c) share. A file has one family (op.h): an array of rows, the
+ * layers in the manual's order, then their gradients and what else only the engine adds. */
 #ifndef GT_IR_ROWS_H
 #define GT_IR_ROWS_H
 
-#include "ir/op.h"
+#include "ir/graph.h"
 #include <math.h>
 #include <stddef.h>
 
-/* Layers, then losses, then operations that only the engine adds (backward nodes, then the planner's). */
-#define GT_ROWS(X)                                                                                                  \
-	X(linear)                                                                                                       \
-	X(conv2d) X(maxpool2d) X(avgpool2d) X(adaptive_avgpool2d) X(adaptive_maxpool2d) X(global_avgpool)               \
-	X(batchnorm1d) X(batchnorm2d) X(layernorm)                                                                      \
-	X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(gelu) X(silu) X(softmax) X(log_softmax) X(dropout)                   \
-	X(flatten) X(add) X(mul) X(scale) X(concat) X(identity) X(shortcut)                                             \
-	X(cross_entropy) X(nll) X(mse)                                                                                  \
-	X(linear_dx) X(linear_dw) X(conv2d_dx) X(conv2d_dw) X(maxpool2d_dx) X(avgpool2d_dx) X(adaptive_avgpool2d_dx)    \
-	X(batchnorm_y) X(batchnorm_dx) X(layernorm_dx)                                                                  \
-	X(relu_dx) X(leaky_relu_dx) X(sigmoid_dx) X(tanh_dx) X(gelu_dx) X(silu_dx) X(softmax_dx) X(log_softmax_dx)      \
-	X(flatten_dx) X(concat_dx)                                                                                      \
-	X(cast) X(gather) X(sumsq) X(bound) X(check) X(linear_dw_update) X(bias_db) X(views_mean) X(rows) X(comm)       \
-	X(batchnorm_stats) X(batchnorm_merge) X(batchnorm_sums) X(linear_loss) X(linear_back)
-
-#define GT_X(row) extern const struct gt_op gt_row_##row;
-GT_ROWS(GT_X)
-#undef GT_X
-#define GT_X(NAME, name, ...) extern const struct gt_op gt_row_##name;
-GT_UPDATES(GT_X) /* the optimizers' operations, after the others: kernels/optimizer_rows.h */
-#undef GT_X
+/* The end of a family. */
+#define GT_OPS_END                                                                                                                         \
+	{                                                                                                                                      \
+		.code = GT_OP_COUNT                                                                                                                \
+	}
 
 /* One entry of gt_op.attrs: the config key `text`, stored in member `member` of `struct st`. */
 #define GT_KEY(st, text, member, kind, ...)                                                                                                \

@@ -1,5 +1,6 @@
 /* Checks the invariants of a graph. A violation is a bug in gtrain. */
 #include "ir/rows.h"
+#include "opsig.h"
 
 static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_err *err)
 {
@@ -18,10 +19,34 @@ static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_e
 	return GT_OK;
 }
 
+/* Checks that the operands have the types and shapes of the operation's signature, and that it changes no activation in place. */
+static enum gt_code check_signature(const struct gt_graph *g, const struct gt_node *n, struct gt_err *err)
+{
+	struct gt_opcall call = {.code = n->op->code, .name = n->name, .nin = n->nin, .nout = n->nout};
+	struct gt_tdesc desc[2 * GT_MAX_IO];
+	struct gt_opsig sig;
+	for (int k = 0; k < n->nin + n->nout; k++) {
+		gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+		if (v < 0)
+			continue;
+		desc[k] = g->values[v].desc;
+		*(k < n->nin ? &call.in[k] : &call.out[k - n->nin]) = &desc[k];
+	}
+	enum gt_code code = gt_opcall_check(&call, err);
+	if (code != GT_OK)
+		return gt_fail_prefix(err, "verify"), code;
+	gt_opsig_read(call.code, &sig);
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] >= 0 && gt_opsig_input(&sig, k)->updated && g->values[n->in[k]].producer >= 0)
+			return gt_fail(err, GT_EINTERNAL, "verify: %s (%s) would change the activation %s in place", gt_op_name(n->op), n->name,
+			               g->values[n->in[k]].name);
+	return GT_OK;
+}
+
 static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, struct gt_err *err)
 {
 	const struct gt_node *n = &g->nodes[i];
-	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (n->op->attr_size && !n->attr))
+	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (gt_op_attr_size(n->op) && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
 	int least = n->op->code != GT_OP_COMM; /* a send has no output, a receive no input */
 	if (n->nin < least || n->nin > GT_MAX_IO || n->nout < least || n->nout > GT_MAX_IO || n->ndata < least || n->ndata > n->nin ||
@@ -44,7 +69,7 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s): output %d is value %d, which another node makes", i, n->name, k, v);
 		made[v] = true;
 	}
-	return GT_OK;
+	return check_signature(g, n, err);
 }
 
 static enum gt_code check_param(const struct gt_graph *g, int i, bool differentiated, struct gt_err *err)

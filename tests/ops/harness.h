@@ -5,7 +5,6 @@
 
 #include "backend.h"
 #include "ir/graph.h"
-#include "ir/op.h"
 
 struct harness {
 	const struct gt_backend *be;

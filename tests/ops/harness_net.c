@@ -49,7 +49,7 @@ static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char
 static enum gt_code make_attr(struct net *n, const struct gt_op *op, void **out, struct gt_err *err)
 {
 	char *attr;
-	GT_NEW(attr, n->arena, op->attr_size + 1, err);
+	GT_NEW(attr, n->arena, gt_op_attr_size(op) + 1, err);
 	*out = attr;
 	gt_op_defaults(op, attr);
 	for (int i = 0; i < n->c->nkeys; i++) {

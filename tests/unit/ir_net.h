@@ -2,7 +2,7 @@
 #ifndef GT_TESTS_IR_NET_H
 #define GT_TESTS_IR_NET_H
 
-#include "ir/op.h"
+#include "ir/graph.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ static inline struct gt_layer_spec *net_add(struct net *t, const char *name, con
 	}
 	*s = (struct gt_layer_spec){
 	    .name = name, .op = op, .lr_mul = 1, .weight_decay = NAN, .init = -1, .file = "net.cfg", .line = t->m.nlayers};
-	if (op->attr_size) {
-		s->attr = gt_arena_alloc(t->a, 1, op->attr_size);
+	if (gt_op_attr_size(op)) {
+		s->attr = gt_arena_alloc(t->a, 1, gt_op_attr_size(op));
 		gt_op_defaults(op, s->attr);
 	}
 	char buf[256] = "", *save = NULL;

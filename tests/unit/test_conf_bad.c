@@ -1,6 +1,7 @@
 /* Configs that must not load: the corpus with the message that each must give, and mutants of the shipped configs, which load or give
  * GT_ECONFIG with a place, in no time, and never take the process with them. */
 #include "conf/conf.h"
+#include "ir/op.h"
 #include "test.h"
 #include <glob.h>
 #include <stdlib.h>
@@ -32,19 +33,31 @@ static void list_types(const char *key, char *buf, size_t size)
 		len += (size_t)snprintf(buf + len, size - len, key ? "%s%s" : "%s\"%s\"", !i ? "" : i + 1 < n ? ", " : key ? " and " : " or ", word[i]);
 }
 
-/* Replaces {types} and {types of betas}, so that another optimizer changes no expected message. */
+static void list_layers(char *buf, size_t size)
+{
+	size_t len = 0;
+	for (int i = 0; gt_op_at(i); i++)
+		if (gt_op_at(i)->flags & GT_OPF_LAYER)
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? ", " : "", gt_op_name(gt_op_at(i)));
+}
+
+/* Replaces {types}, {types of betas} and {layers}, so that another optimizer or layer type changes no expected message. */
 static void fill_in(const char *text, char *out, size_t size)
 {
-	char all[256], betas[256];
-	const char *of_all = "{types}", *of_betas = "{types of betas}", *at;
-	list_types(NULL, all, sizeof all);
-	list_types("betas", betas, sizeof betas);
-	if ((at = strstr(text, of_all)))
-		snprintf(out, size, "%.*s%s%s", (int)(at - text), text, all, at + strlen(of_all));
-	else if ((at = strstr(text, of_betas)))
-		snprintf(out, size, "%.*s%s do%s", (int)(at - text), text, betas, at + strlen(of_betas));
-	else
-		snprintf(out, size, "%s", text);
+	struct {
+		const char *word;
+		char list[512];
+	} known[] = {{.word = "{types}"}, {.word = "{types of betas}"}, {.word = "{layers}"}};
+	list_types(NULL, known[0].list, sizeof known[0].list);
+	list_types("betas", known[1].list, sizeof known[1].list);
+	strcat(known[1].list, " do");
+	list_layers(known[2].list, sizeof known[2].list);
+	snprintf(out, size, "%s", text);
+	for (int i = 0; i < 3; i++) {
+		const char *at = strstr(text, known[i].word);
+		if (at)
+			snprintf(out, size, "%.*s%s%s", (int)(at - text), text, known[i].list, at + strlen(known[i].word));
+	}
 }
 
 TEST(conf_corpus)

@@ -140,7 +140,7 @@ TEST(verify_sees_damage)
 	net_open(&t, 6, 1, 1);
 	net_add(&t, "a", "linear", "out=6", NULL);
 	net_add(&t, "b", "relu", NULL, NULL);
-	for (int damage = 0; damage <= 8; damage++) {
+	for (int damage = 0; damage <= 10; damage++) {
 		CHECK_OK(net_train(&t, 4, GT_BF16), t.e);
 		struct gt_graph *g = t.g;
 		struct gt_node swap = g->nodes[0];
@@ -169,6 +169,12 @@ TEST(verify_sees_damage)
 		case 8:
 			g->nodes[0].attr = NULL;
 			break;
+		case 9: /* the signatures of the operations (opsig.h) */
+			g->values[g->params[1].value].desc.dim[0] = g->params[1].desc.dim[0] = g->values[g->params[1].grad].desc.dim[0] = 7;
+			break;
+		case 10:
+			g->values[g->nodes[1].out[0]].desc.dtype = GT_F16;
+			break;
 		}
 		enum gt_code want = damage ? GT_EINTERNAL : GT_OK;
 		CHECK_MSG(gt_graph_verify(g, &t.e) == want, "damage %d is not seen", damage);
@@ -188,7 +194,7 @@ TEST(rows_are_consistent)
 		CHECK_MSG(!(op->flags & GT_OPF_ALIAS) || op->alias, "%s: alias", gt_op_name(op));
 		CHECK_MSG((op->flags & GT_OPF_LOSS ? gt_op_find_loss : gt_op_find_layer)(gt_op_name(op)) == op, "%s stands twice", gt_op_name(op));
 		for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
-			CHECK_MSG(d->help && d->offset < op->attr_size && d->min <= d->max, "%s: %s", gt_op_name(op), d->key);
+			CHECK_MSG(d->help && d->offset < gt_op_attr_size(op) && d->min <= d->max, "%s: %s", gt_op_name(op), d->key);
 			CHECK_MSG(isnan(d->def) || (d->def >= d->min && d->def <= d->max), "%s: default of %s", gt_op_name(op), d->key);
 			CHECK_MSG((d->type == GT_ATTR_ENUM) == (d->values != NULL), "%s: values of %s", gt_op_name(op), d->key);
 		}

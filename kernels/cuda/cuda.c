@@ -2,6 +2,7 @@
 #include "cuda/cuda_internal.h"
 #include "opsig.h"
 #include <stdlib.h>
+#include <string.h>
 
 static gt_cuda_prepare *const table[GT_OP_COUNT] = {
 #define GT_X(code, name, family, ...) [code] = gt_cuda_##family,
@@ -19,6 +20,55 @@ enum gt_code gt_cuda_none(struct gt_dev *dev, const struct gt_opcall *call, stru
 	return gt_cuda_refuse(call, err, "the cuda backend of this version does not have this operation (--device cpu has it)");
 }
 
+/* ---- families that are whole in one .cu file ------------------------------------------------------------------------------------ */
+struct family {
+	struct gt_kernel head;
+	const struct gt_cu_family *f;
+	struct gt_opcall op;
+	struct gt_tdesc desc[2 * GT_MAX_IO];
+	int type;
+	max_align_t attr[]; /* the attribute struct of op */
+};
+
+static enum gt_code launch_family(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                  struct gt_err *err)
+{
+	const struct family *k = (const struct family *)kernel;
+	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch};
+	GT_CUDA(dev, k->f->start(&c, s), gt_opcode_name(k->op.code), err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, const struct gt_cu_family *f, struct gt_kernel **out,
+                            struct gt_err *err)
+{
+	const char *why = f->refuse ? f->refuse(call) : NULL;
+	size_t size = gt_opcode_attr_size(call->code);
+	struct family *k;
+	(void)dev;
+	if (why)
+		return gt_cuda_refuse(call, err, why);
+	if (!(k = calloc(1, sizeof *k + size)))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	k->head.launch = launch_family;
+	k->head.describe = f->describe;
+	k->head.scratch = f->scratch ? f->scratch(call) : 0;
+	k->f = f;
+	k->type = gt_cuda_type(call->in[0]->dtype);
+	k->op = *call;
+	k->op.name = NULL; /* the caller's memory, as the descriptions and the attributes are */
+	k->op.attr = size ? memcpy(k->attr, call->attr, size) : NULL;
+	for (int i = 0; i < GT_MAX_IO; i++) {
+		if (i < call->nin && call->in[i])
+			k->op.in[i] = memcpy(&k->desc[i], call->in[i], sizeof *k->desc);
+		if (i < call->nout && call->out[i])
+			k->op.out[i] = memcpy(&k->desc[GT_MAX_IO + i], call->out[i], sizeof *k->desc);
+	}
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- the backend ---------------------------------------------------------------------------------------------------------------- */
 static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	*out = NULL;

@@ -1,6 +1,7 @@
 /* Internal header of the CUDA backend. There are three kinds of files:
  *   cuda_<family>.c   prepare and launch of a family of operations: checks a call and fills the arguments (plain C, no kernels)
- *   <family>.cu       two parts: kernels, then the functions of launch.h that start them
+ *   <family>.cu       two parts: kernels, then the functions of launch.h that start them; or, without a file cuda_<family>.c, the whole
+ *                     family (GT_CU_FAMILY)
  *   cuda.c            the functions of backend.h; cuda_dev.c has the device, memory, streams and events
  * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first convolution.
  *

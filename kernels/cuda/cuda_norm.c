@@ -1,8 +1,7 @@
-/* Batch and layer normalisation. */
+/* Batch normalisation. */
 #include "cuda/cuda_internal.h"
 #include "moments.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* The operand, NULL where it is absent. */
 static struct gt_tdesc *input(const struct gt_opcall *call, int i)
@@ -245,116 +244,6 @@ enum gt_code gt_cuda_moments(struct gt_dev *dev, const struct gt_opcall *call, s
 		k->in[i] = input(call, i);
 	for (int i = 0; i < 3; i++)
 		k->out[i] = output(call, i);
-	*out = &k->head;
-	return GT_OK;
-}
-
-/* ---- layernorm ------------------------------------------------------------------------------------------------------------------- */
-struct layernorm {
-	struct gt_kernel head;
-	int type;
-	int64_t rows, cols, pixels;
-	double eps;
-	bool affine, stats, out[3];
-	uint32_t accumulate;
-};
-
-static enum gt_code launch_layernorm(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
-                                     struct gt_err *err)
-{
-	const struct layernorm *k = (const struct layernorm *)kernel;
-	struct gt_cu_layernorm c = {
-	    .x = a->in[0],
-	    .y = a->out[0],
-	    .gamma = k->affine ? a->in[1] : NULL,
-	    .beta = k->affine ? a->in[2] : NULL,
-	    .mean = k->stats ? a->out[1] : NULL,
-	    .rstd = k->stats ? a->out[2] : NULL,
-	    .rows = k->rows,
-	    .cols = k->cols,
-	    .pixels = k->pixels,
-	    .eps = k->eps,
-	};
-	GT_CUDA(dev, gt_cu_layernorm_start(k->type, &c, s), "layernorm", err);
-	return GT_OK;
-}
-
-static enum gt_code launch_layernorm_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
-                                        struct gt_err *err)
-{
-	const struct layernorm *k = (const struct layernorm *)kernel;
-	struct gt_cu_layernorm_dx c = {
-	    .dy = a->in[0],
-	    .x = a->in[1],
-	    .gamma = k->affine ? a->in[2] : NULL,
-	    .mean = a->in[3],
-	    .rstd = a->in[4],
-	    .dx = there(a->out, k->out, 0),
-	    .dgamma = there(a->out, k->out, 1),
-	    .dbeta = there(a->out, k->out, 2),
-	    .rows = k->rows,
-	    .cols = k->cols,
-	    .pixels = k->pixels,
-	    .add_gamma = k->accumulate & 2,
-	    .add_beta = k->accumulate & 4,
-	    .scratch = a->scratch,
-	};
-	GT_CUDA(dev, gt_cu_layernorm_dx_start(k->type, &c, s), "layernorm.dx", err);
-	return GT_OK;
-}
-
-/* 1: parameters in the order of a row; 0: plain [C, H, W] under NHWC; -1: neither. An open layout becomes that of a row. */
-static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
-{
-	static const uint8_t hwc[3] = {1, 2, 0};
-	if (p->any) {
-		*p = gt_tdesc_make(p->dtype, p->rank, p->dim, false);
-		if (p->rank == 3)
-			memcpy(p->layout.order, hwc, sizeof hwc);
-	}
-	if (p->layout.nblk)
-		return -1;
-	if (gt_tdesc_plain(p))
-		return x->rank == 2 || x->dim[1] == 1 || x->dim[2] * x->dim[3] == 1;
-	return p->rank == 3 && !memcmp(p->layout.order, hwc, sizeof hwc) ? 1 : -1;
-}
-
-/* The order of all parameters of a call; -1: they differ, or gamma or beta is missing. */
-static int order_of(const struct gt_opcall *call, bool back, const struct gt_tdesc *x)
-{
-	struct gt_tdesc *params[3] = {input(call, back ? 2 : 1), back ? output(call, 1) : input(call, 2), back ? output(call, 2) : NULL};
-	int order = 1;
-	for (int i = 0, first = 1; i < 3; i++)
-		if (params[i]) {
-			int o = param_order(x, params[i]);
-			order = first || order == o ? o : -1;
-			first = 0;
-		}
-	return !back && !params[0] != !params[1] ? -1 : order;
-}
-
-enum gt_code gt_cuda_layernorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
-{
-	bool back = call->code == GT_OP_LAYERNORM_DX;
-	const struct gt_tdesc *x = call->in[back];
-	struct layernorm *k;
-	int order = order_of(call, back, x);
-	(void)dev;
-	if (order < 0)
-		return gt_cuda_refuse(call, err, "gamma, beta and their gradients must have the same layout, plain or channels last");
-	GT_CUDA_NEW(k, back ? launch_layernorm_dx : launch_layernorm, "rows", err);
-	k->type = gt_cuda_type(x->dtype);
-	k->rows = x->dim[0];
-	k->cols = gt_tdesc_count(x) / k->rows;
-	k->pixels = order ? 0 : x->dim[2] * x->dim[3];
-	k->eps = ((const struct gt_attr_norm *)call->attr)->eps;
-	k->affine = input(call, back ? 2 : 1);
-	k->stats = !back && output(call, 1) && output(call, 2);
-	k->accumulate = call->accumulate;
-	for (int i = 0; i < 3; i++)
-		k->out[i] = output(call, i);
-	if (back && (k->out[1] || k->out[2]))
-		k->head.scratch = gt_cu_layernorm_scratch(k->rows, k->cols);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -1,43 +1,7 @@
-/* Operations on rows: softmax, log_softmax and their gradients, the losses. */
+/* The losses. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
-/* ---- softmax ------------------------------------------------------------------------------------------------------------------- */
-struct softmax {
-	struct gt_kernel head;
-	enum gt_opcode code;
-	int type;
-	int64_t rows, cols;
-	bool dx;
-};
-
-static enum gt_code launch_softmax(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
-                                   struct gt_err *err)
-{
-	const struct softmax *k = (const struct softmax *)kernel;
-	struct gt_cu_softmax c = {{a->in[0], k->dx ? a->in[1] : NULL}, a->out[0], k->rows, k->cols};
-	GT_CUDA(dev, gt_cu_softmax_start(k->code, k->type, &c, s), gt_opcode_name(k->code), err);
-	return GT_OK;
-}
-
-/* Dimension 1 is the contiguous one in a rank-4 tensor (NHWC) too, so that all of it is rows of C elements. */
-enum gt_code gt_cuda_softmax(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
-{
-	const struct gt_tdesc *x = call->in[0];
-	bool dx = call->code == GT_OP_SOFTMAX_DX || call->code == GT_OP_LOG_SOFTMAX_DX;
-	struct softmax *k;
-	(void)dev;
-	GT_CUDA_NEW(k, launch_softmax, "rows", err);
-	k->code = call->code;
-	k->type = gt_cuda_type(x->dtype);
-	k->rows = gt_tdesc_count(x) / x->dim[1];
-	k->cols = x->dim[1];
-	k->dx = dx;
-	*out = &k->head;
-	return GT_OK;
-}
-
-/* ---- losses -------------------------------------------------------------------------------------------------------------------- */
 struct loss {
 	struct gt_kernel head;
 	enum gt_opcode code;

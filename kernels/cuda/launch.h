@@ -1,8 +1,8 @@
 /* The interface between the C files of the CUDA backend and its kernels, for C and C++: arguments, and functions that start a kernel on a
  * stream.
  *
- *     struct gt_cu_softmax a = {.in = {x}, .out = y, .rows = rows, .cols = cols};
- *     cudaError_t e = gt_cu_softmax_start(GT_OP_SOFTMAX, GT_CU_BF16, &a, stream);
+ *     struct gt_cu_eltwise a = {.in = {x}, .out = y, .n = n, .nin = 1};
+ *     cudaError_t e = gt_cu_eltwise_start(GT_OP_RELU, false, GT_CU_BF16, &a, stream);
  *
  * Pointers are device memory. Each function returns cudaSuccess or the error of the launch; an error inside a kernel appears at the next
  * wait. `counter` fields point to counters that are 0 before a launch and that the kernel leaves at 0. `type` arguments are GT_CU_F32,
@@ -10,12 +10,13 @@
 #ifndef GT_KERNELS_CUDA_LAUNCH_H
 #define GT_KERNELS_CUDA_LAUNCH_H
 
-#include "opcall.h"
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "opcall.h"
 
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
 
@@ -33,6 +34,43 @@ struct gt_cu_fault {
 	int32_t value_hi; /* padding: keeps value at offset 8 with every compiler */
 	int64_t value, at, limit; /* the wrong value, its position, its limit */
 };
+
+/* ---- families that are whole in one .cu file: softmax.cu, layernorm.cu --------------------------------------------------------------- */
+/* A call, as the function that starts its kernels gets it. */
+struct gt_cu_call {
+	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
+	int type;                   /* of its activations */
+	void *const *in, *const *out, *scratch;
+};
+
+static inline void *gt_cu_in(const struct gt_cu_call *c, int i) /* address of an operand; NULL: absent */
+{
+	return i < c->op->nin && c->op->in[i] ? c->in[i] : NULL;
+}
+
+static inline void *gt_cu_out(const struct gt_cu_call *c, int i)
+{
+	return i < c->op->nout && c->op->out[i] ? c->out[i] : NULL;
+}
+
+struct gt_cu_family {
+	cudaError_t (*start)(const struct gt_cu_call *c, cudaStream_t s);
+	size_t (*scratch)(const struct gt_opcall *op);    /* bytes of workspace; NULL: none */
+	const char *(*refuse)(const struct gt_opcall *op); /* why the call is refused, NULL if it is not; sets open layouts. NULL: never */
+	const char *describe;                             /* as gt_backend.describe */
+};
+struct gt_dev;
+struct gt_kernel;
+enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, const struct gt_cu_family *f, struct gt_kernel **out,
+                            struct gt_err *err); /* cuda.c */
+
+/* Defines the prepare function of a family. */
+#define GT_CU_FAMILY(name, ...)                                                                                                            \
+	extern "C" enum gt_code gt_cuda_##name(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)   \
+	{                                                                                                                                      \
+		static const struct gt_cu_family family = {__VA_ARGS__};                                                                           \
+		return gt_cuda_family(dev, call, &family, out, err);                                                                               \
+	}
 
 /* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
 /* code: one of GT_OP_RELU ... GT_OP_SILU_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh: gt_attr_gelu.approximate is 1. out may be in[0]. */
@@ -77,14 +115,6 @@ struct gt_cu_concat {
 	bool join;
 };
 cudaError_t gt_cu_concat_start(size_t unit, const struct gt_cu_concat *a, cudaStream_t s);
-
-/* ---- softmax.cu -------------------------------------------------------------------------------------------------------------- */
-struct gt_cu_softmax {
-	const void *in[2]; /* x; or dy and y */
-	void *out;
-	int64_t rows, cols;
-};
-cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *a, cudaStream_t s);
 
 /* ---- loss.cu ----------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_loss {
@@ -254,32 +284,6 @@ struct gt_cu_moments {
 	bool deferred, join; /* deferred: as in gt_attr_norm; join: as in gt_cu_batchnorm */
 };
 cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
-
-/* ---- layernorm.cu ------------------------------------------------------------------------------------------------------------ */
-/* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels 0: parameters have the element order of a row; else they are plain
- * [cols / pixels, pixels] and a row is NHWC. mean, rstd: one for each row, or NULL. */
-struct gt_cu_layernorm {
-	const void *x;
-	void *y;
-	const float *gamma, *beta;
-	float *mean, *rstd;
-	int64_t rows, cols, pixels;
-	double eps;
-};
-cudaError_t gt_cu_layernorm_start(int type, const struct gt_cu_layernorm *a, cudaStream_t s);
-
-/* dx may be dy; dx, dgamma, dbeta may be NULL. */
-struct gt_cu_layernorm_dx {
-	const void *dy, *x;
-	void *dx;
-	const float *gamma, *mean, *rstd;
-	float *dgamma, *dbeta;
-	int64_t rows, cols, pixels;
-	bool add_gamma, add_beta;
-	float *scratch;
-};
-cudaError_t gt_cu_layernorm_dx_start(int type, const struct gt_cu_layernorm_dx *a, cudaStream_t s);
-size_t gt_cu_layernorm_scratch(int64_t rows, int64_t cols); /* bytes of workspace of the gradient with parameters */
 
 /* ---- pool.cu ----------------------------------------------------------------------------------------------------------------- */
 /* NHWC: x [n, h, w, c] and y [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass of a maximum. Pairs are height,

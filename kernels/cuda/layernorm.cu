@@ -2,6 +2,28 @@
  * out of the caches. dgamma and dbeta are sums over rows (columns.cuh). */
 #include "cuda/columns.cuh"
 
+/* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels 0: parameters have the element order of a row; else they are plain
+ * [cols / pixels, pixels] and a row is NHWC. mean, rstd: one for each row, or NULL. */
+struct layernorm_args {
+	const void *x;
+	void *y;
+	const float *gamma, *beta;
+	float *mean, *rstd;
+	int64_t rows, cols, pixels;
+	double eps;
+};
+
+/* dx may be dy; dx, dgamma, dbeta may be NULL. */
+struct layernorm_dx_args {
+	const void *dy, *x;
+	void *dx;
+	const float *gamma, *mean, *rstd;
+	float *dgamma, *dbeta;
+	int64_t rows, cols, pixels;
+	bool add_gamma, add_beta;
+	float *scratch;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* Where the parameter of column i stands. */
 __device__ static inline int64_t param_at(int64_t i, int64_t cols, int64_t pixels)
@@ -27,7 +49,7 @@ template <class S, int V> __device__ static inline void get_at(float *v, const S
 	q.get(v);
 }
 
-template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm(const gt_cu_layernorm a, int team)
+template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm(const layernorm_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -69,7 +91,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 }
 
 /* dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy gamma, xhat = (x - mean) rstd */
-template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_dx(const gt_cu_layernorm_dx a, int team)
+template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_dx(const layernorm_dx_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -105,7 +127,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 
 /* Sums over rows of dy * xhat and of dy. */
 template <class S, int V>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const gt_cu_layernorm_dx a, float *part, const tiling t)
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const layernorm_dx_args a, float *part, const tiling t)
 {
 	after_previous();
 	const place p = place_of<V>(t);
@@ -131,7 +153,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const 
 	put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, sum + V);
 }
 
-__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) layernorm_finish(const gt_cu_layernorm_dx a, const float *part, const tiling t)
+__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) layernorm_finish(const layernorm_dx_args a, const float *part, const tiling t)
 {
 	after_previous();
 	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
@@ -146,10 +168,10 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) layernorm_finish(co
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void layernorm_fn(const gt_cu_layernorm, int);
-typedef void layernorm_dx_fn(const gt_cu_layernorm_dx, int);
+typedef void layernorm_fn(const layernorm_args, int);
+typedef void layernorm_dx_fn(const layernorm_dx_args, int);
 
-template <class S> static cudaError_t forward(const struct gt_cu_layernorm *a, cudaStream_t s)
+template <class S> static cudaError_t forward(const layernorm_args *a, cudaStream_t s)
 {
 	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->y) == 1;
 	int team = team_for(a->cols);
@@ -160,12 +182,7 @@ template <class S> static cudaError_t forward(const struct gt_cu_layernorm *a, c
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : cudaSuccess;
 }
 
-cudaError_t gt_cu_layernorm_start(int type, const struct gt_cu_layernorm *a, cudaStream_t s)
-{
-	return OF_TYPE(type, forward)(a, s);
-}
-
-template <class S, int V> static cudaError_t params(const struct gt_cu_layernorm_dx *a, cudaStream_t s)
+template <class S, int V> static cudaError_t params(const layernorm_dx_args *a, cudaStream_t s)
 {
 	struct tiling t = tile_columns(a->rows, a->cols, V);
 	cudaError_t e = launch(layernorm_sums<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, t);
@@ -175,7 +192,7 @@ template <class S, int V> static cudaError_t params(const struct gt_cu_layernorm
 }
 
 /* Parameters first: dx may overwrite dy. */
-template <class S> static cudaError_t backward(const struct gt_cu_layernorm_dx *a, cudaStream_t s)
+template <class S> static cudaError_t backward(const layernorm_dx_args *a, cudaStream_t s)
 {
 	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->dx) == 1;
 	int team = team_for(a->cols);
@@ -191,12 +208,87 @@ template <class S> static cudaError_t backward(const struct gt_cu_layernorm_dx *
 	return e == cudaSuccess && a->dx ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : e;
 }
 
-cudaError_t gt_cu_layernorm_dx_start(int type, const struct gt_cu_layernorm_dx *a, cudaStream_t s)
+/* ---- calls --------------------------------------------------------------------------------------------------------------------------- */
+static bool backward_call(const struct gt_opcall *op)
 {
-	return OF_TYPE(type, backward)(a, s);
+	return op->code == GT_OP_LAYERNORM_DX;
 }
 
-size_t gt_cu_layernorm_scratch(int64_t rows, int64_t cols)
+static int64_t cols_of(const struct gt_tdesc *x)
 {
-	return (size_t)tiling_floats(rows, cols, 2) * sizeof(float);
+	int64_t n = 1;
+	for (int i = 1; i < x->rank; i++)
+		n *= x->dim[i];
+	return n;
 }
+
+/* 1: parameters in the order of a row; 0: plain [C, H, W] under NHWC; -1: neither. An open layout becomes that of a row. */
+static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
+{
+	static const uint8_t chw[3] = {0, 1, 2}, hwc[3] = {1, 2, 0};
+	bool rank3 = p->rank == 3, plain = !rank3 || !memcmp(p->layout.order, chw, sizeof chw);
+	if (p->any && rank3)
+		memcpy(p->layout.order, hwc, sizeof hwc);
+	else if (!p->any && plain && !p->layout.nblk)
+		return x->rank == 2 || x->dim[1] == 1 || x->dim[2] * x->dim[3] == 1;
+	p->any = false;
+	return !p->layout.nblk && (!rank3 || !memcmp(p->layout.order, hwc, sizeof hwc)) ? 1 : -1;
+}
+
+/* The order of all parameters of a call; -1: they differ. */
+static int order_of(const struct gt_opcall *op)
+{
+	bool back = backward_call(op);
+	struct gt_tdesc *const params[3] = {back ? op->in[2] : op->nin > 1 ? op->in[1] : NULL,
+	                                    back ? (op->nout > 1 ? op->out[1] : NULL) : op->nin > 2 ? op->in[2] : NULL,
+	                                    back && op->nout > 2 ? op->out[2] : NULL};
+	int order = -2; /* none seen */
+	for (int i = 0; i < 3; i++)
+		if (params[i]) {
+			int o = param_order(op->in[back], params[i]);
+			order = order == -2 || order == o ? o : -1;
+		}
+	return order == -2 ? 1 : order;
+}
+
+static const char *refuse(const struct gt_opcall *op)
+{
+	if (!backward_call(op) && !(op->nin > 1 && op->in[1]) != !(op->nin > 2 && op->in[2]))
+		return "gamma and beta must both be present or absent";
+	return order_of(op) < 0 ? "gamma, beta and their gradients must have the same layout, plain or channels last" : NULL;
+}
+
+static size_t scratch(const struct gt_opcall *op)
+{
+	bool sums = backward_call(op) && ((op->nout > 1 && op->out[1]) || (op->nout > 2 && op->out[2]));
+	return sums ? (size_t)tiling_floats(op->in[1]->dim[0], cols_of(op->in[1]), 2) * sizeof(float) : 0;
+}
+
+static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	bool back = backward_call(op);
+	const struct gt_tdesc *x = op->in[back];
+	int64_t pixels = order_of(op) ? 0 : x->dim[2] * x->dim[3];
+	if (back) {
+		layernorm_dx_args a = {};
+		a.dy = gt_cu_in(c, 0), a.x = gt_cu_in(c, 1), a.dx = gt_cu_out(c, 0);
+		a.gamma = (const float *)gt_cu_in(c, 2), a.mean = (const float *)gt_cu_in(c, 3), a.rstd = (const float *)gt_cu_in(c, 4);
+		a.dgamma = (float *)gt_cu_out(c, 1), a.dbeta = (float *)gt_cu_out(c, 2);
+		a.rows = x->dim[0], a.cols = cols_of(x), a.pixels = pixels;
+		a.add_gamma = op->accumulate & 2, a.add_beta = op->accumulate & 4;
+		a.scratch = (float *)c->scratch;
+		return OF_TYPE(c->type, backward)(&a, s);
+	}
+	layernorm_args a = {};
+	a.x = gt_cu_in(c, 0), a.y = gt_cu_out(c, 0);
+	a.gamma = (const float *)gt_cu_in(c, 1), a.beta = (const float *)gt_cu_in(c, 2);
+	a.mean = (float *)gt_cu_out(c, 1), a.rstd = (float *)gt_cu_out(c, 2);
+	a.rows = x->dim[0], a.cols = cols_of(x), a.pixels = pixels;
+	a.eps = ((const struct gt_attr_norm *)op->attr)->eps;
+	if (!a.mean || !a.rstd) /* both or none */
+		a.mean = a.rstd = NULL;
+	return OF_TYPE(c->type, forward)(&a, s);
+}
+
+GT_CU_FAMILY(layernorm, start, scratch, refuse, "rows")

@@ -1,6 +1,13 @@
 /* softmax, log_softmax and their gradients over rows; a row belongs to a team of threads (device.cuh). */
 #include "cuda/device.cuh"
 
+/* Dimension 1 is the contiguous one in a rank-4 tensor (NHWC) too, so that all of it is rows of C elements. */
+struct softmax_args {
+	const void *in[2]; /* x; or dy and y */
+	void *out;
+	int64_t rows, cols;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* The row of this thread's team, or -1: then the whole warp leaves. */
 __device__ static inline int64_t row_of(int64_t rows, int team)
@@ -17,7 +24,7 @@ template <class S> __device__ static inline float row_max(const S *x, int64_t n,
 	return team_max(m, team);
 }
 
-template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax(const gt_cu_softmax a, int team)
+template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax(const softmax_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -38,7 +45,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 }
 
 /* softmax: dx = y (dy - sum dy y); log_softmax: dx = dy - exp(y) sum dy */
-template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const gt_cu_softmax a, int team)
+template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const softmax_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -58,7 +65,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void softmax_fn(const gt_cu_softmax, int);
+typedef void softmax_fn(const softmax_args, int);
 
 template <class S> static softmax_fn *find(int code)
 {
@@ -75,12 +82,18 @@ template <class S> static softmax_fn *find(int code)
 	return NULL;
 }
 
-cudaError_t gt_cu_softmax_start(int code, int type, const struct gt_cu_softmax *a, cudaStream_t s)
+static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 {
-	int team = team_for(a->cols);
-	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
-	softmax_fn *fn = OF_TYPE(type, find)(code);
+	const struct gt_tdesc *x = c->op->in[0];
+	softmax_args a = {{gt_cu_in(c, 0), gt_cu_in(c, 1)}, gt_cu_out(c, 0), 1, x->dim[1]};
+	for (int i = 0; i < x->rank; i++)
+		a.rows *= i == 1 ? 1 : x->dim[i];
+	int team = team_for(a.cols);
+	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
+	softmax_fn *fn = OF_TYPE(c->type, find)(c->op->code);
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : cudaSuccess;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team) : cudaSuccess;
 }
+
+GT_CU_FAMILY(softmax, start, NULL, NULL, "rows")

@@ -200,7 +200,7 @@ TEST(muon_refuses_what_it_cannot)
 	pair_free(&s.job);
 	make(&s, 0, GT_F32);
 	s.seg[3].end--;
-	CHECK(strstr(pair_refused_cuda(&s.job), "not matrices"));
+	CHECK(strstr(pair_refused_cuda(&s.job), "must be matrices"));
 	pair_free(&s.job);
 }
 

@@ -116,6 +116,10 @@
 	X(GT_OP_LAYERNORM_DX, "layernorm.dx", layernorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C,..)] mean:f(N) rstd:f(N) " \
 	  "-> [dx(N,C,..)] [dgamma:f(C,..)+] [dbeta:f(C,..)+]") \
+	X(GT_OP_GROUPNORM, "groupnorm", groupnorm, norm, \
+	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] -> y(N,C,..) [mean:f(N,G)] [rstd:f(N,G)]") \
+	X(GT_OP_GROUPNORM_DX, "groupnorm.dx", groupnorm, norm, \
+	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(N,G) rstd:f(N,G) -> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+]") \
 	X(GT_OP_RELU, "relu", eltwise, none, "x(..) -> y(..)") \
 	X(GT_OP_RELU_DX, "relu.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
 	X(GT_OP_LEAKY_RELU, "leaky_relu", eltwise, leaky, "x(..) -> y(..)") \
@@ -205,6 +209,7 @@ struct gt_attr_adaptive {
 
 struct gt_attr_norm {
 	double eps;
+	int64_t groups;  /* groupnorm: number of groups; divides the channels */
 	double momentum; /* batchnorm: running = (1 - momentum) * old + momentum * new */
 	bool affine;     /* false: gamma and beta are absent (NULL) */
 	bool track;      /* batchnorm: running statistics exist; false: evaluation uses batch statistics too */

@@ -1,4 +1,4 @@
-/* Normalisations (torch.nn.BatchNorm1d, BatchNorm2d, LayerNorm). Parameters and statistics are f32 (f64 in an f64 graph). */
+/* Normalisations (torch.nn.BatchNorm1d, BatchNorm2d, LayerNorm, GroupNorm). Parameters and statistics are f32 (f64 in an f64 graph). */
 #include "ir/rows.h"
 
 static const struct gt_init zeros = {GT_INIT_CONST, 0}, ones = {GT_INIT_CONST, 1};
@@ -14,12 +14,12 @@ static enum gt_code affine_params(struct gt_graph *g, struct gt_node *n, bool af
 	return gt_graph_param(g, n, "bias", GT_PARAM_NORM, rank, dim, zeros, 0, 0, err);
 }
 
-/* Declares the outputs: y with the description of x, and two vectors of `count` elements that the gradient needs, mean and
+/* Declares the outputs: y with the description of x, and two tensors of shape `dim` that the gradient needs, mean and
  * 1/sqrt(var + eps). */
-static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int64_t count, struct gt_err *err)
+static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int rank, const int64_t *dim, struct gt_err *err)
 {
 	gt_vid v;
-	struct gt_tdesc d = gt_tdesc_make(gt_graph_stat_dtype(g), 1, &count, false);
+	struct gt_tdesc d = gt_tdesc_make(gt_graph_stat_dtype(g), rank, dim, false);
 	GT_TRY(gt_infer_same(g, n, err));
 	GT_TRY(gt_graph_output(g, n, "mean", &d, &v, err));
 	return gt_graph_output(g, n, "rstd", &d, &v, err);
@@ -77,7 +77,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 		for (int i = 0; i < 3; i++)
 			gt_node_input(n, -1);
 	}
-	return norm_outputs(g, n, channels, err);
+	return norm_outputs(g, n, 1, &channels, err);
 }
 
 static enum gt_code batchnorm1d_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -97,7 +97,18 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	const struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
 	GT_TRY(affine_params(g, n, a->affine, x.rank - 1, x.dim + 1, err));
-	return norm_outputs(g, n, x.dim[0], err);
+	return norm_outputs(g, n, 1, x.dim, err);
+}
+
+static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_norm *a = n->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	if (x.dim[1] % a->groups)
+		return gt_fail(err, GT_ECONFIG, "num_groups: expected a divisor of the %lld channels of its input, got %lld", (long long)x.dim[1],
+		               (long long)a->groups);
+	GT_TRY(affine_params(g, n, a->affine, 1, x.dim + 1, err));
+	return norm_outputs(g, n, 2, (int64_t[]){x.dim[0], a->groups}, err);
 }
 
 /* Appends dy x gamma mean rstd -> dx dgamma dbeta. The node makes dx even if it is not wanted, because one pass over the data makes all
@@ -148,6 +159,11 @@ static enum gt_code layernorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_LAYERNORM_DX, err);
 }
 
+static enum gt_code groupnorm_gradient(GT_GRADIENT_ARGS)
+{
+	return norm_gradient(g, n, dy, want, dx, GT_OP_GROUPNORM_DX, err);
+}
+
 /* Scale and shift, and in training a second pass of the same size for the statistics. */
 static double norm_flops(const struct gt_graph *g, const struct gt_node *n)
 {
@@ -188,6 +204,13 @@ static const struct gt_attr_def batchnorm_attrs[] = {
     GT_KEYS_END,
 };
 static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};
+static const struct gt_attr_def groupnorm_attrs[] = {
+    GT_KEY(gt_attr_norm, "num_groups", groups, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES,
+           .help = "number of groups, which must divide the channels; as many as channels: torch.nn.InstanceNorm2d"),
+    EPS,
+    AFFINE,
+    GT_KEYS_END,
+};
 
 #define NORM(opcode, type, names, text, keys, infer_fn, gradient_fn, again_fn, flops_fn)                                                   \
 	{                                                                                                                                      \
@@ -223,11 +246,15 @@ const struct gt_op gt_ops_norm[] = {
          batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops),
     NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions", layernorm_attrs, layernorm_infer,
          layernorm_gradient, NULL, layernorm_flops),
+    NORM(GT_OP_GROUPNORM, NULL, "group_norm|gn|instancenorm2d|instance_norm|instancenorm",
+         "normalises groups of neighbouring channels of each sample (torch.nn.GroupNorm)", groupnorm_attrs, groupnorm_infer,
+         groupnorm_gradient, NULL, layernorm_flops),
     {.code = GT_OP_BATCHNORM_Y, .flags = GT_OPF_CHEAP, .flops = batchnorm_y_flops},
     {.code = GT_OP_BATCHNORM_DX, .flags = GT_OPF_INPLACE, .flops = batchnorm_dx_flops},
     {.code = GT_OP_BATCHNORM_STATS, .flags = GT_OPF_ONCE, .flops = batchnorm_stats_flops},
     {.code = GT_OP_BATCHNORM_MERGE, .flags = GT_OPF_ONCE, .flops = gt_flops_none},
     {.code = GT_OP_BATCHNORM_SUMS, .flops = batchnorm_sums_flops},
     {.code = GT_OP_LAYERNORM_DX, .flops = norm_dx_flops},
+    {.code = GT_OP_GROUPNORM_DX, .flops = norm_dx_flops},
     GT_OPS_END,
 };

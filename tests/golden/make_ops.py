@@ -100,6 +100,7 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "batchnorm1d": lambda x, k: nn.BatchNorm1d(x[1], **norm_args(k)),
     "batchnorm2d": lambda x, k: nn.BatchNorm2d(x[1], **norm_args(k)),
     "layernorm": lambda x, k: nn.LayerNorm(x[1:], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
+    "groupnorm": lambda x, k: nn.GroupNorm(int(k["num_groups"]), x[1], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
     "relu": lambda x, k: nn.ReLU(),
     "leaky_relu": lambda x, k: nn.LeakyReLU(float(k.get("slope", 0.01))),
     "scale": lambda x, k: Fn(lambda v: v * float(k["factor"])),
@@ -125,7 +126,7 @@ def inputs(case, shapes, rnd):
 def layer_case(case, shapes, kind, keys, rnd):
     m = LAYERS[kind](shapes[0][0], keys).double()
     m.train(keys.get("mode") != "eval")
-    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)) for p in s.parameters()}
+    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)) for p in s.parameters()}
     with torch.no_grad():
         for name, p in m.named_parameters():
             v = uniform(f"{case}/{name}", p.shape)

@@ -1,4 +1,4 @@
-/* Inlined, so that the backends, which link base/, need no libxxhash. */
+/* XXH3 is inlined, so that the backends, which link base/, do not need libxxhash. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -23,7 +23,7 @@ void gt_digest_bytes(const void *data, size_t n, char hex[GT_DIGEST_HEX])
 enum gt_code gt_digest_open(struct gt_digest **out, struct gt_err *err)
 {
 	struct gt_digest *d = malloc(sizeof *d);
-	if (d && !(d->state = XXH3_createState())) { /* aligned to 64 bytes, which malloc does not promise */
+	if (d && !(d->state = XXH3_createState())) { /* aligned to 64 bytes, which malloc does not guarantee */
 		free(d);
 		d = NULL;
 	}

@@ -26,7 +26,7 @@ enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...)
 	vsnprintf(head, sizeof head, fmt, ap);
 	va_end(ap);
 	memcpy(tail, err->msg, sizeof tail);
-	return gt_fail(err, err->code, "%s: %s", head, tail); /* a message too long is cut at its end */
+	return gt_fail(err, err->code, "%s: %s", head, tail); /* a message that is too long is truncated */
 }
 
 const char *gt_code_text(enum gt_code code)

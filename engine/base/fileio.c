@@ -41,7 +41,7 @@ enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err)
 void gt_nonce(char buf[GT_NONCE_SIZE])
 {
 	uint64_t v;
-	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* early in boot: it need be unique, not secret */
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* early during boot; the number must be unique, not secret */
 		struct timespec t;
 		clock_gettime(CLOCK_REALTIME, &t);
 		v = (uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 44;
@@ -133,7 +133,7 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 		               : S_ISDIR(st.st_mode)  ? "directory"
 		                                      : "special file");
 	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
-	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* it changed meanwhile, or may not be read */
+	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* the file has changed meanwhile, or cannot be read */
 		enum gt_code code =
 		    gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
 		if (*fd >= 0)
@@ -252,7 +252,7 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	if (!code)
 		code = gt_file_rename(tmp, path, err);
 	if (code)
-		unlink(tmp); /* gone already if only the folder's fsync failed */
+		unlink(tmp); /* has been renamed already if only the sync of the folder failed */
 	return code;
 }
 
@@ -290,7 +290,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		*fd = -1;
 		return e == EWOULDBLOCK ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", path, strerror(e));
 	}
-	/* The pid is for the message above only; the lock itself is the kernel's and cannot go stale. */
+	/* The process id is only for the error above. The lock is that of the kernel and cannot become stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno))
 	                                      : gt_file_write(*fd, path, text, (size_t)n, err);

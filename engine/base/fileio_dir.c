@@ -1,4 +1,4 @@
-/* Folders: making them with their parents, and removing trees without ever following a symlink. */
+/* Creates folders with their parents, and removes trees without following symbolic links. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 64 /* of a tree to remove; ours have two levels */
+#define DEPTH_MAX 64 /* maximum depth of a tree to remove; those of gtrain have two levels */
 
 static enum gt_code make_one(const char *path, struct gt_err *err)
 {
@@ -20,7 +20,7 @@ static enum gt_code make_one(const char *path, struct gt_err *err)
 		return gt_dir_sync(parent, err);
 	}
 	int e = errno;
-	if (!stat(path, &st)) { /* EEXIST, but also EROFS or EACCES on an ancestor that is there */
+	if (!stat(path, &st)) { /* EEXIST, or EROFS or EACCES for an ancestor that exists */
 		if (S_ISDIR(st.st_mode))
 			return GT_OK;
 		e = ENOTDIR;
@@ -45,10 +45,10 @@ enum gt_code gt_dir_make(const char *path, struct gt_err *err)
 	return make_one(buf, err);
 }
 
-/* Removes `name` in the open folder at. path is for messages. */
+/* Removes `name` in the open folder `at`. path: for messages. */
 static enum gt_code remove_at(int at, const char *name, const char *path, int depth, struct gt_err *err)
 {
-	/* Most entries are files: unlink first. EISDIR (Linux) or EPERM (POSIX) says folder. */
+	/* Most entries are files, so try unlink first. EISDIR (Linux) or EPERM (POSIX) means that it is a folder. */
 	if (!unlinkat(at, name, 0) || errno == ENOENT)
 		return GT_OK;
 	if (errno != EISDIR && errno != EPERM)

@@ -10,7 +10,7 @@ static void put(struct gt_json *j, const char *s, size_t n)
 {
 	if (j->no_memory)
 		return;
-	if (j->cap - j->len <= n) { /* room for the NUL as well */
+	if (j->cap - j->len <= n) { /* with space for the NUL */
 		size_t cap = j->cap ? j->cap : 256;
 		while (cap - j->len <= n) {
 			if (cap > SIZE_MAX / 4) {
@@ -93,7 +93,7 @@ static void put_string(struct gt_json *j, const char *value)
 	put(j, "\"", 1);
 }
 
-/* What stands before a value: comma and key. */
+/* Writes the text before a value: comma and key. */
 static void lead(struct gt_json *j, const char *key)
 {
 	bool in_object = j->depth > 0 && j->close[j->depth - 1] == '}';
@@ -183,7 +183,7 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 	}
 	int n = snprintf(buf, sizeof buf, "%.*g", digits < 1 ? 1 : digits > 17 ? 17 : digits, value);
 	for (int i = 0; i < n; i++)
-		if (buf[i] == ',') /* a caller's LC_NUMERIC */
+		if (buf[i] == ',') /* the decimal comma of some locales */
 			buf[i] = '.';
 	lead(j, key);
 	put(j, buf, (size_t)n);

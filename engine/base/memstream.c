@@ -12,7 +12,7 @@ static ssize_t append(void *cookie, const char *data, size_t n)
 		char *text = m->lost ? NULL : realloc(m->text, cap);
 		if (!text) {
 			m->lost = true;
-			return 0; /* an error, to stdio */
+			return 0; /* stdio treats this as an error */
 		}
 		m->text = text;
 		m->cap = cap;

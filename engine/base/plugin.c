@@ -14,7 +14,7 @@ static bool name_ok(const char *name)
 	return n > 0 && n < 64 && strspn(name, set) == n;
 }
 
-/* A replaced binary reads "/dir/gtrain (deleted)": the folder holds. */
+/* If the binary was replaced, the link reads "/dir/gtrain (deleted)"; its folder is still correct. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
@@ -37,7 +37,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\" is not the name of a plugin", name);
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	size_t i;
-	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* the nearest folder of plugins: one further out belongs to another build */
+	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* the nearest folder of plugins, because one further up belongs to another build */
 		snprintf(path, sizeof path, "%s/%s/lib/gtrain", dir, up[i]);
 		if (!access(path, F_OK))
 			break;
@@ -45,7 +45,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, i ? "../.." : "..", name);
 	if (access(path, F_OK))
 		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: there is no %s/../lib/gtrain/%s.so", name, dir, name);
-	/* RTLD_NOW: a plugin that cannot work says so here, not in the middle of a run. */
+	/* RTLD_NOW: missing symbols are detected here, and not during a run. */
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", name, dlerror());

@@ -31,7 +31,7 @@ enum gt_code gt_problems_add(struct gt_problems *p, const struct gt_err *err)
 	return GT_OK;
 }
 
-/* Bytes of the file's name: a text with a line begins with "file:line:". */
+/* Returns the length of the file name in a text with a line, which begins with "file:line:". */
 static size_t file_length(const struct gt_problem *p)
 {
 	char line[24];
@@ -40,7 +40,7 @@ static size_t file_length(const struct gt_problem *p)
 	return at ? (size_t)(at - p->text) : 0;
 }
 
-/* -2: no line; -1: of the file main; else the number of the first entry that names the same file. */
+/* Returns the rank of the file of an entry for sorting: -2: no line; -1: the file main; else the index of its first entry. */
 static int file_rank(const struct gt_problems *p, const struct gt_problem *e, const char *main)
 {
 	size_t n = file_length(e);
@@ -59,7 +59,7 @@ void gt_problems_sort(struct gt_problems *p, const char *main)
 	int rank[64], n = p->n < 64 ? p->n : 64;
 	for (int i = 0; i < n; i++)
 		rank[i] = file_rank(p, &p->v[i], main);
-	for (int i = 1; i < n; i++) { /* by insertion, which is stable: the lists are short */
+	for (int i = 1; i < n; i++) { /* insertion sort, which is stable; the lists are short */
 		struct gt_problem e = p->v[i];
 		int r = rank[i], k = i;
 		for (; k > 0 && (rank[k - 1] > r || (rank[k - 1] == r && p->v[k - 1].line > e.line)); k--) {

@@ -59,7 +59,7 @@ int64_t gt_tdesc_count(const struct gt_tdesc *d)
 	return n;
 }
 
-/* Length of each dimension outside the blocks, and the product of all blocks of it. */
+/* Computes the length of each dimension outside of its blocks, from the product of its blocks. */
 static void outer_dims(const struct gt_tdesc *d, int64_t *outer)
 {
 	int64_t block[GT_MAX_RANK];
@@ -125,7 +125,7 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 	int64_t outer[GT_MAX_RANK], rest[GT_MAX_RANK], inner = 0, size = 1, off = 0;
 	outer_dims(d, outer);
 	memcpy(rest, idx, sizeof rest[0] * d->rank);
-	/* The last block moves fastest; the index within a dimension's blocks is its remainder, innermost first. */
+	/* The last block varies fastest. The index within the blocks of a dimension is its remainder, the innermost block first. */
 	for (int b = d->layout.nblk - 1; b >= 0; b--) {
 		int k = d->layout.blk_dim[b], n = d->layout.blk[b];
 		inner += rest[k] % n * size;
@@ -139,7 +139,7 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 	return off * size + inner;
 }
 
-/* Calls for every logical element in plain order; the copies below are for checkpoints and tests, not for a step. */
+/* Copies every logical element in plain order. Used for checkpoints and tests, not during a step. */
 static void permute(const struct gt_tdesc *d, const char *from, char *to, bool pack)
 {
 	size_t size = gt_dtype_size(d->dtype);
@@ -179,8 +179,8 @@ const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size)
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------------------------- */
-/* A value is finite iff its exponent has a bit that is 0. Blocks are searched as a whole, which the compiler makes vectors of; within the
- * first bad one, elements are. */
+/* A value is finite if and only if its exponent has a bit that is 0. The search tests whole blocks, which the compiler vectorises, and then
+ * the elements of the first block with a value that is not finite. */
 #define FIRST_NONFINITE(name, T, EXPONENT)                            \
 	static int64_t name(const char *p, int64_t n)                     \
 	{                                                                 \

@@ -1,4 +1,4 @@
-/* Lists of layers: layers, and instances of blocks, which are lists of layers themselves. See layers.h. */
+/* Expands lists of layers. An entry is a layer or an instance of a block, whose layers are expanded in turn. See layers.h. */
 #include "conf/layers.h"
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
                                 const struct gt_layer_spec *proto, struct gt_err *err);
 
-/* What an instance says of all its layers: frozen, init, lr_mul, weight_decay. */
+/* Reads the keys of an instance that are the defaults of all its layers: frozen, init, lr_mul, weight_decay. */
 static enum gt_code inherit(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at,
                             struct gt_layer_spec *proto, struct gt_err *err)
 {
@@ -60,7 +60,8 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	return GT_OK;
 }
 
-/* Expands an entry of a list of layers that has `block`. */
+/* Expands an entry with the key `block`: finds its template, reads the keys of the instance, and expands the layers of the template once
+ * for each repetition, with names below that of the instance. */
 static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at, int index,
                                  const struct gt_layer_spec *proto, struct gt_err *err)
 {
@@ -71,7 +72,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	char path[320], got[64];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
-	if (tmpl->bad) { /* reported; what its layers would be is unknown, and so are those of every other instance */
+	if (tmpl->bad) { /* its error is reported; the layers of all its instances are unknown */
 		x->rd->errors->seen++;
 		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
 		x->last = name;
@@ -111,11 +112,11 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
 		int errors = x->rd->errors->seen;
 		GT_TRY(expand_list(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
-		if (x->rd->errors->seen > errors) { /* other instances would give the same ones, and those of blocks in blocks are many */
+		if (x->rd->errors->seen > errors) { /* further instances would repeat the errors, with nested blocks many times */
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
 		}
-		x->spec[x->n - 1].recompute &= proto->recompute; /* a block's output is kept, unless it is inside of one that says so too */
+		x->spec[x->n - 1].recompute &= proto->recompute; /* the output of a block is kept unless an outer block has recompute too */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->loc, path, err));
 	}
@@ -151,7 +152,7 @@ enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
 	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
 	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
 	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
-	if (!layers) /* gt_object_read has reported it */
+	if (!layers) /* reported by gt_object_read */
 		return GT_OK;
 	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
 	x.blocks = gt_conf_given(rd->root, "model.blocks");

@@ -1,4 +1,4 @@
-/* From a file, or text in memory, to a checked config: guard, libconfig, --set, schema, resolved text. */
+/* Loads a config from a file or from text in memory: source check, libconfig, --set, schema, resolved text. */
 #include "conf/conf.h"
 #include "conf/schema.h"
 #include "conf/source_reader.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads the whole tree; the errors that are collected are in rd->errors. */
+/* Reads the whole tree. Collects errors in rd->errors. */
 static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, int nsets, struct gt_err *err)
 {
 	for (int i = 0; i < nsets; i++)
@@ -15,7 +15,7 @@ static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, in
 	return gt_conf_read(rd, err);
 }
 
-/* text NULL: read path. */
+/* Loads the n bytes of text, or the file c->path if text is NULL, and collects errors. */
 static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
                          struct gt_err *err)
 {
@@ -26,9 +26,9 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
-	if (code != GT_OK) /* the text cannot be parsed: one error */
+	if (code != GT_OK) /* a syntax error: the only one */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
-	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* where what is missing altogether would stand */
+	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* the line for errors about keys that are missing */
 	rd.from_file = !text;
 	c->tree = rd.root;
 	code = read_tree(&rd, sets, nsets, err);
@@ -38,7 +38,7 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	return errors->n && code == GT_OK ? GT_ECONFIG : code;
 }
 
-/* errors NULL: only the first one is of interest. */
+/* Loads a config. errors NULL: the caller needs only the first error. */
 static enum gt_code open_conf(const char *path, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
                               struct gt_conf **out, struct gt_err *err)
 {

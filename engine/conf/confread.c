@@ -1,4 +1,4 @@
-/* The whole config: every section by its rows, then augmentations, groups, layers, and contradictions. */
+/* Reads the whole config: all sections by their rows, then augmentations, groups and layers, and then checks for contradictions. */
 #include "conf/schema.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A relative path of the config's data becomes an absolute one: below the folder of the file that names it, as with @include; below the
- * working directory where --set names it. Text in memory is a checkpoint's, whose paths are absolute already. */
+/* Makes a relative path of a data file absolute. It is relative to the folder of the file that contains the key, as with @include, and to
+ * the working directory if it is from --set. Text in memory is that of a checkpoint, whose paths are absolute already. */
 static enum gt_code absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_conf_given(rd->root, key);
@@ -64,12 +64,12 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	struct gt_conf *c = rd->conf;
 	const struct gt_cnode *schema = gt_conf_given(rd->root, "schema");
 	char got[64];
-	/* First of all: another version's file would be told of unknown keys. */
+	/* Checked first, because a file of another version would cause errors about unknown keys. */
 	if (schema && (schema->type != GT_C_INT || schema->i != 1))
 		return gt_conf_fail(err, schema->loc, "schema", "expected 1, the version that this gtrain reads, got %s",
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
-	/* The defaults that hang on another key. */
+	/* Defaults that depend on other keys. */
 	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;

@@ -1,5 +1,5 @@
-/* The resolved text: every key that applies, with its value, so that loading it gives the same struct whatever the defaults of a later
- * version are. Blocks are written expanded. */
+/* Writes the resolved config: every key that applies with its value, so that loading it gives the same struct even if a later version has
+ * other defaults. Blocks are written in expanded form. */
 #include "conf/schema.h"
 #include "base/memstream.h"
 #include "ir/op.h"
@@ -25,7 +25,7 @@ static void put_int(FILE *f, int64_t v)
 	fprintf(f, "%" PRId64 "%s", v, v > INT32_MAX || v < INT32_MIN ? "L" : "");
 }
 
-/* The fewest digits that read back as v, and always a point: 1e-05 alone is no float everywhere. */
+/* Writes v with the fewest digits that read back as v, and always with a point, because not every reader accepts 1e-05 as a float. */
 static void put_float(FILE *f, double v)
 {
 	char s[40];
@@ -195,7 +195,7 @@ static void put_layer(FILE *f, const struct gt_layer_spec *l)
 		fputc(';', f);
 	}
 	for (const struct gt_row *r = gt_rows_layer; r->path; r++) {
-		/* what most layers leave alone is written only where it is not */
+		/* common keys of a layer are written only if they differ from the default */
 		if (r->type == GT_T_OTHER || (!strcmp(r->path, "lr_mul") && l->lr_mul == 1) || (!strcmp(r->path, "frozen") && !l->frozen) ||
 		    (!strcmp(r->path, "recompute") && !l->recompute) || (!strcmp(r->path, "weight_decay") && isnan(l->weight_decay)) ||
 		    (!strcmp(r->path, "init") && l->init < 0) || (!strcmp(r->path, "init_std") && l->init_std == 0) ||
@@ -224,7 +224,7 @@ static void indent(FILE *f, int depth)
 		fputc('\t', f);
 }
 
-/* Closes the groups of `from` that `to` is not in, opens those that only `to` is in. Returns the depth. */
+/* Closes the groups of path `from` that do not contain `to`, and opens those that contain only `to`. Returns the depth. */
 static int move(FILE *f, const char *from, const char *to)
 {
 	size_t same = 0;

@@ -1,5 +1,5 @@
-/* The only file that sees libconfig. The text it is given was lexed and checked by lexer.c, so that of libconfig's errors only
- * duplicate names are left. */
+/* Parses a config with libconfig; no other file uses it. lexer.c has checked the text, so that duplicate names are the only remaining error
+ * of libconfig. */
 #include "conf/ctree.h"
 #include <inttypes.h>
 #include <libconfig.h>
@@ -166,9 +166,9 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 {
 	config_t cfg;
 	enum gt_code code;
-	/* libconfig does not check its allocations: one that fails ends the process by SIGSEGV. What it will need is asked for first, so that a
-	 * limit on memory is met here and not there: a setting is some 100 bytes for every 4 of clean text at least. This holds where nobody
-	 * else takes the memory in between, another thread of the process for one; then there is no help but a parser that checks. */
+	/* libconfig does not check its allocations: a failed one ends the process by SIGSEGV. Therefore the memory that it will need, about
+	 * 100 bytes per setting, each of which has at least 4 bytes of text, is allocated and freed first, so that a memory limit is detected
+	 * here. This does not help if another thread takes the memory in between. */
 	size_t need = (1 << 20) + 64 * c->len;
 	void *room = malloc(need);
 	if (!room)
@@ -178,7 +178,7 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 	if (config_read_string(&cfg, c->text ? c->text : "") == CONFIG_TRUE) {
 		code = convert(a, c, config_root_setting(&cfg), out, err);
 	} else {
-		/* The lexer has checked the grammar: what is left is a name that stands twice in its group. */
+		/* The lexer has checked the grammar, so the error is a name that appears twice in its group. */
 		const char *why = config_error_text(&cfg), *line = c->text ? c->text : "";
 		for (int i = 1; i < config_error_line(&cfg) && strchr(line, '\n'); i++)
 			line = strchr(line, '\n') + 1;

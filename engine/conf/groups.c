@@ -1,4 +1,4 @@
-/* train.groups: parameters by name, each group with an optimizer and a schedule. */
+/* Reads train.groups: patterns of parameter names, each with an optimizer and a schedule. */
 #include "conf/schema.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* One layer of a list. See layers.h. */
+/* Reads one layer of a list. See layers.h. */
 #include "conf/layers.h"
 #include "conf/synonyms.h"
 #include <math.h>
@@ -164,7 +164,8 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));
 	GT_TRY(gt_layer_declare(x, l.name, l.name, name ? name->loc : entry->loc, path, err));
-	/* The first of a block takes the block's input, every other the layer before: said only where it is not the one before. */
+	/* The input of the first layer of a block is that of the block, the input of any other layer is the previous one. `in` is set only if
+	 * the input is not the previous layer. */
 	if (!l.nin && s && index == 0 && strcmp(s->input, x->last))
 		l.in[l.nin++] = s->input;
 	else if (l.nin == 1 && !strcmp(l.in[0], x->last))
@@ -177,7 +178,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
                                 struct gt_err *err)
 {
-	struct gt_err ignored; /* a wrong name has been reported, or is not what is wrong here */
+	struct gt_err ignored; /* an error of the name is reported already, or is not the error here */
 	const char *name;
 	enum gt_code code = gt_layer_fullname(x, s, entry, at, index, &name, &ignored);
 	if (code == GT_OK && !gt_layer_declared(x, name))

@@ -1,6 +1,5 @@
-/* libconfig's language, token by token, from the source text: what libconfig would misread is an error here, what it reads is
- * written again in a form that leaves no choice (source_reader.h). One name or element a line, so that the line number of a libconfig
- * setting finds its place. */
+/* Reads the source text of a config token by token. Text that libconfig would misread is an error. Other text is written in an unambiguous
+ * form (source_reader.h), with one name or element per line, so that the line number of a setting of libconfig leads to its origin. */
 #include "conf/source_reader.h"
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a group: a name, `=`, a value, an optional `;` or `,`. In a list or array: values with commas between. */
+/* States of an open bracket. In a group: a name, `=`, a value, an optional `;` or `,`. In a list or array: values separated by commas. */
 enum { NAME, EQUALS, VALUE, SEP, FIRST, ELEMENT, COMMA };
 
 static struct gt_frame *frame(struct gt_lexer *lx)
@@ -35,7 +34,7 @@ static enum gt_code put(struct gt_lexer *lx, const char *s, size_t n, struct gt_
 	return GT_OK;
 }
 
-/* Begins a line of the clean text. */
+/* Begins a line of the output. */
 static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;
@@ -53,7 +52,7 @@ static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
 	return o->nlines > 1 ? put(lx, "\n", 1, err) : GT_OK;
 }
 
-/* The token at p, for "got …": printable and short. */
+/* Writes the token at p for "got …" in errors: printable and short. */
 static const char *token(const struct gt_lexer *lx, const char *p, char buf[64])
 {
 	size_t n = 0;
@@ -95,13 +94,13 @@ static enum gt_code unexpected(struct gt_lexer *lx, const char *p, struct gt_err
 	return gt_conf_fail(err, lx->at, NULL, "expected %s%s, got %s", wants[f->state], close, token(lx, p, got));
 }
 
-/* A value of some kind begins at p. */
+/* Checks that a value of type `kind` may begin at p, and begins an output line for an element. */
 static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p, struct gt_err *err)
 {
 	struct gt_frame *f = frame(lx);
 	if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
 		return unexpected(lx, p, err);
-	if (f->state == VALUE) { /* on the line of its name */
+	if (f->state == VALUE) { /* the value is written on the line of its name */
 		f->state = SEP;
 		return GT_OK;
 	}
@@ -111,13 +110,13 @@ static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p
 			                    "values");
 		if (f->count && kind != f->kind)
 			return gt_conf_fail(err, lx->at, NULL, "expected values of one type in an array [ ]%s",
-			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ", but these are integers and "
-			                    	"floats; write 1.0 instead of 1" : "; write a list ( ) for values of several types");
+			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ", but these are integers and floats; write 1.0 instead of 1"
+			                                                            : "; write a list ( ) for values of several types");
 		f->kind = kind;
 	}
 	if (f->count >= GT_CONF_MAX_ELEMENTS)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d elements, got more", GT_CONF_MAX_ELEMENTS);
-	if (f->count++) /* so late that a comma before the closing bracket is never written */
+	if (f->count++) /* the comma is written before the next element, so that none precedes a closing bracket */
 		GT_TRY(put(lx, ",", 1, err));
 	f->state = COMMA;
 	return line(lx, err);
@@ -168,7 +167,7 @@ static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
 		return unexpected(lx, p, err);
 	if (f->count++ >= GT_CONF_MAX_MEMBERS)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d keys in one group, got more", GT_CONF_MAX_MEMBERS);
-	if (f->state == SEP) /* libconfig takes `a = 1 b = 2` */
+	if (f->state == SEP) /* libconfig accepts `a = 1 b = 2` */
 		GT_TRY(put(lx, ";", 1, err));
 	f->state = EQUALS;
 	lx->key = p;
@@ -186,7 +185,7 @@ static bool digits(const char **p, int (*is)(int))
 	return *p > from;
 }
 
-/* Writes a number as libconfig reads it without loss: integers as 64 bits, floats with 17 digits. */
+/* Reads a number, and writes it so that libconfig reads it without loss: integers with the suffix L, floats with 17 digits. */
 static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 {
 	char buf[512], out[64];
@@ -258,7 +257,7 @@ const char *gt_string_fault(const char *s, size_t n)
 		int more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c < 0xF5 ? 3 : -1;
 		if (more < 0 || end - p < more)
 			return "bytes that are not UTF-8";
-		/* overlong forms, surrogates, beyond U+10FFFF: told by the second byte */
+		/* the second byte shows overlong forms, surrogates, and values above U+10FFFF */
 		if ((c == 0xE0 && p[0] < 0xA0) || (c == 0xED && p[0] >= 0xA0) || (c == 0xF0 && p[0] < 0x90) || (c == 0xF4 && p[0] >= 0x90))
 			return "bytes that are not UTF-8";
 		for (; more; more--)
@@ -282,7 +281,7 @@ static enum gt_code keep(struct gt_lexer *lx, char c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Appends the string at lx->p to lx->str, decoded. */
+/* Decodes the string at lx->p and appends it to lx->str. */
 static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 {
 	const char *p = lx->p + 1;
@@ -319,7 +318,7 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 
 static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err);
 
-/* A string, or several in a row, which are one. */
+/* Reads a string, or several adjacent strings, which are concatenated. */
 static enum gt_code string(struct gt_lexer *lx, struct gt_err *err)
 {
 	GT_TRY(value(lx, GT_C_STRING, lx->p, err));

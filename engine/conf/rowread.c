@@ -68,7 +68,7 @@ enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const str
 	return rd->errors->n < GT_CONF_MAX_ERRORS ? GT_OK : GT_ECONFIG;
 }
 
-/* The numbers of a default, "[1.5, 2]". */
+/* Reads the numbers of a default, "[1.5, 2]". */
 static void read_floats(const char *text, struct gt_floats *f)
 {
 	char *end;
@@ -153,7 +153,7 @@ static const char *string(const struct gt_cnode *n)
 	return n->raw ? n->raw : n->type == GT_C_STRING ? n->s : NULL;
 }
 
-/* The i-th of the values of n: n itself where it is a scalar. */
+/* Returns value i of n, or n itself if it is a scalar. */
 static const struct gt_cnode *element(const struct gt_cnode *n, int i)
 {
 	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->kid[i] : n;
@@ -164,7 +164,7 @@ static int length(const struct gt_cnode *n)
 	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->nkids : 1;
 }
 
-/* False where the value is not of the row's kind. */
+/* Writes the value of n to `to`. Returns false if its type is not that of the row. */
 static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
 {
 	int len = length(n), i = 0;
@@ -223,7 +223,7 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	gt_row_expects(r, n, want, sizeof want);
 	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
 		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
-	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* name the culprit */
+	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* the error names the wrong element */
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
@@ -313,7 +313,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	return gt_conf_fail(err, n->loc, at, "unknown key; the keys here are: %s", all);
 }
 
-/* Reads the value of a row; a refused one leaves the default and marks the node. */
+/* Reads the value of a row. After an error the field keeps its default, and the node is marked as bad. */
 static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, struct gt_cnode *n, const char *at, void *base,
                              struct gt_err *err)
 {
@@ -369,7 +369,7 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 	return GT_OK;
 }
 
-/* "adam and adamw do" */
+/* Writes the words of "adam|adamw" as "adam and adamw do". */
 static const char *users(const char *is, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -382,7 +382,8 @@ static const char *users(const char *is, char *buf, size_t size)
 	return buf;
 }
 
-/* Whether --set moved the run away from a key of the file: it set the key that decides, or the one that decides whether that one counts. */
+/* Returns whether --set made a key of the file inapplicable: --set has the key that decides about it, or the key that decides about that
+ * one. */
 static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
 {
 	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_find(rows, r->when)) {
@@ -393,7 +394,7 @@ static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, 
 	return false;
 }
 
-/* Whether the value of a key that decides over r was refused or is missing. */
+/* Returns whether a key that decides about r has an error or is missing. */
 static bool undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
 {
 	for (; r->when; r = gt_row_find(rows, r->when)) {
@@ -404,7 +405,7 @@ static bool undecided(const struct gt_row *rows, const struct gt_row *r, const s
 	return false;
 }
 
-/* Keys that the value of another key rules out, and keys that are missing. */
+/* Checks for a key that does not apply because of another key, and for a missing key. */
 static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
                               const char *shown, void *base, struct gt_err *err)
 {
@@ -418,7 +419,7 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 		if (n->set || !ruled_out_by_set(rows, r, group, base))
 			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s",
 			                    r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
-		/* The file was right by itself: --set chose another type and takes the keys of the old one with it. */
+		/* The file alone was correct: --set selected another type, so the keys of the old type are ignored. */
 		return gt_row_default(a, r, base, err);
 	}
 	if (!n && applies && r->flags & GT_R_REQUIRED)

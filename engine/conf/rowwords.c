@@ -1,4 +1,4 @@
-/* A row in words, and "did you mean". */
+/* Describes rows in words, and finds similar words for "did you mean". */
 #include "conf/schema.h"
 #include <ctype.h>
 #include <math.h>
@@ -144,7 +144,8 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	return buf;
 }
 
-/* Optimal string alignment: insert, delete, replace, swap neighbours. Rows of a and b up to 63 bytes. */
+/* Returns the optimal string alignment distance of a and b: the number of insertions, deletions, replacements and swaps of neighbours. At
+ * most 63 bytes of each are compared. */
 static int distance(const char *a, const char *b)
 {
 	int d[3][64];
@@ -178,7 +179,7 @@ void gt_guess_try(struct gt_guess *g, const char *candidate)
 	size_t n = strlen(g->word);
 	int d = distance(g->word, candidate);
 	size_t nc = strlen(candidate);
-	/* "bat" for "batch", "kernel_size" for "kernel": as good as one slip */
+	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one error */
 	if (d > 1 && ((n >= 2 && !strncmp(g->word, candidate, n)) || (nc >= 3 && !strncmp(g->word, candidate, nc))))
 		d = 1;
 	if (d < g->distance || (d == g->distance && !g->best)) {

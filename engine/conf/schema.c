@@ -1,4 +1,4 @@
-/* The rows. Their order is that of the manual and of the resolved text. */
+/* The table of keys. Its order is that of the manual and of the resolved config. */
 #include "conf/schema.h"
 #include "gtrain.h"
 #include "ir/op.h"
@@ -16,14 +16,14 @@
 #define WORLD .when = "reproducible", .is = "world"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
 
-/* What optimizer_rows.h says of the types, in words: "sgd|adam|…" (without the first bar), and ": sgd: torch.optim.SGD; adam: …". */
+/* The types of optimizer from optimizer_rows.h: "sgd|adam|…", and their descriptions for the help text: "; sgd: torch.optim.SGD; …". */
 #define WORD(NAME, word, ...) "|" word
 #define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
 
-/* The keys of an optimizer and of a schedule, below the path P (a literal); A says where a member stands. Used twice: for train.optimizer
- * and train.schedule, and for those of an entry of train.groups. */
+/* The keys of an optimizer and of a schedule below the path P (a literal). A gives the offset of a member. Used for train.optimizer and
+ * train.schedule, and for an entry of train.groups. */
 #define OPTIMIZER_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = OPTIMIZER_WORDS, .help = "update rule" OPTIMIZER_HELP}, \
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
@@ -368,7 +368,7 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 	return NULL;
 }
 
-/* The key of a path: "betas" of "train.optimizer.betas". */
+/* Returns the last component of a path: "betas" of "train.optimizer.betas". */
 static const char *leaf(const char *path)
 {
 	const char *dot = strrchr(path, '.');
@@ -393,7 +393,7 @@ const char *gt_row_default_of(const struct gt_row *r, int type)
 	return k && k->def ? k->def : r->def;
 }
 
-/* gt_schema_key.def: the default, and those of the types of optimizer that have another one: "(0.0; muon: 0.95)". */
+/* Writes the default for gt_schema_key.def, with those of optimizers that have another one: "(0.0; muon: 0.95)". */
 static const char *default_words(const struct gt_row *r, char *buf, size_t size)
 {
 	size_t n = 0;

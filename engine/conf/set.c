@@ -1,4 +1,4 @@
-/* --set path=value: puts a node into the tree before the schema reads it, so that its checks are those of the file. */
+/* --set path=value: changes the tree before the schema reads it, so that the value is checked like one of the file. */
 #include "conf/source_reader.h"
 #include "conf/schema.h"
 #include <ctype.h>
@@ -18,7 +18,7 @@ static void mark(struct gt_cnode *n)
 		mark(n->kid[i]);
 }
 
-/* "value" as libconfig writes it, through the same guard. */
+/* Parses a value in the syntax of libconfig, with the same checks as a file. */
 static enum gt_code parse(struct gt_arena *a, const char *label, const char *value, struct gt_cnode **out, struct gt_err *err)
 {
 	struct gt_clean clean;
@@ -43,7 +43,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 		value++;
 	if (*value && strchr("[({\"", *value))
 		return parse(a, label, value, out, err);
-	/* A number or boolean if it is one as a whole; else a string without its quotes. */
+	/* The text is a number or a boolean if all of it is one; otherwise it is a string without quotes. */
 	if (*value && value[strspn(value, "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] == 0 &&
 	    parse(a, label, value, out, NULL) == GT_OK && scalar(*out)) {
 		GT_NEW_STR((*out)->raw, gt_arena_strdup(a, value), err);
@@ -57,7 +57,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 	return GT_OK;
 }
 
-/* Where a path ends: a member of a group, or an element. */
+/* The node that a path names: a member of a group, or an element of a list. */
 struct slot {
 	struct gt_cnode *in;
 	const char *name; /* NULL: an element */
@@ -82,7 +82,7 @@ static enum gt_code put(struct gt_arena *a, const struct slot *s, struct gt_cnod
 	return GT_OK;
 }
 
-/* Goes into a slot: it must be what the next step of the path needs. A group that is not there yet is made. */
+/* Enters the node of a slot, which must have the type that the rest of the path needs. Creates a group that does not exist. */
 static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path,
                           struct gt_err *err)
 {
@@ -131,7 +131,7 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 			long i = isdigit((unsigned char)p[1]) ? strtol(p + 1, &end, 10) : -1;
 			if (i < 0 || *end != ']')
 				return gt_conf_fail(err, at, path, "expected an index [0..%d]", s.in->nkids);
-			if (i > s.in->nkids) /* as many as there are: one more */
+			if (i > s.in->nkids) /* an index equal to the number of elements appends one */
 				return gt_conf_fail(err, at, path, "expected an index ≤ %d, got %ld", s.in->nkids, i);
 			s.name = NULL;
 			s.index = (int)i;

@@ -1,4 +1,4 @@
-/* Reads a config and what it includes, within limits. See source_reader.h. */
+/* Reads a config and the files that it includes, within limits. See source_reader.h. */
 #include "conf/source_reader.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ struct reader {
 
 static const char no_memory[] = "out of memory";
 
-/* Everything that can be said of a file before it is opened for good. Returns what is wrong, NULL if nothing is. */
+/* Reads a whole file of at most max bytes. Returns NULL, or the reason why it cannot be read. */
 static const char *slurp(const char *path, size_t max, char **text, size_t *n, struct stat *st)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
@@ -56,7 +56,7 @@ static const char *slurp(const char *path, size_t max, char **text, size_t *n, s
 
 static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err *err);
 
-/* from: the place of the @include, NULL for the config itself. */
+/* Reads a file and passes it to the lexer. from: file and line of the @include; NULL for the config itself. */
 static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struct gt_source_loc *from, struct gt_err *err)
 {
 	struct reader *rd = lx->user;
@@ -91,7 +91,7 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 		lx->at = top;
 		lx->p = lx->bol = text;
 		lx->end = text + n;
-		if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark, as some editors leave */
+		if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark, which some editors write */
 			lx->p = lx->bol = text + 3;
 		code = gt_lex(lx, err);
 		rd->depth--;

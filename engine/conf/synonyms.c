@@ -140,7 +140,7 @@ const struct gt_synonym *gt_synonym_of_layer_type(const char *word)
 	return find(layer_types, word);
 }
 
-/* "data.augment[0].type" is "data.augment.type" in the table. */
+/* Compares a path with one of the table, which has no indices: "data.augment[0].type" equals "data.augment.type". */
 static int same_path(const char *table, const char *path)
 {
 	for (; *table == *path && *table; table++)

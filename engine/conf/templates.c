@@ -1,4 +1,4 @@
-/* Templates of blocks, and the values of their parameters. See layers.h. */
+/* Checks templates of blocks, and looks up the values of their parameters. See layers.h. */
 #include "conf/layers.h"
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *t
 }
 
 /* ---- checking the templates ------------------------------------------------------------------------------------------------ */
-/* Every "$word" below n is a parameter; counts the uses of param (NULL: none). */
+/* Checks that every "$word" below n is a parameter of the template, and counts the uses of param (NULL: none). */
 static enum gt_code scan(const struct gt_cnode *tmpl, const struct gt_cnode *n, const char *path, const char *param, int *uses,
                          struct gt_err *err)
 {
@@ -126,7 +126,7 @@ enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A copy of an array whose elements are looked up. */
+/* Copies an array and replaces parameters among its elements. */
 static enum gt_code array_value(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
                                 const struct gt_cnode **out, struct gt_err *err)
 {
@@ -144,7 +144,7 @@ static enum gt_code array_value(struct gt_expand *x, const struct gt_scope *s, c
 		const struct gt_cnode *v = n->kid[i];
 		if (gt_cnode_string(v))
 			GT_TRY(gt_scope_value(x, s, v, path, &v, err));
-		copy->kid[i] = (struct gt_cnode *)v; /* only read from here on */
+		copy->kid[i] = (struct gt_cnode *)v; /* the copy is only read */
 	}
 	*out = copy;
 	return GT_OK;
@@ -167,7 +167,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			v = gt_cnode_find(s->inst, word + 1);
 		if (!v && defaults) {
 			v = gt_cnode_find(defaults, word + 1);
-			own = true; /* a default stands inside the template, an argument outside of it */
+			own = true; /* a default belongs to the scope of the template, an argument to the scope around the instance */
 		}
 		if (!v)
 			return gt_conf_fail(err, s->inst->loc, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",

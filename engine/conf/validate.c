@@ -1,11 +1,11 @@
-/* What every key allows by itself and the config as a whole does not. */
+/* Rejects keys whose values are valid alone but contradict each other. */
 #include "conf/schema.h"
 #include "conf/synonyms.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Collects an error at the place of a key, and goes on. */
+/* Collects an error with the line of a key, and continues. */
 #define FAIL(rd, path, ...)                                                                                       \
 	do {                                                                                                        \
 		if (!gt_conf_refused((rd)->root, (path)))                                                                 \
@@ -16,7 +16,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *batch = gt_conf_given(rd->root, "data.batch"), *per_rank = gt_conf_given(rd->root, "data.batch_per_rank");
-	if (batch && per_rank && batch->set != per_rank->set) { /* --set takes the place of the other one in the file */
+	if (batch && per_rank && batch->set != per_rank->set) { /* the one from --set replaces the other one of the file */
 		if (batch->set)
 			d->batch_per_rank = 0;
 		else
@@ -67,7 +67,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* GT_ECONFIG at the place of a key of the optimizer or the schedule. */
+/* Collects an error with the line of a key of the optimizer or the schedule. */
 #define FAIL_AT(section, key, ...)                                                                              \
 	do {                                                                                                        \
 		char at_[64], path_[160];                                                                               \
@@ -128,13 +128,13 @@ static bool device_fits(const char *d)
 	}
 }
 
-/* The layers that begin a stage. GT_ECONFIG: the first that is wrong. */
+/* Checks parallel.cuts, and finds the indices of the layers. GT_ECONFIG: the first error. */
 #define CUT_FAIL(...) gt_conf_fail(err, gt_conf_location(rd->root, "parallel.cuts"), "parallel.cuts", __VA_ARGS__)
 static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_model_spec *m = &rd->conf->model;
 	struct gt_conf_parallel *p = &rd->conf->parallel;
-	if (rd->errors->n) /* the layers may not be those that the names mean */
+	if (rd->errors->n) /* after errors, the list of layers may be incomplete */
 		return GT_OK;
 	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
 	for (int k = 0; k < p->cuts.n; k++) {

@@ -1,5 +1,5 @@
-/* gt_bench on one rank: the time of each kernel of one optimizer step, on the config's own data and plan, and how much of it is spent in
- * what joins ranks. */
+/* gt_bench on one rank: measures the time of each kernel of an optimizer step with the data and the plan of the config, and the time of
+ * communication. */
 #include "run/bench.h"
 #include "base/clock.h"
 #include "comm.h"
@@ -25,7 +25,7 @@ static enum gt_code collect(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* `steps` full batches in windows as in training; the epoch begins again where it would run into its tail. */
+/* Runs `steps` full batches in windows, as in training. Restarts the epoch before its incomplete last batch. */
 static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -57,7 +57,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 	return GT_OK;
 }
 
-/* The row of a step: kernels of one operation and layer are one, whatever their micro-batch. */
+/* Returns the row of a step. All micro-batches of an operation and layer share one row. */
 static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
 {
 	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
@@ -75,7 +75,7 @@ static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *
 	return &b->rows[b->nrows++];
 }
 
-/* times: seconds of each step of the program in `steps` executions. */
+/* Adds up the rows. times: seconds of each step of the program, summed over `steps` executions. */
 static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -105,7 +105,7 @@ static bool joins_ranks(const struct gt_step *st)
 	return st->kind == GT_STEP_COMM && !st->end;
 }
 
-/* Where each step's time belongs: to a cell of a pipeline's grid, to the waiting, or to the rest. */
+/* Assigns the time of each step to a cell of the pipeline schedule, to communication, or to the rest. */
 static void sort_out(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -123,7 +123,7 @@ static void sort_out(const struct gt_session *s, const double *times, int steps,
 	}
 }
 
-/* Ranks begin together: a pass of one is not to hold what another one still does before it. */
+/* Waits until all ranks are here, so that the measurement of one does not include earlier work of another. */
 static enum gt_code meet(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_team *t = s->team;
@@ -146,8 +146,8 @@ static enum gt_code pass(struct gt_session *s, int steps, double *seconds, struc
 	return GT_OK;
 }
 
-/* What joins ranks has done its work when it returns, where memory is the host's: then its time is read in a pass like that of training.
- * Elsewhere it is that of the pass in which every step is waited for. */
+/* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
+ * a pass like that of training. Otherwise it is that of the pass in which the host waits for every step. */
 static enum gt_code waits(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -173,14 +173,14 @@ enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *
 	*out = (struct gt_measured){0};
 	GT_TRY(gt_session_init(s, err));
 	GT_NEW(times, b->arena, s->prog.full.n, err);
-	GT_TRY(steps_run(s, steps < 10 ? 2 : 10, err)); /* caches, pages, clocks */
-	if (s->exec.graphs) /* twice: windows grow once a step's time is known, and every graph is recorded when it is first used */
+	GT_TRY(steps_run(s, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
+	if (s->exec.graphs) /* again: windows are longer once the time of a step is known, and graphs are recorded */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(steps_run(s, steps, err));
 	GT_TRY(pass(s, steps, &seconds, err));
 	b->step_ms = 1e3 * seconds;
 	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
-	s->exec.times = times; /* passes of their own, so that reading the clock does not slow the first */
+	s->exec.times = times; /* separate passes, so that reading the clock does not slow down the first one */
 	enum gt_code code = pass(s, steps, &seconds, err);
 	s->exec.times = NULL;
 	GT_TRY(code);

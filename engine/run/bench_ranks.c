@@ -1,4 +1,4 @@
-/* gt_bench on as many ranks as a config asks for: starts them, and puts together what they have measured. */
+/* gt_bench on several ranks: starts them and combines their measurements. */
 #include "run/bench.h"
 #include "comm.h"
 #include "par/pipe.h"
@@ -8,12 +8,12 @@
 #include "session/world_plan.h"
 #include <stdlib.h>
 
-#define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
+#define PATIENCE 4 /* a rank may take this multiple of parallel.timeout before its first step */
 
 /* ---- what they have measured ------------------------------------------------------------------------------------------------------------
  */
 
-/* The mean over copies of the pipeline. all: one a rank. */
+/* Computes the mean over the copies of the pipeline for each stage. all: one measurement per rank. */
 static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	int npipe = s->at.npipe;
@@ -36,8 +36,8 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 	return GT_OK;
 }
 
-/* The schedule on paper with the stages' times: the share of a step in which ranks do nothing. What stands behind the grid, all begin at
- * once. */
+/* Computes the idle share of a step by the schedule with the measured times of the stages. All ranks start the work after the schedule
+ * together. */
 static enum gt_code predict(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	struct gt_grid *g;
@@ -100,8 +100,8 @@ struct job {
 	struct gt_conf *c;
 	const struct gt_run_opts *o;
 	int steps;
-	const struct gt_dataset *data; /* of ranks that are threads; NULL: each reads for itself */
-	struct gt_bench *result;       /* rank 0's */
+	const struct gt_dataset *data; /* shared by ranks that are threads; NULL: each rank reads its own */
+	struct gt_bench *result;       /* of rank 0 */
 };
 
 static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_err *err)

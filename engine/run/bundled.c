@@ -1,4 +1,4 @@
-/* The configs that come with gtrain: where they are, and what each is. */
+/* The configs that come with gtrain: their folder and their descriptions. */
 #include "base/fileio.h"
 #include "base/plugin.h"
 #include "conf/conf.h"
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SUMMARY 96 /* bytes of a description */
+#define SUMMARY 96 /* maximum length of a description */
 
-/* The folder of the installed configs, or of the source tree that the program was built in. */
+/* Finds the folder of the installed configs, or that of the source tree in which the program was built. */
 static enum gt_code folder(char *buf, struct gt_err *err)
 {
 	static const char *const from[] = {"../share/gtrain/configs", "../../configs"};
@@ -38,13 +38,13 @@ static bool is_config(const char *name)
 	return n > 4 && !strcmp(name + n - 4, ".cfg") && name[0] != '.' && !strchr(name, '/');
 }
 
-/* Whether a description may end before p: a sentence, or the part of one before a semicolon, or before a colon once it says enough. */
+/* Returns whether a description of n bytes can end at p: after a sentence, before a semicolon, or before a colon if it is long enough. */
 static bool ends(const char *p, size_t n)
 {
 	return (*p == '.' || *p == ';' || (*p == ':' && n >= 24)) && (isspace((unsigned char)p[1]) || !p[1]);
 }
 
-/* The first sentence of the comment that opens a file, without what stands in parentheses, cut between two words where it is long. */
+/* Reads the description of a config: the first sentence of its opening comment, without text in parentheses, truncated between words. */
 static enum gt_code summary(struct gt_arena *a, const char *path, const char **out, struct gt_err *err)
 {
 	char *text, buf[SUMMARY + 1];

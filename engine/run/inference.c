@@ -1,4 +1,4 @@
-/* gt_eval and gt_predict: a checkpoint put to use. */
+/* gt_eval and gt_predict: evaluation and prediction with a checkpoint. */
 #include "gtrain.h"
 #include "base/clock.h"
 #include "run/trainer.h"
@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Opens the best checkpoint of a run directory, else its newest; or the step directory itself. Its config comes along. */
+/* Opens a step directory, or of a run directory the best checkpoint, else the newest; and loads its config. */
 static enum gt_code open_checkpoint(const char *path, const char *const *sets, int nsets, struct gt_ckpt **ckpt, struct gt_conf **conf,
                                     struct gt_err *err)
 {
 	char cfg[4400];
-	GT_TRY(gt_ckpt_open(path, NULL, true, NULL, NULL, ckpt, err)); /* a damaged best one is an error: no other takes its place */
+	GT_TRY(gt_ckpt_open(path, NULL, true, NULL, NULL, ckpt, err)); /* if the best one is damaged, this is an error; no other one is used */
 	snprintf(cfg, sizeof cfg, "%s/config.cfg", gt_ckpt_path(*ckpt));
 	const char *text = gt_ckpt_meta(*ckpt)->config;
-	enum gt_code code = gt_conf_load_text(cfg, text, strlen(text), sets, nsets, conf, err); /* it may include nothing */
+	enum gt_code code = gt_conf_load_text(cfg, text, strlen(text), sets, nsets, conf, err); /* without @include */
 	if (code != GT_OK)
 		gt_ckpt_close(*ckpt);
 	return code;
@@ -65,9 +65,9 @@ enum gt_code gt_eval(const char *path, const char *split, const char *device, co
 /* ---- predict -------------------------------------------------------------------------------------------------------------- */
 
 #define PREDICT_BATCH 64
-#define PREDICT_MAX 100000 /* images of one file */
+#define PREDICT_MAX 100000 /* maximum number of images of one file */
 
-/* Puts images through the graph, PREDICT_BATCH at a time; rows of logits (plain f32) go to fn. */
+/* Runs images through the graph in batches of PREDICT_BATCH, and passes rows of logits (plain f32) to fn. */
 struct predictor {
 	struct gt_session *s;
 	float *logits;
@@ -138,7 +138,7 @@ static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, cons
 	return GT_OK;
 }
 
-/* *bad: it is the file that cannot be used; others may be. */
+/* Predicts the images of one file. *bad: this file cannot be used, but others can. */
 static enum gt_code predict_file(struct predictor *p, const char *file, bool *bad, struct gt_err *err)
 {
 	struct gt_session *s = p->s;
@@ -149,9 +149,9 @@ static enum gt_code predict_file(struct predictor *p, const char *file, bool *ba
 	int64_t n;
 	bool scaled;
 	enum gt_code read = gt_image_read(file, in[0], in[1], in[2], PREDICT_MAX, &d.images, &n, &scaled, err);
-	*bad = read != GT_OK && read != GT_ECONFIG; /* the latter: the model takes no image at all */
+	*bad = read != GT_OK && read != GT_ECONFIG; /* GT_ECONFIG: the model takes no images at all */
 	GT_TRY(read);
-	d.n = (n + PREDICT_BATCH - 1) / PREDICT_BATCH * PREDICT_BATCH; /* the last batch is filled up with black */
+	d.n = (n + PREDICT_BATCH - 1) / PREDICT_BATCH * PREDICT_BATCH; /* the last batch is padded with black images */
 	uint8_t *grown = realloc(d.images, (size_t)d.n * image);
 	d.labels = calloc((size_t)d.n, sizeof *d.labels);
 	enum gt_code code = grown && d.labels ? GT_OK : gt_fail_memory(err, (size_t)d.n * image);

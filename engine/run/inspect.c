@@ -1,4 +1,4 @@
-/* gt_inspect and gt_export of gtrain.h: a checkpoint looked at, and its weights taken out. */
+/* gt_inspect and gt_export of gtrain.h: shows the contents of a checkpoint, and writes its weights to a file. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "gtrain.h"
@@ -97,7 +97,7 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
 	GT_TRY(gt_file_temporary(tmp, path, err));
-	GT_TRY(gt_file_create(tmp, 0666, &to.fd, err)); /* an export is made to be given away: the umask decides */
+	GT_TRY(gt_file_create(tmp, 0666, &to.fd, err)); /* an export is meant for other users too, so the umask decides its mode */
 	enum gt_code code = gt_st_each(gt_ckpt_file(c, GT_CKPT_MODEL), copy_piece, &to, err);
 	if (code)
 		close(to.fd);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define NAME "metrics.jsonl"
-#define LINE_MAX_BYTES (1 << 20) /* no line of gtrain's comes near */
+#define LINE_MAX_BYTES (1 << 20) /* much longer than any line of gtrain */
 #define ARENA_BYTES ((size_t)1 << 20)
 
 struct gt_metrics_file {
@@ -29,17 +29,17 @@ struct copy {
 	size_t n;
 	bool too_long;
 	int64_t damaged;
-	struct gt_arena *arena; /* of the line's values, and of earlier ones' */
+	struct gt_arena *arena; /* for the values of parsed lines */
 };
 
-/* A whole line, without its newline. */
+/* Handles a complete line without its newline: keeps, drops or counts it. */
 static enum gt_code take_line(struct copy *c, struct gt_err *err)
 {
 	struct gt_err why = {0};
 	const struct gt_json_value *o = NULL;
 	int64_t step;
 	enum gt_code code = c->too_long ? GT_EDATA : gt_json_parse(c->line, c->n, c->path, 4, 4096, c->arena, &o, &why);
-	if (code == GT_EFAIL) { /* out of memory says nothing about the line */
+	if (code == GT_EFAIL) { /* out of memory: the line may be correct */
 		if (err)
 			*err = why;
 		return code;
@@ -54,7 +54,7 @@ static enum gt_code take_line(struct copy *c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A piece of the old file. */
+/* Handles a piece of the old file. */
 static enum gt_code take(void *user, const void *data, size_t n, struct gt_err *err)
 {
 	struct copy *c = user;
@@ -84,7 +84,7 @@ static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_
 	GT_TRY(gt_arena_open(&c->arena, err));
 	c->line = malloc(LINE_MAX_BYTES + 1);
 	enum gt_code code = c->line ? gt_file_each(fd, c->path, bytes, take, c, err) : gt_fail_memory(err, LINE_MAX_BYTES + 1);
-	c->damaged += c->n > 0; /* cut short */
+	c->damaged += c->n > 0; /* a truncated last line */
 	free(c->line);
 	gt_arena_close(c->arena);
 	return code;
@@ -92,7 +92,7 @@ static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_
 
 /* ---- the file ----------------------------------------------------------------------------------------------------------------- */
 
-/* The new file under a temporary name, filled with what is kept of the old one, then under its own. */
+/* Creates the new file under a temporary name, copies the lines of the old one that are kept, and renames it. */
 static enum gt_code make(struct copy *c, int fd, uint64_t bytes, const char *to, struct gt_logfile **out, struct gt_err *err)
 {
 	char tmp[GT_PATH_SIZE];
@@ -101,7 +101,7 @@ static enum gt_code make(struct copy *c, int fd, uint64_t bytes, const char *to,
 	enum gt_code code = fd >= 0 && c->spec->resume_step >= 0 ? copy_kept(c, fd, bytes, err) : GT_OK;
 	gt_logfile_sync(c->to);
 	const char *trouble = gt_logfile_error(c->to);
-	if (!code && trouble) /* before the first step: nothing is lost by saying so */
+	if (!code && trouble) /* before the first step, a failure is an error */
 		code = gt_fail(err, GT_EIO, "%s", trouble);
 	if (!code)
 		code = gt_file_rename(tmp, to, err);
@@ -189,7 +189,7 @@ static void put_result(struct gt_json *j, const struct gt_run_result *r)
 	gt_json_end(j);
 }
 
-/* Scripts find "event" and "step" first, "time" last. */
+/* Formats an event. "event" and "step" are always first, and "time" is last. */
 static void format(struct gt_json *j, const struct gt_event *e)
 {
 	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch", "", "complete"};
@@ -267,7 +267,7 @@ enum gt_code gt_metrics_write(struct gt_metrics_file *m, struct gt_json *j, stru
 	gt_json_line(j);
 	if (j->no_memory)
 		return gt_fail_memory(err, 0);
-	/* One write a line, so that a reader and a crash see whole lines. */
+	/* Each line is one write, so that readers and crashes see complete lines. */
 	gt_logfile_write(m->log, j->text, j->len);
 	j->text[--j->len] = 0; /* the observer gets it without the newline */
 	ev->json = j->text;

@@ -1,4 +1,4 @@
-/* gt_check and gt_plan_text: what a run would do, without doing it. */
+/* gt_check and gt_plan_text: describe what a run would do. */
 #include "gtrain.h"
 #include "base/memstream.h"
 #include "ir/op.h"
@@ -12,11 +12,11 @@
 
 static bool adds(const struct gt_graph *g, gt_vid v)
 {
-	int param = v < 0 ? -1 : g->values[v].param; /* fusion adds activations here: the residual of a batchnorm */
+	int param = v < 0 ? -1 : g->values[v].param; /* fusion also adds activations as inputs: the residual of a batchnorm */
 	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
 }
 
-/* One row a layer of the config: its output is that of its last forward node. */
+/* Adds one row per layer of the config. The output of a layer is that of its last forward node. */
 static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 {
 	r->params += gt_graph_num_params(g);

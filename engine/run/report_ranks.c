@@ -8,7 +8,7 @@
 
 enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROWS };
 
-/* The largest part of a batch that this rank loads at once, as often as it keeps one: an image and a label a sample. */
+/* Returns the bytes of the batches that this rank keeps: images and labels of the largest part of a batch, times the number of slots. */
 static uint64_t batch_bytes(const struct gt_session *s)
 {
 	const int64_t *in = s->conf->model.input;
@@ -20,7 +20,7 @@ static uint64_t batch_bytes(const struct gt_session *s)
 	}
 	most *= s->batch.keep > 1 ? s->batch.keep : 1;
 	return (uint64_t)(most * ((gt_space_factored(s->space) ? 0 : in[0] * in[1] * in[2] * 4) +
-	                          4)); /* images that all ranks read are among the arenas */
+	                          4)); /* images that all ranks share are counted as an arena */
 }
 
 static const char *row_name(const struct gt_world_plan *world_plan, int row)
@@ -86,7 +86,7 @@ static int members(const struct gt_session *s, int group)
 	return group == GT_GROUP_DATA ? s->at.ndata : group == GT_GROUP_PIPE ? s->at.npipe : s->at.world;
 }
 
-/* count is that of a rank's block where each has one. */
+/* Returns the bytes that a rank sends in a call. count is that of one rank's block if every rank has one. */
 static uint64_t sent(const struct gt_session *s, const struct gt_call *c)
 {
 	uint64_t n = c->count * gt_dtype_size(c->dtype), w = (uint64_t)members(s, c->comm->group);
@@ -135,7 +135,7 @@ static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, st
 	GT_NEW(seen, r->arena, p->nmicro + 1, err);
 	for (int i = 0; i < p->n; i++) {
 		const struct gt_step *t = &p->step[i];
-		if (t->kind == GT_STEP_LOAD && !seen[t->micro]) { /* stages of one rank load the same */
+		if (t->kind == GT_STEP_LOAD && !seen[t->micro]) { /* the stages of one rank share the batch */
 			seen[t->micro] = true;
 			k->samples += t->plan->graph->batch / t->plan->graph->views;
 		}

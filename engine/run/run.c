@@ -1,4 +1,4 @@
-/* gt_run and gt_resume: what stands before and after the training loop. */
+/* gt_run and gt_resume: the work before and after the training loop. */
 #include "base/fileio.h"
 #include "ir/op.h"
 #include "launch/launcher.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATIENCE 4 /* times parallel.timeout that a rank may take for what stands before its first step */
+#define PATIENCE 4 /* a rank may take this multiple of parallel.timeout before its first step */
 
 /* "669,706" */
 static const char *grouped(int64_t n, char *buf, size_t size)
@@ -84,14 +84,15 @@ static void on_warning(void *user, const char *text)
 		t->opts->observe(t->opts->user, &ev);
 }
 
-/* The same, with a line of metrics.jsonl. */
+/* The same, and writes a line to metrics.jsonl. */
 static enum gt_code warn_line(struct gt_trainer *t, const char *text, struct gt_err *err)
 {
 	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
-/* The number of ranks may come from the command line, and a checkpoint's config does not have it. */
+/* Warns if the number of ranks has changed, because the results then differ in their last bits. It can come from the command line, so the
+ * config of the checkpoint does not always have it. */
 static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
 {
 	char text[200];
@@ -103,8 +104,8 @@ static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct
 	return warn_line(t, text, err);
 }
 
-/* Of a resume: the best result so far counts only if it is a value of the metric that the config names now. text: one sentence where it
- * does not, else "". */
+/* When a run resumes: keeps the best result only if it is a value of the metric that the config names now. text: a warning if it is not,
+ * else "". */
 static void keep_best(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
@@ -114,7 +115,7 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	*text = 0;
 	if (!at->has_best)
 		return;
-	if (at->best_epoch < 0) /* a checkpoint of an earlier version, which does not say: right if the batch was the same ever since */
+	if (at->best_epoch < 0) /* a checkpoint of an earlier version, which has no epoch; correct if the batch has never changed */
 		at->best_epoch = (at->best_step + t->s->batch.steps_per_epoch - 1) / t->s->batch.steps_per_epoch;
 	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
 		return;
@@ -127,8 +128,8 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	at->has_best = false;
 }
 
-/* gt_session_spec.sized: the warnings, while nothing is allocated yet: a machine whose memory is too small may end the process.
- * metrics.jsonl is not open yet, and receives none of them. */
+/* gt_session_spec.sized: prints the warnings before memory is allocated, because a machine with too little memory can end the process.
+ * metrics.jsonl is not open yet and does not receive them. */
 static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
 	struct gt_trainer *t = user;
@@ -148,7 +149,7 @@ struct job {
 	const char *dir;
 	const struct gt_ckpt *from;
 	const struct gt_run_opts *opts;
-	const struct gt_dataset *data; /* of ranks that are threads; NULL: each reads for itself */
+	const struct gt_dataset *data; /* shared by ranks that are threads; NULL: each rank reads its own */
 };
 
 static struct gt_session_spec session_spec(struct gt_conf *c)
@@ -164,13 +165,13 @@ static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, st
 	return warn_line(t, text, err);
 }
 
-/* What is to be said once the run has been announced; "": nothing. */
+/* Messages to print after the start line; "": none. */
 struct notes {
 	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512];
 };
 
-/* The files of the run's directory beside its checkpoints. They are as they were where anything before this fails; and a run that goes
- * back leaves those that are there until its first commit. */
+/* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
+ * checkpoint does not replace them before its first commit. */
 static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
 {
 	char config[GT_PATH_SIZE];
@@ -227,7 +228,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales_loss(t->s))
 			t->at.loss_scale = 0, t->at.good_steps = 0;
-		else if (t->at.loss_scale > 0) /* 0: the run was of another precision so far */
+		else if (t->at.loss_scale > 0) /* 0: the run had another precision before */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
 		if (t->at.cursor % t->s->batch.size || t->at.cursor >= t->s->batch.samples)
 			return gt_fail(err, GT_ECONFIG, "%s: the checkpoint is at sample %lld of an epoch, which is not a multiple of data.batch = "
@@ -268,18 +269,18 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	return gt_trainer_run(t, err);
 }
 
-/* gt_rank_body: one rank of a run, which may be the only one. */
+/* gt_rank_body: trains one rank of a run, which can be the only one. */
 static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
 {
 	const struct job *j = user;
 	struct gt_run_opts o = *j->opts;
-	if (team->world.rank) /* rank 0 tells */
+	if (team->world.rank) /* rank 0 prints the warnings */
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
 	enum gt_code code = train(j, &t, err);
 	struct gt_err why[2] = {0};
 	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
-	for (int i = 0; i < 2; i++) { /* what ended the training comes first */
+	for (int i = 0; i < 2; i++) { /* the error that ended the training takes precedence */
 		if (code == GT_OK && logs[i] && err)
 			*err = why[i];
 		code = code ? code : logs[i];
@@ -290,7 +291,7 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 	return code;
 }
 
-/* Of any rank: they have not met yet. */
+/* Prints a warning of any rank, because the ranks are not connected yet. */
 static void on_team_warning(void *user, const char *text)
 {
 	const struct gt_run_opts *o = user;
@@ -311,7 +312,7 @@ static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct 
 	                            .warn = on_team_warning,
 	                            .warn_user = (void *)j->opts};
 	struct gt_team *team;
-	if (j->from) /* on several hosts, each looks for the latest by itself */
+	if (j->from) /* on several hosts, each host opens the latest checkpoint itself */
 		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);
 	GT_TRY(gt_team_open(&spec, &team, err));
 	gt_signals_install();
@@ -321,7 +322,7 @@ static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct 
 	return code;
 }
 
-/* Ranks that are threads: data is read once, for all of them. */
+/* Trains n ranks that are threads. The data is read once for all of them. */
 static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
@@ -339,8 +340,8 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	return code;
 }
 
-/* Before ranks are started: what each of them would refuse is told once. What only they can find out, as that a GPU is missing, is left to
- * them. */
+/* Checks the run before ranks are started, so that an error that all ranks would report is reported once. Errors that only a rank can
+ * detect, such as a missing GPU, are left to the ranks. */
 static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
@@ -348,8 +349,8 @@ static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, str
 	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
 }
 
-/* A dry run of several ranks: what they would find out on the first one's device, in this process. Data is read, kernels are prepared,
- * nothing is allocated for training. */
+/* A dry run of several ranks in this process, with the device of the first one: reads the data and prepares kernels, without memory for
+ * training. */
 static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
@@ -380,12 +381,12 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	return code;
 }
 
-/* What both commands share: `from` NULL starts anew. */
+/* The common part of both commands. from: the checkpoint to resume from; NULL: a new run. */
 static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_ranks r;
 	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
-	if (o->dry) /* choices are kept in the user's cache */
+	if (o->dry) /* autotuning would write to the user's cache */
 		c->autotune = false;
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
@@ -395,7 +396,7 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 	if (r.threads > 1)
 		return o->dry ? rehearse(&j, &r, err) : threads(&j, r.threads, err);
 	enum gt_code code = one_process(&j, &r, err);
-	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* nobody else says which one it was */
+	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* the error must name the rank */
 		gt_fail_prefix(err, "rank %d", r.world.rank);
 	return code;
 }
@@ -405,8 +406,8 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 	return run(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
 }
 
-/* What a killed run left half done in its directory is finished before a checkpoint of it is chosen. Of several ranks, rank 0 does it when
- * it opens the directory; a launcher has done it before them. */
+/* Completes or removes what a killed run left incomplete in its directory, before a checkpoint is chosen. With several ranks, the launcher
+ * does this before it starts them, otherwise rank 0 when it opens the directory. */
 static enum gt_code tidy(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
@@ -415,7 +416,7 @@ static enum gt_code tidy(const char *dir, const struct gt_run_opts *o, struct gt
 	int n;
 	GT_TRY(gt_team_world(o->link, &w, err));
 	if (o->link || w.world > 1 || gt_ckpt_scan(dir, false, &e, &n, NULL))
-		return GT_OK; /* whoever opens the checkpoint says what is wrong with the folder */
+		return GT_OK; /* opening the checkpoint reports the error of the folder */
 	free(e);
 	if (!n)
 		return GT_OK;
@@ -465,8 +466,8 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	}
 	GT_TRY(tidy(dir, o, err));
 	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
-	                    err)); /* a launcher has warned already */
-	/* The text that was verified, and it may include nothing. */
+	                    err)); /* the launcher has printed the warnings already */
+	/* The text is verified by its digest, and @include is an error in it. */
 	const char *text = gt_ckpt_meta(ckpt)->config;
 	enum gt_code code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
 	if (code == GT_OK)

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define MASTER_PORT 29500 /* PyTorch's default */
-#define NODES 1024        /* NUMA nodes that are looked for */
+#define NODES 1024        /* maximum number of NUMA nodes */
 
-/* NUMA nodes that have a processor which this process may use; 1 where the kernel tells of none. */
+/* Returns the number of NUMA nodes with a processor that this process may use; 1 if the kernel reports none. */
 static int numa_nodes(void)
 {
 	cpu_set_t set;
@@ -44,7 +44,7 @@ static const char *device_of(const struct gt_conf *c, const struct gt_run_opts *
 	return o->device ? o->device : c->device;
 }
 
-/* Processes: the ranks of dp are threads of one. */
+/* Returns whether the ranks of a mode are processes. Those of dp are threads of one process. */
 static bool has_processes(int mode)
 {
 	return mode == GT_MODE_DDP || mode == GT_MODE_ZERO || mode == GT_MODE_PIPE;
@@ -88,7 +88,7 @@ static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, 
 	return GT_OK;
 }
 
-/* Ranks that a run has on this host where nothing else has started them. */
+/* Returns the number of ranks on this host if gtrain starts them. */
 static int ranks_here(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	int n = o->nproc ? o->nproc : (int)c->parallel.nproc;
@@ -106,7 +106,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	if (c->parallel.mode == GT_MODE_DP)
 		out->threads = ranks_here(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
-		return GT_OK; /* a mode that this build does not have is refused by the session, in words of its own */
+		return GT_OK; /* the session reports a mode that this build does not have */
 	if (has_processes(c->parallel.mode))
 		out->nproc = ranks_here(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
@@ -124,11 +124,11 @@ struct launch {
 	const struct gt_run_opts *o;
 	const char *dir;
 	double began;
-	int64_t step, serial; /* of the checkpoint that it goes on from, -1: none; of the newest one when it began */
+	int64_t step, serial; /* step: of the checkpoint to resume from; -1: none; serial: of the newest checkpoint at the start */
 	char limit[48], from[48], *argv[1024];
 };
 
-/* Whether there is a checkpoint. A new run began in a directory without any, so it is the run's own. */
+/* Returns whether the directory has a checkpoint. A new run starts in a directory without any, so it belongs to this run. */
 static bool has_checkpoint(const char *dir)
 {
 	struct gt_ckpt *c;
@@ -150,14 +150,15 @@ static char *const *again(void *user, const struct gt_launch_end *last)
 			return NULL;
 		l->argv[n] = from[n];
 	}
-	if (l->o->time_limit_s > 0) { /* of the whole run: what is left of it */
+	if (l->o->time_limit_s > 0) { /* the limit is that of the whole run; passes the remaining time */
 		double left = l->o->time_limit_s - (gt_clock() - l->began);
 		if (left <= 1)
 			return NULL;
 		snprintf(l->limit, sizeof l->limit, "--time-limit=%.0fs", left);
 		l->argv[n++] = l->limit;
 	}
-	/* Until its first commit, a run that went back to an earlier checkpoint begins there again: the newest is what it turned away from. */
+	/* A run that went back to an earlier checkpoint restarts from that one until its first commit, because the newest one belongs to the
+	 * abandoned line. */
 	int64_t newest;
 	if (l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial) {
 		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)l->step);

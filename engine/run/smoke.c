@@ -1,6 +1,6 @@
-/* gt_smoke: the program run and resumed in processes of its own, and the two ends compared. The directory:
- *   DIR/run/             the run directory; holds the resumed run at the end
- *   DIR/uninterrupted/   the last checkpoint of the first run, taken out of DIR/run before the resume */
+/* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
+ *   DIR/run/             directory of the run; at the end that of the resumed run
+ *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fileio.h"
@@ -25,7 +25,7 @@ struct smoke {
 	struct gt_smoke_plan plan;
 	struct gt_smoke shown;
 	const char *dir, *run, *whole; /* DIR, DIR/run, DIR/uninterrupted */
-	double heard;                  /* when the last event came */
+	double heard;                  /* time of the last event */
 	double train_s, eval_s, save_s;
 	int64_t step;                  /* that was reached */
 	bool no_memory;                /* for an event */
@@ -77,7 +77,7 @@ static void on_event(struct smoke *s, const struct gt_json_value *e)
 	}
 }
 
-/* A line of a rank: an event of rank 0, or words for the user. */
+/* Handles a line from a rank: an event of rank 0, or a message for the user. */
 static void hear(void *user, const char *line)
 {
 	static const char first[] = "[rank 0] ";
@@ -94,7 +94,7 @@ static void hear(void *user, const char *line)
 
 /* ---- phases --------------------------------------------------------------------------------------------------------------------- */
 
-/* Runs `base` and `more`, and "-- operand", as the ranks of the plan. */
+/* Starts the ranks of the plan with the arguments `base`, `more` and "-- operand". */
 static enum gt_code start(struct smoke *s, char *const *base, const char *const *more, int nmore, const char *operand, struct gt_err *err)
 {
 	static const char only[] = "rank 0: ";
@@ -120,12 +120,12 @@ static enum gt_code start(struct smoke *s, char *const *base, const char *const 
 	r.capture = true;
 	s->heard = gt_clock();
 	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
-	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* there is no other one to tell it from */
+	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, its number is of no use */
 		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
 	GT_TRY(code);
 	if (s->no_memory)
 		return gt_fail_memory(err, 0);
-	int sig = gt_signals_pending(); /* between two launches, nobody else hears it */
+	int sig = gt_signals_pending(); /* no launcher handles signals between the two launches */
 	return sig ? gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s)", sig, strsignal(sig)) : GT_OK;
 }
 
@@ -159,7 +159,7 @@ static uint64_t bytes_of(const struct gt_ckpt_manifest *m)
 	return n;
 }
 
-/* The first run. Its last checkpoint is moved out of the run directory: what a crash before the last commit would leave. */
+/* Executes the first run and moves its last checkpoint out of the run directory, as if it had crashed before the last commit. */
 static enum gt_code uninterrupted(struct smoke *s, struct gt_err *err)
 {
 	const char **more;
@@ -210,7 +210,7 @@ static enum gt_code same_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b
 	return code;
 }
 
-/* Always fails: which tensors of a file differ. */
+/* Fails with an error that names the tensors of a file that differ. */
 static enum gt_code differing(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, struct gt_err *err)
 {
 	struct gt_ckpt_tensor t;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Holds the one-way includes of the rooms and the homes of vendor headers. Rooms: see CONTRIBUTING.md, "The rooms".
+# Holds the one-way includes of the rooms and of files, and the homes of vendor headers. Rooms: see CONTRIBUTING.md, "The rooms".
 set -u
 fail=0
 # room folder | rooms it may include, as the first path element of an include (or a bare kernels/ or datasets/ header)
@@ -47,6 +47,39 @@ vendor '(oneapi/)?dnnl' kernels/cpu
 vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
 vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|png|jpeglib|curl' datasets
+# Includes between files have no cycle. A node is a file without its extension, so that x.c and x.h are one; every edge that closes a cycle
+# is reported with the whole way.
+sources=$(find engine kernels cli datasets -regex '.*\.\(c\|h\|cu\|cuh\|cc\|hh\|inc\)')
+cycles=$(awk '
+function stem(f) { sub(/\.[a-z]+$/, "", f); return f }
+function visit(v, way,   n, next_of, i, w) {
+	state[v] = 1
+	way = way v " -> "
+	n = split(edges[v], next_of, " ")
+	for (i = 1; i <= n; i++) {
+		w = next_of[i]
+		if (state[w] == 1)
+			print "include cycle: " substr(way, index(way, w " -> ")) w
+		else if (!state[w])
+			visit(w, way)
+	}
+	state[v] = 2
+}
+NR == FNR { have[$1] = 1; next }
+{
+	folder = $1
+	sub(/\/[^\/]*$/, "/", folder)
+	n = split(folder " engine/ kernels/ datasets/", root, " ")
+	for (i = 1; i <= n; i++)
+		if ((root[i] $2) in have)
+			break
+	a = stem($1)
+	b = stem(root[i] $2)
+	if (i <= n && a != b && !seen[a, b]++)
+		edges[a] = edges[a] " " b
+}
+END { for (v in edges) if (!state[v]) visit(v, "") }' <(echo "$sources") <(echo "$sources" | xargs grep -H '^#include "' | sed 's/:#include "\([^"]*\)".*/ \1/'))
+if [ -n "$cycles" ]; then echo "$cycles"; fail=1; fi
 dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
 # A struct has one definition; only what a backend keeps behind its handles has one in each.

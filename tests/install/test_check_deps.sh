@@ -1,0 +1,62 @@
+#!/bin/bash
+# scripts/check-deps.sh passes on a small tree that keeps its rules, and refuses each violation that is planted there, by the file's name.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/../cli/cli.sh"
+command -v git >/dev/null || { skip check_deps 'git is not installed'; exit; }
+
+# tree: $tmp/tree, which keeps all rules: includes downwards, own headers, a diamond, 20 documents that name a file
+tree() {
+	rm -rf "$tmp/tree"
+	mkdir -p "$tmp/tree/"{scripts,engine/base,engine/plan,kernels/cuda,datasets,cli}
+	cd "$tmp/tree" || exit 1
+	cp "$src/scripts/check-deps.sh" scripts/
+	echo 'struct gt_low {' >engine/base/low.h
+	echo '#include "base/low.h"' | tee engine/base/low.c engine/plan/left.h engine/plan/right.h kernels/k.h >/dev/null
+	printf '#include "plan/left.h"\n#include "plan/right.h"\n' >engine/plan/top.c
+	printf '#include "k.h"\n' | tee kernels/k.c kernels/cuda/k_gpu.cu >/dev/null
+	for i in {1..20}; do echo 'See engine/base/low.h.' >"doc$i.md"; done
+	git init -q . && git add -A
+}
+check() {
+	scripts/check-deps.sh >"$tmp/out" 2>&1
+	rc=$?
+}
+# refused NAME MESSAGE: the check fails with the message, a regular expression, and with no other line
+refused() {
+	check
+	if [ $rc = 1 ] && grep -q "$2" "$tmp/out" && [ "$(wc -l <"$tmp/out")" = 1 ]; then pass "$1"
+	else fail "$1" "status $rc: $(cat "$tmp/out")"; fi
+	tree
+}
+
+tree
+check
+if [ $rc = 0 ] && grep -q '^check-deps: includes run one way$' "$tmp/out"; then pass clean_tree; else fail clean_tree "status $rc: $(cat "$tmp/out")"; fi
+
+echo '#include "plan/right.h"' >>engine/plan/left.h
+echo '#include "plan/left.h"' >engine/plan/right.c
+refused cycle_of_two '^include cycle: .*engine/plan/left -> .*engine/plan/\(left\|right\)$'
+
+echo '#include "b.h"' >kernels/a.c
+echo '#include "c.h"' >kernels/b.h
+echo '#include "a.h"' >kernels/c.h
+echo >kernels/a.h
+refused cycle_of_three '^include cycle: .*kernels/[a-z/]* -> kernels/[a-z/]* -> kernels/[a-z/]* -> kernels/[a-z/]*$'
+
+echo '#include "plan/left.h"' >engine/base/up.c
+refused upwards '^engine/base/up.c: includes "plan/left.h"; engine/base may only include: base$'
+
+echo '#include <zlib.h>' >cli/pack.c
+refused vendor 'cli/pack.c: includes a header of zlib'
+
+echo >datasets/low.c
+refused name_twice 'file names .*: low.c$'
+
+echo 'struct gt_low {' >>engine/plan/right.h
+refused struct_twice 'structs defined twice: struct gt_low'
+
+for i in {1..31}; do echo >"engine/plan/part$i.c"; done
+refused room_too_large '^engine/plan/ has [0-9]* files; a room has at most 30$'
+
+echo 'See engine/base/high.h.' >doc1.md
+refused file_missing '^doc1.md: names engine/base/high.h, which does not exist$'

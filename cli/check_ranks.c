@@ -1,4 +1,4 @@
-/* The part of `gtrain check` that is about ranks: memory, buckets, stages, what they send. */
+/* The output of `gtrain check` about ranks: memory, buckets, stages and traffic. */
 #include "cli.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 	return GT_OK;
 }
 
-/* What ranks [first, last] send; they all send the same. */
+/* Adds the rows for ranks [first, last], which all send the same. */
 static void traffic_rows(struct gt_table *t, const struct gt_check_rank *k, int first, int last)
 {
 	char who[48], times[GT_UNITS], bytes[GT_UNITS];

@@ -18,7 +18,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
 	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "device", cli->args.device ? r->device : NULL); /* without --device none is opened */
+	gt_json_string(j, "device", cli->args.device ? r->device : NULL); /* without --device, no device is opened */
 	gt_json_string(j, "mode", r->mode);
 	gt_json_int(j, "world", r->world);
 	gt_json_string(j, "precision", r->precision);
@@ -99,7 +99,7 @@ static enum gt_code print_layers(struct gt_cli *cli, const struct gt_report *r, 
 	return gt_table_print(cli, &t, err);
 }
 
-/* "60,000 train, 10,000 test", or "" where the data is not here. */
+/* Writes "60,000 train, 10,000 test", or "" if the data is missing. */
 static void describe_samples(const struct gt_report *r, char *buf, size_t size)
 {
 	const struct { const char *split; int64_t n; } split[] = {
@@ -113,7 +113,7 @@ static void describe_samples(const struct gt_report *r, char *buf, size_t size)
 	}
 }
 
-/* "0.1 at 0%, 0.05 at 25%, …" */
+/* Writes the learning rate over the run: "0.1 at 0%, 0.05 at 25%, …". */
 static void describe_rates(const struct gt_report *r, const double *lr, char *buf, size_t size)
 {
 	int n = 0;
@@ -169,7 +169,7 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	return gt_table_print(cli, &t, err);
 }
 
-/* The first warning that a run would fail of decides on the exit status. */
+/* Fails if there are warnings. The exit code is that of the first warning for which a run would fail. */
 static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
@@ -186,7 +186,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
 	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
-	/* A dry run has tried this machine; device "null" stands for none. */
+	/* a dry run has checked this machine already, and device "null" needs no machine */
 	bool elsewhere = cli->args.dry_run || (cli->args.device && !strcmp(cli->args.device, "null"));
 	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
@@ -196,7 +196,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	} else if (code == GT_OK) {
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
-		/* Without --device none is opened: the plan stands for itself. */
+		/* without --device, no device is opened and the plan has no device name */
 		const char *device = cli->args.device ? r->device : "";
 		snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
 		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "path TAB type TAB help" for every key that --set takes a value for: groups have none, keys of list elements and of named templates
- * no fixed path. */
+/* Prints "path TAB type TAB help" for every key that --set can set to a value. Groups have no value, and keys of list elements and
+ * templates have no fixed path. */
 static void key_line(void *user, const struct gt_schema_key *key)
 {
 	struct gt_cli *cli = user;
@@ -34,7 +34,7 @@ static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
 		gt_complete_zsh(cli);
 	} else if (strcmp(what, "fish") == 0) {
 		gt_complete_fish(cli);
-	} else if (strcmp(what, "keys") == 0) { /* this one and the next three are asked by the scripts */
+	} else if (strcmp(what, "keys") == 0) { /* the completion scripts call this and the next three */
 		gt_schema_each(key_line, cli);
 	} else if (strcmp(what, "devices") == 0) {
 		return list_devices(cli, err);

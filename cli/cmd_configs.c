@@ -31,7 +31,7 @@ enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char
 	return GT_OK;
 }
 
-/* The file itself, comments and all: what a config of one's own begins with. */
+/* Prints a config with its comments, as a start for a new one. */
 static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_err *err)
 {
 	const char *path;

@@ -7,7 +7,7 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-/* A file is what its name says: another format's extension is refused. */
+/* Rejects names with the extension of another format. */
 static enum gt_code check_name(const char *path, struct gt_err *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');

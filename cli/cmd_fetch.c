@@ -16,7 +16,7 @@ static const struct gt_option options[] = {
 struct showing {
 	struct gt_cli *cli;
 	double last;
-	char file[256]; /* the one that is coming */
+	char file[256]; /* the file that is being downloaded */
 };
 
 static void show(void *user, const char *file, uint64_t done, uint64_t total)

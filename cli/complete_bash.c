@@ -24,7 +24,7 @@ static void names(struct gt_cli *cli, const struct gt_option *table)
 	}
 }
 
-/* The cases `command:option` of the options that take an argument: "	run:--set | run:-s) kind=key ;;" */
+/* Prints the cases `command:option` of options with an argument: "	run:--set | run:-s) kind=key ;;" */
 static void arguments(struct gt_cli *cli, const char *command, const struct gt_option *table)
 {
 	for (const struct gt_option *o = table; o && o->name; o++) {

@@ -10,12 +10,12 @@ static void quoted(struct gt_cli *cli, const char *s)
 	gt_out(cli, "'");
 }
 
-/* The candidates: " -a '…'", and whether files are among them. Nothing for an argument without candidates. */
+/* Prints the candidates of an argument: " -a '…'", and the option for files. Prints nothing for an argument without candidates. */
 static void candidates(struct gt_cli *cli, enum gt_complete kind, const char *choices)
 {
 	switch (kind) {
 	case GT_COMPLETE_NONE:
-	case GT_COMPLETE_COMMAND: /* has its own lines */
+	case GT_COMPLETE_COMMAND: /* commands have lines of their own */
 		break;
 	case GT_COMPLETE_CONFIG:
 		gt_out(cli, " -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'");
@@ -120,7 +120,7 @@ static const char middle[] =
 	"\n"
 	"complete -c gtrain -f\n";
 
-/* Does a command before number n have an option of this name? */
+/* Returns whether a command before number n has an option of this name. */
 static bool seen(const char *name, int n)
 {
 	for (int i = 0; i < n; i++)

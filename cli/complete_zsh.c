@@ -2,7 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Text inside a single-quoted _arguments spec: quotes end the string, brackets and colons end the field. */
+/* Prints text inside a single-quoted spec of _arguments; escapes quotes, which end the string, and brackets and colons, which end the
+ * field. */
 static void quoted(struct gt_cli *cli, const char *s)
 {
 	for (; *s; s++) {

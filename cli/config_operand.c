@@ -1,4 +1,4 @@
-/* The config that an operand CFG and the options --set, --nproc, --mode and --out describe. */
+/* Loads the config of an operand CFG with the options --set, --nproc, --mode and --out. */
 #include "cli.h"
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 	GT_NEW(sets, cli->arena, n + 3, err);
 	if (n)
 		memcpy(sets, a->sets.v, (size_t)n * sizeof *sets);
-	/* "auto" has no number in gt_run_opts: it is the config's word for it. */
+	/* "auto" has no number in gt_run_opts, so it is set in the config. */
 	if (a->nproc == GT_NPROC_AUTO)
 		sets[n++] = "parallel.nproc=auto";
 	if (a->dry_run && a->out)
@@ -21,7 +21,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 	const char *path;
 	GT_TRY(gt_cli_config_path(cli, a->operands.v[0], &path, err));
 	enum gt_code code = gt_conf_load_all(path, sets, n, &errors, out, err);
-	/* The last error is main()'s to report, and a rank's launcher has reported the others. */
+	/* main() reports the last error. In a rank, the launcher has reported the others. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)
 		gt_cli_complain(cli, errors.v[i].text);
 	if (code == GT_ECONFIG && errors.n)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INDENT 28 /* where the help of an option begins */
+#define INDENT 28 /* column of the help of an option */
 #define WIDTH 80
 
 static void option_line(struct gt_cli *cli, const struct gt_option *o)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code of a command whose output nobody reads any more */
+#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed it */
 
 const struct gt_command *const gt_commands[] = {
 	&gt_cmd_run,   &gt_cmd_resume,  &gt_cmd_check,  &gt_cmd_plan,  &gt_cmd_eval,    &gt_cmd_predict,    &gt_cmd_inspect,
@@ -38,8 +38,8 @@ enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'", name);
 }
 
-/* A closed descriptor 0..2 would be handed to the next file that is opened, a checkpoint among them. What stands in for a closed
- * stdout cannot be written, so that lost output is told. */
+/* Opens descriptors 0..2 if they are closed, because the next opened file, such as a checkpoint, would get their numbers. The replacement
+ * of stdout cannot be written, so that lost output is reported. */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -73,20 +73,20 @@ static enum gt_code dispatch(struct gt_cli *cli, int argc, char **argv, struct g
 	return GT_OK;
 }
 
-/* Says what went wrong, and returns the exit code. */
+/* Flushes the output, prints the error, and returns the exit code. */
 static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 {
 	struct gt_err out = {0};
 	enum gt_code flushed = gt_out_finish(cli, &out);
-	/* The reader of a pipe went away, which ends a training by SIGTERM (progress.c): end as SIGPIPE would have ended us, and say nothing.
-	 * Another failure is told as ever. */
+	/* If the reader of a pipe has closed it, which ends a training by SIGTERM (progress.c), end silently with the code of SIGPIPE. Other
+	 * failures are printed as usual. */
 	if ((code == GT_OK || code == (enum gt_code)(128 + SIGTERM)) && flushed != GT_OK && cli->out_errno == EPIPE) {
 		gt_rank_report_error(cli->link, BROKEN_PIPE, out.msg);
 		return BROKEN_PIPE;
 	}
-	if (code == BROKEN_PIPE) /* so did a rank */
+	if (code == BROKEN_PIPE) /* a rank ended in the same way */
 		return (int)code;
-	if (code != GT_OK && cli->link) /* whoever watches the ranks says it, once */
+	if (code != GT_OK && cli->link) /* the launcher prints the error, once */
 		gt_rank_report_error(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));
 	else if (code != GT_OK)
 		gt_cli_complain(cli, err->msg[0] ? err->msg : gt_code_text(code));
@@ -106,8 +106,8 @@ int main(int argc, char **argv)
 	struct gt_cli cli = {0};
 	struct gt_err err = {0};
 	hold_standard_descriptors();
-	signal(SIGPIPE, SIG_IGN); /* a write fails with EPIPE instead: a run must end by its own checkpoint */
-	signal(SIGXFSZ, SIG_IGN); /* a write fails with EFBIG instead, which is told with the name of the file */
+	signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE instead, so that a run can write its checkpoint */
+	signal(SIGXFSZ, SIG_IGN); /* writes fail with EFBIG instead, and the error names the file */
 	gt_output_init(&cli);
 	cli.argv = argv;
 	enum gt_code code = gt_rank_open(&cli.link, &err);

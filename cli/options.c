@@ -1,5 +1,5 @@
 /* Parsing by the option tables: --opt=value, --opt value, -oVALUE, -o VALUE, -qv, options after operands, `--`. Long options are
- * not abbreviated: a script would break with the next option that begins alike. */
+ * not abbreviated, because a new option with the same beginning would break scripts. */
 #include "cli.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ const struct gt_option gt_global_options[] = {
 	{0},
 };
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b: optimal string alignment. */
+/* Returns the optimal string alignment distance of a and b: insertions, deletions, replacements and swaps of neighbours. */
 static int distance(const char *a, const char *b)
 {
 	enum { MAX = 48 };
@@ -51,7 +51,8 @@ static int distance(const char *a, const char *b)
 
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
 {
-	/* A third of the word may be wrong, and never all of it; or the word is the beginning of one candidate only; or begins with one. */
+	/* Up to a third of the word can differ, but never all of it. A word is also similar to the only candidate that begins with it, and to
+	 * one with which it begins. */
 	int len = (int)strlen(word), best = len < 3 ? 2 : len / 3 + 2;
 	const char *found = NULL, *begins = NULL, *within = NULL;
 	int nbegins = 0;
@@ -76,12 +77,12 @@ double gt_cli_duration_parse(const char *s)
 {
 	static const struct { char unit; double seconds; } unit[] = {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}};
 	double total = 0;
-	int next = 0; /* units fall: 1h30m, not 30m1h */
+	int next = 0; /* units must decrease: 1h30m, not 30m1h */
 	if (!*s)
 		return -1;
 	while (*s) {
 		char *end;
-		if (*s < '0' || *s > '9') /* strtod would take signs, spaces, inf and nan */
+		if (*s < '0' || *s > '9') /* strtod would accept signs, spaces, inf and nan */
 			return -1;
 		double v = strtod(s, &end);
 		if (memchr(s, 'x', (size_t)(end - s)) || memchr(s, 'X', (size_t)(end - s)))
@@ -130,7 +131,7 @@ static bool has_sets(const struct gt_command *c)
 	return false;
 }
 
-/* The one line for an option that is none: the nearest one, or the config key of that name. */
+/* Fails for an unknown option and suggests a similar one, or the config key of that name. */
 static enum gt_code unknown(const struct gt_command *c, const char *name, struct gt_err *err)
 {
 	const char *candidate[64];
@@ -264,7 +265,7 @@ static enum gt_code parse_short(struct gt_cli *cli, const struct gt_command *c, 
 		if (!o)
 			o = find(gt_global_options, NULL, 0, *p);
 		if (!o) {
-			/* -epochs for --epochs: the whole word says what was meant. */
+			/* -epochs instead of --epochs: report the whole word. */
 			if (p == words[*pos] + 1 && p[1])
 				return gt_fail(err, GT_EUSAGE, "unknown option '-%.60s'; long options begin with two dashes", p);
 			return gt_fail(err, GT_EUSAGE, "unknown option '%s'", shown);
@@ -310,7 +311,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 		return GT_OK;
 	if (a->operands.n < c->min_operands)
 		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", c->name, c->operands);
-	for (const struct gt_option *o = c->options; o && o->name; o++) /* required ones are strings: NULL says not given */
+	for (const struct gt_option *o = c->options; o && o->name; o++) /* required options are strings; NULL: not given */
 		if (o->required && !*(const char **)((char *)a + o->offset))
 			return gt_fail(err, GT_EUSAGE, "expected --%s %s", o->name, o->arg);
 	return GT_OK;

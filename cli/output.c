@@ -10,7 +10,7 @@
 
 void gt_output_init(struct gt_cli *cli)
 {
-	/* Only the character set: numbers keep their point whatever the locale. */
+	/* Only the character set is that of the locale; numbers always have a decimal point. */
 	setlocale(LC_CTYPE, "");
 	cli->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
@@ -38,7 +38,7 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...)
 	va_list ap;
 	if (cli->out_errno)
 		return;
-	gt_status_erase(cli); /* both may be the same terminal */
+	gt_status_erase(cli); /* stdout and stderr can be the same terminal */
 	va_start(ap, fmt);
 	errno = 0;
 	int n = vprintf(fmt, ap);
@@ -81,7 +81,7 @@ const char *gt_cli_printable(const char *s, char *buf, size_t size)
 	size_t i = 0;
 	for (; s[i] && i + 1 < size; i++) {
 		unsigned char c = (unsigned char)s[i];
-		bool c1 = c == 0xc2 && (unsigned char)s[i + 1] < 0xa0; /* U+0080..U+009F in UTF-8: terminals obey those too */
+		bool c1 = c == 0xc2 && (unsigned char)s[i + 1] < 0xa0; /* U+0080..U+009F in UTF-8 are control characters too */
 		buf[i] = c < 0x20 || c == 0x7f || c1 ? '?' : s[i];
 	}
 	buf[i] = '\0';
@@ -107,7 +107,7 @@ const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size)
 	return gt_cli_shell_word(strchr(typed, '/') ? typed : "gtrain", buf, size);
 }
 
-/* One write a line, so that lines of several processes do not mix. */
+/* Writes a line with one call, so that lines of several processes are not mixed. */
 static void put_err(struct gt_cli *cli, const char *prefix, const char *text)
 {
 	char clean[2048], line[2304];

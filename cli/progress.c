@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DRAW_EVERY 0.1  /* seconds between two drawings on a terminal */
-#define PHASE_AFTER 0.02 /* and before the first one of an evaluation or a save */
-#define PLAIN_EVERY 5.0 /* seconds between two plain lines elsewhere */
+#define DRAW_EVERY 0.1  /* minimum seconds between two updates on a terminal */
+#define PHASE_AFTER 0.02 /* seconds before an evaluation or a save is shown */
+#define PLAIN_EVERY 5.0 /* seconds between two plain lines if stderr is not a terminal */
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli)
 {
@@ -66,7 +66,7 @@ static void describe_phase(const struct gt_progress *p, const struct gt_event *e
 	gt_parts_add(parts, 4, "elapsed %s", gt_units_clock(number, gt_clock() - p->start));
 }
 
-/* Paints the line on a terminal, writes a plain one elsewhere. */
+/* Shows the status line on a terminal, or prints a plain line. */
 static void show(struct gt_progress *p, const struct gt_parts *parts)
 {
 	char text[1024];
@@ -78,8 +78,8 @@ static void show(struct gt_progress *p, const struct gt_parts *parts)
 		gt_cli_note(p->cli, "%s", text);
 }
 
-/* stdout was lost. A broken pipe says that nobody listens any more: end by a checkpoint, if the run has its handler in place. A
- * full disk must not cost hours of training: say so now, go on, and exit with 74 at the end. */
+/* Handles a failed write to stdout. After a broken pipe, ends the run with a checkpoint if its signal handler is installed. After another
+ * failure, such as a full disk, prints a warning; training continues, and the exit status is 74. */
 static void lost_output(struct gt_progress *p)
 {
 	struct sigaction sa;
@@ -95,7 +95,7 @@ static void lost_output(struct gt_progress *p)
 	}
 }
 
-/* "test acc 0.8650 loss 0.4000" as two parts. */
+/* Adds "test acc 0.8650 loss 0.4000" as two parts. */
 static void add_scores(struct gt_parts *parts, int rank, const char *name, const struct gt_scores *s)
 {
 	char loss[GT_UNITS];
@@ -140,7 +140,7 @@ static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 	struct gt_progress_eval e = {.scores = ev->scores, .step = ev->step, .epoch = ev->epoch};
 	struct gt_progress_row *r = &p->row;
 	snprintf(e.split, sizeof e.split, "%s", ev->split ? ev->split : "eval");
-	/* The result of a run is its test split, where there is one. */
+	/* the result of a run is that of the test split if there is one */
 	if (!p->eval.split[0] || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0)
 		p->eval = e;
 	if (p->cli->args.quiet || p->cli->args.json)
@@ -158,7 +158,7 @@ static void observe_train(struct gt_progress *p, const struct gt_event *ev)
 	p->loss = ev->loss;
 	if (a->quiet)
 		return;
-	/* -v outside a terminal: a line for every line of metrics.jsonl. */
+	/* -v without a terminal: prints a line for every line of metrics.jsonl */
 	bool logged = a->verbose && ev->json && !p->cli->animate && !a->json;
 	if (!logged) {
 		if (a->no_progress || (a->json && !p->cli->animate))
@@ -176,7 +176,7 @@ static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
 {
 	const struct gt_args *a = &p->cli->args;
 	struct gt_parts parts;
-	bool early = !p->steps; /* before the run is known: for people who wait, no line of a log */
+	bool early = !p->steps; /* before the start event: shown on a terminal only */
 	double now = gt_clock(), wait = !p->cli->animate ? PLAIN_EVERY : early ? 0 : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
 	if (a->quiet || a->no_progress || ((a->json || early) && !p->cli->animate) || now - p->last < wait)
 		return;
@@ -200,7 +200,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		gt_out_line(p->cli, ev->json);
 	if (p->cli->out_errno)
 		lost_output(p);
-	/* The line of an epoch is complete when something else than its evaluations follows. */
+	/* The line of an epoch is complete when an event other than its evaluations follows. */
 	if (ev->kind != GT_EV_EVAL && !(ev->kind == GT_EV_PHASE && ev->split))
 		end_row(p);
 	switch (ev->kind) {
@@ -285,7 +285,7 @@ static void result(struct gt_progress *p)
 	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));
 }
 
-/* The run's directory as a word of a shell: the checkpoint is <dir>/step-…. */
+/* Writes the directory of the run as a word for a shell, from the path of the checkpoint, <dir>/step-…. */
 static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 {
 	char dir[sizeof p->checkpoint];
@@ -298,7 +298,7 @@ static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 	return gt_cli_shell_word(dir, buf, size);
 }
 
-/* How to go on with a run that ended early. */
+/* Prints the command that continues a run that ended early. */
 static void tell_resume(struct gt_progress *p)
 {
 	char dir[2 * sizeof p->checkpoint], step[GT_UNITS], gtrain[PATH_MAX];
@@ -309,7 +309,7 @@ static void tell_resume(struct gt_progress *p)
 		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir));
 }
 
-/* Where a run that is complete was saved, and what can be done with it. */
+/* Prints the checkpoint of a complete run, and commands that can follow. */
 static void tell_next(struct gt_progress *p)
 {
 	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64], gtrain[PATH_MAX];
@@ -333,7 +333,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
 	const struct gt_args *a = &p->cli->args;
 	end_row(p);
-	if (p->cli->animate && !p->told) /* a rank that was killed may have left its line */
+	if (p->cli->animate && !p->told) /* a killed rank may have left its status line */
 		p->cli->painted = true;
 	gt_status_erase(p->cli);
 	if (code == GT_OK && p->told && !p->complete && !a->json)
@@ -341,7 +341,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
 		tell_resume(p);
 	if (code == GT_OK && p->ended && !p->early && !a->quiet && !a->json) {
-		fflush(stdout); /* the result comes first where both are one terminal */
+		fflush(stdout); /* the result is printed first if both are one terminal */
 		tell_next(p);
 	}
 	return code;
@@ -350,7 +350,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 void gt_progress_say(void *user, const char *line)
 {
 	struct gt_progress *p = user;
-	if (p->cli->animate) /* rank 0, another process, painted a line and will paint it again */
+	if (p->cli->animate) /* rank 0, another process, rewrites its status line later */
 		p->cli->painted = true;
 	gt_cli_note(p->cli, "%s", line);
 }

@@ -1,4 +1,4 @@
-/* The options about ranks, and the command lines of a restart. */
+/* The options about ranks, and the command lines with which ranks are started and restarted. */
 #include "cli.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* `gtrain run --smoke`: a line for each phase on stdout, or a JSON object. */
+/* `gtrain run --smoke`: prints a line, or a JSON object, for each phase on stdout. */
 #include "base/clock.h"
 #include "commands.h"
 #include <inttypes.h>

@@ -24,7 +24,7 @@ int gt_status_columns(void)
 void gt_status_paint(struct gt_cli *cli, const char *text)
 {
 	char line[MAX_LINE + 32];
-	/* One write, so that lines of several processes do not mix. */
+	/* one write, so that lines of several processes are not mixed */
 	int n = snprintf(line, sizeof line, ERASE WRAP_OFF "%.*s" WRAP_ON "\r", MAX_LINE, text);
 	fwrite(line, 1, (size_t)n, stderr);
 	fflush(stderr);
@@ -61,7 +61,7 @@ void gt_parts_bar(struct gt_parts *p, int rank, double share)
 	add(p, rank)->bar = share > 1 ? 1 : share >= 0 ? share : 0;
 }
 
-/* "[=====>    ]" of `width` characters. */
+/* Draws "[=====>    ]" with `width` characters. */
 static int draw_bar(char *buf, size_t size, double share, int width)
 {
 	char cells[BAR_MOST];
@@ -73,13 +73,13 @@ static int draw_bar(char *buf, size_t size, double share, int width)
 	return snprintf(buf, size, "[%.*s]", room, cells);
 }
 
-/* With the spaces in front of it. */
+/* Returns the width of a part with the spaces before it. */
 static int width_of(const struct gt_part *t)
 {
 	return (t->tight ? 1 : 2) + (isnan(t->bar) ? (int)strlen(t->text) : BAR_LEAST);
 }
 
-/* Which parts fit; returns the columns that are left. */
+/* Chooses the parts that fit. Returns the remaining columns. */
 static int choose(const struct gt_parts *p, int columns, bool *kept)
 {
 	int total = -2;

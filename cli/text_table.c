@@ -10,7 +10,7 @@ struct gt_table_row {
 	bool head;
 };
 
-/* Columns that s takes on a terminal: code points, which is right for the words that stand in our tables. */
+/* Returns the width of s on a terminal: its number of code points, which is correct for the words in these tables. */
 static int width(const char *s)
 {
 	int n = 0;
@@ -98,7 +98,7 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 			continue;
 		}
 		gt_out(cli, "%s", r->head ? gt_style(cli->color_out, GT_STYLE_BOLD) : "");
-		int blank = 0; /* spaces owed: none are printed at the end of a line */
+		int blank = 0; /* spaces that are printed before the next text, so that none are at the end of a line */
 		for (int c = 0; c < t->cols; c++) {
 			int pad = w[c] - width(r->cell[c]);
 			if (t->align[c] == 'r')

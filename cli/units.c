@@ -20,7 +20,7 @@ const char *gt_units_count(char *buf, int64_t n)
 	return buf;
 }
 
-/* Four significant digits at most, without an exponent: v is in [0, 1024). */
+/* Writes v in [0, 1024) with at most four significant digits, without an exponent. */
 static int scaled(char *buf, double v)
 {
 	return snprintf(buf, GT_UNITS, "%.*f", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v);

@@ -1,4 +1,4 @@
-/* Names of the classes of the datasets that gtrain knows, in the order of their labels, as their publishers spell them. */
+/* Names of the classes of known datasets in the order of their labels, spelled as published. */
 #include "dataset.h"
 #include <string.h>
 

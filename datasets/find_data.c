@@ -1,4 +1,4 @@
-/* Finds a data set (by name, in a folder, or files named by hand) and hands it to its format. */
+/* Finds a dataset by its name, in a folder, or by its files, and reads it with its format. */
 #include "dataset.h"
 #include "base/arena.h"
 #include "format.h"
@@ -91,7 +91,7 @@ static const struct gt_format *format_by_name(const char *name)
 	return NULL;
 }
 
-/* Files named by hand and no format: IDX shows itself, CIFAR's records do not. */
+/* Finds the format of given files. Only IDX can be recognised by its content; records of CIFAR cannot. */
 static enum gt_code sniff(const char *path, const struct gt_format **out, struct gt_err *err)
 {
 	struct gt_gzfile f;

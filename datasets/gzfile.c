@@ -13,9 +13,9 @@
 
 #define MIB ((uint64_t)1 << 20)
 #define GZ_MIN 18          /* header + trailer of an empty member */
-#define DEFLATE_RATIO 1032 /* the most that deflate can expand (zlib's technical notes) */
-#define GZ_FREE (64 * MIB) /* what every gzip file may expand to */
-#define GZ_RATIO 64        /* and beyond it. FashionMNIST: 1.8, MNIST: 4.7; a bomb: 1,000 */
+#define DEFLATE_RATIO 1032 /* maximum expansion of deflate (technical notes of zlib) */
+#define GZ_FREE (64 * MIB) /* size to which every gzip file may expand */
+#define GZ_RATIO 64        /* maximum expansion of larger files. FashionMNIST: 1.8, MNIST: 4.7; a decompression bomb: 1,000 */
 #define HUGE_PAGE (2 * MIB)
 
 void *gt_big_alloc(size_t bytes)
@@ -25,7 +25,7 @@ void *gt_big_alloc(size_t bytes)
 	void *p;
 	if (posix_memalign(&p, HUGE_PAGE, bytes))
 		return NULL;
-	madvise(p, bytes, MADV_HUGEPAGE); /* a wish: refused where the kernel has none */
+	madvise(p, bytes, MADV_HUGEPAGE); /* optional: fails if the kernel has no huge pages */
 	return p;
 }
 
@@ -65,7 +65,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 		strcpy(f->shown, path);
 	else
 		snprintf(f->shown, sizeof f->shown, "...%s", path + n - (sizeof f->shown - 4));
-	/* stat first: opening a FIFO or a device may block or act. fstat again: what was opened is what counts. */
+	/* stat before open, because opening a FIFO or a device can block or have effects; fstat again for the file that was opened. */
 	if (stat(path, &st))
 		return gt_fail(err, GT_ENOINPUT, "%s: %s", f->shown, strerror(errno));
 	if (!S_ISREG(st.st_mode))
@@ -161,7 +161,7 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 		int zr = inflate(&z, Z_NO_FLUSH);
 		if (zr == Z_STREAM_END) {
 			if (at == f->size && !z.avail_in)
-				break; /* a short content; its tail is gt_gzfile_read's to judge */
+				break; /* a short content; gt_gzfile_read checks its end */
 			inflateReset(&z);
 		} else if (zr != Z_OK && zr != Z_BUF_ERROR) {
 			rc = zlib_fail(f, zr, z.msg, at - z.avail_in, err);
@@ -181,7 +181,7 @@ uint64_t gt_gzfile_hint(const struct gt_gzfile *f)
 	if (f->size < GZ_MIN || read_at(f, t, 4, f->size - 4, NULL) != GT_OK)
 		return 0;
 	uint64_t n = (uint64_t)t[0] | (uint64_t)t[1] << 8 | (uint64_t)t[2] << 16 | (uint64_t)t[3] << 24;
-	/* Deflate grows data by no more than 5 bytes in 16 KiB; a smaller claim means several members, or more than 4 GiB. */
+	/* Deflate expands data by at most 5 bytes per 16 KiB, so a smaller size in the trailer means several members or more than 4 GiB. */
 	bool whole = n + n / 1024 + 4096 >= f->size && n / DEFLATE_RATIO <= f->size;
 	return whole ? n : 0;
 }
@@ -204,7 +204,7 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 	               f->gz ? "; it may be a decompression bomb; if it is not, decompress it with gunzip" : "");
 }
 
-/* libdeflate says only "bad data". zlib goes over the member at `in` again and says why, without keeping what it expands. */
+/* Finds the reason of an error. libdeflate only reports "bad data", so zlib reads the member at `in` again and its output is discarded. */
 static enum gt_code why_bad(const struct gt_gzfile *f, const uint8_t *raw, uint64_t in, struct gt_err *err)
 {
 	enum { OUT = 64 * 1024 };
@@ -265,7 +265,7 @@ static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompr
 	return GT_OK;
 }
 
-/* Opens what both readers need: the compressed bytes and a decompressor. */
+/* Reads the compressed bytes and opens a decompressor, for both readers. */
 static enum gt_code gz_begin(const struct gt_gzfile *f, uint8_t **raw, struct libdeflate_decompressor **d, struct gt_err *err)
 {
 	*d = NULL;
@@ -301,7 +301,7 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 	return rc;
 }
 
-/* A plain file, or one allocation that grows until every member fits. */
+/* Reads a plain file, or decompresses into memory that grows until every member fits. */
 enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *size, struct gt_err *err)
 {
 	*out = NULL;
@@ -309,7 +309,7 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 	uint64_t cap = gt_gzfile_hint(f);
 	if (!f->gz)
 		GT_TRY(gt_gzfile_expect(f, cap, err));
-	else if (!cap || cap > f->limit) /* the trailer may lie or be cut: the data decides */
+	else if (!cap || cap > f->limit) /* the trailer can be wrong or truncated, so the data decides */
 		cap = f->size < f->limit / 2 && !cap ? f->size * 2 : f->limit;
 	uint8_t *raw = NULL, *buf = gt_big_alloc(cap);
 	struct libdeflate_decompressor *d = NULL;

@@ -19,7 +19,7 @@ static const char *type_name(int type)
 	return "unknown";
 }
 
-/* The first `got` bytes of the content to a checked header. */
+/* Parses and checks a header from the first `got` bytes of the content. */
 static enum gt_code parse(const struct gt_gzfile *f, const uint8_t *b, size_t got, struct gt_idx *h, struct gt_err *err)
 {
 	*h = (struct gt_idx){0};
@@ -70,7 +70,7 @@ enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile 
 
 static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
-	/* The publisher's names, those of an unpacker that keeps the dot, and torchvision's subfolders. */
+	/* The published names, those with a dot that some programs write when they unpack, and the subfolders of torchvision. */
 	static const char *const sub[] = {"", "/raw", "/FashionMNIST/raw", "/MNIST/raw"};
 	static const char *const names[2][2][2] = {
 	    {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}, {"train-images.idx3-ubyte", "train-labels.idx1-ubyte"}},
@@ -83,7 +83,7 @@ static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *
 		for (int k = 0; k < 2; k++) {
 			if (!gt_paths_find(paths, in, names[split][k][0]))
 				continue;
-			/* Images without their labels: reading says which file is missing. */
+			/* Images without labels: reading them reports the missing file. */
 			return gt_paths_find(paths, in, names[split][k][1]) ? GT_OK : gt_paths_add(paths, in, names[split][k][1], err);
 		}
 	}
@@ -187,7 +187,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	enum gt_code rc = gt_idx_open(paths->path[0], spec->max_bytes, &p.image_file, &p.image, err);
 	if (rc == GT_OK)
 		rc = gt_idx_open(paths->path[1], spec->max_bytes, &p.label_file, &p.label, err);
-	if (rc == GT_OK && p.image.rank == 1 && p.label.rank > 1) /* named by hand the other way round */
+	if (rc == GT_OK && p.image.rank == 1 && p.label.rank > 1) /* the user named labels before images */
 		p = (struct pair){p.label_file, p.image_file, p.label, p.image};
 	if (rc == GT_OK)
 		rc = check_pair(&p, spec, out, err);

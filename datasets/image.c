@@ -1,4 +1,4 @@
-/* Images for `gtrain predict`: one file, told by its first bytes, to the bytes that a model takes. */
+/* Reads images for `gtrain predict`: recognises a file by its first bytes, and converts it to the input of a model. */
 #include "image.h"
 #include "base/arena.h"
 #include "dataset.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FILE ((uint64_t)256 << 20) /* of a PNG or JPEG */
+#define MAX_FILE ((uint64_t)256 << 20) /* maximum size of a PNG or JPEG file */
 
 /* Grey to RGB repeats; RGB to grey is ITU-R 601-2 luma in 16 bits, as PIL's convert("L"). in and out must not overlap. */
 static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)

@@ -1,5 +1,5 @@
-/* The orientation of a picture: tag 0x0112 of the first directory of its Exif data (Exif 2.32, 4.6.4: TIFF 6.0), and the turning and
- * mirroring that undoes it. */
+/* Reads the orientation of an image, tag 0x0112 in the first directory of its Exif data (Exif 2.32, 4.6.4: TIFF 6.0), and rotates and
+ * mirrors the image so that it is upright. */
 #include "base/arena.h"
 #include "image.h"
 #include <stdlib.h>

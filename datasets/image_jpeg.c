@@ -7,10 +7,10 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-enum { MAX_SCANS = 500 }; /* a progressive picture has about ten; each scan goes over all of it */
+enum { MAX_SCANS = 500 }; /* a progressive image has about ten scans, each of which covers the whole image */
 
 struct catcher {
-	struct jpeg_error_mgr mgr; /* first: libjpeg hands this back */
+	struct jpeg_error_mgr mgr; /* must be the first member: libjpeg passes a pointer to it */
 	struct jpeg_progress_mgr progress;
 	jmp_buf back;
 	char why[JMSG_LENGTH_MAX];
@@ -25,7 +25,7 @@ static void on_error(j_common_ptr cinfo)
 	longjmp(c->back, 1);
 }
 
-/* libjpeg only warns where the pixels are damaged, and fills them with grey. Those warnings are errors here. */
+/* libjpeg only warns of damaged pixels and fills them with grey. These warnings are errors here. */
 static void on_message(j_common_ptr cinfo, int level)
 {
 	static const int harmful[] = {JWRN_JPEG_EOF,          JWRN_HIT_MARKER,     JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC,
@@ -65,7 +65,7 @@ static int orientation_of(const struct jpeg_decompress_struct *j)
 	return 1;
 }
 
-/* What setjmp guards: memory hangs on out. */
+/* The part that longjmp can leave. Its memory is owned by out, so that the caller frees it. */
 static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, const uint8_t *raw, size_t size, const char *name,
                            struct gt_pixels *out, int *orientation, struct gt_err *err)
 {

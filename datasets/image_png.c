@@ -29,7 +29,7 @@ static void on_error(png_structp png, png_const_charp why)
 
 static void on_warning(png_structp png, png_const_charp why)
 {
-	(void)png, (void)why; /* odd metadata; what harms the pixels is an error */
+	(void)png, (void)why; /* unusual metadata; damage of the pixels is an error */
 }
 
 /* Everything between setjmp and its return, and nothing that a longjmp could leave half done: memory hangs on `out` and `rows`. */

@@ -1,4 +1,4 @@
-/* The sizes that an image may have. */
+/* Limits for the size of an image. */
 #include "image.h"
 
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err)

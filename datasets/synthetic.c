@@ -10,7 +10,7 @@
 #define GRID 5        /* a pattern is GRID x GRID random values per channel, interpolated */
 #define NOISE_SHIFT 2 /* of the sum of four random bytes, -510..510: noise of -127..127, standard deviation 37 */
 
-/* One value of the grid of (class, channel), 32..223: the noise then rarely clips. */
+/* Returns a value of the grid of (class, channel), 32..223, so that noise rarely exceeds the range of a byte. */
 static int32_t corner(uint64_t key, uint32_t class, uint32_t channel, uint32_t y, uint32_t x)
 {
 	return 32 + (int32_t)(gt_rng_draw(key, class, channel, y * GRID + x, 0).v[0] % 192u);

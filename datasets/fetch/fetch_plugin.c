@@ -1,4 +1,4 @@
-/* lib/gtrain/fetch.so: brings a known data set from its mirrors. A plugin, so that libcurl does not cost every start of gtrain. */
+/* lib/gtrain/fetch.so: downloads a known dataset from its mirrors. It is a plugin so that only `gtrain fetch` loads libcurl. */
 #include "fetch/fetch_parts.h"
 #include <curl/curl.h>
 #include <errno.h>
@@ -11,14 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 4, PROGRESS = 1 << 20 }; /* a try that brought a mebibyte does not count: a bad line may cut a long file often */
+enum { TRIES = 4, PROGRESS = 1 << 20 }; /* an attempt that received PROGRESS bytes does not count: a bad connection can break often */
 
 struct fetch {
 	const struct gt_known_dataset *row;
 	const char *dir, *base_url;
 	void (*progress)(void *user, const char *file, uint64_t done, uint64_t total);
 	void *user;
-	int dirfd; /* locked: one fetch a folder at a time */
+	int dirfd; /* locked, so that only one process downloads into a folder */
 };
 
 static enum gt_code make_dirs(const char *dir, struct gt_err *err)
@@ -39,7 +39,7 @@ static enum gt_code make_dirs(const char *dir, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The lock is on the folder itself: nothing to leave behind, and it goes with the process. */
+/* Locks the folder itself, so that no lock file remains, and the lock ends with the process. */
 static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 {
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -56,7 +56,7 @@ static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Whether dir/name is there and right. */
+/* *good: whether dir/name exists and has the expected digests. */
 static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t size, const char *md5, const char *sha256, bool *good,
                              struct gt_err *err)
 {
@@ -83,7 +83,7 @@ static void wait_ms(long ms)
 		;
 }
 
-/* One mirror until the file is whole and right, or it is plain that it will not be. */
+/* Downloads a file from one mirror, with further attempts until it is complete and its digest matches, or another attempt is useless. */
 static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_file *file, const char *base, int fd, const char *part,
                                 bool *stop, struct gt_err *err)
 {
@@ -98,7 +98,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (fstat(fd, &st))
 			return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
 		uint64_t have = (uint64_t)st.st_size;
-		if (have > file->size && !ftruncate(fd, 0)) /* not from this file */
+		if (have > file->size && !ftruncate(fd, 0)) /* the partial file is longer than the file, so it belongs to another one */
 			have = 0;
 		if (have >= last + PROGRESS) {
 			last = have;
@@ -119,7 +119,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (rc != GT_OK || good)
 			return rc;
 		gt_fail(err, GT_EDATA, "%s: the digest differs from that of the published %s; the file was removed", url, file->name);
-		if (ftruncate(fd, 0) || !have) /* a part from somewhere else may be to blame: once more, from the beginning */
+		if (ftruncate(fd, 0) || !have) /* the partial file can be from elsewhere: once more from the beginning */
 			return GT_EDATA;
 	}
 	return err->code;
@@ -133,11 +133,11 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 		return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
 	if (rename(part, final))
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", final, strerror(errno));
-	fsync(f->dirfd); /* a folder that cannot be synced still has the file, and every digest is checked again */
+	fsync(f->dirfd); /* a failed sync is harmless, because every digest is verified again */
 	return GT_OK;
 }
 
-/* Every mirror in turn. Where all of them fail, each is named with its reason. */
+/* Tries all mirrors in turn. If all of them fail, the error names each with its reason. */
 static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_file *file, int fd, const char *part, struct gt_err *err)
 {
 	const char *one[] = {f->base_url, NULL}, *const *mirrors = f->base_url ? one : f->row->mirrors;
@@ -208,7 +208,7 @@ static enum gt_code fetch(const struct gt_known_dataset *row, const char *dir, c
                           void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
 {
 	struct fetch f = {row, dir, base_url, progress, user, -1};
-	struct gt_err tries = {0}; /* a try that failed before one that did not is nobody's business */
+	struct gt_err tries = {0}; /* failures before a success are not reported */
 	if (base_url && strncmp(base_url, "http://", 7) && strncmp(base_url, "https://", 8))
 		return gt_fail(err, GT_EUSAGE, "expected a URL that begins with http:// or https://, got %.200s", base_url);
 	GT_TRY(make_dirs(dir, err));

@@ -30,7 +30,7 @@ enum gt_code gt_published_open(const char *md5, const char *sha256, struct gt_pu
 			n++;
 			continue;
 		}
-		/* A FIPS machine has no MD5: the SHA-256 is the stronger of the two and suffices. */
+		/* A FIPS machine has no MD5. SHA-256 is stronger and suffices. */
 		EVP_MD_CTX_free(d->ctx[i]);
 		d->ctx[i] = NULL;
 	}

@@ -10,10 +10,10 @@
 struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
-	uint64_t at;          /* where the next byte goes */
-	uint64_t range_start; /* of the reply's Content-Range; UINT64_MAX: none */
-	bool placed;          /* `at` is settled by the reply's status */
-	uint64_t other_size;  /* what the server's file has, where that is not what is expected */
+	uint64_t at;          /* offset of the next byte */
+	uint64_t range_start; /* start in Content-Range of the reply; UINT64_MAX: none */
+	bool placed;          /* `at` is determined, by the status of the reply */
+	uint64_t other_size;  /* size of the server's file if it is not the expected one */
 	int disk_errno;
 	bool too_long, wrong_range;
 };
@@ -30,7 +30,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
 	struct state *s = user;
 	size_t len = size * n;
 	static const char key[] = "content-range: bytes ";
-	if (len >= 5 && !strncmp(line, "HTTP/", 5)) /* a new reply, after a redirection */
+	if (len >= 5 && !strncmp(line, "HTTP/", 5)) /* a new reply after a redirection */
 		s->range_start = UINT64_MAX;
 	if (len > sizeof key && !strncasecmp(line, key, sizeof key - 1)) {
 		char digits[24] = "";
@@ -43,7 +43,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
 	return len;
 }
 
-/* A body of 200 is the whole file, one of 206 its rest; other bodies are error pages. */
+/* Receives data. The body of status 200 is the whole file, that of 206 the rest; other bodies are error pages. */
 static size_t on_body(char *data, size_t size, size_t n, void *user)
 {
 	struct state *s = user;
@@ -60,7 +60,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		}
 		curl_off_t rest = -1;
 		curl_easy_getinfo(s->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
-		if (rest >= 0 && s->at + (uint64_t)rest != t->size) { /* known before the first byte of it is kept */
+		if (rest >= 0 && s->at + (uint64_t)rest != t->size) { /* checked before the first byte is written */
 			s->other_size = s->at + (uint64_t)rest;
 			return 0;
 		}
@@ -98,7 +98,7 @@ static enum gt_transfer_end refused(const struct gt_transfer *t, long status, st
 	return status >= 500 || status == 429 || status == 408 ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 }
 
-/* What has come is of no use. A part that cannot be emptied is found wrong by its digest the next time. */
+/* Discards the received data. If the partial file cannot be truncated, its digest will not match next time. */
 static enum gt_transfer_end give_up(const struct gt_transfer *t)
 {
 	(void)!ftruncate(t->fd, 0);
@@ -124,7 +124,7 @@ static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *deta
 		        t->url, (unsigned long long)t->size, t->name);
 		return give_up(t);
 	}
-	if (s->wrong_range || status == 416) { /* the part is not what the server has: from the beginning */
+	if (s->wrong_range || status == 416) { /* the partial file does not match that of the server: start again */
 		gt_fail(err, GT_EIO, "%s: the server does not continue at byte %llu", t->url, (unsigned long long)t->have);
 		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 	}
@@ -161,14 +161,14 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "gtrain");
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 20L);
-	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L); /* below 100 bytes a second for 30 s: stuck */
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L); /* less than 100 bytes per second for 30 s: the transfer is stuck */
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, detail);
 	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, &s);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &s);
-	if (t->have) { /* not CURLOPT_RESUME_FROM: that fails where a server answers with the whole file */
+	if (t->have) { /* not CURLOPT_RESUME_FROM, which fails if the server replies with the whole file */
 		snprintf(range, sizeof range, "%llu-", (unsigned long long)t->have);
 		curl_easy_setopt(c, CURLOPT_RANGE, range);
 	}

@@ -19,7 +19,7 @@ struct stream {
 	bool ended; /* of the file */
 };
 
-/* Exactly n bytes of the expanded archive; *got 0 at its proper end. */
+/* Reads exactly n bytes of the decompressed archive; *got is 0 at its end. */
 static enum gt_code pull(struct stream *s, unsigned char *buf, size_t n, size_t *got, struct gt_err *err)
 {
 	s->z.next_out = buf;
@@ -93,7 +93,7 @@ static enum gt_code write_all(int fd, const char *path, const unsigned char *p, 
 	return GT_OK;
 }
 
-/* Passes on the data of one member: to fd and digest, or to nowhere (fd < 0). */
+/* Copies the data of one member to fd and the digest, or skips it (fd < 0). */
 static enum gt_code body(struct stream *s, uint64_t size, int fd, const char *path, struct gt_published *d, struct gt_err *err)
 {
 	for (uint64_t left = (size + BLOCK - 1) / BLOCK * BLOCK, data = size; left;) {

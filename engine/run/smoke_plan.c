@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Floating-point operations of a smoke test on a CPU, evaluations included: 10 s on cores that reach 20 G/s each. */
+/* Limit for the floating-point operations of a smoke test on a CPU, with evaluations: 10 s on two cores of 20 GFLOP/s each. */
 #define CPU_FLOPS 4e11
 
 static bool on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
@@ -51,7 +51,7 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	return fits < 2 ? 1 : n;
 }
 
-/* Samples of which each batch must have a multiple: every rank, micro-batch and virtual shard has as many. */
+/* Returns a number of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have the same size. */
 static int64_t batch_unit(const struct gt_conf *c, int ranks)
 {
 	const struct gt_conf_parallel *p = &c->parallel;
@@ -61,11 +61,11 @@ static int64_t batch_unit(const struct gt_conf *c, int ranks)
 	return c->train.accumulate * parts * (c->data.batch_per_rank > 0 && p->mode == GT_MODE_PIPE ? ranks : 1);
 }
 
-/* The batch of all ranks. */
+/* Chooses the batch, over all ranks. */
 static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_report *r, int ranks)
 {
 	double sample = (2 * GT_SMOKE_STEPS - GT_SMOKE_SAVE) * r->flops_train + 2 * GT_SMOKE_EPOCH * gt_session_tta_views(c) * r->flops_forward;
-	int64_t unit = batch_unit(c, ranks), n = 2 * unit; /* two samples in each part: batch normalisation needs them */
+	int64_t unit = batch_unit(c, ranks), n = 2 * unit; /* batch normalisation needs two samples in each part */
 	if (!on_cpu(c, o) || (double)r->batch * sample <= CPU_FLOPS)
 		return r->batch;
 	while ((double)(2 * n) * sample <= CPU_FLOPS)
@@ -99,7 +99,7 @@ static enum gt_code set_int(struct gt_smoke_plan *p, struct gt_arena *a, struct 
 	return GT_OK;
 }
 
-/* Data made from the seed in the place of data that is not here. */
+/* Replaces missing data by synthetic data of the same shape. */
 static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
                              struct gt_smoke *shown, struct gt_err *err)
 {
@@ -156,7 +156,7 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_TRY(set(p, a, err, "checkpoint.every_minutes", "0.0"));
 	GT_TRY(set(p, a, err, "checkpoint.keep", "2"));
 	GT_TRY(set(p, a, err, "log.every_steps", "1"));
-	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU may sum in another order the second time */
+	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU can sum in a different order in the second run */
 		GT_TRY(set(p, a, err, "reproducible", "run"));
 		if (c->parallel.balance == GT_BALANCE_MEASURED &&
 		    c->train.clip_norm > 0) /* the norm's last bits depend on where the model is cut */

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAVE_S 600.0 /* that ranks wait for the one that writes to a slow disk */
+#define SAVE_S 600.0 /* maximum time that ranks wait for the one that writes a checkpoint */
 
-/* A log that cannot be written must not end the training that it tells of: it is said at once, and the run's status says it at the end. */
+/* Warns of a log file that cannot be written. Training continues, and the exit status of the run reports the failure at the end. */
 static void warn_of_logs(struct gt_trainer *t)
 {
 	const char *why[2] = {gt_metrics_error(t->metrics), gt_tensorboard_error(t->tensorboard)};
@@ -59,7 +59,7 @@ static bool every(int64_t n, int64_t count)
 	return n > 0 && count % n == 0;
 }
 
-/* How many steps may follow each other from t->ahead on before something else is due: at least 1. *p: their program. */
+/* Returns the number of steps from t->ahead until an evaluation, a checkpoint or the end is due, at least 1. *p: their program. */
 static int64_t run_length(const struct gt_trainer *t, const struct gt_prog **p)
 {
 	const struct gt_session *s = t->s;
@@ -116,7 +116,7 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A step was not applied: nothing was, since. Says why. step_args: its numbers. */
+/* Fails with the reason why a step was not applied; no later step was applied either. step_args: the arguments of the step. */
 static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, const struct gt_step_args *step_args, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
@@ -141,7 +141,7 @@ static void restart_window(struct gt_trainer *t)
 	t->window_samples = 0;
 }
 
-/* Seconds to the end of the run. Evaluations and checkpoints are expected to take what they have taken so far. */
+/* Estimates the seconds until the end of the run. Assumes that evaluations and checkpoints take the same share of time as until now. */
 static double time_left(const struct gt_trainer *t)
 {
 	double left = (double)(t->s->batch.steps - t->at.step);
@@ -182,7 +182,7 @@ static void add_sums(struct gt_metrics *to, const struct gt_metrics *m)
 	to->count += m->count;
 }
 
-/* Behind the last step of an epoch. */
+/* Reports an epoch after its last step. */
 static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_clock();
@@ -194,7 +194,7 @@ static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
-/* Waits for the oldest window and tells of its steps. */
+/* Waits for the oldest window and reports its steps. */
 static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -242,7 +242,7 @@ const char *gt_best_mode_name(const struct gt_conf_checkpoint *c)
 	return c->best_mode ? "min" : "max";
 }
 
-/* Is `value` of metric "split/name" the best so far? Keeps it if so. */
+/* Returns whether the scores of a split are the best until now by checkpoint.best.metric, and keeps them if they are. */
 static bool improves(struct gt_trainer *t, const char *split, const struct gt_scores *r)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
@@ -261,7 +261,7 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 	return true;
 }
 
-/* For the summary of a run that keeps no best checkpoint. */
+/* Keeps the highest accuracy, for the summary of a run without checkpoint.best. */
 static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct gt_scores *r)
 {
 	if (split != (t->s->prog.eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
@@ -271,7 +271,7 @@ static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct
 	t->at.peak_epoch = gt_trainer_epoch(t);
 }
 
-/* Something else than training goes on. split: NULL, or what is evaluated. */
+/* Reports a phase other than training, such as an evaluation of `split` (or NULL). */
 static void tell_phase(struct gt_trainer *t, const char *text, const char *split, double share)
 {
 	struct gt_event ev = {.kind = GT_EV_PHASE, .text = text, .split = split, .share = share};
@@ -289,7 +289,7 @@ static void advanced(void *user, double share)
 	tell_phase(e->t, "evaluating", e->split, share);
 }
 
-/* Weights with a NaN or an infinity are neither measured nor kept: a loss may well be finite with them, behind a relu. */
+/* Checks that all weights are finite before they are evaluated or saved. The loss alone does not show it, because a relu can hide a NaN. */
 static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 {
 	if (t->finite_step == t->at.step)
@@ -348,10 +348,10 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
 }
 
-#define AGREE_S 0.02 /* ranks agree about so often: a signal and the end of the time wait no longer */
+#define AGREE_S 0.02 /* seconds between two exchanges of ranks about signals and time limits */
 
-/* What one rank may see and another not: a signal, the time. Ranks ask each other behind the same windows; how many windows lie between two
- * rounds, and how many steps fit into a window, is rank 0's to say, since the others' clocks tell other times. */
+/* Exchanges what only one rank may have seen: a signal, or the end of the time. All ranks do this after the same windows. Rank 0 determines
+ * the number of windows until the next exchange and the number of steps in a window, because the clocks of ranks differ. */
 static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
@@ -409,7 +409,7 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
-/* What stands between two windows: evaluation, checkpoint. epoch: in which the run was before the window. */
+/* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
 static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
 {
 	const struct gt_conf *c = t->s->conf;
@@ -459,7 +459,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	while (!finished(t)) {
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue(t, err));
-		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device works */
+		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the window */
 		int64_t epoch = t->at.epoch, step = t->at.step;
 		GT_TRY(collect(t, err));
 		t->windows++;

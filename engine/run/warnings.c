@@ -18,7 +18,7 @@ struct list {
 
 /* ---- what the config and the plan say ------------------------------------------------------------------------------------------ */
 
-/* A warning at the place of a key. */
+/* Adds a warning with the line of a key. */
 static enum gt_code warn(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static enum gt_code warn(const struct list *l, const char *path, const char *fmt, ...)
 {
@@ -54,7 +54,7 @@ static enum gt_code large_batch(const struct list *l)
 	            (long long)s->batch.size, (long long)s->data.view[GT_TRAIN].n);
 }
 
-/* Images are bytes, and x / 255 when mean is subtracted: a value beyond 1 was meant for bytes. */
+/* Warns of a mean or std above 1, which was computed for bytes: pixels are divided by 255 first. */
 static enum gt_code scaled(const struct list *l, const char *key, const struct gt_floats *f)
 {
 	for (int i = 0; i < f->n; i++)
@@ -70,7 +70,7 @@ static enum gt_code moments(const struct list *l)
 	return scaled(l, "data.std", &l->c->data.std);
 }
 
-/* The loss takes the last layer's output: cross_entropy logits, nll their logarithmic softmax. */
+/* Warns if the last layer does not match the loss: cross_entropy expects logits, nll the output of log_softmax. */
 static enum gt_code last_layer(const struct list *l)
 {
 	const struct gt_model_spec *m = &l->c->model;
@@ -99,7 +99,7 @@ static enum gt_code no_rate(const struct list *l)
 	return warn(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
 }
 
-/* Bytes that this machine, or the memory limit of this process's container, has left; 0: unknown. */
+/* Returns the free memory of this machine, or of the container of this process if that is less, in bytes; 0: unknown. */
 static uint64_t host_memory(void)
 {
 	char line[128];

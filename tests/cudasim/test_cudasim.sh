@@ -28,10 +28,10 @@ part() {
 }
 part calls_last_first 12 "$sim/tests/cudasim/tool_calls"
 part calls_first_first 12 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls"
-part layers_last_first 11 "$sim/tests/cudasim/tool_layers"
-part layers_first_first 9 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
+part layers_last_first 12 "$sim/tests/cudasim/tool_layers"
+part layers_first_first 10 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part calls_early 12 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_calls"
-part layers_early 11 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_layers"
+part layers_early 12 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_layers"
 part joins_early 5 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_joins"
 part muon_early 4 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_muon"
 part convolutions_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_conv"

@@ -1,4 +1,4 @@
-/* Batch and layer normalisation and pooling of the CUDA backend against the CPU's, as tool_calls.c: one channel, one pixel, channels that
+/* Batch, layer and group normalisation and pooling of the CUDA backend against the CPU's, as tool_calls.c: one channel, one pixel, channels that
  * are no multiple of a vector, widths and heights around every tile, addresses off 16 bytes. */
 #include "pair.h"
 #include <math.h>
@@ -416,6 +416,43 @@ TEST(layernorm_dx)
 				for (int i = 0; i < 2 && k % 3; i++)
 					ln_param(&j, true, s, k % 3 == 2);
 				pair_compare2(&j, 1e-4, 16 * step_of(pair_types[t]), "");
+				pair_free(&j);
+			}
+}
+
+/* ---- groupnorm ------------------------------------------------------------------------------------------------------------------- */
+static const struct {
+	int rank;
+	int64_t dim[4], groups;
+} gn_shapes[] = {{2, {1, 2}, 1},          {2, {5, 12}, 3},        {2, {3, 64}, 8},         {4, {2, 3, 5, 7}, 3},  {4, {2, 8, 4, 4}, 2},
+                 {4, {2, 24, 3, 3}, 4},   {4, {1, 32, 8, 8}, 4},  {4, {2, 4, 16, 16}, 2}, {4, {1, 4, 16, 17}, 2}, {4, {3, 66, 2, 3}, 22},
+                 {4, {2, 260, 2, 2}, 2}, {4, {7, 16, 33, 3}, 16}, {4, {40, 8, 1, 1}, 2}};
+
+/* A sum has up to 512 terms of up to 3 * 3 * 20 for dx, and of up to 700 for the parameters: as for layernorm. */
+TEST(groupnorm)
+{
+	for (size_t s = 0; s < sizeof gn_shapes / sizeof *gn_shapes; s++)
+		for (int t = 0; t < 3; t++)
+			for (int k = 0; k < 8; k++) { /* bits: affine, gradient, off 16 bytes */
+				bool affine = k & 1, back = k & 2;
+				const int64_t *dim = gn_shapes[s].dim, stats[2] = {dim[0], gn_shapes[s].groups};
+				struct gt_attr_norm attr = {.eps = 1e-5, .affine = affine, .groups = gn_shapes[s].groups};
+				struct pair_job j = {.call = {.code = back ? GT_OP_GROUPNORM_DX : GT_OP_GROUPNORM, .attr = &attr,
+				                              .accumulate = back && affine ? (uint32_t)(s % 4) * 2 : 0},
+				                     .shift = k & 4 ? gt_dtype_size(pair_types[t]) : 0};
+				for (int i = 0; i <= back; i++)
+					pair_tensor(&j, false, pair_types[t], gn_shapes[s].rank, dim, NULL);
+				for (int i = back; i < 2; i++)
+					if (affine)
+						pair_tensor(&j, false, GT_F32, 1, dim + 1, NULL);
+					else
+						pair_absent(&j, false);
+				for (int i = 0; i < 2 && back; i++)
+					pair_tensor(&j, false, GT_F32, 2, stats, i ? positive(stats[0] * stats[1], 5) : NULL);
+				pair_tensor(&j, true, pair_types[t], gn_shapes[s].rank, dim, NULL);
+				for (int i = 0; i < 2 && (!back || affine); i++)
+					pair_tensor(&j, true, GT_F32, back ? 1 : 2, back ? dim + 1 : stats, NULL);
+				pair_compare2(&j, back ? 1e-4 : 0x1p-20 * 2, (back ? 16 : 1) * step_of(pair_types[t]), "");
 				pair_free(&j);
 			}
 }

@@ -41,7 +41,9 @@ def learned(kind, shape, x, norm, **keys):
         keys["bias"] = "false"
     x = put(kind, shape, [x], True, **keys)
     c = shapes[x]
-    if normed:
+    if normed and norm == "group":
+        x = put("groupnorm", c, [x], True, num_groups=r.choice([g for g in (1, 2, 3, 4, 8, c[0]) if c[0] % g == 0]))
+    elif normed:
         x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
     kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
     if kind:
@@ -77,7 +79,7 @@ def pool(x):
 
 
 def net():
-    norm = r.choice([None, None, "layer", "batch", "batch"])
+    norm = r.choice([None, None, "layer", "batch", "batch", "group"])
     flat = r.random() < 0.35
     shape = (r.randint(1, 3), r.choice([6, 8, 9]), 0)
     shape = (shape[0], shape[1], shape[1])

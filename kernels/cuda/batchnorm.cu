@@ -1,19 +1,20 @@
-/* Batch normalisation over [rows, c] (columns.cuh). Forward: one pass for the statistics, one to normalise; backward: one for the two
- * sums, one for dx. In between, the block that comes last makes the channels' numbers, so that either direction is two launches.
+/* Batch normalisation over [rows, c] with the reductions of columns.cuh. The forward pass reads the data once for the statistics and once
+ * to normalise; the backward pass reads them once for two sums and once for dx. The last block of each tile finishes the numbers of its
+ * channels, so that each pass takes two launches.
  *
- * Statistics: a thread makes mean and squared distances of COL_AHEAD rows that it has in registers, and puts such groups, then threads,
- * then pieces together (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979): a
- * single pass that has the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
+ * Statistics: a thread computes mean and squared distances of COL_AHEAD rows that it holds in registers. Such groups are combined, then
+ * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). This is a
+ * single pass with the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/columns.cuh"
 #include "moments.h"
 
-#define AHEAD_DX 2 /* rows at once where up to three tensors are read */
+#define AHEAD_DX 2 /* rows that a thread reads at once when it reads up to three tensors */
 
-/* Numbers a channel in the scratch, behind them the partial results. */
+/* Tables of one number per channel in the scratch memory; the partial results follow them. */
 enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
 
 /* ---- kernels: statistics ----------------------------------------------------------------------------------------------------------- */
-/* (n, mean, m2) += (nb, meanb, m2b) */
+/* Combines two groups of numbers: (n, mean, m2) += (nb, meanb, m2b). */
 __device__ static inline void chan(float n, float &mean, float &m2, float nb, float meanb, float m2b)
 {
 	float share = nb / (n + nb), d = meanb - mean;
@@ -21,7 +22,8 @@ __device__ static inline void chan(float n, float &mean, float &m2, float nb, fl
 	m2 += m2b + d * d * (n * share);
 }
 
-/* y = x * scale + shift; saved and running statistics. The variance that normalises is biased, the running one not. */
+/* Computes the coefficients of y = x * scale + shift, and the saved and running statistics of a channel. The variance for normalisation is
+ * biased, the running one is not. */
 __device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int64_t c, double mean, double var)
 {
 	double rstd = 1 / sqrt(var + a.eps), count = (double)a.rows;
@@ -40,6 +42,8 @@ __device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int
 	}
 }
 
+/* Computes the statistics of a tile: each thread combines groups of four rows, the block combines its threads, and the last block of the
+ * tile combines the pieces and stores the results of its channels. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_batchnorm a, float *coef, float *part, const tiling t)
 {
@@ -113,7 +117,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 	}
 }
 
-/* Statistics of all parts; one thread a channel. */
+/* Combines the statistics of all parts; a thread handles one channel. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
 {
 	after_previous();
@@ -138,7 +142,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
 		gt_moments_put(a.parts + (int64_t)k * 3 * a.c, a.c, c, gt_moments{0, 0, 0});
 }
 
-/* Evaluation: the running statistics. */
+/* Evaluation: computes the coefficients from the running statistics. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a, float *coef)
 {
 	after_previous();
@@ -147,7 +151,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a,
 		channel(a, coef, c, a.rmean[c], a.rvar[c]);
 }
 
-/* From what the forward pass saved. */
+/* Computes the coefficients again from the statistics that the forward pass saved. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, float *coef)
 {
 	after_previous();
@@ -159,7 +163,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, f
 	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
 }
 
-/* Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
+/* Normalises one row. Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
 template <class S, int V, bool RES>
 __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packed<S, V> &res, const float *scale, const float *shift,
                                         bool relu)
@@ -213,7 +217,8 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
 }
 
 /* ---- kernels: gradient --------------------------------------------------------------------------------------------------------------- */
-/* dy where the relu behind let it through: 0 where its output is 0, as gt_relu_dx. MASK 1: by bn(x) as the forward pass rounded it; 2: by y. */
+/* Applies the gradient of the following relu: dy becomes 0 where the relu's output is 0, as in gt_relu_dx. MASK 1: the output is computed
+ * from bn(x), rounded as in the forward pass; MASK 2: it is read from y. */
 template <class S, int V, int MASK>
 __device__ static inline void masked(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
 {
@@ -233,7 +238,7 @@ template <int V> struct channels {
 	float mean[V], scale[V], shift[V];
 };
 
-/* bn(x) = x * scale + shift, formed as bn_finish forms it. */
+/* Loads the channels' numbers. bn(x) = x * scale + shift is computed as bn_finish does. */
 template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const gt_cu_batchnorm_dx &a, int64_t col)
 {
 	float rstd[V], gamma[V];
@@ -252,7 +257,7 @@ template <int V, int MASK> __device__ static inline void load_channels(channels<
 	}
 }
 
-/* What dx needs. inv: one by the count of values */
+/* Computes the coefficients of dx for a channel. inv: 1 / the number of values. */
 __device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot, double inv)
 {
 	double rstd = a.rstd[c];
@@ -263,7 +268,7 @@ __device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coe
 	coef[C_SUM * a.c + c] = a.batch ? (float)(sum * inv) : 0;
 }
 
-/* The gradients of gamma and beta, and the sums for the other ranks or for dx. */
+/* Stores the gradients of gamma and beta, and the sums for the other ranks or the coefficients of dx. */
 __device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot)
 {
 	double rstd = a.rstd[c];
@@ -277,7 +282,7 @@ __device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *c
 		channel_dx(a, coef, c, sum, dot, 1.0 / (double)a.rows);
 }
 
-/* From given sums. */
+/* Computes the coefficients of dx from given sums (of all ranks). */
 __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a, float *coef)
 {
 	after_previous();
@@ -286,7 +291,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a
 		channel_dx(a, coef, c, a.given[c], a.given[a.c + c], 1.0 / a.given[2 * a.c + c]);
 }
 
-/* Sums of dy and of dy * (x - mean); dy masked is kept in g. */
+/* Sums dy and dy * (x - mean); g receives dy after the mask. */
 template <class S, int V, int MASK>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *coef, float *part, const tiling t)
 {
@@ -336,7 +341,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 		channel_sums(a, coef, c, s0, s1);
 }
 
-/* dx = scale * (dy - sum - (x - mean) * dot) */
+/* Computes dx = scale * (dy - sum - (x - mean) * dot). */
 template <class S, int V, int MASK>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_batchnorm_dx a, const float *coef, const tiling t)
 {
@@ -386,7 +391,7 @@ size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c)
 
 int64_t gt_cu_batchnorm_counters(int64_t c)
 {
-	return ceil_div(c, 32); /* a tile is at least so wide, or the only one */
+	return ceil_div(c, 32); /* every tile is at least 32 columns wide, unless it is the only one */
 }
 
 static float *partials(float *scratch, int64_t c)
@@ -430,7 +435,7 @@ template <class S, int V, int MASK> static cudaError_t backward(const struct gt_
 		return e;
 	if (!MASK || !a->g)
 		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, (const float *)a->scratch, t);
-	struct gt_cu_batchnorm_dx b = *a; /* dy masked is there now */
+	struct gt_cu_batchnorm_dx b = *a; /* the gradient after the mask is in g now */
 	b.dy = a->g;
 	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
 }
@@ -442,7 +447,7 @@ template <class S, int V> static cudaError_t backward_mask(const struct gt_cu_ba
 
 template <class S> static cudaError_t backward_any(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
 {
-	/* Four columns of a table of f32 are read at once too. */
+	/* Tables of f32 are read in vectors of four columns too, so their addresses count. */
 	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->y | (uintptr_t)a->dx | (uintptr_t)a->g | (uintptr_t)a->mean |
 	               (uintptr_t)a->rstd | (uintptr_t)a->gamma | (uintptr_t)a->beta;
 	return columns_of<S>(a->c, at) == 1 ? backward_mask<S, 1>(a, s) : backward_mask<S, width<S>::n>(a, s);

@@ -1,4 +1,5 @@
-/* check: whether the step is applied. One thread: a dozen numbers, and in a step that is skipped those of the steps behind it. */
+/* The operation check, which decides whether the step is applied. One thread does it: the operands are a dozen numbers, and in a skipped
+ * step also the numbers of the steps that follow. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */

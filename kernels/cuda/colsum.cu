@@ -1,10 +1,11 @@
-/* Column sums: the gradient of a bias. Few rows (a batch of a linear layer): one kernel, a block owns 32 columns, its 8 warps take every
- * eighth row, in order, and are added in order. Many (the pixels of a convolution): columns.cuh. */
+/* Column sums, which are the gradient of a bias. For few rows (the batch of a linear layer) one kernel does it: a block owns 32 columns,
+ * its 8 warps read every eighth row in order, and the sums of the warps are added in order. For many rows (the pixels of a convolution) the
+ * two-level reduction of columns.cuh does it. */
 #include "cuda/columns.cuh"
 
 #define COLS 32
 #define LANES 8
-#define FEW 1024 /* rows; a warp reads 128 of them in 32 steps of four */
+#define FEW 1024 /* maximum number of rows for the first kernel; a warp reads 128 of them in 32 steps of four */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const void *data, float *out, int64_t rows, int64_t cols, bool add)

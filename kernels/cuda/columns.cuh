@@ -1,26 +1,26 @@
-/* Reductions over the rows of a [rows, cols] tensor, where the elements of a row lie side by side: batch normalisation of [N, C] and of
- * NHWC, gradients of biases and of layer normalisation.
+/* Reductions over the rows of a [rows, cols] tensor whose rows are contiguous: batch normalisation of [N, C] and of NHWC, gradients of
+ * biases and of layer normalisation.
  *
- * Two levels. A block owns a tile of columns and a piece of the rows: a thread keeps V neighbouring columns (16 bytes, or one element where
- * the width or an address does not allow it) in registers and walks every ty-th row, so that a warp reads whole runs of memory; the
- * block's threads are put together in shared memory and leave one partial result a column in the scratch, part[split][plane][col]. The
- * pieces are put together in double, by a second kernel or, where a launch more would show, by the block of the tile that comes
- * last. Results are never added atomically: the order is a function of the shape alone, the same on every GPU. */
+ * There are two levels. A block owns a tile of columns and a piece of the rows. A thread keeps V neighbouring columns (16 bytes, or one
+ * element if the width or an address does not allow vectors) in registers and reads every ty-th row, so that a warp reads contiguous
+ * memory. The threads of the block combine their results in shared memory and store one partial result per column in the scratch memory,
+ * part[split][plane][col]. The second level combines the pieces in double: in a second kernel, or, if another launch would cost too much,
+ * in the last block of the tile. Results are never added atomically. Their order depends on the shape only and is the same on every GPU. */
 #ifndef GT_KERNELS_CUDA_COLUMNS_CUH
 #define GT_KERNELS_CUDA_COLUMNS_CUH
 
 #include "cuda/device.cuh"
 
 #define COL_BLOCK 256
-#define COL_RESIDENT 3 /* blocks a multiprocessor, which leaves a thread 80 registers */
-/* One wave on an H200's 132 multiprocessors; not asked of the device, so that results do not depend on it. */
+#define COL_RESIDENT 3 /* blocks per multiprocessor, which leaves 80 registers to a thread */
+/* One wave on the 132 multiprocessors of an H200. It is a constant, so that results do not depend on the device. */
 #define COL_BLOCKS (132 * COL_RESIDENT)
 #define COL_AHEAD 4 /* rows that a thread reads at once */
 
 struct tiling {
 	int64_t rows, cols;
-	int64_t piece;  /* rows a block */
-	int32_t tx_log; /* 2^tx_log threads side by side */
+	int64_t piece;  /* number of rows of a block */
+	int32_t tx_log; /* logarithm of the number of threads that cover the columns of a tile */
 	int32_t tiles, splits;
 };
 
@@ -39,7 +39,7 @@ static inline struct tiling tile_columns(int64_t rows, int64_t cols, int v)
 	return t;
 }
 
-/* Columns a thread owns: 1 unless rows begin at multiples of 16 bytes. at: the addresses of all operands, or'd */
+/* Number of columns that a thread owns: 1 unless all rows begin at multiples of 16 bytes. at: the bitwise or of all addresses. */
 template <class S> static inline int columns_of(int64_t cols, uintptr_t at)
 {
 	return cols % width<S>::n == 0 && at % 16 == 0 ? width<S>::n : 1;
@@ -50,7 +50,7 @@ static inline dim3 tiling_grid(const struct tiling &t)
 	return dim3((unsigned)t.tiles, (unsigned)t.splits);
 }
 
-/* Floats of part with `planes` results a column, whatever V turns out to be. */
+/* Number of floats in part for `planes` results per column, for any V. */
 static inline int64_t tiling_floats(int64_t rows, int64_t cols, int planes)
 {
 	int64_t most = 0;
@@ -61,12 +61,12 @@ static inline int64_t tiling_floats(int64_t rows, int64_t cols, int planes)
 	return most * planes * cols;
 }
 
-/* Where a thread stands: its first column, its first row, how many rows it has, each ty behind the last. */
+/* The part of a thread: its first column, its first row, and its number of rows, which are ty apart. */
 struct place {
 	int64_t col, row;
-	int n; /* 0 where its columns do not exist */
+	int n; /* number of rows of this thread; 0 if its columns do not exist */
 	int y, tx, ty;
-	bool in; /* its columns exist */
+	bool in; /* true if the thread's columns exist */
 };
 
 template <int V> __device__ static inline place place_of(const tiling &t)
@@ -84,7 +84,7 @@ template <int V> __device__ static inline place place_of(const tiling &t)
 	return p;
 }
 
-/* V elements as they lie in memory. */
+/* V elements in their memory format. */
 template <class S, int V> struct packed {
 	uint4 u;
 	__device__ void fetch(const S *p)
@@ -117,7 +117,7 @@ template <class S, int V> __device__ static inline void put(S *p, const float *v
 		*(uint4 *)p = pack<S>(v);
 }
 
-/* V numbers of a table of f32 columns. p + col is aligned to 16 bytes where V > 1. */
+/* Reads V numbers of a table of f32 columns. p + col is aligned to 16 bytes if V > 1. */
 template <int V> __device__ static inline void get_f32(float *v, const float *p)
 {
 #pragma unroll
@@ -138,7 +138,7 @@ template <int V> __device__ static inline void put_f32(float *p, const float *v)
 			*(uint4 *)(p + j) = pack<float>(v + j);
 }
 
-/* Sums of V columns over a block's rows, into the threads with y = 0; N of them at once. Every thread of the block must come. */
+/* Sums V columns over the rows of a block into the threads with y = 0, N values at once. All threads of the block must call it. */
 template <int N> __device__ static inline void block_columns(float (&v)[N], const place &p)
 {
 	__shared__ float s[N][COL_BLOCK];
@@ -156,14 +156,14 @@ template <int N> __device__ static inline void block_columns(float (&v)[N], cons
 	}
 }
 
-/* ---- the second level in the block that comes last ------------------------------------------------------------------------------ */
-/* counter: one a tile */
+/* ---- second level in the last block of a tile --------------------------------------------------------------------------------------- */
+/* True in the last block of a tile. counter: one number per tile. */
 __device__ static inline bool last_of_tile(uint32_t *counter, const tiling &t)
 {
 	return last_of(counter + blockIdx.x, (uint32_t)t.splits);
 }
 
-/* W numbers of a table of f32 that other blocks have written. */
+/* Reads W numbers of a table of f32 that other blocks have written. */
 template <int W> __device__ static inline void get_written(float *v, const float *p)
 {
 	if constexpr (W == 1)
@@ -172,8 +172,8 @@ template <int W> __device__ static inline void get_written(float *v, const float
 		unpack(v, __ldcg((const uint4 *)p), float());
 }
 
-/* Two planes of a tile, a thread a column c of it: their sums a and b; or, MOMENTS, mean and squared distances of the pieces, which become
- * those of all rows. false: the thread has no column. Every thread of the block must come. */
+/* Combines two planes of a tile: a thread gets column c and its sums a and b. With MOMENTS the planes are mean and squared distances of the
+ * pieces, and the results are those of all rows. False if the thread has no column. All threads of the block must call it. */
 template <int V, bool MOMENTS>
 __device__ static inline bool tile_totals(const float *part, const tiling &t, int64_t &c, double &a, double &b)
 {
@@ -216,14 +216,14 @@ __device__ static inline bool tile_totals(const float *part, const tiling &t, in
 	a = s[me % W][me / W];
 	b = s[W + me % W][me / W];
 	if (MOMENTS) {
-		double shift = a / (double)t.rows; /* of the mean, from the first piece's */
+		double shift = a / (double)t.rows; /* distance of the mean of all rows from the mean of the first piece */
 		b -= a * shift;
 		a = (double)__ldcg(part + c) + shift;
 	}
 	return true;
 }
 
-/* ---- the second level in a kernel: 32 columns a block, 32 threads a column ------------------------------------------------------------------- */
+/* ---- second level in a kernel: 32 columns per block, 32 threads per column ---------------------------------------------------------- */
 #define FINISH_COLS 32
 #define FINISH_LANES 32
 
@@ -232,12 +232,12 @@ static inline dim3 finish_grid(int64_t cols)
 	return dim3((unsigned)ceil_div(cols, FINISH_COLS));
 }
 
-/* The column's sum, in each of its threads. Every thread of the block must come. */
+/* The sum of the column, returned to each of its threads. All threads of the block must call it. */
 __device__ static inline double finish_sum(double v)
 {
 	__shared__ double s[FINISH_LANES][FINISH_COLS + 1];
 	__shared__ double total[FINISH_COLS];
-	__syncthreads(); /* the last total has been read */
+	__syncthreads(); /* all threads have to read the last total before it is overwritten */
 	s[threadIdx.y][threadIdx.x] = v;
 	__syncthreads();
 	v = s[threadIdx.x][threadIdx.y];
@@ -250,7 +250,7 @@ __device__ static inline double finish_sum(double v)
 	return total[threadIdx.x];
 }
 
-/* Sum over the splits of one plane, for column c. */
+/* Sums one plane over the splits, for column c. */
 __device__ static inline double finish_plane(const float *part, const tiling &t, int planes, int plane, int64_t c)
 {
 	double sum = 0;

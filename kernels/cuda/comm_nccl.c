@@ -1,10 +1,10 @@
-/* The communicator between GPUs: NCCL (docs.nvidia.com/deeplearning/nccl, 2.28), one GPU a rank. Work is queued on the device's streams, and may
- * be captured in a graph. The sum of more than two ranks is formed in NCCL's own order (fixed_tree = false); of a NaN and a number, the
- * maximum may be either.
+/* The communicator between GPUs: NCCL (docs.nvidia.com/deeplearning/nccl, 2.28) with one GPU per rank. Work is queued on the device's
+ * streams and can be captured in a graph. NCCL forms the sum of more than two ranks in an order of its own (fixed_tree = false). The
+ * maximum of a NaN and a number may be either of them.
  *
- * The library is opened when the first group is; its communicators do not block (ncclConfig_t.blocking = 0), so that every call has its
- * deadline. So has queued work: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group and of the hosts' group,
- * which sees a rank that died, and after the deadline the groups are aborted, which ends their kernels. */
+ * The library is opened with the first group. Its communicators do not block (ncclConfig_t.blocking = 0), so that every call has a
+ * deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group and of
+ * the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their kernels. */
 #include "base/clock.h"
 #include "cuda/nccl_lib.h"
 #include <stdatomic.h>
@@ -13,22 +13,22 @@
 #include <string.h>
 #include <time.h>
 
-struct block { /* of buffer() */
+struct block { /* a block of memory that buffer() returned */
 	struct block *next;
 	void *p;
 };
 
-/* What a group and those split from it share. */
+/* The state that the first group shares with all groups that are split from it. */
 struct root {
 	struct gt_nccl nccl;
 	struct gt_dev *dev;
 	double timeout_s;
-	void *token;        /* four bytes of the device, for barriers */
+	void *token;        /* four bytes of device memory, for barriers */
 	struct block *blocks;
-	struct group *groups;     /* all of them */
-	struct gt_comm *host;     /* the same ranks on their hosts; NULL */
+	struct group *groups;     /* list of all groups */
+	struct gt_comm *host;     /* communicator of the same ranks between their hosts; NULL: none */
 	struct gt_cuda_watch watch;
-	_Atomic int broken; /* 1: somebody writes why; 2: it is written */
+	_Atomic int broken; /* 0: no failure; 1: a thread is writing why; 2: why is complete */
 	char why[640];
 };
 
@@ -36,7 +36,7 @@ struct group {
 	struct gt_comm pub;
 	struct root *root;
 	ncclComm_t comm;
-	struct group *next; /* of the root's */
+	struct group *next; /* next group in the root's list */
 	bool split;
 };
 
@@ -55,7 +55,8 @@ static enum gt_code told(struct root *r, struct gt_err *err)
 	return gt_fail(err, GT_EPEER, "%s", r->why);
 }
 
-/* Kernels that wait for other ranks end. On the thread that uses the groups only: no other one may be in a call of NCCL with them. */
+/* Aborts all groups, which ends kernels that wait for other ranks. Only the thread that uses the groups may call this, because no other
+ * thread may be in a call of NCCL with them. */
 static void collapse(struct root *r)
 {
 	for (struct group *g = r->groups; g; g = g->next) {
@@ -65,7 +66,7 @@ static void collapse(struct root *r)
 	}
 }
 
-/* The first failure is that of all later calls. Any thread. */
+/* Records a failure. The first one is reported by all later calls. Any thread may call this. */
 static void tear(struct root *r, const char *why)
 {
 	int whole = 0;
@@ -95,7 +96,7 @@ static enum gt_code failed(struct group *g, ncclResult_t status, const char *wha
 	return fall(g, err, what, why);
 }
 
-/* Until NCCL's own threads have done what a call that does not block has begun. */
+/* Waits until NCCL's threads have finished a non-blocking call. */
 static enum gt_code settle(struct group *g, ncclResult_t status, const char *what, struct gt_err *err)
 {
 	double deadline = gt_clock() + g->root->timeout_s;
@@ -118,7 +119,7 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 	return status == ncclSuccess ? GT_OK : failed(g, status, what, err);
 }
 
-/* See struct gt_cuda_watch. */
+/* The function of struct gt_cuda_watch: checks for failures while the host waits for a stream. */
 static enum gt_code look(void *user, double waited_s, struct gt_err *err)
 {
 	struct root *r = user;
@@ -131,8 +132,8 @@ static enum gt_code look(void *user, double waited_s, struct gt_err *err)
 			return failed(g, asked != ncclSuccess ? asked : status, "queued work", err);
 	}
 	if (!atomic_load(&r->broken) && waited_s > r->timeout_s) {
-		snprintf(why.msg, sizeof why.msg, "queued work is not finished after %g s: a rank that takes part in it has ended or has not reached it",
-		         r->timeout_s);
+		snprintf(why.msg, sizeof why.msg,
+		         "queued work is not finished after %g s: a rank that takes part in it has ended or has not reached it", r->timeout_s);
 		tear(r, why.msg);
 	}
 	if (!atomic_load(&r->broken))
@@ -225,7 +226,7 @@ static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm *
 	return GT_OK;
 }
 
-/* Before each call: whole, and the calling thread's device. */
+/* Prepares a call: checks that the group is intact, and selects its device for the calling thread. */
 static enum gt_code ready(struct group *g, struct gt_err *err)
 {
 	if (atomic_load(&g->root->broken)) {
@@ -235,6 +236,8 @@ static enum gt_code ready(struct group *g, struct gt_err *err)
 	return gt_cuda_use(g->root->dev, err);
 }
 
+/* Splits a group: gathers the colors and keys of all ranks through the device, computes the new rank and size, and opens the new
+ * communicator. Ranks with a negative color take part and get no group. */
 static enum gt_code split(struct gt_comm *c, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
 {
 	struct group *g = of(c), *n = calloc(1, sizeof *n);
@@ -247,7 +250,7 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 	n->split = true;
 	n->pub.api = c->api;
 	snprintf(n->pub.name, sizeof n->pub.name, "%s", name);
-	/* colors and keys of all, for the numbers of the new group */
+	/* collects the colors and keys of all ranks, which give the rank and size of the new group */
 	int64_t own[2] = {color, key}, *all = NULL;
 	void *dev = NULL;
 	enum gt_code code = ready(g, err);
@@ -279,7 +282,8 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 	}
 	enlist(n);
 	if (code == GT_OK)
-		code = settle(g, g->root->nccl.ncclCommSplit(g->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &n->comm, &config), "split", err);
+		code =
+		    settle(g, g->root->nccl.ncclCommSplit(g->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &n->comm, &config), "split", err);
 	if (code == GT_OK && color >= 0)
 		code = settle(n, ncclInProgress, "split", err);
 	free(all);
@@ -318,7 +322,9 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 	if (cudaMemsetAsync(b->p, 0, bytes, s) != cudaSuccess)
 		return gt_fail(err, GT_EFAIL, "%s: cannot clear %zu bytes", g->root->dev->id, bytes);
 	GT_TRY(gt_cuda_finish(g->root->dev, s, NULL, err));
-	GT_TRY(settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &handle), "registering a buffer", err)); /* until the group ends */
+	GT_TRY(
+	    /* the registration lasts until the group is closed */
+	    settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &handle), "registering a buffer", err));
 	*out = b->p;
 	return GT_OK;
 }
@@ -364,7 +370,8 @@ static enum gt_code reduce_scatter(struct gt_comm *c, const struct gt_coll *x, s
 	struct group *g = of(c);
 	cudaStream_t s;
 	GT_TRY(begin(c, GT_COLL_REDUCE_SCATTER, x, &s, err));
-	return settle(g, g->root->nccl.ncclReduceScatter(x->in, x->out, x->count, type_of(x->dtype), op_of(x->op), g->comm, s), "reduce_scatter", err);
+	return settle(g, g->root->nccl.ncclReduceScatter(x->in, x->out, x->count, type_of(x->dtype), op_of(x->op), g->comm, s),
+	              "reduce_scatter", err);
 }
 
 static enum gt_code all_gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
@@ -382,10 +389,11 @@ static enum gt_code broadcast(struct gt_comm *c, const struct gt_coll *x, struct
 	cudaStream_t s;
 	GT_TRY(begin(c, GT_COLL_BROADCAST, x, &s, err));
 	void *out = root && !x->out ? (void *)(uintptr_t)x->in : x->out;
-	return settle(g, g->root->nccl.ncclBroadcast(root ? x->in : out, out, x->count, type_of(x->dtype), x->root, g->comm, s), "broadcast", err);
+	return settle(g, g->root->nccl.ncclBroadcast(root ? x->in : out, out, x->count, type_of(x->dtype), x->root, g->comm, s), "broadcast",
+	              err);
 }
 
-/* Blocks between the root and every rank, the root included: one group of sends and receives. */
+/* Moves blocks between the root and every rank, the root included, in one group of sends and receives. */
 static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
 {
 	struct group *g = of(c);
@@ -401,10 +409,12 @@ static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const stru
 	for (int i = 0; root && i < c->world && (status == ncclSuccess || status == ncclInProgress); i++) {
 		if (i == c->rank)
 			continue;
-		status = gathers ? l->ncclRecv(many_out + (size_t)i * bytes, bytes, ncclUint8, i, g->comm, s) : l->ncclSend(many_in + (size_t)i * bytes, bytes, ncclUint8, i, g->comm, s);
+		status = gathers ? l->ncclRecv(many_out + (size_t)i * bytes, bytes, ncclUint8, i, g->comm, s)
+		                 : l->ncclSend(many_in + (size_t)i * bytes, bytes, ncclUint8, i, g->comm, s);
 	}
 	if (!root)
-		status = gathers ? l->ncclSend(x->in, bytes, ncclUint8, x->root, g->comm, s) : l->ncclRecv(x->out, bytes, ncclUint8, x->root, g->comm, s);
+		status = gathers ? l->ncclSend(x->in, bytes, ncclUint8, x->root, g->comm, s)
+		                 : l->ncclRecv(x->out, bytes, ncclUint8, x->root, g->comm, s);
 	ncclResult_t ended = l->ncclGroupEnd();
 	GT_TRY(settle(g, status == ncclSuccess || status == ncclInProgress ? ended : status, gt_coll_name(kind), err));
 	const char *from = gathers ? many_in : many_in ? many_in + (size_t)c->rank * bytes : NULL;
@@ -447,14 +457,15 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 	l->ncclGroupStart();
 	for (int i = 0; i < n && (status == ncclSuccess || status == ncclInProgress); i++) {
 		const struct gt_p2p *t = &list[i];
-		status = t->sends ? l->ncclSend(t->send, t->count, type_of(t->dtype), t->peer, g->comm, s) : l->ncclRecv(t->recv, t->count, type_of(t->dtype), t->peer, g->comm, s);
+		status = t->sends ? l->ncclSend(t->send, t->count, type_of(t->dtype), t->peer, g->comm, s)
+		                  : l->ncclRecv(t->recv, t->count, type_of(t->dtype), t->peer, g->comm, s);
 	}
 	ncclResult_t ended = l->ncclGroupEnd();
 	return settle(g, status == ncclSuccess || status == ncclInProgress ? ended : status, "exchange", err);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------------------- */
-/* Of any thread: the one that uses the groups aborts them when it looks next. */
+/* ---- abort, check and deadlines ----------------------------------------------------------------------------------------------------- */
+/* Any thread may call this. The thread that uses the groups aborts them in its next call. */
 static void give_up(struct gt_comm *c, const char *why)
 {
 	char text[640];

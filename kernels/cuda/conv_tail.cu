@@ -1,8 +1,8 @@
-/* Around cuDNN's convolutions: gradients of weights that came in 16 bits are widened to f32; trials get random operands. */
+/* Kernels beside cuDNN's convolutions: widen converts 16-bit gradients of weights to f32, noise writes random operands for trials. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* A thread takes one vector of 16 bytes. */
+/* A thread converts one vector of 16 bytes. */
 template <class S> __global__ void __launch_bounds__(256) widen(const void *x, float *out, int64_t n, bool add)
 {
 	after_previous();
@@ -28,7 +28,7 @@ template <class S> __global__ void __launch_bounds__(256) noise(void *x, int64_t
 		return;
 #pragma unroll
 	for (int j = 0; j < V; j++) {
-		uint32_t h = (uint32_t)(i + j) * 0x9e3779b9u + seed; /* murmur3's last steps */
+		uint32_t h = (uint32_t)(i + j) * 0x9e3779b9u + seed; /* the hash is the last part of murmur3 */
 		h = (h ^ h >> 16) * 0x85ebca6bu;
 		h = (h ^ h >> 13) * 0xc2b2ae35u;
 		v[j] = (float)(int32_t)(h ^ h >> 16) * 0x1p-31f;

@@ -5,9 +5,10 @@
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
 #define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
-#define ALIGN 256     /* of operands: what the planner gives */
-#define BIAS_ALIGN 16 /* the epilogues read it in vectors */
-#define WORKSPACE ((size_t)32 << 20) /* what NVIDIA recommends for Hopper; the scratch arena grows by what the algorithm really takes */
+#define ALIGN 256     /* alignment in bytes of all operands, as the planner places them */
+#define BIAS_ALIGN 16 /* alignment in bytes of the bias, which epilogues read in vectors */
+/* bytes that NVIDIA recommends for Hopper; the scratch arena grows only by what the chosen algorithm needs */
+#define WORKSPACE ((size_t)32 << 20)
 
 static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cublasStatus_t status, const char *what, struct gt_err *err)
 {
@@ -40,7 +41,7 @@ static enum gt_code load(struct gt_lt *lt, struct gt_err *err)
 enum gt_code gt_lt_open(const struct gt_dev *dev, struct gt_lt **out, struct gt_err *err)
 {
 	struct gt_lt *lt = calloc(1, sizeof *lt);
-	*out = lt; /* the device closes it, on failure too */
+	*out = lt; /* the caller closes the library with the device, after a failure too */
 	if (!lt)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	GT_TRY(load(lt, err));
@@ -85,17 +86,18 @@ static enum gt_code make_layout(struct gt_dev *dev, const struct gt_lt_spec *s, 
 static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, struct gt_lt_gemm *g, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
-	/* Without tf32, f32 stays f32: CUBLAS_COMPUTE_32F multiplies in full precision. */
+	/* Without tf32, products of f32 keep full precision: CUBLAS_COMPUTE_32F does not round its operands. */
 	cublasComputeType_t compute = dev->tf32 && s->in == GT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 	cublasOperation_t ta = s->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = s->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
 	LT(dev, lt->cublasLtMatmulDescCreate(&g->desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate", err);
 	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta), "TRANSA", err);
 	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb), "TRANSB", err);
 	LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &s->epilogue, sizeof s->epilogue), "EPILOGUE", err);
-	g->has_aux = s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX || s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || s->epilogue == CUBLASLT_EPILOGUE_DRELU;
+	g->has_aux = s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX || s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
+	             s->epilogue == CUBLASLT_EPILOGUE_DRELU;
 	g->has_bias = s->epilogue == CUBLASLT_EPILOGUE_BIAS || s->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
 	              s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || s->epilogue == CUBLASLT_EPILOGUE_BGRADB;
-	/* The heuristic reads no more of a pointer than its alignment: what gt_lt_run holds callers to. */
+	/* The heuristic reads only the alignment of these pointers. gt_lt_run checks that callers keep to it. */
 	if (g->has_bias) {
 		cudaDataType_t bias = data_type(s->bias);
 		const void *at = (const void *)BIAS_ALIGN;
@@ -104,10 +106,11 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at), "BIAS_POINTER", err);
 	}
 	if (g->has_aux) {
-		int64_t ld = 8 * gt_mask_bytes(s->m); /* bits */
+		int64_t ld = 8 * gt_mask_bytes(s->m); /* leading dimension of the mask, in bits */
 		const void *at = (const void *)ALIGN;
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld), "EPILOGUE_AUX_LD", err);
-		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &at, sizeof at), "EPILOGUE_AUX_POINTER", err);
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &at, sizeof at),
+		   "EPILOGUE_AUX_POINTER", err);
 	}
 	GT_TRY(make_layout(dev, s, s->in, s->ta ? s->k : s->m, s->ta ? s->m : s->k, &g->a, err));
 	GT_TRY(make_layout(dev, s, s->in, s->tb ? s->n : s->k, s->tb ? s->k : s->n, &g->b, err));
@@ -117,7 +120,8 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 	return GT_OK;
 }
 
-/* The heuristic's default assumption, operands aligned to 256 bytes, is what the planner gives; gt_lt_run holds callers to it. */
+/* Asks the heuristic for an algorithm. It assumes operands that are aligned to 256 bytes, as the planner places them; gt_lt_run checks
+ * this. */
 static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
@@ -126,7 +130,7 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMat
 	int n = 0;
 	LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace),
 	   "MAX_WORKSPACE_BYTES", err);
-	if (dev->deterministic) { /* INPLACE adds partial sums to the output in the order of arrival */
+	if (dev->deterministic) { /* the scheme INPLACE adds partial sums to the output in the order of their arrival */
 		uint32_t mask = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
 		LT(dev, lt->cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask, sizeof mask),
 		   "REDUCTION_SCHEME_MASK", err);
@@ -157,7 +161,8 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 		dev->lt->cublasLtMatmulPreferenceDestroy(pref);
 	if (code != GT_OK || !*found)
 		gt_lt_drop(dev, out);
-	return spec->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? code : GT_OK; /* an epilogue that the library refuses is no failure */
+	/* it is no failure if the library has no algorithm with an epilogue */
+	return spec->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? code : GT_OK;
 }
 
 void gt_lt_drop(struct gt_dev *dev, struct gt_lt_gemm *g)
@@ -187,7 +192,8 @@ enum gt_code gt_lt_run(struct gt_dev *dev, const struct gt_lt_gemm *g, const voi
 	if (g->has_bias)
 		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "BIAS_POINTER", err);
 	if (g->has_aux)
-		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux), "EPILOGUE_AUX_POINTER", err);
+		LT(dev, lt->cublasLtMatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux),
+		   "EPILOGUE_AUX_POINTER", err);
 	LT(dev,
 	   lt->cublasLtMatmul(lt->handle, g->desc, &g->alpha, a, g->a, b, g->b, &g->beta, c, g->d, d, g->d, &g->algo,
 	                      g->workspace ? workspace : NULL, g->workspace, s),

@@ -1,4 +1,4 @@
-/* The CUDA backend's vtable, and the table that maps operation codes to the families. */
+/* The CUDA backend: its table of functions, and the table that maps operation codes to the files that implement them. */
 #include "cuda/cuda_internal.h"
 #include "opsig.h"
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static const char *cuda_describe(const struct gt_kernel *k)
 	return k->describe;
 }
 
-/* Tests only: a host address would fault in the kernel, long after this call. */
+/* Only in tests: checks that operands are device memory. A host address would cause a fault in the kernel, long after this call. */
 static enum gt_code check_operands(struct gt_dev *dev, const struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 #ifdef GT_CUDA_CHECK_OPERANDS
@@ -153,10 +153,11 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 	cudaStream_t s;
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
-	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H) /* to pageable memory, the runtime itself waits for the stream */
+	/* in a copy to pageable memory the runtime itself waits for the stream, without a deadline */
+	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H)
 		GT_TRY(gt_cuda_wait(dev, s, err));
 	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
-	/* From the host: the runtime has read ordinary (pageable) memory when it returns. To the host: the caller reads it next. */
+	/* From the host, the runtime has read pageable memory when it returns. To the host, the caller reads the memory next. */
 	return dir == GT_COPY_D2H ? gt_cuda_wait(dev, s, err) : GT_OK;
 }
 

@@ -1,20 +1,23 @@
-/* check: whether the step is applied. With the gradients it is the end of their sum of squares, one kernel less in every step. */
+/* The operation check, which decides whether the step is applied. If gradients are an operand, the kernel that ends their sum of squares
+ * also checks, which saves a kernel in every step. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
 struct check {
 	struct gt_kernel head;
 	struct gt_attr_check attr;
-	int64_t n; /* gradients; -1: none */
+	int64_t n; /* number of gradients whose squares the kernel adds up; -1: gradients are not an operand */
 };
 
-static enum gt_code launch_check(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_check(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                 struct gt_err *err)
 {
 	const struct check *k = (const struct check *)kernel;
 	struct gt_cu_check c = {.attr = k->attr, .scalars = a->in[0], .scaler = a->in[1]};
 	c.numbers = k->attr.scaling ? a->in[2] : NULL;
 	c.parts = k->attr.ranks > 1 ? a->in[3] : NULL;
-	GT_CUDA(dev, k->n < 0 ? gt_cu_check_start(&c, s) : gt_cu_sumsq_check_start(a->in[4], k->n, a->scratch, kernel->counter, &c, s), "check", err);
+	GT_CUDA(dev, k->n < 0 ? gt_cu_check_start(&c, s) : gt_cu_sumsq_check_start(a->in[4], k->n, a->scratch, kernel->counter, &c, s), "check",
+	        err);
 	return GT_OK;
 }
 

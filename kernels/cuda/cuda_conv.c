@@ -1,8 +1,9 @@
-/* Convolutions by cuDNN (cudnn_conv.h has what it does and what it does not). Weights are kept as [out, kh, kw, in/groups] in memory.
- *   conv2d     one graph: convolution, bias, relu. In 16 bits the bias is rounded into the scratch first, as PyTorch's autocast does.
- *   conv2d.dx  one graph
- *   conv2d.dw  one graph; in 16 bits dw comes rounded into the scratch and goes to f32 from there, as PyTorch's autocast does it.
- *              db by own kernels: cuDNN's backward bias is very slow on NHWC. */
+/* Convolutions by cuDNN; cudnn_conv.h describes what cuDNN supports. Weights are stored as [out, kh, kw, in/groups].
+ *   conv2d     One graph of convolution, bias and relu. In 16 bits, a kernel first rounds the bias into the scratch memory, as
+ *              PyTorch's autocast does.
+ *   conv2d.dx  One graph.
+ *   conv2d.dw  One graph. In 16 bits it writes dw in 16 bits into the scratch memory and a kernel converts it to f32, as PyTorch's
+ *              autocast does. Own kernels compute db, because cuDNN's backward bias is very slow on NHWC. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
@@ -13,13 +14,14 @@
 
 struct conv {
 	struct gt_kernel head;
-	struct gt_dnn_plan plan; /* unused where nothing but db is wanted */
+	struct gt_dnn_plan plan; /* the plan is unused if the call computes only db */
 	int type;
-	int64_t rows, cols; /* of dy: pixels, channels */
-	int64_t weights;    /* elements of w */
+	int64_t rows, cols; /* number of pixels and of channels of dy */
+	int64_t weights;    /* number of elements of the weights */
 	bool bias, dw, add_dw, add_db;
-	void *zeros;       /* a relu without a bias: cuDNN's fast engines want one. Own memory */
-	size_t half, part; /* places in the scratch: bias or dw in 16 bits, partial sums of db; the workspace is at 0 */
+	void *zeros;       /* device memory with a bias of zeros, for a relu without a bias: cuDNN's fast engines require a bias */
+	/* offsets in bytes in the scratch memory: of bias or dw in 16 bits, of the partial sums of db; the workspace has offset 0 */
+	size_t half, part;
 	char text[96];
 };
 
@@ -118,7 +120,7 @@ static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, 
 	return GT_OK;
 }
 
-/* Behind the workspace in the scratch. */
+/* Reserves memory behind the workspace in the scratch memory; returns its offset. */
 static size_t reserve(struct conv *k, size_t bytes)
 {
 	size_t at = k->head.scratch;
@@ -181,7 +183,7 @@ void gt_cuda_conv_close(struct gt_dev *dev)
 	dev->dnn = NULL;
 }
 
-#else /* the rest of the backend needs no cuDNN */
+#else /* without cuDNN, only convolutions are refused */
 enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;

@@ -1,4 +1,4 @@
-/* The device: probing, memory, streams, waiting, errors. */
+/* The CUDA device: detection, memory, streams, waits and errors. */
 #include "base/bytes.h"
 #include "cuda/cuda_internal.h"
 #include "cuda/cublaslt.h"
@@ -10,7 +10,7 @@
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_cuda_fail(const struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err)
 {
-	cudaGetLastError(); /* an error that is not sticky must not show again at the next launch */
+	cudaGetLastError(); /* clears an error that is not sticky, so that the next launch does not report it again */
 	return gt_fail(err, GT_EFAIL, "%s: %s: %s (%s)", dev ? dev->id : "cuda", what, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
@@ -24,12 +24,12 @@ enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, co
 	               d ? gt_dtype_name(d->dtype) : "", shape, why);
 }
 
-/* ---- probing ------------------------------------------------------------------------------------------------------------------- */
-/* Why there is nothing to run on, in one line. */
+/* ---- detection ---------------------------------------------------------------------------------------------------------------------- */
+/* Explains in one line why no device is usable. */
 static void why_none(cudaError_t e, struct gt_err *err)
 {
 	int driver = 0, runtime = 0;
-	cudaDriverGetVersion(&driver); /* 0: no driver is there */
+	cudaDriverGetVersion(&driver); /* version 0 means that no driver is installed */
 	cudaRuntimeGetVersion(&runtime);
 	if (!driver)
 		gt_fail(err, GT_EUNAVAILABLE, "no CUDA driver (libcuda.so.1) on this machine");
@@ -90,7 +90,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 	return GT_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+/* ---- open and close ----------------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err)
 {
 	GT_CUDA(dev, cudaSetDevice(dev->index), "cudaSetDevice", err);
@@ -165,7 +165,7 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 	if (stream < 0 || stream >= GT_CUDA_STREAMS)
 		return gt_fail(err, GT_EINTERNAL, "%s: stream %d does not exist", dev->id, stream);
 	if (!dev->stream[stream]) {
-		/* Streams other than the compute stream carry copies and collectives, which should start as soon as they can. */
+		/* The streams other than the compute stream carry copies and collectives, which should start as soon as they can. */
 		int low = 0, high = 0;
 		GT_CUDA(dev, cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange", err);
 		GT_CUDA(dev, cudaStreamCreateWithPriority(&dev->stream[stream], cudaStreamNonBlocking, stream ? high : low),
@@ -175,7 +175,7 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 	return GT_OK;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------------- */
+/* ---- waits -------------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 {
 	struct gt_cu_fault f = *(volatile struct gt_cu_fault *)dev->fault;
@@ -253,7 +253,8 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 	}
 	GT_CUDA(dev, e, "cudaMalloc", err);
 	e = cudaMemsetAsync(*out, 0, size, dev->stream[0]);
-	enum gt_code code = e == cudaSuccess ? gt_cuda_finish(dev, dev->stream[0], NULL, err) /* other streams may use it at once */
+	/* the host waits, because another stream may use the memory at once */
+	enum gt_code code = e == cudaSuccess ? gt_cuda_finish(dev, dev->stream[0], NULL, err)
 	                                     : gt_cuda_fail(dev, e, "cudaMemsetAsync", err);
 	if (code == GT_OK)
 		code = remember(dev, *out, size, err);
@@ -268,7 +269,7 @@ enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, v
 {
 	GT_TRY(gt_cuda_alloc(dev, bytes, out, err));
 	GT_CUDA(dev, cudaMemcpyAsync(*out, src, bytes, cudaMemcpyHostToDevice, dev->stream[0]), "cudaMemcpyAsync", err);
-	return gt_cuda_finish(dev, dev->stream[0], NULL, err); /* launches may come on any stream */
+	return gt_cuda_finish(dev, dev->stream[0], NULL, err); /* the host waits, because a launch on any stream may follow */
 }
 
 enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err)
@@ -305,7 +306,7 @@ void gt_cuda_free(struct gt_dev *dev, void *p)
 			dev->block[i] = dev->block[--dev->nblocks];
 			break;
 		}
-	cudaFree(p); /* waits for the kernels that may still use it */
+	cudaFree(p); /* cudaFree waits for kernels that may still use the memory */
 }
 
 enum gt_code gt_cuda_step_args(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_step_args *out, struct gt_err *err)

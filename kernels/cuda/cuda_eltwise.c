@@ -1,4 +1,5 @@
-/* Element-wise operations, cast, dropout: tensors are walked in memory order, so all operands must have the same layout. */
+/* Element-wise operations, cast and dropout. The kernels walk through tensors in memory order, so all operands must have the same
+ * layout. */
 #include "cuda/cuda_internal.h"
 #include "ew.h"
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct eltwise {
 	struct gt_kernel head;
 	enum gt_opcode code;
 	bool gelu_tanh;
-	int type, to; /* to: of a cast */
+	int type, to; /* type of the operands; `to` is the result type of a cast */
 	int64_t n;
 	size_t bytes;
 	int nin;

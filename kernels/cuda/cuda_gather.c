@@ -1,11 +1,11 @@
-/* Batches out of the resident dataset. */
+/* Gathers batches from the dataset in device memory. */
 #include "aug.h"
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
 struct gather {
 	struct gt_kernel head;
-	struct gt_cu_gather c; /* pointers open */
+	struct gt_cu_gather c; /* arguments of the kernel; the launch fills in the pointers */
 	int type;
 	bool draws;
 };

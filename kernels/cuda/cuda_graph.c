@@ -1,4 +1,4 @@
-/* Order between streams (events), and lists of launches captured once and replayed (CUDA graphs). */
+/* Events, which order streams, and CUDA graphs: a list of launches is captured once and replayed. */
 #include "cuda/cuda_internal.h"
 
 static enum gt_code event_of(struct gt_dev *dev, int event, cudaEvent_t *out, struct gt_err *err)
@@ -58,7 +58,7 @@ enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *secon
 	return GT_OK;
 }
 
-/* Other streams come into the capture by wait() for an event of stream 0, and go out of it by the reverse. */
+/* Another stream joins the capture when it waits for an event of stream 0, and leaves it when stream 0 waits for one of its events. */
 enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
 {
 	if (dev->capturing)

@@ -1,16 +1,16 @@
-/* linear+loss and linear.dx+dw (head.cu): of layers with few outputs, where kernels of the libraries would be all launch.
- * To measure on a GPU before the bounds are changed: beside the separate calls at N = 32, 128, 512, 1024. */
+/* The fused operations linear+loss and linear.dx+dw (head.cu) for layers with few outputs, for which the libraries' kernels would mostly
+ * cost their launch. Measure on a GPU before these limits are changed, against separate calls at N = 32, 128, 512 and 1024. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
-#define ROWS 1024         /* of linear+loss: a block each, which reads all weights */
-#define WEIGHTS (1 << 15) /* elements: what stays in a cache beside the rows */
-#define BACK_ROWS 512     /* of linear.dx+dw: a thread walks an eighth of them */
+#define ROWS 1024         /* maximum rows of linear+loss: each has a block, which reads all weights */
+#define WEIGHTS (1 << 15) /* maximum elements of the weights: they fit into a cache beside the rows */
+#define BACK_ROWS 512     /* maximum rows of linear.dx+dw: a thread walks through an eighth of them */
 #define BACK_IN (1 << 16)
 
 struct head {
 	struct gt_kernel head;
-	struct gt_cu_head c; /* pointers open */
+	struct gt_cu_head c; /* arguments of the kernel; the launch fills in the pointers */
 	enum gt_opcode code;
 	int type;
 	bool bias, scaled, gradient;
@@ -77,7 +77,7 @@ enum gt_code gt_cuda_head(struct gt_dev *dev, const struct gt_opcall *call, stru
 /* ---- gradients --------------------------------------------------------------------------------------------------------------------- */
 struct back {
 	struct gt_kernel head;
-	struct gt_cu_head_back c; /* pointers open */
+	struct gt_cu_head_back c; /* arguments of the kernel; the launch fills in the pointers */
 	int type;
 	bool mask, bias;
 };

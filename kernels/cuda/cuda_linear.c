@@ -1,10 +1,10 @@
-/* Linear layers by cuBLASLt. Row-major [N, in] is column-major in x N, so that
- *   y  = x w'  + b   is  Y[out, N]  = W' X      W stored [in, out], transposed; the bias runs along the rows of Y
+/* Linear layers by cuBLASLt. A row-major x [N, in] is a column-major X of in x N, so that
+ *   y  = x w'  + b   is  Y[out, N]  = W' X      W is stored as [in, out] and transposed; the bias runs along the rows of Y
  *   dx = dy w        is  dX[in, N]  = W dY
- *   dw = dy' x       is  dW[in, out] = X dY'    db = the sum of dY over N, which is the product's k: epilogue BGRADB
- * 16-bit outputs take a 16-bit bias in cuBLASLt's table of types: it is rounded into the scratch first, as PyTorch's autocast does.
- * Where the library has no algorithm with an epilogue (cublaslt.h), kernels of our own do its part: fill_rows before the product and relu
- * behind it, colsum for db. */
+ *   dw = dy' x       is  dW[in, out] = X dY'    db is the sum of dY over N, the product's k: epilogue BGRADB
+ * cuBLASLt's table of types pairs 16-bit outputs with a 16-bit bias, so a kernel first rounds the bias into the scratch memory, as
+ * PyTorch's autocast does. If the library has no algorithm with an epilogue (cublaslt.h), own kernels replace the epilogue: fill_rows
+ * before the product, relu after it, and colsum for db. */
 #include "cuda/cublaslt.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +16,12 @@ struct linear {
 	int type;
 	int64_t n, in, out;
 	bool bias;
-	bool own_act;        /* forward: bias and relu by kernels before and behind the product */
-	bool own_db, add_db; /* db by colsum, not by the product */
+	bool own_act;        /* the epilogue of the forward product is replaced by kernels before and after it, which apply bias and relu */
+	bool own_db, add_db; /* the kernel colsum computes db, because the product cannot */
 	bool no_dw, relu;
-	bool mask; /* dx: the relu before, by its output, in a kernel behind the product */
-	bool bits; /* the same by the product's epilogue, and of the forward pass: written by it */
-	size_t bias16, colsum; /* offsets in the scratch: of the rounded bias, of colsum's part */
+	bool mask; /* in dx, a kernel after the product applies the gradient of the preceding relu, using the relu's output */
+	bool bits; /* the forward product writes a mask of bits, and the epilogue of the dx product reads it */
+	size_t bias16, colsum; /* offsets in the scratch memory: of the rounded bias, of colsum's partial sums */
 	char text[48];
 };
 
@@ -37,8 +37,9 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, k->bits ? a->out[1] : NULL, a->scratch, s, err);
 }
 
-/* y = bias, y += x w', y = relu(y) */
-static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+/* Without an epilogue: y = bias, y += x w', y = relu(y). */
+static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                 struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
 	void *y = a->out[0];
@@ -47,7 +48,7 @@ static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, c
 	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], y, y, NULL, NULL, a->scratch, s, err));
 	if (!k->relu)
 		return GT_OK;
-	struct gt_cu_eltwise c = {{y}, y, k->n * k->out, 1, 0, true}; /* gt_lt_run has checked its alignment */
+	struct gt_cu_eltwise c = {{y}, y, k->n * k->out, 1, 0, true}; /* gt_lt_run has checked the alignment of y already */
 	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU, false, k->type, &c, s), "linear: relu", err);
 	return GT_OK;
 }
@@ -67,7 +68,8 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 {
 	const struct linear *k = (const struct linear *)kernel;
 	if (!k->no_dw)
-		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, NULL, a->scratch, s, err));
+		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, NULL,
+		                 a->scratch, s, err));
 	if (k->bias && k->own_db)
 		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, (char *)a->scratch + k->colsum, s),
 		        "linear.dw: bias", err);
@@ -110,7 +112,7 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct gt_lt_spec s = spec_of(k, call);
 	bool found;
 	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
-	if (!found && k->bits) /* the planner has another way: y as the mask (engine/plan/backend_fusion.c) */
+	if (!found && k->bits) /* after this refusal the planner uses y itself as the mask (engine/plan/backend_fusion.c) */
 		return gt_cuda_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
 	if (!found && s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
 		k->own_act = k->code == GT_OP_LINEAR;
@@ -121,7 +123,8 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	return found ? GT_OK : gt_cuda_refuse(call, err, "cuBLASLt has no algorithm for it");
 }
 
-/* Weights are plain. A bias gradient that is added to cannot be the product's epilogue, which overwrites. */
+/* Checks the operands; weights must be plain. A bias gradient that is added to an existing one cannot come from the epilogue, which
+ * overwrites. */
 static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, struct gt_err *err)
 {
 	if (w && w->any)
@@ -129,6 +132,8 @@ static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, stru
 	return !w || gt_tdesc_plain(w) ? GT_OK : gt_cuda_refuse(call, err, "weights are plain [out, in]");
 }
 
+/* Prepares a linear operation: checks bias and mask, selects the product and its epilogue, and plans own kernels for everything that the
+ * epilogue does not do. */
 enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW;
@@ -138,7 +143,10 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct linear *k;
 	enum gt_code code;
 	GT_TRY(check(call, w, err));
-	const struct gt_tdesc *mask = fwd ? (call->nout > 1 ? call->out[1] : NULL) : !dw && call->nin > 2 ? call->in[2] : NULL, *like = fwd ? y : x;
+	const struct gt_tdesc *mask = fwd                    ? (call->nout > 1 ? call->out[1] : NULL)
+	                              : !dw && call->nin > 2 ? call->in[2]
+	                                                     : NULL,
+	                      *like = fwd ? y : x;
 	bool bits = mask && mask->dtype == GT_U8;
 	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))
 		return gt_cuda_refuse(call, err, "the mask must have the shape of the gradient, or one bit per element");

@@ -1,40 +1,40 @@
-/* muon: momentum and directions of all matrices in one kernel, their iterations of Newton and Schulz as products of cuBLASLt, matrices of
- * one shape batched, and the step of all of them in one kernel. Nothing waits for the host, and nothing in the list of launches depends
- * on a number of the step: a step that is skipped, or whose rate is 0, multiplies and then leaves the weights alone.
+/* The operation muon. One kernel computes momentum and directions of all matrices, cuBLASLt computes the products of their Newton-Schulz
+ * iterations with the matrices of one shape in a batch, and one kernel updates all weights. Nothing waits for the host, and the list of
+ * launches does not depend on a number of the step: a step that is skipped, or has a rate of 0, does the products and leaves the weights.
  *
- * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and sums f32, as in
- * the author's code and torch.optim.Muon; else f32, or tf32's products where those are asked for. Momentum and weights are f32 throughout,
- * sums of squares f64. The CPU backend iterates in f32 in every precision.
+ * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and its sums f32, as
+ * in the author's code and torch.optim.Muon. Otherwise it is f32, with products in tf32 if the config asks for them. Momentum and weights
+ * are always f32, sums of squares f64. The CPU backend iterates in f32 in every precision.
  *
- * X, [rows, cols] by rows, is column-major Xc of [cols, rows]. With rows <= cols
+ * X, [rows, cols] in row-major order, is a column-major Xc of [cols, rows]. If rows <= cols,
  *   A = X X'  is  Xc' Xc       P = c A A + b A       Y = P X + a X  is  Xc P + a Xc
- * else A = X' X  is  Xc Xc', and Y = X P + a X  is  P Xc + a Xc. The order of the columns (NHWC in memory, NCHW in a checkpoint) makes no
- * difference: it moves A's rows and columns, or Y's columns, with X's. Sizes are rounded up to 16 bytes, which the fast kernels want, with
- * zeros that every product keeps. */
+ * otherwise A = X' X is Xc Xc', and Y = X P + a X is P Xc + a Xc. The order of the columns (NHWC in memory, NCHW in a checkpoint) makes no
+ * difference, because it permutes A's rows and columns, or Y's columns, as it permutes X's. Sizes are rounded up to 16 bytes, which the
+ * libraries' fast kernels require. The padding is zeros, which every product preserves. */
 #include "cuda/cublaslt.h"
 #include "ew.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct shape {          /* matrices of one shape, one behind the other */
-	int64_t rows, cols; /* rounded up */
+struct shape {          /* The matrices of one shape, which are consecutive in memory. */
+	int64_t rows, cols; /* size of a matrix, rounded up to 16 bytes */
 	int n;
-	int64_t x; /* elements from the operands' start to the first */
+	int64_t x; /* elements between the start of the operands and the first of these matrices */
 	struct gt_lt_gemm gram, poly, next;
 };
 
 struct muon {
 	struct gt_kernel head;
 	struct gt_attr_muon attr;
-	enum gt_dtype type;            /* of the operands */
-	int n, nshapes, scalars, work; /* matrices; index of inputs, -1: absent */
+	enum gt_dtype type;            /* type of the operands of the Newton-Schulz iteration */
+	int n, nshapes, scalars, work; /* numbers of matrices and of shapes; indices of the inputs `scalars` and `work`, -1: absent */
 	struct gt_cu_muon_matrix *matrix;
-	int *of; /* shape of each matrix */
+	int *of; /* index of the shape of each matrix */
 	struct shape *shape;
-	void *dmatrix, *dchunk, *dfill; /* device memory */
+	void *dmatrix, *dchunk, *dfill; /* lists in device memory: matrices, chunks of the arena, chunks of the operands */
 	int nchunks, nfill;
-	size_t part, factor, x, y, a, p, workspace; /* offsets in the scratch */
+	size_t part, factor, x, y, a, p, workspace; /* offsets in the scratch memory */
 	char text[80];
 };
 
@@ -43,7 +43,7 @@ static int64_t up(int64_t n, int64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* ---- launching ----------------------------------------------------------------------------------------------------------------- */
+/* ---- launch ------------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *scratch, cudaStream_t s, struct gt_err *err)
 {
 	char *a = scratch + k->a, *p = scratch + k->p, *ws = scratch + k->workspace;
@@ -55,7 +55,8 @@ static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *scra
 			char *swap = from;
 			GT_TRY(gt_lt_run(dev, &g->gram, from, from, a, a, NULL, NULL, ws, s, err));
 			GT_TRY(gt_lt_run(dev, &g->poly, a, a, a, p, NULL, NULL, ws, s, err));
-			GT_TRY(gt_lt_run(dev, &g->next, g->rows <= g->cols ? from : p, g->rows <= g->cols ? p : from, from, to, NULL, NULL, ws, s, err));
+			GT_TRY(
+			    gt_lt_run(dev, &g->next, g->rows <= g->cols ? from : p, g->rows <= g->cols ? p : from, from, to, NULL, NULL, ws, s, err));
 			from = to;
 			to = swap;
 		}
@@ -96,7 +97,7 @@ static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
-/* ---- preparing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- preparation -------------------------------------------------------------------------------------------------------------------- */
 static void release(struct gt_dev *dev, struct gt_kernel *kernel)
 {
 	struct muon *k = (struct muon *)kernel;
@@ -136,7 +137,7 @@ static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muo
 	return GT_OK;
 }
 
-/* Fills matrix, of and shape. */
+/* Fills matrix, of and shape: assigns each matrix to the shape of its rounded size, and both to their offsets. */
 static void sort_shapes(struct muon *k)
 {
 	int64_t unit = 16 / (int64_t)gt_dtype_size(k->type), at = 0;
@@ -151,7 +152,7 @@ static void sort_shapes(struct muon *k)
 			j++;
 		k->shape[j].rows = r, k->shape[j].cols = c;
 		k->nshapes = j == k->nshapes ? j + 1 : k->nshapes;
-		k->matrix[i].x = k->shape[j].n++ * r * c; /* of its shape's; the shape's own place comes next */
+		k->matrix[i].x = k->shape[j].n++ * r * c; /* offset within the shape's memory; that of the shape is added below */
 		k->of[i] = j;
 	}
 	for (int j = 0; j < k->nshapes; j++) {
@@ -164,7 +165,7 @@ static void sort_shapes(struct muon *k)
 
 static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, size_t *workspace, struct gt_err *err)
 {
-	const double *ns = k->attr.ns; /* X = a X + (b A + c A A) X */
+	const double *ns = k->attr.ns; /* coefficients of X = a X + (b A + c A A) X */
 	for (int j = 0; j < k->nshapes; j++) {
 		struct shape *g = &k->shape[j];
 		bool wide = g->rows <= g->cols;
@@ -188,7 +189,7 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 	return GT_OK;
 }
 
-/* Chunks of the arena, or of the operands, all matrices' one behind the other. */
+/* Makes a list of chunks: of the arena, or (fill) of the operands of all matrices. */
 static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, void **out, int *count, struct gt_err *err)
 {
 	int64_t n = 0, at = 0;
@@ -272,7 +273,7 @@ enum gt_code gt_cuda_muon(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
 	k->type = k->work >= 0 ? GT_BF16 : GT_F32;
 	enum gt_code code = build(dev, call, k, err);
-	k->attr.update.seg = NULL; /* the caller's memory */
+	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;
 	if (code != GT_OK) {
 		release(dev, &k->head);

@@ -3,7 +3,7 @@
 #include "moments.h"
 #include <stdlib.h>
 
-/* The operand, NULL where it is absent. */
+/* Input i of the call; NULL if it is absent. */
 static struct gt_tdesc *input(const struct gt_opcall *call, int i)
 {
 	return i < call->nin ? call->in[i] : NULL;
@@ -20,8 +20,8 @@ struct batchnorm {
 	struct gt_attr_norm attr;
 	int type, mask;
 	int64_t rows, c;
-	bool sums;          /* batchnorm.sums, not .dx */
-	bool in[8], out[4]; /* operands that are there */
+	bool sums;          /* true for batchnorm.sums, false for batchnorm.dx */
+	bool in[8], out[4]; /* which optional operands exist */
 	uint32_t accumulate;
 };
 
@@ -202,7 +202,8 @@ struct merge {
 	bool in[4], out[3], join;
 };
 
-static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                 struct gt_err *err)
 {
 	const struct merge *k = (const struct merge *)kernel;
 	struct gt_cu_moments m = {

@@ -1,10 +1,10 @@
-/* Pooling: plain and adaptive, largest values and means. */
+/* Pooling, plain and adaptive, of maxima and means. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
 struct pool {
 	struct gt_kernel head;
-	struct gt_cu_pool c; /* pointers open */
+	struct gt_cu_pool c; /* arguments of the kernel; the launch fills in the pointers */
 	int type;
 	bool max, back, idx;
 };
@@ -20,7 +20,8 @@ static enum gt_code launch_pool(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
-/* A gradient of adaptive_maxpool2d has no windows of its own (kernel 0, 0): they are those of the shapes. */
+/* The windows of a call; NULL: adaptive. The gradient of adaptive_maxpool2d has attributes without windows (kernel 0, 0); its windows
+ * follow from the shapes. */
 static const struct gt_attr_pool2d *windows(const struct gt_opcall *call)
 {
 	const struct gt_attr_pool2d *attr = call->attr;
@@ -36,7 +37,7 @@ static const struct gt_attr_pool2d *windows(const struct gt_opcall *call)
 	}
 }
 
-/* Does every window meet the image, and does 32-bit arithmetic hold all of it? */
+/* True if every window overlaps the image and 32-bit arithmetic can hold all indices. */
 static bool direction(const struct gt_attr_pool2d *attr, int d, int64_t in, int64_t out)
 {
 	if (in < 1 || out < 1 || (in + 1) * (out + 1) > INT32_MAX)

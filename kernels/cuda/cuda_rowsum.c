@@ -16,14 +16,15 @@ static enum gt_code launch_db(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	return GT_OK;
 }
 
-static enum gt_code launch_views(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+static enum gt_code launch_views(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                 struct gt_err *err)
 {
 	const struct rowsum *k = (const struct rowsum *)kernel;
 	GT_CUDA(dev, gt_cu_views_start(k->type, a->in[0], a->out[0], k->rows * k->cols, k->views, s), "views.mean", err);
 	return GT_OK;
 }
 
-/* Dimension 1 is the contiguous one in a rank-4 tensor (NHWC) too. */
+/* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too. */
 enum gt_code gt_cuda_rowsum(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_tdesc *x = call->in[0];

@@ -1,12 +1,12 @@
-/* Data movement: flatten (NHWC to PyTorch's element order and back) and concatenation along dimension 1. */
+/* Data movement: flatten (between NHWC and PyTorch's element order) and concatenation along dimension 1. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
 /* ---- flatten ------------------------------------------------------------------------------------------------------------------- */
 struct flatten {
 	struct gt_kernel head;
-	int64_t n, rows, cols; /* of each of n matrices that is transposed */
-	size_t size;           /* of an element; 0: the order is the same, copy */
+	int64_t n, rows, cols; /* number of matrices to transpose, and the size of each */
+	size_t size;           /* bytes of an element; 0: both orders are the same, so the data are copied */
 	size_t bytes;
 };
 
@@ -44,7 +44,7 @@ static enum gt_code prepare_flatten(const struct gt_opcall *call, struct gt_kern
 /* ---- concat -------------------------------------------------------------------------------------------------------------------- */
 struct concat {
 	struct gt_kernel head;
-	struct gt_cu_concat c; /* starts in elements, pointers open */
+	struct gt_cu_concat c; /* arguments of the kernel; starts are in elements, the launch fills in the pointers */
 	size_t size;
 };
 

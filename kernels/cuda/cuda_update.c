@@ -1,4 +1,5 @@
-/* sumsq and the element-wise updates over the flat parameter arena: the segments are cut into chunks once, in device memory. */
+/* sumsq and the element-wise optimizer updates of the flat parameter arena. The segments are divided into chunks once, and the list of
+ * chunks stays in device memory. */
 #include "cuda/cuda_internal.h"
 #include "optimizer.h"
 #include <stdlib.h>
@@ -7,8 +8,8 @@ struct update {
 	struct gt_kernel head;
 	enum gt_opcode code;
 	struct gt_attr_update attr;
-	int nstate, scalars, work; /* state inputs stand from 2 on; index of the others, -1: absent */
-	void *seg, *chunk;         /* device memory */
+	int nstate, scalars, work; /* number of states, which are inputs 2, 3, …; indices of two other inputs, -1: absent */
+	void *seg, *chunk;         /* lists in device memory: segments, and chunks of them */
 	int nchunks;
 };
 
@@ -84,7 +85,7 @@ static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *c
 	code = attr->nseg ? gt_cuda_upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
 	if (code == GT_OK)
 		code = make_chunks(dev, k, err);
-	k->attr.seg = NULL; /* the caller's memory */
+	k->attr.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	if (code != GT_OK) {
 		release_update(dev, &k->head);
 		return code;

@@ -1,12 +1,12 @@
-/* The host waits for the device. Where ranks are joined by NCCL (struct gt_cuda_watch), work of a stream may wait for a rank that does not come:
- * then the host asks again and again, and the watch says when it has waited long enough. */
+/* Waits of the host for the device. With NCCL, work of a stream may wait for a rank that never comes. The host then polls the stream, and
+ * the watch of the communicator (struct gt_cuda_watch) decides when it has waited long enough. */
 #include "base/clock.h"
 #include "cuda/cuda_internal.h"
 #include <time.h>
 
-#define SPIN_S 0.002 /* asks without a pause; a window of steps is mostly done by then */
-#define NAP_NS 50000 /* between two questions after it */
-#define LOOK_S 0.005 /* between two looks at the watches */
+#define SPIN_S 0.002 /* seconds in which the host polls without a pause; most windows of steps are finished by then */
+#define NAP_NS 50000 /* nanoseconds between two polls after SPIN_S */
+#define LOOK_S 0.005 /* seconds between two calls of the watch functions */
 
 void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w)
 {

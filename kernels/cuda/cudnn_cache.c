@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC "gtrain cudnn plans 2" /* 1 kept choices that passed over tensor cores */
+#define MAGIC "gtrain cudnn plans 2" /* files of version 1 contain choices that did not prefer tensor cores, so they are not read */
 #define FILE_MAX ((size_t)1 << 20)
 #define ENTRIES_MAX 4096
 #define LINE_MAX_BYTES (GT_DNN_KEY + 64 + GT_DNN_KNOBS * 32)
-#define SAVE_EVERY 16 /* additions; a save is two fsyncs */
+#define SAVE_EVERY 16 /* number of additions before a save, because a save costs two fsyncs */
 
 struct entry {
 	char key[GT_DNN_KEY];
@@ -19,7 +19,7 @@ struct entry {
 };
 
 struct gt_dnn_cache {
-	char path[GT_PATH_SIZE]; /* "": memory only */
+	char path[GT_PATH_SIZE]; /* path of the cache file; "": the cache is in memory only */
 	char head[512];
 	struct entry *entry;
 	int n, cap, unsaved;
@@ -34,7 +34,8 @@ static struct entry *find(const struct gt_dnn_cache *c, const char *key)
 	return NULL;
 }
 
-/* ours: else from the file, which does not replace what this process has: it may have been tried. */
+/* Adds or replaces an entry. ours: the choice was made in this process; a choice from the file does not replace such an entry, which may
+ * have been tried on the device. */
 static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice, bool ours)
 {
 	struct entry *e = find(c, key);
@@ -57,8 +58,8 @@ static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_cho
 	e->choice = *choice;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
-/* A decimal number of the given range that ends at `end`; *s moves behind it and its end. */
+/* ---- parser ------------------------------------------------------------------------------------------------------------------------- */
+/* Parses a decimal number of the given range that is followed by `end`. *s moves behind that character. */
 static bool number(char **s, char end, int64_t least, int64_t most, int64_t *out)
 {
 	char *stop;
@@ -89,7 +90,7 @@ static bool parse_knobs(char *s, struct gt_dnn_choice *c)
 	}
 }
 
-/* One line without its newline; it is cut up. */
+/* Parses one line without its newline. The line is modified. */
 static void parse_line(struct gt_dnn_cache *c, char *line)
 {
 	struct gt_dnn_choice choice = {0};
@@ -126,7 +127,7 @@ static void read_file(struct gt_dnn_cache *c)
 	free(text);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
 static size_t print_entry(const struct entry *e, char *buf, size_t size)
 {
 	int n = snprintf(buf, size, "%s\t%" PRId64 "\t%.1f\t", e->key, e->choice.engine, e->choice.us);
@@ -142,7 +143,7 @@ static void save(struct gt_dnn_cache *c)
 	size_t used = strlen(c->head);
 	if (!c->path[0] || !c->unsaved)
 		return;
-	c->unsaved = 0; /* a folder that cannot be written to is not tried at every choice */
+	c->unsaved = 0; /* a save that fails because the directory is not writable is not repeated after every choice */
 	read_file(c);
 	text = malloc(used + (size_t)c->n * LINE_MAX_BYTES + 1);
 	if (!text)
@@ -156,7 +157,7 @@ static void save(struct gt_dnn_cache *c)
 }
 
 /* ---- the cache --------------------------------------------------------------------------------------------------------------- */
-/* Letters, digits, '.' and '-' as they are; anything else, in a row, as one '_'. */
+/* Appends a name to the path. Letters, digits, '.' and '-' stay; every run of other characters becomes one '_'. */
 static void add_name(char *path, size_t size, const char *s)
 {
 	size_t n = strlen(path);
@@ -171,7 +172,7 @@ static void add_name(char *path, size_t size, const char *s)
 static void find_path(struct gt_dnn_cache *c, const char *card, const char *library)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	bool own = xdg && xdg[0] == '/'; /* XDG Base Directory: a relative path is ignored */
+	bool own = xdg && xdg[0] == '/'; /* the XDG Base Directory specification ignores relative paths */
 	if (!own && !(home && home[0] == '/'))
 		return;
 	int n = snprintf(c->path, sizeof c->path, "%s%s/gtrain/cudnn-", own ? xdg : home, own ? "" : "/.cache");

@@ -1,9 +1,9 @@
-/* The operation graph of a convolution, its variant pack, running it. */
+/* The operation graph of a convolution, the variant pack with its pointers, and its execution. */
 #include "cuda/cudnn_conv.h"
 #include <stdio.h>
 #include <string.h>
 
-#define ALIGNMENT 16 /* promised to engines, checked at every run: they load vectors */
+#define ALIGNMENT 16 /* bytes; alignment of operands that engines may rely on, because they load vectors; every run checks it */
 
 /* ---- the graph ----------------------------------------------------------------------------------------------------------------- */
 static cudnnDataType_t data_type(enum gt_dtype t)
@@ -11,7 +11,7 @@ static cudnnDataType_t data_type(enum gt_dtype t)
 	return t == GT_BF16 ? CUDNN_DATA_BFLOAT16 : t == GT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-/* uid: the place of the tensor's pointer, or one of its own for a virtual tensor, which lives in registers and has no pointer. */
+/* uid: index of the tensor's pointer. A virtual tensor has a uid of its own and no pointer, because it exists in registers only. */
 static cudnnBackendDescriptor_t tensor(struct gt_dnn_set *s, int64_t uid, cudnnDataType_t type, const int64_t dim[4])
 {
 	int64_t stride[4] = {dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]}, align = ALIGNMENT;
@@ -31,7 +31,7 @@ static cudnnBackendDescriptor_t tensor(struct gt_dnn_set *s, int64_t uid, cudnnD
 static cudnnBackendDescriptor_t geometry(struct gt_dnn_set *s, const struct gt_dnn_conv *c)
 {
 	cudnnDataType_t sums = CUDNN_DATA_FLOAT;
-	cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION; /* PyTorch's */
+	cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION; /* PyTorch's convolution is a cross-correlation */
 	int64_t spatial = 2;
 	cudnnBackendDescriptor_t d = gt_dnn_new(s, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "convolution");
 	gt_dnn_put(s, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
@@ -45,7 +45,7 @@ static cudnnBackendDescriptor_t geometry(struct gt_dnn_set *s, const struct gt_d
 	return d;
 }
 
-/* The attributes that the three convolutions have under names of their own. */
+/* The attributes that have different names in the three passes of a convolution. */
 static const struct {
 	cudnnBackendDescriptorType_t op;
 	cudnnBackendAttributeName_t x, w, y, conv, alpha, beta;
@@ -69,7 +69,7 @@ static cudnnBackendDescriptor_t pointwise(struct gt_dnn_set *s, cudnnPointwiseMo
                                           cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
 {
 	cudnnDataType_t math = CUDNN_DATA_FLOAT;
-	cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN; /* relu: PyTorch's keeps a NaN; without this cuDNN makes 0 of it */
+	cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN; /* relu keeps a NaN, as in PyTorch; without this, cuDNN turns it into 0 */
 	cudnnBackendDescriptor_t d = gt_dnn_new(s, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise"), op;
 	gt_dnn_put(s, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
 	gt_dnn_put(s, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
@@ -134,7 +134,7 @@ void gt_dnn_key(const struct gt_dev *dev, const struct gt_dnn_conv *c, char key[
 	         f32 && dev->tf32 ? " tf32" : "", f32 && dev->winograd ? " winograd" : "");
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+/* ---- execution ---------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code make_pack(struct gt_dev *dev, struct gt_dnn_plan *p, void *const at[GT_DNN_TENSORS], void *workspace,
                               struct gt_err *err)
 {

@@ -8,7 +8,7 @@
 #define LIBRARY "libcudnn.so." TEXT(CUDNN_MAJOR)
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-/* cuDNN's reason on one line. */
+/* Copies cuDNN's reason for the last error, on one line. */
 static void reason(const struct gt_dnn *dnn, char *buf, size_t size)
 {
 	buf[0] = '\0';
@@ -51,7 +51,7 @@ static enum gt_code load(struct gt_dnn *dnn, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The library that belongs to the headers of the build, or a newer one: attributes only get more within a major version. */
+/* Loads the library and checks its version: the major version of the build's headers, because attributes are only added within it. */
 static enum gt_code load_checked(struct gt_dnn *dnn, struct gt_err *err)
 {
 	GT_TRY(load(dnn, err));

@@ -1,9 +1,9 @@
-/* Candidates on the device: do they run, and which is the fastest. Every plan runs once before it is used, because kernels are loaded at
- * their first run, and loading is not allowed while a stream is captured to a graph. */
+/* Trials of candidate plans on the device: tests whether they run, and finds the fastest. Every plan runs once before it is used, because
+ * CUDA loads a kernel at its first run, which is not allowed while a stream is captured into a graph. */
 #include "cuda/cudnn_conv.h"
 #include <string.h>
 
-/* ---- the clock ----------------------------------------------------------------------------------------------------------------- */
+/* ---- timing ------------------------------------------------------------------------------------------------------------------------- */
 struct trial {
 	struct gt_dev *dev;
 	cudaStream_t stream;
@@ -11,7 +11,7 @@ struct trial {
 	void *at[GT_DNN_TENSORS], *workspace;
 };
 
-/* Microseconds of one of n runs. */
+/* Measures n runs; *us: microseconds of one run. */
 static enum gt_code time_runs(struct trial *w, struct gt_dnn_plan *p, int n, double *us, struct gt_err *err)
 {
 	float ms;
@@ -25,13 +25,14 @@ static enum gt_code time_runs(struct trial *w, struct gt_dnn_plan *p, int n, dou
 	return GT_OK;
 }
 
-/* The best of three groups, after one run that loads the kernel; one group where the first run is already hopeless. */
+/* Measures a plan: the fastest of three groups of runs, after one run that loads the kernel. If the first run is more than twice as slow as
+ * the best plan, no group follows. */
 static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double best, double *us, struct gt_err *err)
 {
 	double t;
 	GT_TRY(time_runs(w, p, 1, &t, err));
 	GT_TRY(time_runs(w, p, 1, us, err));
-	int n = *us > 0 ? (int)(1000 / *us) : 10; /* a millisecond a group */
+	int n = *us > 0 ? (int)(1000 / *us) : 10; /* a group has so many runs that it takes about a millisecond */
 	n = n < 1 ? 1 : n > 20 ? 20 : n;
 	for (int i = 0; i < 3 && !(best > 0 && *us > 2 * best); i++) {
 		GT_TRY(time_runs(w, p, n, &t, err));
@@ -40,7 +41,7 @@ static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double bes
 	return GT_OK;
 }
 
-/* Runs the choices in turn and closes the gaps that failures leave; without a clock up to the first that runs. */
+/* Runs the choices one after the other and removes those that fail. Without timing it stops at the first that runs. */
 static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
                             struct gt_err *err)
 {
@@ -52,7 +53,7 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 		gt_dnn_graph(&p, c);
 		bool ran = gt_dnn_realize(w->dev, &p, c, &choice[i], true) == GT_DNN_FINE &&
 		           (timed ? time_plan(w, &p, best, &us, &why) : gt_dnn_plan_run(w->dev, &p, w->at, w->workspace, w->stream, &why)) == GT_OK;
-		/* A fault of the device stays, and would show in somebody else's next call: it is told here. */
+		/* A fault of the device persists and would appear in the next call of another caller, so it is reported here. */
 		cudaError_t e = cudaStreamSynchronize(w->stream);
 		gt_dnn_plan_drop(&p);
 		GT_CUDA(w->dev, e, "a trial of a convolution", err);
@@ -61,7 +62,7 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 		choice[kept] = choice[i];
 		choice[kept].ran = true;
 		if (timed)
-			choice[kept].us = us > 0.1 ? us : 0.1; /* 0 means not measured */
+			choice[kept].us = us > 0.1 ? us : 0.1; /* 0 means that the plan has not been measured */
 		if (timed && (best == 0 || us < best))
 			best = us;
 		kept++;
@@ -90,14 +91,14 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 		workspace = choice[i].workspace > workspace ? choice[i].workspace : workspace;
 	GT_TRY(gt_cuda_stream(dev, 0, &w.stream, err));
 	if (gt_cuda_alloc(dev, x + wt + y + b + workspace, &memory, NULL) != GT_OK)
-		return GT_OK; /* no room for a trial: as the heuristic has them */
+		return GT_OK; /* too little memory for a trial: the choices keep the heuristic's order */
 	w.at[GT_DNN_X] = memory;
 	w.at[GT_DNN_W] = (char *)memory + x;
 	w.at[GT_DNN_Y] = (char *)memory + x + wt;
 	w.at[GT_DNN_BIAS] = (char *)memory + x + wt + y;
 	w.workspace = (char *)memory + x + wt + y + b;
-	/* Multiplying zeros takes less power than numbers do, and the clock of the card rises with what is left: a trial on fresh memory times
-	 * what no training sees. */
+	/* Products of zeros take less power than products of other numbers, so that the card could raise its clock. A trial on zeroed memory
+	 * would therefore measure a speed that training does not reach. */
 	if (timed)
 		e = gt_cu_noise_start(gt_cuda_type(c->type), memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)), 1, w.stream);
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
@@ -109,7 +110,7 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 		if (w.event[i])
 			cudaEventDestroy(w.event[i]);
 	gt_cuda_free(dev, memory);
-	for (int i = 1; i < *n && timed && code == GT_OK; i++) /* the fastest to the front, the others stay in order */
+	for (int i = 1; i < *n && timed && code == GT_OK; i++) /* the fastest choice moves to the front, the others keep their order */
 		if (choice[i].us < choice[0].us) {
 			struct gt_dnn_choice fastest = choice[i];
 			memmove(choice + 1, choice, (size_t)i * sizeof *choice);

@@ -1,13 +1,13 @@
-/* Which engine: what cuDNN's heuristic offers, less what the options forbid, the fastest by the clock, kept for the next time.
- * Notes: cuDNN documentation, "cudnnBackendNumericalNote_t", "cudnnBackendBehaviorNote_t". */
+/* Selects the engine of a convolution: asks cuDNN's heuristic, removes engines that the options do not allow, times the rest, and keeps the
+ * fastest in the cache for the next start. Notes: cuDNN documentation, "cudnnBackendNumericalNote_t", "cudnnBackendBehaviorNote_t". */
 #include "cuda/cudnn_conv.h"
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_ONES 3 /* without a clock: the one to take, and what to fall back on where it does not run */
-#define CONFIGS 96   /* of the heuristic that are looked at; it offers about 40 */
+#define FIRST_ONES 3 /* candidates if nothing is timed: the first one that runs is used */
+#define CONFIGS 96   /* maximum number of configurations of the heuristic that are examined; it offers about 40 */
 
-/* ---- what is allowed --------------------------------------------------------------------------------------------------------- */
+/* ---- permission --------------------------------------------------------------------------------------------------------------------- */
 static const char *const verdict_text[GT_DNN_VERDICTS] = {
     [GT_DNN_NO_TF32] = "round to tf32",
     [GT_DNN_NO_ORDER] = "add in no fixed order",
@@ -17,7 +17,7 @@ static const char *const verdict_text[GT_DNN_VERDICTS] = {
     [GT_DNN_NO_PLAN] = "refuse it",
 };
 
-/* By the engine's notes. */
+/* Decides by the engine's notes whether the options allow it. */
 static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
                                  cudnnBackendDescriptor_t engine, bool compiled)
 {
@@ -29,7 +29,7 @@ static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_c
 	p->tensor_core = false;
 	for (int64_t i = 0; i < n; i++)
 		switch (note[i]) {
-		case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: /* they have no f32: its operands become tf32 */
+		case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: /* tensor cores have no f32 product: they round its operands to tf32 */
 			if (f32 && !dev->tf32)
 				return GT_DNN_NO_TF32;
 			p->tensor_core = true;
@@ -49,7 +49,7 @@ static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_c
 		case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
 		case CUDNN_NUMERICAL_NOTE_FFT:
 			return GT_DNN_NO_PRECISION;
-		default: /* STRICT_NAN_PROP, and what newer versions add without our asking */
+		default: /* the note STRICT_NAN_PROP, and notes of newer versions, do not matter */
 			break;
 		}
 	n = gt_dnn_get(s, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behavior);
@@ -59,8 +59,8 @@ static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_c
 	return GT_DNN_FINE;
 }
 
-/* ---- a plan from a choice ---------------------------------------------------------------------------------------------------- */
-__attribute__((unused)) /* with headers older than 9.8 */
+/* ---- plan of a choice --------------------------------------------------------------------------------------------------------------- */
+__attribute__((unused)) /* the function is not used with cuDNN headers before 9.8 */
 static void
 put_prop(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name)
 {
@@ -114,14 +114,15 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
 	return GT_DNN_FINE;
 }
 
-/* ---- what the heuristic offers ------------------------------------------------------------------------------------------------- */
+/* ---- candidates of the heuristic ---------------------------------------------------------------------------------------------------- */
 struct offer {
 	struct gt_dnn_choice choice[GT_DNN_CANDIDATES];
-	int n, tensor_core, all, refused[GT_DNN_VERDICTS]; /* candidates, of them on tensor cores; engines that the library named */
-	char last[300]; /* what cuDNN said of the last one that it refused */
+	/* numbers of candidates, of those on tensor cores, and of engines that the library named */
+	int n, tensor_core, all, refused[GT_DNN_VERDICTS];
+	char last[300]; /* cuDNN's message about the last engine that it refused */
 };
 
-/* The choice that a configuration stands for. false: it has more knobs than we keep. */
+/* Reads the choice of a configuration. False if it has more knobs than struct gt_dnn_choice holds. */
 static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, struct gt_dnn_choice *out)
 {
 	cudnnBackendDescriptor_t knob[GT_DNN_KNOBS], engine = gt_dnn_new(s, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
@@ -148,7 +149,7 @@ static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, s
 
 static bool may_time(const struct gt_dev *dev)
 {
-	/* A choice by the clock is not the same in every process, and with it the last bits of the results. */
+	/* Timing may select different engines in different processes, and with them other last bits of the results. */
 	return dev->autotune && !dev->deterministic;
 }
 
@@ -158,8 +159,9 @@ static bool enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const 
 	return o->n == GT_DNN_CANDIDATES || (!may_time(dev) && (tensor_cores ? o->tensor_core : o->n) == FIRST_ONES);
 }
 
-/* Adds what is allowed to o, in the heuristic's order, until there is enough. p holds the graph and comes back as it was. */
-static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled, struct offer *o)
+/* Adds allowed engines to o in the heuristic's order until there are enough. p contains the graph and is restored. */
+static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled,
+                struct offer *o)
 {
 	struct gt_dnn_set h = {.dnn = dev->dnn};
 	cudnnBackendDescriptor_t config[CONFIGS], heur = gt_dnn_new(&h, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristic");
@@ -207,8 +209,8 @@ static enum gt_code refuse(const struct gt_dnn *dnn, const struct offer *o, stru
 	               dnn->version / 100 % 100, dnn->version % 100, o->all, text, o->last[0] ? "; " : "", o->last);
 }
 
-/* ---- the choice ---------------------------------------------------------------------------------------------------------------- */
-/* Engines on tensor cores first, each kind in the heuristic's order; the best FIRST_ONES stay. */
+/* ---- selection ---------------------------------------------------------------------------------------------------------------------- */
+/* Sorts engines on tensor cores to the front, each kind in the heuristic's order, and keeps the first FIRST_ONES. */
 static void prefer_tensor_cores(struct offer *o)
 {
 	struct gt_dnn_choice sorted[GT_DNN_CANDIDATES];
@@ -249,7 +251,7 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_dnn_plan *p, const stru
 	return gt_fail(err, GT_EUNAVAILABLE, "%s", o.last);
 }
 
-/* The choice that is kept, if it can be had and runs. */
+/* Uses the choice of the cache if the library still has it and it runs. */
 static enum gt_code from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key, struct gt_err *err)
 {
 	struct gt_dnn_choice choice;

@@ -1,4 +1,4 @@
-/* What the kernels share: starting one, 16-byte vectors, activation types, reductions over a team of threads. */
+/* Functions that the kernels share: launches, 16-byte vectors, activation types, and reductions over a team of threads. */
 #ifndef GT_KERNELS_CUDA_DEVICE_CUH
 #define GT_KERNELS_CUDA_DEVICE_CUH
 
@@ -8,20 +8,21 @@
 #include <cstring>
 #include "ew.h"
 
-/* ---- starting a kernel ------------------------------------------------------------------------------------------------------- */
-/* Programmatic dependent launch (CUDA Programming Guide, "Programmatic Dependent Launch and Synchronization"; compute capability 9.0 on):
- * a kernel may be put on the multiprocessors while the one before it still runs, and waits there. GTRAIN_CUDA_PDL=1 asks for it.
+/* ---- kernel launch ------------------------------------------------------------------------------------------------------------------ */
+/* Programmatic dependent launch (CUDA Programming Guide, "Programmatic Dependent Launch and Synchronization"; compute capability 9.0 and
+ * higher): a kernel may be placed on the multiprocessors while the previous one still runs, and waits there. GTRAIN_CUDA_PDL=1 enables it.
  *
- * What makes it safe: every kernel here begins with after_previous(), before it touches memory. griddepcontrol.wait lasts until all grids
- * that this one depends on have ended and what they wrote can be seen; as they began with it too, so have those before them. Nobody
- * leaves without it, whose end would be taken for theirs. launch_dependents, behind it, lets the next kernel come as soon as all blocks
- * of this one have begun. Kernels of cuBLASLt and cuDNN, copies and events are started without the attribute: they wait for whole kernels,
- * and kernels behind them wait for them. A capture turns the attribute into a programmatic edge between two kernels, which replaces the
- * full edge. The simulator ends a kernel that touches memory, meets a barrier or leaves before it has waited.
+ * It is safe because every kernel here calls after_previous() before it touches memory. griddepcontrol.wait returns when all grids on which
+ * this one depends have ended and their writes are visible; since they waited too, this includes the grids before them. Every thread has to
+ * call it, because a thread that leaves earlier would count as finished for the next grid. launch_dependents, which follows it, lets the
+ * next kernel start as soon as all blocks of this one have started. Kernels of cuBLASLt and cuDNN, copies and events do not have the
+ * attribute: they wait for whole kernels, and kernels after them wait for them. A capture turns the attribute into a programmatic edge
+ * between two kernels, which replaces the full edge. The simulator aborts a kernel that touches memory, reaches a barrier or leaves before
+ * it has waited.
  *
- * Off unless asked for: that capture takes such launches next to memory sets and joins of streams is documented nowhere we found (a report of
- * "invalid resource handle" on compute capability 12.0: sgl-project/sglang, pull request 18596), and no GPU has run it. bench-gpu has a
- * pair, check-gpu compares the bits. */
+ * It is disabled by default: we found no documentation that a capture accepts such launches next to memory sets and joins of streams (a
+ * report of "invalid resource handle" on compute capability 12.0: sgl-project/sglang, pull request 18596), and it has not run on a GPU.
+ * bench-gpu measures both, check-gpu compares the bits. */
 static inline bool overlap_wanted()
 {
 	const char *said = getenv("GTRAIN_CUDA_PDL");
@@ -62,13 +63,13 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* A grid in x can have 2^31 - 1 blocks. */
+/* True if the grid is not too large: 2^31 - 1 blocks in x are allowed. */
 static inline bool grid_fits(int64_t blocks)
 {
 	return blocks <= INT32_MAX;
 }
 
-/* ---- activation types: what stands in memory; arithmetic is f32 ----------------------------------------------------------------- */
+/* ---- activation types: storage formats; arithmetic is f32 --------------------------------------------------------------------------- */
 struct bf16 {
 	uint16_t bits;
 };
@@ -77,7 +78,7 @@ struct f16 {
 	uint16_t bits;
 };
 
-/* The instance of a kernel template for an activation type (GT_CU_F32 …), which is its first argument. */
+/* The instance of a kernel template for an activation type (GT_CU_F32 …), which is the template's first argument. */
 #define OF_TYPE(type, name, ...)                                                                                                           \
 	((type) == GT_CU_F32 ? name<float, ##__VA_ARGS__> : (type) == GT_CU_BF16 ? name<bf16, ##__VA_ARGS__> : name<f16, ##__VA_ARGS__>)
 
@@ -109,7 +110,7 @@ template <> __device__ inline float from_float<float>(float x)
 	return x;
 }
 
-/* Two at once: one instruction from compute capability 8.0 on. Low half: a. */
+/* Rounds two numbers: one instruction from compute capability 8.0 on. a becomes the low half. */
 __device__ static inline uint32_t bf16_pair(float a, float b)
 {
 #ifdef __CUDA_ARCH__
@@ -142,7 +143,7 @@ template <> __device__ inline f16 from_float<f16>(float x)
 	return f16{(uint16_t)f16_pair(x, 0)};
 }
 
-/* Two elements of 16 bits in a word, the first one low. */
+/* Packs two 16-bit elements into a word; the first one is the low half. */
 __device__ static inline uint32_t to_pair(float a, float b, bf16)
 {
 	return bf16_pair(a, b);
@@ -193,7 +194,7 @@ template <> __device__ inline uint4 pack<float>(const float *v)
 	return make_uint4(gt_f32_bits(v[0]), gt_f32_bits(v[1]), gt_f32_bits(v[2]), gt_f32_bits(v[3]));
 }
 
-/* Elements i .. i + width - 1 of p, which has n; beyond n: `fill`. vector: p + i is aligned to 16 bytes. */
+/* Loads elements i .. i + width - 1 of p, which has n elements; those from n on are `fill`. vector: p + i is aligned to 16 bytes. */
 template <class S> __device__ static inline void load(float *v, const void *p, int64_t i, int64_t n, bool vector, float fill)
 {
 	const S *x = (const S *)p + i;
@@ -219,9 +220,8 @@ template <class S> __device__ static inline void store(void *p, const float *v, 
 			y[j] = from_float<S>(v[j]);
 }
 
-/* ---- teams: a row of data belongs to one warp (team = 32), or to a whole block --------------------------------------------------
- * A block of TEAM_BLOCK threads holds TEAM_BLOCK / team rows. Every thread of a team must come here; all get the result, which is
- * formed in an order that depends on the team only. */
+/* A team handles one row of data: a warp (team = 32) or a whole block. A block of TEAM_BLOCK threads holds TEAM_BLOCK / team rows. All
+ * threads of a team must call these functions. All get the result, whose order of additions depends on the team only. */
 #define TEAM_BLOCK 256
 
 struct op_sum {
@@ -246,7 +246,7 @@ template <class Op, class T> __device__ static inline T team_reduce(T v, int tea
 		v = Op::f(v, __shfl_xor_sync(0xffffffffu, v, w));
 	if (team == 32)
 		return v;
-	__syncthreads(); /* the last reduction's parts have been read */
+	__syncthreads(); /* all threads have to read the parts of the last reduction before they are overwritten */
 	if (threadIdx.x % 32 == 0)
 		part[threadIdx.x / 32] = v;
 	__syncthreads();
@@ -267,16 +267,16 @@ __device__ static inline float team_max(float v, int team)
 	return team_reduce<op_max>(v, team);
 }
 
-/* Threads a row of n elements is worth: a block from where a warp would make more than 16 rounds. */
+/* Number of threads for a row of n elements: a block if a warp would take more than 16 rounds. */
 static inline int team_for(int64_t n)
 {
 	return n > 32 * 16 ? TEAM_BLOCK : 32;
 }
 
-/* ---- the block that comes last ---------------------------------------------------------------------------------------------------- */
-/* Have `blocks` blocks, this one included, come here? Then what they wrote before is there to be read (__ldcg: not through the L1, which
- * does not hear of it). counter: 0 before and behind. Every thread of a block must come. (CUDA C++ Programming Guide, "Memory Fence
- * Functions".) */
+/* ---- last block --------------------------------------------------------------------------------------------------------------------- */
+/* True in the last of `blocks` blocks to call it. The writes of all of them are then visible (with __ldcg, which bypasses the L1 cache,
+ * because that is not coherent). counter is 0 before and after. All threads of a block must call it. (CUDA C++ Programming Guide, "Memory
+ * Fence Functions".) */
 __device__ static inline bool last_of(uint32_t *counter, uint32_t blocks)
 {
 	__shared__ bool last;
@@ -292,14 +292,14 @@ __device__ static inline bool last_of(uint32_t *counter, uint32_t blocks)
 	return last;
 }
 
-/* ---- the numbers of a step, faults ---------------------------------------------------------------------------------------------- */
-/* By value: the address of an argument would put a copy of it in local memory. */
+/* ---- numbers of a step, and faults -------------------------------------------------------------------------------------------------- */
+/* Returns the numbers by value: the address of an argument would put a copy of it into local memory. */
 __device__ static inline struct gt_step_args step_args_of(const struct gt_cu_step_args &d)
 {
 	return d.dev ? *d.dev : d.host;
 }
 
-/* One of the rates; those of the host stand in the kernel's arguments, which a variable index would copy to the stack. */
+/* One of the learning rates. Those of the host are kernel arguments, which a variable index would copy to the stack. */
 __device__ static inline double rate_of(const struct gt_cu_step_args &d, int index)
 {
 	double lr = 0;
@@ -311,7 +311,7 @@ __device__ static inline double rate_of(const struct gt_cu_step_args &d, int ind
 	return lr;
 }
 
-/* The first thread to find a fault describes it; the host looks when it next waits for the device. */
+/* Reports a fault. The first thread that finds one describes it; the host reads it when it next waits for the device. */
 __device__ static inline void fault(struct gt_cu_fault *f, int code, int64_t value, int64_t at, int64_t limit)
 {
 	if (atomicCAS_system(&f->code, 0, -1) != 0)

@@ -1,5 +1,5 @@
-/* Dropout, forward and gradient: both draw the mask again (ew.h), none is stored. A thread makes one draw, which serves four
- * elements of one sample; a row of blocks walks the samples. */
+/* Dropout, forward and gradient. Both draw the mask again (ew.h), so it is not stored. A thread makes one draw, which serves four elements
+ * of one sample; blocks in y walk through the samples. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256

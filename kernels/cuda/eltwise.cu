@@ -1,4 +1,4 @@
-/* Element-wise operations: one 16-byte vector of the output a thread. */
+/* Element-wise operations: a thread computes one 16-byte vector of the output. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256
@@ -56,7 +56,7 @@ template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(co
 	store<S>(a.out, x, i, a.n, a.aligned);
 }
 
-/* 2 to GT_MAX_IO inputs: the sum stands in f32 and is rounded once. */
+/* Adds 2 to GT_MAX_IO inputs in f32 and rounds the sum once. */
 template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltwise a)
 {
 	after_previous();
@@ -96,7 +96,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) fill_rows(const floa
 	store<S>(y, v, i, n, aligned);
 }
 
-/* Eight elements a thread: a vector of a 16-bit side, two of an f32 side. */
+/* A thread converts eight elements: one vector of 16-bit elements, two of f32. */
 template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const void *in, void *out, int64_t n, bool aligned)
 {
 	after_previous();
@@ -160,7 +160,8 @@ cudaError_t gt_cu_fill_rows_start(int type, const float *row, void *y, int64_t r
 	int64_t n = rows * cols, blocks = ceil_div(n, BLOCK * (type == GT_CU_F32 ? width<float>::n : width<bf16>::n));
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return blocks ? launch(OF_TYPE(type, fill_rows), dim3((unsigned)blocks), dim3(BLOCK), s, row, y, n, cols, (uintptr_t)y % 16 == 0) : cudaSuccess;
+	return blocks ? launch(OF_TYPE(type, fill_rows), dim3((unsigned)blocks), dim3(BLOCK), s, row, y, n, cols, (uintptr_t)y % 16 == 0)
+	              : cudaSuccess;
 }
 
 typedef void cast_fn(const void *, void *, int64_t, bool);

@@ -1,5 +1,5 @@
-/* A batch out of the resident dataset: bytes picked by index, cropped, flipped, normalised, converted. A thread a pixel of the output,
- * all its channels; a row of blocks walks the samples. */
+/* Gathers a batch from the dataset in device memory: selects bytes by index, crops, flips, normalises and converts them. A thread computes
+ * one pixel of the output with all its channels; blocks in y walk through the samples. */
 #include "cuda/device.cuh"
 #include "aug.h"
 

@@ -81,7 +81,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 	}
 }
 
-/* dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy gamma, xhat = (x - mean) rstd */
+/* Computes dx = rstd (h - mean(h) - xhat mean(h xhat)) with h = dy gamma, xhat = (x - mean) rstd. */
 template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnorm_dx(const groupnorm_args a, int team)
 {
 	after_previous();
@@ -191,7 +191,8 @@ template <class S> static cudaError_t run(const struct gt_cu_call *c, const grou
 	bool back = backward_call(c->op), one = columns_of<S>(a.width, (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.y) == 1;
 	int team = team_for(a.count);
 	int64_t blocks = ceil_div(a.samples * a.groups, TEAM_BLOCK / team);
-	groupnorm_fn *fn = back ? (one ? groupnorm_dx<S, 1> : groupnorm_dx<S, width<S>::n>) : (one ? groupnorm<S, 1> : groupnorm<S, width<S>::n>);
+	groupnorm_fn *fn =
+	    back ? (one ? groupnorm_dx<S, 1> : groupnorm_dx<S, width<S>::n>) : (one ? groupnorm<S, 1> : groupnorm<S, width<S>::n>);
 	cudaError_t e = cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;

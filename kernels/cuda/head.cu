@@ -1,14 +1,15 @@
-/* The last layer of a classifier: few outputs, so that a product by a library is all launch. linear+loss makes a row and its loss in one
- * kernel, linear.dx+dw both gradients; sums are f32, in an order that depends on the shape alone. */
+/* The last layer of a classifier. It has so few outputs that a library's product would mostly cost its launch. linear+loss computes a row
+ * and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only. */
 #include "cuda/loss.cuh"
 
 #define WARPS (TEAM_BLOCK / 32)
-#define COLS 32  /* of x, of a block of head_back */
-#define LANES 8  /* rows side by side */
-#define PIECE 64 /* rows of dy in shared memory */
+#define COLS 32  /* columns of x that a block of head_back owns */
+#define LANES 8  /* rows that a block of head_back processes at once */
+#define PIECE 64 /* rows of dy that are in shared memory at a time */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* A block a row: its threads share out the sum over `in`, its first warp adds up, lane c output c, and takes the loss of the row. */
+/* A block computes one row. Its threads share the sum over `in`; lane c of the first warp adds up output c, and that warp computes the
+ * row's loss. */
 template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_cu_head a, bool vector)
 {
 	after_previous();
@@ -47,7 +48,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 #pragma unroll
 			for (int i = 0; i < WARPS; i++)
 				y += part[i][lane];
-			if (a.bias) /* rounded as a product's epilogue has it (cuda_linear.c) */
+			if (a.bias) /* the bias is rounded to S, as the epilogue of a product does (cuda_linear.c) */
 				y += to_float(from_float<S>(a.bias[lane]));
 			((S *)a.y)[r * cols + lane] = from_float<S>(y);
 		}
@@ -58,7 +59,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 		loss_total(a.loss.loss, a.loss.rank, a.loss.rows, a.loss.metrics);
 }
 
-/* A block owns 32 columns of x, in dx and in dw; a thread walks every eighth row of one of them. C: a bound of cols. */
+/* A block owns 32 columns of x, in dx and in dw; a thread reads every eighth row of one column. C: upper limit of cols. */
 template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const gt_cu_head_back a)
 {
 	after_previous();
@@ -75,7 +76,7 @@ template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_ba
 			w[c] = to_float(((const S *)a.w)[c * a.in + k]);
 	for (int64_t first = 0; first < a.rows; first += PIECE) {
 		int n = (int)(a.rows - first < PIECE ? a.rows - first : PIECE);
-		__syncthreads(); /* the last piece has been read */
+		__syncthreads(); /* all threads have to read the last piece before it is overwritten */
 		for (int i = me; i < PIECE * C; i += COLS * LANES) {
 			int r = i / C, c = i % C;
 			dy[r][c] = r < n && c < cols ? to_float(((const S *)a.dy)[(first + r) * cols + c]) : 0;

@@ -1,5 +1,5 @@
-/* Layer normalisation. A row belongs to a team of threads (device.cuh), which walks it three times; the second and third time it comes
- * out of the caches. dgamma and dbeta are sums over rows (columns.cuh). */
+/* Layer normalisation. A team of threads (device.cuh) handles one row. It reads the row three times, the second and third time from the
+ * caches. dgamma and dbeta are sums over rows (columns.cuh). */
 #include "cuda/columns.cuh"
 
 /* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels 0: parameters have the element order of a row; else they are plain
@@ -25,7 +25,7 @@ struct layernorm_dx_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Where the parameter of column i stands. */
+/* Index of the parameter of column i. */
 __device__ static inline int64_t param_at(int64_t i, int64_t cols, int64_t pixels)
 {
 	if (!pixels)
@@ -34,14 +34,14 @@ __device__ static inline int64_t param_at(int64_t i, int64_t cols, int64_t pixel
 	return (i - pixel * channels) * pixels + pixel;
 }
 
-/* The row of this thread's team, or -1: then the whole warp leaves. */
+/* The row of this thread's team; -1: none, for all threads of the warp. */
 __device__ static inline int64_t row_of(int64_t rows, int team)
 {
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
 	return r < rows ? r : -1;
 }
 
-/* V elements of a row that begins at a multiple of 16 bytes where V > 1. */
+/* Reads V elements of a row, which begins at a multiple of 16 bytes if V > 1. */
 template <class S, int V> __device__ static inline void get_at(float *v, const S *p)
 {
 	packed<S, V> q;
@@ -90,7 +90,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 	}
 }
 
-/* dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy gamma, xhat = (x - mean) rstd */
+/* Computes dx = rstd (h - mean(h) - xhat mean(h xhat)) with h = dy gamma, xhat = (x - mean) rstd. */
 template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_dx(const layernorm_dx_args a, int team)
 {
 	after_previous();
@@ -125,7 +125,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 	}
 }
 
-/* Sums over rows of dy * xhat and of dy. */
+/* Sums dy * xhat and dy over the rows. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const layernorm_dx_args a, float *part, const tiling t)
 {
@@ -191,7 +191,7 @@ template <class S, int V> static cudaError_t params(const layernorm_dx_args *a, 
 	return launch(layernorm_finish, finish_grid(a->cols), dim3(FINISH_COLS, FINISH_LANES), s, *a, (const float *)a->scratch, t);
 }
 
-/* Parameters first: dx may overwrite dy. */
+/* The gradients of the parameters are computed first, because dx may overwrite dy. */
 template <class S> static cudaError_t backward(const layernorm_dx_args *a, cudaStream_t s)
 {
 	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->dx) == 1;
@@ -222,7 +222,8 @@ static int64_t cols_of(const struct gt_tdesc *x)
 	return n;
 }
 
-/* 1: parameters in the order of a row; 0: plain [C, H, W] under NHWC; -1: neither. An open layout becomes that of a row. */
+/* The order of parameters: 1: that of a row; 0: plain [C, H, W] with activations in NHWC; -1: another one. An open layout becomes that of a
+ * row. */
 static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 {
 	static const uint8_t chw[3] = {0, 1, 2}, hwc[3] = {1, 2, 0};

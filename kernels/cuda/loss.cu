@@ -1,5 +1,5 @@
-/* cross_entropy, nll, mse: a team of threads a row leaves its loss and rank in the scratch; the block that comes last adds them up in a
- * fixed order. */
+/* cross_entropy, nll and mse. A team of threads computes the loss and the rank of one row and stores them in the scratch memory. The last
+ * block adds them up in a fixed order. */
 #include "cuda/loss.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */

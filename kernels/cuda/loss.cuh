@@ -1,10 +1,10 @@
-/* A row's loss, and the sums of a batch: of loss.cu, and of head.cu, which makes the row before. */
+/* The loss of a row and the sums of a batch, for loss.cu and for head.cu. */
 #ifndef GT_KERNELS_CUDA_LOSS_CUH
 #define GT_KERNELS_CUDA_LOSS_CUH
 
 #include "cuda/device.cuh"
 
-/* How many elements stand before the target in descending order; ties go to the lower index, a NaN stands before everything. */
+/* Number of elements before the target in descending order. For ties the lower index is first; a NaN is before all numbers. */
 template <class S> __device__ static inline int row_rank(const S *x, int64_t n, int64_t target, float t, int lane, int team)
 {
 	int before = 0;
@@ -15,7 +15,7 @@ template <class S> __device__ static inline int row_rank(const S *x, int64_t n, 
 	return team_sum(before, team);
 }
 
-/* mean over the row of (x - one-hot)^2 in double */
+/* Mean over the row of (x - one-hot)^2, in double. */
 template <class S> __device__ static inline double row_mse(const S *x, int64_t n, int64_t target, int lane, int team)
 {
 	double sum = 0;
@@ -26,6 +26,8 @@ template <class S> __device__ static inline double row_mse(const S *x, int64_t n
 	return team_sum(sum, team) / (double)n;
 }
 
+/* Computes loss and rank of row r by a team of threads and, if a.dx exists, the row's gradient. An ignored label counts nothing; one
+ * outside of the classes is reported as a fault. */
 template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_loss &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
@@ -73,7 +75,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 		a.rank[r] = rank;
 		a.loss[r] = loss;
 	}
-	/* dx may be x: the reductions above are barriers behind every read of another thread's element. */
+	/* dx may be x: the reductions above are barriers after every read of another thread's element. */
 	float scale = (float)(CODE == GT_OP_MSE ? 2.0 * inv_weight / (double)n : inv_weight);
 	for (int64_t j = lane; dx && j < n; j += team) {
 		float v;
@@ -87,7 +89,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 	}
 }
 
-/* By one block: each thread a strided share of the rows in order, then a tree. */
+/* Adds up the losses of a batch in one block: each thread sums a strided part of the rows in order, then a tree adds the threads. */
 __device__ static inline void loss_total(const double *loss, const int32_t *rank, int64_t rows, struct gt_metrics *m)
 {
 	double sum = 0;

@@ -1,5 +1,6 @@
-/* muon, but for the matrix products: what changes the momentum and makes the directions, what scales them into the operands of the
- * products, what takes the step. Every matrix is cut into chunks of the flat arena, a block each, all matrices in one launch. */
+/* The operation muon except its matrix products: kernels that update the momentum and compute the directions, that scale them into the
+ * operands of the products, and that update the weights. Every matrix is divided into chunks of the flat arena. A block processes one
+ * chunk, and one launch processes all matrices. */
 #include "cuda/device.cuh"
 
 #define BLOCK TEAM_BLOCK
@@ -15,8 +16,8 @@ __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muo
 	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &step_args, a.scalars);
 }
 
-/* buf = momentum * buf + (1 - momentum) * g, and the sums of squares of the directions and, where they are needed, of the weights. The block that comes
- * last of a matrix adds those of its chunks, in their order. */
+/* Computes buf = momentum * buf + (1 - momentum) * g, and the sums of squares of the directions and, if they are needed, of the weights.
+ * The last block of a matrix adds the sums of its chunks in their order. */
 __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 	}
 }
 
-/* The directions, scaled, and zeros beside and below them up to sizes that the products like: zeros stay zeros. */
+/* Writes the scaled directions, and zeros as padding up to the sizes that the products prefer. The products keep these zeros. */
 template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
@@ -90,7 +91,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_c
 		h.lerp1 = (float)d.lerp1;
 	}
 	__syncthreads();
-	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) { /* ld is a multiple of 4, and so are begin and n */
+	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) { /* ld, begin and n are multiples of 4, so four elements are in one row */
 		int64_t e = c.begin + i;
 		int row = (int)(e / m.ld), col = (int)(e - (int64_t)row * m.ld);
 		float v[4] = {};

@@ -1,7 +1,7 @@
-/* Pooling over NHWC. A thread makes V neighbouring channels (16 bytes) of one pixel of its output. Gradients are gathered: a pixel of the
- * input looks at the windows that it stands in, in ascending order, so nothing is added atomically and the order is that of
- * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its size: for a power of two the same bits as a division, else one more
- * rounding of f32. Window and divisor rules: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
+/* Pooling over NHWC. A thread computes V neighbouring channels (16 bytes) of one pixel of its output. Gradients are gathered: a pixel of
+ * the input reads the windows that contain it, in ascending order. Nothing is added atomically, and the order is that of
+ * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its size: for a power of two this gives the same bits as a division, otherwise
+ * it adds one rounding of f32. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
 #include "cuda/columns.cuh"
 
 #define BLOCK 256
@@ -10,10 +10,10 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 struct span {
 	int32_t begin, end;
-	int32_t size; /* what an average divides by, in this direction */
+	int32_t size; /* number by which an average divides in this direction */
 };
 
-/* Pixels of window o, clipped to the image. With ceil_mode a window may stand beyond the right padding, which never counts. */
+/* The pixels of window o, clipped to the image. With ceil_mode a window may begin beyond the right padding; such pixels never count. */
 template <int D> __device__ static inline span window(const gt_cu_pool &a, int32_t o)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end, size;
@@ -31,7 +31,7 @@ template <int D> __device__ static inline span window(const gt_cu_pool &a, int32
 	return span{begin, end, a.include_pad ? size : end - begin};
 }
 
-/* Windows [begin, end) that pixel i stands in. */
+/* The range [begin, end) of windows that contain pixel i. */
 template <int D> __device__ static inline span windows_of(const gt_cu_pool &a, int32_t i)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end;
@@ -46,7 +46,7 @@ template <int D> __device__ static inline span windows_of(const gt_cu_pool &a, i
 	return span{begin, end < out ? end : out, 0};
 }
 
-/* Where a thread stands in rows of `width` pixels: pixel and channel of its row; false: behind the row. */
+/* The pixel and the channel of this thread in a row of `width` pixels. False if the thread is beyond the row. */
 template <int V> __device__ static inline bool pixel_of(int64_t c, int32_t width, int32_t &pixel, int64_t &channel)
 {
 	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, units = (uint32_t)(c / V);
@@ -77,6 +77,7 @@ template <int V> __device__ static inline void get_idx(int32_t *v, const int32_t
 		}
 }
 
+/* Forward: computes one pixel of the output from its window. */
 template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
 {
 	after_previous();

@@ -1,4 +1,4 @@
-/* Data movement: transposition through shared memory, concatenation. By element size only. */
+/* Data movement by element size: transposition through shared memory, and concatenation. */
 #include "cuda/device.cuh"
 
 #define TILE 32
@@ -7,7 +7,7 @@
 #define MAX_Z 65535
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* A tile is read and written in rows of 32 elements; the column too many keeps the strided access free of bank conflicts. */
+/* Transposes tiles that are read and written in rows of 32 elements. The extra column avoids bank conflicts of the strided access. */
 template <class U>
 __global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out, int64_t batch, int64_t rows, int64_t cols)
 {

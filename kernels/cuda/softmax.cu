@@ -1,7 +1,7 @@
-/* softmax, log_softmax and their gradients over rows; a row belongs to a team of threads (device.cuh). */
+/* softmax, log_softmax and their gradients over rows. A team of threads (device.cuh) handles one row. */
 #include "cuda/device.cuh"
 
-/* Dimension 1 is the contiguous one in a rank-4 tensor (NHWC) too, so that all of it is rows of C elements. */
+/* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
 struct softmax_args {
 	const void *in[2]; /* x; or dy and y */
 	void *out;
@@ -9,7 +9,7 @@ struct softmax_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* The row of this thread's team, or -1: then the whole warp leaves. */
+/* The row of this thread's team; -1: none, for all threads of the warp. */
 __device__ static inline int64_t row_of(int64_t rows, int team)
 {
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
@@ -44,7 +44,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 	}
 }
 
-/* softmax: dx = y (dy - sum dy y); log_softmax: dx = dy - exp(y) sum dy */
+/* softmax: dx = y (dy - sum dy y); log_softmax: dx = dy - exp(y) sum dy. */
 template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const softmax_args a, int team)
 {
 	after_previous();

@@ -1,12 +1,12 @@
-/* Optimizer updates over the flat parameter arena: one kernel for all segments, a block a chunk. One pass reads gradient and state
- * and writes parameter, state and the 16-bit copy. sumsq for clipping and the check for NaN. */
+/* Optimizer updates of the flat parameter arena. One kernel updates all segments; a block handles one chunk. One pass reads gradient and
+ * state and writes parameter, state and the 16-bit copy. This file also has sumsq, for clipping and the check for NaN. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256
-#define TREE 2048 /* partial sums that fit where a chunk does */
+#define TREE 2048 /* number of partial sums that fit into the shared memory of a chunk */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* An update and the states that exist (bits) are template arguments: a branch would make the compiler keep states in memory. */
+/* The update and its existing states (bits) are template arguments, because a branch would make the compiler keep states in memory. */
 template <int CODE> struct row;
 #define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
 	template <> struct row<GT_OP_##NAME> {                                                                                            \
@@ -30,7 +30,7 @@ template <int CODE, int HAS> struct step {
 	}
 };
 
-/* Elements i .. i + 3, of which only the first n count when they are fewer. */
+/* Updates elements i .. i + 3; only the first n if n < 4. */
 template <class Step>
 __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
 {
@@ -91,7 +91,7 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 	if (threadIdx.x == 0) {
 		struct gt_seg seg = a.seg[c.seg];
 		step_args.lr[0] = rate_of(a.step_args, seg.lr);
-		seg.lr = 0; /* a constant index, which needs no array in memory */
+		seg.lr = 0; /* with a constant index the rates need no array in local memory */
 		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &seg, &step_args, a.scalars);
 	}
 	__syncthreads();
@@ -101,8 +101,9 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 		update_quad<step<CODE, HAS>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
 }
 
-/* A block a chunk of 4096 elements, which it fetches at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
- * order; then the lanes, upper half to lower. The block that comes last adds the chunks: part[i] += part[i + w] for w = 1, 2, 4 … */
+/* A block handles a chunk of 4096 elements, which it reads at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
+ * order; then the upper half of the lanes is added to the lower half until one is left. The last block adds the sums of the chunks: part[i]
+ * += part[i + w] for w = 1, 2, 4 … */
 template <bool CHECK>
 __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter,
                                                const gt_cu_check check)
@@ -153,12 +154,13 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void update_fn(const gt_cu_update, bool);
 
-/* The kernel of an update with these states. A row instantiates it for the states that it can have only. */
+/* Selects the kernel of an update with these states. A row instantiates only kernels of states that it can have. */
 template <int CODE> static update_fn *kernel_of(int has)
 {
 	constexpr int all = row<CODE>::all, must = row<CODE>::must;
-	static update_fn *const fn[8] = {update<CODE, (0 & all) | must>, update<CODE, (1 & all) | must>, update<CODE, (2 & all) | must>, update<CODE, (3 & all) | must>,
-	                                 update<CODE, (4 & all) | must>, update<CODE, (5 & all) | must>, update<CODE, (6 & all) | must>, update<CODE, (7 & all) | must>};
+	static update_fn *const fn[8] = {update<CODE, (0 & all) | must>, update<CODE, (1 & all) | must>, update<CODE, (2 & all) | must>,
+	                                 update<CODE, (3 & all) | must>, update<CODE, (4 & all) | must>, update<CODE, (5 & all) | must>,
+	                                 update<CODE, (6 & all) | must>, update<CODE, (7 & all) | must>};
 	return (has & ~all) == 0 && (has & must) == must ? fn[has] : NULL;
 }
 
@@ -188,13 +190,14 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 
 cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s)
 {
-	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1; /* without elements the sum is 0 */
+	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1; /* without elements, one block stores the sum 0 */
 	if (!grid_fits(chunks))
 		return cudaErrorInvalidValue;
 	return launch(sumsq<false>, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, add, counter, gt_cu_check());
 }
 
-cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check, cudaStream_t s)
+cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
+                                    cudaStream_t s)
 {
 	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1;
 	if (!grid_fits(chunks))

@@ -1,4 +1,4 @@
-/* views.mean: the weighted mean of the views of each sample; a thread an element of the output, the sum in f32. */
+/* views.mean: the weighted mean of the views of each sample. A thread computes one element of the output; the sum is f32. */
 #include "cuda/device.cuh"
 #include "aug.h"
 

@@ -1,21 +1,21 @@
-/* The collectives across hosts. All ranks tell each other what they call; small data go with that. For larger ones, two kinds of transfer,
- * cut into pieces, all under way at once:
- *   part   of everybody's operand, to the rank that reduces it, or hands it on (broadcast)
- *   whole  a result, or a block as it is, to the place where it ends */
+/* The collectives between hosts. First each rank sends a description of its call to every other rank; small data travel with it. Larger
+ * data follow in two kinds of transfer. Both are cut into pieces, and all pieces are in flight at once:
+ *   part   a part of every rank's operand, sent to the rank that reduces it or, in a broadcast, forwards it
+ *   whole  a result, or a block that needs no reduction, sent to the rank that keeps it */
 #include "cpu/comm_reduce.h"
 #include "gloo/gloo.h"
 #include <stdio.h>
 #include <string.h>
 
-#define GRAIN 64 /* bytes: what all_reduce and broadcast cut at */
+#define GRAIN 64 /* unit in bytes; all_reduce and broadcast divide their operands at multiples of it */
 
 struct job {
 	struct gloo_comm *c;
 	const struct gt_coll *x;
 	enum gt_coll_kind kind;
 	uint32_t seq;
-	size_t size, bytes; /* of an element, of `count` of them */
-	bool done;          /* the wait is for the end of the call, not for its begin */
+	size_t size, bytes; /* bytes of one element; bytes of `count` elements */
+	bool done;          /* true while the rank waits for the end of the call, false while it waits for its begin */
 };
 
 static const struct gloo_call *call_of(const struct job *j, int rank)
@@ -58,7 +58,7 @@ static enum gt_code wait_in(const struct job *j, int peer, int lane, struct gt_e
 	return end == GLOO_END ? GT_OK : fail(j, peer, end, err);
 }
 
-/* Until at most `left` of this rank's messages to that peer are under way. */
+/* Waits until at most `left` of this rank's messages to that peer are still in flight. */
 static enum gt_code wait_out(const struct job *j, int peer, int lane, uint32_t left, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
@@ -86,7 +86,7 @@ static enum gt_code post_out(const struct job *j, int peer, int lane, const void
 	return GT_OK;
 }
 
-/* ---- do all ranks call the same? --------------------------------------------------------------------------------------------- */
+/* ---- comparison of the calls of all ranks ------------------------------------------------------------------------------------------- */
 static enum gt_code compare(const struct job *j, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
@@ -111,12 +111,13 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 	return GT_OK;
 }
 
-static bool is_blocked(enum gt_coll_kind k) /* a rank's operand is a block for every rank */
+/* True if a rank's operand has one block for every rank. */
+static bool is_blocked(enum gt_coll_kind k)
 {
 	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
 }
 
-/* ---- small data, with the descriptions --------------------------------------------------------------------------------------- */
+/* ---- small data, which travel with the descriptions of the call --------------------------------------------------------------------- */
 static size_t small_out(const struct job *j)
 {
 	int rank = j->c->pub.rank;
@@ -161,10 +162,10 @@ static void small_in(const struct job *j)
 
 /* ---- large data -------------------------------------------------------------------------------------------------------------- */
 struct span {
-	size_t at, n; /* bytes */
+	size_t at, n; /* offset and size in bytes */
 };
 
-/* Rank r's part of an all_reduce or a broadcast. */
+/* The part of an all_reduce or a broadcast that rank r handles. */
 static struct span part(const struct job *j, int r)
 {
 	size_t grain = GRAIN / j->size, units = (j->x->count + grain - 1) / grain, world = (size_t)j->c->pub.world;
@@ -174,16 +175,17 @@ static struct span part(const struct job *j, int r)
 	return (struct span){begin * j->size, (end - begin) * j->size};
 }
 
-/* What goes between this rank and rank r; n = 0: nothing. */
+/* The transfers between this rank and rank r. Sizes are in bytes; 0 means that there is no transfer. */
 struct flow {
 	const char *part_from;
-	char *part_to; /* NULL: to the stage, to be reduced */
+	char *part_to; /* NULL: the received part goes to the staging memory, where it is reduced */
 	size_t part_out, part_in;
 	const char *whole_from;
 	char *whole_to;
 	size_t whole_out, whole_in;
 };
 
+/* Lists the transfers between this rank and rank r in a large collective. */
 static struct flow flow_of(const struct job *j, int r)
 {
 	const struct gt_coll *x = j->x;
@@ -209,7 +211,7 @@ static struct flow flow_of(const struct job *j, int r)
 	case GT_COLL_ALL_GATHER:
 		f = (struct flow){.whole_from = in, .whole_out = j->bytes, .whole_to = out + (size_t)r * j->bytes, .whole_in = j->bytes};
 		break;
-	case GT_COLL_BROADCAST: /* the root keeps its own part and gives it to all */
+	case GT_COLL_BROADCAST: /* the root keeps its own part and sends it to all ranks */
 		own = part(j, rank), his = part(j, r);
 		if (rank == root)
 			f = (struct flow){.part_from = in + his.at, .part_out = his.n, .whole_from = in + own.at, .whole_out = own.n};
@@ -273,7 +275,7 @@ static void copy_own(const struct job *j)
 		memcpy(to, from, j->bytes);
 }
 
-/* The k-th piece of what this rank reduces. */
+/* Reduces the k-th piece of this rank's part. */
 static void reduce(const struct job *j, size_t k, size_t n)
 {
 	int rank = j->c->pub.rank;
@@ -285,13 +287,13 @@ static void reduce(const struct job *j, size_t k, size_t n)
 	gt_comm_reduce(j->x->op, j->x->dtype)((void *[]){to}, 1, in, j->c->pub.world, n / j->size);
 }
 
-/* Everything that can be under way at once. A result may be written where an operand lay that has been sent: it comes back only after
- * everybody's operand was there. */
+/* Posts all transfers that can be in flight at once. A result may overwrite an operand that this rank has sent, because results arrive only
+ * after every rank's operand has arrived. */
 static enum gt_code start(const struct job *j, struct gt_err *err)
 {
 	int rank = j->c->pub.rank, world = j->c->pub.world;
 	for (int i = 1; i < world; i++) {
-		int r = (rank + i) % world; /* not all to rank 0 at once */
+		int r = (rank + i) % world; /* the ranks begin with different peers, so that not all send to rank 0 first */
 		struct flow f = flow_of(j, r);
 		for (size_t k = 0; k < pieces(f.part_in) && (f.part_to || k < GT_GLOO_AHEAD); k++)
 			GT_TRY(post_in(j, r, GLOO_PART, f.part_to ? f.part_to + k * GT_GLOO_PIECE : stage(j, r, k), piece(f.part_in, k), err));
@@ -310,13 +312,16 @@ static enum gt_code start(const struct job *j, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Moves large data: posts all transfers, copies the rank's own block, reduces and forwards pieces as they arrive, waits for the results of
+ * the others, and at last for its own sends. */
 static enum gt_code large(struct job *j, struct gt_err *err)
 {
 	int rank = j->c->pub.rank, world = j->c->pub.world;
 	j->done = true;
 	GT_TRY(start(j, err));
 	copy_own(j);
-	/* This rank's part, as it comes in; on to the others, as it is ready. All that bring any bring equally much. */
+	/* Handles this rank's part piece by piece: waits for the piece of every rank, reduces it, and sends the result to the others. All ranks
+	 * that send something to this one send the same number of bytes. */
 	size_t mine = 0;
 	for (int r = 0; r < world; r++)
 		mine = r != rank && flow_of(j, r).part_in > mine ? flow_of(j, r).part_in : mine;
@@ -350,12 +355,13 @@ static enum gt_code large(struct job *j, struct gt_err *err)
 	return GT_OK;
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- entry point -------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code describe(const struct job *j, bool small, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	const struct gt_coll *x = j->x;
-	/* Its place was the last but one call's: everybody has it, or nobody would be here. */
+	/* The memory of this description held that of the call before the last one. Every rank has received that one, or this rank could not be
+	 * here. */
 	for (int r = 0; r < c->pub.world; r++) {
 		if (r != c->pub.rank)
 			GT_TRY(wait_out(j, r, GLOO_CALL, 1, err));
@@ -368,7 +374,7 @@ static enum gt_code describe(const struct job *j, bool small, struct gt_err *err
 	return GT_OK;
 }
 
-/* The descriptions have been read: their places are for the next call but one. */
+/* Gives the memory of the descriptions back to gloo for the call after the next one. */
 static enum gt_code forget(const struct job *j, struct gt_err *err)
 {
 	for (int r = 0; r < j->c->pub.world; r++) {
@@ -390,7 +396,7 @@ enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const str
 	struct job j = {.c = c, .x = x, .kind = kind, .seq = ++c->seq, .size = gt_dtype_size(x->dtype)};
 	j.bytes = x->count * j.size;
 	bool small = j.bytes * (is_blocked(kind) ? (size_t)c->pub.world : 1) <= GT_GLOO_SMALL;
-	/* Whatever goes wrong in it names this call. */
+	/* If this rank fails from here on, the message of the failure names this call. */
 	GT_TRY(describe(&j, small, err));
 	for (int r = 0; r < c->pub.world; r++) {
 		if (r != c->pub.rank)

@@ -1,4 +1,4 @@
-/* The communicator across hosts: who is in a group, its memory, and the vtable. gloo.h says how it works. */
+/* The communicator between hosts: the members of a group, the group's memory, and the table of functions. gloo.h explains the protocol. */
 #include "gloo/gloo.h"
 #include <errno.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 __attribute__((visibility("default"))) extern const struct gt_comm_api gt_comm_gloo;
 
-/* ---- a group's memory and its ports ------------------------------------------------------------------------------------------ */
+/* ---- memory and ports of a group ---------------------------------------------------------------------------------------------------- */
 static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
@@ -31,7 +31,7 @@ static void free_group(struct gloo_comm *c)
 	free(c);
 }
 
-/* Memory of all that arrives aside from the operands. It is touched, and so becomes real, where it is used. */
+/* Reserves the memory for all messages except the operands. The kernel provides a page when the page is used first. */
 static enum gt_code place(struct gloo_comm *c, struct gt_err *err)
 {
 	size_t n = (size_t)c->pub.world, ring = round_up(c->root->pair_bytes, 4096), own = round_up(2 * GT_GLOO_CALL, 4096);
@@ -59,7 +59,7 @@ static enum gt_code place(struct gloo_comm *c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Ports to every peer, and the messages that may come at any time: posted before it can call. */
+/* Creates the ports to every peer and posts the receives of messages that may arrive at any time, before a peer can send one. */
 static enum gt_code connect_group(struct gloo_comm *c, struct gt_err *err)
 {
 	for (int i = 0; i < c->pub.world; i++) {
@@ -72,7 +72,7 @@ static enum gt_code connect_group(struct gloo_comm *c, struct gt_err *err)
 			if (!p->in[k] || !p->out[k])
 				return gt_fail(err, GT_EFAIL, "out of memory");
 		}
-		/* A lost connection is seen by whoever waits for it. Calls begin with #1. */
+		/* Errors are ignored here: whoever waits on a lost connection sees the loss. Calls are numbered from 1. */
 		for (int k = 1; k <= 2; k++)
 			gl_post(p->in[GLOO_CALL], gt_gloo_slot(c, GLOO_CALL), p->calls + (k & 1) * GT_GLOO_CALL, GT_GLOO_CALL);
 		for (int k = 0; k < GT_GLOO_HEADS_IN; k++)
@@ -96,7 +96,7 @@ static struct gloo_comm *new_group(struct gloo_root *r, int rank, int world, con
 	return c;
 }
 
-/* ---- create, open ------------------------------------------------------------------------------------------------------------ */
+/* ---- create and open ---------------------------------------------------------------------------------------------------------------- */
 static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
 {
 	*out = (struct gt_comm_boot){.fd = -1};
@@ -111,7 +111,7 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 	return GT_OK;
 }
 
-/* What ranks show each other over the rendezvous before they connect. */
+/* The data that ranks exchange over the rendezvous before they connect. */
 struct card {
 	uint32_t abi, world;
 	uint64_t pair_bytes;
@@ -139,8 +139,9 @@ static enum gt_code compare_cards(const struct gloo_comm *c, const struct card *
 	return GT_OK;
 }
 
-/* One connection to every other rank. All ranks learn whether all have managed. */
-static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct card *all, struct gt_err *err)
+/* Opens one connection to every other rank. All ranks learn whether all of them have succeeded. */
+static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct card *all,
+                                struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
 	struct gloo_place at[GT_COMM_RANKS];
@@ -165,7 +166,8 @@ static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *
 	return code;
 }
 
-/* The other end of each connection shows the group's random number and its rank: it is no stranger that was quicker than the rank. */
+/* Checks the other end of each connection: it sends the group's random number and its rank, so that no other process that connected first
+ * can take the rank's connection. */
 static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
@@ -216,7 +218,8 @@ static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *sp
 	struct gloo_root *r = c->root;
 	const char *addr = spec->addr && *spec->addr ? spec->addr : "127.0.0.1";
 	char why[GL_WHY] = "";
-	struct card mine = {.abi = GT_COMM_ABI, .world = (uint32_t)r->world, .pair_bytes = r->pair_bytes}, *all = calloc((size_t)r->world, sizeof *all);
+	struct card mine = {.abi = GT_COMM_ABI, .world = (uint32_t)r->world, .pair_bytes = r->pair_bytes},
+	            *all = calloc((size_t)r->world, sizeof *all);
 	enum gt_code code = all ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
 	int listener = -1;
 	memcpy(mine.id, spec->boot->id, sizeof mine.id);
@@ -239,7 +242,8 @@ static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *sp
 static void free_root(struct gloo_root *r)
 {
 	gt_gloo_watch_stop(r);
-	/* First the connections, then what they carry: nothing can arrive for what is gone. Ports keep gloo's parts alive themselves. */
+	/* Connections are closed before the memory of their messages is freed, so that no message arrives in freed memory. gloo's own objects
+	 * live as long as a port refers to them. */
 	while (r->groups) {
 		struct gloo_comm *c = r->groups;
 		r->groups = c->next;
@@ -271,7 +275,8 @@ static void shut(struct gt_comm *pub)
 		free_root(c->root);
 		return;
 	}
-	/* In the place of its next call and its next message, whoever goes on finds that this rank has left. */
+	/* A rank that continues without this one finds the announcement of its leaving in the memory of this rank's next call and next
+	 * message. */
 	struct gloo_root *r = c->root;
 	struct gloo_call *call = (struct gloo_call *)(void *)(c->own + ((c->seq + 1) & 1) * GT_GLOO_CALL);
 	if (gt_gloo_is_broken(r))
@@ -292,6 +297,7 @@ static void shut(struct gt_comm *pub)
 	}
 }
 
+/* Opens the first group: checks the boot record, creates the root, connects to all ranks, and starts the watch. */
 static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err)
 {
 	*out = NULL;
@@ -305,7 +311,7 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	if (atoi(spec->boot->id + 5) != spec->world)
 		return gt_fail(err, GT_EPEER, "the group was created for %d ranks, but this rank expects %d",
 		               atoi(spec->boot->id + 5), spec->world);
-	/* gloo writes to sockets with writev(2): the death of a peer must not be ours. */
+	/* gloo writes to sockets with writev(2), which raises SIGPIPE when the peer has died. Its death must not end this process. */
 	struct sigaction old;
 	if (!sigaction(SIGPIPE, NULL, &old) && old.sa_handler == SIG_DFL)
 		signal(SIGPIPE, SIG_IGN);
@@ -345,13 +351,13 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	return GT_OK;
 }
 
-/* ---- split, buffer ----------------------------------------------------------------------------------------------------------- */
+/* ---- split and buffer --------------------------------------------------------------------------------------------------------------- */
 struct wish {
 	int32_t color, key;
-	uint64_t id; /* the next one that is free on this rank */
+	uint64_t id; /* the lowest group number that this rank has not used */
 };
 
-/* The members of this rank's group in their order. */
+/* Lists the members of this rank's group in the order of their keys. */
 static int choose(const struct wish *w, int rank, int world, int of[GT_COMM_RANKS])
 {
 	int n = 0;
@@ -374,7 +380,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 	*out = NULL;
 	struct gt_coll x = {.what = "split", .in = &mine, .out = wish, .count = sizeof mine, .dtype = GT_U8};
 	GT_TRY(gt_gloo_coll(c, GT_COLL_ALL_GATHER, &x, err));
-	/* Groups of one split have one number and no member in common; two ranks never meet in two groups of one number. */
+	/* The groups of one split share a number and have no member in common. Two ranks are therefore never in two groups of one number. */
 	uint64_t id = 0;
 	for (int i = 0; i < pub->world; i++)
 		id = wish[i].id > id ? wish[i].id : id;
@@ -397,7 +403,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 		}
 		if (code == GT_OK)
 			code = connect_group(s, &bad);
-		if (code != GT_OK) { /* the others wait */
+		if (code != GT_OK) { /* the other members wait for this rank, so the failure breaks the whole group */
 			gt_gloo_break(r, GLOO_SAID, r->rank, NULL, "rank %d: split of %s: %.900s", r->rank, pub->name, bad.msg);
 			return gt_fail(err, code, "%s", bad.msg);
 		}
@@ -424,7 +430,7 @@ static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct
 	return GT_OK;
 }
 
-/* ---- the vtable -------------------------------------------------------------------------------------------------------------- */
+/* ---- table of functions ------------------------------------------------------------------------------------------------------------- */
 #define COLLECTIVE(fn, kind)                                                                                                               \
 	static enum gt_code fn(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)                                                 \
 	{                                                                                                                                      \

@@ -1,8 +1,10 @@
-/* The connections between the ranks of a group, before gloo gets them. Each rank listens on one socket; the higher rank of two connects to
- * the lower one:
- *   listens → "gtrain-gloo-1\0\0\0" nonce[32];  connects → rank, to (little-endian u32) nonce[32] mac[32];  listens → mac[32]
- * with HMAC-SHA-256 under the group's random number, over a word for the side, both nonces and both ranks. All of them are on their way at
- * once. A stranger's connection costs him that; what he sends is never seen by gloo. */
+/* Opens and authenticates the connections between the ranks of a group before gloo gets them. Each rank listens on one socket. The higher
+ * rank of two connects to the lower one:
+ *   listener  → "gtrain-gloo-1\0\0\0" nonce[32]
+ *   connector → rank, to (little-endian u32) nonce[32] mac[32]
+ *   listener  → mac[32]
+ * A mac is an HMAC-SHA-256 under the group's random number over a word for the side, both nonces and both ranks. All connections are opened
+ * at the same time. The bytes of an unauthenticated connection never reach gloo. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/sha256.h"
@@ -20,20 +22,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAGIC "gtrain-gloo-1\0\0" /* 16 bytes with its last NUL */
+#define MAGIC "gtrain-gloo-1\0\0" /* 16 bytes with the NUL that ends the string */
 #define NONCE GT_SHA256_SIZE
 #define HELLO (16 + NONCE)
 #define PROOF (8 + NONCE + GT_SHA256_SIZE)
-#define GUESTS 64      /* that have proven nothing yet; one more drops the oldest */
-#define PROOF_S 2.0    /* for which a guest may take his time */
-#define AGAIN_S 0.02   /* between two tries at a rank */
+#define GUESTS 64      /* maximum number of unauthenticated connections; a further one closes the oldest */
+#define PROOF_S 2.0    /* seconds after which an unauthenticated connection is closed */
+#define AGAIN_S 0.02   /* seconds between two attempts to reach a rank */
 
 enum state { NOBODY, CONNECTS, HEARS, PROVES, THERE };
 
 struct end {
 	int fd;
 	enum state state;
-	double until; /* a guest's; of NOBODY: when to try again */
+	double until; /* for a guest, the time at which it is closed; for a rank in state NOBODY, the time of the next attempt */
 	size_t got;
 	unsigned char hello[HELLO], proof[PROOF], mac[GT_SHA256_SIZE];
 };
@@ -43,7 +45,7 @@ struct meeting {
 	const char *id;
 	const struct gloo_place *at;
 	struct end end[GT_COMM_RANKS], guest[GUESTS];
-	int error[GT_COMM_RANKS]; /* errno of the last try; 0: it was not there */
+	int error[GT_COMM_RANKS]; /* errno of the last attempt to reach each rank; 0: the rank did not answer */
 	int failed;               /* errno that ends the meeting; 0: none */
 };
 
@@ -75,13 +77,13 @@ static void drop(struct end *e)
 	*e = (struct end){.fd = -1, .until = gt_clock() + AGAIN_S};
 }
 
-/* What is sent here fits into any socket's buffer. */
+/* Sends without blocking: all messages of this protocol fit into the buffer of any socket. */
 static bool sent(const struct end *e, const void *p, size_t n)
 {
 	return send(e->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-/* More of what is awaited; true: it is whole. */
+/* Reads more of the expected message. Returns true once the message is complete. */
 static bool more(struct end *e, unsigned char *into, size_t size)
 {
 	ssize_t n = recv(e->fd, into + e->got, size - e->got, MSG_DONTWAIT);
@@ -124,7 +126,7 @@ static void greet(struct meeting *m)
 	struct end *e = &m->guest[0];
 	int fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
-		if (gt_descriptors_exhausted(errno)) /* the connection that waits would keep the listener readable */
+		if (gt_descriptors_exhausted(errno)) /* no descriptor is left: the pending connection would keep the listener readable */
 			m->failed = errno;
 		return;
 	}
@@ -149,7 +151,7 @@ static void admit(struct meeting *m, struct end *guest)
 		drop(guest);
 		return;
 	}
-	drop(&m->end[rank]); /* it comes once more: it has given up an earlier connection */
+	drop(&m->end[rank]); /* the rank connects again because it gave up an earlier connection */
 	m->end[rank] = *guest;
 	m->end[rank].state = THERE;
 	*guest = (struct end){.fd = -1};
@@ -194,7 +196,8 @@ static void advance(struct meeting *m, int rank)
 	}
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------------------- */
+/* ---- all connections together ------------------------------------------------------------------------------------------------------- */
+/* One turn: closes late guests, starts attempts that are due, polls all sockets, and advances those that are ready. */
 static void turn(struct meeting *m, double deadline)
 {
 	struct pollfd p[1 + GUESTS + GT_COMM_RANKS] = {{.fd = m->listener, .events = POLLIN}};
@@ -213,7 +216,7 @@ static void turn(struct meeting *m, double deadline)
 		p[1 + GUESTS + i] = (struct pollfd){.fd = e->state == THERE ? -1 : e->fd, .events = e->state == CONNECTS ? POLLOUT : POLLIN};
 	}
 	if (wait > PROOF_S)
-		wait = PROOF_S; /* for guests that say nothing */
+		wait = PROOF_S; /* the poll returns in time to close guests that send nothing */
 	if (gt_poll(p, 1 + GUESTS + m->world, wait) < 0)
 		m->failed = errno;
 	for (int i = 0; i < m->world; i++)
@@ -234,7 +237,8 @@ static int absent(const struct meeting *m)
 	return -1;
 }
 
-bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd, char why[GL_WHY])
+bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd,
+                  char why[GL_WHY])
 {
 	struct meeting *m = calloc(1, sizeof *m);
 	double deadline = gt_clock() + timeout_s;

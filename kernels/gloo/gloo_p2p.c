@@ -1,6 +1,7 @@
-/* Sends and receives across hosts. A message is a head, with the data of a small one in it; the body of a larger one follows on a lane of
- * its own, straight into the receiver's memory, once that has seen the head: gloo needs equal lengths at both ends. What a sender need not
- * wait for is kept in its own memory until it is gone: GT_GLOO_HEADS_OUT heads, and pair_bytes of bodies. */
+/* Point-to-point transfers between hosts. A message is a head, which contains the data of a small message. The body of a larger message
+ * follows in a lane of its own and arrives directly in the receiver's memory. The receiver posts it after it has read the head, because
+ * gloo needs the same length at both ends. A sender does not wait for data that fit into its own memory: GT_GLOO_HEADS_OUT heads and
+ * pair_bytes bytes of bodies. */
 #include "base/clock.h"
 #include "gloo/gloo.h"
 #include <stdio.h>
@@ -11,7 +12,7 @@ struct transfer {
 	size_t bytes;
 	uint32_t seq;
 	enum { NEW, BODY, DONE } state;
-	uint32_t body; /* which of the peer's bodies it is */
+	uint32_t body; /* index of this message's body among all bodies of the peer */
 };
 
 static void text_of(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
@@ -38,8 +39,8 @@ static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum glo
 	                     text, way, r->rank, c->pub.name, r->limit_s);
 }
 
-/* ---- sending ----------------------------------------------------------------------------------------------------------------- */
-/* One of this rank's messages to the peer has gone; bodies give their part of the ring back. */
+/* ---- sends -------------------------------------------------------------------------------------------------------------------------- */
+/* Waits until one of this rank's messages to the peer has been sent. A body frees its part of the ring. */
 static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless)
 {
 	struct gloo_peer *p = &c->peer[peer];
@@ -52,7 +53,7 @@ static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless
 	return end;
 }
 
-/* Where n bytes fit in one piece; the ring's end may have to be left out. */
+/* True if n bytes fit into the ring in one piece. *skip: bytes at the end of the ring that stay unused for that. */
 static bool has_room(const struct gloo_comm *c, struct gloo_peer *p, size_t n, size_t *skip)
 {
 	if (p->ring_begin == p->ring_end)
@@ -62,8 +63,8 @@ static bool has_room(const struct gloo_comm *c, struct gloo_peer *p, size_t n, s
 	return n + *skip <= cap - (size_t)(p->ring_end - p->ring_begin);
 }
 
-/* A head and its body are posted, or *moved stays false. Many sends in one call wait for room only for a short time each: their peers may
- * be doing the same, and have to be read. */
+/* Posts a head and its body; *moved stays false if there was no space for them. If a call has many sends, each waits only a short time for
+ * space, because the peers may be sending too and this rank must receive from them. */
 static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool restless, bool *moved, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
@@ -82,7 +83,7 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 	if (end != GLOO_END)
 		return fail(c, t, end, err);
 	t->seq = ++p->sent;
-	t->state = BODY; /* for messages */
+	t->state = BODY; /* messages about a failure call a transfer in this state by its number */
 	char *keep = p->keep + (size_t)(t->seq % GT_GLOO_HEADS_OUT) * GT_GLOO_HEAD;
 	struct gloo_head *h = (struct gloo_head *)(void *)keep;
 	*h = (struct gloo_head){.count = x->count, .seq = t->seq, .dtype = x->dtype};
@@ -106,7 +107,7 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 		p->ring_end += t->bytes;
 		p->size[body % GT_GLOO_HEADS_OUT] = t->bytes + skip;
 	} else {
-		t->state = BODY; /* from the caller's memory: to be waited for */
+		t->state = BODY; /* the body is sent from the caller's memory, so the call has to wait for it */
 		t->body = body;
 	}
 	if (!gl_post(p->out[GLOO_BODY], gt_gloo_slot(c, GLOO_BODY), from, t->bytes))
@@ -115,7 +116,7 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 	return GT_OK;
 }
 
-/* Bodies go in their order. */
+/* Waits for the end of a send. The bodies of a peer are sent in their order. */
 static enum gt_code send_end(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
 {
 	struct gloo_peer *p = &c->peer[t->x->peer];
@@ -128,7 +129,7 @@ static enum gt_code send_end(struct gloo_comm *c, struct transfer *t, struct gt_
 	return GT_OK;
 }
 
-/* ---- receiving --------------------------------------------------------------------------------------------------------------- */
+/* ---- receives ----------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struct gloo_head *h, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
@@ -149,7 +150,7 @@ static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struc
 	                     a, c->root->rank, b, c->pub.name);
 }
 
-/* The head has come. */
+/* Handles a head that has arrived: compares it with the receive, copies small data, or posts the receive of the body. */
 static enum gt_code take_head(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
@@ -166,11 +167,12 @@ static enum gt_code take_head(struct gloo_comm *c, struct transfer *t, struct gt
 			memcpy(x->recv, at + sizeof(struct gloo_head), t->bytes);
 		t->state = DONE;
 	}
-	gl_post(p->in[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), at, GT_GLOO_HEAD); /* of a peer that is gone: whoever waits for it sees it */
+	/* a failure here means that the peer is gone; the next wait for it reports that */
+	gl_post(p->in[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), at, GT_GLOO_HEAD);
 	return GT_OK;
 }
 
-/* Something is there to be taken; gloo may not have told yet. */
+/* True if a head has arrived, even if gloo has not reported it yet. */
 static bool head_is_there(const struct gloo_peer *p)
 {
 	const char *at = p->heads + (size_t)(p->got % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;
@@ -201,8 +203,8 @@ static enum gt_code recv_end(struct gloo_comm *c, struct transfer *t, struct gt_
 	return GT_OK;
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
-/* The k-th send of a rank to itself is its k-th receive. */
+/* ---- entry point -------------------------------------------------------------------------------------------------------------------- */
+/* Transfers from this rank to itself: its k-th send is copied to its k-th receive. */
 static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
 {
 	for (int i = 0, k = 0; i < n; i++) {
@@ -232,8 +234,8 @@ static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, st
 	return GT_OK;
 }
 
-/* All that can begin has begun when it returns; transfers of one direction between two ranks keep their order. Each turn tries all, and
- * waits for the first only. */
+/* Starts all transfers that can start. Transfers of one direction between two ranks keep their order. Each turn tries all of them, and
+ * waits for the first receive only. If no transfer starts for timeout_s seconds, the call fails. */
 static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
 {
 	double last = gt_clock();

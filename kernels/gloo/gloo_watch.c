@@ -1,4 +1,5 @@
-/* The watch: notes of other ranks, lost connections, deadlines; and how a group comes to one sentence about its failure. */
+/* The watch thread: it reads the notes of other ranks, detects lost connections and expired deadlines, and makes all ranks of a group agree
+ * on one message about a failure. */
 #include "base/clock.h"
 #include "gloo/gloo.h"
 #include <signal.h>
@@ -8,15 +9,16 @@
 #include <time.h>
 
 #define WATCH_MS 10
-#define SETTLE_S 0.05 /* several turns of everybody's watch */
+#define SETTLE_S 0.05 /* seconds between the first note of a failure and the decision; all watches take several turns in this time */
 #define BEAT_S 0.5
-#define GRACE_S 0.05 /* past a deadline: a process that was stopped itself finds what has come meanwhile */
-#define ALARM_S 0.2  /* how long a goodbye may take in a broken group, of which some may be out of reach for good */
+/* seconds of grace after a deadline, so that a process that was stopped itself first reads the messages that arrived meanwhile */
+#define GRACE_S 0.05
+#define ALARM_S 0.2  /* maximum seconds to wait for the answers to a goodbye in a broken group, some of whose ranks may be out of reach */
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------------- */
 static uint64_t sum_of(const struct gloo_note *n)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a, in words */
+	uint64_t h = 0xcbf29ce484222325ull; /* the hash function FNV-1a over 64-bit words */
 	const char *p = (const char *)&n->kind;
 	for (size_t i = 0; i < sizeof *n - sizeof n->check; i += 8) {
 		uint64_t w;
@@ -35,7 +37,7 @@ bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k)
 static void post_note(struct gloo_root *r, enum gloo_note_kind k, int peer)
 {
 	if (!r->peer[peer].lost)
-		gl_post(r->peer[peer].out, (uint64_t)k, &r->own[k], sizeof r->own[k]); /* to a lost peer there is nothing to say */
+		gl_post(r->peer[peer].out, (uint64_t)k, &r->own[k], sizeof r->own[k]); /* a peer whose connection is lost gets no notes */
 }
 
 void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text)
@@ -47,19 +49,21 @@ void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int bla
 	n->blames = (uint16_t)blames;
 	snprintf(n->text, sizeof n->text, "%s", text);
 	n->check = sum_of(n);
-	for (int i = 0; i < r->world && k != GLOO_ACK; i++) { /* an ACK goes to one only, when it is time */
+	for (int i = 0; i < r->world && k != GLOO_ACK; i++) { /* an ACK goes to one rank only, when its goodbye arrives */
 		if (i != r->rank)
 			post_note(r, k, i);
 	}
 }
 
+/* Reads what arrived from each peer: lost connections and new notes. Answers a goodbye with an ACK. */
 static void look(struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
 		struct gloo_peer_root *p = &r->peer[i];
 		if (i == r->rank)
 			continue;
-		/* What was sent before a connection was lost is there before that is seen. The note that comes last, if ever, is the one to ask by. */
+		/* The connection is tested before the notes are read: data that were sent before a connection was lost arrive before the loss does.
+		 * The port of the ACK is tested, because that is the last note of a peer, if it sends one at all. */
 		bool lost = p->lost || (!gt_gloo_note_is_whole(&p->note[GLOO_ACK], GLOO_ACK) && gl_is_lost(p->in[GLOO_ACK]));
 		for (int k = GLOO_BROKEN; k < GLOO_NOTES; k++) {
 			if (p->seen[k] || !gt_gloo_note_is_whole(&p->note[k], k))
@@ -74,7 +78,7 @@ static void look(struct gloo_root *r)
 	}
 }
 
-/* Nothing in it waits: what a peer's beat says has arrived has been sent. */
+/* Sends and receives beats without blocking: a beat of the peer confirms that this rank's last beat has arrived. */
 static void beat(struct gloo_root *r, double now)
 {
 	double every = r->base_s / 8 < BEAT_S ? r->base_s / 8 : BEAT_S;
@@ -100,7 +104,8 @@ static void beat(struct gloo_root *r, double now)
 	}
 }
 
-/* Has whoever waits waited long enough? With more patience than at first, only for a peer whose beats come. */
+/* True if the waiting thread has waited long enough. If its deadline is longer than the one given to open(), the peer's beats have to
+ * arrive for it to wait so long. */
 static bool is_due(struct gloo_root *r, double now)
 {
 	double heard = r->peer[r->waiting_peer].heard_s;
@@ -122,7 +127,7 @@ static const struct gloo_note *told_by(const struct gloo_root *r, int rank)
 	return rank < r->world && r->peer[rank].seen[GLOO_BROKEN] ? &r->peer[rank].note[GLOO_BROKEN] : NULL;
 }
 
-/* Nobody has heard of anything but deadlines. */
+/* True if all known failures are expired deadlines. */
 static bool only_late(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
@@ -132,6 +137,7 @@ static bool only_late(const struct gloo_root *r)
 	return true;
 }
 
+/* Selects the one message on which all ranks agree, by the order that gloo.h describes, and marks the group as broken. */
 static void decide(struct gloo_root *r)
 {
 	const struct gloo_note *best = NULL;
@@ -164,7 +170,8 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	va_end(ap);
 	pthread_mutex_lock(&r->lock);
 	look(r);
-	/* Who has heard of a failure takes that for the cause of what it sees itself; but who is late because of another says so. */
+	/* A rank that knows of another failure takes that as the cause of its own observation and does not report its own. A rank that is late
+	 * because it waits for another one reports that all the same. */
 	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
 		r->told = true;
 		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);
@@ -190,7 +197,8 @@ void gt_gloo_say_broken(struct gloo_root *r, const char *text)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waits -------------------------------------------------------------------------------------------------------------------------- */
+/* Waits for a message until its end, a failure, the loss of the peer, or the deadline. The watch wakes the thread to check these. */
 enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, bool restless)
 {
 	bool late = false, lost = false;
@@ -217,7 +225,7 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 		else if (how == GL_LOST || lost)
 			end = GLOO_LOST;
 		else if (r->peer[member].lost)
-			lost = again = true; /* once more, without a waking: what has come before the end counts */
+			lost = again = true; /* one more wait, which is not interrupted: data that arrived before the connection was lost still count */
 		else if (restless)
 			end = GLOO_TURN;
 		else if (!is_due(r, gt_clock()))
@@ -280,7 +288,8 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 	return GT_OK;
 }
 
-/* gloo sends what its receiver has made room for, each kind of message for itself: a goodbye could overtake data. */
+/* gloo sends a message only after its receiver has posted a buffer, separately for each kind of message. A goodbye could therefore overtake
+ * data, so this waits until all data are sent. */
 static void flush(struct gloo_root *r, double deadline)
 {
 	for (struct gloo_comm *c = r->groups; c; c = c->next) {
@@ -291,14 +300,14 @@ static void flush(struct gloo_root *r, double deadline)
 				end = gt_gloo_wait(r, c->peer[peer].out[lane], c->member[peer], true);
 				c->peer[peer].open[lane] -= end == GLOO_END;
 				if (end == GLOO_TURN && gt_gloo_has_left(r, c->member[peer]))
-					break; /* it wants no more */
+					break; /* the peer has said goodbye and will receive nothing more */
 			}
 		}
 	}
 }
 
-/* All that this rank has sent has arrived where its goodbye is answered. Closing a connection at once could take data back from a peer
- * that has not read them yet. */
+/* True if every peer has answered this rank's goodbye: then all data that this rank sent have arrived. If the connection were closed at
+ * once, data that the peer has not read yet could be lost. */
 static bool all_answered(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {

@@ -1,4 +1,4 @@
-/* What every transport of comm.h shares: names and the checks of operands. */
+/* Functions that all communicators of comm.h share: names, and the checks of operands. */
 #include "comm.h"
 #include <stdio.h>
 #include <string.h>
@@ -109,6 +109,6 @@ void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size)
 		snprintf(op, sizeof op, ", %s", gt_reduction_name((enum gt_reduction)c->op));
 	if (gt_coll_rooted((enum gt_coll_kind)c->kind))
 		snprintf(root, sizeof root, ", root %d", c->root);
-	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name((enum gt_coll_kind)c->kind), c->seq, *c->what ? " of " : "", GT_COLL_WHAT - 1, c->what,
-	         (unsigned long long)c->count, gt_dtype_name((enum gt_dtype)c->dtype), op, root);
+	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name((enum gt_coll_kind)c->kind), c->seq, *c->what ? " of " : "",
+	         GT_COLL_WHAT - 1, c->what, (unsigned long long)c->count, gt_dtype_name((enum gt_dtype)c->dtype), op, root);
 }

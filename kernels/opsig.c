@@ -32,7 +32,7 @@ size_t gt_opcode_attr_size(enum gt_opcode code)
 	return rows[code].attr_size;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+/* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 static int read_type(const char *s, size_t n)
 {
 	static const struct {
@@ -205,8 +205,8 @@ static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 
 static enum gt_code fail(const struct bound *b, const struct gt_operand *o, const char *what, struct gt_err *err)
 {
-	return gt_fail(err, GT_EINTERNAL, "%s (%s): operand %s: %s", gt_opcode_name(b->call->code), b->call->name ? b->call->name : "?", o->name,
-	               what);
+	return gt_fail(err, GT_EINTERNAL, "%s (%s): operand %s: %s", gt_opcode_name(b->call->code), b->call->name ? b->call->name : "?",
+	               o->name, what);
 }
 
 static void put_dim(char *buf, size_t size, size_t *n, int64_t dim, const struct bound *b)

@@ -12,7 +12,8 @@
 const struct gt_update_row *gt_update_row(enum gt_opcode code)
 {
 	static const struct gt_update_row rows[] = {
-#define GT_X(NAME, name, s0, s1, s2, loops) {GT_OP_##NAME, IS_MATRIX_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
+#define GT_X(NAME, name, s0, s1, s2, loops) \
+	{GT_OP_##NAME, IS_MATRIX_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
 	    GT_UPDATES(GT_X)
 #undef GT_X
 	};

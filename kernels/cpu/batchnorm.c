@@ -1,31 +1,31 @@
-/* Batch normalisation, f32 and bf16. An activation is `rows` times c channels: [N, C], or NHWC with N*H*W rows.
+/* Batch normalisation, f32 and bf16. An activation has `rows` rows of c channels: [N, C], or NHWC with N*H*W rows.
  *
- * Statistics: rows are cut into pieces that fit the cache; a piece is walked twice (mean, then squared distances from it), and the
- * pieces are put together in double (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
- * variances", 1979). So the tensor is read from memory once, the accuracy is that of two passes, and nothing depends on the number
- * of threads. Few channels would make short loops: then `fold` rows are looked at as one row of fold * c channels, which are put
- * together at the end. PyTorch's formulas: y = x * (gamma * rstd) + (beta - mean * gamma * rstd).
+ * Statistics: rows are divided into pieces that fit the cache. A piece is read twice (mean, then squared distances from it), and the pieces
+ * are combined in double (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). The
+ * tensor is therefore read from memory once, with the accuracy of two passes, and the result does not depend on the number of threads. Few
+ * channels would make short loops, so `fold` rows are then treated as one row of fold * c channels, which are combined at the end. Formula,
+ * as in PyTorch: y = x * (gamma * rstd) + (beta - mean * gamma * rstd).
  *
- * Over several ranks (sync_bn) either direction comes in two halves, with an exchange between them: batchnorm.stats … batchnorm.y, and
- * batchnorm.sums … batchnorm.dx. The halves are those of the whole kernels here, so that one rank gets the same bits either way. */
+ * Over several ranks (sync_bn) each pass has two halves with an exchange between them: batchnorm.stats … batchnorm.y, and batchnorm.sums …
+ * batchnorm.dx. The complete kernels use the same halves, so that one rank gets the same bits either way. */
 #include "cpu/loops.h"
 #include "moments.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE 16384 /* elements */
+#define PIECE 16384 /* maximum number of elements of a piece */
 
 struct bn {
 	struct gt_kernel head;
 	struct gt_attr_norm attr;
-	int64_t count;          /* values a channel */
-	int64_t fold, rows, c;  /* rows of c channels, as the loops see them: c is fold times the tensor's */
-	int64_t piece, npieces; /* rows a piece */
-	int mask;         /* of dy in the gradient: 0 none, 1 where bn(x) > 0, 2 where y > 0 */
+	int64_t count;          /* number of values per channel */
+	int64_t fold, rows, c;  /* shape in the loops: c is `fold` times the tensor's number of channels */
+	int64_t piece, npieces; /* rows of a piece; number of pieces */
+	int mask;         /* mask of dy in the gradient: 0 none, 1 where bn(x) > 0, 2 where y > 0 */
 	bool relu, res, keep;
-	bool part, given; /* part: batchnorm writes its moments; given: batchnorm.dx has the sums as an operand */
-	bool bf16, batch; /* batch: statistics of the batch, not the running ones */
+	bool part, given; /* part: batchnorm stores its moments; given: batchnorm.dx has the sums as an operand */
+	bool bf16, batch; /* batch: uses the statistics of the batch instead of the running ones */
 	uint32_t accumulate;
 };
 
@@ -52,18 +52,18 @@ struct bn {
 #undef ST
 #undef N
 
-/* The scratch buffer: two sums a channel, six numbers a channel, two sums a piece and channel. */
+/* The arrays in the scratch memory: two sums and six numbers per channel, and two sums per piece and channel. */
 struct parts {
 	const struct bn *k;
-	const void *x, *dy, *res; /* res: the second summand, or the relu's output */
+	const void *x, *dy, *res; /* res: second summand, or the output of relu */
 	void *y, *g;
-	float *s0, *s1;      /* [npieces][c] */
-	const float *mean;   /* [c]; what the loops subtract */
-	float *a, *b, *d; /* [c] */
-	float *mu;        /* [c]; the mean */
-	float *m, *shift; /* [c]; bn(x) = x * m + shift, as the forward pass has it */
+	float *s0, *s1;      /* [npieces][c]; sums of each piece */
+	const float *mean;   /* [c]; value that the loops subtract from x */
+	float *a, *b, *d; /* [c]; coefficients of the loops */
+	float *mu;        /* [c]; mean of each channel */
+	float *m, *shift; /* [c]; bn(x) = x * m + shift, as in the forward pass */
 	int mask;
-	double *sum0, *sum1; /* [c] */
+	double *sum0, *sum1; /* [c]; sums over all pieces */
 };
 
 static struct parts parts_of(const struct bn *k, void *scratch)
@@ -146,7 +146,7 @@ static void apply_dx(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Mean into sum0 and sum of squared distances from it into sum1, from the pieces, for channels [begin, end). */
+/* Combines the pieces for channels [begin, end): mean into sum0, sum of squared distances from it into sum1. */
 GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
@@ -173,7 +173,7 @@ GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* The folded channels into the first ones. */
+/* Combines the folded channels into the first c / fold ones. */
 static void unfold_stats(const struct parts *p)
 {
 	const struct bn *k = p->k;
@@ -192,7 +192,7 @@ static void unfold_stats(const struct parts *p)
 	}
 }
 
-/* Means into sum0 and squared deviations into sum1, of p->x. */
+/* Computes means of p->x into sum0 and squared deviations into sum1. */
 static void moments(struct gt_dev *dev, const struct parts *p)
 {
 	gt_cpu_for(dev, p->k->npieces, 2, 1, stats, p);
@@ -219,7 +219,7 @@ static void unfold_sums(const struct parts *p)
 	}
 }
 
-/* The first c / fold entries, again and again. */
+/* Repeats the first c / fold entries over the whole array. */
 static void repeat(const struct bn *k, float *a)
 {
 	int64_t c = k->c / k->fold;
@@ -260,7 +260,8 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	bool update = k->attr.train && k->attr.track && rmean;
 	double m = k->attr.momentum, unbias = (double)k->count / (double)(k->count - 1);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
-		double mu = k->batch ? p.sum0[i] : rmean[i], var = k->batch ? p.sum1[i] / (double)k->count : rvar[i], rs = 1 / sqrt(var + k->attr.eps);
+		double mu = k->batch ? p.sum0[i] : rmean[i], var = k->batch ? p.sum1[i] / (double)k->count : rvar[i],
+		       rs = 1 / sqrt(var + k->attr.eps);
 		float scale = (float)rs * (gamma ? gamma[i] : 1);
 		p.a[i] = scale;
 		p.d[i] = (beta ? beta[i] : 0) - (float)mu * scale;
@@ -281,7 +282,7 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	return GT_OK;
 }
 
-/* bn_forward's y once more, from what it saved. */
+/* Computes the output of bn_forward again from the statistics that it saved. */
 static enum gt_code bn_again(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct bn *k = (const struct bn *)head;
@@ -319,7 +320,7 @@ static enum gt_code bn_stats_empty(struct gt_dev *dev, struct gt_kernel *head, c
 	return GT_OK;
 }
 
-/* What the loops of the gradient read. */
+/* The arguments of the gradient's loops. */
 static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 {
 	struct parts p = parts_of(k, a->scratch);
@@ -343,7 +344,7 @@ static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 	return p;
 }
 
-/* Sums of dy into sum0 and of dy * (x - mean) into sum1, and the gradients of the parameters. */
+/* Computes sums of dy into sum0 and of dy * (x - mean) into sum1, and the gradients of the parameters. */
 static void local_sums(struct gt_dev *dev, const struct parts *p, const struct gt_launch *a)
 {
 	const struct bn *k = p->k;
@@ -376,7 +377,8 @@ static enum gt_code bn_sums(struct gt_dev *dev, struct gt_kernel *head, const st
 	return GT_OK;
 }
 
-/* With batch statistics: dx = gamma * rstd * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean))); without: gamma * rstd * dy. */
+/* With batch statistics, dx = gamma * rstd * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean))); otherwise dx = gamma * rstd *
+ * dy. */
 static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct bn *k = (const struct bn *)head;
@@ -398,7 +400,7 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	repeat(k, p.a);
 	repeat(k, p.b);
 	repeat(k, p.d);
-	if (p.g) { /* dy masked is there now */
+	if (p.g) { /* the gradient after the mask is in g now */
 		p.dy = p.g;
 		p.mask = 0;
 	}
@@ -407,7 +409,7 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	return GT_OK;
 }
 
-/* The largest divisor of the number of rows that keeps a folded row under 512 channels. */
+/* The largest divisor of the number of rows that keeps a folded row below 512 channels. */
 static int64_t fold_of(int64_t c, int64_t rows)
 {
 	for (int64_t f = c < 64 ? 512 / c : 1; f > 1; f--)
@@ -416,12 +418,14 @@ static int64_t fold_of(int64_t c, int64_t rows)
 	return 1;
 }
 
-/* Operands that some of the operations have, by their place. */
+/* True if the optional operand i exists. */
 static bool has(struct gt_tdesc *const *d, int n, int i)
 {
 	return i < n && d[i];
 }
 
+/* Prepares an operation: checks its type, divides the rows into pieces, and records which optional operands exist and how much scratch
+ * memory the loops need. */
 enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	static const struct {
@@ -467,7 +471,8 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	if (backward && call->nin > 5 && !k->given)
 		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
 	k->keep = k->mask && has(call->out, call->nout, 3);
-	k->head.scratch = (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
+	k->head.scratch =
+	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value per channel"
 	                  : k->part && !k->batch                    ? "partial sums belong to batch statistics, which this call does not use"
 	                                                            : NULL;

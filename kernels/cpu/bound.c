@@ -1,4 +1,5 @@
-/* bound: from the two factors of a weight gradient, a number that no element of it, nor of the bias gradient, can exceed. */
+/* The operation bound: from the two factors of a weight gradient it computes an upper limit of the magnitude of its elements and of those
+ * of the bias gradient. */
 #include "cpu/loops.h"
 #include <stdlib.h>
 
@@ -9,15 +10,15 @@ struct bound {
 
 struct span {
 	const float *x;
-	float *max; /* one a chunk */
+	float *max; /* the largest magnitude of each chunk */
 	int64_t n;
 };
 
 #define CHUNK 8192
 #define LANES 32
 
-/* Largest magnitude of each chunk, as an integer: for floats without their sign the order of the bits is the order of the values,
- * with infinity and then NaN above all others. */
+/* Computes the largest magnitude of each chunk, as an integer: without their sign, the bits of floats have the order of the values, with
+ * infinity and then NaN above all others. */
 GT_CLONES static void chunk_max(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct span *s = ctx;
@@ -57,7 +58,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 {
 	const struct bound *k = (const struct bound *)kernel;
 	double dy = largest(dev, a->in[0], k->ndy, a->scratch), x = largest(dev, a->in[1], k->nx, a->scratch), *out = a->out[0];
-	double b = (double)k->rows * dy * (x < 1 ? 1 : x); /* a NaN in x is not below 1 and stays */
+	double b = (double)k->rows * dy * (x < 1 ? 1 : x); /* if x is NaN, x < 1 is false and the product is NaN */
 	(void)err;
 	if (!(b <= *out) && *out == *out)
 		*out = b;

@@ -1,4 +1,4 @@
-/* check: whether the step is applied. One decision a step, so no threads. */
+/* The operation check, which decides whether the step is applied. It makes one decision per step, so it uses no threads. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <stdlib.h>

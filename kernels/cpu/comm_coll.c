@@ -1,21 +1,23 @@
-/* The collectives of the shared-memory communicator. Three ways, chosen alike by all ranks because each sees what all have described:
- *   small   the data go with the first phase through the stages; every rank reduces or copies for itself. One phase.
- *   direct  the operands lie in the segment: every rank reads the others' memory; in an all-reduce it reduces its part and stores it to
- *           all, so a part of every buffer is read and written by one rank only and in-place needs no copy. Two phases.
- *   staged  operands elsewhere: pieces through the stages, a phase each. */
+/* The collectives of the shared-memory communicator. There are three ways. All ranks choose the same one, because each sees the
+ * descriptions of all:
+ *   small   The data go through the staging memory in the first phase, and every rank reduces or copies for itself. One phase.
+ *   direct  The operands are in the segment and every rank reads those of the others. In an all-reduce a rank reduces its part and stores
+ *           it in all results. Each part of a buffer is thus read and written by one rank only, so that in-place calls need no copy.
+ *           Two phases.
+ *   staged  For operands elsewhere: pieces go through the staging memory, one phase each. */
 #include "cpu/comm_shm.h"
 #include <stdio.h>
 #include <string.h>
 
-#define GRAIN 64 /* bytes: parts of ranks meet at cache lines of aligned buffers */
+#define GRAIN 64 /* unit in bytes; the parts of two ranks meet at a cache line of aligned buffers */
 
 struct job {
 	struct shm_comm *c;
 	const struct gt_coll *x;
 	enum gt_coll_kind kind;
 	uint32_t seq;
-	size_t size, bytes; /* of an element, of `count` of them */
-	bool done;          /* the wait is for the end of the call, not for its begin */
+	size_t size, bytes; /* bytes of one element; bytes of `count` elements */
+	bool done;          /* true while the rank waits for the end of the call, false while it waits for its begin */
 };
 
 static const struct shm_desc *desc_of(const struct job *j, int rank)
@@ -37,7 +39,7 @@ static enum gt_code phase(const struct job *j, struct gt_err *err)
 	return gt_shm_wait_all(j->c, doing, j, err);
 }
 
-/* ---- do all ranks call the same? --------------------------------------------------------------------------------------------- */
+/* ---- comparison of the calls of all ranks ------------------------------------------------------------------------------------------- */
 static enum gt_code compare(const struct job *j, struct gt_err *err)
 {
 	struct shm_comm *c = j->c;
@@ -54,18 +56,19 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 	return GT_OK;
 }
 
-/* ---- through the stages ------------------------------------------------------------------------------------------------------ */
+/* ---- staging memory ----------------------------------------------------------------------------------------------------------------- */
 static char *stage(const struct job *j, int rank, uint32_t of_phase)
 {
 	return j->c->stage + ((size_t)rank * 2 + (of_phase & 1)) * GT_SHM_HALF;
 }
 
-static bool is_blocked(enum gt_coll_kind k) /* a stage holds a piece of every rank's block */
+/* True if the staging memory holds a piece of every rank's block. */
+static bool is_blocked(enum gt_coll_kind k)
 {
 	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
 }
 
-/* n elements from `at` on (of every block), into this rank's stage for the next phase. */
+/* Copies n elements from `at` on (of every block) into this rank's staging memory for the next phase. */
 static void stage_in(const struct job *j, size_t at, size_t n)
 {
 	const struct shm_comm *c = j->c;
@@ -126,7 +129,7 @@ static enum gt_code staged(const struct job *j, struct gt_err *err)
 	return GT_OK;
 }
 
-/* ---- in place of the operands ------------------------------------------------------------------------------------------------ */
+/* ---- direct access to the operands -------------------------------------------------------------------------------------------------- */
 static bool is_direct(const struct job *j)
 {
 	int world = j->c->pub.world, root = j->x->root;
@@ -141,13 +144,14 @@ static bool is_direct(const struct job *j)
 	return true;
 }
 
-/* memcpy, except where a block is already in its place. */
+/* Copies a block unless it is already in its place. */
 static void take(void *to, const void *from, size_t n)
 {
 	if (to != from)
 		memcpy(to, from, n);
 }
 
+/* Does this rank's part of a collective whose operands are in the segment. All ranks are in this function at the same time. */
 static void direct(const struct job *j)
 {
 	const struct shm_comm *c = j->c;
@@ -184,7 +188,7 @@ static void direct(const struct job *j)
 		__attribute__((fallthrough));
 	case GT_COLL_ALL_GATHER:
 		for (int i = 0; i < world; i++) {
-			int r = (rank + i) % world; /* not all from rank 0 at once */
+			int r = (rank + i) % world; /* the ranks begin with different peers, so that not all read from rank 0 first */
 			take((char *)j->x->out + (size_t)r * j->bytes, in[r], j->bytes);
 		}
 		return;
@@ -200,7 +204,7 @@ static void direct(const struct job *j)
 	}
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- entry point -------------------------------------------------------------------------------------------------------------------- */
 static void describe(const struct job *j)
 {
 	const struct shm_comm *c = j->c;

@@ -1,12 +1,12 @@
-/* Sends and receives of the shared-memory communicator. Each ordered pair of ranks that is used has a ring in the segment; a message is
- * a header and its data, which stream through it, so a message may be larger than the ring. */
+/* Sends and receives of the shared-memory communicator. Each ordered pair of ranks that communicates has a ring in the segment. A message
+ * is a header and its data. It streams through the ring, so it may be larger than the ring. */
 #include "base/clock.h"
 #include "cpu/comm_shm.h"
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PIECE ((size_t)64 << 10) /* after this many bytes the other side is told: it copies while the next piece is written */
+#define PIECE ((size_t)64 << 10) /* bytes after which the other side is notified, so that it copies while the next piece is written */
 #define YIELDS 8
 
 struct header {
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct header) == GT_SHM_LINE, "a header never wraps aroun
 
 struct transfer {
 	const struct gt_p2p *x;
-	size_t bytes, done; /* done counts the padding too */
+	size_t bytes, done; /* number of bytes transferred so far, including padding */
 	uint32_t seq;
 	bool started, finished;
 };
@@ -34,7 +34,7 @@ static void text_of(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size
 	snprintf(buf, size, "%s%s#%u (%zu %s)", x->what ? x->what : "", x->what ? " " : "", seq, x->count, gt_dtype_name(x->dtype));
 }
 
-/* Copies n bytes between memory and the ring at stream position `at`; what lies beyond `valid` bytes is padding. */
+/* Copies n bytes between memory and the ring at stream position `at`. */
 static void copy(char *ring, size_t cap, uint64_t at, char *mem, size_t n, bool in)
 {
 	size_t pos = at % cap, head = n < cap - pos ? n : cap - pos;
@@ -47,7 +47,7 @@ static void copy(char *ring, size_t cap, uint64_t at, char *mem, size_t n, bool 
 	}
 }
 
-/* One piece of a transfer. *moved: something was done. */
+/* Transfers one piece. *moved is set if it did something. */
 static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *moved, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
@@ -138,7 +138,7 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 	return GT_OK;
 }
 
-/* One turn over the transfers; those of one direction to one peer keep their order. */
+/* Tries all transfers once. Transfers of one direction to one peer keep their order. */
 static enum gt_code turn(struct shm_comm *c, struct transfer *t, int n, bool *moved, int *left, struct gt_err *err)
 {
 	uint64_t busy[2] = {0};
@@ -158,7 +158,8 @@ static enum gt_code turn(struct shm_comm *c, struct transfer *t, int n, bool *mo
 	return GT_OK;
 }
 
-/* A peer that cannot come any more, or time is up. Looked at only after a turn without a move that began after the peer's end. */
+/* Ends the call if a peer cannot come any more or the time is up. It is called only after a turn without progress that began after the
+ * peer's end. */
 static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n, const bool *gone, bool late, struct gt_err *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -193,6 +194,8 @@ static int first_unfinished(const struct transfer *t, int n)
 	return -1;
 }
 
+/* Runs the transfers of a call until all are finished. A turn tries each of them once. After turns without progress the rank first spins,
+ * then yields, then sleeps; after each sleep it checks for peers that have ended and for the deadline. */
 static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int n, struct gt_err *err)
 {
 	if (gt_shm_is_broken(c))
@@ -238,7 +241,8 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 		if (deadline == 0)
 			deadline = gt_clock() + c->root->timeout_s;
 		gt_shm_say_awaits(c, first_unfinished(t, n));
-		/* Announce the sleep, look once more, sleep: a peer that moves after the look sees the announcement and rings. */
+		/* The rank announces its sleep, checks once more, then sleeps: a peer that makes progress after that check sees the announcement
+		 * and wakes it. */
 		__atomic_store_n(&own->drowsy, 1, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		enum gt_code code = turn(c, t, n, &moved, &left, err);

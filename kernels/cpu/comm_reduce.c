@@ -1,14 +1,14 @@
-/* See comm_reduce.h. Linked into cpu.so for the shared-memory communicator, and into gloo.so. */
+/* The reductions of comm_reduce.h. Both cpu.so, for the shared-memory communicator, and gloo.so contain them. */
 #include "cpu/comm_reduce.h"
 #include "cpu/loops.h"
 #include "ew.h"
 #include <string.h>
 
-#define BLOCK 512 /* elements; a block of every level stays in the first cache. No part of the result's definition */
-#define LEVELS 7  /* of the tree over GT_COMM_RANKS leaves: log2(64) + 1 */
+#define BLOCK 512 /* elements of a block; a block of every level stays in the L1 cache, and the result does not depend on this number */
+#define LEVELS 7  /* number of levels of the tree over GT_COMM_RANKS leaves: log2(64) + 1 */
 
 #define SUM(a, b) ((a) + (b))
-#define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* NaN wins: no comparison with it is true */
+#define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* a NaN wins, because no comparison with it is true */
 #define SAME(x) (x)
 
 #define S float
@@ -78,7 +78,7 @@
 #undef S
 #undef A
 
-/* Sums of integers in unsigned types, which wrap around by definition; two's complement makes them those of the signed ones. */
+/* Sums of integers use unsigned types, which wrap around by definition. In two's complement these are the signed sums. */
 #define S uint32_t
 #define A uint32_t
 #define N sum_i32

@@ -1,4 +1,5 @@
-/* The shared-memory communicator: ranks of one host. Here: the segment, who is in it, and the vtable. comm_shm.h says how it works. */
+/* The shared-memory communicator between the ranks of one host: its segment, its members, and the table of functions. comm_shm.h explains
+ * the protocol. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "cpu/comm_shm.h"
@@ -15,20 +16,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC 0x31206d6873207467ull /* "gt shm 1" */
+#define MAGIC 0x31206d6873207467ull /* the text "gt shm 1" */
 #define PAGE ((size_t)4096)
 #define HUGE_PAGE ((size_t)2 << 20)
-#define SPIN_FREE 2000 /* turns, ~30-80 µs: longer than ranks with equal work drift apart, shorter than anybody minds */
-#define SPIN_SHARED 32 /* where ranks share cores, the awaited rank may need this one */
+#define SPIN_FREE 2000 /* maximum turns of a spin, about 30 to 80 µs, which is longer than ranks with equal work drift apart */
+#define SPIN_SHARED 32 /* maximum turns if ranks share cores, because the awaited rank may need this core */
 
 static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
 }
 
-/* ---- memory of the segment --------------------------------------------------------------------------------------------------- */
+/* ---- memory in the segment ---------------------------------------------------------------------------------------------------------- */
 struct group_place {
-	size_t pair, stage, bytes; /* offsets from the group's begin, where the slots lie */
+	size_t pair, stage, bytes; /* offsets in bytes from the begin of the group, where its slots are */
 };
 
 static struct group_place place(int world)
@@ -99,7 +100,7 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 	int fd = memfd_create("gtrain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return gt_fail(err, GT_EFAIL, "memfd_create: %s", strerror(errno));
-	/* Nobody may cut the file: what is mapped stays there. */
+	/* The file cannot shrink, so that mapped memory stays valid. */
 	if (fchmod(fd, 0600) || allocate(fd, 0, end) || pwrite(fd, &h, sizeof h, 0) != sizeof h ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
 		int e = errno;
@@ -133,20 +134,21 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 		               "%d",
 		               h.world,
 		               h.abi, r->world, GT_COMM_ABI);
-	/* Address space for all that the machine could hold: the file grows, the mapping never moves. */
+	/* Reserves address space for all memory that the machine could have: the file grows, but the mapping never moves. */
 	r->reserve = round_up((size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE), HUGE_PAGE) + ((size_t)1 << 30);
 	void *base = mmap(NULL, r->reserve, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, r->fd, 0);
 	if (base == MAP_FAILED)
-		return gt_fail(err, GT_EFAIL,
-		               "rank %d cannot reserve %zu bytes of address space for shared memory (what the machine has, and 1 GiB): %s; raise the limit "
-		               "(ulimit -v unlimited)",
-		               r->rank, r->reserve, strerror(errno));
+		return gt_fail(
+		    err, GT_EFAIL,
+		    "rank %d cannot reserve %zu bytes of address space for shared memory (what the machine has, and 1 GiB): %s; raise the limit "
+		    "(ulimit -v unlimited)",
+		    r->rank, r->reserve, strerror(errno));
 	madvise(base, r->reserve, MADV_DONTDUMP);
 	r->head = base;
 	return GT_OK;
 }
 
-/* Waits until every rank is there, then holds a descriptor of each one's process: readable once it has ended, and its number cannot
+/* Waits until every rank is present, then opens a pidfd of each one's process. It becomes readable when the process has ended, and cannot
  * come to mean another process. */
 static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 {
@@ -157,7 +159,7 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 		return gt_fail(err, GT_EPEER, "another process has already joined as rank %d of the group %s", r->rank, c->pub.name);
 	own->pid = getpid();
 	if (sched_getaffinity(0, sizeof own->cpus, (cpu_set_t *)own->cpus))
-		memset(own->cpus, 0xff, sizeof own->cpus); /* more cores than the set holds: no lack of them */
+		memset(own->cpus, 0xff, sizeof own->cpus); /* the machine has more processors than the set can hold, so every rank has enough */
 	__atomic_store_n(&own->state, SHM_THERE, __ATOMIC_RELEASE);
 	double deadline = gt_clock() + r->timeout_s;
 	for (int i = 0; i < r->world;) {
@@ -167,8 +169,9 @@ static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 		if (__atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == SHM_THERE) {
 			if (i != r->rank && (r->pidfd[i] = (int)syscall(SYS_pidfd_open, m->pid, 0)) < 0) {
 				if (errno != ESRCH)
-					return gt_shm_break(c, err, "rank %d cannot watch the process of rank %d: pidfd_open: %s (ranks need Linux 5.3 or later)", r->rank,
-					                    i, strerror(errno));
+					return gt_shm_break(c, err,
+					                    "rank %d cannot watch the process of rank %d: pidfd_open: %s (ranks need Linux 5.3 or later)",
+					                    r->rank, i, strerror(errno));
 				r->pidfd[i] = -2;
 			}
 			i++;
@@ -204,7 +207,8 @@ static void shut(struct gt_comm *pub)
 		return;
 	struct shm_root *r = c->root;
 	if (r && r->head && c->slot)
-		__atomic_store_n(&c->slot[pub->rank].left, 1, __ATOMIC_RELEASE); /* who waits for this rank sees it within a slice */
+		/* a rank that waits for this one sees it within one slice of its sleep */
+		__atomic_store_n(&c->slot[pub->rank].left, 1, __ATOMIC_RELEASE);
 	if (r && c->owns_root) {
 		for (int i = 0; i < r->world; i++) {
 			if (r->pidfd[i] >= 0)
@@ -240,7 +244,8 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	GT_TRY(meet(c, err));
 	c->spin = r->spin = spin_limit(r);
 	use_group(c, round_up(sizeof(struct shm_head), PAGE));
-	/* Nobody goes on, and perhaps ends, before all hold everybody's process. This is #0. The count: rings must be of one size. */
+	/* No rank continues, and perhaps ends, before all have opened each other's pidfd. This exchange is call #0. It also compares the sizes
+	 * of the rings, which must be equal. */
 	c->seq = UINT32_MAX;
 	uint64_t pair[GT_COMM_RANKS], mine = r->pair_bytes;
 	struct gt_coll x = {.what = "open", .in = &mine, .out = pair, .count = 1, .dtype = GT_I64};
@@ -280,7 +285,7 @@ struct wish {
 	int32_t color, key;
 };
 
-/* The members of this rank's group in their order. */
+/* Lists the members of this rank's group in the order of their keys. */
 static void choose(const struct wish *w, int rank, int world, struct shm_comm *s, const struct shm_comm *c, int *leader)
 {
 	int n = 0, of[GT_COMM_RANKS] = {0};
@@ -325,7 +330,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 			off = (int64_t)at;
 	}
 	enum gt_code code = GT_OK;
-	if (bad.code) { /* the others wait */
+	if (bad.code) { /* the other members wait for this rank, so the failure breaks the whole group */
 		gt_shm_break(c, NULL, "rank %d: split of %s: %.900s", c->member[pub->rank], pub->name, bad.msg);
 		code = gt_fail(err, bad.code, "%s", bad.msg);
 	} else {
@@ -341,7 +346,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 	return GT_OK;
 }
 
-/* ---- the vtable -------------------------------------------------------------------------------------------------------------- */
+/* ---- table of functions ------------------------------------------------------------------------------------------------------------- */
 #define COLLECTIVE(fn, kind)                                                                                                               \
 	static enum gt_code fn(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)                                                 \
 	{                                                                                                                                      \
@@ -368,7 +373,8 @@ static void give_up(struct gt_comm *c, const char *why)
 static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 {
 	struct shm_comm *s = (struct shm_comm *)c;
-	for (int i = 0; i < c->world && !gt_shm_is_broken(s); i++) /* one that has closed the group has died in order */
+	/* a rank that has closed the group has ended in order, so its end is no failure */
+	for (int i = 0; i < c->world && !gt_shm_is_broken(s); i++)
 		if (gt_shm_dead(s->root, s->member[i]) && !__atomic_load_n(&s->slot[i].left, __ATOMIC_ACQUIRE))
 			return gt_shm_break(s, err, "rank %d has died", s->member[i]);
 	return gt_shm_is_broken(s) ? gt_shm_broken(s, err) : GT_OK;
@@ -382,7 +388,7 @@ static void set_send_buffer(struct gt_comm *c, size_t pair_bytes)
 static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
-	uint64_t off = 0; /* never a buffer's: the head is there */
+	uint64_t off = 0; /* 0 is never the offset of a buffer, because the head is there */
 	struct gt_coll x = {.what = "shared buffer", .in = &off, .out = &off, .count = sizeof off, .dtype = GT_U8};
 	enum gt_code code = pub->rank == 0 ? gt_shm_alloc(c->root, bytes ? bytes : 1, &off, err) : GT_OK;
 	*out = NULL;

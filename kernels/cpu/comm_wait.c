@@ -1,8 +1,8 @@
-/* Waiting for other ranks, and what ends it: they come, they are dead, they have left, time is up, the group is broken.
+/* Waits for other ranks. A wait ends if they come, if they are dead, if they have left, at the deadline, or if the group is broken.
  *
- * A waiter first turns in a loop (the fast case: ranks that finish within microseconds of each other), then yields its core a few times
- * (the other rank may need this very core), then sleeps on a futex in slices, after each of which it looks whether the others live. The
- * length of the loop follows what it was good for: it shrinks when it ended in sleep, so oversubscribed ranks do not burn. */
+ * A rank first spins (for ranks that finish within microseconds of each other), then yields its core a few times (the other rank may need
+ * this core), then sleeps on a futex in slices and checks after each whether the others are alive. The length of the spin adapts: it
+ * shrinks when it ends in sleep, so that oversubscribed ranks do not waste time. */
 #include "base/clock.h"
 #include "cpu/comm_shm.h"
 #include <linux/futex.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE_MS 20 /* how late, at most, a sleeper sees a death or a failure */
+#define SLICE_MS 20 /* milliseconds of a sleep, after which a rank checks for deaths and failures */
 #define YIELDS 8
 #define SPIN_MIN 16
 
@@ -39,7 +39,7 @@ bool gt_shm_is_broken(const struct shm_comm *c)
 enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err)
 {
 	struct shm_head *h = c->root->head;
-	/* Whoever broke the group is writing its sentence, unless it was killed while doing so. */
+	/* The rank that broke the group is writing its message, unless it was killed meanwhile. */
 	for (int i = 0; i < 100 && __atomic_load_n(&h->broken, __ATOMIC_ACQUIRE) != SHM_BROKEN; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	if (__atomic_load_n(&h->broken, __ATOMIC_ACQUIRE) != SHM_BROKEN)
@@ -57,7 +57,7 @@ enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fm
 		vsnprintf(h->why, sizeof h->why, fmt, ap);
 		va_end(ap);
 		__atomic_store_n(&h->broken, SHM_BROKEN, __ATOMIC_SEQ_CST);
-		/* Those of this group wake at once; those that sleep in another one within a slice. */
+		/* Ranks of this group wake up at once; ranks that sleep in another group wake up within one slice. */
 		for (int r = 0; c->slot && r < c->pub.world; r++) {
 			futex_wake(&c->slot[r].phase);
 			futex_wake(&c->slot[r].bell);
@@ -103,20 +103,20 @@ static bool reached(const struct shm_slot *s, uint32_t phase)
 void gt_shm_publish(struct shm_comm *c)
 {
 	struct shm_slot *s = &c->slot[c->pub.rank];
-	/* Sequentially consistent with the sleeper's count and second look: one of the two sees the other. */
+	/* This is sequentially consistent with the sleeper's count and second check, so that one of the two sees the other. */
 	__atomic_store_n(&s->phase, ++c->phase, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
 		futex_wake(&s->phase);
 }
 
-/* Breaks the group if a rank that is awaited cannot come any more. */
+/* Breaks the group if an awaited rank cannot come any more. */
 static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
 	char text[160];
 	for (int r = 0; r < c->pub.world; r++) {
 		if (reached(&c->slot[r], c->phase))
 			continue;
-		/* Asked before the second look at the phase: it may have come and then ended. */
+		/* This is read before the second check of the phase, because the rank may have come and then ended. */
 		bool dead = gt_shm_dead(c->root, c->member[r]), left = __atomic_load_n(&c->slot[r].left, __ATOMIC_ACQUIRE);
 		if ((!dead && !left) || reached(&c->slot[r], c->phase))
 			continue;
@@ -126,7 +126,7 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 	return GT_OK;
 }
 
-/* Time is up while rank r has not come. Breaks the group, and names a rank that is late without waiting for another one itself. */
+/* Reports that the deadline has passed before rank r came. It breaks the group and names a rank that is late and does not wait itself. */
 static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
 	char text[160], others[48] = "";
@@ -139,7 +139,7 @@ static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, co
 			late = i;
 	}
 	doing(c, ctx, text, sizeof text);
-	if (late < 0 && missing) /* who is late is no member of this group, or has come already */
+	if (late < 0 && missing) /* the late rank is no member of this group, or has come already */
 		return gt_shm_break(c, err, "rank %d has not answered rank %d, which in turn %s after %g s", gt_shm_culprit(c->root, c->member[r]),
 		                    c->member[r], text, c->root->timeout_s);
 	if (missing > 1)
@@ -191,12 +191,12 @@ enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void
 		gt_shm_say_awaits(c, -1);
 		GT_TRY(code);
 	}
-	if (deadline == 0 && turns > 0) /* it was enough: leave more room */
+	if (deadline == 0 && turns > 0) /* the rank did not have to sleep, so its next spin may be longer */
 		c->spin = c->spin * 2 < c->root->spin ? c->spin * 2 : c->root->spin;
-	return GT_OK; /* a call in which all have come is whole, even if the group broke after: the next one tells */
+	return GT_OK; /* a call to which all ranks have come is complete even if the group broke afterwards; the next call reports that */
 }
 
-/* ---- bells ------------------------------------------------------------------------------------------------------------------- */
+/* ---- wake-ups ----------------------------------------------------------------------------------------------------------------------- */
 void gt_shm_ring(struct shm_comm *c, int rank)
 {
 	struct shm_slot *s = &c->slot[rank];

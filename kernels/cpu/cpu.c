@@ -41,7 +41,7 @@ struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev)
 	return dev->dnnl;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------------------------------------------------------------------- */
 static gt_cpu_prepare *const table[GT_OP_COUNT] = {
 #define GT_X(code, name, family, ...) [code] = gt_cpu_##family,
 	GT_OPCODES(GT_X)
@@ -110,7 +110,8 @@ static const char *cpu_describe(const struct gt_kernel *k)
 
 static enum gt_code cpu_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
-	if (omp_get_max_threads() != dev->threads) /* the number is a thread's own: another thread than prepare's may launch */
+	/* OpenMP stores the number of threads per thread, and another thread than the one of prepare() may launch */
+	if (omp_get_max_threads() != dev->threads)
 		omp_set_num_threads(dev->threads);
 	return k->launch(dev, k, a, err);
 }
@@ -140,7 +141,7 @@ static void clear(struct gt_dev *dev, void *p, size_t bytes)
 
 static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
 {
-	/* Big blocks start on a huge page and ask for more of them: a step walks whole arenas, and misses in the TLB would show. */
+	/* Large blocks are aligned to huge pages and request them, because a step reads whole arenas and TLB misses would cost time. */
 	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, size;
 	char text[GT_BYTES_TEXT];
 	*out = NULL;
@@ -152,7 +153,7 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
 	}
 	if (align == HUGE_PAGE)
-		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* advice: a kernel without huge pages is as right */
+		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* the advice may fail: without huge pages the run is slower, not wrong */
 	clear(dev, *out, size);
 	return GT_OK;
 }
@@ -189,7 +190,7 @@ static enum gt_code cpu_sync(struct gt_dev *dev, int stream, struct gt_err *err)
 	return GT_OK;
 }
 
-/* ---- the device -------------------------------------------------------------------------------------------------------------- */
+/* ---- device ------------------------------------------------------------------------------------------------------------------------- */
 static void cpu_brand(char *buf, size_t size)
 {
 	snprintf(buf, size, "CPU");
@@ -210,7 +211,7 @@ static int default_threads(void)
 {
 	const char *s = getenv("OMP_NUM_THREADS");
 	int n = s ? atoi(s) : 0;
-	return n > 0 ? n : omp_get_num_procs(); /* those that the process's affinity mask leaves it */
+	return n > 0 ? n : omp_get_num_procs(); /* OpenMP counts the processors in the affinity mask of the process */
 }
 
 static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)

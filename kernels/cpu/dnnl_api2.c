@@ -6,7 +6,7 @@ static dnnl_status_t to_dnnl(const struct gt_dnnl_md *md, dnnl_memory_desc_t *ou
 {
 	if (md->any)
 		return dnnl_memory_desc_init_by_tag(out, md->ndims, md->dims, md->dtype, dnnl_format_tag_any);
-	/* Dense first, our strides after: oneDNN checks strides that it is given against dimensions that are not blocked. */
+	/* A dense descriptor is made first and gets our strides afterwards, because oneDNN compares given strides with unblocked dimensions. */
 	dnnl_status_t st = dnnl_memory_desc_init_by_strides(out, md->ndims, md->dims, md->dtype, NULL);
 	if (st != dnnl_success)
 		return st;
@@ -77,7 +77,7 @@ static dnnl_status_t describe(const struct gt_dnnl_request *r, const dnnl_memory
 	                                                           c->padding);
 }
 
-/* Replaces *pd by the implementation that is wanted instead, if there is one. */
+/* Replaces *pd by another implementation that the caller prefers, if there is one. */
 static void replace(dnnl_engine_t engine, const struct gt_dnnl_request *r, const union operation *op, dnnl_primitive_desc_t *pd)
 {
 	dnnl_primitive_desc_iterator_t it;

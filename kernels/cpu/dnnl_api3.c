@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- descriptions ------------------------------------------------------------------------------------------------------------ */
-/* oneDNN 3 makes a blocked layout from its tag only, a name such as "Acdb16a": the dimensions, slowest first, blocked ones in capitals, and
- * the inner blocks. Tags with the blocks of md are tried until the strides are those of md, too. */
+/* ---- memory descriptors ------------------------------------------------------------------------------------------------------------- */
+/* True if a tag has the blocks of md. oneDNN 3 creates a blocked layout only from its tag, a name such as "Acdb16a": the dimensions,
+ * slowest first, blocked ones in capitals, and the inner blocks. The caller tries tags with these blocks until the strides match too. */
 static bool has_blocks(const struct gt_dnnl_md *md, const char *tag)
 {
 	char blocks[64];
@@ -16,7 +16,7 @@ static bool has_blocks(const struct gt_dnnl_md *md, const char *tag)
 	return (int)strspn(tag, "abcdefghijklABCDEFGHIJKL") == md->ndims && !strcmp(tag + md->ndims, blocks);
 }
 
-/* Strides of dimensions of one block address nothing. */
+/* Compares strides; those of dimensions that consist of one block do not matter. */
 static bool same_strides(const struct gt_dnnl_md *a, const struct gt_dnnl_md *b)
 {
 	for (int i = 0; i < a->ndims; i++) {
@@ -56,7 +56,7 @@ static bool read_fields(gt_dnnl_ref ref, struct gt_dnnl_md *out)
 	return true;
 }
 
-/* The caller destroys *out. */
+/* Creates a memory descriptor, which the caller destroys. */
 static dnnl_status_t to_dnnl(const struct gt_dnnl_md *md, dnnl_memory_desc_t *out)
 {
 	*out = NULL;
@@ -124,7 +124,7 @@ static dnnl_status_t create(dnnl_engine_t e, const struct gt_dnnl_request *r, gt
 	                                                               c->padding, r->hint, r->attr);
 }
 
-/* Replaces *pd by the implementation that is wanted instead, if there is one. */
+/* Replaces *pd by another implementation that the caller prefers, if there is one. */
 static void replace(const struct gt_dnnl_request *r, dnnl_primitive_desc_t *pd)
 {
 	dnnl_primitive_desc_t next;

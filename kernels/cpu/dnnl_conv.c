@@ -1,8 +1,8 @@
-/* Convolutions, and linear layers where gemm_small.c does not take them: oneDNN's convolution and inner product. Both have the same
- * shape of work: source, weights, bias, destination, and three primitives.
+/* Convolutions, and the linear layers that gemm_small.c does not support: oneDNN's convolution and inner product. Both have source,
+ * weights, bias and destination, and three primitives.
  *
- * The forward call lets oneDNN choose the layout of the weights, and that becomes the layout of the parameter. A gradient's primitive
- * may want another one: then the weights are reordered inside the call, which costs little beside the convolution itself. */
+ * The forward call lets oneDNN choose the layout of the weights, which becomes the layout of the parameter. The primitive of a gradient may
+ * need another one; the call then reorders the weights, which costs little compared to the convolution. */
 #include "cpu/dnnl_util.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,19 +11,19 @@ struct job {
 	struct gt_dev *dev;
 	const struct gt_opcall *call;
 	enum gt_dnnl_pass pass;
-	const struct gt_attr_conv2d *conv; /* NULL: linear */
+	const struct gt_attr_conv2d *conv; /* attributes of the convolution; NULL: the operation is linear */
 	int64_t groups;
 	int act;
-	int64_t parts; /* of the batch, executed one after the other: FWD with a relu */
+	int64_t parts; /* number of parts of the batch that are executed one after the other: FWD with a relu */
 	const struct gt_tdesc *x, *y, *b;
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
 };
 
-/* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512, NHWC, the older are up to
- * twice as fast for few input channels, for images of a few pixels (brgconv walks all weights once an image), for strided 1x1, and
- * by 3-10 % for most bf16; brgconv wins by as much for the rest. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and orders them
- * otherwise: its first offer is taken. */
+/* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older ones are up to
+ * twice as fast for few input channels, for images of a few pixels (brgconv reads all weights once per image), for strided 1x1, and 3 to 10
+ * % faster for most of bf16; brgconv wins by as much for the rest. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and orders its
+ * kernels differently, so its first offer is used. */
 static bool prefers_jit(const struct job *j)
 {
 	const struct gt_attr_conv2d *c = j->conv;
@@ -36,14 +36,14 @@ static bool prefers_jit(const struct job *j)
 	return j->x->dtype == GT_BF16 && !strided && !(pixels <= 64 && in >= 256);
 }
 
-/* The first jit implementation of the same instruction set instead of a batch-reduce one. */
+/* True for the first jit implementation of the same instruction set as a batch-reduce one. */
 static bool jit_instead(const char *first, const char *name)
 {
 	const char *isa = strchr(first, ':'), *colon = strchr(name, ':');
 	return !strncmp(first, "brgconv", 7) && !strncmp(name, "jit", 3) && isa && colon && !strcmp(colon, isa);
 }
 
-/* The primitive of a pass with weights as mw says. GT_OK with *pd = NULL where oneDNN has none. */
+/* Creates the primitive of a pass with weights as in mw. *pd = NULL with GT_OK: oneDNN has none. */
 static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
@@ -70,7 +70,7 @@ static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const s
 	return gt_dnnl_check(st, j->call, c ? "convolution" : "inner product", err);
 }
 
-/* The pass with weights as mw says, its hint made on the way. */
+/* Creates the primitive of a pass with weights as in mw, and the hint that a gradient's primitive needs. */
 static enum gt_code pass_pd(const struct job *j, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t hint;
@@ -79,7 +79,7 @@ static enum gt_code pass_pd(const struct job *j, const struct gt_dnnl_md *mw, dn
 	enum gt_code code;
 	if (j->pass == GT_DNNL_FWD)
 		return make_pd(j, GT_DNNL_FWD, mw, NULL, pd, err);
-	w.dtype = j->x->dtype; /* that of dw is f32 */
+	w.dtype = j->x->dtype; /* the forward primitive needs weights of the type of x; dw itself is f32 */
 	any = gt_dnnl_md_any(&w, j->groups);
 	*pd = NULL;
 	GT_TRY(make_pd(j, GT_DNNL_FWD, &any, NULL, &hint, err));
@@ -95,7 +95,7 @@ static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 	return dnnl_primitive_desc_query_md(pd, j->pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
-/* Chooses the primitive. *mine: the parameter's layout; the primitive's own is weights_md(*pd). */
+/* Selects the primitive. *mine: layout of the parameter; that of the primitive is weights_md(*pd). */
 static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
 	struct gt_dnnl_md any = gt_dnnl_md_any(j->w, j->groups);
@@ -111,7 +111,7 @@ static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_d
 	GT_TRY(gt_dnnl_md(j->w, j->groups, mine, err));
 	if (gt_dnnl_md_is(mine, weights_md(j, *pd)))
 		return GT_OK;
-	/* The same implementation may take the given layout as well; another one would be slower than a reorder. */
+	/* The same implementation may support the given layout too. Another implementation would be slower than a reorder. */
 	GT_TRY(pass_pd(j, mine, &given, err));
 	if (given && !strcmp(gt_dnnl_impl(given), gt_dnnl_impl(*pd)) && !gt_dnnl_slow(given)) {
 		dnnl_primitive_desc_destroy(*pd);
@@ -122,6 +122,8 @@ static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_d
 	return GT_OK;
 }
 
+/* Builds the list of primitives of a pass: adds the operands, a reorder of the weights if the primitive needs another layout, the primitive
+ * itself, and sums into gradients that are accumulated. It takes ownership of pd. */
 static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const struct gt_dnnl_md *mine,
                           struct gt_err *err)
 {
@@ -191,14 +193,15 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 	return GT_OK;
 }
 
-/* A relu behind a convolution finds the output in the cache if the batch is executed in parts of about this size. Parts of one size only,
- * since they share a primitive. */
-#define RELU_PART (1 << 20) /* bytes of output, half of an L2 cache, a thread */
+/* The batch is executed in parts of about this size, so that the relu after a convolution finds the output in the cache. All parts have the
+ * same size, because they share a primitive. */
+#define RELU_PART (1 << 20) /* bytes of output per thread: half of an L2 cache */
 
 static int64_t relu_parts(const struct job *j)
 {
 	int64_t n = j->y->dim[0], parts = 1, threads = gt_cpu_threads(j->dev), bytes = (int64_t)gt_tdesc_bytes(j->y);
-	if (j->pass != GT_DNNL_FWD || !j->conv || j->act != GT_ACT_RELU || j->x->layout.order[0] || j->y->layout.order[0] || j->x->layout.nblk || j->y->layout.nblk)
+	if (j->pass != GT_DNNL_FWD || !j->conv || j->act != GT_ACT_RELU || j->x->layout.order[0] || j->y->layout.order[0] ||
+	    j->x->layout.nblk || j->y->layout.nblk)
 		return 1;
 	while (n / parts % 2 == 0 && n / parts / 2 >= threads && bytes / parts > RELU_PART * threads)
 		parts *= 2;

@@ -1,6 +1,6 @@
-/* muon: momentum over the flat arena, then, matrix by matrix, the Newton-Schulz iteration as products of oneDNN's sgemm. A weight lies as
- * its convolution wants it (blocked); its elements are brought into the order [out, the rest] first and go back last. In f64, the
- * oracle, the products are plain loops. */
+/* The operation muon: momentum over the flat arena, then for each matrix the Newton-Schulz iteration as products of oneDNN's sgemm. A
+ * weight has the (blocked) layout of its convolution, so its elements are copied into the order [out, others] first and back at the end. In
+ * f64, which serves as reference, the products are plain loops. */
 #include "cpu/dnnl_util.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 struct matrix {
-	int64_t rows, cols, begin, elements; /* elements: physical, from begin on */
-	int64_t *map;                        /* physical index of each logical element, from begin on; NULL: they are the same */
+	int64_t rows, cols, begin, elements; /* elements: number of elements in memory, from `begin` on */
+	int64_t *map;                        /* offset in memory of each logical element, from `begin` on; NULL: the orders are the same */
 	struct gt_seg hyper;
 	double adjust;
 };
@@ -20,31 +20,31 @@ struct muon {
 	bool f64;
 	int n;
 	struct matrix *m;
-	int64_t most, side; /* largest number of elements; largest shorter side */
+	int64_t most, side; /* largest number of elements of a matrix; largest shorter side */
 	int scalars, work;  /* indices of the inputs; -1: absent */
 };
 
-/* One matrix at one step. */
+/* The arguments of one matrix at one step. */
 struct args {
 	const struct muon *k;
 	const struct matrix *m;
-	const void *opt; /* struct gt_opt_f32 or gt_opt_f64 */
+	const void *opt; /* the scalars of the matrix, a struct gt_opt_f32 or gt_opt_f64 */
 	void *p, *buf, *d, *x;
 	const void *g;
 	uint16_t *work;
-	double scale, step; /* p = p * scale - step * x */
+	double scale, step; /* factors of the update p = p * scale - step * x */
 };
 
-/* c[m, n] = alpha op(a) op(b) + beta c, all without gaps. */
-static enum gt_code gemm_f32(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, const float *b, float beta, float *c,
-                             struct gt_err *err)
+/* Computes c[m, n] = alpha op(a) op(b) + beta c on contiguous matrices. */
+static enum gt_code gemm_f32(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, const float *b, float beta,
+                             float *c, struct gt_err *err)
 {
 	dnnl_status_t st = dnnl_sgemm(ta, tb, m, n, k, alpha, a, ta == 'N' ? k : m, b, tb == 'N' ? n : k, beta, c, n);
 	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EINTERNAL, "muon: sgemm failed with oneDNN's status %d", (int)st);
 }
 
-static enum gt_code gemm_f64(char ta, char tb, int64_t m, int64_t n, int64_t k, double alpha, const double *a, const double *b, double beta, double *c,
-                             struct gt_err *err)
+static enum gt_code gemm_f64(char ta, char tb, int64_t m, int64_t n, int64_t k, double alpha, const double *a, const double *b, double beta,
+                             double *c, struct gt_err *err)
 {
 	(void)err;
 	for (int64_t i = 0; i < m; i++)
@@ -79,8 +79,13 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 		struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, scalars);
 		struct gt_opt_f64 hd = gt_opt_make_f64(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, scalars);
 		size_t at = (size_t)m->begin * (k->f64 ? sizeof(double) : sizeof(float));
-		struct args c = {.k = k, .m = m, .opt = k->f64 ? (const void *)&hd : &h, .p = (char *)a->in[0] + at, .g = (const char *)a->in[1] + at,
-		                 .buf = (char *)a->in[2] + at, .work = k->work >= 0 ? (uint16_t *)a->in[k->work] + m->begin : NULL};
+		struct args c = {.k = k,
+		                 .m = m,
+		                 .opt = k->f64 ? (const void *)&hd : &h,
+		                 .p = (char *)a->in[0] + at,
+		                 .g = (const char *)a->in[1] + at,
+		                 .buf = (char *)a->in[2] + at,
+		                 .work = k->work >= 0 ? (uint16_t *)a->in[k->work] + m->begin : NULL};
 		GT_TRY((k->f64 ? matrix_f64 : matrix_f32)(dev, &c, a->scratch, hd.shrink, -hd.neg_lr * m->adjust, err));
 	}
 	return GT_OK;
@@ -113,7 +118,7 @@ static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muo
 	return GT_OK;
 }
 
-/* Physical offsets of the logical elements, NULL where the layout is plain. */
+/* Lists the offsets in memory of the logical elements; NULL if the layout is plain. */
 static enum gt_code make_map(const struct gt_tdesc *d, int64_t **out, struct gt_err *err)
 {
 	int64_t idx[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d);
@@ -164,7 +169,7 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 		release(&k->head);
 		return code;
 	}
-	k->attr.update.seg = NULL; /* the caller's memory */
+	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;
 	k->head.scratch = (size_t)(3 * k->most + 2 * k->side * k->side) * (f64 ? sizeof(double) : sizeof(float));
 	*out = &k->head;

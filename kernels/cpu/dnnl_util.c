@@ -45,7 +45,8 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The names that both major versions have, the largest set first. A set's value has the bits of those that it includes. */
+/* Names the processor's instruction set by the largest one that both major versions of oneDNN know. The value of a set includes the bits of
+ * its subsets. */
 const char *gt_dnnl_isa(void)
 {
 	static const struct {
@@ -105,7 +106,7 @@ dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t)
 }
 
 /* ---- layouts ----------------------------------------------------------------------------------------------------------------- */
-/* Shape and type. */
+/* A descriptor with shape and type only. */
 static struct gt_dnnl_md start_md(const struct gt_tdesc *d, int64_t groups)
 {
 	struct gt_dnnl_md md = {.dtype = gt_dnnl_dtype(d->dtype)};
@@ -123,7 +124,7 @@ struct gt_dnnl_md gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups)
 	return md;
 }
 
-/* Elements of dimension i that its blocks hold together. */
+/* Number of elements of dimension i in one of its blocks. */
 static int64_t block_of(const struct gt_layout *l, int i)
 {
 	int64_t p = 1;
@@ -138,7 +139,7 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 	const struct gt_layout *l = &d->layout;
 	int64_t stride = 1, s[GT_MAX_RANK] = {0};
 	*md = start_md(d, groups);
-	int g = groups > 1, o = g && md->dims[1] > 1; /* o: the dimension that has dimension 0's blocks */
+	int g = groups > 1, o = g && md->dims[1] > 1; /* o: index of oneDNN's dimension that has the blocks of dimension 0 */
 	if (md->dtype == dnnl_data_type_undef || d->any)
 		return gt_fail(err, GT_EINTERNAL, "a tensor without dtype or layout reached oneDNN");
 	for (int b = 0; b < l->nblk; b++)
@@ -149,7 +150,7 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 		s[k] = stride;
 		stride *= (d->dim[k] + p - 1) / p;
 	}
-	/* With groups, dimension 0 is g * (O/g) + o, and its blocks must not cross a group. */
+	/* With groups, dimension 0 is g * (O/g) + o, and its blocks must not extend over two groups. */
 	md->strides[0] = s[0];
 	if (g) {
 		if (o && md->dims[1] % block_of(l, 0))
@@ -191,7 +192,7 @@ bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, s
 	int64_t s[GT_MAX_RANK];
 	if (!gt_dnnl_md_read(ref, &md))
 		return false;
-	int g = groups > 1, o = g && md.dims[1] > 1; /* which of oneDNN's dimensions carries dimension 0's blocks */
+	int g = groups > 1, o = g && md.dims[1] > 1; /* o: index of oneDNN's dimension that has the blocks of dimension 0 */
 	memset(&t.layout, 0, sizeof t.layout);
 	t.any = false;
 	for (int i = 0; i < md.nblk; i++) {
@@ -202,7 +203,7 @@ bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, s
 		t.layout.blk_dim[i] = (uint8_t)(g ? (k < 2 ? 0 : k - 1) : k);
 	}
 	t.layout.nblk = (uint8_t)md.nblk;
-	/* Order: by stride, largest first; equal strides (dimensions of one element) keep the logical order. */
+	/* Dimensions are ordered by stride, largest first. Dimensions of equal stride (of one element) keep their logical order. */
 	for (int i = 0; i < d->rank; i++) {
 		s[i] = md.strides[i ? i + g : o];
 		t.layout.order[i] = (uint8_t)i;
@@ -213,14 +214,14 @@ bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, s
 			t.layout.order[j] = t.layout.order[j - 1];
 			t.layout.order[j - 1] = swap;
 		}
-	/* The proof is the way back. */
+	/* The layout is accepted only if it converts back to the same descriptor. */
 	if (gt_dnnl_md(&t, groups, &back, &err) != GT_OK || !gt_dnnl_md_is(&back, ref) || dnnl_memory_desc_get_size(ref) != gt_tdesc_bytes(&t))
 		return false;
 	*out = t.layout;
 	return true;
 }
 
-/* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
+/* ---- kernels that are lists of primitives ------------------------------------------------------------------------------------------- */
 __attribute__((target_clones("avx512f", "avx2", "default"))) static void add_range(float *restrict dst, const float *restrict src,
                                                                                    int64_t n)
 {
@@ -268,7 +269,10 @@ static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, cons
 				continue;
 			if (s->relu_count) {
 				if (s->relu_moves || slice == k->slices - 1)
-					gt_cpu_relu(dev, s->relu_type, (char *)a->out[0] + (s->relu_moves ? (size_t)slice * (size_t)s->relu_count * gt_dtype_size(s->relu_type) : 0), s->relu_count);
+					gt_cpu_relu(dev, s->relu_type,
+					            (char *)a->out[0] +
+					                (s->relu_moves ? (size_t)slice * (size_t)s->relu_count * gt_dtype_size(s->relu_type) : 0),
+					            s->relu_count);
 				continue;
 			}
 			if (!s->prim) {
@@ -309,7 +313,7 @@ enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err
 	return GT_OK;
 }
 
-/* Takes mem into the list; a scratch tensor gets its offset. */
+/* Adds mem to the list; a scratch tensor gets its offset. */
 static enum gt_code add_memory(struct gt_dnnl_kernel *k, dnnl_status_t made, const dnnl_memory_t *mem, int where, int index,
                                struct gt_err *err)
 {
@@ -409,7 +413,8 @@ enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y
 {
 	if (k->nsteps == GT_DNNL_MAX_STEPS)
 		return gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
-	k->steps[k->nsteps++] = (struct gt_dnnl_step){.relu_count = gt_tdesc_padded(y) / (moves ? k->slices : 1), .relu_type = y->dtype, .relu_moves = moves};
+	k->steps[k->nsteps++] =
+	    (struct gt_dnnl_step){.relu_count = gt_tdesc_padded(y) / (moves ? k->slices : 1), .relu_type = y->dtype, .relu_moves = moves};
 	return GT_OK;
 }
 

@@ -1,15 +1,16 @@
-/* 3x3 convolutions in f32 by Winograd's F(4x4, 3x3) (Lavin & Gray, "Fast algorithms for convolutional neural networks", 2016): 2.25
- * times fewer multiplications. oneDNN 2.6 has it for AVX-512 in its own blocked layout only, so activations are reordered on the way
- * in and out, which costs a tenth of what it saves. Against direct convolution the results differ by about 1e-6 of their rms
- * (f32 itself: 2e-7 to 5e-7); `winograd = false` in the config turns it off. */
+/* 3x3 convolutions in f32 by Winograd's F(4x4, 3x3) (Lavin & Gray, "Fast algorithms for convolutional neural networks", 2016), which needs
+ * 2.25 times fewer multiplications. oneDNN 2.6 has it for AVX-512 in a blocked layout of its own only, so activations are reordered before
+ * and after it, which costs a tenth of what it saves. Compared with direct convolution the results differ by about 1e-6 of their rms (f32
+ * itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
 #include "cpu/dnnl_util.h"
 #include <stdio.h>
 
-#define PART_BYTES (8 << 20)    /* of activations */
-#define WEIGHT_BYTES (40 << 20) /* of transformed weights */
+#define PART_BYTES (8 << 20)    /* maximum bytes of activations in a part of a call */
+#define WEIGHT_BYTES (40 << 20) /* maximum bytes of transformed weights in a part of a call */
 
-/* Measured with reorders, 64 to 128 images, AVX-512, against the best direct kernel: 1.0 to 1.7 times as fast with 64 channels, 2 to 2.6
- * with 256 and more; slower below 64 channels, for images under 4x4, and for so few tiles that transforming the weights dominates. */
+/* True if it is faster. Measured with reorders, 64 to 128 images, AVX-512, against the best direct kernel: 1.0 to 1.7 times as fast with 64
+ * channels, 2 to 2.6 times with 256 and more. It is slower below 64 channels, for images under 4x4, and for so few tiles that the
+ * transformation of the weights dominates. */
 static bool pays(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
 	int64_t tiles = y->dim[0] * ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
@@ -18,8 +19,8 @@ static bool pays(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const
 	       x->dim[1] % 16 == 0 && y->dim[1] % 16 == 0 && y->dim[2] >= 4 && y->dim[3] >= 4 && tiles >= 32;
 }
 
-/* One call is cut into parts, executed one after the other: the transformed tiles of a whole batch are several times its activations and
- * no cache holds them, and the transformed weights are four times the weights (of a gradient: once a thread). */
+/* A call is divided into parts that are executed one after the other. The transformed tiles of a whole batch are several times its
+ * activations and fit no cache, and the transformed weights are four times the weights (in a gradient: once per thread). */
 enum axis { BATCH, OUT, IN };
 
 struct cut {
@@ -46,9 +47,9 @@ static struct cut cut_of(enum gt_dnnl_pass pass, const struct gt_tdesc *x, const
 
 struct part {
 	struct gt_dnnl_md ours;
-	gt_dnnl_ref theirs; /* NULL: ours */
-	dnnl_memory_t a, b; /* ours, theirs */
-	size_t stride;      /* bytes between the parts of a call that is cut; 0: all see the whole */
+	gt_dnnl_ref theirs; /* oneDNN's layout; NULL: the same as ours */
+	dnnl_memory_t a, b; /* memory in our layout and in oneDNN's */
+	size_t stride;      /* bytes between the parts of a divided call; 0: every part uses the whole operand */
 };
 
 struct job {
@@ -56,19 +57,19 @@ struct job {
 	const struct gt_opcall *call;
 	enum gt_dnnl_pass pass;
 	struct cut cut;
-	const struct gt_tdesc *tx, *tw, *ty, *tb; /* tw: plain */
-	struct part x, w, y, b;                   /* b is used if tb is there */
+	const struct gt_tdesc *tx, *tw, *ty, *tb; /* descriptors of the operands; tw is plain */
+	struct part x, w, y, b;                   /* the operands; b is unused if tb is NULL */
 	struct gt_dnnl_kernel *k;
 };
 
-/* Our side of an operand, cut along one of its dimensions (-1: not cut). */
+/* Our layout of a part of an operand, divided along dimension `dim` (-1: not divided). */
 static enum gt_code cut_part(const struct job *j, const struct gt_tdesc *t, int dim, struct part *p, struct gt_err *err)
 {
 	if (dim < 0 || j->cut.parts == 1)
 		return gt_dnnl_md(t, 1, &p->ours, err);
 	int64_t n = t->dim[dim] / j->cut.parts, stride = 4 * n;
 	GT_TRY(gt_dnnl_md_part(t, dim, n, &p->ours, err));
-	for (int i = t->rank - 1; t->layout.order[i] != dim; i--) /* what lies inside one step of it */
+	for (int i = t->rank - 1; t->layout.order[i] != dim; i--) /* the stride counts the dimensions inside one step of dimension `dim` */
 		stride *= t->dim[t->layout.order[i]];
 	p->stride = (size_t)stride;
 	return GT_OK;
@@ -106,7 +107,7 @@ static dnnl_status_t create(const struct job *j, enum gt_dnnl_pass pass, dnnl_pr
 	return st;
 }
 
-/* GT_OK with *pd = NULL: oneDNN has none. */
+/* Selects the primitive. *pd = NULL with GT_OK: oneDNN has none. */
 static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t forward = NULL;
@@ -122,7 +123,7 @@ static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struc
 	return st == dnnl_unimplemented ? GT_OK : gt_dnnl_check(st, j->call, "winograd convolution", err);
 }
 
-/* Both memories of an operand; the same one where the layouts agree. */
+/* Adds both memories of an operand, which are the same if the layouts are equal. */
 static enum gt_code operand(struct job *j, struct part *p, int where, int index, struct gt_err *err)
 {
 	GT_TRY(gt_dnnl_tensor_add(j->dev, j->k, &p->ours, where, index, &p->a, err));
@@ -149,13 +150,13 @@ static enum gt_code out_part(struct job *j, struct part *p, struct gt_err *err)
 	return p->a == p->b ? GT_OK : gt_dnnl_reorder_add(j->dev, j->k, p->b, p->a, err);
 }
 
-/* Takes pd. */
+/* Builds the list of primitives; it takes ownership of pd. */
 static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err *err)
 {
 	const struct gt_opcall *call = j->call;
 	enum gt_dnnl_pass pass = j->pass;
 	struct part *x = &j->x, *w = &j->w, *y = &j->y, *b = &j->b;
-	/* parts of the batch make parts of the same sum */
+	/* The parts of a divided batch contribute to the same sum. */
 	bool add_w = call->accumulate & 1, add_b = call->accumulate & 2, split = j->cut.axis == BATCH && j->cut.parts > 1;
 	bool sum_w = add_w || split, sum_b = add_b || split;
 	enum gt_code code = GT_OK;

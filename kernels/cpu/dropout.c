@@ -1,15 +1,15 @@
-/* Dropout, forward and gradient: both draw the mask again (ew.h), none is stored. */
+/* Dropout, forward and gradient. Both draw the mask again (ew.h), so it is not stored. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define QUADS 16 /* draws made side by side */
+#define QUADS 16 /* number of draws that are computed at once */
 
 struct args {
 	const void *x;
 	void *y;
-	int64_t n; /* elements of a sample */
+	int64_t n; /* number of elements of a sample */
 	uint64_t key, epoch, sample0, stride;
 	uint32_t threshold;
 	double scale;

@@ -1,4 +1,4 @@
-/* Element-wise operations: activations and their gradients, add, mul, cast. Tensors are walked in memory order, so that all operands
+/* Element-wise operations: activations and their gradients, add, mul, cast. The loops walk through tensors in memory order, so all operands
  * must have the same layout. */
 #include "cpu/loops.h"
 #include "ew.h"
@@ -46,7 +46,8 @@ static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
 	{                                                                                                                                      \
 		loop_##op##_f32, loop_##op##_bf16, loop_##op##_f64                                                                                 \
 	}
-/* grain: elements that take about 8 µs on one core, below which a second one is not worth the fork. */
+/* grain: number of elements that take about 8 µs on one core; a smaller call does not use a second core, because the fork would cost
+ * more. */
 static const struct row {
 	gt_range_fn *fn[GT_T_COUNT];
 	int nin;
@@ -79,7 +80,7 @@ void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t 
 
 struct eltwise {
 	struct gt_kernel head;
-	gt_range_fn *fn; /* NULL: a copy */
+	gt_range_fn *fn; /* the loop of the operation; NULL: it copies its input */
 	int64_t n, grain;
 	size_t bytes;
 	int nin;

@@ -1,5 +1,5 @@
-/* A batch out of the resident dataset: bytes picked by index, cropped, flipped, normalised, converted. A row of an image becomes a
- * row of source bytes first (a copy, shifted or mirrored), then one vector loop does scale, shift and the type. */
+/* Gathers a batch from the dataset in memory: selects bytes by index, crops, flips, normalises and converts them. A row of an image is
+ * first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 2      /* samples that are fetched before their turn */
-#define MAX_ROW 4096 /* bytes of a row that is moved through the stack at once */
+#define AHEAD 2      /* number of samples ahead that are prefetched */
+#define MAX_ROW 4096 /* maximum bytes of a row that moves through the stack at once */
 
 struct gather {
 	struct gt_kernel head;
 	struct gt_attr_gather attr;
-	int64_t n, samples, images; /* n: rows of x, view after view */
-	int64_t rows, length; /* of the index; rows 0: it is the batch itself */
+	int64_t n, samples, images; /* n: number of rows of x, one view after the other */
+	int64_t rows, length; /* shape of the index; rows 0: the operand is the batch itself */
 	int32_t c, h, w;
 	enum gt_dtype t;
-	bool move; /* crop or flip */
+	bool move; /* true if an augmentation crops or flips images */
 	bool reflect;
-	float *scale, *shift; /* one entry a byte of what is converted at a time: a row that moves, else a whole image */
+	float *scale, *shift; /* one entry per byte that is converted at a time: a row that moves, otherwise a whole image */
 };
 
 struct job {
@@ -31,16 +31,18 @@ struct job {
 	char *x;
 	int32_t *target;
 	const struct gt_step_args *step_args;
-	_Atomic int64_t *bad; /* position of an index outside of the dataset; -1: none */
+	_Atomic int64_t *bad; /* position of an index outside the dataset; -1: none */
 };
 
-GT_CLONES static void row_f32(float *restrict y, const uint8_t *restrict u, const float *restrict scale, const float *restrict shift, int64_t n)
+GT_CLONES static void row_f32(float *restrict y, const uint8_t *restrict u, const float *restrict scale, const float *restrict shift,
+                              int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		y[i] = (float)u[i] * scale[i] + shift[i];
 }
 
-GT_CLONES static void row_bf16(uint16_t *restrict y, const uint8_t *restrict u, const float *restrict scale, const float *restrict shift, int64_t n)
+GT_CLONES static void row_bf16(uint16_t *restrict y, const uint8_t *restrict u, const float *restrict scale, const float *restrict shift,
+                               int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		y[i] = gt_bf16_from_f32((float)u[i] * scale[i] + shift[i]);
@@ -62,12 +64,12 @@ static void convert(const struct gather *k, char *x, int64_t at, const uint8_t *
 		row_f64((double *)x + at, u, k->scale, k->shift, n);
 }
 
-/* One row of the crop, mirrored if asked, as bytes. */
+/* Copies one row of the crop as bytes, mirrored if the augmentation says so. */
 static void move_row(const struct gather *k, struct gt_aug a, const uint8_t *image, int32_t y, uint8_t *row)
 {
 	int32_t w = k->w, c = k->c, sy = gt_aug_source(y + a.dy, k->h, k->reflect);
 	const uint8_t *src = image + (size_t)(sy < 0 ? 0 : sy) * (size_t)w * (size_t)c;
-	int32_t from = a.dx < 0 ? -a.dx : 0, to = a.dx > 0 ? w - a.dx : w; /* columns that need no padding */
+	int32_t from = a.dx < 0 ? -a.dx : 0, to = a.dx > 0 ? w - a.dx : w; /* the range of columns that need no padding */
 	if (sy < 0) {
 		memset(row, 0, (size_t)w * (size_t)c);
 		return;
@@ -100,7 +102,9 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 		const uint8_t *image = j->images + at * size;
 		if (!view)
 			j->target[s] = j->labels[at];
-		if (n + AHEAD < end && s + AHEAD < k->samples && (uint64_t)j->index[(s + AHEAD) * j->stride] < (uint64_t)k->images) /* the next ones lie anywhere */
+		if (n + AHEAD < end && s + AHEAD < k->samples &&
+		    /* the samples that follow may be anywhere in memory, so they are prefetched */
+		    (uint64_t)j->index[(s + AHEAD) * j->stride] < (uint64_t)k->images)
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
 				__builtin_prefetch(j->images + j->index[(s + AHEAD) * j->stride] * size + i);
 		if (!k->move) {
@@ -128,7 +132,7 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	                .target = a->out[1],
 	                .step_args = a->step_args,
 	                .bad = &bad};
-	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a piece of 256 Ki pixels is worth a thread */
+	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a second thread is worthwhile from 256 Ki pixels on */
 	if (k->rows) {
 		uint64_t first = a->step_args->sample0, last = first + (uint64_t)(k->samples - 1) * a->step_args->stride;
 		if (first > last || last >= (uint64_t)k->length)
@@ -138,7 +142,7 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 		j.index += (int64_t)(a->step_args->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
 		j.stride = (int64_t)a->step_args->stride;
 	}
-	if (a->stream) /* the loader's thread, beside a step that has all the others */
+	if (a->stream) /* the loader's thread runs beside a step that uses all other threads */
 		samples(&j, 0, k->n);
 	else
 		gt_cpu_for(dev, k->n, grain > 0 ? grain : 1, 1, samples, &j);

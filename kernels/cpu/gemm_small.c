@@ -4,11 +4,11 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define KC 128   /* of `in` at a time: NB tiles of w by KC stay in L1 */
-#define KD 512   /* of `out` at a time in dx */
-#define DW_M GT_GEMM_APPLY_M /* rows of dy at a time in dw */
+#define KC 128   /* columns of `in` that are processed at a time: NB tiles of w by KC stay in L1 */
+#define KD 512   /* columns of `out` that are processed at a time in dx */
+#define DW_M GT_GEMM_APPLY_M /* rows of dy that are processed at a time in dw */
 
-/* The rectangle of a thread: units a x b cut into a grid whose largest cell is smallest. */
+/* The rectangle of one thread: a x b units are divided by a grid whose largest cell is smallest. */
 struct share {
 	int64_t a0, a1, b0, b1;
 };
@@ -36,7 +36,7 @@ struct gt_gemm_side {
 	int64_t ld, cols;
 };
 
-/* Floats of packed dy of one thread. */
+/* Number of floats of packed dy per thread. */
 static int64_t panel_size(int64_t m, int64_t out)
 {
 	return (m < DW_M ? m : DW_M) * ((out + 31) / 32 * 32);
@@ -60,14 +60,15 @@ static int64_t panel_size(int64_t m, int64_t out)
 
 static inline __attribute__((always_inline)) void transpose4(const V *r, V *t)
 {
-	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]), d = _mm512_unpackhi_ps(r[2], r[3]);
+	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]),
+	  d = _mm512_unpackhi_ps(r[2], r[3]);
 	t[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
 	t[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
 	t[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(b), _mm512_castps_pd(d)));
 	t[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(b), _mm512_castps_pd(d)));
 }
 
-/* Four rows at a time within quarters of the vectors; then the quarters are exchanged. */
+/* Transposes 16 x 16 floats: first four rows at a time within quarters of the vectors, then by exchanging the quarters. */
 static inline __attribute__((always_inline)) void transpose_avx512(const float *from, float *to)
 {
 	V r[16], t[16];
@@ -77,7 +78,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 #pragma GCC unroll 4
 	for (int i = 0; i < 16; i += 4)
 		transpose4(r + i, t + i);
-	/* t[4i + j] has, in quarter q, column 4q + j of rows 4i .. 4i + 3. */
+	/* Quarter q of t[4i + j] contains column 4q + j of rows 4i .. 4i + 3. */
 #pragma GCC unroll 4
 	for (int j = 0; j < 4; j++) {
 		V a = _mm512_shuffle_f32x4(t[j], t[4 + j], 0x88), b = _mm512_shuffle_f32x4(t[j], t[4 + j], 0xdd);
@@ -123,7 +124,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 
 static inline __attribute__((always_inline)) void transpose_avx2(const float *from, float *to)
 {
-	for (int q = 0; q < 4; q++) { /* quarters of 8 x 8 */
+	for (int q = 0; q < 4; q++) { /* the four blocks of 8 x 8 */
 		const float *f = from + q / 2 * 128 + q % 2 * 8;
 		float *o = to + q % 2 * 128 + q / 2 * 8;
 		V t[8];

@@ -1,8 +1,8 @@
 /* Group normalisation (torch.nn.GroupNorm): a sample's channels are divided into groups of neighbouring channels, and each group is
  * normalised over its channels and pixels, with biased variance and eps inside the root. Activations are channels last: a pixel is a row of
- * C elements, so loops run along the channels, in blocks of up to BLOCK. A unit of work is one sample's channels of one block: whole groups,
- * or one group that is wider than a block. Sums are made in double, pixel after pixel, whatever the number of threads.
- * f64 calls, the reference of the gradient check, have plain loops of their own. */
+ * C elements, so loops run along the channels, in blocks of up to BLOCK. A unit of work is one sample's channels of one block: whole
+ * groups, or one group that is wider than a block. Sums are made in double, pixel after pixel, whatever the number of threads. f64 calls,
+ * the reference of the gradient check, have plain loops of their own. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <math.h>
@@ -121,7 +121,7 @@ GT_LANE void forward(const struct args *c, int64_t unit, const bool half)
 	}
 }
 
-/* dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy gamma */
+/* Computes dx = rstd (h - mean(h) - xhat mean(h xhat)) with h = dy gamma. */
 GT_LANE void backward(const struct args *c, int64_t unit, const bool half)
 {
 	int64_t sample = unit / c->units, first = unit % c->units * c->span, group = first / c->width;

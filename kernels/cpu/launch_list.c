@@ -1,10 +1,11 @@
-/* A list of launches by one team of threads. Small kernels are over in a few microseconds, and what OpenMP takes to start a team and to end
- * it, once a kernel, is a tenth of a small network's step. Here the threads of one parallel region walk the list together: every thread
- * does its part of a kernel that has parts, the first thread does small kernels alone, and a barrier stands where one reads what
- * others wrote.
+/* Runs a list of launches in one team of threads. Small kernels take a few microseconds, and if OpenMP started and ended a team for each of
+ * them, that would be a tenth of a small network's step. Here the threads of one parallel region process the list together: every thread
+ * does its part of a kernel that has parts, the first thread runs small kernels alone, and a barrier separates a kernel from one that reads
+ * its results.
  *
- * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex): on a shared machine the thread
- * it waits for may not be running. Where that happens often, one thread walks the list alone, and does the parts of all (team_choice.h). */
+ * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex), because on a shared machine the
+ * thread for which it waits may not be running. If that happens often, one thread processes the list alone and does the parts of all
+ * (team_choice.h). */
 #include "cpu/cpu.h"
 #include "base/clock.h"
 #include "cpu/team_choice.h"
@@ -16,14 +17,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SPINS 1000 /* some 15 us */
+#define SPINS 1000 /* number of turns of a spin, about 15 us */
 
 struct meeting {
 	_Alignas(64) _Atomic uint32_t round;
-	bool go[2]; /* verdict of even and of odd rounds, written by the last to arrive; nobody is two rounds behind */
+	bool go[2]; /* result of even and of odd rounds, written by the last thread to arrive; no thread is two rounds late */
 	_Alignas(64) atomic_int arrived;
 	atomic_int asleep;
-	bool failed; /* the first thread's */
+	bool failed; /* the first thread sets this when a kernel fails */
 };
 
 static inline void relax(void)
@@ -33,7 +34,7 @@ static inline void relax(void)
 #endif
 }
 
-/* All threads wait for each other. false: the first had failed when they met. */
+/* All threads wait for each other. False if the first thread had failed when they met. */
 static bool meet(struct meeting *m, int threads)
 {
 	uint32_t round = atomic_load_explicit(&m->round, memory_order_relaxed);
@@ -62,7 +63,7 @@ static bool joins(const struct gt_kernel *k)
 	return k->part || k->small;
 }
 
-/* The same parts as a team's, one after the other: hence the same bits. */
+/* One thread does all parts that a team would have, one after the other, which gives the same bits. */
 static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	for (int i = 0, threads = gt_cpu_threads(dev); i < n; i++) {
@@ -77,7 +78,7 @@ static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k,
 static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct meeting m = {.round = 0};
-	enum gt_code code = GT_OK; /* the first thread's */
+	enum gt_code code = GT_OK; /* only the first thread writes it */
 #pragma omp parallel num_threads(gt_cpu_threads(dev))
 	{
 		int me = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -88,7 +89,7 @@ static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 				code = k[i]->launch(dev, k[i], &args[i], err);
 				m.failed = code != GT_OK;
 			}
-			/* from small to small the first thread goes on alone; the end of the region is a barrier */
+			/* between two small kernels the first thread needs no barrier; the end of the region is one */
 			if (i + 1 < n && (k[i]->part || k[i + 1]->part) && !meet(&m, threads))
 				break;
 		}

@@ -1,6 +1,6 @@
-/* Layer normalisation over all dimensions but the first, with biased variance and eps inside the root. Activations are contiguous
- * rows of `cols` elements; gamma and beta of a rank-4 call are [C,H,W], plain or with the layout of NHWC. Plain ones are brought into
- * the order of the activations in the scratch first, so that the row loops are contiguous. */
+/* Layer normalisation over all dimensions but the first, with biased variance and eps inside the root. Activations are contiguous rows of
+ * `cols` elements. gamma and beta of a rank-4 call are [C,H,W], plain or with the layout of NHWC. Plain ones are first copied into the
+ * order of the activations in the scratch memory, so that the loops over a row are contiguous. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 
 struct args {
 	const void *x, *dy;
-	const void *gamma, *beta; /* in the order of the activations; NULL: not affine */
+	const void *gamma, *beta; /* parameters in the order of the activations; NULL: the layer has none */
 	void *mean, *rstd;
-	void *y; /* y or dx */
+	void *y; /* the output: y, or dx in a gradient */
 	void *dgamma, *dbeta;
 	bool add_gamma, add_beta;
-	int64_t rows, cols, channels, pixels; /* pixels = 0: parameters stand in the order of the activations */
+	int64_t rows, cols, channels, pixels; /* pixels = 0: parameters have the order of the activations */
 	double eps;
 };
 
-/* Where the parameter of column j stands. */
+/* Index of the parameter of column j. */
 GT_LANE int64_t param_index(const struct args *c, int64_t j)
 {
 	return c->pixels ? j % c->channels * c->pixels + j / c->channels : j;
@@ -40,10 +40,10 @@ struct layernorm {
 	struct gt_kernel head;
 	struct args shape;
 	int type;
-	size_t param_bytes; /* of gamma */
+	size_t param_bytes; /* number of bytes of gamma */
 	bool affine;
 	bool dgamma, dbeta;
-	bool stats; /* forward: mean and rstd are wanted */
+	bool stats; /* the forward call also writes mean and rstd */
 };
 
 static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
@@ -80,7 +80,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 	c.x = a->in[1];
 	c.mean = a->in[3];
 	c.rstd = a->in[4];
-	if (k->affine) { /* before dx, which may overwrite dy */
+	if (k->affine) { /* these come before dx, which may overwrite dy */
 		c.dgamma = k->dgamma ? a->out[1] : NULL;
 		c.dbeta = k->dbeta ? a->out[2] : NULL;
 		if (c.dgamma || c.dbeta)
@@ -97,7 +97,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 	return GT_OK;
 }
 
-/* 1: parameters in the order of the activations; 0: plain [C,H,W] under NHWC; -1: neither. */
+/* The order of parameters: 1: that of the activations; 0: plain [C,H,W] with activations in NHWC; -1: another one. */
 static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 {
 	static const uint8_t hwc[3] = {1, 2, 0};

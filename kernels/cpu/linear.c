@@ -1,5 +1,5 @@
-/* Linear layers: which implementation takes a call, and the face of gemm_small.c to the backend. The forward call decides by the
- * batch and thereby gives the weights their layout; the gradients follow the layout they meet. */
+/* Linear layers: selects the implementation of a call and connects gemm_small.c to the backend. The forward call selects by the batch size
+ * and thereby sets the layout of the weights. The gradients use the layout that they find. */
 #include "cpu/cpu.h"
 #include "cpu/gemm_small.h"
 #include "cpu/loops.h"
@@ -13,14 +13,14 @@
 struct linear {
 	struct gt_kernel head;
 	const struct gt_gemm_isa *isa;
-	struct gt_gemm g; /* shapes; the pointers are a launch's */
+	struct gt_gemm g; /* shapes of the product; each launch sets the pointers */
 	bool bias, mask;
-	bool scalars;               /* linear.dw+update has them */
-	enum gt_opcode optimizer;   /* linear.dw+update */
+	bool scalars;               /* the call linear.dw+update has the operand `scalars` */
+	enum gt_opcode optimizer;   /* the optimizer of a call of linear.dw+update */
 	struct gt_attr_update update;
 	struct gt_seg seg;
 	char text[40];
-	int part, parts; /* linear.dw+update */
+	int part, parts; /* linear.dw+update: this rank's part of the gradient and number of parts */
 };
 
 static const struct gt_layout tiles = {.order = {1, 0}, .nblk = 2, .blk_dim = {1, 0}, .blk = {16, 16}};
@@ -59,7 +59,7 @@ static void part_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_
 	k->isa->dw(&g, thread, threads);
 }
 
-/* linear.dw+update: dw in tiles that are applied as soon as they are made; the bias gradient is stored. */
+/* linear.dw+update: applies each tile of dw as soon as it is computed. The bias gradient is stored. */
 static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
 	struct linear *k = (struct linear *)head;
@@ -70,7 +70,7 @@ static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const str
 		return;
 	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, scalars, a->in[2], a->in + 4);
 	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
-	g.first = k->part * threads; /* the other parts' threads are those of other ranks */
+	g.first = k->part * threads; /* the threads of the other parts belong to other ranks */
 	k->isa->dw(&g, g.first + thread, threads * k->parts);
 }
 
@@ -116,7 +116,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	return GT_OK;
 }
 
-/* linear.dx by oneDNN, then the mask as relu's gradient, in place. */
+/* linear.dx by oneDNN, followed by the gradient of relu in place. */
 struct masked {
 	struct gt_kernel head;
 	struct gt_kernel *dx, *relu;
@@ -149,7 +149,12 @@ static void release_masked(struct gt_kernel *head)
 
 static enum gt_code masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	struct gt_opcall plain = *call, relu = {.code = GT_OP_RELU_DX, .name = call->name, .nin = 2, .nout = 1, .in = {call->out[0], call->in[2]}, .out = {call->out[0]}};
+	struct gt_opcall plain = *call, relu = {.code = GT_OP_RELU_DX,
+	                                        .name = call->name,
+	                                        .nin = 2,
+	                                        .nout = 1,
+	                                        .in = {call->out[0], call->in[2]},
+	                                        .out = {call->out[0]}};
 	struct masked *k;
 	plain.nin = 2;
 	GT_KERNEL_NEW(k, launch_masked, NULL, err);
@@ -171,13 +176,14 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 {
 	const struct gt_attr_linear *attr = call->attr;
 	const struct gt_gemm_isa *isa = gt_gemm_isa();
-	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW, mask = call->code == GT_OP_LINEAR_DX && call->nin > 2 && call->in[2];
+	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW,
+	     mask = call->code == GT_OP_LINEAR_DX && call->nin > 2 && call->in[2];
 	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0];
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct linear *k;
 	if (call->in[0]->dtype == GT_F64)
 		return gt_ref_linear(dev, call, out, err);
-	if (fwd && call->nout > 1) /* relu's own output is mask enough: it is in the cache */
+	if (fwd && call->nout > 1) /* the output of relu serves as a mask without cost, because it is in the cache */
 		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);

@@ -1,16 +1,16 @@
-/* cross_entropy, nll, mse: add to struct gt_metrics and, in training, write the gradient of the mean. Rows run in parallel and leave
- * loss and rank in the scratch; one thread adds them in order, so that the sum does not depend on the thread count. */
+/* cross_entropy, nll and mse: they add to struct gt_metrics and, in training, write the gradient of the mean. Rows run in parallel and
+ * store loss and rank in the scratch memory. One thread adds them in order, so that the sum does not depend on the number of threads. */
 #include "cpu/lanes.h"
 #include <stdlib.h>
 
 struct args {
 	const void *x;
 	const int32_t *target;
-	void *dx; /* NULL: evaluation */
+	void *dx; /* gradient; NULL: evaluation */
 	int64_t cols, ignore;
 	double smoothing, inv_weight;
-	double *loss;  /* scratch, one a row */
-	int32_t *rank; /* scratch, one a row; -1: does not count */
+	double *loss;  /* the loss of each row, in the scratch memory */
+	int32_t *rank; /* the rank of each row's target, in the scratch memory; -1: the row does not count */
 };
 
 #define GT_TYPED "cpu/loss.inc"
@@ -48,7 +48,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .loss = a->scratch,
 	    .rank = (int32_t *)((double *)a->scratch + k->rows),
 	};
-	/* Data sets are checked when they are opened, but not against the width of this model's output. */
+	/* Datasets are checked when they are opened, but not against the number of this model's outputs. */
 	for (int64_t r = 0; r < k->rows; r++)
 		if ((target[r] < 0 || target[r] >= k->cols) && !(k->may_ignore && target[r] == k->ignore))
 			return gt_fail(err, GT_EDATA, "label %d of sample %lld in its batch: the model has classes 0..%lld", (int)target[r],

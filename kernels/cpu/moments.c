@@ -1,4 +1,5 @@
-/* batchnorm.merge: statistics of a batch from the parts of ranks or micro-batches. A few thousand numbers: one thread, in double. */
+/* batchnorm.merge: combines the statistics of ranks or micro-batches into those of a batch. These are a few thousand numbers, so one thread
+ * computes them, in double. */
 #include "moments.h"
 #include "cpu/loops.h"
 #include <math.h>
@@ -9,8 +10,8 @@ struct merge {
 	struct gt_attr_norm attr;
 	int64_t c;
 	int nparts;
-	bool f64; /* of statistics */
-	bool running, counts, mean, rstd, part, join; /* operands that are there; part is joined to */
+	bool f64; /* statistics are f64, otherwise f32 */
+	bool running, counts, mean, rstd, part, join; /* which optional operands exist; join: the result is combined with `part` */
 };
 
 static double get(const struct merge *k, const void *p, int64_t i)

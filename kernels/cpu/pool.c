@@ -1,42 +1,42 @@
-/* Pooling, f32 and bf16, NHWC. A window is a range of rows and a range of columns; the ranges of every output row and column are
- * worked out at prepare time, so that plain and adaptive pooling are one loop. Forward calls share out rows of the output,
- * gradients whole images: where windows overlap, an image's sums are added in one fixed order, in f32. */
+/* Pooling, f32 and bf16, NHWC. A window is a range of rows and a range of columns. The ranges of all output rows and columns are computed
+ * at prepare time, so that plain and adaptive pooling share one loop. Forward calls divide the rows of the output among threads, gradients
+ * divide whole images: where windows overlap, the sums of an image are added in one fixed order, in f32. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN 32768 /* elements of the input that are worth a thread */
+#define GRAIN 32768 /* number of input elements from which on a second thread is worthwhile */
 
 struct range {
-	int32_t begin, end; /* clipped to the input */
-	int32_t size;       /* what avgpool divides by, in this direction */
+	int32_t begin, end; /* range of rows or columns, clipped to the input */
+	int32_t size;       /* number by which avgpool divides in this direction */
 };
 
 struct pool {
 	struct gt_kernel head;
 	int64_t n, c, h, w, oh, ow;
 	bool bf16, max;
-	struct range *rows, *cols; /* oh, ow; one block */
+	struct range *rows, *cols; /* the windows of all output rows [oh] and columns [ow], in one allocation */
 };
 
 struct job {
 	const struct pool *k;
-	const void *x; /* input, or dy */
-	void *y;       /* output, or dx */
+	const void *x; /* input, or dy in a gradient */
+	void *y;       /* output, or dx in a gradient */
 	int32_t *idx;
 	float *scratch;
 };
 
-#define MANY 32 /* channels */
+#define MANY 32 /* number of channels from which on a window is processed tap by tap */
 
 /* One row of the output. */
 struct row {
 	int64_t c, ow, w;
 	struct range h;
 	const struct range *cols;
-	int64_t limit; /* elements from the image's first one that may be touched */
+	int64_t limit; /* number of elements from the image's first one that may be accessed */
 };
 
 #define S float
@@ -64,7 +64,7 @@ GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict
 		to[i] = gt_bf16_from_f32(from[i]);
 }
 
-/* Rows [begin, end) of the n * oh rows of the output. */
+/* Computes rows [begin, end) of the n * oh rows of the output. */
 static void forward(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
@@ -86,7 +86,7 @@ static void forward(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Images [begin, end). bf16 adds up in an f32 image of the thread's own. */
+/* Computes images [begin, end). bf16 adds up in an f32 image of the thread. */
 static void backward(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
@@ -131,13 +131,13 @@ static enum gt_code backward_launch(struct gt_dev *dev, struct gt_kernel *head, 
 	return GT_OK;
 }
 
-/* Windows of one direction: out of them over `in` elements. */
+/* Computes the windows of one direction: `out` windows over `in` elements. */
 static void ranges(struct range *r, int64_t out, int64_t in, const struct gt_attr_pool2d *a, int d)
 {
 	for (int64_t o = 0; o < out; o++) {
 		int64_t begin = a ? o * a->stride[d] - a->padding[d] : o * in / out;
 		int64_t end = a ? begin + a->kernel[d] : ((o + 1) * in + out - 1) / out, size;
-		if (a && end > in + a->padding[d]) /* ceil_mode: the last window may hang over */
+		if (a && end > in + a->padding[d]) /* with ceil_mode the last window may extend beyond the padding, where it is cut off */
 			end = in + a->padding[d];
 		size = end - begin;
 		begin = begin < 0 ? 0 : begin;
@@ -153,6 +153,7 @@ static void pool_release(struct gt_kernel *head)
 	free(k);
 }
 
+/* Prepares a pooling operation: finds its kind, checks the shape, and computes the windows of all rows and columns. */
 enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_pool2d *attr = NULL;
@@ -176,7 +177,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	case GT_OP_AVGPOOL2D_DX:
 		attr = call->attr;
 		break;
-	case GT_OP_MAXPOOL2D_DX: /* the attribute may be either forward's: the indices are enough */
+	case GT_OP_MAXPOOL2D_DX: /* the attribute may be that of either forward operation, because the indices suffice */
 		max = true;
 		break;
 	default:

@@ -1,5 +1,5 @@
-/* f64 reference: batch normalisation of [N,C] or NHWC, both of which are `rows` rows of C. PARITY.md: biased variance to
- * normalise, unbiased for the running one. */
+/* Reference in f64: batch normalisation of [N,C] or NHWC, both of which are `rows` rows of C. As in PyTorch, the biased variance
+ * normalises and the unbiased one updates the running variance. */
 #include "cpu/cpu.h"
 #include "moments.h"
 #include <math.h>
@@ -10,7 +10,7 @@ struct batchnorm {
 	enum gt_opcode code;
 	struct gt_attr_norm attr;
 	int64_t rows, c;
-	bool batch; /* statistics of the batch, not the running ones */
+	bool batch; /* true: normalises by the statistics of the batch; false: by the running ones */
 	bool affine, stats, track, nbt, dgamma, dbeta, part, given;
 	uint32_t accumulate;
 };
@@ -67,7 +67,8 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 static enum gt_code launch_again(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct batchnorm *k = (const struct batchnorm *)kernel;
-	const double *x = a->in[0], *gamma = k->affine ? a->in[1] : NULL, *beta = k->affine ? a->in[2] : NULL, *mean = a->in[3], *rstd = a->in[4];
+	const double *x = a->in[0], *gamma = k->affine ? a->in[1] : NULL, *beta = k->affine ? a->in[2] : NULL, *mean = a->in[3],
+	             *rstd = a->in[4];
 	double *y = a->out[0];
 	(void)dev, (void)err;
 	for (int64_t i = 0; i < k->rows * k->c; i++) {
@@ -86,7 +87,7 @@ static enum gt_code launch_stats(struct gt_dev *dev, struct gt_kernel *kernel, c
 	return GT_OK;
 }
 
-/* batchnorm.sums, and batchnorm.dx with sums of its own or given ones */
+/* Computes batchnorm.sums, or batchnorm.dx from its own or from given sums. */
 static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct batchnorm *k = (const struct batchnorm *)kernel;

@@ -1,5 +1,5 @@
-/* f64 reference: conv2d by plain loops, activations NHWC, weights plain [O, I/groups, kh, kw]. One walk over all products
- * (image, output position, output channel, input channel, tap) serves forward and both gradients. */
+/* Reference in f64: conv2d by plain loops, with activations in NHWC and plain weights [O, I/groups, kh, kw]. One loop over all products
+ * (image, output position, output channel, input channel, tap) computes forward and both gradients. */
 #include "cpu/cpu.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct conv {
 
 enum role { FORWARD, DX, DW };
 
-/* For every product y[n,oy,ox,o] = sum x[n,iy,ix,i] w[o,i - first,ky,kx], does its share of the wanted direction. */
+/* Visits every product of y[n,oy,ox,o] = sum x[n,iy,ix,i] w[o,i - first,ky,kx] and adds its contribution to the result of `role`. */
 static void walk(const struct conv *k, enum role role, double *y, double *x, double *w)
 {
 	const struct gt_attr_conv2d *c = &k->attr;

@@ -1,4 +1,5 @@
-/* f64 reference: linear by plain loops. The oracle of the gradient checks: simple first. Weights are plain [out,in]. */
+/* Reference in f64: linear by plain loops, with plain weights [out,in]. The gradient checks compare with it, so it is simple rather than
+ * fast. */
 #include "cpu/cpu.h"
 #include <stdlib.h>
 

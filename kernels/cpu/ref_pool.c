@@ -1,5 +1,5 @@
-/* f64 reference: pooling by plain loops over NHWC. Window and divisor rules: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling
- * (ATen/native). The output shape comes with the call, so that ceil_mode needs no arithmetic here. */
+/* Reference in f64: pooling by plain loops over NHWC. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel,
+ * AdaptivePooling (ATen/native). The call gives the shape of the output, so ceil_mode needs no arithmetic here. */
 #include "cpu/cpu.h"
 #include <math.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@ struct pool {
 	enum gt_opcode code;
 	struct gt_attr_pool2d attr;
 	bool adaptive;
-	bool idx; /* the indices are wanted */
+	bool idx; /* the call also writes the indices of the maxima */
 	int64_t n, c, ih, iw, oh, ow;
 };
 
 struct window {
-	int64_t y0, y1, x0, x1; /* inside the image */
-	double size;            /* what an average divides by */
+	int64_t y0, y1, x0, x1; /* the window, clipped to the image */
+	double size;            /* number by which an average divides */
 };
 
 static struct window window_at(const struct pool *k, int64_t oy, int64_t ox)
@@ -35,7 +35,7 @@ static struct window window_at(const struct pool *k, int64_t oy, int64_t ox)
 	w.x0 = ox * p->stride[1] - p->padding[1];
 	w.y1 = w.y0 + p->kernel[0];
 	w.x1 = w.x0 + p->kernel[1];
-	/* With ceil_mode a window may stand beyond the right padding, which never counts. */
+	/* With ceil_mode a window may extend beyond the right padding; such pixels never count. */
 	w.y1 = w.y1 < k->ih + p->padding[0] ? w.y1 : k->ih + p->padding[0];
 	w.x1 = w.x1 < k->iw + p->padding[1] ? w.x1 : k->iw + p->padding[1];
 	w.size = (double)((w.y1 - w.y0) * (w.x1 - w.x0));
@@ -122,7 +122,7 @@ enum gt_code gt_ref_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	k->code = call->code;
 	k->adaptive =
 	    call->code == GT_OP_ADAPTIVE_AVGPOOL2D || call->code == GT_OP_ADAPTIVE_AVGPOOL2D_DX || call->code == GT_OP_ADAPTIVE_MAXPOOL2D;
-	/* maxpool2d.dx needs the indices only, and may come with adaptive_maxpool2d's attributes */
+	/* maxpool2d.dx needs the indices only, and may have the attributes of adaptive_maxpool2d */
 	if (!k->adaptive && call->code != GT_OP_MAXPOOL2D_DX)
 		k->attr = *(const struct gt_attr_pool2d *)call->attr;
 	k->idx = !back && call->nout > 1 && call->out[1];

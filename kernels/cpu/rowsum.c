@@ -1,12 +1,12 @@
-/* Sums over rows of [rows, C]: bias.db (all rows into one) and views.mean (the views of each sample, weighted). */
+/* Sums over rows of [rows, C]: bias.db (all rows into one) and views.mean (the weighted views of each sample). */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 1024    /* of one partial sum; part of the result's definition: changing it changes the last bits */
-#define COLS 1024    /* channels that are summed on the stack at once */
+#define ROWS 1024    /* number of rows of one partial sum; the last bits of the result depend on it */
+#define COLS 1024    /* number of channels that are summed on the stack at once */
 
 struct args {
 	const void *x;
@@ -26,7 +26,7 @@ struct rowsum {
 	int views;
 };
 
-/* Partial sums stand in double and are added in a fixed tree. */
+/* Partial sums are double and are added in a fixed tree. */
 static enum gt_code launch_db(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct rowsum *k = (const struct rowsum *)kernel;

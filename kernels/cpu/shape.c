@@ -1,4 +1,4 @@
-/* Data movement: flatten (NHWC to PyTorch's element order and back) and concatenation along dimension 1. By element size only. */
+/* Data movement by element size: flatten (between NHWC and PyTorch's element order) and concatenation along dimension 1. */
 #include "cpu/loops.h"
 #include <stdlib.h>
 #include <string.h>
@@ -6,10 +6,10 @@
 struct shape {
 	struct gt_kernel head;
 	gt_range_fn *fn;
-	int64_t n, grain;   /* units of work: samples, or rows of a concatenation */
-	int64_t rows, cols; /* of the transposition of one sample: rows x cols becomes cols x rows */
+	int64_t n, grain;   /* number of units of work: samples, or rows of a concatenation */
+	int64_t rows, cols; /* shape of the transposition of one sample: rows x cols becomes cols x rows */
 	int nparts;
-	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a part's row, of a whole row */
+	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a row of each part, and of a row of the whole */
 };
 
 struct args {
@@ -17,7 +17,7 @@ struct args {
 	void *const *in, *const *out;
 };
 
-/* Tiles of 16 x 16 keep both the strided and the contiguous side in L1. */
+/* Transposes in tiles of 16 x 16, which keep both the strided and the contiguous side in L1. */
 #define GT_TRANSPOSE(name, type)                                                                                                           \
 	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
 	{                                                                                                                                      \
@@ -66,7 +66,7 @@ static void split(const void *ctx, int64_t begin, int64_t end)
 	for (int64_t r = begin; r < end; r++) {
 		const char *from = (const char *)c->in[0] + (size_t)r * c->k->row;
 		for (int i = 0; i < c->k->nparts; i++) {
-			if (c->out[i]) /* an input that needs no gradient has none */
+			if (c->out[i]) /* an input that needs no gradient has no output here */
 				memcpy((char *)c->out[i] + (size_t)r * c->k->part[i], from, c->k->part[i]);
 			from += c->k->part[i];
 		}

@@ -1,5 +1,5 @@
-/* softmax, log_softmax and their gradients over dimension 1. In a rank-4 tensor (NHWC) that is the contiguous one too, so that all
- * of it is rows of C elements. */
+/* softmax, log_softmax and their gradients over dimension 1. That dimension is contiguous in a rank-4 tensor (NHWC) too, so every tensor
+ * consists of rows of C elements. */
 #include "cpu/lanes.h"
 #include <stdlib.h>
 

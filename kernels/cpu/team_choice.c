@@ -1,10 +1,10 @@
 #include "cpu/team_choice.h"
 
-#define WINDOW 0.02 /* seconds: several time slices of Linux (3 ms) */
-#define GAIN 0.95   /* of the other's time, or less: faster */
+#define WINDOW 0.02 /* seconds of a measurement; this is several time slices of Linux (3 ms) */
+#define GAIN 0.95   /* the other way is chosen if it takes at most this share of the time */
 #define CHANGED 1.25
 #define WAIT_MIN 2
-#define WAIT_MAX 200 /* a trial by one thread costs a window at most: 0.5 % */
+#define WAIT_MAX 200 /* a trial with one thread costs at most one window, which is 0.5 % of the time between trials */
 
 static void settle(struct gt_team_choice *c, double mean)
 {
@@ -25,7 +25,7 @@ void gt_team_walked(struct gt_team_choice *c, double seconds)
 		return;
 	double mean = c->seconds / c->walks, other = c->mean[!c->one];
 	c->seconds = 0, c->walks = 0;
-	if (!c->warm) { /* pages and caches */
+	if (!c->warm) { /* the first window warms up pages and caches and does not count */
 		c->warm = true;
 		return;
 	}

@@ -1,12 +1,12 @@
-/* sumsq and the element-wise updates over the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
- * bf16 copy. The work is cut over the elements of all segments together, so that a short segment does not make a thread wait. */
+/* sumsq and the element-wise updates of the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
+ * bf16 copy. The elements of all segments together are divided among the threads, so that short segments do not unbalance them. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
 #include "optimizer.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define SUM_CHUNK 4096 /* elements; part of the result's definition: changing it changes the last bits */
+#define SUM_CHUNK 4096 /* number of elements of one partial sum; the last bits of the result depend on it */
 #define SUM_LANES 32
 
 struct args;
@@ -18,13 +18,13 @@ struct update {
 	run_fn *run;
 	struct gt_attr_update attr;
 	bool f64;
-	int64_t total; /* elements of all segments */
+	int64_t total; /* number of elements of all segments */
 	struct gt_seg *seg;
-	int64_t *start; /* of each segment, counted over the segments before it */
-	char *opt;      /* struct gt_opt_f32 or gt_opt_f64 of each segment at this step */
+	int64_t *start; /* start of each segment, counted over the preceding segments */
+	char *opt;      /* the scalars of each segment at this step, as struct gt_opt_f32 or gt_opt_f64 */
 	size_t opt_size;
 	int nstate;        /* states are inputs 2 .. 1 + nstate */
-	int scalars, work; /* indices of inputs; -1: absent */
+	int scalars, work; /* indices of the inputs `scalars` and `work`; -1: absent */
 };
 
 struct args {
@@ -52,7 +52,7 @@ struct sum_args {
 #undef T
 #undef F
 
-/* Elements [begin, end) of the concatenated segments. */
+/* Updates elements [begin, end) of the concatenated segments. */
 static void run_range(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct args *c = ctx;
@@ -111,7 +111,7 @@ static const struct row {
 #undef GT_X
 };
 
-/* NULL: the operation is not an element-wise optimizer update. */
+/* The row of an operation; NULL: it is not an element-wise optimizer update. */
 static const struct row *row_of(enum gt_opcode code)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -1,6 +1,6 @@
-/* The backend that plans and runs nothing: for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests.
- * Memory is counted, not held: alloc returns addresses that nobody may touch. Every operation is accepted, joined where the CPU joins them; open layouts become the
- * plain one. */
+/* A backend that plans and does not execute, for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests. It
+ * counts memory without allocating it; the addresses that alloc returns must not be accessed. It accepts every operation, fuses operations
+ * as the CPU does, and makes open layouts plain. */
 #include "backend.h"
 #include "opsig.h"
 #include <stdio.h>
@@ -53,7 +53,8 @@ static void null_free(struct gt_dev *dev, void *p)
 	(void)dev, (void)p;
 }
 
-static enum gt_code null_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err)
+static enum gt_code null_copy(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream,
+                              struct gt_err *err)
 {
 	(void)dev, (void)dst, (void)src, (void)bytes, (void)dir, (void)stream, (void)err;
 	return GT_OK;

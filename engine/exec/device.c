@@ -9,9 +9,10 @@
 
 #define MAX_DEVICES 64
 
-/* libgomp reads its environment when it is loaded, with the cpu backend. By default its threads spin for milliseconds before they
- * sleep; where another process has the core, the spinning takes it from the very thread that is waited for: an MLP step of 0.3 ms
- * took 54 ms on a shared machine, 4 to 6 ms with this count, which still spans the gaps between two loops of a step. */
+/* Limits how long idle OpenMP threads spin. libgomp reads this variable when the cpu backend loads it. By default its threads spin for
+ * milliseconds before they sleep. If another process uses the core, a spinning thread takes it from the very thread for which it waits: an
+ * MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which still covers the gaps between two loops of a
+ * step. */
 static void threads_sleep_early(void)
 {
 	if (!getenv("OMP_WAIT_POLICY"))
@@ -39,7 +40,7 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	return GT_OK;
 }
 
-/* "AMD EPYC (avx512_core_bf16), 2 threads" */
+/* Appends the number of threads to the device's name, as in "AMD EPYC (avx512_core_bf16), 2 threads". */
 static void name_threads(struct gt_devinfo *info, int n)
 {
 	char text[32];
@@ -50,8 +51,9 @@ static void name_threads(struct gt_devinfo *info, int n)
 		memcpy(info->name + used, text, len + 1);
 }
 
-/* found: devices of that backend, -1 where it could not be asked; NULL: not wanted. */
-static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, int *found, struct gt_err *err)
+/* Opens device `index` of a backend. *found: number of devices of that backend, -1 if the backend could not be asked; found may be NULL. */
+static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, int *found,
+                             struct gt_err *err)
 {
 	struct gt_devinfo *info = calloc(MAX_DEVICES, sizeof *info);
 	struct gt_dev_opts opts = *given;
@@ -63,7 +65,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 		code = out->be->probe(info, MAX_DEVICES, &n, err);
 	if (found)
 		*found = code == GT_OK ? n : -1;
-	if (code == GT_OK && n == 0) /* probe left the reason in err */
+	if (code == GT_OK && n == 0) /* probe() has stored in err why there is no device */
 		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
 	else if (code == GT_OK && index >= n)
 		code = gt_fail(err, GT_EUNAVAILABLE, "device %s:%d does not exist: there %s %d", name, index, n == 1 ? "is" : "are", n);
@@ -77,13 +79,13 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
-/* The driver's own files: WSL has the second one. */
+/* True if the driver's device files exist; WSL has the second one. */
 static bool gpu_is_there(void)
 {
 	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);
 }
 
-/* The first GPU, else the CPU; that a GPU is there and cannot be used, most often for want of a library, is no reason to be silent. */
+/* Opens the first GPU, or the CPU. If a GPU exists but cannot be used, most often because a library is missing, the caller is told why. */
 static enum gt_code open_auto(const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
 {
 	struct gt_err why = {0};

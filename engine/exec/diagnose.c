@@ -1,10 +1,10 @@
-/* Which layer, operation and sample brought NaN or infinity into a step. */
+/* Finds the layer, the operation and the sample that first produced NaN or infinity in a step. */
 #include "exec/exec_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* First element of a tensor that is not finite, -1 if all are; in physical order. */
+/* Index of the first element of a tensor that is not finite, in memory order; -1 if all are finite. */
 static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const void *dev, int64_t *at, struct gt_err *err)
 {
 	size_t bytes = gt_tdesc_bytes(d);
@@ -80,8 +80,8 @@ enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct
 			char which[64] = "";
 			if (sample >= 0)
 				snprintf(which, sizeof which, ", first for training sample %lld", (long long)sample);
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the output of %s (%s) is not finite%s; nothing was updated", (long long)step,
-			               s->call->layer, s->call->op, which);
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the output of %s (%s) is not finite%s; nothing was updated",
+			               (long long)step, s->call->layer, s->call->op, which);
 		}
 	}
 	return gt_fail(err, GT_EDIVERGED, "diverged at step %lld: the gradients exceed the range of f32; nothing was updated", (long long)step);

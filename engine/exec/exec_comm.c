@@ -1,4 +1,4 @@
-/* Steps that join ranks: a collective, or a run of sends and receives that follow each other, which go on side by side. */
+/* Steps that communicate: a collective, or a sequence of adjacent sends and receives, which run at the same time. */
 #include "comm.h"
 #include "base/clock.h"
 #include "exec/exec_parts.h"
@@ -18,7 +18,7 @@ static collective *function(const struct gt_comm_api *a, int kind)
 	return NULL;
 }
 
-/* Do two transfers go over one communicator? */
+/* True if two transfers use the same communicator and stream. */
 static bool together(const struct gt_step *a, const struct gt_step *b)
 {
 	return a->stream == b->stream && a->call->comm->group == b->call->comm->group && a->call->comm->lane == b->call->comm->lane;
@@ -29,7 +29,7 @@ static bool transfers(const struct gt_step *s)
 	return s->kind == GT_STEP_COMM && !s->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
-/* The transfers from step i on. Those behind the first of a run have been done with it. */
+/* Runs the transfers from step i on in one call. The later steps of such a sequence do nothing, because the first one included them. */
 static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, struct gt_err *err)
 {
 	struct gt_p2p list[GT_COMM_BATCH];
@@ -58,7 +58,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	const struct gt_attr_comm *a = s->call->comm;
 	struct gt_comm *c = a->lane ? x->lane[a->lane] : x->group[a->group];
 	enum gt_code code;
-	if (s->end) { /* between two stages of this rank */
+	if (s->end) { /* both stages are on this rank, so the transfer is a copy */
 		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->end, *to = a->kind == GT_COMM_SEND ? s->end : s->call;
 		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
 	}

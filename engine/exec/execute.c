@@ -3,15 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_S 0.1 /* a window is no longer than this, so that signals, time limits and the progress line are not kept waiting */
-#define GRAPH_STEPS 16384 /* of programs in one graph: a node each, and about a kilobyte of device memory and a microsecond to make it */
-#define LIST 64 /* launches given to the backend at once */
-#define EVENT (GT_EVENTS - 2) /* and the one behind it: a window of the ring each */
+#define WINDOW_S 0.1 /* maximum length of a window in seconds, so that signals, time limits and the progress line are handled in time */
+/* maximum number of program steps in one graph: each is a node, which costs about a kilobyte of device memory and a microsecond */
+#define GRAPH_STEPS 16384
+#define LIST 64 /* number of launches that the backend gets in one call */
+#define EVENT (GT_EVENTS - 2) /* first of two events, one for each window of the ring */
 
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
-/* Device memory as space.c lays it out, mirrored in host memory for each window of the ring. */
+/* ---- open and close ----------------------------------------------------------------------------------------------------------------- */
+/* Bytes of the scaler and the scalars of n steps. Device memory has the layout of space.c, and each window of the ring has a copy of it in
+ * host memory. */
 static size_t scalars_bytes(int n)
 {
 	return GT_SCALER_BYTES + (size_t)n * sizeof(struct gt_scalars);
@@ -37,7 +39,8 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 			GT_TRY(x->be->host_alloc(x->dev, bytes, &mirror, err));
 			p = mirror;
 		}
-		x->ring[i] = (struct gt_window){.scaler = (struct gt_scaler *)(void *)p, .scalars = (struct gt_scalars *)(void *)(p + GT_SCALER_BYTES),
+		x->ring[i] = (struct gt_window){.scaler = (struct gt_scaler *)(void *)p,
+		                                .scalars = (struct gt_scalars *)(void *)(p + GT_SCALER_BYTES),
 		                                .step_args = (struct gt_step_args *)(void *)(p + back)};
 	}
 	return GT_OK;
@@ -46,7 +49,7 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 void gt_exec_close(struct gt_exec *x)
 {
 	if (x->depth && !x->be->host_memory)
-		x->be->sync(x->dev, 0, NULL); /* queued copies use what is freed below */
+		x->be->sync(x->dev, 0, NULL); /* queued copies may still use the memory that is freed below */
 	for (int i = 0; i < x->nprogs; i++)
 		for (int k = 0; k < GT_EXEC_SIZES; k++)
 			if (x->prog[i].graph[k])
@@ -97,8 +100,10 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 	return x->be->launch(x->dev, c->kernel, &a, err);
 }
 
-/* The host's own memory: the batch is here, or the loader's thread brings it. Elsewhere the gather is one more kernel. */
-static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l, struct gt_err *err)
+/* Loads the batch of a step. In host memory the batch is ready, or the loader's thread provides it. On another device a gather kernel is
+ * queued. */
+static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l,
+                         struct gt_err *err)
 {
 	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
@@ -150,7 +155,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 		return x->be->record(x->dev, s->event, s->stream, err);
 	case GT_STEP_WAIT:
 		return x->be->wait(x->dev, s->event, s->stream, err);
-	case GT_STEP_ZERO: /* of the whole window at once */
+	case GT_STEP_ZERO: /* the first step of a window zeroes the scalars of all its steps */
 		if (slot)
 			return GT_OK;
 		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), (size_t)n * sizeof(struct gt_scalars), s->stream, err);
@@ -205,7 +210,7 @@ enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, str
 	                         GT_COPY_H2D, 0, err);
 }
 
-/* The steps [begin, end) of p, all of them kernels, in slot 0. */
+/* Launches the steps [begin, end) of p in slot 0; all of them are kernels. */
 static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int begin, int end, struct gt_err *err)
 {
 	struct gt_kernel *k[LIST];
@@ -242,7 +247,8 @@ static enum gt_code run(struct gt_exec *x, const struct gt_prog *p, struct gt_lo
 	return GT_OK;
 }
 
-/* By the device's clock: the host is steps ahead, and a step's time is its kernels' (and the gaps between them). */
+/* Runs the program and measures each step by the device's clock, because the host is some steps ahead of the device. A step's time is that
+ * of its kernels and the gaps between them. */
 static enum gt_code run_marked(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
 {
 	for (int i = 0; i < p->n; i++) {
@@ -276,7 +282,7 @@ static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct g
 {
 	GT_TRY(x->be->capture_begin(x->dev, err));
 	enum gt_code code = run(x, p, l, n, err);
-	/* also after a failure, or the stream would stay captured */
+	/* it is called after a failure too, because the stream would stay in capture */
 	enum gt_code ended = x->be->capture_end(x->dev, graph, code == GT_OK ? err : NULL);
 	if (code != GT_OK && ended == GT_OK)
 		x->be->graph_free(x->dev, *graph);
@@ -319,7 +325,8 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 		GT_TRY(run(x, p, l, n, err));
 	if (!x->be->host_memory) {
 		if (e->train)
-			GT_TRY(x->be->copy_async(x->dev, (void *)(uintptr_t)w->scaler, gt_space_scaler(x->space), scalars_bytes(n), GT_COPY_D2H, 0, err));
+			GT_TRY(
+			    x->be->copy_async(x->dev, (void *)(uintptr_t)w->scaler, gt_space_scaler(x->space), scalars_bytes(n), GT_COPY_D2H, 0, err));
 		GT_TRY(x->be->record(x->dev, EVENT + x->next, 0, err));
 		w->busy = true;
 	}

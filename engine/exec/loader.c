@@ -5,16 +5,18 @@
 #include <string.h>
 
 #define MAX_DEPTH 16
-#define MAX_SIZES 8 /* distinct sizes: of a full micro-batch and of the remainder of a tail, a whole part, the last one, … */
+#define MAX_SIZES 8 /* maximum number of distinct sizes: parts of a full micro-batch and of the last one of an epoch */
 
-struct order { /* one epoch's permutation: row epoch % 2 of both memories */
+/* The permutation of one epoch, in row epoch % 2 of the arrays in host and device memory. */
+struct order {
 	int64_t epoch;
 	int64_t *host;
-	bool sent; /* the device has been told to read it */
+	bool sent; /* a copy of the permutation to the device is queued */
 };
 
-struct place { /* a point in the endless sequence of parts */
-	int64_t epoch, cursor; /* where its micro-batch begins */
+/* A position in the endless sequence of parts. */
+struct place {
+	int64_t epoch, cursor; /* index of the sample at which the micro-batch begins */
 	int part;
 };
 
@@ -22,56 +24,56 @@ struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	int64_t samples; /* of an epoch */
-	int64_t row;     /* length of an order */
+	int64_t samples; /* number of samples of an epoch */
+	int64_t row;     /* length of a permutation */
 	struct order order[2];
-	struct order counted; /* of gt_loader_weight, where a thread makes the other two */
-	int64_t *orders, *orders_dev; /* both rows; the same where memory is shared */
+	struct order counted; /* a separate permutation for gt_loader_weight, because a thread may write the other two */
+	int64_t *orders, *orders_dev; /* both rows in host and device memory; the same array if the device uses host memory */
 	struct {
 		int64_t n;
 		struct gt_kernel *kernel;
 	} gather[MAX_SIZES];
 	int nsizes;
 	int nbuf;
-	void **x, **target; /* nbuf */
-	int slot;           /* without a thread: the buffer that comes next */
-	struct place next; /* what the consumer gets next */
+	void **x, **target; /* [nbuf] buffers of inputs and of labels */
+	int slot;           /* index of the next buffer, if there is no producer thread */
+	struct place next; /* the next part that the consumer gets */
 
-	/* the producer's side, guarded by lock when there is a thread */
+	/* State of the producer, protected by `lock` if there is a thread. */
 	pthread_t thread;
 	bool threaded, stop;
 	pthread_mutex_t lock;
 	pthread_cond_t filled, freed;
-	struct place ahead;              /* what the producer gathers next */
-	struct gt_batch *ring;           /* nbuf */
-	int head, count;                 /* ready batches */
-	int lent;                        /* so many before head are with the consumer */
+	struct place ahead;              /* the next part that the producer gathers */
+	struct gt_batch *ring;           /* [nbuf] batches */
+	int head, count;                 /* index of the first ready batch; number of ready batches */
+	int lent;                        /* number of batches before head that the consumer holds */
 	struct gt_err failure;
 };
 
-/* Rows of x a sample. */
+/* Number of rows of x per sample. */
 static int64_t views(const struct gt_loader *l)
 {
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
 }
 
-/* Whether there may be samples that count nothing. */
+/* True if some labels may be ignored by the loss. */
 static bool ignores(const struct gt_loader *l)
 {
 	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
 }
 
-/* Samples of the micro-batch that begins at cursor. */
+/* Number of samples of the micro-batch that begins at `cursor`. */
 static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 {
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
 	if (in_batch > l->samples - cursor)
 		in_batch = l->samples - cursor;
-	/* a tail batch is cut as a full one is: full micro-batches, then what is left */
+	/* a tail batch is divided like a full one: full micro-batches, then the rest */
 	return n < in_batch ? n : in_batch;
 }
 
-/* The part that stands at p: its samples, and where they are. */
+/* The part at position p: its number of samples and their position. */
 static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 {
 	const struct gt_batch_slice *c = &l->spec.slice;
@@ -96,7 +98,7 @@ static void advance(const struct gt_loader *l, struct place *p)
 	}
 }
 
-/* The same, past empty parts. */
+/* Like part_at, but skips empty parts. */
 static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
 {
 	struct gt_batch b = part_at(l, p);
@@ -112,7 +114,7 @@ int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64
 	return drop_last ? n - n % batch : n;
 }
 
-/* The samples of an epoch in their order. */
+/* Writes the indices of the samples of an epoch in their order. */
 static enum gt_code fill(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
 {
 	const struct gt_view *v = l->spec.view;
@@ -135,11 +137,12 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
-	if (o->sent) /* long done, as a rule: the row was sent two epochs ago */
+	if (o->sent) /* the wait is short, because the copy of this row was queued two epochs ago */
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	GT_TRY(fill(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {
-		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, o->host, (size_t)l->row * sizeof *o->host, GT_COPY_H2D, 0, err));
+		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, o->host, (size_t)l->row * sizeof *o->host, GT_COPY_H2D, 0,
+		                         err));
 		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
 		o->sent = true;
 	}
@@ -167,7 +170,7 @@ static size_t row_bytes(const struct gt_loader *l)
 	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
 }
 
-/* With fill: the rows that every part has. */
+/* If `fill` is set: the number of rows that every part has. */
 static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 {
 	struct place first = {b->epoch, b->micro, 0};
@@ -182,7 +185,7 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
 
-/* b: epoch, cursor, n and stride are filled. */
+/* Gathers a batch. Its epoch, cursor, n and stride are given; x and target are set. */
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
 	struct gt_step_args step_args = {
@@ -205,7 +208,7 @@ static void *produce(void *arg)
 	int slot = 0;
 	pthread_mutex_lock(&l->lock);
 	for (;;) {
-		/* the permutation of two epochs ago would be overwritten by a third */
+		/* a third epoch would overwrite the permutation that the consumer still uses */
 		while (!l->stop && (l->count + l->lent >= l->nbuf || l->ahead.epoch > l->next.epoch + 1))
 			pthread_cond_wait(&l->freed, &l->lock);
 		if (l->stop)
@@ -317,7 +320,7 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
                               struct gt_err *err)
 {
-	int slot = l->slot; /* in a graph that is replayed the slots stay as they were recorded, each step's in their order */
+	int slot = l->slot; /* a recorded graph always uses the buffers with which it was recorded, in the order of its steps */
 	l->slot = (slot + 1) % l->nbuf;
 	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
 	return launch(l, n, step_args, out->x, slot, stream, err);
@@ -364,17 +367,23 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 			return GT_OK;
 	if (l->nsizes == MAX_SIZES)
 		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", MAX_SIZES);
-	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false), index = gt_tdesc_make(GT_I64, 2, rows, false),
-	                target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
+	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false),
+	                index = gt_tdesc_make(GT_I64, 2, rows, false), target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
 	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};
-	x = gt_tdesc_make(x.dtype, 4, shape, true); /* a rank-2 input [N, C] is the same bytes */
-	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2, .in = {&images, &labels, &index}, .out = {&x, &target}};
+	x = gt_tdesc_make(x.dtype, 4, shape, true); /* an input of rank 2, [N, C], has the same bytes */
+	struct gt_opcall oc = {.code = GT_OP_GATHER,
+	                       .name = "data",
+	                       .attr = &l->spec.attr,
+	                       .nin = 3,
+	                       .nout = 2,
+	                       .in = {&images, &labels, &index},
+	                       .out = {&x, &target}};
 	GT_TRY(l->be->prepare(l->dev, &oc, &l->gather[l->nsizes].kernel, err));
 	l->gather[l->nsizes++].n = n;
 	return GT_OK;
 }
 
-/* The kernels for the parts of a micro-batch of n samples. */
+/* Prepares the kernels for the parts of a micro-batch of n samples. */
 static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
 	const struct gt_batch_slice *c = &l->spec.slice;
@@ -464,8 +473,8 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	pthread_cond_init(&l->filled, NULL);
 	pthread_cond_init(&l->freed, NULL);
 	enum gt_code code = l->samples > 0 ? open_parts(l, err)
-	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld", (long long)spec->batch,
-	                                             (long long)spec->view->n);
+	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld",
+	                                             (long long)spec->batch, (long long)spec->view->n);
 	if (code != GT_OK) {
 		gt_loader_close(l);
 		return code;
@@ -485,7 +494,7 @@ void gt_loader_close(struct gt_loader *l)
 	if (l->be->host_memory) {
 		free(l->orders);
 	} else {
-		l->be->sync(l->dev, 0, NULL); /* an order may be on its way */
+		l->be->sync(l->dev, 0, NULL); /* a copy of a permutation may still be queued */
 		if (l->orders_dev)
 			l->be->free(l->dev, l->orders_dev);
 		if (l->orders)

@@ -3,8 +3,8 @@
 #include "base/philox.h"
 #include <stdlib.h>
 
-/* Fisher-Yates, from the end; position i draws word i % 4 of counter i / 4. The bound is applied by multiplication: its bias is below
- * n / 2^32. */
+/* Fisher-Yates shuffle from the end. Position i draws word i % 4 of Philox counter i / 4. A draw is mapped to its range by multiplication,
+ * whose bias is below n / 2^32. */
 static void shuffle(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, int64_t *perm)
 {
 	struct gt_philox r = {{0}};
@@ -22,8 +22,8 @@ static void shuffle(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, int64_t *
 	}
 }
 
-/* torch/utils/data: an iterator of DataLoader draws an int64 for the seeds of its workers; RandomSampler yields randperm(n) and then, of a second
- * one, num_samples % n = 0 elements, which it draws for that all the same. */
+/* The order of PyTorch's RandomSampler in torch/utils/data. Each iterator of a DataLoader draws an int64 to seed its workers. RandomSampler
+ * then draws randperm(n), and a second randperm of which it uses num_samples % n = 0 elements. */
 static void random_sampler(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
 {
 	struct gt_mt19937 mt;

@@ -1,4 +1,4 @@
-/* One attempt: what the ranks share, and a process for each. Watching them is supervise.c's. */
+/* One attempt of a run: the memory and sockets that its ranks share, and a process for each rank. supervise.c watches the processes. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/hosts.h"
@@ -19,14 +19,14 @@
 
 extern char **environ;
 
-/* ---- what the ranks share --------------------------------------------------------------------------------------------------- */
+/* ---- resources that the ranks share ------------------------------------------------------------------------------------------------- */
 static enum gt_code memory_file(const char *name, uint64_t bytes, int *fd, struct gt_err *err)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC);
 	return *fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)) ? gt_fail_shared(err, bytes, errno) : GT_OK;
 }
 
-/* A socket that listens on a loopback port that the kernel chose. */
+/* Opens a listening socket on a loopback port that the kernel selects. */
 static enum gt_code listener(struct gt_attempt *a, struct gt_err *err)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -63,11 +63,12 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 	return gt_hosts_open(s, b->token, &a->listen_fd, &a->hosts, err);
 }
 
-/* ---- one rank --------------------------------------------------------------------------------------------------------------- */
-struct birth { /* all that the new process needs, made before fork(): after it, only async-signal-safe calls */
+/* ---- start of a rank ---------------------------------------------------------------------------------------------------------------- */
+/* All data of the new process, prepared before fork(); after it, only async-signal-safe calls are allowed. */
+struct birth {
 	char **env;
 	char text[12][48];
-	int link, out; /* the rank's ends */
+	int link, out; /* the rank's end of the socket to the launcher, and of the pipe of its output */
 	bool pin;
 	cpu_set_t cpus;
 	pid_t launcher;
@@ -124,18 +125,18 @@ static void keep(int fd)
 		fcntl(fd, F_SETFD, 0);
 }
 
-/* The new process. */
+/* Runs in the new process: sets up its descriptors and executes the program. */
 static _Noreturn void become(const struct gt_attempt *a, int local, const struct birth *b, char *const *argv)
 {
 	struct gt_rank_error w = {.code = GT_EFAIL};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != b->launcher) /* it died before the kernel knew */
+	if (getppid() != b->launcher) /* the launcher died before the kernel registered PR_SET_PDEATHSIG */
 		_exit(GT_EPEER);
 	setpgid(0, 0);
-	signal(SIGTTOU, SIG_IGN); /* rank 0 may write to a terminal though its process group is not in the foreground */
+	signal(SIGTTOU, SIG_IGN); /* rank 0 may write to a terminal although its process group is not in the foreground */
 	if (b->pin)
-		sched_setaffinity(0, sizeof b->cpus, &b->cpus); /* a wish: without it the run is slower, not wrong */
+		sched_setaffinity(0, sizeof b->cpus, &b->cpus); /* a failure is ignored, because the run is only slower without it */
 	if (null >= 0)
 		dup2(null, 0);
 	if (b->out >= 0) {
@@ -147,7 +148,7 @@ static _Noreturn void become(const struct gt_attempt *a, int local, const struct
 	if (!local)
 		keep(a->listen_fd);
 	sigprocmask(SIG_SETMASK, b->mask, NULL);
-	execve("/proc/self/exe", argv, b->env); /* the program that runs, even if its file was replaced meanwhile */
+	execve("/proc/self/exe", argv, b->env); /* this is the running program, even if its file was replaced */
 	snprintf(w.text, sizeof w.text, "cannot execute the program again: %s", strerror(errno));
 	send(b->link, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL);
 	_exit(GT_EFAIL);
@@ -182,7 +183,7 @@ static enum gt_code start(struct gt_attempt *a, int local, struct gt_cpu_info *p
 	if (code == GT_OK && pid < 0)
 		code = gt_fail(err, GT_EFAIL, "cannot start rank %d: %s", local, strerror(errno));
 	if (pid > 0) {
-		setpgid(pid, pid); /* here too, so that it holds before either goes on */
+		setpgid(pid, pid); /* both processes set the group, so that it is set before either of them continues */
 		c->pid = pid;
 		c->beat_at = gt_clock();
 		a->started++;
@@ -209,7 +210,7 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 	for (int i = 0; i < n; i++)
 		GT_TRY(start(a, i, place, nplaces, argv, mask, err));
 	if (a->listen_fd >= 0)
-		close(a->listen_fd); /* rank 0's from now on: when it ends, the port is free */
+		close(a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
 	a->listen_fd = -1;
 	return GT_OK;
 }
@@ -218,9 +219,9 @@ void gt_attempt_close(struct gt_attempt *a)
 {
 	for (int i = 0; a->child && i < a->spec->nproc; i++) {
 		struct gt_child *c = &a->child[i];
-		if (c->pid && !c->gone) { /* a start that failed half way */
+		if (c->pid && !c->gone) { /* the rank still runs, because the start of the attempt failed half way */
 			kill(-c->pid, SIGKILL);
-			kill(c->pid, SIGKILL); /* it may not lead its group yet */
+			kill(c->pid, SIGKILL); /* the rank may not lead its process group yet */
 			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 				;
 		}

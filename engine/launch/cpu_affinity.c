@@ -1,9 +1,9 @@
-/* Which processors a rank may run on: whole cores where they suffice, so that no two ranks share one. */
+/* Selects the processors of a rank: whole cores if there are enough, so that no two ranks share a core. */
 #include "launch/launcher_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One number of /sys/devices/system/cpu/cpuN/topology; `or` where there is none (a container may hide it). */
+/* Reads a number of /sys/devices/system/cpu/cpuN/topology; returns `or` if it is missing (a container may hide it). */
 static int topology(int cpu, const char *what, int or)
 {
 	char path[96];
@@ -23,7 +23,7 @@ int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE])
 	cpu_set_t set;
 	int n = 0;
 	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof set, &set)) /* EINVAL: more processors than cpu_set_t holds */
+	if (sched_getaffinity(0, sizeof set, &set)) /* EINVAL: the machine has more processors than cpu_set_t can hold */
 		return 0;
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &set))

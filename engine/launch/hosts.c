@@ -17,22 +17,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define STRANGERS 16             /* at node 0, which have proven nothing yet; one more drops the oldest */
-#define PROOF_S 5.0              /* for a connection and its proof */
-#define AGAIN_S 0.02             /* between two rounds at node 0's ports; doubled each time, */
-#define SELDOM_S 0.2             /* at most this: less than LATE_S */
-#define BYE_S 0.2                /* for the rest of a word that has begun to come */
-#define LATE_S 0.5               /* after a failure or a stop: so long it is told to those who connect only now. Not longer: that is their next attempt */
+#define STRANGERS 16             /* maximum number of unauthenticated connections at node 0; a further one closes the oldest */
+#define PROOF_S 5.0              /* seconds in which a connection must be open and proven */
+#define AGAIN_S 0.02             /* seconds between two rounds over node 0's ports; the pause doubles after each round */
+#define SELDOM_S 0.2             /* maximum seconds between two rounds; it is less than LATE_S */
+#define BYE_S 0.2                /* seconds for the rest of a message that has begun to arrive */
+/* Seconds after a failure or a stop in which a host that connects late still gets the message. Later connections belong to its next
+ * attempt. */
+#define LATE_S 0.5
 
 enum state { NOBODY, CONNECTS, GREETED, PROVES, JOINED };
 
-struct line { /* one connection */
+/* One connection to another launcher. */
+
+struct line {
 	struct gt_rdv_conn c;
-	enum state state; /* of the other end: node 0's strangers begin as GREETED */
+	enum state state; /* state of the other end; unauthenticated connections at node 0 begin as GREETED */
 	double until;
 	int node;
-	bool told[2]; /* the words that it has heard; see struct gt_hosts */
-	bool here; /* it knows that it is in, and so would say goodbye */
+	bool told[2]; /* which of the two messages FAILED and STOPPED the other end has received */
+	bool here; /* the other end has confirmed this connection, so it would say goodbye before it leaves */
 	size_t got;
 	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
 };
@@ -40,17 +44,17 @@ struct line { /* one connection */
 struct gt_hosts {
 	int node, nnodes, epoll, listener;
 	unsigned char token[GT_TOKEN_SIZE];
-	struct line *line; /* node 0: [nnodes], its own unused, then STRANGERS; others: one */
+	struct line *line; /* node 0: [nnodes] with its own unused, then STRANGERS unauthenticated ones; other nodes: one */
 	int lines;
-	struct addrinfo *at; /* others: node 0's addresses, resolved once */
-	int port, next;      /* the first, and the one to knock at next */
+	struct addrinfo *at; /* on other nodes: the addresses of node 0, resolved once */
+	int port, next;      /* node 0's first port, and the index of the next port to try */
 	double again, pause;
 	struct news {
-		bool known;   /* the first such word; a later one counts no more, but for the second SIGINT */
+		bool known;   /* the first such message has arrived; later ones are ignored, except the second SIGINT */
 		bool fresh;   /* gt_hosts_receive() has not yet returned it */
-		double until; /* hosts that connect before then hear it */
+		double until; /* time until which hosts that connect receive this message */
 		struct gt_host_message word;
-	} news[2]; /* FAILED, STOPPED */
+	} news[2]; /* one for each of FAILED and STOPPED */
 };
 enum { FAILED, STOPPED };
 
@@ -67,7 +71,7 @@ static void watch(struct gt_hosts *h, int fd, int which, uint32_t events, int op
 
 static void drop(struct line *l)
 {
-	gt_rdv_close(&l->c.fd); /* epoll forgets it by itself */
+	gt_rdv_close(&l->c.fd); /* closing a descriptor removes it from epoll */
 	l->state = NOBODY;
 }
 
@@ -78,7 +82,7 @@ static void prove(struct gt_hosts *h, struct line *l, unsigned char client[GT_SH
 	gt_rdv_mac(h->token, "host session", l->hello, l->proof, l->c.key);
 }
 
-/* ---- words -------------------------------------------------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------------------------------------------------------- */
 static int peers(const struct gt_hosts *h)
 {
 	return is_hub(h) ? h->nnodes : 1;
@@ -87,10 +91,10 @@ static int peers(const struct gt_hosts *h)
 static void say(struct gt_hosts *h, struct line *l, const struct gt_host_message *w)
 {
 	if (l->state == JOINED && !gt_rdv_send_frame(&l->c, is_hub(h), w, sizeof *w, gt_clock()))
-		drop(l); /* it does not read what it is told */
+		drop(l); /* the other launcher does not read its messages */
 }
 
-/* To everybody who is there and has not heard it. */
+/* Sends each known message to every connected host that has not received it. */
 static void spread(struct gt_hosts *h)
 {
 	for (int k = 0; k < 2; k++)
@@ -156,16 +160,16 @@ static void read_word(struct gt_hosts *h, struct line *l)
 	else
 		learn(h, w, LATE_S);
 	if (h->news[FAILED].known && !is_hub(h))
-		drop(l); /* all is said; node 0 waits for that */
+		drop(l); /* no other message will follow; node 0 waits for this close */
 	free(data);
 }
 
-/* ---- node 0: the others come --------------------------------------------------------------------------------------------------- */
+/* ---- node 0: accepts connections ---------------------------------------------------------------------------------------------------- */
 static void greet(struct gt_hosts *h)
 {
 	int which = h->nnodes, on = 1, fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
-		if (gt_descriptors_exhausted(errno)) /* it would stay readable; without it, hosts say what their ranks have seen */
+		if (gt_descriptors_exhausted(errno)) /* the listener would stay readable; without it, hosts report only what their ranks observed */
 			gt_rdv_close(&h->listener);
 		return;
 	}
@@ -200,14 +204,14 @@ static void admit(struct gt_hosts *h, struct line *l)
 	spread(h);
 }
 
-/* ---- the others: to node 0 ----------------------------------------------------------------------------------------------------- */
+/* ---- other nodes: connect to node 0 ------------------------------------------------------------------------------------------------- */
 static void knock(struct gt_hosts *h)
 {
 	struct line *l = &h->line[0];
 	struct addrinfo *a = h->at;
 	for (int k = h->next / GT_RENDEZVOUS_PORTS; a && k; k--)
 		a = a->ai_next;
-	if (!a) { /* every port of every address: once more, after a while */
+	if (!a) { /* all ports of all addresses failed: the next round begins after a pause */
 		h->next = 0;
 		h->pause = h->pause > 0 ? h->pause * 2 : AGAIN_S;
 		h->pause = h->pause < SELDOM_S ? h->pause : SELDOM_S;
@@ -221,7 +225,8 @@ static void knock(struct gt_hosts *h)
 		((struct sockaddr_in *)&to)->sin_port = htons((uint16_t)port);
 	else
 		((struct sockaddr_in6 *)&to)->sin6_port = htons((uint16_t)port);
-	*l = (struct line){.c.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .state = CONNECTS, .until = gt_clock() + PROOF_S};
+	*l = (struct line){
+	    .c.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .state = CONNECTS, .until = gt_clock() + PROOF_S};
 	if (l->c.fd < 0 || port > 65535 || (connect(l->c.fd, (struct sockaddr *)&to, a->ai_addrlen) && errno != EINPROGRESS)) {
 		drop(l);
 		return;
@@ -256,7 +261,7 @@ static void answer(struct gt_hosts *h, struct line *l)
 
 static void joined(struct gt_hosts *h, struct line *l)
 {
-	if (!gt_mac_equal(l->mac, l->hello)) { /* where it was read to */
+	if (!gt_mac_equal(l->mac, l->hello)) { /* the server's answer was read into `hello` */
 		drop(l);
 		return;
 	}
@@ -267,8 +272,8 @@ static void joined(struct gt_hosts *h, struct line *l)
 	spread(h);
 }
 
-/* ---- a turn -------------------------------------------------------------------------------------------------------------------- */
-/* More of what the handshake waits for, in `into`; true: it is whole. */
+/* ---- one turn ----------------------------------------------------------------------------------------------------------------------- */
+/* Reads more of a handshake message. Returns true once it is complete. */
 static bool more(struct line *l, unsigned char *into, size_t size)
 {
 	ssize_t n = recv(l->c.fd, into + l->got, size - l->got, MSG_DONTWAIT);
@@ -318,7 +323,7 @@ bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 	bool knocks = !is_hub(h) && (!h->news[FAILED].known || gt_hosts_pending(h));
 	for (int k = 0; k < GT_RENDEZVOUS_PORTS && knocks && h->line[0].state == NOBODY && now >= h->again; k++)
 		knock(h);
-	for (int k = 1; k >= 0; k--) /* who was stopped has failed nobody */
+	for (int k = 1; k >= 0; k--) /* a stop is returned before a failure, because a host that was stopped has not failed */
 		if (h->news[k].fresh) {
 			h->news[k].fresh = false;
 			*out = h->news[k].word;
@@ -356,7 +361,8 @@ static enum gt_code listen_here(struct gt_hosts *h, const struct gt_launch_spec 
 {
 	struct gt_world w = {.how = "gtrain", .port = s->port};
 	snprintf(w.addr, sizeof w.addr, "%s", s->addr);
-	if ((*rendezvous_fd = gt_rdv_listen(&w, err)) < 0) /* the ranks' has the first port, which a firewall may let through alone */
+	/* the listener of the ranks gets the first port, which may be the only one that a firewall allows */
+	if ((*rendezvous_fd = gt_rdv_listen(&w, err)) < 0)
 		return GT_EPEER;
 	h->listener = gt_rdv_listen(&w, NULL);
 	if (h->listener >= 0 && !fcntl(h->listener, F_SETFL, O_NONBLOCK))
@@ -364,7 +370,8 @@ static enum gt_code listen_here(struct gt_hosts *h, const struct gt_launch_spec 
 	return GT_OK;
 }
 
-enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out, struct gt_err *err)
+enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out,
+                           struct gt_err *err)
 {
 	struct gt_hosts *h = calloc(1, sizeof *h);
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -386,7 +393,7 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 	if (code == GT_OK && is_hub(h))
 		code = listen_here(h, s, rendezvous_fd, err);
 	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))
-		h->at = NULL; /* its ranks will say so */
+		h->at = NULL; /* the ranks of this host will report that node 0's name has no address */
 	if (code == GT_OK)
 		*out = h;
 	else
@@ -411,7 +418,8 @@ void gt_hosts_close(struct gt_hosts *h)
 			say(h, &h->line[i], &bye);
 			shutdown(h->line[i].c.fd, SHUT_WR);
 		}
-	for (int i = 0; h->line && i < h->lines; i++) /* closing with something unread would take back what was said */
+	/* the launcher waits before it closes a connection, because a close with unread data would discard sent messages */
+	for (int i = 0; h->line && i < h->lines; i++)
 		if (h->line[i].state == JOINED)
 			gt_rdv_drain_close(&h->line[i].c.fd, until);
 		else

@@ -1,4 +1,5 @@
-/* Internal header of attempt.c, launcher_run.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h describes the launcher. */
+/* Internal header of attempt.c, launcher_run.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h describes the
+ * launcher. */
 #ifndef GT_LAUNCH_LAUNCHER_PARTS_H
 #define GT_LAUNCH_LAUNCHER_PARTS_H
 

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPARE 32 /* descriptors for processes that connect and are no hosts */
-#define LATE_S 2.0 /* the launchers' back-offs do not end at the same moment */
+#define SPARE 32 /* descriptors for processes that connect and are not hosts */
+#define LATE_S 2.0 /* seconds by which the back-offs of the launchers may end apart */
 
 static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 {
@@ -28,7 +28,7 @@ static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* True: go on with *argv after the back-off. A user's stop ends it, on the other hosts too. */
+/* Decides about another attempt: true to continue with *argv after the back-off. A user's stop ends the run, on the other hosts too. */
 static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
 {
 	const struct gt_launch_spec *s = a->spec;
@@ -51,12 +51,12 @@ static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const *
 			return true;
 		end->code = (enum gt_code)(128 + a->stop_signal);
 	}
-	if (!*a->stop_host) /* nobody hears it while attempts end: the others would start again, and wait for this host */
+	if (!*a->stop_host) /* no host listens while attempts end; without this the others would start again and wait for this host */
 		gt_attempt_announce_stop(a, until - gt_clock() + LATE_S);
 	return false;
 }
 
-/* Descriptors: two a rank, and while one is made the other ends; a connection to each host. */
+/* Reserves descriptors: two per rank, the other ends while a rank is started, and a connection to each host. */
 static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
 {
 	char who[64];
@@ -68,7 +68,7 @@ static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
 static void put_back(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
 {
 	struct signalfd_siginfo si;
-	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* what came while the run ended has been heeded */
+	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* discards signals that arrived while the run ended */
 		;
 	if (signal_fd >= 0)
 		close(signal_fd);
@@ -84,17 +84,19 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	sigset_t mask;
 	*end = (struct gt_launch_end){.rank = -1, .step = -1};
 	GT_TRY(check(spec, err));
-	for (int fd = 0; fd >= 0 && fd <= 2;) /* started with one of these closed: no descriptor of ours may take its place */
+	/* if one of these was closed at the start, /dev/null takes its number, so that no descriptor of ours gets it */
+	for (int fd = 0; fd >= 0 && fd <= 2;)
 		if ((fd = open("/dev/null", O_RDWR)) > 2)
 			close(fd);
-	/* What ranks leave behind becomes our child when they end, so that it can be ended too; none of that if there are other children. */
+	/* Processes that ranks leave behind become children of this process when the ranks end, so that they can be killed too. This is not
+	 * done if this process has other children. */
 	int reaper = 0;
 	bool alone = waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
 	GT_TRY(reserve(spec, err));
 	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
 	if (alone)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* An inherited SIG_IGN would take the exit codes from us. */
+	/* An inherited SIG_IGN would hide the exit codes. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
 	a.signal_fd = gt_signal_fd(&mask);
 	enum gt_code code = a.signal_fd < 0 ? gt_fail(err, GT_EFAIL, "cannot wait for signals: %s", strerror(errno)) : GT_OK;
@@ -112,7 +114,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	}
 	put_back(&mask, &chld, a.signal_fd);
 	prctl(PR_SET_CHILD_SUBREAPER, (unsigned long)reaper);
-	if (code != GT_OK) { /* an attempt that could not be started */
+	if (code != GT_OK) { /* the attempt could not be started */
 		*end = (struct gt_launch_end){.code = code, .rank = -1, .step = -1, .restarts = a.restarts};
 		snprintf(end->why, sizeof end->why, "%s", err ? err->msg : gt_code_text(code));
 	} else if (end->code != GT_OK) {

@@ -1,4 +1,4 @@
-/* Signals that a launcher gets: its ranks and the launchers of other hosts hear of them. */
+/* Signals of a launcher, which it passes on to its ranks and to the launchers of other hosts. */
 #include "base/clock.h"
 #include "launch/hosts.h"
 #include "launch/launcher_parts.h"
@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define TICK_S 0.1 /* between looks at the signals while other hosts are told */
+#define TICK_S 0.1 /* seconds between two checks for signals while other hosts are told */
 
 static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
 
@@ -20,7 +20,7 @@ int gt_signal_fd(sigset_t *before)
 	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
 		struct sigaction now;
 		sigaction(watched[i], NULL, &now);
-		if (now.sa_handler != SIG_IGN) /* nohup's SIGHUP; a blocked signal would come though it is ignored */
+		if (now.sa_handler != SIG_IGN) /* nohup ignores SIGHUP; a blocked signal would be reported although it is ignored */
 			sigaddset(&set, watched[i]);
 	}
 	sigprocmask(SIG_BLOCK, &set, before);
@@ -34,7 +34,7 @@ void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group)
 			kill(group ? -a->child[i].pid : a->child[i].pid, sig);
 }
 
-/* Ctrl-Z: the ranks are not in the terminal's foreground group, so they are stopped by hand, and go on when we do. */
+/* Handles Ctrl-Z: the ranks are not in the terminal's foreground group, so the launcher stops them and continues them when it continues. */
 static void suspend(struct gt_attempt *a)
 {
 	gt_attempt_signal_ranks(a, SIGSTOP, true);

@@ -1,4 +1,4 @@
-/* A rank's side of launch/launcher.h. */
+/* The rank's side of launch/launcher.h. */
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@ struct gt_rank_link {
 	bool spoke;
 };
 
-/* A variable of our launcher, removed from the environment if it names a descriptor: what we start is no rank. */
+/* Reads a variable that the launcher set. A variable that names a descriptor is removed, because programs that the rank starts are not
+ * ranks. */
 static enum gt_code take(const char *name, long max, int *out, struct gt_err *err)
 {
 	const char *text = getenv(name);
@@ -165,7 +166,7 @@ void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)
 		return;
-	/* The only writer of its slot: plain additions, no locked instruction in a step. */
+	/* Only this rank writes to its slot, so plain stores suffice; a step has no locked instruction. */
 	atomic_store_explicit(&l->slot->allow_ms, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->slot->step, step, memory_order_relaxed);
 	uint64_t beats = atomic_load_explicit(&l->slot->beats, memory_order_relaxed) + 1;
@@ -187,7 +188,7 @@ void gt_rank_set_waiting(struct gt_rank_link *l, bool waits)
 {
 	if (!l)
 		return;
-	if (!waits) /* whatever it waited for has come, or its communicator has told why not: what follows has its own time */
+	if (!waits) /* the wait is over, or the communicator has reported a failure; the work that follows has its own deadline */
 		atomic_fetch_add_explicit(&l->slot->beats, 1, memory_order_release);
 	atomic_store_explicit(&l->slot->waits, waits, memory_order_release);
 }
@@ -199,7 +200,7 @@ void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char 
 		return;
 	l->spoke = true;
 	snprintf(w.text, sizeof w.text, "%s", sentence);
-	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if nobody listens, the exit code has to do */
+	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if the launcher does not read the message, it only has the exit code */
 }
 
 bool gt_rank_orphaned(const struct gt_rank_link *l)

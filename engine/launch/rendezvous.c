@@ -14,11 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KEY 64   /* bytes of a key in a frame, NUL-padded */
-#define LATE_S 2 /* the others wait so much longer than rank 0, whose sentence knows who is missing */
+#define KEY 64   /* bytes of a key in a frame, padded with NUL */
+#define LATE_S 2 /* seconds that the other ranks wait longer than rank 0, whose message names the missing ranks */
 
 /* ---- exchange --------------------------------------------------------------------------------------------------------------- */
-/* Rank 0: value[i] malloc'ed frames of the others, each 0, key, data. */
+/* Rank 0: receives a frame of every other rank: the byte 0, the key, the data. value[i] is allocated with malloc. */
 static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned char **value, size_t *len, struct gt_err *err)
 {
 	int world = r->world.world, left = world - 1;
@@ -66,7 +66,7 @@ static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned c
 	return code;
 }
 
-/* What rank 0 says once it knows what the others do. */
+/* Computes the answer of rank 0 from the data of all ranks. */
 static enum gt_code answer(struct gt_rendezvous *r, const struct gt_rendezvous_spec *s, unsigned char **value, const size_t *len, void *out,
                            size_t *n, struct gt_err *err)
 {
@@ -82,7 +82,7 @@ static enum gt_code answer(struct gt_rendezvous *r, const struct gt_rendezvous_s
 	return code == GT_OK ? GT_OK : gt_rdv_fail(r, code, err, why.msg);
 }
 
-/* spec: of the first exchange, else NULL. */
+/* Rank 0's side of an exchange. spec: given in the first exchange, otherwise NULL. */
 static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data, size_t n,
                           size_t *bytes, struct gt_err *err)
 {
@@ -90,7 +90,8 @@ static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_sp
 	bool answers = spec && spec->answer;
 	unsigned char **value = calloc((size_t)world, sizeof *value), *all = NULL, *own = answers ? calloc(1, GT_RENDEZVOUS_MAX) : NULL;
 	size_t *len = calloc((size_t)world, sizeof *len), at = 1, total = 1 + 4;
-	enum gt_code code = value && len && (own || !answers) ? collect(r, key, value, len, err) : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
+	enum gt_code code =
+	    value && len && (own || !answers) ? collect(r, key, value, len, err) : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
 	if (code == GT_OK && answers) {
 		n = GT_RENDEZVOUS_MAX;
 		code = answer(r, spec, value, len, own, &n, err);
@@ -138,7 +139,7 @@ static enum gt_code ask(struct gt_rendezvous *r, const char *key, const void *da
 	if (n)
 		memcpy(frame + 1 + KEY, data, n);
 	struct pollfd p = {.fd = r->conn[0].fd, .events = POLLIN};
-	if (!poll(&p, 1, 0)) /* else rank 0 has left a sentence, which a reset would take away */
+	if (!poll(&p, 1, 0)) /* if data are waiting, rank 0 has sent a message, which the reset of a connection would discard */
 		gt_rdv_send_frame(&r->conn[0], false, frame, 1 + KEY + n, until);
 	free(frame);
 	free(r->all);
@@ -189,7 +190,7 @@ enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, siz
 {
 	struct sockaddr_storage at;
 	socklen_t n = sizeof at;
-	int fd = r->conn[gt_rdv_is_server(r) ? 1 : 0].fd; /* world > 1 */
+	int fd = r->conn[gt_rdv_is_server(r) ? 1 : 0].fd; /* this rank has a connection, because world > 1 */
 	if (getsockname(fd, (struct sockaddr *)&at, &n))
 		return gt_fail(err, GT_EPEER, "the rendezvous has lost its connection: %s", strerror(errno));
 	int rc = getnameinfo((struct sockaddr *)&at, n, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
@@ -217,7 +218,8 @@ static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spe
 			close(listener);
 		GT_TRY(code);
 	}
-	struct gt_rdv_value *all = spec->all ? spec->all : calloc((size_t)r->world.world, sizeof *all); /* nobody goes on before all are there */
+	struct gt_rdv_value *all =
+	    spec->all ? spec->all : calloc((size_t)r->world.world, sizeof *all); /* no rank continues before all ranks have arrived */
 	if (!all)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	enum gt_code code = exchange(r, spec, "rendezvous", spec->mine, spec->nmine, all, err);

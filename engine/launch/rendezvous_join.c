@@ -1,4 +1,5 @@
-/* How the ranks of a rendezvous come together: rank 0 listens to everybody until each has proven who it is, the others knock at its port. */
+/* Connects the ranks of a rendezvous: rank 0 accepts connections until every rank has proven its identity; the others connect to its
+ * port. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/hosts.h"
@@ -15,21 +16,21 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#define STRANGERS 64 /* connections that have not proved anything yet; one more drops the oldest */
-#define STRANGER_S 5 /* seconds one has for its proof */
-#define KNOCK_MS 5   /* between two rounds at rank 0's ports, where it is not yet there; each time longer, */
-#define SELDOM_MS 100 /* at most this */
-#define SILENT_S 10.0 /* for which ranks wait for each other without a word */
+#define STRANGERS 64 /* maximum number of unauthenticated connections; a further one closes the oldest */
+#define STRANGER_S 5 /* seconds that such a connection has for its proof */
+#define KNOCK_MS 5   /* milliseconds between two rounds over rank 0's ports while it does not answer; longer after each round */
+#define SELDOM_MS 100 /* maximum milliseconds between two rounds */
+#define SILENT_S 10.0 /* seconds that ranks wait for each other before they print a warning */
 
-/* A frame is more than one write; without this, the second one waits until the other side's delayed acknowledgement of the first: 40 ms an
- * exchange, which made up half a second of a start. */
+/* Disables Nagle's algorithm. A frame takes more than one write, and the second one would wait for the delayed acknowledgement of the
+ * first: 40 ms per exchange, which was half a second of a start. */
 static void at_once(int fd)
 {
 	int on = 1;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/* ---- rank 0: everybody comes ------------------------------------------------------------------------------------------------ */
+/* ---- rank 0: accepts connections ---------------------------------------------------------------------------------------------------- */
 struct stranger {
 	int fd;
 	double until;
@@ -52,7 +53,7 @@ int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
 		for (a = list; a && fd < 0; a = a->ai_next) {
 			int on = 1;
 			fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* past connections' TIME_WAIT is no reason to fail */
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* connections in TIME_WAIT must not make the bind fail */
 			if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 128)) {
 				error = errno;
 				gt_rdv_close(&fd);
@@ -71,15 +72,15 @@ static enum gt_code greet(struct gt_rendezvous *r, int listener, struct stranger
 	int oldest = 0, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
 	char msg[160];
 	for (int i = 0; i < STRANGERS; i++)
-		if (fd >= 0 ? s[i].fd < 0 || (s[oldest].fd >= 0 && s[i].until < s[oldest].until) /* a free one, else the oldest */
-		            : s[i].fd >= 0 && (s[oldest].fd < 0 || s[i].until < s[oldest].until)) /* the oldest */
+		if (fd >= 0 ? s[i].fd < 0 || (s[oldest].fd >= 0 && s[i].until < s[oldest].until) /* takes a free entry, otherwise the oldest one */
+		            : s[i].fd >= 0 && (s[oldest].fd < 0 || s[i].until < s[oldest].until)) /* takes the oldest entry */
 			oldest = i;
 	s += oldest;
 	if (fd < 0 && gt_descriptors_exhausted(error) && s->fd < 0) {
 		snprintf(msg, sizeof msg, "rank 0 cannot accept the other ranks: %s", strerror(error));
 		return gt_rdv_fail(r, GT_EFAIL, err, msg);
 	}
-	if (fd < 0) { /* a stranger makes room for the one that waits */
+	if (fd < 0) { /* the oldest unauthenticated connection is closed to free a descriptor for the one that waits */
 		if (gt_descriptors_exhausted(error))
 			gt_rdv_close(&s->fd);
 		return GT_OK;
@@ -99,7 +100,7 @@ static void warn(const struct gt_rendezvous *r, const char *text)
 		r->warn(r->warn_user, text);
 }
 
-/* Somebody who knows the protocol has another token: most likely a rank with another file. */
+/* Rejects a peer that knows the protocol but has another token; most likely it is a rank with another token file. */
 static void reject(struct gt_rendezvous *r, int fd, uint32_t rank)
 {
 	struct sockaddr_storage from;
@@ -114,7 +115,7 @@ static void reject(struct gt_rendezvous *r, int fd, uint32_t rank)
 	warn(r, text);
 }
 
-/* Its bytes; when the proof is whole and right, it is a rank. */
+/* Reads from an unauthenticated connection. When the proof is complete and correct, the connection becomes that of a rank. */
 static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, struct stranger *s, struct gt_err *err)
 {
 	unsigned char mac[GT_SHA256_SIZE];
@@ -152,7 +153,7 @@ static enum gt_code hear(struct gt_rendezvous *r, const unsigned char *token, st
 		snprintf(msg, sizeof msg, "rank %u expects %u ranks, but rank 0 expects %d", rank, world, r->world.world);
 	else
 		snprintf(msg, sizeof msg, "two processes claim to be rank %u", rank);
-	struct gt_rdv_conn was = r->conn[0]; /* so that the one that is too many hears it too */
+	struct gt_rdv_conn was = r->conn[0]; /* the second process that claims the rank gets the message too */
 	r->conn[0] = c;
 	unsigned char frame[5 + sizeof msg] = {1};
 	gt_rdv_put(frame + 1, GT_EUSAGE);
@@ -235,8 +236,9 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 	return code;
 }
 
-/* ---- the others: to rank 0 --------------------------------------------------------------------------------------------------- */
-/* Why rank 0 has not been reached, in the order of what it tells: a port further on says less than one that is rank 0's. */
+/* ---- other ranks: connect to rank 0 ------------------------------------------------------------------------------------------------- */
+/* Reasons why rank 0 was not reached, in the order of their value to the user: a later port that answers nothing says less than one that is
+ * rank 0's. */
 enum reason { NOBODY, NO_HOST, SILENT, NOT_OURS, OTHER_TOKEN };
 
 struct refusal {
@@ -254,9 +256,9 @@ static void refuse(struct refusal *f, enum reason reason, int port, const char *
 	snprintf(f->text, sizeof f->text, "%s", text);
 }
 
-/* One attempt. */
-static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, const struct addrinfo *a, int port, double patience, struct refusal *why,
-                          struct gt_err *err)
+/* Makes one attempt to connect to one port. */
+static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, const struct addrinfo *a, int port, double patience,
+                          struct refusal *why, struct gt_err *err)
 {
 	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE], want[GT_SHA256_SIZE];
 	double until = gt_clock() + patience;
@@ -282,7 +284,7 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 	if (!whole || memcmp(hello, GT_RDV_MAGIC, 16)) {
 		if (!whole && errno == ETIMEDOUT)
 			refuse(why, SILENT, port, "the process that listens on this port does not answer");
-		else if (!whole || memcmp(hello, GT_HOSTS_MAGIC, 16)) /* the launchers', beside the ranks' own */
+		else if (!whole || memcmp(hello, GT_HOSTS_MAGIC, 16)) /* the launcher's own connections use a port beside the ranks' port */
 			refuse(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		gt_rdv_close(&c.fd);
 		return GT_OK;
@@ -302,7 +304,8 @@ static enum gt_code knock(struct gt_rendezvous *r, const unsigned char *token, c
 	return GT_OK;
 }
 
-static enum gt_code knock_at(struct gt_rendezvous *r, const unsigned char *token, int port, double patience, struct refusal *why, struct gt_err *err)
+static enum gt_code knock_at(struct gt_rendezvous *r, const unsigned char *token, int port, double patience, struct refusal *why,
+                             struct gt_err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
 	char digits[12];
@@ -321,7 +324,7 @@ static enum gt_code knock_at(struct gt_rendezvous *r, const unsigned char *token
 enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
 {
 	const struct gt_world *w = &r->world;
-	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher's port is the right one */
+	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher told this rank the exact port */
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
 	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
 	bool told = false;
@@ -335,12 +338,14 @@ enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token,
 		}
 		if (!told && (why.reason == OTHER_TOKEN || gt_clock() > silent)) {
 			char text[600];
-			snprintf(text, sizeof text, "rank %d has not reached rank 0 at %s port %d: %s; trying for %.0f s more", w->rank, w->addr, why.port, why.text, until - gt_clock());
+			snprintf(text, sizeof text, "rank %d has not reached rank 0 at %s port %d: %s; trying for %.0f s more", w->rank, w->addr,
+			         why.port, why.text, until - gt_clock());
 			warn(r, text);
 			told = true;
 		}
 		poll(NULL, 0, pause);
 		pause = 2 * pause < SELDOM_MS ? 2 * pause : SELDOM_MS;
 	}
-	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 at %s port %d within %.3g s: %s", w->rank, w->addr, why.port, r->timeout, why.text);
+	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 at %s port %d within %.3g s: %s", w->rank, w->addr, why.port, r->timeout,
+	               why.text);
 }

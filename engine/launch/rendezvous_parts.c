@@ -24,7 +24,7 @@ void gt_rdv_drain_close(int *fd, double until)
 
 static void linger(struct gt_rendezvous *r)
 {
-	double until = gt_clock() + 1; /* in which the others can read it */
+	double until = gt_clock() + 1; /* time in which the others can read the message */
 	for (int i = 1; i < r->world.world; i++)
 		if (r->conn[i].fd >= 0)
 			shutdown(r->conn[i].fd, SHUT_WR);
@@ -32,7 +32,7 @@ static void linger(struct gt_rendezvous *r)
 		gt_rdv_drain_close(&r->conn[i].fd, until);
 }
 
-/* To the others goes a frame of 1, the code, the sentence. */
+/* Reports a failure and sends it to the other ranks as a frame of the byte 1, the code and the message. */
 enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *msg)
 {
 	unsigned char frame[5 + sizeof r->err.msg];

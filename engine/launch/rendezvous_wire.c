@@ -23,8 +23,8 @@ void gt_rdv_mac(const unsigned char *token, const char *what, const unsigned cha
 	struct gt_hmac h;
 	gt_hmac_start(&h, token, GT_SHA256_SIZE);
 	gt_sha256_add(&h.inner, what, strlen(what) + 1);
-	gt_sha256_add(&h.inner, hello + 16, GT_SHA256_SIZE); /* the server's nonce */
-	gt_sha256_add(&h.inner, proof, 8 + GT_SHA256_SIZE);  /* rank, world, the client's nonce */
+	gt_sha256_add(&h.inner, hello + 16, GT_SHA256_SIZE); /* the nonce of the server is part of the mac */
+	gt_sha256_add(&h.inner, proof, 8 + GT_SHA256_SIZE);  /* the rank, the world size and the client's nonce are part of the mac */
 	gt_hmac_end(&h, out);
 }
 
@@ -63,7 +63,8 @@ bool gt_rdv_recv(int fd, void *data, size_t n, double until)
 	return transfer(fd, data, n, until, false);
 }
 
-/* The count makes a frame that is left out, repeated or moved as good as a forged one; the direction, one that is sent back. */
+/* Computes the mac of a frame. With the count, a frame that is dropped, repeated or reordered is rejected like a forged one; with the
+ * direction, one that is sent back is too. */
 static void frame_mac(const struct gt_rdv_conn *c, bool from_server, uint32_t count, const void *data, size_t n, unsigned char *mac)
 {
 	struct gt_hmac h;

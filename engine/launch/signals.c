@@ -6,7 +6,7 @@
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 #define NWATCHED (sizeof watched / sizeof *watched)
 
-static volatile sig_atomic_t pending; /* the one global that a handler needs */
+static volatile sig_atomic_t pending; /* a signal handler can write only to a global variable */
 static struct sigaction before[NWATCHED];
 
 static void on_signal(int sig)
@@ -27,7 +27,7 @@ void gt_signals_install(void)
 	pending = 0;
 	for (size_t i = 0; i < NWATCHED; i++) {
 		sigaction(watched[i], NULL, &before[i]);
-		if (before[i].sa_handler != SIG_IGN) /* nohup keeps SIGHUP ignored */
+		if (before[i].sa_handler != SIG_IGN) /* under nohup, SIGHUP stays ignored */
 			sigaction(watched[i], &sa, NULL);
 	}
 }

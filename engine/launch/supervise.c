@@ -1,4 +1,4 @@
-/* The launcher's watch over one attempt: what ranks write, how they end, whether they make progress, and the end of all of them. */
+/* The supervision of one attempt: the output of the ranks, their ends, their progress, and the end of all of them after a failure. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/hosts.h"
@@ -16,24 +16,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_S 0.1       /* between looks at the board */
-#define PEER_WAIT_S 0.2  /* a rank lost its peer: so long for the peer's own end to be seen */
-#define HOST_WAIT_S 0.7  /* the same, where its host has to tell */
-#define BURST (64 << 10) /* bytes of one rank's output before the others have their turn */
-#define TAIL (1 << 20)   /* bytes read after a rank's end: something that left its group may go on writing */
+#define TICK_S 0.1       /* seconds between two checks of the board */
+#define PEER_WAIT_S 0.2  /* seconds in which the end of a lost peer has to be detected after a rank reported the loss */
+#define HOST_WAIT_S 0.7  /* the same time if the peer's host has to report its end */
+#define BURST (64 << 10) /* bytes that are read from one rank before the others have their turn */
+#define TAIL (1 << 20)   /* bytes that are read after a rank's end, because a process that left its group may go on writing */
 
 struct watch {
 	struct gt_attempt *a;
 	struct gt_launch_end *end;
-	double failed_at;  /* < 0: not yet */
-	int lost;          /* the first rank that lost a peer, while nobody else is to blame; -1 */
+	double failed_at;  /* time of the first failure; < 0: none */
+	int lost;          /* the first rank that lost a peer, while no other failure is known; -1: none */
 	double lost_at;
-	double kill_at;    /* SIGKILL for those left; INFINITY */
-	int orderly;       /* 128+n: some rank ended in order after signal n; 0: none */
+	double kill_at;    /* time at which the remaining ranks get SIGKILL; INFINITY: never */
+	int orderly;       /* 128+n: a rank ended in order after signal n; 0: none */
 	double orderly_at;
 };
 
-/* ---- what a rank says ------------------------------------------------------------------------------------------------------- */
+/* ---- output and messages of a rank -------------------------------------------------------------------------------------------------- */
 static int rank_of(const struct watch *w, int local)
 {
 	const struct gt_launch_spec *s = w->a->spec;
@@ -51,7 +51,7 @@ static void say_line(const struct watch *w, int local)
 	c->nline = 0;
 }
 
-/* Reads at most `cap` bytes of what the rank wrote; false: nothing is left, or there is no such pipe. */
+/* Reads at most `cap` bytes of the rank's output. False if nothing is left or there is no pipe. */
 static bool read_output(const struct watch *w, int local, size_t cap)
 {
 	struct gt_child *c = &w->a->child[local];
@@ -62,7 +62,7 @@ static bool read_output(const struct watch *w, int local, size_t cap)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return false;
-		if (n <= 0) { /* no writer is left */
+		if (n <= 0) { /* all writers of the pipe have closed it */
 			close(c->out);
 			c->out = -1;
 			break;
@@ -71,7 +71,7 @@ static bool read_output(const struct watch *w, int local, size_t cap)
 		for (ssize_t i = 0; i < n; i++) {
 			if (buf[i] != '\n')
 				c->line[c->nline++] = buf[i] ? buf[i] : '?';
-			if (buf[i] == '\n' || c->nline == sizeof c->line) /* a line too long comes in pieces */
+			if (buf[i] == '\n' || c->nline == sizeof c->line) /* a line that is too long is printed in pieces */
 				say_line(w, local);
 		}
 	}
@@ -98,13 +98,13 @@ static void read_error(struct gt_child *c)
 	}
 }
 
-/* ---- whose fault ------------------------------------------------------------------------------------------------------------ */
+/* ---- attribution of failures -------------------------------------------------------------------------------------------------------- */
 static int64_t step_of(const struct watch *w, int local)
 {
 	return atomic_load_explicit(&w->a->board->slot[local].step, memory_order_relaxed);
 }
 
-/* "at step 118 (saving a checkpoint)" */
+/* Describes where a rank is, as in "at step 118 (saving a checkpoint)". */
 static void place_of(const struct watch *w, int local, char *out, size_t size)
 {
 	char phase[GT_PHASE_SIZE], at[40] = "before step 0";
@@ -115,14 +115,15 @@ static void place_of(const struct watch *w, int local, char *out, size_t size)
 	snprintf(out, size, "%s%s%s%s", at, *phase ? " (" : "", phase, *phase ? ")" : "");
 }
 
-/* The others are to end: in order if they can, in any case after the grace. A stopped rank cannot. */
+/* Ends all other ranks: in order if they can, by SIGKILL after the grace period. A stopped rank cannot end in order. */
 static void end_all(struct watch *w)
 {
 	struct gt_attempt *a = w->a;
 	w->failed_at = gt_clock();
 	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
 	for (int i = 0; i < a->spec->nproc; i++)
-		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) { /* gt_rank_end_fd(): whoever waits for the dead one stops waiting */
+		/* Closing the link wakes a rank that waits for the dead one (gt_rank_end_fd). */
+		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) {
 			send(a->child[i].link, w->end->why, strlen(w->end->why), MSG_DONTWAIT | MSG_NOSIGNAL);
 			shutdown(a->child[i].link, SHUT_WR);
 		}
@@ -146,27 +147,28 @@ static void blame(struct watch *w, int local, enum gt_code code, const char *wha
 		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->error.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
-	if (w->lost != local) /* that a peer was lost, the other hosts see themselves */
+	if (w->lost != local) /* the other hosts notice a lost peer themselves, so they are not told */
 		gt_hosts_send_end(w->a->hosts, e);
 	end_all(w);
 }
 
-/* It is another host's. */
+/* Ends the attempt because another host reported a failure. */
 static void blame_host(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_launch_end *e = w->end;
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
 	if (w->failed_at >= 0)
 		return;
-	/* What may pass is to this host a peer that was lost. What cannot is no reason to start again here either. */
+	/* A failure that another attempt may repair counts as a lost peer on this host. One that it cannot repair ends the run here too. */
 	e->code = gt_launch_is_transient(code) ? GT_EPEER : code;
 	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
 	e->step = word->step;
-	snprintf(e->why, sizeof e->why, "node %d%s%s%s: %.1000s", word->node, *word->host ? " (" : "", word->host, *word->host ? ")" : "", word->why);
+	snprintf(e->why, sizeof e->why, "node %d%s%s%s: %.1000s", word->node, *word->host ? " (" : "", word->host, *word->host ? ")" : "",
+	         word->why);
 	end_all(w);
 }
 
-/* The user has stopped another host. */
+/* Ends the attempt because the user has stopped another host. */
 static void stop_host(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_attempt *a = w->a;
@@ -182,12 +184,13 @@ static void stop_host(struct watch *w, const struct gt_host_message *word)
 	gt_attempt_stop(a, word->code, now);
 }
 
-/* A rank that has ended, by c->status. */
+/* Decides what the end of a rank means, by c->status. */
 static void judge(struct watch *w, int local)
 {
 	const struct gt_child *c = &w->a->child[local];
 	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
-	bool told = c->has_error && c->error.code == code && code > 128 && !c->by_signal; /* ranks agree on a signal that any of them got */
+	/* ranks agree to end by a signal that any of them received */
+	bool told = c->has_error && c->error.code == code && code > 128 && !c->by_signal;
 	char what[160];
 	if (w->failed_at >= 0 || code == 0)
 		return;
@@ -213,7 +216,7 @@ static void judge(struct watch *w, int local)
 	blame(w, local, (enum gt_code)code, what);
 }
 
-/* A rank lost its peer, and the peer's own end has had its time to be seen. True: it has not yet. */
+/* Decides about a rank that lost its peer, after the time in which the peer's own end has to be detected. True: that time is not over. */
 static bool judge_lost(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
@@ -221,7 +224,7 @@ static bool judge_lost(struct watch *w, bool all_gone)
 		return false;
 	if (a->hosts ? gt_clock() < w->lost_at + HOST_WAIT_S : !all_gone && gt_clock() < w->lost_at + PEER_WAIT_S)
 		return true;
-	if (a->stop_signal) { /* its peers left because they were told to */
+	if (a->stop_signal) { /* its peers left because the user stopped the run */
 		w->orderly = 128 + a->stop_signal;
 		w->lost = -1;
 		return false;
@@ -241,7 +244,7 @@ static bool behind(const struct watch *w, int i, int j)
 	return si != sj ? si < sj : w->a->child[i].beat_at < w->a->child[j].beat_at;
 }
 
-/* Looks at the board. Who waits for others is blamed only if everybody waits. */
+/* Checks the progress of the ranks. A rank that waits for others is blamed only if all ranks wait. */
 static void judge_progress(struct watch *w, double now)
 {
 	struct gt_attempt *a = w->a;
@@ -253,7 +256,7 @@ static void judge_progress(struct watch *w, double now)
 		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire); /* before the beats: see gt_rank_set_waiting */
 		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
 		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
-		/* Who is stopped is not slow, whatever it said that it would take. */
+		/* The time that a stopped rank asked for does not count. */
 		double limit = allow && !c->stopped ? allow * 1e-3 : a->spec->timeout_s;
 		if (!gt_child_alive(c))
 			continue;
@@ -264,7 +267,8 @@ static void judge_progress(struct watch *w, double now)
 		}
 		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
 			continue;
-		if (waits && now - c->beat_at <= 2 * limit + 1) /* its communicator has a deadline of its own, and knows for whom it waits */
+		/* its communicator has a deadline of its own and knows the rank for which it waits */
+		if (waits && now - c->beat_at <= 2 * limit + 1)
 			continue;
 		int *slot = waits ? &waiting : &worst;
 		stuck_waiting += waits;
@@ -279,12 +283,12 @@ static void judge_progress(struct watch *w, double now)
 	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
 	blame(w, worst, GT_EPEER, what);
-	/* It does not answer; SIGTERM would only cost the grace. */
+	/* The rank does not react, so SIGTERM would only cost the grace period. */
 	if (gt_child_alive(&a->child[worst]))
 		kill(-a->child[worst].pid, SIGKILL);
 }
 
-/* ---- what is left -----------------------------------------------------------------------------------------------------------*/
+/* ---- remaining processes ------------------------------------------------------------------------------------------------------------ */
 void gt_attempt_kill_leftovers(void)
 {
 	for (double until = gt_clock() + 2; gt_clock() < until;) {
@@ -294,7 +298,8 @@ void gt_attempt_kill_leftovers(void)
 			return;
 		if (si.si_pid)
 			continue;
-		FILE *f = fopen("/proc/thread-self/children", "re"); /* a kernel may lack it: then we only wait for what was killed */
+		/* some kernels lack this file; then this only waits for processes that were killed */
+		FILE *f = fopen("/proc/thread-self/children", "re");
 		while (f && fscanf(f, "%d", &pid) == 1)
 			kill(pid, SIGKILL);
 		if (f)
@@ -303,7 +308,7 @@ void gt_attempt_kill_leftovers(void)
 	}
 }
 
-/* ---- the watch -------------------------------------------------------------------------------------------------------------- */
+/* ---- main loop ---------------------------------------------------------------------------------------------------------------------- */
 static void reap(struct watch *w, int local)
 {
 	struct gt_child *c = &w->a->child[local];
@@ -318,7 +323,8 @@ static void reap(struct watch *w, int local)
 			si = (siginfo_t){0};
 			continue;
 		}
-		kill(-c->pid, SIGKILL); /* what it started; before it is reaped, so that the group's number is still its own */
+		/* processes that the rank started are killed before the rank is reaped, so that the number of its group is still its own */
+		kill(-c->pid, SIGKILL);
 		waitid(P_PID, (id_t)c->pid, &si, WEXITED);
 		c->gone = true;
 		c->by_signal = si.si_code != CLD_EXITED;
@@ -344,7 +350,8 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
-	if (gt_poll(p, n, more_output ? 0 : wait) < 0) /* signals and ends are looked for below all the same, after as long a pause */
+	/* after a failure signals and ends are checked below all the same, after the same pause */
+	if (gt_poll(p, n, more_output ? 0 : wait) < 0)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
 	gt_attempt_signals(a);
 	more_output = false;
@@ -362,19 +369,19 @@ static bool wait_events(struct watch *w, bool more_output)
 	return more_output;
 }
 
-/* Whoever ended by a signal whose sender has not been told yet: a word on the user's stop of another host may be on its way. */
+/* True if a rank ended by a signal that the user did not send to this host: a message about a stop of another host may still arrive. */
 static bool expects_word(const struct watch *w)
 {
 	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
 }
 
-/* All ranks ended after the user's signal: the exit code, and a sentence that says who got it and the step, which a rank knows. */
+/* All ranks ended after the user's signal: sets the exit code, and a message that says who got it and at which step. */
 static void stopped(struct watch *w)
 {
 	const struct gt_attempt *a = w->a;
 	struct gt_launch_end *e = w->end;
 	char who[160] = "", what[sizeof ((struct gt_rank_error *)0)->text];
-	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* rank 0 has another one where nobody reads its output: SIGPIPE */
+	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* a rank whose output nobody reads ends by SIGPIPE instead */
 	for (int i = a->spec->nproc - 1; i >= 0 && !a->stop_signal; i--)
 		if (!a->child[i].by_signal && a->child[i].status > 128)
 			sig = a->child[i].status - 128;
@@ -398,7 +405,8 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end)
 	for (int left = a->spec->nproc; left || unclear;) {
 		more_output = wait_events(&w, more_output);
 		now = gt_clock();
-		if (now - last > 1 + TICK_S) /* we did not run ourselves (stopped, or `say` blocked): no reason to blame a rank */
+		/* no rank is to blame for time in which the launcher itself did not run (it was stopped, or `say` blocked) */
+		if (now - last > 1 + TICK_S)
 			for (int i = 0; i < a->spec->nproc; i++)
 				a->child[i].beat_at += now - last;
 		last = now;
@@ -408,7 +416,8 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end)
 			was[i] = gt_child_alive(&a->child[i]);
 			reap(&w, i);
 		}
-		for (int i = 0; i < a->spec->nproc; i++) { /* after all are reaped: a lost peer's end is known by now */
+		/* all ranks are reaped before they are judged, so that the end of a lost peer is known */
+		for (int i = 0; i < a->spec->nproc; i++) {
 			if (was[i] && a->child[i].gone)
 				judge(&w, i);
 			left += gt_child_alive(&a->child[i]);

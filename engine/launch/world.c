@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TORCH_PORT 29500 /* PyTorch's default */
+#define TORCH_PORT 29500 /* the default port of torch.distributed */
 
 struct env {
 	const char *(*get)(void *user, const char *name);
 	void *user;
 };
 
-/* The variables of one starter; NULL: it has none for this. */
+/* The variables that one starter sets; NULL: it has no such variable. */
 struct family {
 	const char *how, *rank, *world, *local_rank, *local_world, *node, *nnodes;
 };
@@ -42,7 +42,7 @@ static enum gt_code number(const char *name, const char *text, long min, long ma
 	return GT_OK;
 }
 
-/* A number that may be missing, which leaves *out as it is. */
+/* Reads a number that may be missing; then *out is unchanged. */
 static enum gt_code maybe(const struct env *e, const char *name, long min, long max, int *out, struct gt_err *err)
 {
 	const char *v = value(e, name);
@@ -57,7 +57,7 @@ static enum gt_code must(const struct env *e, const struct family *f, const char
 	return number(name, v, min, max, out, err);
 }
 
-/* Where rank 0 is, by MASTER_ADDR and MASTER_PORT; w->addr and w->port hold what is taken without them. */
+/* Reads the address of rank 0 from MASTER_ADDR and MASTER_PORT. w->addr and w->port hold the defaults. */
 static enum gt_code master(const struct env *e, struct gt_world *w, struct gt_err *err)
 {
 	const char *addr = value(e, "MASTER_ADDR");
@@ -74,7 +74,7 @@ static bool loopback(const char *addr)
 	return !strncmp(addr, "127.", 4) || !strcmp(addr, "localhost") || !strcmp(addr, "::1");
 }
 
-/* What the numbers must be to each other; and the node, where it was not told but follows. */
+/* Checks that the numbers agree with each other, and derives the node if it was not given. */
 static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_err *err)
 {
 	if (w->rank >= w->world)
@@ -102,7 +102,7 @@ static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_
 	return GT_OK;
 }
 
-/* "gpu[003-005,9],login1" → "gpu003"; "a[1-2]-ib[0-3]" → "a1-ib0" (scontrol show hostnames | head -1). */
+/* The first host of a Slurm list: "gpu[003-005,9],login1" → "gpu003"; "a[1-2]-ib[0-3]" → "a1-ib0" (scontrol show hostnames | head -1). */
 static enum gt_code first_host(const char *name, const char *list, char *out, size_t size, struct gt_err *err)
 {
 	size_t n = 0;
@@ -125,7 +125,7 @@ static enum gt_code first_host(const char *name, const char *list, char *out, si
 	return GT_OK;
 }
 
-/* "2(x3),1" and node 3 → 1: the tasks of that node. */
+/* The number of tasks of a node in a Slurm list: "2(x3),1" and node 3 → 1. */
 static enum gt_code tasks_of(const char *name, const char *list, int node, int *out, struct gt_err *err)
 {
 	const char *p = list;
@@ -160,7 +160,7 @@ static enum gt_code join_torchrun(const struct env *e, struct gt_world *w, struc
 	if (!w->addr[0])
 		strcpy(w->addr, "127.0.0.1");
 	if (!value(e, f->local_rank) && !value(e, f->local_world) && (loopback(w->addr) || w->world == 1)) {
-		w->local_rank = w->rank; /* what a script of PyTorch's env:// sets by hand: everything is on this host */
+		w->local_rank = w->rank; /* a script that uses PyTorch's env:// sets only these by hand: all ranks are on this host */
 		w->local_world = w->world;
 		return GT_OK;
 	}
@@ -179,8 +179,8 @@ static enum gt_code join_mpi(const struct env *e, const struct family *f, struct
 	}
 	GT_TRY(master(e, w, err));
 	if (!w->addr[0] && w->local_world < w->world)
-		return gt_fail(err, GT_EUSAGE, "%s starts %d ranks, %d of them on this host: set MASTER_ADDR to the host of rank 0", f->how, w->world,
-		               w->local_world);
+		return gt_fail(err, GT_EUSAGE, "%s starts %d ranks, %d of them on this host: set MASTER_ADDR to the host of rank 0", f->how,
+		               w->world, w->local_world);
 	if (!w->addr[0])
 		strcpy(w->addr, "127.0.0.1");
 	return GT_OK;
@@ -218,11 +218,12 @@ static enum gt_code join_slurm(const struct env *e, struct gt_world *w, struct g
 	return GT_OK;
 }
 
-/* srun's, not what a batch script or salloc's shell inherits: those also have SLURM_PROCID=0, of a job of many tasks. */
+/* True in a step of srun. The shells of sbatch and salloc inherit SLURM_PROCID=0 of a job with many tasks, but are no ranks. */
 static bool in_step(const struct env *e)
 {
 	const char *name = value(e, "SLURM_JOB_NAME");
-	return value(e, "SLURM_PROCID") && value(e, "SLURM_STEP_NODELIST") && !(name && (!strcmp(name, "bash") || !strcmp(name, "interactive")));
+	return value(e, "SLURM_PROCID") && value(e, "SLURM_STEP_NODELIST") &&
+	       !(name && (!strcmp(name, "bash") || !strcmp(name, "interactive")));
 }
 
 enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out,
@@ -234,7 +235,8 @@ enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char
 	                         : value(e, mpich.rank) || value(e, mpich.world)     ? &mpich
 	                                                                             : NULL;
 	struct gt_world w = {.how = "single", .world = 1, .local_world = 1, .nnodes = 1};
-	if (in_step(e) && (!f || (f == &mpich && !value(e, mpich.local_rank)))) /* srun --mpi=pmi2 sets PMI's too */
+	/* srun --mpi=pmi2 sets the variables of PMI too, so MPICH is not assumed */
+	if (in_step(e) && (!f || (f == &mpich && !value(e, mpich.local_rank))))
 		f = &slurm;
 	if (!f) {
 		*out = w;

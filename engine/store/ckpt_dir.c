@@ -1,4 +1,4 @@
-/* The run directory of a writer: lock, sweep of left-overs, retention. */
+/* The run directory of a writer: its lock, the removal of left-overs, and retention. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool have_step(const struct gt_ckpt_entry *e, int n, int64_t step)
 	return false;
 }
 
-/* A run that died between two renames left step-N under another name only. */
+/* Restores step-N if a run died between two renames and left it only under another name. */
 static enum gt_code put_back(const char *dir, struct gt_ckpt_entry *e, int n, struct gt_err *err)
 {
 	char from[GT_PATH_SIZE], to[GT_PATH_SIZE], name[GT_CKPT_NAME];
@@ -38,7 +38,7 @@ static enum gt_code put_back(const char *dir, struct gt_ckpt_entry *e, int n, st
 	return GT_OK;
 }
 
-/* The symlinks say again what the newest manifest says: a run that died behind a commit had not moved them yet. */
+/* Points the symlinks to what the newest manifest says. A run that died after a commit had not moved them yet. */
 static enum gt_code repair_links(const char *dir, const struct gt_ckpt_entry *newest, struct gt_err *err)
 {
 	bool changed = false;
@@ -55,7 +55,8 @@ static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
 	GT_TRY(gt_ckpt_scan(dir, false, &e, &n, err));
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < n && !code; i++) {
-		if (e[i].kind != GT_CKPT_LEFTOVER && e[i].kind != GT_CKPT_PREV) /* a PREV that was needed has its name back */
+		/* an entry of kind PREV whose checkpoint was missing has been renamed back already */
+		if (e[i].kind != GT_CKPT_LEFTOVER && e[i].kind != GT_CKPT_PREV)
 			continue;
 		code = gt_path_join(path, dir, e[i].name, err);
 		if (!code)
@@ -79,7 +80,7 @@ static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
 		d->serial = d->parent = newest->serial;
 		d->step = newest->step;
 	}
-	if (newest && !code) /* the run that committed it may have been killed before it moved what it left behind */
+	if (newest && !code) /* the run that committed this checkpoint may have been killed before it moved the ones that it left behind */
 		code = gt_ckpt_history_move(d->path, newest->serial, newest->parent, INT64_MAX, err);
 	if (!code)
 		code = gt_ckpt_next_commit(d->path, d->serial, err);
@@ -91,7 +92,7 @@ static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
 	return code;
 }
 
-/* A folder made and removed, as a save will. */
+/* Tests whether directories can be created: creates and removes one, as a save does. */
 static enum gt_code probe(const char *dir, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], name[GT_CKPT_NAME] = "step-00000000.tmp-", nonce[GT_NONCE_SIZE];
@@ -103,7 +104,7 @@ static enum gt_code probe(const char *dir, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A run inside a checkpoint would change what was committed, and would be removed with it. */
+/* Rejects a run directory inside a checkpoint: the run would change committed data, and be removed with them. */
 static enum gt_code outside_checkpoints(const char *path, struct gt_err *err)
 {
 	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
@@ -114,14 +115,15 @@ static enum gt_code outside_checkpoints(const char *path, struct gt_err *err)
 	GT_TRY(gt_path_parent(at, path, err));
 	while (!realpath(at, real)) {
 		if (errno != ENOENT || !strcmp(at, ".") || !strcmp(at, "/"))
-			return GT_OK; /* whoever makes the folder says why it cannot be */
+			return GT_OK; /* the directory does not exist; the caller that creates it reports a failure */
 		GT_TRY(gt_path_parent(up, at, err));
 		strcpy(at, up);
 	}
 	for (char *slash; (slash = strrchr(real, '/')) && real[1]; slash[slash == real] = 0) {
 		int64_t step;
 		char manifest[GT_PATH_SIZE];
-		if (gt_ckpt_name_parse(slash + 1, &step) == GT_CKPT_STEP && !gt_path_join(manifest, real, GT_CKPT_MANIFEST, NULL) && !lstat(manifest, &st))
+		if (gt_ckpt_name_parse(slash + 1, &step) == GT_CKPT_STEP && !gt_path_join(manifest, real, GT_CKPT_MANIFEST, NULL) &&
+		    !lstat(manifest, &st))
 			return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory outside of any checkpoint, got one inside of the checkpoint %s",
 			               path, real);
 	}
@@ -159,7 +161,7 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	enum gt_code code = open_dir(d, path, err);
 	if (code) {
 		gt_ckpt_dir_close(d);
-		if (code == GT_EIO) { /* the caller's question was whether it can be written */
+		if (code == GT_EIO) { /* the caller asked whether the directory is writable, so the code says that it is not */
 			code = GT_ECANTCREAT;
 			if (err)
 				err->code = code;
@@ -178,8 +180,8 @@ void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
 	free(d);
 }
 
-/* The newest `keep` stay (keep first entries with a manifest), and what any of them calls its best. One without a readable manifest is left
- * for its owner to look at, and does not count as kept. */
+/* True if retention keeps a checkpoint: the newest `keep` ones that have a manifest, and the best one. A checkpoint without a readable
+ * manifest is kept for its owner and does not count. */
 static bool stays(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t best)
 {
 	int64_t kept = 0;
@@ -195,13 +197,13 @@ static bool stays(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t be
 	return false;
 }
 
-/* Renames the checkpoints to go, makes that durable, and only then removes files: a crash in between leaves no checkpoint that looks
- * whole and is not. */
+/* Removes old checkpoints. It renames them first, makes that durable, and only then removes files, so that a crash leaves no incomplete
+ * checkpoint under a checkpoint's name. */
 static enum gt_code retain(struct gt_ckpt_dir *d, struct gt_ckpt_entry *e, int n, int64_t keep, int64_t best, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], gone[GT_PATH_SIZE], nonce[GT_NONCE_SIZE];
 	int victims = 0;
-	for (int i = n - 1; i >= 0; i--) { /* from the oldest: whether one stays depends on the newer ones */
+	for (int i = n - 1; i >= 0; i--) { /* the oldest checkpoint is first, because whether one is kept depends on the newer ones */
 		if (stays(e, i, keep, best))
 			continue;
 		GT_TRY(gt_path_join(path, d->path, e[i].name, err));

@@ -1,11 +1,12 @@
-/* Going back to an earlier checkpoint. A run directory holds one line of checkpoints: each continues the one before it. What a run leaves
- * behind when it goes back moves to history-<serial>/, <serial> being that of the first checkpoint of the new line:
+/* Going back to an earlier checkpoint. A run directory contains one line of checkpoints, each of which continues the one before it. When a
+ * run goes back, the checkpoints that it leaves behind move to history-<serial>/, where <serial> is that of the first checkpoint of the new
+ * line:
  *
  *   57(1) 114(2) 171(3)      resume --from 57, then a commit of step 114 with serial 4 and parent 1
  *   57(1) 114(4)             history-4/: 114(2) 171(3), metrics.jsonl and config.cfg as they were
  *
- * The commit is one rename, as always, and the manifest's parent says what is off the line: a serial between the two. Everything else
- * follows from that, so a writer that finds a move half done, by names and manifests alone, finishes it. */
+ * The commit is one rename, as always. Checkpoints whose serial is between the manifest's parent and its own serial are not on the line.
+ * Names and manifests therefore suffice for the next writer to detect and finish an incomplete move. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include <dirent.h>
@@ -18,12 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- which checkpoints ------------------------------------------------------------------------------------------------------ */
+/* ---- selection of checkpoints ------------------------------------------------------------------------------------------------------- */
 
 /* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_move(). */
 static bool off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
 {
-	if (e->kind != GT_CKPT_STEP) /* displaced by a commit of the same step; where that continues this very one, it replaces it */
+	if (e->kind != GT_CKPT_STEP) /* a commit of the same step displaced this checkpoint; a commit that continues it has replaced it */
 		return e->serial && e->serial < serial && e->serial != parent && !strstr(e->name, ".old-");
 	return e->serial ? e->serial < serial && (e->serial > parent || e->step > beyond) : e->step > beyond;
 }
@@ -35,7 +36,7 @@ static enum gt_code history_path(char *buf, const char *dir, int64_t serial, str
 	return gt_path_join(buf, dir, name, err);
 }
 
-/* dir/name to to/as, where nothing has that name yet. */
+/* Renames dir/name to to/as; fails if that name exists. */
 static enum gt_code move(const char *dir, const char *name, const char *to, const char *as, struct gt_err *err)
 {
 	char from[GT_PATH_SIZE], path[GT_PATH_SIZE];
@@ -49,7 +50,7 @@ static enum gt_code move(const char *dir, const char *name, const char *to, cons
 	return GT_OK;
 }
 
-/* A link in a history, which has none yet: made under its own name, so that a kill leaves no temporary. */
+/* Creates a symlink in a history that has none yet. It is created under its final name, so that a kill leaves no temporary file. */
 static enum gt_code link_once(const char *history, const char *link, int64_t step, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
@@ -57,12 +58,12 @@ static enum gt_code link_once(const char *history, const char *link, int64_t ste
 	gt_ckpt_name_print(name, step);
 	GT_TRY(gt_path_join(path, history, link, err));
 	GT_TRY(gt_path_join(target, history, name, err));
-	if (lstat(target, &st)) /* its best one may have stayed on the line */
+	if (lstat(target, &st)) /* the best checkpoint was not moved, because it is on the new line */
 		return GT_OK;
 	return symlink(name, path) && errno != EEXIST ? gt_fail(err, GT_EIO, "%s: cannot make symlink: %s", path, strerror(errno)) : GT_OK;
 }
 
-/* `best` and `latest` of the folder that checkpoints were moved to. */
+/* Creates `best` and `latest` in the directory to which checkpoints were moved. */
 static enum gt_code set_links(const char *history, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
@@ -79,7 +80,7 @@ static enum gt_code set_links(const char *history, struct gt_err *err)
 	return code;
 }
 
-/* Whether a kill came behind the last move and before the links. */
+/* True if a kill happened after the last move and before the links were created. */
 static bool lacks_links(const char *history)
 {
 	char path[GT_PATH_SIZE];
@@ -87,7 +88,7 @@ static bool lacks_links(const char *history)
 	return !lstat(history, &st) && !gt_path_join(path, history, "latest", NULL) && lstat(path, &st);
 }
 
-/* number: of the history. */
+/* Moves the checkpoints that are not on the line to history `number`, and creates its links. */
 static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int64_t number, int64_t serial, int64_t parent, int64_t beyond,
                            struct gt_err *err)
 {
@@ -98,7 +99,7 @@ static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int6
 		if (!off_line(&e[i], serial, parent, beyond))
 			continue;
 		if (!moved++)
-			GT_TRY(gt_dir_make(history, err)); /* durable before anything moves into it */
+			GT_TRY(gt_dir_make(history, err)); /* the history's directory must be durable before anything moves into it */
 		gt_ckpt_name_print(name, e[i].step);
 		GT_TRY(move(dir, e[i].name, history, name, err));
 	}
@@ -124,12 +125,13 @@ enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err)
 	struct gt_ckpt_entry *e;
 	int n;
 	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
-	enum gt_code code = settle(d->path, e, n, d->serial + 1, 0, 0, d->step, err); /* serial 0: none that can be read */
+	/* serial 0 means that no checkpoint has a readable manifest */
+	enum gt_code code = settle(d->path, e, n, d->serial + 1, 0, 0, d->step, err);
 	free(e);
 	return code;
 }
 
-/* "steps 114 and 171" */
+/* Lists steps as text, as in "steps 114 and 171". */
 static void steps_text(const struct gt_ckpt_entry *e, int n, char *buf, size_t size)
 {
 	enum { NAMED = 6 };
@@ -147,7 +149,8 @@ static int by_step_down(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size, struct gt_err *err)
+enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size,
+                                  struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
 	char steps[256];
@@ -171,9 +174,10 @@ enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *f
 	return GT_OK;
 }
 
-/* ---- files that change places with the commit --------------------------------------------------------------------------------- */
+/* ---- files that are exchanged at the commit ----------------------------------------------------------------------------------------- */
 
-#define EVENTS "events.out.tfevents." /* TensorBoard reads every file whose name has "tfevents" in it: not before the commit */
+/* TensorBoard reads every file whose name contains "tfevents", so the file gets this name only at the commit */
+#define EVENTS "events.out.tfevents."
 #define EVENTS_NEXT "tensorboard."
 
 enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err)
@@ -182,12 +186,13 @@ enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const c
 	bool events = !strncmp(name, EVENTS, strlen(EVENTS));
 	if (next <= 0)
 		return gt_path_join(buf, dir, name, err);
-	if ((size_t)snprintf(file, sizeof file, "next-%" PRId64 ".%s%s", next, events ? EVENTS_NEXT : "", events ? name + strlen(EVENTS) : name) >= sizeof file)
+	if ((size_t)snprintf(file, sizeof file, "next-%" PRId64 ".%s%s", next, events ? EVENTS_NEXT : "",
+	                     events ? name + strlen(EVENTS) : name) >= sizeof file)
 		return gt_fail(err, GT_ECANTCREAT, "%s/%.200s…: the name is too long", dir, name);
 	return gt_path_join(buf, dir, file, err);
 }
 
-/* "next-4.metrics.jsonl": the serial, and what follows it. NULL: another name. */
+/* Parses "next-4.metrics.jsonl": sets the serial and returns the part after it; NULL for another name. */
 static const char *parse_next(const char *name, int64_t *serial)
 {
 	char *end;
@@ -198,8 +203,8 @@ static const char *parse_next(const char *name, int64_t *serial)
 	return errno || *end != '.' || !end[1] ? NULL : end + 1;
 }
 
-/* name: "next-<serial>.<file>", file: the part behind the point. The file that stands under the name so far goes to the history. Each of
- * the two renames may be the last one before a kill. */
+/* Installs a file at the commit. name: "next-<serial>.<file>"; file: the part after the point. The existing file of that name moves to the
+ * history. A kill may happen after each of the two renames. */
 static enum gt_code install(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
 {
 	char history[GT_PATH_SIZE], from[GT_PATH_SIZE], to[GT_PATH_SIZE], as[512];
@@ -219,7 +224,7 @@ static enum gt_code install(const char *dir, const char *name, const char *file,
 
 enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err *err)
 {
-	for (;;) { /* one a scan: a folder that changes while it is read may show an entry twice or not at all */
+	for (;;) { /* each scan handles one file, because a directory that changes during a scan may show an entry twice or not at all */
 		char name[NAME_MAX + 1] = "", path[GT_PATH_SIZE];
 		const char *file = NULL;
 		int64_t of = 0;

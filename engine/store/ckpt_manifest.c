@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEAL ",\"xxh3\":\"" /* then 32 digits and the tail */
+#define SEAL ",\"xxh3\":\"" /* the digest's 32 digits and TAIL follow */
 #define TAIL "\"}\n"
 
 static const struct {
@@ -26,9 +26,9 @@ const char *gt_ckpt_file_name(int file)
 	return files[file].name;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+/* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
 
-/* JSON has no infinity, and a run's best loss may be one: such values are strings. */
+/* Writes a number. JSON has no infinity or NaN, so these are strings; a run's best loss may be infinite. */
 static void put_double(struct gt_json *j, const char *key, double v)
 {
 	if (isfinite(v))
@@ -48,6 +48,7 @@ static void put_sums(struct gt_json *j, const struct gt_metrics *m)
 	gt_json_end(j);
 }
 
+/* Prints the manifest. Members that the reader requires are always printed; the digest of the text follows as its last member. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *t = &m->meta;
@@ -113,7 +114,7 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 	return j->no_memory ? gt_fail_memory(err, 0) : GT_OK;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------- */
+/* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
 static bool whole(const struct gt_json_value *o, const char *key, int64_t *out)
 {
@@ -148,17 +149,17 @@ static bool get_seed(const struct gt_json_value *o, uint64_t *out)
 	errno = 0;
 	*out = strtoull(s, &end, 10);
 	snprintf(again, sizeof again, "%" PRIu64, *out);
-	return !errno && !strcmp(s, again); /* no sign, no space, no leading zero */
+	return !errno && !strcmp(s, again); /* the text has no sign, no spaces and no leading zeros if printing the number gives it again */
 }
 
-/* Absent where no sample of the epoch was used, and in checkpoints of earlier versions. */
+/* Reads the sums of an epoch. They are absent if the epoch used no sample, and in checkpoints of earlier versions. */
 static bool get_sums(const struct gt_json_value *o, struct gt_metrics *m)
 {
 	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && whole(o, "correct", &m->correct) &&
 	              whole(o, "top5", &m->top5) && whole(o, "count", &m->count));
 }
 
-/* best: the object. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
+/* Reads the object of the best checkpoint. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
 static bool get_best(const struct gt_json_value *best, struct gt_ckpt_meta *t)
 {
 	t->best_epoch = -1;
@@ -168,7 +169,7 @@ static bool get_best(const struct gt_json_value *best, struct gt_ckpt_meta *t)
 	       (!gt_json_member(best, "epoch") || whole(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
 }
 
-/* Absent where no evaluation had an accuracy, and in checkpoints of earlier versions. */
+/* Reads the best accuracy. It is absent if no evaluation had an accuracy, and in checkpoints of earlier versions. */
 static bool get_peak(const struct gt_json_value *o, struct gt_ckpt_meta *t)
 {
 	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));

@@ -1,4 +1,4 @@
-/* Reading checkpoints: one directory checked against its manifest, and the search for the newest one that is whole. */
+/* Reading checkpoints: checks a directory against its manifest, and searches the newest complete checkpoint of a run. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include "store/st_file.h"
@@ -16,9 +16,9 @@ struct gt_ckpt {
 	struct gt_st_file *file[2];
 };
 
-/* ---- one directory -------------------------------------------------------------------------------------------------------- */
+/* ---- one checkpoint ----------------------------------------------------------------------------------------------------------------- */
 
-/* In a checkpoint, what is absent is damage. */
+/* Turns the code "no input" into "damaged data", because every file that a checkpoint names has to exist. */
 static enum gt_code absent_is_damage(enum gt_code code, struct gt_err *err)
 {
 	if (code != GT_ENOINPUT)
@@ -78,7 +78,7 @@ static enum gt_code open_config(struct gt_ckpt *c, struct gt_err *err)
 	gt_digest_bytes(text, n, hex);
 	enum gt_code code = check_length(c, GT_CKPT_CONFIG, n, path, err);
 	if (!code)
-		code = check_digest(c, GT_CKPT_CONFIG, hex, path, err); /* cheap: always */
+		code = check_digest(c, GT_CKPT_CONFIG, hex, path, err); /* the config's digest is always checked, because the file is small */
 	if (!code && strlen(text) != n)
 		code = gt_fail(err, GT_EDATA, "%s: damaged: it contains a NUL byte", path);
 	if (!code && !(c->manifest.meta.config = gt_arena_strdup(c->arena, text)))
@@ -123,7 +123,7 @@ void gt_ckpt_close(struct gt_ckpt *c)
 	gt_arena_close(c->arena);
 }
 
-/* ---- of a run directory --------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints of a run directory ------------------------------------------------------------------------------------------------- */
 
 static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, bool verify, struct gt_ckpt **out, struct gt_err *err)
 {
@@ -150,11 +150,11 @@ struct search {
 	bool verify;
 	void (*warn)(void *user, const char *text);
 	void *user;
-	struct gt_err first; /* why the newest could not be taken */
-	bool vanished;       /* a candidate went away meanwhile: a run's retention is at work */
+	struct gt_err first; /* why the newest checkpoint was not usable */
+	bool vanished;       /* a candidate was removed during the search, by the retention of a run */
 };
 
-/* entries: newest first. GT_ENOINPUT: no candidate at all. */
+/* Opens the newest usable checkpoint. entries: newest first. GT_ENOINPUT: there is no candidate. */
 static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e, int n, struct gt_ckpt **out, struct gt_err *err)
 {
 	enum gt_code code = GT_ENOINPUT;
@@ -163,7 +163,7 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 		struct gt_err why;
 		if (e[i].kind == GT_CKPT_LEFTOVER)
 			continue;
-		if (e[i].kind == GT_CKPT_PREV) { /* counts only where it stands in */
+		if (e[i].kind == GT_CKPT_PREV) { /* the displaced checkpoint counts only if the one that took its name is missing */
 			char name[GT_CKPT_NAME];
 			gt_ckpt_name_print(name, e[i].step);
 			if (exists(s->dir, name))
@@ -176,7 +176,7 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->vanished = true;
 			continue;
 		}
-		/* Only damage leads on to an older one, a bad disk included: GT_EFAIL says nothing about this one. */
+		/* Only damage, which includes a bad disk, makes the search go on to an older checkpoint. GT_EFAIL says nothing about this one. */
 		if (one != GT_EDATA && one != GT_EIO) {
 			if (err)
 				*err = why;
@@ -245,7 +245,7 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	return open_step(s, step, out, err);
 }
 
-/* The last component of a path, "" if it does not fit. */
+/* Copies the last component of a path; "" if it does not fit. */
 static void last_name(const char *path, char name[GT_CKPT_NAME])
 {
 	size_t n = strlen(path);
@@ -259,7 +259,7 @@ static void last_name(const char *path, char name[GT_CKPT_NAME])
 		memcpy(name, path + from, n - from);
 }
 
-/* With a checkpoint's name, a missing manifest is damage, not an empty run. */
+/* True if the path names a checkpoint, not a run. If the name is that of a checkpoint, a missing manifest is damage, not an empty run. */
 bool gt_ckpt_is_step_dir(const char *path)
 {
 	char name[GT_CKPT_NAME];
@@ -279,7 +279,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		strcpy(dir, path);
 		return GT_OK;
 	}
-	/* As the user writes it, where the name says it all: step-… itself, or a link to one beside it. */
+	/* The path itself decides if its last component is step-… or a link to one in the same directory. */
 	last_name(path, name);
 	GT_TRY(gt_path_parent(dir, path, err));
 	if (*name && strcmp(name, ".") && strcmp(name, "..")) {
@@ -315,7 +315,7 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 	return gt_ckpt_is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
 }
 
-/* ---- an opened checkpoint ------------------------------------------------------------------------------------------------- */
+/* ---- an open checkpoint ------------------------------------------------------------------------------------------------------------- */
 
 const char *gt_ckpt_path(const struct gt_ckpt *c)
 {

@@ -1,4 +1,4 @@
-/* One commit: files and manifest into a temporary folder, all of it durable, then one rename. */
+/* A commit: writes files and manifest into a temporary directory, makes them durable, then renames it once. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include "store/st_file.h"
@@ -18,7 +18,7 @@ struct save {
 	struct gt_ckpt_manifest manifest;
 	struct gt_digest *digest;
 	char tmp[GT_PATH_SIZE], to[GT_PATH_SIZE];
-	bool sync_failed; /* what the disk holds of the temporary is unknown */
+	bool sync_failed; /* an fsync failed, so the content of the temporary directory on disk is unknown */
 };
 
 static enum gt_code finish_file(struct save *s, int fd, const char *path, enum gt_code code, struct gt_err *err)
@@ -107,7 +107,8 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	return code;
 }
 
-/* tmp takes the name `to`, which an older commit of the same step may hold. Afterwards tmp is what is left to remove, "" if nothing. */
+/* Renames the temporary directory to its final name, which an older commit of the same step may have. Afterwards tmp is what remains to be
+ * removed; "" if nothing. */
 static enum gt_code take_name(struct save *s, struct gt_err *err)
 {
 	struct stat st;
@@ -130,12 +131,13 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(prev, s->dir->path, name, err));
 	if (rename(s->to, prev))
 		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->to, prev, strerror(errno));
-	/* Durable before the new one takes the name: if only the second rename reached the disk, it would have replaced the older checkpoint,
-	 * which may be off the new line and belong into a history. */
+	/* This is durable before the new checkpoint takes the name. If only the second rename reached the disk, it would replace the older
+	 * checkpoint, which may belong to a history instead of the new line. */
 	enum gt_code code = gt_dir_sync(s->dir->path, err);
 	if (!code && rename(s->tmp, s->to))
 		code = gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
-	if (code && rename(prev, s->to) && err) { /* prev then stands in for it until the next run puts it back */
+	/* the next run restores the name of the displaced checkpoint; until then readers use it under its temporary name */
+	if (code && rename(prev, s->to) && err) {
 		struct gt_err said = *err;
 		return gt_fail(err, code, "%s; the older checkpoint of this step is now %s", said.msg, name);
 	}
@@ -145,7 +147,7 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* What follows the rename. A kill in here is made good by the next writer's sweep. */
+/* The work after the rename: histories, files of the commit, and links. After a kill here the next writer does it. */
 static enum gt_code settle(struct save *s, struct gt_err *err)
 {
 	struct gt_ckpt_dir *d = s->dir;
@@ -171,8 +173,8 @@ static enum gt_code save(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(s->to, s->dir->path, name, err));
 	enum gt_code code = write_all(s, err);
 	if (code && s->sync_failed) {
-		/* After a failed fsync the kernel may have dropped the pages and marked them clean: a second fsync of the same file would
-		 * succeed and mean nothing (PostgreSQL's "fsyncgate"). Everything is written anew, once. */
+		/* After a failed fsync the kernel may have dropped the pages and marked them clean, so that a second fsync of the same file would
+		 * succeed without meaning (PostgreSQL's "fsyncgate"). All files are therefore written again, once. */
 		gt_tree_remove(s->tmp, NULL);
 		code = write_all(s, err);
 	}
@@ -185,21 +187,22 @@ static enum gt_code save(struct save *s, struct gt_err *err)
 	}
 	s->dir->serial++;
 	GT_TRY(gt_dir_sync(s->dir->path, err));
-	/* Committed. */
+	/* The checkpoint is committed from here on. */
 	GT_TRY(settle(s, err));
 	return s->tmp[0] ? gt_tree_remove(s->tmp, err) : GT_OK;
 }
 
 static bool in_range(int64_t v)
 {
-	return v >= 0 && v <= (int64_t)1 << 53; /* what the manifest can hold */
+	return v >= 0 && v <= (int64_t)1 << 53; /* the range that the manifest can represent */
 }
 
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err)
 {
 	if (!in_range(m->step) || !in_range(m->epoch) || !in_range(m->cursor) || !in_range(m->world) || !in_range(m->good_steps) ||
-	    (m->has_best && (!in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !in_range(m->peak_epoch) || !m->name || !m->config || strlen(m->config) > GT_CKPT_CONFIG_MAX)
+	    (m->has_best && (!in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !in_range(m->peak_epoch) || !m->name ||
+	    !m->config || strlen(m->config) > GT_CKPT_CONFIG_MAX)
 		return gt_fail(err, GT_EINTERNAL, "a checkpoint's state is out of range");
 	struct save *s = calloc(1, sizeof *s);
 	if (!s)
@@ -213,7 +216,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	enum gt_code code = gt_digest_open(&s->digest, err);
 	if (!code)
 		code = save(s, err);
-	if (code == GT_ECANTCREAT) { /* the folder was writable when the run began */
+	if (code == GT_ECANTCREAT) { /* the directory was writable when the run began, so this is a failure of the device */
 		code = GT_EIO;
 		if (err)
 			err->code = code;

@@ -19,7 +19,7 @@ static bool is_nonce(const char *s)
 	return strlen(s) == GT_NONCE_SIZE - 1 && strspn(s, "0123456789abcdef") == GT_NONCE_SIZE - 1;
 }
 
-/* Files and links that are replaced by renaming a temporary. */
+/* Temporary names of files and links that are replaced by a rename. */
 static const char *const replaced[] = {"latest.tmp-", "best.tmp-", "config.cfg.tmp-", "metrics.jsonl.tmp-"};
 
 enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
@@ -38,7 +38,7 @@ enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
 	int64_t v = strtoll(name + 5, &end, 10);
 	gt_ckpt_name_print(head, v);
 	if (errno || v < 0 || strncmp(head, name, (size_t)(end - name)) || strlen(head) != (size_t)(end - name))
-		return GT_CKPT_OTHER; /* not the one way in which the step is written */
+		return GT_CKPT_OTHER; /* the number has leading zeros or another form that no checkpoint's name has */
 	*step = v;
 	if (!*end)
 		return GT_CKPT_STEP;
@@ -74,7 +74,7 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = gt_ckpt_manifest_read(path, a, &m, &why);
 	gt_arena_close(a);
-	if (code == GT_EFAIL) { /* out of memory says nothing about the checkpoint */
+	if (code == GT_EFAIL) { /* a lack of memory says nothing about the checkpoint, so it is an error */
 		if (err)
 			*err = why;
 		return code;
@@ -112,7 +112,7 @@ static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, in
 	}
 }
 
-/* Perhaps the older checkpoint of a step whose name a new one took: both exchanged their names. */
+/* True if the name may be that of the older checkpoint of a step whose name a new one took: the two were exchanged. */
 static bool displaced(const char *name)
 {
 	return !strncmp(name, "step-", 5) && strstr(name, ".tmp-");

@@ -11,19 +11,19 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Whether entries can be made in a folder that is there: errno's value, 0 if they can. */
+/* errno's value if no entry can be created in an existing directory; 0 if it can. */
 static int unwritable(const char *path)
 {
 	struct statfs fs;
 	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
 		return errno;
-	/* These take no files from anybody, whatever access(2) says to root. */
+	/* These file systems accept no files, whatever access(2) reports to root. */
 	if (!statfs(path, &fs) && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
 		return ENOENT;
 	return 0;
 }
 
-/* The nearest folder above a path that is not there must take a new one. */
+/* Checks that the nearest existing parent directory of a path allows a new directory. */
 static enum gt_code try_parent(const char *path, struct gt_err *err)
 {
 	char at[GT_PATH_SIZE], parent[GT_PATH_SIZE];
@@ -43,7 +43,7 @@ static enum gt_code try_parent(const char *path, struct gt_err *err)
 	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", at, strerror(why)) : GT_OK;
 }
 
-/* Whether another process holds the lock. A shared lock is asked for and dropped at once: the file stays as it is. */
+/* Checks whether another process holds the lock. It requests a shared lock and releases it at once, which leaves the file as it is. */
 static enum gt_code try_lock(const char *dir, struct gt_err *err)
 {
 	char lock[GT_PATH_SIZE], text[32];
@@ -71,7 +71,8 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 	if (stat(path, &st)) {
 		if (errno == ENOENT && !lstat(path, &st))
 			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(EEXIST));
-		return errno == ENOENT || errno == ENOTDIR ? try_parent(path, err) : gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(errno));
+		return errno == ENOENT || errno == ENOTDIR ? try_parent(path, err)
+		                                           : gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(errno));
 	}
 	if (!S_ISDIR(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(ENOTDIR));

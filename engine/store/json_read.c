@@ -7,8 +7,8 @@
 struct scan {
 	const unsigned char *p, *end;
 	struct gt_arena *arena;
-	size_t nodes;    /* that may still come */
-	const char *why; /* of a failure; NULL: out of memory */
+	size_t nodes;    /* number of values that the parser may still create */
+	const char *why; /* reason of a failure; NULL: out of memory */
 };
 
 static void space(struct scan *s)
@@ -57,7 +57,7 @@ static bool number(struct scan *s, double *out)
 	}
 	if (s->p - from > NUMBER_MAX)
 		return wrong(s, "number with too many digits");
-	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs an end; the program's numeric locale is "C" */
+	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs a terminated string; the program's numeric locale is "C" */
 	*out = strtod(text, NULL);
 	return true;
 }
@@ -86,7 +86,7 @@ static char *put_utf8(char *to, int v)
 	return to;
 }
 
-/* From behind the backslash; writes at most as many bytes as it reads. */
+/* Decodes an escape; s->p is after the backslash. It writes at most as many bytes as it reads. */
 static bool escape(struct scan *s, char **to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -101,7 +101,7 @@ static bool escape(struct scan *s, char **to)
 		return true;
 	}
 	int v = hex4(s, s->p + 1);
-	if (v <= 0) /* a NUL would end the string early */
+	if (v <= 0) /* a NUL in a string would end it early */
 		return wrong(s, "malformed escape sequence, or one of NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {
@@ -159,7 +159,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp((*(const struct gt_json_value *const *)a)->key, (*(const struct gt_json_value *const *)b)->key);
 }
 
-/* Sorted, since a hostile file may hold a million keys. */
+/* Checks for duplicate keys by sorting, because a malicious file may have a million keys. */
 static bool keys_differ(struct scan *s, const struct gt_json_value *object, size_t n)
 {
 	if (n < 2)
@@ -181,7 +181,7 @@ static bool keys_differ(struct scan *s, const struct gt_json_value *object, size
 
 static struct gt_json_value *value(struct scan *s, int depth);
 
-/* From behind the opening bracket to behind the closing one. */
+/* Parses the members of an object or array, from after the opening bracket to after the closing one. */
 static bool members(struct scan *s, struct gt_json_value *of, int depth)
 {
 	bool object = of->type == GT_JSON_OBJECT;
@@ -217,7 +217,7 @@ static bool members(struct scan *s, struct gt_json_value *of, int depth)
 	}
 }
 
-/* The type that a value's first character tells. */
+/* The type of a value, by its first character. */
 static enum gt_json_type type_of(unsigned char c)
 {
 	static const char first[] = "nft\"[{";
@@ -226,7 +226,7 @@ static enum gt_json_type type_of(unsigned char c)
 	return at ? types[at - first] : GT_JSON_NUMBER;
 }
 
-/* NULL: s->why says why. Recursion is bounded by GT_JSON_READ_DEPTH. */
+/* Parses a value. Returns NULL after a failure, with the reason in s->why. GT_JSON_READ_DEPTH limits the recursion. */
 static struct gt_json_value *value(struct scan *s, int depth)
 {
 	struct gt_json_value *v;

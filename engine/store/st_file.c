@@ -17,7 +17,7 @@ struct gt_st_file {
 	void *map;
 };
 
-/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+/* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
 
 static enum gt_code put(int fd, const char *path, const void *p, size_t n, struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
 {
@@ -70,7 +70,7 @@ enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t,
 	return gt_st_write_digest(fd, path, t, n, metadata, NULL, &bytes, err);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------- */
+/* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
 static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 {

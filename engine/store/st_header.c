@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------- */
+/* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
 static enum gt_code read_shape(const struct gt_json_value *v, const char *path, struct gt_st_slot *s, struct gt_err *err)
 {
@@ -26,7 +26,8 @@ static enum gt_code read_shape(const struct gt_json_value *v, const char *path, 
 	return GT_OK;
 }
 
-static enum gt_code read_slot(const struct gt_json_value *v, const char *path, uint64_t data_bytes, struct gt_st_slot *s, struct gt_err *err)
+static enum gt_code read_slot(const struct gt_json_value *v, const char *path, uint64_t data_bytes, struct gt_st_slot *s,
+                              struct gt_err *err)
 {
 	const struct gt_json_value *dtype = NULL, *shape = NULL, *offsets = NULL;
 	int64_t begin, end;
@@ -80,8 +81,8 @@ static int by_name(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_bytes, const char *path, struct gt_arena *a, struct gt_st_slot **slots,
-                               int *count, struct gt_err *err)
+static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_bytes, const char *path, struct gt_arena *a,
+                               struct gt_st_slot **slots, int *count, struct gt_err *err)
 {
 	struct gt_st_slot *s;
 	size_t n = 0;
@@ -101,7 +102,7 @@ static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_b
 		s[n].name = c->key;
 		GT_TRY(read_slot(c, path, data_bytes, &s[n++], err));
 	}
-	/* Contiguous from 0 to the end of the file: no byte is hidden from the reader, none is read twice. */
+	/* The data must be contiguous from 0 to the end of the file, so that no byte is hidden and none is read twice. */
 	uint64_t at = 0;
 	qsort(s, n, sizeof *s, by_offset);
 	for (size_t i = 0; i < n; at = s[i++].end)
@@ -127,7 +128,7 @@ enum gt_code gt_st_header_parse(const char *json, size_t n, uint64_t data_bytes,
 	return read_slots(root, data_bytes, path, a, slots, count, err);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+/* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
 
 struct sort_key {
 	size_t size;

@@ -8,9 +8,9 @@ struct staged {
 	struct gt_comm *inner;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	char *stage; /* of the inner communicator's memory, where it gives some */
+	char *stage; /* host memory for collectives, allocated by the inner communicator */
 	size_t size;
-	char *pack; /* of transfers; grows in the first step */
+	char *pack; /* host memory for transfers; it grows in the first step */
 	size_t pack_size;
 };
 
@@ -19,7 +19,8 @@ static struct staged *of(struct gt_comm *c)
 	return (struct staged *)c;
 }
 
-/* All ranks ask for as much in the same call. What was there before stays the inner communicator's until it closes, so sizes double. */
+/* Provides `bytes` of staging memory. All ranks request the same size in the same call. The inner communicator keeps the old memory until
+ * it closes, so sizes double. */
 static enum gt_code reserve(struct staged *s, size_t bytes, struct gt_err *err)
 {
 	size_t size = s->size ? s->size : (size_t)64 << 10;
@@ -46,7 +47,7 @@ static enum gt_code up(struct staged *s, void *device, const void *host, size_t 
 
 typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
 
-/* in stands first in the stage, out behind it. */
+/* Runs a collective on staging memory: the input is first in it, the output follows. */
 static enum gt_code stage(struct staged *s, collective *fn, const struct gt_coll *x, size_t nin, size_t nout, struct gt_err *err)
 {
 	size_t bytes = x->count * gt_dtype_size(x->dtype);
@@ -118,7 +119,7 @@ static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
 	return s->inner->api->barrier(s->inner, 0, err);
 }
 
-/* Ranks send and receive different amounts, so this memory is the rank's own. */
+/* Runs transfers. Ranks send and receive different amounts, so this staging memory belongs to the rank, not to the communicator. */
 static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
 {
 	struct staged *s = of(c);
@@ -177,7 +178,8 @@ static double set_timeout(struct gt_comm *c, double timeout_s)
 	return of(c)->inner->api->set_timeout(of(c)->inner, timeout_s);
 }
 
-enum gt_code gt_comm_staged_open(struct gt_comm *inner, const struct gt_backend *be, struct gt_dev *dev, struct gt_comm **out, struct gt_err *err)
+enum gt_code gt_comm_staged_open(struct gt_comm *inner, const struct gt_backend *be, struct gt_dev *dev, struct gt_comm **out,
+                                 struct gt_err *err)
 {
 	static const struct gt_comm_api api = {.abi = GT_COMM_ABI,
 	                                       .name = "host-staged",

@@ -17,7 +17,8 @@ static void host_of(char *out, size_t size)
 		strcpy(boot, "?");
 	if (f)
 		fclose(f);
-	ssize_t n = readlink("/proc/self/ns/pid", space, sizeof space - 1); /* shared memory is found through /proc/PID/fd */
+	/* shared memory is opened through /proc/PID/fd, so the PID namespace must be the same */
+	ssize_t n = readlink("/proc/self/ns/pid", space, sizeof space - 1);
 	space[n > 0 ? n : 0] = 0;
 	snprintf(out, size, "%s %s %d", boot, space, (int)geteuid());
 }
@@ -50,7 +51,7 @@ enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one
 	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
 		for (int i = 0; i < world; i++) {
 			const char *card = all[i].data, *its = card + same[k].at, *want = first + same[k].at;
-			int most = (int)same[k].size; /* each may be of another gtrain: no NUL is promised */
+			int most = (int)same[k].size; /* a peer of another version of gtrain may send text that has no NUL */
 			if (all[i].n < same[k].at + same[k].size)
 				return gt_fail(err, GT_EPEER, "rank %d runs another build of gtrain: its description has only %zu bytes", i, all[i].n);
 			if (strncmp(its, want, same[k].size))

@@ -42,7 +42,7 @@ enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const ch
 	gt_digest_bytes(text, strlen(text), own);
 	memcpy(first, own, sizeof first);
 	GT_TRY(gt_team_broadcast(t, first, sizeof first, 0, what, err));
-	/* the lowest rank that differs, as the largest of what each says */
+	/* Each differing rank contributes world - rank, so that the maximum gives the lowest rank that differs. */
 	int64_t odd = strcmp(own, first) ? t->world.world - t->world.rank : 0;
 	GT_TRY(gt_team_max(t, &odd, 1, err));
 	if (!odd)

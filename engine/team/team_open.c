@@ -1,4 +1,5 @@
-/* How ranks become a team: they meet, agree, share out the cores, choose what joins them, and listen for the end. */
+/* Forms a team of ranks: they meet in the rendezvous, compare their versions, divide the cores, select the communicator, and listen for the
+ * end of the run. */
 #include "base/descriptors.h"
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
@@ -16,17 +17,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define FILES 12 /* that a rank has open at once beside its connections, at most */
-#define SPARE 96 /* for processes that connect and are no ranks */
+#define FILES 12 /* maximum number of descriptors that a rank uses beside its connections */
+#define SPARE 96 /* descriptors for processes that connect and are not ranks */
 
 struct opened {
 	struct gt_team pub;
 	pthread_t listens;
 	bool listening;
-	int closing; /* an eventfd: the listener is to go */
+	int closing; /* eventfd that tells the listener to end */
 };
 
-/* ---- the communicator --------------------------------------------------------------------------------------------------------- */
+/* ---- communicator ------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code transport(bool one_host, int world, const struct gt_comm_api **out, struct gt_err *err)
 {
 	void *p;
@@ -50,7 +51,7 @@ struct channel {
 	int world;
 };
 
-/* For transports whose ranks tell each other addresses while they open. */
+/* The exchange function for communicators whose ranks send each other addresses while they open. */
 static enum gt_code exchange(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err)
 {
 	const struct channel *c = user;
@@ -65,10 +66,10 @@ static enum gt_code exchange(void *user, const char *key, const void *mine, size
 	return GT_OK;
 }
 
-/* ---- the rendezvous ----------------------------------------------------------------------------------------------------------- */
-/* What rank 0 says to all, once it has seen their cards. */
+/* ---- rendezvous --------------------------------------------------------------------------------------------------------------------- */
+/* The answer of rank 0 to all ranks, after it has received their information. */
 struct answer {
-	struct gt_peer_info card; /* its own */
+	struct gt_peer_info card; /* rank 0's own information, which replaces its answer in the list of all ranks */
 	char id[sizeof ((struct gt_comm_boot *)0)->id];
 };
 
@@ -80,7 +81,7 @@ struct meeting {
 	bool one_host;
 };
 
-/* Rank 0: agrees with everybody or with nobody, and makes the group. */
+/* Rank 0: checks that all ranks agree, divides the cores, and creates the group. */
 static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
 {
 	struct meeting *m = user;
@@ -95,7 +96,7 @@ static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out
 	return GT_OK;
 }
 
-/* The others: the same from what rank 0 has told. */
+/* The other ranks: do the same with the answer of rank 0. */
 static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_err *err)
 {
 	const struct answer *a = all[0].data;
@@ -108,11 +109,13 @@ static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_
 	return transport(m->one_host, m->t->world.world, &m->api, err);
 }
 
-static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all, struct gt_err *err)
+static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all,
+                         struct gt_err *err)
 {
 	struct gt_team *t = m->t;
 	struct channel channel = {r, all, t->world.world};
-	struct gt_comm_spec spec = {.name = "world", .rank = t->world.rank, .world = t->world.world, .timeout_s = s->timeout_s, .boot = &m->boot};
+	struct gt_comm_spec spec = {
+	    .name = "world", .rank = t->world.rank, .world = t->world.world, .timeout_s = s->timeout_s, .boot = &m->boot};
 	char addr[GT_ADDR_SIZE];
 	if (t->world.rank)
 		GT_TRY(hear(m, all, err));
@@ -127,16 +130,19 @@ static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struc
 	return GT_OK;
 }
 
-/* Descriptors for the connections to all ranks, and for the files of a run. */
+/* Reserves descriptors for the connections to all ranks and for the files of a run. */
 static enum gt_code reserve(const struct gt_world *w, bool one_host, struct gt_err *err)
 {
 	char who[64];
-	int each = one_host ? 1 : 4; /* a process; or gloo's two connections, and their other ends while they are made */
+	/* descriptors per rank: a pidfd on one host; otherwise gloo's two connections, and their other ends while they are opened */
+	int each = one_host ? 1 : 4;
 	int need = w->world * (w->rank ? each : each + 1) + FILES;
 	snprintf(who, sizeof who, "rank %d of %d", w->rank, w->world);
 	return gt_descriptors_reserve(need, need + SPARE, who, err);
 }
 
+/* Joins the rendezvous: reserves descriptors, gets the token (from the launcher, from a file, or through a socket of this host), exchanges
+ * information with the other ranks, and opens the communicator. */
 static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct gt_err *err)
 {
 	struct gt_world *w = &t->world;
@@ -160,7 +166,9 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
 		spec.listen_fd = gt_rank_take_listener(t->link);
-		if (one_host) /* all ranks load it side by side, and none waits in the rendezvous until rank 0 has; a failure is told when it is due */
+		/* all ranks load the plugin at the same time, so that none waits in the rendezvous for rank 0 to load it; a failure is reported
+		 * later */
+		if (one_host)
 			transport(true, w->world, &m.api, NULL);
 	} else if (s->token_file) {
 		GT_TRY(gt_token_read(s->token_file, token, err));
@@ -180,13 +188,14 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 		gt_rendezvous_close(r);
 	}
 	if (m.boot.fd >= 0)
-		close(m.boot.fd); /* whoever was to open it has, or has failed to */
+		close(m.boot.fd); /* every rank has opened the segment by now, or has failed to */
 	free(spec.all);
 	return code;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------ */
-/* A thread, because the rank's own may wait in a collective for one that will not come; it sleeps until there is something to hear. */
+/* ---- end of the run ----------------------------------------------------------------------------------------------------------------- */
+/* Listens for the end of the run in a thread of its own, because the rank's thread may wait in a collective for a rank that never comes. It
+ * sleeps until the launcher sends something. */
 static void *listen_for_end(void *ctx)
 {
 	struct opened *o = ctx;
@@ -210,7 +219,7 @@ static enum gt_code listen_up(struct opened *o, struct gt_err *err)
 	sigset_t every, before;
 	if ((o->closing = eventfd(0, EFD_CLOEXEC)) < 0)
 		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(errno));
-	sigfillset(&every); /* signals are the main thread's */
+	sigfillset(&every); /* the new thread blocks all signals, because the main thread handles them */
 	pthread_sigmask(SIG_SETMASK, &every, &before);
 	int rc = pthread_create(&o->listens, NULL, listen_for_end, o);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -220,7 +229,7 @@ static enum gt_code listen_up(struct opened *o, struct gt_err *err)
 	return GT_OK;
 }
 
-/* ---- open and close ----------------------------------------------------------------------------------------------------------- */
+/* ---- open and close ----------------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_team_world(const struct gt_rank_link *link, struct gt_world *out, struct gt_err *err)
 {
 	if (link) {

@@ -1,4 +1,4 @@
-/* Ranks that are threads of one process. What joins them is what joins processes of one host: shared memory. */
+/* Ranks that are threads of one process. They communicate through shared memory, as the processes of one host do. */
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "team/team.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OPEN_S 60.0 /* for the communicator: a thread may get no memory for it */
-#define FOREVER 1e9 /* seconds, from then on: a thread does not die alone, and one that fails says so */
+#define OPEN_S 60.0 /* seconds for opening the communicator, in which a thread may fail to get memory */
+#define FOREVER 1e9 /* seconds after that, because a thread does not die alone, and one that fails reports it */
 
 struct crew {
 	const struct gt_comm_api *api;
@@ -19,8 +19,8 @@ struct crew {
 	void *user;
 	pthread_mutex_t lock;
 	pthread_cond_t opened;
-	int go;           /* 1: every thread is there; -1: go home */
-	int first;        /* rank that failed first, -1: none; one that lost its peer counts only until another one fails */
+	int go;           /* 1: every thread exists; -1: the threads have to end */
+	int first;        /* rank that failed first, -1: none; a rank that lost its peer counts only until another one fails */
 	enum gt_code code;
 };
 
@@ -32,14 +32,14 @@ struct hand {
 	struct gt_err err;
 };
 
-/* Whole cores of its own, where there are as many processors as ranks. */
+/* Gives the thread whole cores of its own if there are at least as many processors as ranks. */
 static void take_cores(struct gt_team *t)
 {
 	struct gt_cpu_info place[CPU_SETSIZE];
 	cpu_set_t set;
 	int cores, n = gt_cpu_list(place);
 	if (gt_cpu_share(place, n, t->world.local_rank, t->world.local_world, &set, &cores))
-		sched_setaffinity(0, sizeof set, &set); /* of this thread, and of those that it starts */
+		sched_setaffinity(0, sizeof set, &set); /* the mask applies to this thread and to the threads that it starts */
 	else
 		cores = 1;
 	t->threads = getenv("OMP_NUM_THREADS") ? 0 : cores > 0 ? cores : 1;
@@ -61,7 +61,8 @@ static void failed(struct hand *h)
 static void work(struct hand *h)
 {
 	struct crew *c = h->crew;
-	struct gt_comm_spec spec = {.name = "world", .rank = h->team.world.rank, .world = h->team.world.world, .timeout_s = OPEN_S, .boot = &c->boot};
+	struct gt_comm_spec spec = {
+	    .name = "world", .rank = h->team.world.rank, .world = h->team.world.world, .timeout_s = OPEN_S, .boot = &c->boot};
 	take_cores(&h->team);
 	h->code = c->api->open(&spec, &h->team.comm, &h->err);
 	if (h->code == GT_OK) {
@@ -88,12 +89,12 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-/* Rank 0 works on the calling thread. */
+/* Runs all ranks; rank 0 runs on the calling thread. */
 static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_err *err)
 {
 	sigset_t every, before;
 	int started = 1, rc = 0;
-	sigfillset(&every); /* signals are the main thread's */
+	sigfillset(&every); /* the new threads block all signals, because the main thread handles them */
 	pthread_sigmask(SIG_SETMASK, &every, &before);
 	while (started < n && !(rc = pthread_create(&h[started].thread, NULL, thread, &h[started])))
 		started++;
@@ -110,7 +111,7 @@ static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_er
 		return gt_fail(err, GT_EFAIL, "cannot start %d threads, one for each rank: %s", n, strerror(rc));
 	if (c->first < 0)
 		return GT_OK;
-	/* What all of them have found, rank 0 tells. */
+	/* If all ranks have the same error, that of rank 0 is reported. */
 	struct hand *who = h[0].code == c->code ? &h[0] : &h[c->first];
 	if (err)
 		*err = who->err;
@@ -129,7 +130,8 @@ enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *bod
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	for (int i = 0; i < n; i++) {
 		h[i].crew = &c;
-		h[i].team = (struct gt_team){.world = {.how = "gtrain", .rank = i, .world = n, .local_rank = i, .local_world = n, .nnodes = 1}, .link = i ? NULL : link};
+		h[i].team = (struct gt_team){.world = {.how = "gtrain", .rank = i, .world = n, .local_rank = i, .local_world = n, .nnodes = 1},
+		                             .link = i ? NULL : link};
 	}
 	enum gt_code code = gt_device_plugin("cpu", "gt_comm_shm", &p, err);
 	if (code == GT_OK) {

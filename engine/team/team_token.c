@@ -26,7 +26,7 @@ struct answer {
 	uint32_t port;
 };
 
-/* ---- the name ----------------------------------------------------------------------------------------------------------------- */
+/* ---- name of the socket ------------------------------------------------------------------------------------------------------------- */
 static pid_t parent_of(pid_t pid)
 {
 	char path[64], line[256];
@@ -41,7 +41,8 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-/* Whether the process was started with the variable. One that we may not look into is somebody else's: no rank of ours. */
+/* True if the process was started with the variable. A process whose environment we may not read belongs to another user and is no rank of
+ * ours. */
 static bool has_variable(pid_t pid, const char *name)
 {
 	char path[64], *text = NULL;
@@ -57,7 +58,7 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-/* The process that started the ranks: the nearest ancestor that is not itself a rank, as a shell between the two would be. */
+/* The process that started the ranks: the nearest ancestor that does not have the variable. A shell between the two has it. */
 static pid_t starter(const char *variable)
 {
 	pid_t pid = getppid();
@@ -66,8 +67,8 @@ static pid_t starter(const char *variable)
 	return pid;
 }
 
-/* What only processes of this user can know of the starter: where the kernel has laid out its memory (auxv: the addresses of its random bytes, of
- * its program and of the vDSO; proc(5)). Nothing where it is another user's, as Slurm's is. */
+/* Adds data about the starter that only processes of this user can read: the addresses at which the kernel placed its memory (auxv: its
+ * random bytes, its program and the vDSO; proc(5)). Adds nothing if the starter belongs to another user, as Slurm's does. */
 static void add_secret(struct gt_sha256 *s, pid_t pid)
 {
 	char path[64], text[1024];
@@ -85,9 +86,11 @@ static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
 	unsigned char hash[GT_SHA256_SIZE];
 	struct gt_sha256 s;
 	bool torchrun = !strcmp(w->how, "torchrun");
-	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID") ? 0 : starter(gt_world_variable(w->how)); /* by hand (env://) there need be no common one */
+	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID")
+	                   ? 0
+	                   : starter(gt_world_variable(w->how)); /* ranks that are started by hand (env://) need not have a common starter */
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (torchrun) /* its port is held by its own store */
+	if (torchrun) /* torchrun's own store occupies the port */
 		snprintf(text, sizeof text, "%s %d %d %s %d %d", w->how, (int)geteuid(), w->world, w->addr, w->port, (int)parent);
 	else
 		snprintf(text, sizeof text, "%s %d %d %d", w->how, (int)geteuid(), w->world, (int)parent);
@@ -96,13 +99,14 @@ static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
 	if (parent)
 		add_secret(&s, parent);
 	gt_sha256_end(&s, hash);
-	int n = snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "gtrain-"); /* byte 0 stays 0: no file */
+	/* a name that begins with a 0 byte is abstract and has no file */
+	int n = snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "gtrain-");
 	for (int i = 0; i < 16; i++)
 		n += snprintf(at->sun_path + 1 + n, sizeof at->sun_path - 1 - (size_t)n, "%02x", hash[i]);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* ---- the exchange ------------------------------------------------------------------------------------------------------------- */
+/* ---- exchange of the token ---------------------------------------------------------------------------------------------------------- */
 static bool same_user(int fd, struct ucred *peer)
 {
 	socklen_t n = sizeof *peer;
@@ -110,7 +114,7 @@ static bool same_user(int fd, struct ucred *peer)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &n) && peer->uid == geteuid();
 }
 
-/* The name belongs to the ranks of one start; where another user's process has it, they cannot meet. */
+/* The name belongs to the ranks of one start. If a process of another user holds it, they cannot meet. */
 static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
 {
 	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name through which the ranks that %s started find "
@@ -118,7 +122,7 @@ static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, s
 	               w->rank, (int)by->pid, (unsigned)by->uid, w->how);
 }
 
-/* Rank 0 could not take the name: who has it? */
+/* Reports who holds the name if rank 0 could not take it. */
 static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at, socklen_t n, struct gt_err *err)
 {
 	struct ucred by;
@@ -136,7 +140,7 @@ static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at
 	               w->how, (int)by.pid);
 }
 
-/* A peer of this host that connects answers at once, or is not worth waiting for. */
+/* Limits waits for a peer on this host: it answers at once or not at all. */
 static void be_brief(int fd)
 {
 	struct timeval t = {.tv_sec = 2};
@@ -175,8 +179,8 @@ static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answ
 			continue;
 		struct ucred peer;
 		be_brief(c);
-		if (same_user(c, &peer) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 && h.rank < h.world &&
-		    send(c, a, sizeof *a, MSG_NOSIGNAL) == sizeof *a && !there[h.rank]) {
+		if (same_user(c, &peer) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 &&
+		    h.rank < h.world && send(c, a, sizeof *a, MSG_NOSIGNAL) == sizeof *a && !there[h.rank]) {
 			there[h.rank] = true;
 			left--;
 		}
@@ -215,7 +219,8 @@ static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, sock
 	return code;
 }
 
-static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token, struct gt_err *err)
+static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token,
+                        struct gt_err *err)
 {
 	const struct hello h = {(uint32_t)w->rank, (uint32_t)w->world};
 	struct answer a;

@@ -12,8 +12,8 @@ struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 	return (struct gt_batch_slice){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
-/* Virtual shards: the batch is cut into them, and each of them, instead of the batch, into the pieces that train.accumulate asks for. A rank has
- * consecutive ones. */
+/* Sets up virtual shards. The batch is divided into shards, and each shard, instead of the batch, into the pieces that train.accumulate
+ * requests. A rank has consecutive shards. */
 static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -45,7 +45,7 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 		                      (long long)accumulate);
 	s->batch.micro = s->batch.size / accumulate;
 	int pieces = 1;
-	if (gt_session_is_pipeline(s)) /* fewer samples than chunks: fewer chunks */
+	if (gt_session_is_pipeline(s)) /* with fewer samples than chunks there are fewer chunks */
 		pieces = (int)(s->batch.micro / s->at.ndata < c->parallel.chunks ? s->batch.micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
 	s->batch.slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
@@ -55,7 +55,8 @@ static enum gt_code micros(struct gt_session *s, struct gt_err *err)
 		return gt_conf_refuse(c, "data.batch", err, "expected %s %lld (train.accumulate) times %d (%s)%s, got %lld",
 		                      s->batch.slice.strided ? "a multiple of" : "at least", (long long)accumulate, s->batch.slice.parts,
 		                      pieces > 1 ? "ranks times micro-batches in the pipeline" : "ranks",
-		                      s->batch.slice.strided ? ", because data.sampler = \"torch\" gives every rank the same number of samples" : "",
+		                      s->batch.slice.strided ? ", because data.sampler = \"torch\" gives every rank the same number of samples"
+		                                             : "",
 		                      (long long)s->batch.size);
 	return GT_OK;
 }
@@ -82,7 +83,7 @@ static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, 
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);
-	for (int k = own - 1; k >= 0; k--) { /* the last one finishes its gradients first */
+	for (int k = own - 1; k >= 0; k--) { /* the last stage finishes its gradients first */
 		want->stage = k * s->at.npipe + s->at.pipe;
 		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
 	}
@@ -90,7 +91,7 @@ static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, 
 	return GT_OK;
 }
 
-/* Of a unit that has samples. */
+/* Sets the plan of a unit that has samples. */
 static enum gt_code unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	return gt_session_is_pipeline(s) ? stage_plans(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
@@ -101,8 +102,9 @@ static int ones(int64_t n)
 	return __builtin_popcountll((unsigned long long)n);
 }
 
-/* Unit i is a piece of shard `shard` of this rank; the first piece that is there writes its level, those behind it add to it. Running
- * statistics are those of the run's first shard; the others' go into a copy that nobody reads. */
+/* Sets unit i, which is a piece of one of this rank's shards. The first non-empty piece of a shard overwrites its level of the gradients;
+ * the following ones are added to it. Running statistics come from the first shard of the run; those of other shards go into a copy that
+ * nothing reads. */
 static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
@@ -122,8 +124,8 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 	return GT_OK;
 }
 
-/* The first plan of a rank is that of part 0, as on every other rank, and part 0 is the largest: the layouts it settles are the same
- * everywhere. */
+/* The first plan of a rank is that of part 0, on every rank. Part 0 is the largest, so the layouts that it determines are the same on all
+ * ranks. */
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
@@ -144,14 +146,14 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
-		if (gt_space_factored(s->space)) /* the loader fills up */
+		if (gt_space_factored(s->space)) /* the loader fills the batch up to this size */
 			own = gt_part_size(all, s->batch.slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own,
 		                           .all = all,
 		                           .train = true,
 		                           .loss = true,
 		                           .accumulate =
-		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are added after they are reduced */
+		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are added after their reduction */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true};
 		if (own || want.idle)

@@ -8,7 +8,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double cl
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
-	memset(&o, 0, sizeof o); /* gaps too: calls are compared */
+	memset(&o, 0, sizeof o); /* padding too, because calls are compared as bytes */
 	o.row = gt_update_row(row->update);
 	o.attr.update.momentum = c->momentum;
 	o.attr.update.dampening = c->dampening;
@@ -64,7 +64,7 @@ void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], 
 		out[i] = o->conf->group[i].frozen ? 0 : lr[1 + i] * o->conf->group[i].lr_mul;
 }
 
-/* Of a parameter: its rate's factor, its weight decay, its group. */
+/* The hyper-parameters of a parameter: factor of its rate, weight decay, index of its rate. */
 static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p)
 {
 	const struct gt_conf_train *t = o->conf;
@@ -72,7 +72,10 @@ static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p
 	const struct gt_conf_optimizer *c = g ? &g->optimizer : &t->optimizer;
 	bool exempt = (p->cls == GT_PARAM_BIAS && !c->decay_bias) || (p->cls == GT_PARAM_NORM && !c->decay_norm);
 	struct gt_seg s = {.lr_mul = p->lr_mul * (g ? g->lr_mul : 1), .lr = 1 + p->group};
-	s.weight_decay = !isnan(p->weight_decay) ? p->weight_decay : g && !isnan(g->weight_decay) ? g->weight_decay : exempt ? 0 : c->weight_decay;
+	s.weight_decay = !isnan(p->weight_decay)        ? p->weight_decay
+	                 : g && !isnan(g->weight_decay) ? g->weight_decay
+	                 : exempt                       ? 0
+	                                                : c->weight_decay;
 	return s;
 }
 
@@ -127,15 +130,16 @@ static enum gt_code check_groups(const struct gt_optim *o, const struct gt_conf 
 	return GT_OK;
 }
 
-/* The learned parameters of call k by offset; neighbours with equal hyper-parameters joined, unless it wants each as a matrix. The padding
- * between two is zero and stays zero. Of what lies in [p->begin, p->begin + p->n), relative to it. */
+/* Lists the learned parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
+ * become one segment, unless the optimizer needs each parameter as a matrix. The padding between two parameters is zero and stays zero. */
 static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
 	const struct gt_tdesc **desc;
 	struct gt_seg *seg;
 	int n = 0, m = 0;
-	int64_t gap = 256 / (int64_t)gt_dtype_size(s->layout.work); /* of the planner's alignment: another parameter needs at least as much */
+	/* maximum padding, from the planner's alignment; another parameter takes at least as much */
+	int64_t gap = 256 / (int64_t)gt_dtype_size(s->layout.work);
 	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
 	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
@@ -164,7 +168,8 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	if (o->call[p->of].row->matrix)
 		m = n - 1;
 	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update lie behind all others, never between */
-		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr && seg[i].begin - seg[m].end < gap)
+		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
+		    seg[i].begin - seg[m].end < gap)
 			seg[m].end = seg[i].end;
 		else
 			seg[++m] = seg[i];
@@ -175,10 +180,10 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	return GT_OK;
 }
 
-/* What each input of a call is: the state slots of the arena from 0 on, or one of these. */
+/* The kind of each input of an update: the index of a state slot of the arena, or one of these. */
 enum { NONE = -1, SCALARS = -2, WORK = -3, P = -4, G = -5 };
 
-/* In the order of optimizer_rows.h. The arena has no slots for states that do not exist. */
+/* Lists the inputs of an update in the order of optimizer_rows.h. The arena has no slots for states that do not exist. */
 static int operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
 {
 	int n = 0, state = 0;
@@ -198,7 +203,7 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall up = {.code = c->row->code, .name = "optimizer", .deterministic = deterministic};
-	up.attr = &p->attr; /* which begins with a struct gt_attr_update */
+	up.attr = &p->attr; /* it begins with a struct gt_attr_update */
 	p->attr.update.work_dtype = work.dtype = s->layout.work;
 	up.nin = operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
@@ -206,7 +211,7 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	return gt_call_prepare(s, &up, &p->call, err);
 }
 
-/* The kernels of the update, and what of the arenas each is for. */
+/* Prepares the kernels of the updates, and the range of the arenas that each updates. */
 static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	bool sharded = gt_space_sharded(s, GT_A_STATE);
@@ -239,18 +244,20 @@ static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool d
 	return GT_OK;
 }
 
-/* Sums of squares of the gradients that are stored, of this rank's shards where they are cut: then each adds to the one before it. */
+/* Prepares the sums of squares of the stored gradients. If gradients are sharded, these are the rank's shards, and each sum adds to the one
+ * before it. */
 static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
-	struct gt_opcall norm = {.code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
+	struct gt_opcall norm = {
+	    .code = GT_OP_SUMSQ, .name = "gradients", .nin = 1, .nout = 1, .in = {&flat}, .out = {&scalar}, .deterministic = deterministic};
 	struct gt_call **list;
 	int n = gt_space_sharded(s, GT_A_STATE) && !gt_space_sharded(s, GT_A_GRAD) ? s->shards.nbuckets : 1;
 	GT_NEW(o->sumsq, s->arena, n, err);
 	GT_NEW(o->summed, s->arena, n, err);
 	GT_NEW(list, s->arena, n, err);
 	for (int b = 0; b < n && s->layout.checked; b++) {
-		if (gt_space_sharded(s, GT_A_GRAD)) /* one behind the other */
+		if (gt_space_sharded(s, GT_A_GRAD)) /* the shards are contiguous */
 			flat.dim[0] = s->layout.checked / s->shards.spec.shards;
 		else if (gt_space_sharded(s, GT_A_STATE))
 			flat.dim[0] = gt_space_shard(s, b);
@@ -286,7 +293,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
 	o->steps.check = &o->check;
-	if (o->nsumsq == 1 && !several) { /* a device may do both at once */
+	if (o->nsumsq == 1 && !several) { /* a device may do both in one kernel */
 		struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false);
 		struct gt_opcall joined = check;
 		joined.nin = 5;
@@ -299,7 +306,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	return gt_call_prepare(s, &check, &o->check, err);
 }
 
-/* Level i + 1 of the gradients is added to level i. */
+/* Prepares the additions of level i + 1 of the gradients to level i. */
 static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false);
@@ -312,7 +319,7 @@ static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struc
 	return GT_OK;
 }
 
-/* A shard of a bucket's gradients is added to what this rank has of it. */
+/* Prepares the additions of a shard of a bucket's gradients to the rank's sum of it. */
 static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	if (!gt_space_sharded(s, GT_A_GRAD))
@@ -338,7 +345,7 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	return prepare_parts(o, s, deterministic, err);
 }
 
-/* Where a part's elements are in an arena, in a slot of it. */
+/* The address of a part's elements in a slot of an arena. */
 static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slot)
 {
 	if (bucket < 0)

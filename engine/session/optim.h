@@ -55,8 +55,8 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
 bool gt_optim_fused_update(const struct gt_optim *o);
 enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, struct gt_update_spec *out, struct gt_err *err);
 /* Makes the segments of equal hyper-parameters and prepares the calls, after the first plan. Clipping and the check for finite gradients
- * read the sum of squares. c: the whole config, to name the line of a key in errors. GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a
- * parameter. */
+ * read the sum of squares. c: the whole config, to name the line of a key in errors. GT_ECONFIG: a group matches no parameter, or an
+ * optimizer cannot update a parameter. */
 enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err);
 /* Sets the operand pointers, after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);

@@ -1,7 +1,7 @@
 #include "session/schedule.h"
 #include <math.h>
 
-/* OneCycleLR, two phases, cosine annealing. */
+/* The learning rate of OneCycleLR with two phases and cosine annealing. */
 static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double x, double length)
 {
 	double first = max_lr / s->div_factor, last = first / s->final_div_factor;
@@ -23,14 +23,14 @@ double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t ste
 	double warm = s->warmup * unit;
 	if ((double)step < warm)
 		return lr * (s->warmup_start + (1 - s->warmup_start) * (double)step / warm);
-	double x = (double)step - warm;                                      /* steps into the schedule */
-	double length = s->t_max > 0 ? s->t_max * unit : (double)total - warm; /* steps that the smooth ones take */
+	double x = (double)step - warm;                                      /* steps since the start of the schedule */
+	double length = s->t_max > 0 ? s->t_max * unit : (double)total - warm; /* length in steps of the schedules that are smooth */
 	double units = floor(x / unit + 1e-9);
 	switch ((enum gt_schedule)s->type) {
 	case GT_SCHED_CONSTANT:
 		return lr;
 	case GT_SCHED_STEP:
-		return lr * pow(s->gamma, floor(x / unit / s->step_size + 1e-9)); /* step_size need not be a whole number of epochs */
+		return lr * pow(s->gamma, floor(x / unit / s->step_size + 1e-9)); /* step_size may be a fraction of epochs */
 	case GT_SCHED_MULTISTEP: {
 		int passed = 0;
 		for (int i = 0; i < s->milestones.n; i++)

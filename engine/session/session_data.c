@@ -117,7 +117,7 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 			continue;
 		if (job[i].code != GT_OK)
 			gt_conf_at_key(s->conf, &job[i].err);
-		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works where the data is not */
+		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works without the data */
 			GT_NEW_STR(s->data.note, gt_arena_strdup(s->arena, job[i].err.msg), err);
 			continue;
 		}
@@ -170,7 +170,7 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struc
 		                      (long long)channels, d->mean.n, d->std.n);
 	if (!augment)
 		out->views = gt_session_tta_views(c);
-	for (int64_t i = 0; i < channels; i++) { /* torchvision: ToTensor divides by 255, Normalize subtracts and divides */
+	for (int64_t i = 0; i < channels; i++) { /* as torchvision: ToTensor divides by 255, Normalize subtracts and divides */
 		double std = channel(&d->std, i, 1);
 		out->scale[i] = (float)(1 / (255 * std));
 		out->shift[i] = (float)(-channel(&d->mean, i, 0) / std);

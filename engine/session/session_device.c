@@ -33,10 +33,11 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 	                      backend);
 }
 
-enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
+enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out,
+                           struct gt_err *err)
 {
 	enum gt_code code = gt_device_open(word, opts, out, err);
-	/* A rank's "cuda:1" is the config's "cuda". */
+	/* A rank's "cuda:1" stands for "cuda" in the config. */
 	if (code != GT_EUNAVAILABLE || !err || strncmp(c->device, "cuda", 4) != 0 || strncmp(word, c->device, strlen(c->device)) != 0)
 		return code;
 	struct gt_err said = *err;

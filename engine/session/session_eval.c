@@ -3,7 +3,7 @@
 #include "session/session_team.h"
 #include <math.h>
 
-/* The next `times` batches of `all`, one behind the other, without waiting for any; `behind` follow. */
+/* Queues the next `times` batches of `all` samples without waiting for them; `behind` batches follow. */
 static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, int64_t behind, int64_t all,
                              struct gt_err *err)
 {

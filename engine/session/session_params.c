@@ -1,4 +1,4 @@
-/* The tensors of a session seen from the host: plain layout, PyTorch's element order. */
+/* Access to the tensors of a session from the host, in plain layout and PyTorch's order of elements. */
 #include "session/session.h"
 #include "comm.h"
 #include "ir/init.h"
@@ -15,10 +15,10 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i)
 	return gt_tdesc_make(d->dtype, d->rank, d->dim, false);
 }
 
-/* ---- pieces: what of a tensor this rank has --------------------------------------------------------------------------------------- */
+/* ---- pieces: the parts of a tensor that a rank has ---------------------------------------------------------------------------------- */
 struct piece {
-	void *at;             /* device address; NULL: nothing */
-	int64_t begin, end;   /* elements of the physical tensor */
+	void *at;             /* device address; NULL: the rank has no part */
+	int64_t begin, end;   /* range of elements in the tensor's memory order */
 };
 
 static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
@@ -26,7 +26,8 @@ static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
 	return s->space->layout.first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
 }
 
-/* What shard `shard` has of parameter i in a sharded arena (of the state: in slot `state`). at: where this rank's own shard is. */
+/* The part of parameter i that shard `shard` has in a sharded arena (of an optimizer state: in slot `state`). at: address in this rank's
+ * own shard. */
 static struct piece piece_of(const struct gt_session *s, int i, int state, int shard)
 {
 	const struct gt_space *sp = s->space;
@@ -65,10 +66,11 @@ static enum gt_code copy_piece(struct gt_session *s, struct piece p, size_t size
 		memcpy(get ? (void *)host : p.at, get ? p.at : (void *)host, bytes);
 		return GT_OK;
 	}
-	return get ? be->copy(s->device.dev, host, p.at, bytes, GT_COPY_D2H, 0, err) : be->copy(s->device.dev, p.at, host, bytes, GT_COPY_H2D, 0, err);
+	return get ? be->copy(s->device.dev, host, p.at, bytes, GT_COPY_D2H, 0, err)
+	           : be->copy(s->device.dev, p.at, host, bytes, GT_COPY_H2D, 0, err);
 }
 
-/* Rank 0 receives what the others have. All ranks call it. */
+/* Rank 0 receives the parts of the other ranks. All ranks call it. */
 static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t size, char *physical, struct gt_err *err)
 {
 	struct gt_comm *c = gt_session_host_group(s);
@@ -87,7 +89,8 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 	return n ? c->api->exchange(c, list, n, 0, err) : GT_OK;
 }
 
-/* Host memory and plain layout need no detour; everything else goes through a physical copy. */
+/* Copies a tensor between the device and plain host memory. Tensors in host memory with plain layout need no intermediate copy; others go
+ * through a copy in their memory order. */
 static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
 {
 	const struct gt_tdesc *d = &s->space->layout.param[i].desc;
@@ -115,18 +118,19 @@ static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, 
 	return code;
 }
 
-/* Mode pipe: rank 0 receives what another stage has, whose copies may have parts of it. */
+/* Mode pipe: rank 0 receives a tensor of another stage. The copies of that stage may each have parts of it. */
 static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
 	int home = gt_session_pipe_rank_of(s, i);
-	struct gt_comm *c = s->team ? s->team->comm : NULL; /* on host memory */
+	struct gt_comm *c = s->team ? s->team->comm : NULL; /* this group uses host memory */
 	struct gt_tdesc d = gt_session_desc(s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
 	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && in_pieces(s, i, state)))
 		GT_TRY(transfer(s, i, state, plain, NULL, err));
 	if (!home || !c || (s->at.rank && s->at.rank != home))
 		return GT_OK;
-	return s->at.rank ? gt_comm_send(c, 0, plain, bytes, GT_U8, "a checkpoint", 0, err) : gt_comm_recv(c, home, plain, bytes, GT_U8, "a checkpoint", 0, err);
+	return s->at.rank ? gt_comm_send(c, 0, plain, bytes, GT_U8, "a checkpoint", 0, err)
+	                  : gt_comm_recv(c, home, plain, bytes, GT_U8, "a checkpoint", 0, err);
 }
 
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
@@ -134,7 +138,7 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer(s, i, state, plain, NULL, err);
 }
 
-/* What all ranks have in common one of them writes. */
+/* True if another rank writes the parameters that all ranks share. */
 static bool anothers(const struct gt_session *s)
 {
 	return s->space->shards.spec.shared_params && s->at.data != 0;
@@ -168,7 +172,7 @@ enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t go
 	return s->device.be->copy(s->device.dev, gt_space_scaler(s->space), &c, sizeof c, GT_COPY_H2D, 0, err);
 }
 
-/* The 16-bit copies of all weights that this rank has to write. */
+/* Casts all weights that this rank has to write to 16 bits. */
 static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
@@ -197,8 +201,8 @@ enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err)
 }
 
 /* ---- finite values ------------------------------------------------------------------------------------------------------------------- */
-/* A device with memory of its own adds up the squares of all parameters of this rank, which are finite iff the sum is (f64 holds those of f32).
- * *sum: NaN where it does not. */
+/* Sums the squares of all parameters of this rank on the device, unless it uses host memory. The sum is finite if and only if all
+ * parameters are, because f64 can represent squares of f32. *sum: NaN if they are in host memory. */
 static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
@@ -227,7 +231,7 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 	return code;
 }
 
-/* Has this rank's piece of tensor i a value that is not finite? */
+/* Sets *bad if this rank's part of tensor i has a value that is not finite. */
 static enum gt_code piece_is_bad(struct gt_session *s, int i, bool *bad, struct gt_err *err)
 {
 	enum gt_dtype t = s->space->layout.param[i].desc.dtype;
@@ -253,7 +257,7 @@ static enum gt_code piece_is_bad(struct gt_session *s, int i, bool *bad, struct 
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	int64_t first = 0; /* nparams - index of the first bad one of all ranks; 0: none */
+	int64_t first = 0; /* nparams - index of the first bad parameter of all ranks; 0: none */
 	double sum;
 	GT_TRY(sum_of_squares(s, &sum, err));
 	for (int i = 0; i < g->nparams && !first; i++) {

@@ -10,14 +10,15 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 		return GT_OK;
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
-	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch passes all of them */
+	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch goes through all of them */
 	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->batch.units,
 	                         &s->space->memory.act_slots[true], &s->batch.keep, err);
 }
 
-#define MEASURE_S 600.0 /* that ranks wait for the one that measures */
+#define MEASURE_S 600.0 /* seconds that the other ranks wait for the one that measures */
 
-/* stage_of by what rank 0 measures, which the others are told: there is one cut, whatever each of them would have measured. */
+/* Partitions the pipeline by measured costs. Only rank 0 measures and sends its result to the others, so that all have the same
+ * partition. */
 static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
 {
 	int layers = gt_graph_layers(g);
@@ -38,7 +39,7 @@ static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages
 	return code;
 }
 
-/* stage_of, by hand or by cost. */
+/* Partitions the pipeline by the config or by cost. */
 static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -65,7 +66,7 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 	return GT_OK;
 }
 
-/* The stage of each parameter. */
+/* Finds the stage of each parameter. */
 static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
 	const struct gt_graph *g = partition->full;
@@ -79,15 +80,17 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 	return GT_OK;
 }
 
-#define ROOM ((size_t)1 << 30) /* bytes that may wait from one stage to another */
-#define AHEAD ((size_t)32 << 20) /* of these, what is given so that no send waits for its receiver: a rank that puts work off (zero-bubble) comes late */
+#define ROOM ((size_t)1 << 30) /* bytes that may be in transfer from one stage to another */
+/* Of these, the bytes that are provided so that no send waits for its receiver: a rank that defers work (zero-bubble) comes late. */
+#define AHEAD ((size_t)32 << 20)
 
-/* The transfers of a whole step, of all ranks; and what lies unread between two of them must find room. */
+/* Verifies the transfers of a whole step of all ranks, and that the data in transfer between two stages fit into the allowed memory. */
 static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
-	for (int m = (int)s->batch.units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) { /* the last batch of an epoch has fewer */
+	/* the last batch of an epoch has fewer micro-batches */
+	for (int m = (int)s->batch.units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) {
 		struct gt_comm_report p;
 		struct gt_arena *a;
 		GT_TRY(gt_arena_open(&a, err));
@@ -159,14 +162,14 @@ bool gt_session_pipe_has_param(const struct gt_session *s, int i)
 	return s->pipe.home[i] % s->at.npipe == s->at.pipe;
 }
 
-/* ---- deferred running statistics ------------------------------------------------------------------------------------------------------- */
+/* ---- deferred running statistics ------------------------------------------------------------------------------------------- */
 
 static int stages_here(const struct gt_session *s)
 {
 	return gt_pipe_stages(s->conf, s->at.npipe);
 }
 
-/* A training graph of the rank's k-th stage. */
+/* A training graph of this rank's k-th stage. */
 static const struct gt_graph *graph_of(const struct gt_session *s, int k)
 {
 	for (int i = 0; i < s->prog.nplans; i++)

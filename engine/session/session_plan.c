@@ -7,7 +7,7 @@
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 
-/* The same kernels; part of the memory may be another. */
+/* True if two plans have the same kernels; parts of their memory may differ. */
 static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
@@ -44,7 +44,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (gt_session_is_pipeline(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;
-	if (c->reproducible != GT_REPRO_WORLD) /* what can be joined depends on how a pipeline is cut, and bits must not */
+	if (c->reproducible != GT_REPRO_WORLD) /* which operations can be fused depends on the partition of a pipeline, and the bits must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		struct gt_update_spec apply;

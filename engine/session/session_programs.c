@@ -8,7 +8,7 @@
 #include "session/session_plan.h"
 #include <string.h>
 
-/* The program of one optimizer step over n samples of all ranks. */
+/* Builds the program of one optimizer step over n samples of all ranks. */
 static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
@@ -31,8 +31,8 @@ static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 	return augmented || bytes > 1 << 20 ? 2 : 0;
 }
 
-static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader_spec *spec,
-                                struct gt_err *err)
+static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train,
+                                struct gt_loader_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	*spec = (struct gt_loader_spec){.device = &s->device,
@@ -59,15 +59,15 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	return GT_OK;
 }
 
-static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train, struct gt_loader **out,
-                               struct gt_err *err)
+static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train,
+                               struct gt_loader **out, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
 	GT_TRY(loader_spec(s, split, batch, micro, train, &spec, err));
 	return gt_loader_open(&spec, out, err);
 }
 
-/* Where ranks apply weight gradients together, batches lie among the other rows that all read. */
+/* Reserves memory for batches among the activations that all ranks read, if ranks apply weight gradients together. */
 static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
@@ -80,7 +80,7 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* A batch of an evaluation, of n samples of all ranks. */
+/* Builds the program of an evaluation batch of n samples of all ranks. */
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
@@ -103,7 +103,7 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, str
 	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
 }
 
-/* The layer whose `out` is the number of outputs. */
+/* The index of the layer whose `out` is the number of the model's outputs. */
 static int last_with_out(const struct gt_conf *c)
 {
 	for (int i = c->model.nlayers - 1; i > 0; i--)
@@ -113,8 +113,8 @@ static int last_with_out(const struct gt_conf *c)
 	return 0;
 }
 
-/* Every label that counts must be one of the model's outputs: told now, not by the kernel that meets the first one that is not. The
- * readers have checked that labels are below the data's own number of classes. */
+/* Checks that every label that counts is one of the model's outputs. This reports an error now, not at the first such label in a kernel.
+ * The readers have checked that labels are below the dataset's number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -142,7 +142,7 @@ static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 	int64_t known = s->batch.samples > 0 ? s->batch.samples : s->batch.size;
 	if (known >= s->batch.size)
 		GT_TRY(train_prog(s, s->batch.size, &s->prog.full, err));
-	/* A run of train.steps may end before the first short batch. In fp16, skipped steps are made up for with later batches. */
+	/* A run with train.steps may end before the first short batch. In fp16, skipped steps are repeated with later batches. */
 	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch.size && c->precision != GT_PREC_FP16;
 	return known % s->batch.size && !ends_before ? train_prog(s, known % s->batch.size, &s->prog.tail, err) : GT_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gradients and parameters come from memory that the other ranks of the host read as they are. */
+/* Allocates an arena. Gradients and parameters are in memory that the other ranks of the host can read directly. */
 static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err)
 {
 	struct gt_session *s = user;
@@ -19,7 +19,7 @@ static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void *
 	return id == GT_A_GRAD || (params && s->space->shards.spec.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }
 
-/* What all ranks must have in common: where parameters lie, and the shape of a step. */
+/* Checks that all ranks have the same layout of parameters and the same shape of a step. */
 static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -43,8 +43,10 @@ static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-/* Splits world into the groups of a step; those that are all of it are world itself. split[]: what the caller closes. */
-static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **lane, struct gt_err *err)
+/* Splits the group of all ranks into the groups of a step. A group of all ranks is `world` itself. split[]: groups that the caller
+ * closes. */
+static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **lane,
+                                 struct gt_err *err)
 {
 	struct gt_comm **group = s->exec.group;
 	group[GT_GROUP_WORLD] = group[GT_GROUP_DATA] = world;
@@ -63,7 +65,7 @@ static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, st
 	return GT_OK;
 }
 
-/* Whether every rank has a GPU of its own. */
+/* Sets *out if every rank has a GPU of its own. */
 static enum gt_code apart(struct gt_session *s, bool *out, struct gt_err *err)
 {
 	struct gt_comm *world = s->team->comm;
@@ -85,7 +87,7 @@ static enum gt_code apart(struct gt_session *s, bool *out, struct gt_err *err)
 	return GT_OK;
 }
 
-/* GPUs of their own are joined by NCCL; its id goes over the hosts' group. */
+/* Opens NCCL groups for ranks with GPUs of their own; NCCL's id is sent over the hosts' group. */
 static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_comm_api *api;
@@ -96,12 +98,17 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	enum gt_code code = s->at.rank == 0 ? api->create(s->at.world, &boot, err) : GT_OK;
 	GT_TRY(code);
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
-	struct gt_comm_spec spec = {.rank = s->at.rank, .world = s->at.world, .timeout_s = s->conf->parallel.timeout, .boot = &boot, .dev = s->device.dev, .host = s->team->comm};
+	struct gt_comm_spec spec = {.rank = s->at.rank,
+	                            .world = s->at.world,
+	                            .timeout_s = s->conf->parallel.timeout,
+	                            .boot = &boot,
+	                            .dev = s->device.dev,
+	                            .host = s->team->comm};
 	GT_TRY(api->open(&spec, &s->comm.device_world, err));
 	return split_groups(s, s->comm.device_world, s->comm.device_group, s->comm.device_lane, err);
 }
 
-/* Those that share one are joined through their hosts. */
+/* Opens groups through host memory for ranks that share a GPU. */
 static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
 {
 	for (int i = 0; i < GT_GROUP_COUNT; i++)
@@ -167,7 +174,7 @@ bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct g
 	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
 	if (spec->team && spec->team->comm)
 		return be->host_memory && spec->team->comm->api->common;
-	return strncmp(device, "cuda", 4) != 0; /* a look ahead: ranks of one host */
+	return strncmp(device, "cuda", 4) != 0; /* an assumption before the device is open: its ranks are on one host */
 }
 
 void gt_session_comm_close(struct gt_session *s)
@@ -212,7 +219,8 @@ enum gt_code gt_session_sum_metrics(struct gt_session *s, struct gt_metrics *m, 
 	if (s->at.world == 1)
 		return GT_OK;
 	struct gt_comm *c = s->team->comm;
-	struct gt_coll xf = {.what = "metrics", .in = f, .out = f, .count = 2, .dtype = GT_F64}, xn = {.what = "metrics", .in = n, .out = n, .count = 3, .dtype = GT_I64};
+	struct gt_coll xf = {.what = "metrics", .in = f, .out = f, .count = 2, .dtype = GT_F64},
+	               xn = {.what = "metrics", .in = n, .out = n, .count = 3, .dtype = GT_I64};
 	gt_rank_set_waiting(s->exec.link, true);
 	enum gt_code code = c->api->all_reduce(c, &xf, err);
 	if (code == GT_OK)

@@ -4,22 +4,22 @@
 #include "ir/op.h"
 #include <string.h>
 
-#define TRIES 3               /* the fastest counts: others may use the machine */
-#define SWEEP ((size_t)48 << 20) /* bytes, at most: about what a processor's caches hold */
-#define TRY_S 1.0e-3          /* on a device of its own, where a launch costs as much as a kernel, a try takes as many launches as this needs, */
-#define LAUNCHES 64           /* and no more than these */
+#define TRIES 3               /* the fastest counts, because other programs may use the machine */
+#define SWEEP ((size_t)48 << 20) /* maximum bytes; about the size of a processor's caches */
+#define TRY_S 1.0e-3 /* seconds of a try on a device with its own memory, where a launch costs as much as a kernel */
+#define LAUNCHES 64           /* maximum number of launches in a try */
 
 struct operands {
 	void *in[GT_MAX_IO], *out[GT_MAX_IO], *scratch;
 };
 
-/* Where memory is the host's: in training, the other layers have been in the caches since. Read before each try. */
+/* Memory that is read before each try if the device uses host memory: in training, other layers have used the caches meanwhile. */
 struct sweep {
 	const char *at;
 	size_t bytes;
 };
 
-/* Bytes that a kernel may touch behind a value, parameters as the space has laid them out. */
+/* Number of bytes of a value that a kernel may access; parameters have the layout of the space. */
 static size_t value_bytes(const struct gt_space *sp, const struct gt_graph *g, gt_vid v)
 {
 	const struct gt_value *val = &g->values[v];
@@ -43,11 +43,12 @@ static size_t value_bytes(const struct gt_space *sp, const struct gt_graph *g, g
 	return gt_tdesc_bytes(&d);
 }
 
-static enum gt_code make(const struct gt_space *sp, const struct gt_graph *g, const struct gt_call *c, struct operands *o, struct gt_err *err)
+static enum gt_code make(const struct gt_space *sp, const struct gt_graph *g, const struct gt_call *c, struct operands *o,
+                         struct gt_err *err)
 {
 	const struct gt_node *n = &g->nodes[c->node];
 	for (int k = 0; k < n->nin; k++) {
-		for (int i = 0; i < k && n->in[k] >= 0; i++) /* one value read twice is one memory */
+		for (int i = 0; i < k && n->in[k] >= 0; i++) /* a value that is read twice has one memory */
 			if (n->in[i] == n->in[k])
 				o->in[k] = o->in[i];
 		if (n->in[k] >= 0 && !o->in[k])
@@ -75,7 +76,8 @@ static void drop(const struct gt_space *sp, struct operands *o)
 	o->scratch = NULL;
 }
 
-static enum gt_code run(const struct gt_space *sp, const struct gt_call *c, const struct operands *o, int times, double *seconds, struct gt_err *err)
+static enum gt_code run(const struct gt_space *sp, const struct gt_call *c, const struct operands *o, int times, double *seconds,
+                        struct gt_err *err)
 {
 	struct gt_step_args step_args = {.stride = 1, .step = 1, .inv_weight = 1};
 	struct gt_launch a = {.in = o->in, .out = o->out, .scratch = o->scratch, .step_args = &step_args};
@@ -87,11 +89,11 @@ static enum gt_code run(const struct gt_space *sp, const struct gt_call *c, cons
 	return GT_OK;
 }
 
-static enum gt_code time_call(const struct gt_space *sp, const struct gt_call *c, const struct operands *o, const struct sweep *w, double *seconds,
-                              struct gt_err *err)
+static enum gt_code time_call(const struct gt_space *sp, const struct gt_call *c, const struct operands *o, const struct sweep *w,
+                              double *seconds, struct gt_err *err)
 {
 	double once, t;
-	GT_TRY(run(sp, c, o, 1, &once, err)); /* libraries load, pages come */
+	GT_TRY(run(sp, c, o, 1, &once, err)); /* the first runs load libraries and pages */
 	GT_TRY(run(sp, c, o, 1, &once, err));
 	int times = w->at ? 1 : once > TRY_S / LAUNCHES ? 1 + (int)(TRY_S / once) : LAUNCHES;
 	for (int i = 0; i < TRIES; i++) {
@@ -129,7 +131,9 @@ enum gt_code gt_stage_costs(const struct gt_session *s, struct gt_graph *g, doub
 	for (int i = 0; i < g->nnodes; i++)
 		seconds[i] = 0;
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, 0, &sp, err));
-	enum gt_code code = gt_plan_make(sp, g, true, s->conf->reproducible != GT_REPRO_NONE, &p, err); /* gradients are added up over micro-batches */
+	enum gt_code code =
+	    /* with accumulation, because gradients are added up over micro-batches */
+	    gt_plan_make(sp, g, true, s->conf->reproducible != GT_REPRO_NONE, &p, err);
 	if (code == GT_OK && s->device.be->host_memory) {
 		for (gt_vid v = 0; v < g->nvalues && w.bytes < SWEEP; v++)
 			w.bytes += value_bytes(sp, g, v);
@@ -137,7 +141,7 @@ enum gt_code gt_stage_costs(const struct gt_session *s, struct gt_graph *g, doub
 		code = s->device.be->alloc(s->device.dev, w.bytes, &memory, err);
 		w.at = memory;
 		if (memory)
-			memset(memory, 1, w.bytes); /* pages of its own, not the kernel's one of zeros */
+			memset(memory, 1, w.bytes); /* allocates real pages instead of the kernel's zero page */
 	}
 	if (code == GT_OK)
 		code = time_all(sp, p, &w, seconds, err);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One save. A tensor's key: the parameter, and which of its states. Rank 0 writes; where a tensor lies in pieces on several ranks it
- * calls out its key, and all of them bring theirs. */
+/* The state of a save. A tensor's key consists of its parameter and the number of its state. Rank 0 writes. If a tensor has parts on
+ * several ranks, rank 0 sends its key to all, and all ranks take part in gathering it. */
 struct saving {
 	struct gt_session *s;
-	void *buf; /* of one tensor */
+	void *buf; /* memory for one tensor */
 	size_t size;
 };
 
@@ -40,7 +40,7 @@ static enum gt_code call_out(struct saving *v, int64_t *key, struct gt_err *err)
 	return gt_team_broadcast(v->s->team, key, sizeof *key, 0, "a checkpoint", err);
 }
 
-/* gt_bytes_fn */
+/* The read function of a checkpoint's tensor: gathers it into the buffer. */
 static enum gt_code read_tensor(void *user, int key, const void **data, struct gt_err *err)
 {
 	struct saving *v = user;
@@ -53,7 +53,7 @@ static enum gt_code read_tensor(void *user, int key, const void **data, struct g
 	return GT_OK;
 }
 
-/* The other ranks, until rank 0 has done. */
+/* The other ranks gather tensors until rank 0 has finished. */
 static enum gt_code answer(struct saving *v, struct gt_err *err)
 {
 	for (;;) {
@@ -65,7 +65,8 @@ static enum gt_code answer(struct saving *v, struct gt_err *err)
 	}
 }
 
-/* A tensor of the file: in place where the device's memory is the host's and its layout is plain, else read when its turn comes. */
+/* Describes a tensor of the file. It is read directly from memory if the device uses host memory and the layout is plain; otherwise it is
+ * gathered when it is written. */
 static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const char *name)
 {
 	struct gt_session *s = v->s;
@@ -109,13 +110,14 @@ static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ck
 	return code;
 }
 
-enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
+enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
+                           struct gt_err *err)
 {
 	struct saving v = {.s = s};
 	int64_t done = DONE;
 	enum gt_code code = s->at.rank ? answer(&v, err) : save(&v, dir, meta, path, size, err);
 	free(v.buf);
-	if (code == GT_OK && s->at.rank == 0) /* else this rank ends, and the others with it */
+	if (code == GT_OK && s->at.rank == 0) /* after a failure this rank ends, and with it the others */
 		code = call_out(&v, &done, err);
 	return code;
 }
@@ -154,7 +156,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 	return gt_session_cast_weights(s, err);
 }
 
-static enum gt_code import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted, struct gt_err *err)
+static enum gt_code import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
+                                  struct gt_err *err)
 {
 	struct gt_tdesc d = gt_session_desc(s, i);
 	int64_t n = gt_tdesc_count(&d);
@@ -162,8 +165,8 @@ static enum gt_code import_tensor(struct gt_session *s, const char *path, int i,
 	char want[96], got[96];
 	float *buf = NULL;
 	if ((t->desc.dtype != d.dtype && !(d.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) || !gt_tdesc_same_shape(&t->desc, &d))
-		return gt_fail(err, GT_EDATA, "%s: %s: expected %s %s, got %s %s", path, t->name, gt_dtype_name(d.dtype), gt_tdesc_text(&d, want, sizeof want),
-		               gt_dtype_name(t->desc.dtype), gt_tdesc_text(&t->desc, got, sizeof got));
+		return gt_fail(err, GT_EDATA, "%s: %s: expected %s %s, got %s %s", path, t->name, gt_dtype_name(d.dtype),
+		               gt_tdesc_text(&d, want, sizeof want), gt_dtype_name(t->desc.dtype), gt_tdesc_text(&t->desc, got, sizeof got));
 	if (t->desc.dtype != d.dtype) {
 		if (!(data = buf = malloc((size_t)n * sizeof *buf)))
 			return gt_fail_memory(err, (size_t)n * sizeof *buf);
@@ -172,8 +175,8 @@ static enum gt_code import_tensor(struct gt_session *s, const char *path, int i,
 	}
 	int64_t bad = gt_first_nonfinite(data, d.dtype, n);
 	enum gt_code code = bad < 0 ? gt_session_put(s, i, -1, data, err)
-	                            : gt_fail(err, GT_EDATA, "%s: %s: expected finite values, got NaN or infinity at element %lld%s", path, t->name, (long long)bad,
-	                                      t->desc.dtype == GT_F64 ? " (as f32)" : "");
+	                            : gt_fail(err, GT_EDATA, "%s: %s: expected finite values, got NaN or infinity at element %lld%s", path,
+	                                      t->name, (long long)bad, t->desc.dtype == GT_F64 ? " (as f32)" : "");
 	free(buf);
 	return code;
 }

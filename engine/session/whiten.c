@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWEEPS 60 /* of Jacobi's method, which converges quadratically: 6 to 10 are usual */
+#define SWEEPS 60 /* maximum sweeps of Jacobi's method, which converges quadratically; 6 to 10 are usual */
 
 static void rotate(double *a, double *v, int n, int p, int q)
 {
@@ -47,7 +47,7 @@ void gt_eigen_symmetric(double *a, int n, double *lambda, double *v)
 	}
 	for (int i = 0; i < n; i++)
 		lambda[i] = a[i * n + i];
-	for (int i = 0; i < n; i++) { /* few of them: selection */
+	for (int i = 0; i < n; i++) { /* there are few values, so selection sort suffices */
 		int least = i;
 		for (int k = i + 1; k < n; k++)
 			if (lambda[k] < lambda[least])
@@ -69,9 +69,9 @@ void gt_eigen_symmetric(double *a, int n, double *lambda, double *v)
 	}
 }
 
-/* Adds the second moments of all patches of one image, whose bytes are NHWC; the patch is in PyTorch's order, C, kh, kw. */
-static void add_image(const struct gt_dataset *d, const uint8_t *image, const struct gt_attr_gather *g, int64_t kh, int64_t kw, double *restrict sum,
-                      double *restrict patch)
+/* Adds the second moments of all patches of one image, whose bytes are NHWC. A patch is in PyTorch's order: C, kh, kw. */
+static void add_image(const struct gt_dataset *d, const uint8_t *image, const struct gt_attr_gather *g, int64_t kh, int64_t kw,
+                      double *restrict sum, double *restrict patch)
 {
 	int n = (int)(d->c * kh * kw);
 	for (int64_t y = 0; y + kh <= d->h; y++)
@@ -95,7 +95,8 @@ enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *pla
 	size_t size = (size_t)(d->h * d->w * d->c), square = (size_t)n * (size_t)n;
 	struct gt_attr_gather g;
 	if (samples < 1 || d->h < kh || d->w < kw)
-		return gt_fail(err, GT_ECONFIG, "%s: init = \"whitening\": expected training images of at least %lld x %lld", p->name, (long long)kh, (long long)kw);
+		return gt_fail(err, GT_ECONFIG, "%s: init = \"whitening\": expected training images of at least %lld x %lld", p->name,
+		               (long long)kh, (long long)kw);
 	GT_TRY(gt_session_gather_attr(s->conf, false, &g, err));
 	double *moments = calloc(2 * square + 2 * (size_t)n, sizeof *moments), *v = moments + square, *lambda = v + square, *patch = lambda + n;
 	if (!moments)

@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include <string.h>
 
-#define PROVEN 64 /* ranks whose programs are compared before a start: a millisecond or two a rank */
+#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; each takes a millisecond or two */
 
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {
@@ -11,8 +11,14 @@ struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device,
 		device = NULL;
 		paper = true;
 	}
-	return (struct gt_session_spec){.conf = c, .device = device, .rank = rank, .world = world, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true},
-	                                .dry = true, .paper = paper};
+	return (struct gt_session_spec){.conf = c,
+	                                .device = device,
+	                                .rank = rank,
+	                                .world = world,
+	                                .train = true,
+	                                .eval = {[GT_VALID] = true, [GT_TEST] = true},
+	                                .dry = true,
+	                                .paper = paper};
 }
 
 static int stages_of(const struct gt_session *s)
@@ -23,7 +29,8 @@ static int stages_of(const struct gt_session *s)
 	return 1;
 }
 
-enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out, struct gt_err *err)
+enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out,
+                                struct gt_err *err)
 {
 	struct gt_arena *a;
 	struct gt_world_plan *world_plan;
@@ -61,12 +68,12 @@ void gt_world_plan_close(struct gt_world_plan *c)
 {
 	if (!c)
 		return;
-	for (int r = c->world; r-- > 0;) /* the first one's data is the others' */
+	for (int r = c->world; r-- > 0;) /* from the last to the first, because the others use the first one's data */
 		gt_session_close(c->rank[r]);
 	gt_arena_close(c->arena);
 }
 
-/* ---- do they fit together? ------------------------------------------------------------------------------------------------------- */
+/* ---- comparison of the ranks -------------------------------------------------------------------------------------------------------- */
 
 static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 {
@@ -79,7 +86,7 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 	return s;
 }
 
-/* Program k of a rank: the step and the last one of an epoch, then the evaluations and their last batches. */
+/* Program k of a rank: the step and the last step of an epoch, then the evaluations and their last batches. */
 #define PROGRAMS (2 + 2 * GT_SPLITS)
 static const struct gt_prog *program(const struct gt_session *s, int k)
 {
@@ -89,7 +96,7 @@ static const struct gt_prog *program(const struct gt_session *s, int k)
 	return k % 2 ? &e->tail : &e->full;
 }
 
-/* Ranks that have the same stages say the same of where every parameter lies. */
+/* Checks that ranks with the same stages have the same layout of parameters. */
 static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_err *err)
 {
 	int like = 0;
@@ -129,7 +136,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 			prog[r] = program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
-		if (proof.need > room) /* what the sessions have found without collectives in between (session_pipe.c) */
+		if (proof.need > room) /* this limit was computed for the steps without collectives between them (session_pipe.c) */
 			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have %zu", proof.need, room);
 		if (k)
 			continue;
@@ -139,7 +146,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 	return GT_OK;
 }
 
-/* ---- a pipeline ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- pipeline ----------------------------------------------------------------------------------------------------------------------- */
 
 const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage)
 {
@@ -189,14 +196,14 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 	return GT_OK;
 }
 
-/* ---- before a start ---------------------------------------------------------------------------------------------------------------- */
+/* ---- checks before a start ---------------------------------------------------------------------------------------------------------- */
 
 static enum gt_code ready(const struct gt_session *s, struct gt_err *err)
 {
 	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_best(s, err);
 }
 
-/* What a run finds out before step 0, as far as one process can: that of the first rank stands for a world that is too large. */
+/* Runs the checks before step 0 that one process can do. If there are too many ranks, only the first one is checked. */
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan = NULL;

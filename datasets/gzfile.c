@@ -325,10 +325,11 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 		uint64_t more = cap < f->limit / 2 ? cap * 2 : f->limit;
 		uint8_t *wider = cap < f->limit ? gt_big_alloc(more) : NULL;
 		if (cap >= f->limit) {
-			rc = gt_fail(err, GT_EDATA,
-			             "%s: gzip: it expands to more than the %llu bytes allowed; it may be a decompression bomb; if it is not, decompress "
-			             "it with gunzip",
-			             f->shown, (unsigned long long)f->limit);
+			rc = gt_fail(
+			    err, GT_EDATA,
+			    "%s: gzip: it expands to more than the %llu bytes allowed; it may be a decompression bomb; if it is not, decompress "
+			    "it with gunzip",
+			    f->shown, (unsigned long long)f->limit);
 		} else if (!wider) {
 			rc = gt_fail_memory(err, more);
 		} else {

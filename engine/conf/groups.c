@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o, struct gt_err *err)
+enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
+                                        struct gt_err *err)
 {
 	for (const struct gt_row *r = gt_rows_optimizer; r->path; r++) {
 		struct gt_row own = *r;

@@ -264,7 +264,8 @@ const struct gt_row gt_rows[] = {
     {"checkpoint.keep", GT_T_INT, AT(checkpoint.keep), "3", 1, 1 << 30,
      .help = "number of newest checkpoints that are kept; the best "
              "one is kept too"},
-    {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"", .values = "|test/acc|test/loss|test/top5|valid/acc|valid/loss|valid/top5",
+    {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
+     .values = "|test/acc|test/loss|test/top5|valid/acc|valid/loss|valid/top5",
      .help = "metric that determines the best checkpoint; \"\": no checkpoint is kept as the best"},
     {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for a loss, else \"max\")", .values = "max|min",
      .help = "whether the largest or the smallest value of the metric is the best"},
@@ -333,7 +334,8 @@ const struct gt_row gt_rows_layer[] = {
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
      .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform|dirac|whitening",
      .help = "distribution of its initial weights; dirac: the first filters of a convolution copy their channel, the others are "
-             "initialised by model.init; whitening: the filters of the first convolution make the patches of the training images uncorrelated"},
+             "initialised by model.init; whitening: the filters of the first convolution make the patches of the training "
+             "images uncorrelated"},
     {"init_std", GT_T_FLOAT, LAYER(init_std), "0.0", 0, 1e6,
      .help = "standard deviation to which its initial weights are scaled; 0: not scaled"},
     {"init_eps", GT_T_FLOAT, LAYER(init_eps), "5.0e-4", 0, 1e6,
@@ -399,7 +401,8 @@ static const char *default_words(const struct gt_row *r, char *buf, size_t size)
 	size_t n = 0;
 	for (int i = 0; r->by_optimizer && i < GT_OPT_COUNT && n < size; i++)
 		if (gt_row_default_of(r, i) != r->def)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def, gt_optimizer_rows[i].word, gt_row_default_of(r, i));
+			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def,
+			                      gt_optimizer_rows[i].word, gt_row_default_of(r, i));
 	if (!n)
 		return r->def ? r->def : "";
 	snprintf(buf + n, n < size ? size - n : 0, ")");
@@ -438,7 +441,8 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 	char path[128], range[64], def_words[160];
 	for (const struct gt_row *r = rows; r->path; r++) {
 		snprintf(path, sizeof path, "%s%s", prefix, r->path);
-		struct gt_schema_key k = {path, gt_row_typename(r), default_words(r, def_words, sizeof def_words), gt_row_range(r, range, sizeof range), r->help};
+		struct gt_schema_key k = {path, gt_row_typename(r), default_words(r, def_words, sizeof def_words),
+		                          gt_row_range(r, range, sizeof range), r->help};
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
 			each(gt_rows_augment, "data.augment[].", fn, user);

@@ -124,7 +124,8 @@ bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 /* confread.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
-enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err); /* groups.c: train.groups, and defaults that depend on the type of an optimizer */
+enum gt_code gt_conf_groups(struct gt_reading *rd,
+                            struct gt_err *err); /* groups.c: train.groups, and defaults that depend on the type of an optimizer */
 /* Sets those defaults of an optimizer that depend on its type, for keys that `given`, its group in the config or NULL, does not have. */
 enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
                                         struct gt_err *err);

@@ -15,4 +15,5 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_rank0_update(job, out, err);
 }
 
-const struct gt_strategy gt_strategy_dp = {.name = "dp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_dp = {
+    .name = "dp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};

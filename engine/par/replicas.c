@@ -44,7 +44,8 @@ static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_
 	}
 }
 
-void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out)
+void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
+                       struct gt_shard_spec *out)
 {
 	int64_t bytes = (int64_t)(c->parallel.bucket_mb * (1 << 20));
 	if (at->ndata == 1)

@@ -218,7 +218,7 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *wor
 	return GT_OK;
 }
 
-/* ---- a pipeline ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- pipeline ----------------------------------------------------------------------------------------------------------------------- */
 
 static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const struct gt_model_spec *m)
 {

@@ -1,9 +1,9 @@
 /* What the installed cuDNN itself says of our convolutions on an H200 and an A100, without either: plans are made from a description
  * of the card (cuDNN 9.8 and newer, "Deviceless Ahead-of-time Compilation") and never run. Shows that the graphs are ones that the library
- * has precompiled engines for, with the options' limits; that a choice is rebuilt from what the cache keeps; how refusals read; that engines
- * which are compiled at run time can be had. GTRAIN_DNN_GRAPHS names a file with a line for each graph of the configs, as gt_dnn_key()
- * writes them; GTRAIN_DNN_STUB=1 says that a driver, if only the toolkit's stub, is on the loader's path.
- * Run by test_dnn_plans.sh. */
+ * has precompiled engines for, with the options' limits; that a choice is rebuilt from what the cache keeps; how refusals read; that
+ * engines which are compiled at run time can be had. GTRAIN_DNN_GRAPHS names a file with a line for each graph of the configs, as
+ * gt_dnn_key() writes them; GTRAIN_DNN_STUB=1 says that a driver, if only the toolkit's stub, is on the loader's path. Run by
+ * test_dnn_plans.sh. */
 #include "cuda/cudnn_conv.h"
 #include "test.h"
 #include <stdlib.h>
@@ -185,8 +185,8 @@ TEST(tensor_cores_in_repeatable_runs)
 					char key[GT_DNN_KEY];
 					gt_dnn_key(&dev, &c, key);
 					CHECK_OK(gt_dnn_plan_make(&dev, &c, &p, &e), e);
-					CHECK_MSG(has_note(&p, CUDNN_NUMERICAL_NOTE_TENSOR_CORE), "%s on %s: engine %lld is on no tensor cores", key, card_names[card],
-					          (long long)p.choice.engine);
+					CHECK_MSG(has_note(&p, CUDNN_NUMERICAL_NOTE_TENSOR_CORE), "%s on %s: engine %lld is on no tensor cores", key,
+					          card_names[card], (long long)p.choice.engine);
 					on += p.tensor_core;
 					gt_dnn_plan_drop(&p);
 				}
@@ -202,10 +202,14 @@ static bool parse_key(const char *s, struct gt_dnn_conv *c)
 	long long v[14];
 	char pass[8], type[8];
 	int at = 0;
-	if (sscanf(s, "conv2d %7s %7s x%lld,%lld,%lld,%lld w%lld,%lld,%lld,%lld s%lld,%lld p%lld,%lld d%lld,%lld%n", pass, type, &v[0], &v[1], &v[2], &v[3], &v[4],
-	           &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11], &v[12], &v[13], &at) != 16)
+	if (sscanf(s, "conv2d %7s %7s x%lld,%lld,%lld,%lld w%lld,%lld,%lld,%lld s%lld,%lld p%lld,%lld d%lld,%lld%n", pass, type, &v[0], &v[1],
+	           &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11], &v[12], &v[13], &at) != 16)
 		return false;
-	*c = (struct gt_dnn_conv){.x = {v[0], v[1], v[2], v[3]}, .w = {v[4], v[5], v[6], v[7]}, .stride = {v[8], v[9]}, .padding = {v[10], v[11]}, .dilation = {v[12], v[13]}};
+	*c = (struct gt_dnn_conv){.x = {v[0], v[1], v[2], v[3]},
+	                          .w = {v[4], v[5], v[6], v[7]},
+	                          .stride = {v[8], v[9]},
+	                          .padding = {v[10], v[11]},
+	                          .dilation = {v[12], v[13]}};
 	for (int i = GT_DNN_FWD; i <= GT_DNN_DW; i++)
 		if (!strcmp(pass, passes[i]))
 			c->pass = (enum gt_dnn_pass)i;
@@ -261,17 +265,19 @@ TEST(graphs_of_the_configs)
 	}
 	fclose(f);
 	CHECK(graphs > 0);
-	printf("# configs: %d graphs, %d plans on %d cards, %d failures; on tensor cores, of the repeatable ones that may be: H200 %d of %d, A100 %d of %d\n", graphs,
-	       plans, CARDS, failures, on[H200], allowed[H200], on[A100], allowed[A100]);
+	printf("# configs: %d graphs, %d plans on %d cards, %d failures; on tensor cores, of the repeatable ones that may be: H200 %d of %d, "
+	       "A100 %d of %d\n",
+	       graphs, plans, CARDS, failures, on[H200], allowed[H200], on[A100], allowed[A100]);
 }
 
-/* ---- engines that are compiled when a plan is made -------------------------------------------------------------------------------------- */
+/* ---- engines that are compiled when a plan is made -------------------------------------------------------------------------- */
 #if CUDNN_VERSION >= 90800
-/* What the stub of a driver answers, CUDA_ERROR_STUB_LIBRARY, when it is handed the compiled kernels: cuDNN can go no further without a GPU. */
+/* What the stub of a driver answers, CUDA_ERROR_STUB_LIBRARY, when it is handed the compiled kernels: cuDNN can go no further without a
+ * GPU. */
 #define STUB "cuLibraryLoadData returned error  (34)"
 
-/* Compiles an engine for the graph. false: none of those whose kernels are compiled at run time got as far as the driver, and told has what the
- * last one said, or nothing where there is none. */
+/* Compiles an engine for the graph. false: none of those whose kernels are compiled at run time got as far as the driver, and told has what
+ * the last one said, or nothing where there is none. */
 static bool compile(const struct gt_dnn_conv *c, struct gt_dnn_plan *p, char *told, size_t size)
 {
 	cudnnBackendBehaviorNote_t note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
@@ -289,7 +295,8 @@ static bool compile(const struct gt_dnn_conv *c, struct gt_dnn_plan *p, char *to
 		gt_dnn_put(s, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i);
 		gt_dnn_put_desc(s, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, dev.dnn->prop);
 		gt_dnn_finalize(s, engine, "engine");
-		int64_t notes = gt_dnn_get(s, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, note);
+		int64_t notes =
+		    gt_dnn_get(s, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, note);
 		bool compiled = false;
 		for (int64_t k = 0; k < notes; k++)
 			compiled |= note[k] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;

@@ -85,7 +85,8 @@ static cudnnStatus_t pointwise(const dnn_desc *d, dnn_op *op, std::string *why)
 {
 	const dnn_desc *p = d->ref(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
 	op->mode = p->get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
-	op->keeps_nan = p->has(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) && p->get<cudnnNanPropagation_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == CUDNN_PROPAGATE_NAN;
+	op->keeps_nan = p->has(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) &&
+	                p->get<cudnnNanPropagation_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == CUDNN_PROPAGATE_NAN;
 	op->x = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)), op->y = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
 	op->has_w = d->has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
 	if (op->has_w != (op->mode == CUDNN_POINTWISE_ADD))

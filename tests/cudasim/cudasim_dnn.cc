@@ -528,7 +528,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	log_line(line);
 	cudaError_t e = cudasim_enqueue(h->stream, [=] {
 		for (const dnn_op &op : p->ops) /* before it runs: is an operand one value throughout, as fresh memory is? */
-			if (!op.x.is_virtual && op.has_w && !op.w.is_virtual && (one_value(op.x, memory.at(op.x.uid)) || one_value(op.w, memory.at(op.w.uid))))
+			if (!op.x.is_virtual && op.has_w && !op.w.is_virtual &&
+			    (one_value(op.x, memory.at(op.x.uid)) || one_value(op.w, memory.at(op.w.uid))))
 				log_line("trivial operand");
 		if (workspace)
 			memset(workspace, 0xff, (size_t)p->workspace);

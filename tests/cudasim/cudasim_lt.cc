@@ -1,7 +1,7 @@
 /* cuBLASLt by plain loops. It returns CUBLAS_STATUS_INVALID_VALUE for every epilogue but DEFAULT where m, n or k is 1, as the library is
  * reported to do (kernels/cuda/cublaslt.h). $CUDASIM_NO_EPILOGUE: words among BIAS, RELU, BGRADB, AUX, DRELU, with commas between them: no
- * algorithm has these epilogues, so that the other way is tested for every shape. $CUDASIM_UNORDERED=1: where the caller's preferences allow sums in the order of arrival, the last bits of a product differ
- * from launch to launch.
+ * algorithm has these epilogues, so that the other way is tested for every shape. $CUDASIM_UNORDERED=1: where the caller's preferences
+ * allow sums in the order of arrival, the last bits of a product differ from launch to launch.
  *
  * The mask of a relu, in the manual's words a matrix of bits like D, its leading dimension in bits, a multiple of 128 and no less than D's
  * rows: bit i + j * ld is set where D[i, j] > 0. Which bit of a byte that is the manual does not say, and only cuBLASLt reads it. */
@@ -118,7 +118,8 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 		return false;
 	if (a->ld < a->rows || b->ld < b->rows || out->ld < out->rows || c->ld < c->rows || d->scale != CUDA_R_32F)
 		return false;
-	if (a->batch != out->batch || b->batch != out->batch || c->batch != out->batch || (out->batch > 1 && (bias || out->stride < out->ld * n)))
+	if (a->batch != out->batch || b->batch != out->batch || c->batch != out->batch ||
+	    (out->batch > 1 && (bias || out->stride < out->ld * n)))
 		return false;
 	if (a->type != b->type || (a->type == CUDA_R_32F && out->type != CUDA_R_32F))
 		return false;
@@ -176,8 +177,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 	cudaError_t e = cudasim_enqueue(s, [=] {
 		memset(workspace, 0xff, WORKSPACE);
 		for (int i = 0; i < lo.batch; i++)
-			multiply(desc, unordered, al, (const char *)A + i * la.stride * size_of(la.type), la, (const char *)B + i * lb.stride * size_of(lb.type), lb, be,
-			         (const char *)C + i * lo.stride * size_of(lo.type), (char *)D + i * lo.stride * size_of(lo.type), lo);
+			multiply(desc, unordered, al, (const char *)A + i * la.stride * size_of(la.type), la,
+			         (const char *)B + i * lb.stride * size_of(lb.type), lb, be, (const char *)C + i * lo.stride * size_of(lo.type),
+			         (char *)D + i * lo.stride * size_of(lo.type), lo);
 	});
 	return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -274,7 +276,8 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataTyp
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t attr, const void *buf, size_t size)
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t attr, const void *buf,
+                                                size_t size)
 {
 	return attr == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? set(&l->batch, buf, size) : set(&l->stride, buf, size);
 }

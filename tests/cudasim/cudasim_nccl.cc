@@ -51,7 +51,8 @@ struct ncclComm {
 	std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
 };
 
-/* $CUDASIM_SILENT_PEER: a second rank that came, and from then on takes part in nothing. Its partner's kernels wait until the group is aborted. */
+/* $CUDASIM_SILENT_PEER: a second rank that came, and from then on takes part in nothing. Its partner's kernels wait until the group is
+ * aborted. */
 static bool silent_peer()
 {
 	return getenv("CUDASIM_SILENT_PEER") != nullptr;
@@ -127,7 +128,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status)
 
 const char *ncclGetErrorString(ncclResult_t r)
 {
-	return r == ncclSuccess ? "no error" : r == ncclInvalidArgument ? "invalid argument" : r == ncclInvalidUsage ? "invalid usage" : "internal error";
+	return r == ncclSuccess           ? "no error"
+	       : r == ncclInvalidArgument ? "invalid argument"
+	       : r == ncclInvalidUsage    ? "invalid usage"
+	                                  : "internal error";
 }
 
 const char *ncclGetLastError(ncclComm_t)

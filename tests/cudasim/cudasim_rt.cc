@@ -192,7 +192,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
 	GUARD;
 	bool from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice,
 	     to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-	if ((from ? !cudasim_on_device(src, bytes) : touches_device(src, bytes)) || (to ? !cudasim_on_device(dst, bytes) : touches_device(dst, bytes)))
+	if ((from ? !cudasim_on_device(src, bytes) : touches_device(src, bytes)) ||
+	    (to ? !cudasim_on_device(dst, bytes) : touches_device(dst, bytes)))
 		return cudaErrorInvalidValue;
 	if (s->capture && !(from && to))
 		return cudaErrorStreamCaptureUnsupported;

@@ -1,5 +1,5 @@
-/* Preloaded into gtrain by test_staged.sh: in processes whose number leaves the remainder 1 when it is divided by three, monotonic time goes
- * by 8 times as fast, in those that leave 2, 64 times. */
+/* Preloaded into gtrain by test_staged.sh: in processes whose number leaves the remainder 1 when it is divided by three, monotonic time
+ * goes by 8 times as fast, in those that leave 2, 64 times. */
 #include <dlfcn.h>
 #include <time.h>
 #include <unistd.h>

@@ -25,7 +25,10 @@ TEST(eltwise)
 		for (int t = 0; t < 3; t++)
 			for (int s = 0; s < NSIZES; s++) {
 				bool leak = codes[c] == GT_OP_LEAKY_RELU || codes[c] == GT_OP_LEAKY_RELU_DX;
-				struct pair_job j = {.call = {.code = codes[c], .attr = leak ? (void *)&leaky : codes[c] == GT_OP_SCALE ? (void *)&scale : &gelu[s % 2]},
+				struct pair_job j = {.call = {.code = codes[c],
+				                              .attr = leak                      ? (void *)&leaky
+				                                      : codes[c] == GT_OP_SCALE ? (void *)&scale
+				                                                                : &gelu[s % 2]},
 				                     .in_place = s % 3 == 1};
 				struct gt_opsig sig;
 				gt_opsig_read(codes[c], &sig);
@@ -268,7 +271,9 @@ TEST(updates)
 			for (int i = 0; i < row->nslots; i++) {
 				float *state = pair_filled(GT_F32, n, (uint32_t)(20 + i));
 				for (int64_t k = 0; k < n; k++)
-					state[k] = fabsf(state[k]) + (i == 0 && row->code == GT_OP_RMSPROP ? 20.0f : 0.0f); /* a square average stands above the square of the average */
+					state[k] =
+					    fabsf(state[k]) +
+					    (i == 0 && row->code == GT_OP_RMSPROP ? 20.0f : 0.0f); /* a square average stands above the square of the average */
 				pair_tensor(&j, false, GT_F32, 1, &n, state);
 				if (!gt_update_has(row, &attr, i))
 					j.call.in[2 + i] = NULL;
@@ -344,7 +349,8 @@ TEST(check_with_the_gradients)
 		pair_run_cuda_out(&norm, sum, &scalars->sumsq, sizeof scalars->sumsq);
 		pair_run_cuda(&j, two);
 		for (int i = 0; i < 3 && one[i] && two[i]; i++)
-			CHECK_MSG(!memcmp(one[i], two[i], i == 2 ? (size_t)bytes : 8 * (size_t)words[i]), "%lld gradients, variant %d: operand %d differs", (long long)n, s / 6, i);
+			CHECK_MSG(!memcmp(one[i], two[i], i == 2 ? (size_t)bytes : 8 * (size_t)words[i]),
+			          "%lld gradients, variant %d: operand %d differs", (long long)n, s / 6, i);
 		CHECK(one[0] && two[0] && (n == 0 || ((struct gt_scalars *)one[0])->sumsq != 0));
 		for (int i = 0; i < PAIR_T; i++)
 			free(one[i]), free(two[i]), free(sum[i]);
@@ -369,8 +375,12 @@ TEST(gather)
 			bool order = t >= 9; /* an order of three epochs, of which every second sample from the fifth on is taken */
 			int64_t rows[2] = {3, 2 * x[0] + 7}, count = order ? rows[0] * rows[1] : x[0];
 			int64_t m = 11, images[4] = {m, x[1], x[2], x[3]}, bytes = m * x[1] * x[2] * x[3];
-			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0, .pad_reflect = t / 3 % 3 == 2, .hflip = 0.5, .augment = t / 3 % 3 > 0,
-			                              .hflip_alternate = t / 3 % 3 == 1, .views = views};
+			struct gt_attr_gather attr = {.pad = t / 3 % 3 && x[2] > 2 ? 2 : 0,
+			                              .pad_reflect = t / 3 % 3 == 2,
+			                              .hflip = 0.5,
+			                              .augment = t / 3 % 3 > 0,
+			                              .hflip_alternate = t / 3 % 3 == 1,
+			                              .views = views};
 			struct pair_job j = {.call = {.code = GT_OP_GATHER, .attr = &attr},
 			                     .step_args = {.seed = 4, .epoch = 5, .sample0 = 4, .stride = 2}};
 			uint8_t *u = malloc((size_t)bytes);

@@ -189,8 +189,8 @@ TEST(what_it_cannot_do_is_refused_by_name)
 {
 	struct gt_err e = {0};
 	int64_t dim[4] = {2, 3, 8, 8}, n = 5;
-	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), y = gt_tdesc_make(GT_F32, 2, dim, false), f = gt_tdesc_make(GT_F64, 1, &n, false),
-	                one = gt_tdesc_make(GT_F64, 0, NULL, false);
+	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), y = gt_tdesc_make(GT_F32, 2, dim, false),
+	                f = gt_tdesc_make(GT_F64, 1, &n, false), one = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_opcall calls[3] = {{.code = GT_OP_BOUND, .name = "fc", .nin = 2, .nout = 1, .in = {&y, &y}, .out = {&one}},
 	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}},
 	                             {.code = GT_OP_RELU, .name = "wide", .nin = 2, .nout = 1, .in = {&x, &x}, .out = {&x}}};

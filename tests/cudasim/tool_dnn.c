@@ -154,7 +154,9 @@ TEST(repeatable_runs_are_not_timed)
 TEST(tensor_cores_are_preferred)
 {
 	static const enum gt_dtype types[] = {GT_BF16, GT_F16, GT_F32};
-	static const char *const want[][2] = {{"cudnn:3 (heuristic)", "cudnn:1 (heuristic)"}, {"cudnn:3 (heuristic)", "cudnn:1 (heuristic)"}, {"cudnn:1 (heuristic)", "cudnn:1 (heuristic)"}};
+	static const char *const want[][2] = {{"cudnn:3 (heuristic)", "cudnn:1 (heuristic)"},
+	                                      {"cudnn:3 (heuristic)", "cudnn:1 (heuristic)"},
+	                                      {"cudnn:1 (heuristic)", "cudnn:1 (heuristic)"}};
 	static const char *const offers[] = {"1,1,1,1,1,1,3", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,3"};
 	for (int i = 0; i < 3; i++)
 		for (int k = 0; k < 2; k++) {

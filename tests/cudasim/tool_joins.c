@@ -1,5 +1,5 @@
-/* Calls that the planner joins (engine/plan/backend_fusion.c) beside the calls that they stand for, which tool_calls.c compares with the CPU's: on the
- * simulator and, from tests/gpu/check.sh, on a GPU (PAIR_GPU). */
+/* Calls that the planner joins (engine/plan/backend_fusion.c) beside the calls that they stand for, which tool_calls.c compares with the
+ * CPU's: on the simulator and, from tests/gpu/check.sh, on a GPU (PAIR_GPU). */
 #include "backend.h"
 #include "base/philox.h"
 #include "base/plugin.h"
@@ -97,9 +97,11 @@ static double apart(const struct tensor *a, const struct tensor *b)
 static struct gt_step_args step_args;
 
 /* false: refused, for the reason in err */
-static bool call(enum gt_opcode code, const void *attr, uint32_t accumulate, struct tensor **in, int nin, struct tensor **out, int nout, struct gt_err *err)
+static bool call(enum gt_opcode code, const void *attr, uint32_t accumulate, struct tensor **in, int nin, struct tensor **out, int nout,
+                 struct gt_err *err)
 {
-	struct gt_opcall oc = {.code = code, .name = "l", .attr = attr, .nin = nin, .nout = nout, .accumulate = accumulate, .deterministic = true};
+	struct gt_opcall oc = {
+	    .code = code, .name = "l", .attr = attr, .nin = nin, .nout = nout, .accumulate = accumulate, .deterministic = true};
 	void *pin[GT_MAX_IO] = {0}, *pout[GT_MAX_IO] = {0}, *scratch = NULL;
 	struct gt_kernel *k;
 	*err = (struct gt_err){0};
@@ -128,7 +130,8 @@ static const enum gt_dtype types[] = {GT_F32, GT_BF16, GT_F16};
 /* The mask of bits says what y says: the same bits of y and dx. */
 TEST(a_mask_of_bits)
 {
-	static const int64_t shapes[][4] = {{1, 1, 1, 1}, {5, 7, 33, 4}, {32, 40, 512, 10}, {9, 24, 128, 33}, {100, 16, 129, 12}}; /* N, in, out, of the next */
+	static const int64_t shapes[][4] = {
+	    {1, 1, 1, 1}, {5, 7, 33, 4}, {32, 40, 512, 10}, {9, 24, 128, 33}, {100, 16, 129, 12}}; /* N, in, out, of the next */
 	struct gt_err e;
 	int bits = 0;
 	if (!open_device())
@@ -138,9 +141,16 @@ TEST(a_mask_of_bits)
 			enum gt_dtype t = types[v % 3];
 			int64_t n = shapes[s][0], in = shapes[s][1], out = shapes[s][2], next = shapes[s][3];
 			struct gt_attr_linear attr = {.out = out, .bias = v / 3, .act = GT_ACT_RELU}, after = {.out = next};
-			struct tensor x[] = {filled(t, n, in, 1, -1), filled(t, out, in, 2, out / 2), filled(GT_F32, out, 0, 3, out / 2), filled(t, n, next, 4, -1),
-			                     filled(t, next, out, 5, -1), empty(t, 2, (int64_t[]){n, out}), empty(t, 2, (int64_t[]){n, out}), empty(t, 2, (int64_t[]){n, out}),
-			                     empty(t, 2, (int64_t[]){n, out}), empty(GT_U8, 2, (int64_t[]){n, gt_mask_bytes(out)})};
+			struct tensor x[] = {filled(t, n, in, 1, -1),
+			                     filled(t, out, in, 2, out / 2),
+			                     filled(GT_F32, out, 0, 3, out / 2),
+			                     filled(t, n, next, 4, -1),
+			                     filled(t, next, out, 5, -1),
+			                     empty(t, 2, (int64_t[]){n, out}),
+			                     empty(t, 2, (int64_t[]){n, out}),
+			                     empty(t, 2, (int64_t[]){n, out}),
+			                     empty(t, 2, (int64_t[]){n, out}),
+			                     empty(GT_U8, 2, (int64_t[]){n, gt_mask_bytes(out)})};
 			struct tensor *b = attr.bias ? &x[2] : NULL;
 			CALL(GT_OP_LINEAR, &attr, 0, LIST(&x[0], &x[1], b), LIST(&x[5]));
 			CALL(GT_OP_LINEAR_DX, &after, 0, LIST(&x[3], &x[4], &x[5]), LIST(&x[6]));
@@ -169,7 +179,8 @@ TEST(a_library_without_the_epilogue)
 	if (getenv("PAIR_GPU") || !open_device())
 		return;
 	for (int i = 0; i < 2; i++) {
-		struct tensor x[] = {filled(GT_F32, 5, 24, 1, -1), filled(GT_F32, 24, 24, 2, -1), empty(GT_F32, 2, (int64_t[]){5, 24}), empty(GT_U8, 2, (int64_t[]){5, 16})};
+		struct tensor x[] = {filled(GT_F32, 5, 24, 1, -1), filled(GT_F32, 24, 24, 2, -1), empty(GT_F32, 2, (int64_t[]){5, 24}),
+		                     empty(GT_U8, 2, (int64_t[]){5, 16})};
 		setenv("CUDASIM_NO_EPILOGUE", names[i], 1);
 		bool forward = call(GT_OP_LINEAR, &attr, 0, LIST(&x[0], &x[1]), LIST(&x[2], &x[3]), &e);
 		CHECK_MSG(forward == (i == 1) && (forward || e.code == GT_EUNAVAILABLE), "linear without %s: %s", names[i], e.msg);
@@ -200,10 +211,13 @@ TEST(last_layer_and_loss)
 			enum gt_dtype t = types[v % 3];
 			int64_t n = shapes[s][0], in = shapes[s][1], out = shapes[s][2];
 			bool train = v < 9;
-			struct gt_attr_linear_loss attr = {.linear = {.out = out, .bias = s % 2}, .code = codes[v / 3 % 3], .loss = {.label_smoothing = s % 3 ? 0.1 : 0, .ignore_index = s % 4 ? -100 : 0}};
-			struct tensor x[] = {filled(t, n, in, 1, -1), filled(t, out, in, 2, 0), filled(GT_F32, out, 0, 3, -1), empty(GT_I32, 1, &n), empty(GT_F64, 0, NULL),
-			                     empty(t, 2, (int64_t[]){n, out}), empty(GT_F64, 1, &words), empty(t, 2, (int64_t[]){n, out}),
-			                     empty(t, 2, (int64_t[]){n, out}), empty(GT_F64, 1, &words), empty(t, 2, (int64_t[]){n, out})};
+			struct gt_attr_linear_loss attr = {.linear = {.out = out, .bias = s % 2},
+			                                   .code = codes[v / 3 % 3],
+			                                   .loss = {.label_smoothing = s % 3 ? 0.1 : 0, .ignore_index = s % 4 ? -100 : 0}};
+			struct tensor x[] = {filled(t, n, in, 1, -1),  filled(t, out, in, 2, 0),         filled(GT_F32, out, 0, 3, -1),
+			                     empty(GT_I32, 1, &n),     empty(GT_F64, 0, NULL),           empty(t, 2, (int64_t[]){n, out}),
+			                     empty(GT_F64, 1, &words), empty(t, 2, (int64_t[]){n, out}), empty(t, 2, (int64_t[]){n, out}),
+			                     empty(GT_F64, 1, &words), empty(t, 2, (int64_t[]){n, out})};
 			int32_t *target = malloc((size_t)n * 4);
 			double scale = 6;
 			for (int64_t i = 0; i < n; i++)
@@ -222,16 +236,20 @@ TEST(last_layer_and_loss)
 			const char *at = gt_opcode_name(attr.code), *type = gt_dtype_name(t);
 			double tol = tolerance(t);
 			CHECK_MSG(apart(&x[5], &x[8]) <= tol, "y of %s %s [%d, %d] is %g off", at, type, (int)n, (int)out, apart(&x[5], &x[8]));
-			/* Of a loss, which is a difference of logits, over all rows; counts are compared as bits of doubles (denormal): their own test below. */
+			/* Of a loss, which is a difference of logits, over all rows; counts are compared as bits of doubles (denormal): their own test
+			 * below. */
 			struct gt_metrics *p = host_of(&x[6]), *q = host_of(&x[9]);
-			CHECK_MSG(fabs(p->loss - q->loss) <= 40 * tol * (double)n && p->weight == q->weight && p->count == q->count, "%s %s [%d, %d]: loss %.9g of %g, separately %.9g of %g",
-			          at, type, (int)n, (int)out, q->loss, q->weight, p->loss, p->weight);
-			CHECK_MSG(t != GT_F32 || (p->correct == q->correct && p->top5 == q->top5), "%s: %d right, separately %d", at, (int)q->correct, (int)p->correct);
+			CHECK_MSG(fabs(p->loss - q->loss) <= 40 * tol * (double)n && p->weight == q->weight && p->count == q->count,
+			          "%s %s [%d, %d]: loss %.9g of %g, separately %.9g of %g", at, type, (int)n, (int)out, q->loss, q->weight, p->loss,
+			          p->weight);
+			CHECK_MSG(t != GT_F32 || (p->correct == q->correct && p->top5 == q->top5), "%s: %d right, separately %d", at, (int)q->correct,
+			          (int)p->correct);
 			free(p);
 			free(q);
 			/* Gradients are of the order of scale / N, of which a probability moves by less than the logits do: 50 of them, at worst. */
 			if (train)
-				CHECK_MSG(apart(&x[7], &x[10]) <= 50 * tol, "dy of %s %s [%d, %d] is %g off", at, type, (int)n, (int)out, apart(&x[7], &x[10]));
+				CHECK_MSG(apart(&x[7], &x[10]) <= 50 * tol, "dy of %s %s [%d, %d] is %g off", at, type, (int)n, (int)out,
+				          apart(&x[7], &x[10]));
 			drop(x, 11);
 		}
 }
@@ -256,8 +274,9 @@ TEST(both_gradients)
 			CALL(GT_OP_LINEAR_DW, &attr, add ? 3 : 0, LIST(&x[0], &x[1]), LIST(&x[4], bias ? &x[5] : NULL));
 			CALL(GT_OP_LINEAR_BACK, &attr, add ? 6 : 0, LIST(&x[0], &x[1], &x[2], y), LIST(&x[6], &x[7], bias ? &x[8] : NULL));
 			for (int i = 0; i < 3; i++)
-				CHECK_MSG(apart(&x[3 + i], &x[6 + i]) <= (i ? 1e-4 : tolerance(t)), "output %d of %s [%d, %d, %d]%s%s is %g off", i, gt_dtype_name(t), (int)n, (int)in, (int)out,
-				          masked ? ", masked" : "", add ? ", added to" : "", apart(&x[3 + i], &x[6 + i]));
+				CHECK_MSG(apart(&x[3 + i], &x[6 + i]) <= (i ? 1e-4 : tolerance(t)), "output %d of %s [%d, %d, %d]%s%s is %g off", i,
+				          gt_dtype_name(t), (int)n, (int)in, (int)out, masked ? ", masked" : "", add ? ", added to" : "",
+				          apart(&x[3 + i], &x[6 + i]));
 			drop(x, 9);
 		}
 }
@@ -270,7 +289,8 @@ TEST(larger_layers_are_refused)
 	if (!open_device())
 		return;
 	struct gt_attr_linear_loss attr = {.linear = {.out = 33}, .code = GT_OP_CROSS_ENTROPY};
-	struct tensor x[] = {filled(GT_F32, 4, 8, 1, -1), filled(GT_F32, 33, 8, 2, -1), empty(GT_I32, 1, &n), empty(GT_F32, 2, (int64_t[]){4, 33}), empty(GT_F64, 1, &words), empty(GT_F32, 2, (int64_t[]){4, 8})};
+	struct tensor x[] = {filled(GT_F32, 4, 8, 1, -1),          filled(GT_F32, 33, 8, 2, -1), empty(GT_I32, 1, &n),
+	                     empty(GT_F32, 2, (int64_t[]){4, 33}), empty(GT_F64, 1, &words),     empty(GT_F32, 2, (int64_t[]){4, 8})};
 	CHECK(!call(GT_OP_LINEAR_LOSS, &attr, 0, LIST(&x[0], &x[1], NULL, &x[2]), LIST(&x[3], &x[4]), &e) && e.code == GT_EUNAVAILABLE);
 	CHECK(!call(GT_OP_LINEAR_BACK, &attr.linear, 0, LIST(&x[3], &x[0], &x[1]), LIST(&x[5], &x[1]), &e) && e.code == GT_EUNAVAILABLE);
 	drop(x, 6);

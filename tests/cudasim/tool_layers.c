@@ -1,5 +1,5 @@
-/* Batch, layer and group normalisation and pooling of the CUDA backend against the CPU's, as tool_calls.c: one channel, one pixel, channels that
- * are no multiple of a vector, widths and heights around every tile, addresses off 16 bytes. */
+/* Batch, layer and group normalisation and pooling of the CUDA backend against the CPU's, as tool_calls.c: one channel, one pixel, channels
+ * that are no multiple of a vector, widths and heights around every tile, addresses off 16 bytes. */
 #include "pair.h"
 #include <math.h>
 #include <stdlib.h>
@@ -106,7 +106,8 @@ static void batchnorm_y(int shape, enum gt_dtype t, int has, size_t shift)
 	int rank = bn_shapes[shape].rank;
 	const int64_t *dim = bn_shapes[shape].dim;
 	int64_t c = dim[1], n = dim[0] * c * (rank == 4 ? dim[2] * dim[3] : 1);
-	struct gt_attr_norm attr = {.eps = 1e-5, .affine = has & AFFINE, .track = true, .train = true, .act = has & RELU ? GT_ACT_RELU : GT_ACT_NONE};
+	struct gt_attr_norm attr = {
+	    .eps = 1e-5, .affine = has & AFFINE, .track = true, .train = true, .act = has & RELU ? GT_ACT_RELU : GT_ACT_NONE};
 	struct pair_job j = {.call = {.code = GT_OP_BATCHNORM_Y, .attr = &attr}, .shift = shift * gt_dtype_size(t)};
 	pair_tensor(&j, false, t, rank, dim, NULL);
 	pair_scale(t, j.in[0], n, 1, 0);
@@ -133,8 +134,9 @@ TEST(batchnorm_y)
 }
 
 /* A mean 300 times the deviation: sums of squares in f32 would leave nothing of the variance (1000^2 * 2^-24 = 0.06 of 3 by one rounding,
- * and the roundings of thousands of terms add up). Statistics must agree as closely as ever: 2^-24 of the mean is 6e-5, which is what the mean may
- * differ by; times gamma / sqrt(3) of up to 2, and with the roundings of x * scale and mean * scale, numbers of 2000, y by 5e-4. */
+ * and the roundings of thousands of terms add up). Statistics must agree as closely as ever: 2^-24 of the mean is 6e-5, which is what the
+ * mean may differ by; times gamma / sqrt(3) of up to 2, and with the roundings of x * scale and mean * scale, numbers of 2000, y by 5e-4.
+ */
 TEST(batchnorm_small_variance_of_large_numbers)
 {
 	for (int s = 0; s < NBN; s++)

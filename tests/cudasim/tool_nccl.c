@@ -84,7 +84,8 @@ TEST(a_rank_sends_to_itself)
 	if (!open_all())
 		return;
 	fill(host, mem, N);
-	struct gt_p2p list[2] = {{.what = "x", .sends = true, .send = mem, .count = N, .dtype = GT_U8}, {.what = "x", .recv = mem + N * 8, .count = N, .dtype = GT_U8}};
+	struct gt_p2p list[2] = {{.what = "x", .sends = true, .send = mem, .count = N, .dtype = GT_U8},
+	                         {.what = "x", .recv = mem + N * 8, .count = N, .dtype = GT_U8}};
 	CHECK_OK(api->exchange(comm, list, 2, 0, &e), e);
 	same(host, mem + N * 8, N);
 }

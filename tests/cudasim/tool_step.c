@@ -98,6 +98,7 @@ int main(int argc, char **argv)
 	const char *const dir[3] = {argv[optind], argv[optind + 1], argv[optind + 2]};
 	compare("model.safetensors", dir, strcmp(dir[0], "-") != 0, &update, &n);
 	compare("optimizer.safetensors", dir, false, &moments, &n);
-	printf("update=%.2e:%s moments=%.2e:%s all=%.2e: tensors=%d\n", update.d, update.at, moments.d, moments.at, moments.off > 0 ? sqrt(moments.off / moments.size) : 0, n);
+	printf("update=%.2e:%s moments=%.2e:%s all=%.2e: tensors=%d\n", update.d, update.at, moments.d, moments.at,
+	       moments.off > 0 ? sqrt(moments.off / moments.size) : 0, n);
 	return update.d > limit[0] || moments.d > limit[1];
 }

@@ -113,7 +113,8 @@ TEST(gather_finds_its_place_in_an_order)
 	struct gt_step_args step_args = {.sample0 = 3, .stride = 2}; /* the third would be the eighth of seven */
 	CHECK_OK(cpu_backend()->prepare(cpu_device(), &call, &k, &e), e);
 	struct gt_launch a = {.in = (void *[]){im->p, lab->p, idx->p}, .out = (void *[]){x->p, target->p}, .step_args = &step_args};
-	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL && strstr(e.msg, "positions 3 to 7 are outside of the order of 7"));
+	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL &&
+	      strstr(e.msg, "positions 3 to 7 are outside of the order of 7"));
 	cpu_backend()->release(cpu_device(), k);
 	tens_free(im), tens_free(lab), tens_free(idx), tens_free(x), tens_free(target);
 }

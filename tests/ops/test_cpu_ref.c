@@ -294,7 +294,7 @@ static void bn_case(int rank, const int64_t *dim, bool train, bool affine)
 	TENS_CHECK(b.rvar, wvar, TOL);
 	CHECK(b.nbt->v[0] == (train ? 42 : 41));
 
-	/* Gradients against central differences of <y, dy>: PARITY.md's eps 1e-6, atol 1e-5, rtol 1e-3. */
+	/* Gradients against central differences of <y, dy>: eps 1e-6, atol 1e-5, rtol 1e-3, as in torch.autograd.gradcheck. */
 	struct tens *dy = tens_new(GT_F64, rank, dim), *dx = tens_new(GT_F64, rank, dim), *dg = tens_new(GT_F64, DIMS(ch)),
 	            *db = tens_new(GT_F64, DIMS(ch));
 	tens_random(dy, 6, -1, 1);

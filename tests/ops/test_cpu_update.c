@@ -100,7 +100,8 @@ struct arena {
 
 static void arena_open(struct arena *a, enum gt_dtype t, int64_t n)
 {
-	*a = (struct arena){.t = t, .n = n, .scalars = {.inv_scale = 1}, .p = raw_alloc(t, n), .g = raw_alloc(t, n), .work = raw_alloc(GT_BF16, n)};
+	*a = (struct arena){
+	    .t = t, .n = n, .scalars = {.inv_scale = 1}, .p = raw_alloc(t, n), .g = raw_alloc(t, n), .work = raw_alloc(GT_BF16, n)};
 	for (int i = 0; i < GT_MAX_STATES; i++) {
 		a->state[i] = raw_alloc(t, n);
 		memset(a->state[i], 0, (size_t)n * gt_dtype_size(t));
@@ -172,7 +173,7 @@ TEST(updates_give_torchs_numbers)
 	printf("# optimizers: %d of %d elements have PyTorch's bits after 5 steps\n", same, all);
 }
 
-/* The formulas of PARITY.md, one element in double. s: state of the element. */
+/* PyTorch's formulas of one element, in double. s: state of the element. */
 static double reference(const struct opt_case *c, const struct gt_seg *seg, int t, double clip, double p, double g, double s[3], bool *tie)
 {
 	const struct gt_attr_update *a = &c->attr;
@@ -293,7 +294,8 @@ TEST(every_update_has_its_cases)
 					uses_c |= row->state[k].when == GT_STATE_CENTERED;
 				}
 				bool needed = (!m || uses_m) && (!c || uses_c); /* a flag that no state has is not another case */
-				CHECK_MSG(!needed || covered(codes[i], m, c), "%s has no case with momentum %d, centered %d", gt_opcode_name(codes[i]), m, c);
+				CHECK_MSG(!needed || covered(codes[i], m, c), "%s has no case with momentum %d, centered %d", gt_opcode_name(codes[i]), m,
+				          c);
 			}
 }
 
@@ -350,15 +352,16 @@ TEST(fused_updates_refuse_other_optimizers)
 	struct gt_scalars skipped = {.skip = 1}; /* a launch does nothing */
 	void *in[GT_MAX_IO] = {NULL, NULL, NULL, &skipped};
 	for (int i = 0; i < 2; i++) {
-		struct gt_tdesc dy = gt_tdesc_make(GT_F32, 2, (int64_t[]){8, 32}, false), x = dy, w = gt_tdesc_make(GT_F32, 2, (int64_t[]){32, 32}, false),
-		                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+		struct gt_tdesc dy = gt_tdesc_make(GT_F32, 2, (int64_t[]){8, 32}, false), x = dy,
+		                w = gt_tdesc_make(GT_F32, 2, (int64_t[]){32, 32}, false), scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 		struct gt_attr_dw_update attr = {.optimizer = i ? GT_OP_MUON : GT_OP_SGD, .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
 		struct gt_opcall call = {.code = GT_OP_LINEAR_DW_UPDATE, .attr = &attr, .nin = 5, .in = {&dy, &x, &w, &scalars, &w}};
 		w.any = true;
 		enum gt_code code = raw_try(1, &call, in, NULL, &(struct gt_step_args){.step = 1}, &e);
 		if (!i && code != GT_OK)
 			return; /* this processor has no kernel for it */
-		CHECK_MSG(i ? code == GT_EUNAVAILABLE && strstr(e.msg, "optimizer") : code == GT_OK, "%s: code %d: %s", gt_opcode_name(attr.optimizer), (int)code, e.msg);
+		CHECK_MSG(i ? code == GT_EUNAVAILABLE && strstr(e.msg, "optimizer") : code == GT_OK, "%s: code %d: %s",
+		          gt_opcode_name(attr.optimizer), (int)code, e.msg);
 	}
 }
 

@@ -76,13 +76,20 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 	int64_t n = gt_tdesc_count(&d), size = gt_tdesc_padded(&d), total = 2 * size + 8, words = GT_SCALARS_WORDS;
 	/* rates by the second entry of gt_step_args.lr; the second matrix's factor is 0: it keeps its values */
 	struct gt_seg seg[2] = {{3, 3 + size, 2, m->weight_decay, 1}, {5 + size, 5 + 2 * size, 0, 0, 1}};
-	struct gt_attr_muon attr = {.update = {.momentum = m->momentum, .nesterov = m->nesterov, .eps = 1e-7, .seg = seg, .nseg = 2, .work_dtype = GT_BF16},
-	                            .desc = desc, .ns_steps = m->ns_steps, .ns = {3.4445, -4.7750, 2.0315}, .adjust = m->adjust, .normalize = m->normalize};
+	struct gt_attr_muon attr = {
+	    .update = {.momentum = m->momentum, .nesterov = m->nesterov, .eps = 1e-7, .seg = seg, .nseg = 2, .work_dtype = GT_BF16},
+	    .desc = desc,
+	    .ns_steps = m->ns_steps,
+	    .ns = {3.4445, -4.7750, 2.0315},
+	    .adjust = m->adjust,
+	    .normalize = m->normalize};
 	struct gt_tdesc flat = gt_tdesc_make(t, 1, &total, false), work = gt_tdesc_make(GT_BF16, 1, &total, false),
 	                sc = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_scalars scalars = {.inv_scale = 0.25};
-	void *p = raw_alloc(t, total), *g = raw_alloc(t, total), *buf = raw_alloc(t, total), *w = raw_alloc(GT_BF16, total), *plain = malloc(8 * MAX);
-	struct gt_opcall call = {.code = GT_OP_MUON, .name = "update", .attr = &attr, .nin = 5, .in = {&flat, &flat, &flat, &sc, with_work ? &work : NULL}};
+	void *p = raw_alloc(t, total), *g = raw_alloc(t, total), *buf = raw_alloc(t, total), *w = raw_alloc(GT_BF16, total),
+	     *plain = malloc(8 * MAX);
+	struct gt_opcall call = {
+	    .code = GT_OP_MUON, .name = "update", .attr = &attr, .nin = 5, .in = {&flat, &flat, &flat, &sc, with_work ? &work : NULL}};
 	size_t bytes = gt_dtype_size(t);
 	memset(p, 0, (size_t)total * bytes);
 	memset(g, 0, (size_t)total * bytes);
@@ -117,7 +124,8 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 	for (int64_t i = 0; with_work && i < size; i++) {
 		int64_t at = seg[0].begin + i;
 		double have = number_get(GT_BF16, w, at), want = harness_bf16(number_get(t, p, at));
-		CHECK_MSG(have == want || (blocked && number_get(t, p, at) == 0), "%s: work copy %lld is %g, not %g", m->name, (long long)at, have, want);
+		CHECK_MSG(have == want || (blocked && number_get(t, p, at) == 0), "%s: work copy %lld is %g, not %g", m->name, (long long)at, have,
+		          want);
 	}
 	for (int64_t i = 0; i < total; i++) /* what belongs to no matrix, and the padding inside one, stays 0 */
 		if ((i < seg[0].begin || (i >= seg[0].end && i < seg[1].begin) || i >= seg[1].end) && number_get(t, p, i) != 0)

@@ -465,8 +465,12 @@ TEST(comm_open_says_what_is_wrong)
 	const struct gt_comm_api *api = ranks_api();
 	struct gt_err e = {0};
 	struct gt_comm_boot boot, other;
-	struct ranks r = {
-	    .world = 3, .absent = 2, .timeout_s = 0.3, .open_fails = true, .body = open_body, .ctx = "rank 2 has not opened the group world after 0.3 s"};
+	struct ranks r = {.world = 3,
+	                  .absent = 2,
+	                  .timeout_s = 0.3,
+	                  .open_fails = true,
+	                  .body = open_body,
+	                  .ctx = "rank 2 has not opened the group world after 0.3 s"};
 	ranks_check(&r);
 	ranks_free(&r);
 	CHECK_OK(api->create(2, &boot, &e), e);
@@ -480,7 +484,8 @@ TEST(comm_open_says_what_is_wrong)
 	}
 	struct gt_comm_boot mixed = other; /* the descriptor of one group with the record of another: a restart that was missed */
 	mixed.fd = boot.fd;
-	r = (struct ranks){.world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "does not belong to the boot record"};
+	r = (struct ranks){
+	    .world = 2, .absent = -1, .boot = &mixed, .open_fails = true, .body = open_body, .ctx = "does not belong to the boot record"};
 	ranks_check(&r);
 	ranks_free(&r);
 	close(boot.fd), close(other.fd);

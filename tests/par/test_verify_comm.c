@@ -235,7 +235,8 @@ TEST(sentences)
 	open_world(&w, 2, 2);
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 1, 10, 0, "a");
 	add(&w, 1, GT_COMM_RECV, GT_GROUP_PIPE, 0, 12, 0, "a");
-	says(&w, "rank 1, step 0: recv of a (f32 x 12, micro-batch 0, pipe) does not match rank 0, step 0: send of a (f32 x 10, micro-batch 0, pipe)");
+	says(&w, "rank 1, step 0: recv of a (f32 x 12, micro-batch 0, pipe) does not match rank 0, step 0: send of a (f32 x 10, micro-batch 0, "
+	         "pipe)");
 	open_world(&w, 2, 2);
 	add(&w, 0, GT_COMM_SEND, GT_GROUP_PIPE, 2, 10, 0, "a");
 	says(&w, "the group has no rank 2");

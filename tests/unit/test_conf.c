@@ -273,13 +273,16 @@ TEST(conf_set_errors)
 	    {"model.layers[1].out=ten", "--set model.layers[1].out=ten: model.layers[1].out: expected an integer ≥ 1, got \"ten\""},
 	    {"model[0]=5", "--set model[0]=5: model: expected a list ( ) or array [ ], got a group { }"},
 	    {"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed; expected a `]`"},
-	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: expected values of one type in an array [ ], but these are integers and floats; write 1.0 instead of 1"},
+	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: expected values of one type in an array [ ], but these are integers and floats; "
+	                           "write 1.0 instead of 1"},
 	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value after ="},
 	    {"name=a\nb", "--set …: expected a value of UTF-8 text without control characters, got a control character in it"},
-	    {"name=\"a\\x00b\"", "--set name=\"a\\x00b\": expected a string of UTF-8 text without control characters, got a control character in it"},
+	    {"name=\"a\\x00b\"",
+	     "--set name=\"a\\x00b\": expected a string of UTF-8 text without control characters, got a control character in it"},
 	    {"data.augment=({ type = \"hflip\"; p = 2; })",
 	     "--set data.augment=({ type = \"hflip\"; p = 2; }): data.augment[0].p: expected a number ≥ 0 and ≤ 1, got 2"},
-	    {"name={ @include \"x\" }", "--set name={ @include \"x\" }: @include is not possible here, because this text is not read from a file"},
+	    {"name={ @include \"x\" }",
+	     "--set name={ @include \"x\" }: @include is not possible here, because this text is not read from a file"},
 	    {"train.optimizer.alpha=0.9", "--set train.optimizer.alpha=0.9: train.optimizer.alpha: train.optimizer.type = "
 	                                  "\"sgd\" does not use this key; rmsprop does"},
 	};
@@ -354,7 +357,8 @@ TEST(conf_files_that_are_none)
 			snprintf(text + strlen(text), sizeof text - strlen(text), "@include \"bomb%d.inc\"\n", i + 1);
 		file(name, text);
 	}
-	expect_bad(file("bomb.cfg", "@include \"bomb0.inc\"\n" BASE), GT_ECONFIG, "@include: expected files that are nested at most 8 deep, got more");
+	expect_bad(file("bomb.cfg", "@include \"bomb0.inc\"\n" BASE), GT_ECONFIG,
+	           "@include: expected files that are nested at most 8 deep, got more");
 	expect_bad(file("bomb2.cfg", "@include \"bomb2.inc\"\n" BASE), GT_ECONFIG, "@include: expected at most 64 files in a config, got more");
 	snprintf(path, sizeof path, "%s/large.cfg", test_tmpdir());
 	FILE *f = fopen(path, "w");

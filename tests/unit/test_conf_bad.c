@@ -30,7 +30,12 @@ static void list_types(const char *key, char *buf, size_t size)
 		if (!key || gt_optimizer_key(&gt_optimizer_rows[i], key))
 			word[n++] = gt_optimizer_rows[i].word;
 	for (int i = 0; i < n; i++)
-		len += (size_t)snprintf(buf + len, size - len, key ? "%s%s" : "%s\"%s\"", !i ? "" : i + 1 < n ? ", " : key ? " and " : " or ", word[i]);
+		len += (size_t)snprintf(buf + len, size - len, key ? "%s%s" : "%s\"%s\"",
+		                        !i          ? ""
+		                        : i + 1 < n ? ", "
+		                        : key       ? " and "
+		                                    : " or ",
+		                        word[i]);
 }
 
 static void list_layers(char *buf, size_t size)
@@ -83,8 +88,8 @@ TEST(conf_corpus)
 		char filled[1024];
 		want[strcspn(want, "\n")] = 0;
 		fill_in(want, filled, sizeof filled);
-		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, filled), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code, filled,
-		          msg);
+		CHECK_MSG(code == GT_ECONFIG && !c && want[0] && !strcmp(msg, filled), "%s: code %d\n  want %s\n  got  %s", g.gl_pathv[i], code,
+		          filled, msg);
 		free(want);
 		gt_conf_free(c);
 		tried++;

@@ -26,9 +26,11 @@ static const struct {
     {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
     {"train.loss_scale.", "train.loss_scale",
      "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become 0, as by "
-     "PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes no weight and does "
+     "PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes no weight and "
+     "does "
      "not advance the schedule or Adam's step counter, but its samples count as used. A run of train.epochs therefore reads its data "
-     "train.epochs times and may make fewer optimizer steps than planned. A run of train.steps makes that number of optimizer steps and may "
+     "train.epochs times and may make fewer optimizer steps than planned. A run of train.steps makes that number of optimizer steps and "
+     "may "
      "read more data. After 64 skipped steps in a row the run ends as diverged."},
     {"eval.", "eval", NULL},
     {"parallel.", "parallel", "A key that the chosen mode does not use is an error."},

@@ -104,11 +104,13 @@ TEST(build_errors)
 	CHECK_ERROR(&t, "net.cfg:1: model.layers[0] (fc1): expected an input of [batch, features], got [4, 3, 8, 8]: put a layer of type "
 	                "\"flatten\" before it");
 	t.layer[0] = *net_add(&t, "flat", "flatten", NULL, NULL);
-	CHECK_ERROR(&t, "net.cfg:2: model.layers[1] (flat): name: expected a name that no other layer has, got \"flat\", which is the name of model.layers[0]");
+	CHECK_ERROR(&t, "net.cfg:2: model.layers[1] (flat): name: expected a name that no other layer has, got \"flat\", which is the name of "
+	                "model.layers[0]");
 	t.m.nlayers = 1;
 	net_add(&t, "side", "relu", NULL, NULL);
 	net_add(&t, "out", "linear", "out=2", "flat");
-	CHECK_ERROR(&t, "net.cfg:2: model.layers[1] (side): expected a later layer that uses the output of this one (in = [\"side\"]), got none");
+	CHECK_ERROR(&t,
+	            "net.cfg:2: model.layers[1] (side): expected a later layer that uses the output of this one (in = [\"side\"]), got none");
 	net_add(&t, "sum", "add", NULL, "side out");
 	CHECK_ERROR(&t, "net.cfg:4: model.layers[3] (sum): expected inputs of one shape, got [4, 192] from \"side\" and [4, 2] from \"out\"");
 	t.layer[3].in[1] = "oat";
@@ -117,7 +119,8 @@ TEST(build_errors)
 	t.layer[3].file = NULL;
 	CHECK_ERROR(&t, "model.layers[3] (sum): in: add expected 2 to 8 inputs, got 1");
 	t.layer[2].name = "input";
-	CHECK_ERROR(&t, "net.cfg:3: model.layers[2] (input): name: expected another name, got \"input\", which is reserved for the model's input");
+	CHECK_ERROR(&t,
+	            "net.cfg:3: model.layers[2] (input): name: expected another name, got \"input\", which is reserved for the model's input");
 	net_close(&t);
 }
 

@@ -119,7 +119,8 @@ TEST(another_type_size_or_rank_is_refused)
 
 TEST(messages_name_operation_operand_and_both_shapes)
 {
-	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, (int64_t[]){2, 8, 5, 6}, true), y = x, p = gt_tdesc_make(GT_F32, 1, (int64_t[]){9}, false), q = p;
+	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, (int64_t[]){2, 8, 5, 6}, true), y = x, p = gt_tdesc_make(GT_F32, 1, (int64_t[]){9}, false),
+	                q = p;
 	struct gt_opcall call = {.code = GT_OP_BATCHNORM_Y, .name = "bn", .nin = 5, .nout = 1, .in = {&x, &p, &p, &q, &q}, .out = {&y}};
 	struct gt_err e = {0};
 	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): operand gamma: expected f32 [8], got f32 [9]"));
@@ -129,7 +130,8 @@ TEST(messages_name_operation_operand_and_both_shapes)
 	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): operand mean: expected f32 [8], got bf16 [8]"));
 	q.dtype = GT_F32;
 	y.dim[3] = 7;
-	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): operand y: expected f32 [2, 8, 5, 6], got f32 [2, 8, 5, 7]"));
+	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL &&
+	      !strcmp(e.msg, "batchnorm.y (bn): operand y: expected f32 [2, 8, 5, 6], got f32 [2, 8, 5, 7]"));
 	y.dim[3] = 6;
 	call.nin = 7;
 	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): expected at most 6 inputs, got 7"));

@@ -149,7 +149,8 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (
 	if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || !block.x || !block.y || !block.z ||
 	    block.x * block.y * block.z > 1024 || block.z > 64)
 		return cudaErrorInvalidValue;
-	bool early = c->numAttrs == 1 && c->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization && c->attrs->val.programmaticStreamSerializationAllowed;
+	bool early = c->numAttrs == 1 && c->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+	             c->attrs->val.programmaticStreamSerializationAllowed;
 	return cudasim_enqueue(c->stream, [=] { cudasim_run(grid, block, early, [&] { std::apply(kernel, copy); }); });
 }
 

@@ -77,7 +77,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t e);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to); /* of a simulated clock, where cudasim_spend() moved it; else the host's */
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from,
+                                 cudaEvent_t to); /* of a simulated clock, where cudasim_spend() moved it; else the host's */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g);

@@ -1,5 +1,5 @@
-/* NCCL on the host, for tests: the part that kernels/cuda/comm_nccl.c uses (NCCL 2.28's nccl.h), for a group of one rank: what a rank does with
- * itself, in the order of its streams. The values are the library's. */
+/* NCCL on the host, for tests: the part that kernels/cuda/comm_nccl.c uses (NCCL 2.28's nccl.h), for a group of one rank: what a rank does
+ * with itself, in the order of its streams. The values are the library's. */
 #ifndef CUDASIM_NCCL_H
 #define CUDASIM_NCCL_H
 
@@ -16,7 +16,15 @@ extern "C" {
 typedef struct ncclComm *ncclComm_t;
 typedef struct { char internal[128]; } ncclUniqueId;
 typedef enum { ncclSuccess = 0, ncclInternalError = 3, ncclInvalidArgument = 4, ncclInvalidUsage = 5, ncclInProgress = 7 } ncclResult_t;
-typedef enum { ncclUint8 = 1, ncclInt32 = 2, ncclInt64 = 4, ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat64 = 8, ncclBfloat16 = 9 } ncclDataType_t;
+typedef enum {
+	ncclUint8 = 1,
+	ncclInt32 = 2,
+	ncclInt64 = 4,
+	ncclFloat16 = 6,
+	ncclFloat32 = 7,
+	ncclFloat64 = 8,
+	ncclBfloat16 = 9
+} ncclDataType_t;
 typedef enum { ncclSum = 0, ncclMax = 2 } ncclRedOp_t;
 typedef struct {
 	size_t size;

@@ -23,7 +23,8 @@ sudo=
 if [ "$(id -u)" != 0 ]; then
 	sudo=sudo
 	if ! command -v sudo >/dev/null; then
-		echo "deps.sh: packages are missing and only root can install them; run as root: apt-get update && apt-get install -y --no-install-recommends$missing" >&2
+		echo "deps.sh: packages are missing and only root can install them; run as root: apt-get update && apt-get install -y" \
+			"--no-install-recommends$missing" >&2
 		exit 77
 	fi
 fi
@@ -31,7 +32,8 @@ echo "installing:$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086
-if ! { $sudo apt-get update && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+if ! { $sudo apt-get update && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing; } \
+	>"$log" 2>&1; then
 	tail -n 20 "$log" >&2
 	exit 1
 fi

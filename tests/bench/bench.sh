@@ -30,13 +30,17 @@ ours() { # ours FILE CONFIG --set VALUES…
 	rm -rf "$tmp/run"
 }
 ranks() { # ranks FILE MODE: the MLP on $threads ranks of one thread
-	try "$1" "$gtrain" run "$root/configs/tutorial_mlp_sgd.cfg" --json --no-progress --device cpu -o "$tmp/run" -s train.eval_every_epochs=0 \
-		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.epochs=3 -s log.every_steps=1875 -s threads=1 -s parallel.mode="$2" --nproc "$threads"
+	try "$1" "$gtrain" run "$root/configs/tutorial_mlp_sgd.cfg" --json --no-progress --device cpu -o "$tmp/run" \
+		-s train.eval_every_epochs=0 \
+		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.epochs=3 -s log.every_steps=1875 -s threads=1 \
+		-s parallel.mode="$2" --nproc "$threads"
 	rm -rf "$tmp/run"
 }
 starts() { # starts N: one step of the MLP on N ranks of one thread
-	try "$tmp/start$1" "$gtrain" run "$root/configs/tutorial_mlp_sgd.cfg" --json --no-progress --device cpu -o "$tmp/run" -s train.eval_every_epochs=0 \
-		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.steps=1 -s log.every_steps=1 -s threads=1 -s parallel.mode=ddp --nproc "$1"
+	try "$tmp/start$1" "$gtrain" run "$root/configs/tutorial_mlp_sgd.cfg" --json --no-progress --device cpu -o "$tmp/run" \
+		-s train.eval_every_epochs=0 \
+		-s checkpoint.every_epochs=0 -s checkpoint.best.metric= -s train.steps=1 -s log.every_steps=1 -s threads=1 -s parallel.mode=ddp \
+		--nproc "$1"
 	rm -rf "$tmp/run"
 }
 row() { # row NAME SPAN_UNIT IMAGES_A_SPAN FILE_A [FILE_B]
@@ -81,7 +85,8 @@ done | median)
 	echo
 	echo "## $(date -u +%Y-%m-%d) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $threads threads"
 	echo
-	echo "gtrain $(git -C "$root" rev-parse --short HEAD 2>/dev/null), PyTorch ${torch:-none}, load at the start $load, $rounds interleaved rounds, medians;"
+	echo "gtrain $(git -C "$root" rev-parse --short HEAD 2>/dev/null), PyTorch ${torch:-none}, load at the start $load, $rounds" \
+		"interleaved rounds, medians;"
 	echo "measured f32 peak ${peak:-?} GFLOP/s. A span is an epoch (MLP) or a step; memory is the peak of the whole process."
 	echo
 	echo "| work | span | gtrain, s | images/s | PyTorch, s | images/s | times | gtrain MiB | PyTorch MiB |"
@@ -101,7 +106,8 @@ done | median)
 	echo
 	# 669,706 parameters: 2 x 668,672 multiply-adds forward and to the weights, 2 x 267,264 to the inputs of the last two layers.
 	if [ -s "$tmp/mlp" ]; then
-		awk -v a="$(column 2 "$tmp/mlp")" -v p="${peak:-0}" -v f="$(column 1 "$tmp/first")" -v t="$([ -s "$tmp/first.t" ] && column 1 "$tmp/first.t")" \
+		awk -v a="$(column 2 "$tmp/mlp")" -v p="${peak:-0}" -v f="$(column 1 "$tmp/first")" -v t="$([ -s "$tmp/first.t" ] &&
+			column 1 "$tmp/first.t")" \
 			-v c="$check" -v s1="$(column 1 "$tmp/start1")" -v s2="$(column 1 "$tmp/start2")" -v s4="$(column 1 "$tmp/start4")" 'BEGIN {
 			rate = 60000 * (4 * 668672 + 2 * 267264) / a * 1e-9
 			printf "MLP: %.0f GFLOP/s", rate

@@ -1,8 +1,9 @@
 #!/bin/bash
-# bench_pipe.sh [BUILD]: the idle share of a pipeline on two ranks of one thread each, measured, beside what its schedule says: equal layers, so that
-# the stages are equal by construction, and products so large that transfers do not matter. Prints one table and appends it to RESULTS.md.
-# Environment: ROUNDS (3), STEPS (12), MICROS ("2 4 8 16"), SCHEDULES, BENCH_OUT: where the table is appended (tests/bench/RESULTS.md; "-": nowhere).
-# Run it on a machine with two cores to spare: the load at the start stands in the table.
+# bench_pipe.sh [BUILD]: the idle share of a pipeline on two ranks of one thread each, measured, beside what its schedule says: equal
+# layers, so that the stages are equal by construction, and products so large that transfers do not matter. Prints one table and appends it
+# to RESULTS.md.
+# Environment: ROUNDS (3), STEPS (12), MICROS ("2 4 8 16"), SCHEDULES, BENCH_OUT: where the table is appended (tests/bench/RESULTS.md; "-":
+# nowhere). Run it on a machine with two cores to spare: the load at the start stands in the table.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 gtrain=$(cd "${1:-build}" && pwd)/bin/gtrain
@@ -35,7 +36,8 @@ for _ in $(seq "$rounds"); do
 		for schedule in $schedules; do
 			cuts='["l5"]'
 			[ "$schedule" = interleaved ] && cuts='["l3", "l5", "l7"]'
-			"$gtrain" bench "$tmp/c.cfg" --json --steps "$steps" --nproc 2 -s data.batch=$((256 * m)) -s parallel.mode=pipe -s "parallel.chunks=$m" \
+			"$gtrain" bench "$tmp/c.cfg" --json --steps "$steps" --nproc 2 -s data.batch=$((256 * m)) -s parallel.mode=pipe -s \
+				"parallel.chunks=$m" \
 				-s "parallel.schedule=$schedule" -s "parallel.cuts=$cuts" >>"$tmp/$schedule.$m" || exit 1
 		done
 	done
@@ -44,9 +46,12 @@ done
 	echo
 	echo "## $(date -u +%Y-%m-%d) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), a pipeline on 2 ranks of one thread"
 	echo
-	echo "gtrain $(git -C "$root" rev-parse --short HEAD 2>/dev/null), load at the start $load, $rounds rounds of $steps steps, medians. Eight equal layers and two small ones (MLP"
-	echo "256-1024-…-1024-256), micro-batches of 256. Idle: of the ranks' time, what they are in transfers and collectives (waiting, and moving bytes);"
-	echo "\"on paper\": the schedule with the measured times of the stages, and what follows the grid; \"alike\": all cells as long; \"published\": the"
+	echo "gtrain $(git -C "$root" rev-parse --short HEAD 2>/dev/null), load at the start $load, $rounds rounds of $steps steps, medians." \
+		"Eight equal layers and two small ones (MLP"
+	echo "256-1024-…-1024-256), micro-batches of 256. Idle: of the ranks' time, what they are in transfers and collectives (waiting, and" \
+		"moving bytes);"
+	echo "\"on paper\": the schedule with the measured times of the stages, and what follows the grid; \"alike\": all cells as long;" \
+		"\"published\": the"
 	echo "papers' formula with the measured mean F, B and W."
 	echo
 	python3 - "$tmp" "$micros" "$schedules" <<'P'
@@ -69,7 +74,8 @@ for s in schedules:
         idle, paper, even = (med(r[k] for r in runs) for k in ("wait", "bubble", "bubble_even"))
         ratio = f"1 : {b / f:.2f} : {w / f:.2f}" if w else f"1 : {b / f:.2f}"
         step = med(r["step_ms"] for r in runs)
-        print(f"| {s} | {m} | {step:.1f} | {ratio} | {100 * idle:.1f} % | {100 * paper:.1f} % | {100 * even:.1f} % | {100 * published:.1f} % | {100 * (idle - paper):+.1f} |")
+        print(f"| {s} | {m} | {step:.1f} | {ratio} | {100 * idle:.1f} % | {100 * paper:.1f} % | {100 * even:.1f} % | "
+              f"{100 * published:.1f} % | {100 * (idle - paper):+.1f} |")
 P
 } | tee "$tmp/table"
 [ "$out" = - ] || cat "$tmp/table" >>"$out"

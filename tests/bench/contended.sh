@@ -1,6 +1,6 @@
 #!/bin/bash
-# Threads on cores that another process uses: seconds an epoch of the tutorial's MLP with one thread and with all, interleaved; quiet, beside a
-# busy loop on the last core, and as nice 10 beside that loop. contended.sh [BUILD [ROUNDS [CONFIG]]]; needs FashionMNIST.
+# Threads on cores that another process uses: seconds an epoch of the tutorial's MLP with one thread and with all, interleaved; quiet,
+# beside a busy loop on the last core, and as nice 10 beside that loop. contended.sh [BUILD [ROUNDS [CONFIG]]]; needs FashionMNIST.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${1:-build} rounds=${2:-5} config=${3:-configs/tutorial_mlp_sgd.cfg} epochs=2
@@ -9,7 +9,8 @@ seconds() { # THREADS PREFIX...
 	local threads=$1 begin
 	shift
 	begin=$(date +%s%N)
-	"$@" "$build/bin/gtrain" run "$config" --device cpu -s threads="$threads" -s train.epochs=$epochs -s checkpoint.dir='""' -q --no-progress 2>/dev/null
+	"$@" "$build/bin/gtrain" run "$config" --device cpu -s threads="$threads" -s train.epochs=$epochs -s checkpoint.dir='""' -q \
+		--no-progress 2>/dev/null
 	awk -v ns=$(($(date +%s%N) - begin)) -v n=$epochs 'BEGIN { printf "%.3f\n", ns / n / 1e9 }'
 }
 median() { sort -n | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
@@ -33,6 +34,7 @@ for how in quiet busy nice; do
 		loop=
 	fi
 	one=$(median <"$dir/$how.1") all=$(median <"$dir/$how.$cores")
-	awk -v how=$how -v one="$one" -v all="$all" -v n="$cores" 'BEGIN { printf "%-5s  1 thread %.3f s, %d threads %.3f s: %.2fx\n", how, one, n, all, all / one }'
+	awk -v how=$how -v one="$one" -v all="$all" -v n="$cores" 'BEGIN {
+		printf "%-5s  1 thread %.3f s, %d threads %.3f s: %.2fx\n", how, one, n, all, all / one }'
 done
 rm -r "$dir"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# smoke_all.sh BUILD OPTIONS...: `gtrain run CFG --smoke OPTIONS` of every config in configs/; a line each, and the sum. A config in bf16 that this
-# processor has no kernels for (exit 69) is tested in fp32, and its line says so.
+# smoke_all.sh BUILD OPTIONS...: `gtrain run CFG --smoke OPTIONS` of every config in configs/; a line each, and the sum. A config in bf16
+# that this processor has no kernels for (exit 69) is tested in fp32, and its line says so.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 gtrain=$1/bin/gtrain

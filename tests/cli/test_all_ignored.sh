@@ -1,6 +1,6 @@
 #!/bin/bash
-# A batch whose labels are all train.ignore_index: its loss is 0 and so is its gradient, where PyTorch has NaN (the manual says so). Batches of one
-# sample, so that some are of that label.
+# A batch whose labels are all train.ignore_index: its loss is 0 and so is its gradient, where PyTorch has NaN (the manual says so). Batches
+# of one sample, so that some are of that label.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 cat >"$tmp/net.cfg" <<'CFG'

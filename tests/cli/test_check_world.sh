@@ -43,7 +43,8 @@ equal world_dry_run '6 6' "$(number 'd["world"], len(d["ranks"])' dry.json | tr 
 # Bytes of the flat arenas on a rank of 4: ddp's, then with each stage of zero less. Memory in common would hide it: not on a GPU.
 "$gtrain" check net.cfg --json --world 4 -s device=cuda --device null -s parallel.bucket_mb=0.001 >ddp.json
 for stage in 1 2 3; do
-	"$gtrain" check net.cfg --json --world 4 -s device=cuda --device null -s parallel.bucket_mb=0.001 -s parallel.mode=zero -s parallel.stage=$stage >zero$stage.json
+	"$gtrain" check net.cfg --json --world 4 -s device=cuda --device null -s parallel.bucket_mb=0.001 -s parallel.mode=zero \
+		-s parallel.stage=$stage >zero$stage.json
 done
 if python3 - >why 2>&1 <<'PY'
 import json
@@ -82,7 +83,8 @@ same() {
 	r=$?
 	[ "${check:-yes}" = yes ] || c=$status
 	[ "${check:-yes}" = yes ] || cp run.err check.err
-	if [ "$c" = "$status" ] && [ "$r" = "$status" ] && [ "$(wc -l <run.err)" = 1 ] && cmp -s check.err run.err && grep -qF "$sentence" run.err && ! grep -q 'rank [0-9]' run.err; then
+	if [ "$c" = "$status" ] && [ "$r" = "$status" ] && [ "$(wc -l <run.err)" = 1 ] && cmp -s check.err run.err &&
+		grep -qF "$sentence" run.err && ! grep -q 'rank [0-9]' run.err; then
 		pass "refuse_$name"
 	else
 		fail "refuse_$name" "check $c: $(head -n 1 check.err); run $r: $(head -n 2 run.err)"
@@ -94,15 +96,20 @@ same batch_too_small 'data.batch: expected at least' 78 -s data.batch=1
 same strided 'because data.sampler = "torch" gives every rank the same number of samples' 78 -s data.batch=25 -s data.sampler=torch
 same muon 'parallel.mode = "zero" and the optimizer "muon" do not go together' 78 -s parallel.mode=zero -s train.optimizer.type=muon
 pipe=(-s parallel.mode=pipe -s parallel.replicas=2)
-same muon_across 'parallel.across = "zero" and the optimizer "muon" do not go together' 78 "${pipe[@]}" -s parallel.across=zero -s train.optimizer.type=muon
-same across_stage 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.across=zero -s parallel.stage=2
+same muon_across 'parallel.across = "zero" and the optimizer "muon" do not go together' 78 "${pipe[@]}" -s parallel.across=zero \
+	-s train.optimizer.type=muon
+same across_stage 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.across=zero \
+	-s parallel.stage=2
 same stage_across 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.stage=2
 same across_zero 'parallel.across: parallel.mode = "zero" does not use this key; pipe does' 78 -s parallel.mode=zero -s parallel.across=zero
-same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use this key; pipe does' 78 -s parallel.mode=ddp -s parallel.deferred_bn=true
-same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true -s reproducible=world
+same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use this key; pipe does' 78 -s parallel.mode=ddp \
+	-s parallel.deferred_bn=true
+same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true \
+	-s reproducible=world
 same shards 'parallel.shards: expected a multiple of the number of ranks' 78 -s reproducible=world -s parallel.shards=1
 same best 'checkpoint.best.metric: expected SPLIT/acc' 78 -s checkpoint.best.metric=valid/acc -s data.valid=0.001
-check=no same data_missing '/nonexistent does not exist' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 -s data.samples_test=0 -s data.classes=0 -s 'model.input=[3,32,32]'
+check=no same data_missing '/nonexistent does not exist' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 \
+	-s data.samples_test=0 -s data.classes=0 -s 'model.input=[3,32,32]'
 "$gtrain" run net.cfg -q -o used --nproc 2 >out 2>err
 check=no same dir_used 'used: the directory contains the checkpoints of another run' 73 -o used
 
@@ -110,7 +117,13 @@ check=no same dir_used 'used: the directory contains the checkpoints of another 
 expect_mode() { # name, sentence, options...
 	local name=$1 sentence=$2
 	shift 2
-	if "$gtrain" check net.cfg "$@" >out 2>err; then fail "$name" "accepted"; elif grep -qF -- "$sentence" err; then pass "$name"; else fail "$name" "$(head -n 1 err)"; fi
+	if "$gtrain" check net.cfg "$@" >out 2>err; then
+		fail "$name" "accepted"
+	elif grep -qF -- "$sentence" err; then
+		pass "$name"
+	else
+		fail "$name" "$(head -n 1 err)"
+	fi
 }
 expect_mode mode_checks_keys 'parallel.stage' -s parallel.mode=zero -s parallel.stage=2 --mode ddp
 expect_mode mode_single 'parallel.mode = "single" and 2 ranks do not go together' --mode single --world 2

@@ -24,7 +24,11 @@ PY
 else
 	skip yaml 'python3 has no yaml'
 fi
-if [ -s "$tmp/readme.yml" ] && [ "$(grep -c . "$tmp/readme.yml")" -le 12 ]; then pass readme_short; else fail readme_short "$(grep -c . "$tmp/readme.yml") lines"; fi
+if [ -s "$tmp/readme.yml" ] && [ "$(grep -c . "$tmp/readme.yml")" -le 12 ]; then
+	pass readme_short
+else
+	fail readme_short "$(grep -c . "$tmp/readme.yml") lines"
+fi
 
 # Targets of make, and files, that the steps name.
 missing=

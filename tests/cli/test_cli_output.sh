@@ -55,7 +55,12 @@ if [ "$(wc -l <"$tmp/out")" = 1 ] && grep -Eq '^test accuracy 0\.[0-9]{4}  loss 
 else
 	fail result_line "$(cat "$tmp/out")"
 fi
-if [ "$(grep -Ec '^epoch [12]/2  train acc 0\.[0-9]{4} loss [0-9.]+  test acc 0\.[0-9]{4} loss [0-9.]+  [0-9.]+ [mu]?s$' "$tmp/err")" = 2 ]; then pass eval_lines; else fail eval_lines "$(cat "$tmp/err")"; fi
+lines=$(grep -Ec '^epoch [12]/2  train acc 0\.[0-9]{4} loss [0-9.]+  test acc 0\.[0-9]{4} loss [0-9.]+  [0-9.]+ [mu]?s$' "$tmp/err")
+if [ "$lines" = 2 ]; then
+	pass eval_lines
+else
+	fail eval_lines "$(cat "$tmp/err")"
+fi
 gives threads 0 err ', 1 thread; batch 32, 8 steps per epoch; 256 train + 64 test samples from ' run $cfg -s threads=1 -o 'r 9'
 if grep -qF "gtrain resume 'r 9' -s train.epochs=4" "$tmp/err"; then pass next_quoted; else fail next_quoted "$(cat "$tmp/err")"; fi
 # The best by top-5, of eight classes: what metrics.jsonl, the link and the summary say.
@@ -96,7 +101,11 @@ if grep -q "$escape" "$tmp/out"; then fail color_never_plain 'escape sequences';
 # A file's text must not reach the terminal as commands to it.
 sed "s/name = \"tiny\"/name = \"ti\\\\x1b[31mny\"/" $cfg >evil.cfg
 run check evil.cfg
-if grep -q "$escape" "$tmp/out" "$tmp/err"; then fail hostile_names 'an escape sequence of a config reached the output'; else pass hostile_names; fi
+if grep -q "$escape" "$tmp/out" "$tmp/err"; then
+	fail hostile_names 'an escape sequence of a config reached the output'
+else
+	pass hostile_names
+fi
 
 # ---- lost output -------------------------------------------------------------------------------------------------------------
 for args in -h --version 'run -h' "check $cfg" "check $cfg --json" devices 'completion bash' "plan $cfg"; do
@@ -121,7 +130,11 @@ fi
 # A reader that leaves: no message, the status of a SIGPIPE, and a run keeps what it had.
 "$gtrain" completion bash 2>"$tmp/err" | true
 rc=${PIPESTATUS[0]}
-if [ -s "$tmp/err" ] || { [ "$rc" != 141 ] && [ "$rc" != 0 ]; }; then fail broken_pipe "status $rc: $(cat "$tmp/err")"; else pass broken_pipe; fi
+if [ -s "$tmp/err" ] || { [ "$rc" != 141 ] && [ "$rc" != 0 ]; }; then
+	fail broken_pipe "status $rc: $(cat "$tmp/err")"
+else
+	pass broken_pipe
+fi
 "$gtrain" run $cfg -o r8 --json -s train.epochs=1000000 2>"$tmp/err" | head -n 3 >"$tmp/out"
 rc=${PIPESTATUS[0]}
 if [ "$rc" = 141 ] && [ ! -s "$tmp/err" ] && "$gtrain" inspect r8 --verify >/dev/null 2>&1; then

@@ -25,7 +25,7 @@ import json, re, sys
 r = json.load(open('$tmp/r.json'))
 texts = [t for t, columns in r['paints']]
 fit = all(0 < len(t) < columns for t, columns in r['paints'])
-ok = $expression
+ok = ($expression)
 print('' if ok else json.dumps([r['status'], len(texts), r['rows'], texts[-2:], r['shown'][-8:]])[:900])
 " 2>&1) && [ -z "$why" ]; then pass "$name"; else fail "$name" "$why"; fi
 }
@@ -52,20 +52,25 @@ terminal columns_20 "any(re.fullmatch(r'\d+%  eta [0-9:]+', t) for t, c in r['pa
 terminal columns_40 "any(re.fullmatch(r'epoch \d+/1000  \[=*>? *\] \d+%  eta [0-9:]+', t) for t, c in r['paints'] if c == 40)"
 terminal columns_80 "any(re.match(r'$whole', t) for t, c in r['paints'] if c == 80)"
 terminal columns_200 "any(re.fullmatch(r'$whole$rest', t) for t, c in r['paints'] if c == 200)"
-terminal columns_300 "any(re.fullmatch(r'$whole$rest', t) for t, c in r['paints'] if c == 300) and sum(not 0 < len(t) < c for t, c in r['paints']) == 0"
+terminal columns_300 "any(re.fullmatch(r'$whole$rest', t) for t, c in r['paints'] if c == 300) and
+	sum(not 0 < len(t) < c for t, c in r['paints']) == 0"
 
 # A terminal that rewraps its lines: the line that it broke into rows is erased whole, and the next one fits.
 gone="not any('eta' in l or '[=' in l or 'samples/s' in l for l in r['shown'] if 'synthetic' not in l)"
 size=200,0.3:50,0.6:200,0.9:120,1.2:30,1.5:70
-terminal resized "r['status'] == 0 and r['rows'] >= 3 and $gone and sum(not 0 < len(t) < c for t, c in r['paints']) <= 3" "${long[@]}" -o r --time-limit 5s
+terminal resized "r['status'] == 0 and r['rows'] >= 3 and $gone and sum(not 0 < len(t) < c for t, c in r['paints']) <= 3" "${long[@]}" \
+	-o r --time-limit 5s
 size=80
 # With the lines of epochs in between, and an evaluation long enough to be seen.
-terminal epochs "r['status'] == 0 and $gone and sum(bool(re.match(r'epoch [123]/3  train acc [01]\.\d{4} loss \d\.\d{4}  test acc', l)) for l in r['shown']) == 3" \
+terminal epochs "r['status'] == 0 and $gone and 
+	sum(bool(re.match(r'epoch [123]/3  train acc [01]\.\d{4} loss \d\.\d{4}  test acc', l)) for l in r['shown']) == 3" \
 	run tiny.cfg -o e -s data.samples=320000 -s train.epochs=3 -s log.every_steps=10000
 terminal evaluating "any(re.match(r'epoch 1/1  evaluating test  \[=*>? *\] \d+%  elapsed \d:\d\d', t) for t in texts)" \
 	run tiny.cfg -o v -s data.samples=32000 -s data.samples_test=2000000 -s train.epochs=1
 terminal rows_fit "all(len(l) <= 80 for l in r['shown'] if l.startswith('epoch'))" run tiny.cfg -o n -s data.valid=0.2 -s train.epochs=3
-terminal next "r['shown'][-4].startswith('saved as n/step-') and r['shown'][-3:] == [f'{at}$GTRAIN {c}' for at, c in zip(('next: ', '      ', '      '), ('eval n', 'inspect n', 'resume n -s train.epochs=6'))]"
+terminal next "r['shown'][-4].startswith('saved as n/step-') and 
+	r['shown'][-3:] == [f'{at}$GTRAIN {c}' for at, c in zip(('next: ', '      ', '      '),
+	('eval n', 'inspect n', 'resume n -s train.epochs=6'))]"
 # Rank 0 paints, and is killed: the launcher, another process, erases its line before it says so.
 cat >killed.sh <<'SH'
 "$1" run slow.cfg -o x -s parallel.mode=ddp --nproc 2 -s train.epochs=1000 &
@@ -74,8 +79,13 @@ pkill -KILL -P $! # its ranks
 wait $!
 SH
 command=(bash killed.sh)
-terminal killed "texts and any(re.fullmatch(r'gtrain: rank \d was killed by signal 9 .Killed. at step \d+', l) for l in r['shown'])" "$gtrain"
+terminal killed "texts and any(re.fullmatch(r'gtrain: rank \d was killed by signal 9 .Killed. at step \d+', l) for l in r['shown'])" \
+	"$gtrain"
 command=("$gtrain")
 
 run "${long[@]}" -o k
-if ! grep -q 'samples/s' "$tmp/err" && ! grep -q "$(printf '\r')" "$tmp/err"; then pass silent_pipe; else fail silent_pipe "$(cat "$tmp/err")"; fi
+if ! grep -q 'samples/s' "$tmp/err" && ! grep -q "$(printf '\r')" "$tmp/err"; then
+	pass silent_pipe
+else
+	fail silent_pipe "$(cat "$tmp/err")"
+fi

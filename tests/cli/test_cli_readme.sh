@@ -3,7 +3,8 @@
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 readme=$src/README.md page=$src/man/gtrain-pytorch.7
-awk '/^```/ { block = !block; if (!block && config) exit; next } block && /^schema = / { config = 1 } block && config' "$readme" >"$tmp/readme.cfg"
+awk '/^```/ { block = !block; if (!block && config) exit; next } block && /^schema = / { config = 1 }
+	block && config' "$readme" >"$tmp/readme.cfg"
 gives config 0 out 'fmnist-mlp' check "$tmp/readme.cfg"
 commands | grep -vx help >"$tmp/a"
 sed -n 's/^| `gtrain \([a-z]*\).*/\1/p' "$readme" >"$tmp/b"
@@ -65,11 +66,14 @@ while IFS= read -r line; do
 	done <<<"$line"
 	n=$((n + 1))
 	"$gtrain" check "$tmp/net.cfg" "${sets[@]}" >/dev/null 2>"$tmp/err" || refused="$refused ${sets[*]}: $(head -n 1 "$tmp/err");"
-done < <(sed -n 's/^    \({ match = .*}\)$/    train.groups = ( \1 );/; /^\.Sh LAYERS/,$s/^    \([a-z_.]* = .*;\)\( *#.*\)\{0,1\}$/\1/p' "$page")
+done < <(sed -n 's/^    \({ match = .*}\)$/    train.groups = ( \1 );/; /^\.Sh LAYERS/,$s/^    \([a-z_.]* = .*;\)\( *#.*\)\{0,1\}$/\1/p' \
+	"$page")
 taken page_settings 35
 n=0 refused=
 while IFS= read -r line; do # of images, else of features; those of two inputs behind two layers
-	case $line in *'["x", "y"]'*) line="{ name = \"x\"; type = \"relu\"; in = \"input\"; }, { name = \"y\"; type = \"tanh\"; in = \"input\"; }, $line" ;; esac
+	case $line in
+	*'["x", "y"]'*) line="{ name = \"x\"; type = \"relu\"; in = \"input\"; }, { name = \"y\"; type = \"tanh\"; in = \"input\"; }, $line" ;;
+	esac
 	n=$((n + 1))
 	net "$tmp/layer.cfg" "$line,"
 	"$gtrain" check "$tmp/layer.cfg" >/dev/null 2>"$tmp/err" && continue

@@ -8,7 +8,8 @@ set -m # or the shell would have its background jobs ignore SIGINT
 
 # endless DIR: a run that would go on for days, in the background, past its first step. Leaves $pid.
 endless() {
-	"$gtrain" run tiny.cfg -o "$1" -s train.epochs=1000000 -s train.eval_every_epochs=1000000 -s checkpoint.every_epochs=1000000 >out 2>err &
+	"$gtrain" run tiny.cfg -o "$1" -s train.epochs=1000000 -s train.eval_every_epochs=1000000 -s checkpoint.every_epochs=1000000 >out \
+		2>err &
 	pid=$!
 	for _ in $(seq 300); do
 		grep -q '"event":"train"' "$1/metrics.jsonl" 2>/dev/null && return
@@ -38,7 +39,11 @@ done
 # What it says is true: a resumed run goes on from that step to the end.
 step=$(sed -n 's/.*"event":"checkpoint","step":\([0-9]*\).*/\1/p' run-TERM/metrics.jsonl)
 gives resumed 0 out "steps," resume run-TERM -s train.steps=$((step + 5)) -s train.epochs=1000000
-if "$gtrain" inspect run-TERM --json | grep -q "\"step\":$((step + 5)),"; then pass resumed_to_the_end; else fail resumed_to_the_end "not at step $((step + 5))"; fi
+if "$gtrain" inspect run-TERM --json | grep -q "\"step\":$((step + 5)),"; then
+	pass resumed_to_the_end
+else
+	fail resumed_to_the_end "not at step $((step + 5))"
+fi
 
 endless quiet
 kill -TERM "$pid"

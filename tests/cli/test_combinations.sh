@@ -19,7 +19,8 @@ combine() { # name, options as --set would have them
 	told=$(grep '"split":"test"' "$d/metrics.jsonl" | tail -n 1 | grep -o '"loss":[^,]*')
 	again=$("$GTRAIN" eval --json "$d/latest" 2>"$tmp/log" | grep -o '"loss":[^,]*')
 	# metrics.jsonl has 9 digits, eval all
-	if awk -v a="${told#*:}" -v b="${again#*:}" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= 1e-8 * (a < 0 ? -a : a) + 1e-12) }'; then
+	if awk -v a="${told#*:}" -v b="${again#*:}" 'BEGIN { d = a - b; if (d < 0) d = -d;
+		exit !(a != "" && b != "" && d <= 1e-8 * (a < 0 ? -a : a) + 1e-12) }'; then
 		echo "ok combine_$name"
 	else echo "not ok combine_$name: trained to $told, evaluated to $again $(tail -n 1 "$tmp/log")"; fi
 	rm -rf "$d"
@@ -30,15 +31,21 @@ refuse() { # name, word in the message, options
 	for o in "$@"; do args+=(-s "$o"); done
 	"$GTRAIN" run "$cfg" -o "$tmp/no" "${args[@]}" >/dev/null 2>"$tmp/log"
 	local rc=$?
-	if [ $rc = 78 ] && grep -q "$word" "$tmp/log"; then echo "ok refuse_$name"; else echo "not ok refuse_$name: status $rc: $(tail -n 1 "$tmp/log")"; fi
+	if [ $rc = 78 ] && grep -q "$word" "$tmp/log"; then
+		echo "ok refuse_$name"
+	else
+		echo "not ok refuse_$name: status $rc: $(tail -n 1 "$tmp/log")"
+	fi
 }
 combine batch_per_rank 'data.batch_per_rank=12'
 combine valid_split 'data.valid=0.3' 'checkpoint.best.metric=valid/loss' 'checkpoint.best.mode=min'
 combine valid_and_torch_sampler 'data.valid=0.2' 'data.sampler=torch' 'data.prefetch=2'
 combine drop_last_bf16 'data.drop_last=true' 'precision=bf16'
 combine no_accumulate_no_clip 'train.accumulate=1' 'train.clip_norm=0.0'
-combine accumulate_no_clip_sgd 'train.clip_norm=0.0' 'train.optimizer.type=sgd' 'train.optimizer.momentum=0.9' 'train.optimizer.nesterov=true'
-combine nesterov_bf16_no_accumulate 'train.accumulate=1' 'precision=bf16' 'train.optimizer.type=sgd' 'train.optimizer.momentum=0.9' 'train.optimizer.nesterov=true'
+combine accumulate_no_clip_sgd 'train.clip_norm=0.0' 'train.optimizer.type=sgd' 'train.optimizer.momentum=0.9' \
+	'train.optimizer.nesterov=true'
+combine nesterov_bf16_no_accumulate 'train.accumulate=1' 'precision=bf16' 'train.optimizer.type=sgd' 'train.optimizer.momentum=0.9' \
+	'train.optimizer.nesterov=true'
 combine rmsprop_onecycle 'train.optimizer.type=rmsprop' 'train.optimizer.momentum=0.5' 'train.schedule.type=onecycle'
 combine adamw_exempt 'train.optimizer.type=adamw' 'train.optimizer.decay_bias=false' 'train.optimizer.decay_norm=false'
 combine mse 'train.loss=mse' 'train.label_smoothing=0.0'

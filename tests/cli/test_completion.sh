@@ -46,7 +46,11 @@ done
 wait
 cat "$tmp"/*.log
 if command -v shellcheck >/dev/null; then
-	if why=$(shellcheck -s bash "$src/completions/gtrain.bash" 2>&1); then pass bash_shellcheck; else fail bash_shellcheck "$(head -n 3 <<<"$why")"; fi
+	if why=$(shellcheck -s bash "$src/completions/gtrain.bash" 2>&1); then
+		pass bash_shellcheck
+	else
+		fail bash_shellcheck "$(head -n 3 <<<"$why")"
+	fi
 else
 	skip bash_shellcheck 'shellcheck is not installed'
 fi

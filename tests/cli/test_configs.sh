@@ -7,15 +7,18 @@ cd "$tmp" || exit 1
 
 check_tree() { # NAME: the binary $gtrain finds the configs
 	run configs --json
-	[ "$rc" = 0 ] && [ "$(grep -c '^{"name":"[a-z0-9_]*\.cfg","dataset":"[a-z0-9-]*","summary":"[^"(]\{20,96\}","path":"/[^"]*"}$' out)" = "$(find "$src/configs" -name '*.cfg' | wc -l)" ] &&
+	[ "$rc" = 0 ] && [ "$(grep -c '^{"name":"[a-z0-9_]*\.cfg","dataset":"[a-z0-9-]*","summary":"[^"(]\{20,96\}","path":"/[^"]*"}$' out)" \
+		= "$(find "$src/configs" -name '*.cfg' | wc -l)" ] &&
 		pass "$1_json" || fail "$1_json" "status $rc: $(head -n 2 out) $(cat err)"
 	run configs
-	[ "$rc" = 0 ] && grep -q '^fmnist_mlp.cfg  *fashion-mnist  *A perceptron on FashionMNIST' out && pass "$1_list" || fail "$1_list" "status $rc: $(cat out err)"
+	[ "$rc" = 0 ] && grep -q '^fmnist_mlp.cfg  *fashion-mnist  *A perceptron on FashionMNIST' out && pass "$1_list" ||
+		fail "$1_list" "status $rc: $(cat out err)"
 	run configs mnist_ddp
 	[ "$rc" = 0 ] && cmp -s out "$src/configs/mnist_ddp.cfg" && pass "$1_print" || fail "$1_print" "status $rc: $(cat err)"
 	for name in mnist_ddp.cfg mnist_ddp; do
 		run check "$name"
-		[ "$rc" = 0 ] && grep -qx "there is no file $name; using /.*/configs/mnist_ddp.cfg" err && pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
+		[ "$rc" = 0 ] && grep -qx "there is no file $name; using /.*/configs/mnist_ddp.cfg" err && pass "$1_$name" ||
+			fail "$1_$name" "status $rc: $(cat err)"
 	done
 }
 
@@ -23,7 +26,8 @@ check_tree source_tree
 # A file here comes first, and nothing is said of it.
 tiny_config
 mkdir here && cp tiny.cfg here/mnist_ddp.cfg
-(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q using here/err && pass file_first || fail file_first "$(cat here/err)"
+(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q using here/err && pass file_first ||
+	fail file_first "$(cat here/err)"
 # A path is taken as it is.
 run check ./mnist_ddp.cfg
 [ "$rc" = 66 ] && pass path_is_no_name || fail path_is_no_name "status $rc"
@@ -34,7 +38,8 @@ run run mnist_dpd.cfg
 run run quux.cfg
 [ "$rc" = 66 ] && grep -qF 'gtrain configs' err && pass unknown_name || fail unknown_name "status $rc: $(cat err)"
 # Ranks, which this program starts again by its own command line, find it too.
-run run -q fmnist_zero -o zero --nproc 2 -s data.name=synthetic -s data.classes=10 -s data.samples=64 -s data.samples_test=32 -s data.batch=32 -s train.epochs=1
+run run -q fmnist_zero -o zero --nproc 2 -s data.name=synthetic -s data.classes=10 -s data.samples=64 -s data.samples_test=32 \
+	-s data.batch=32 -s train.epochs=1
 [ "$rc" = 0 ] && [ -e zero/latest ] && pass ranks || fail ranks "status $rc: $(cat err)"
 # Installed.
 mkdir -p root/bin root/share/gtrain root/lib
@@ -47,4 +52,5 @@ run completion configs
 [ "$rc" = 0 ] && grep -qx mnist_ddp.cfg out && pass completion_words || fail completion_words "status $rc: $(cat err)"
 rm -r root/share
 run configs
-[ "$rc" = 66 ] && grep -q 'the configs of gtrain are not installed' err && pass none_installed || fail none_installed "status $rc: $(cat err)"
+[ "$rc" = 66 ] && grep -q 'the configs of gtrain are not installed' err && pass none_installed ||
+	fail none_installed "status $rc: $(cat err)"

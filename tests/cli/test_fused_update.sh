@@ -1,6 +1,6 @@
 #!/bin/bash
-# Updates that are taken as the gradient is made (plan/fused_update.c) give the bits of stored gradients. train.clip_norm = 1e30 clips nothing,
-# but clipping needs all gradients at once, so it turns fused updates off.
+# Updates that are taken as the gradient is made (plan/fused_update.c) give the bits of stored gradients. train.clip_norm = 1e30 clips
+# nothing, but clipping needs all gradients at once, so it turns fused updates off.
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -19,13 +19,15 @@ for o in "${plain[@]}" "sgd -s train.optimizer.momentum=0.9 -s train.optimizer.n
 	i=$((i + 1))
 	for clip in 0.0 1e30; do
 		# shellcheck disable=SC2086
-		"$GTRAIN" run "$cfg" -o "$tmp/$i-$clip" -s train.clip_norm=$clip -s train.optimizer.type=$o >/dev/null 2>"$tmp/log" || cat "$tmp/log"
+		"$GTRAIN" run "$cfg" -o "$tmp/$i-$clip" -s train.clip_norm=$clip -s train.optimizer.type=$o >/dev/null 2>"$tmp/log" ||
+			cat "$tmp/log"
 	done
 	name=fused_update_$(echo "$o" | tr -c 'a-z_\n' '_' | sed 's/_s_train_optimizer//g; s/__*/_/g')
 	if [ $fused = 0 ]; then
 		echo "skip $name: this processor has neither AVX2 nor AVX-512, so no update is fused"
 	elif cmp -s "$tmp/$i-0.0/latest/model.safetensors" "$tmp/$i-1e30/latest/model.safetensors" &&
-		[ "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-0.0/metrics.jsonl")" = "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-1e30/metrics.jsonl")" ]; then
+		[ "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-0.0/metrics.jsonl")" = \
+		"$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-1e30/metrics.jsonl")" ]; then
 		echo "ok $name"
 	else
 		echo "not ok $name: other weights or losses"
@@ -35,4 +37,8 @@ done
 # divergence: exit 3, nothing updated, the layer named
 "$GTRAIN" run "$cfg" -o "$tmp/nan" -s train.optimizer.type=sgd -s train.optimizer.lr=1e30 >/dev/null 2>"$tmp/log"
 rc=$?
-if [ $rc = 3 ] && grep -q 'diverged at step [0-9]*: .*fc[123].*nothing was updated' "$tmp/log"; then echo "ok diverges"; else echo "not ok diverges: status $rc: $(tail -n 1 "$tmp/log")"; fi
+if [ $rc = 3 ] && grep -q 'diverged at step [0-9]*: .*fc[123].*nothing was updated' "$tmp/log"; then
+	echo "ok diverges"
+else
+	echo "not ok diverges: status $rc: $(tail -n 1 "$tmp/log")"
+fi

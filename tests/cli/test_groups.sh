@@ -40,7 +40,11 @@ refused() { # NAME STATUS PATTERN ARGS...
 	shift 3
 	run "$tmp/refused" "$@"
 	local rc=$?
-	if [ $rc = "$want" ] && grep -q -- "$pattern" "$tmp/log"; then echo "ok $name"; else echo "not ok $name: status $rc, $(cat "$tmp/log")"; fi
+	if [ $rc = "$want" ] && grep -q -- "$pattern" "$tmp/log"; then
+		echo "ok $name"
+	else
+		echo "not ok $name: status $rc, $(cat "$tmp/log")"
+	fi
 	rm -rf "$tmp/refused"
 }
 run "$tmp/a" || { echo "not ok groups_run: $(cat "$tmp/log")"; exit 1; }
@@ -55,11 +59,16 @@ near = len(got) == 9 and all(len(g) == 3 and all(abs(a - b) < 1e-12 for a, b in 
 print("ok groups_in_metrics" if near else f"not ok groups_in_metrics: {got}")
 PY
 "$GTRAIN" check "$tmp/net.cfg" >"$tmp/out" 2>"$tmp/log"
-if grep -q 'groups\[0\]  frozen  (whiten.weight, bn.weight)$' "$tmp/out" && grep -q 'groups\[2\]  0.02 at 0%, .*(conv.weight)$' "$tmp/out"; then echo 'ok groups_in_check'
+if grep -q 'groups\[0\]  frozen  (whiten.weight, bn.weight)$' "$tmp/out" &&
+	grep -q 'groups\[2\]  0.02 at 0%, .*(conv.weight)$' "$tmp/out"; then echo 'ok groups_in_check'
 else echo "not ok groups_in_check: $(grep groups "$tmp/out" "$tmp/log" | head -n 3)"; fi
-if "$GTRAIN" check "$tmp/net.cfg" --json | python3 -c 'import json, sys; g = json.load(sys.stdin)["groups"]; sys.exit(not (len(g) == 3 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0))'
+if "$GTRAIN" check "$tmp/net.cfg" --json | python3 -c '
+import json, sys
+g = json.load(sys.stdin)["groups"]
+sys.exit(not (len(g) == 3 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0))'
 then echo 'ok groups_in_check_json'; else echo 'not ok groups_in_check_json'; fi
-if "$GTRAIN" run "$tmp/net.cfg" -o "$tmp/plain" -q --no-progress -s 'train.groups=()' -s train.steps=1 >"$tmp/out" 2>"$tmp/log" && ! grep -q lr_groups "$tmp/plain/metrics.jsonl"; then
+if "$GTRAIN" run "$tmp/net.cfg" -o "$tmp/plain" -q --no-progress -s 'train.groups=()' -s train.steps=1 >"$tmp/out" 2>"$tmp/log" &&
+	! grep -q lr_groups "$tmp/plain/metrics.jsonl"; then
 	echo 'ok no_groups_in_metrics'; else echo "not ok no_groups_in_metrics: $(tail -n 1 "$tmp/log")"; fi
 cat >"$tmp/tensors.py" <<'PY'
 import array, json, math, struct, sys
@@ -80,7 +89,8 @@ say("groups_frozen_stay", all(w[0][k] == w[-1][k] for k in ("whiten.weight", "bn
 say("groups_freeze_after", w[0]["whiten.bias"] == w[-1]["whiten.bias"] and w[0]["whiten.bias"][1].count(0.0) < 24)
 say("groups_others_move", all(w[0][k] != w[-1][k] for k in ("conv.weight", "bn.bias", "head.weight", "head.bias")))
 say("groups_states", sorted(read(steps[-1] + "/optimizer.safetensors")) == sorted(
-    ["momentum_buffer.whiten.bias", "momentum_buffer.conv.weight"] + [f"{s}.{p}" for s in ("exp_avg", "exp_avg_sq") for p in ("bn.bias", "head.weight", "head.bias")]),
+    ["momentum_buffer.whiten.bias", "momentum_buffer.conv.weight"]
+    + [f"{s}.{p}" for s in ("exp_avg", "exp_avg_sq") for p in ("bn.bias", "head.weight", "head.bias")]),
     str(sorted(read(steps[-1] + "/optimizer.safetensors"))))
 v = w[0]["whiten.weight"][1]
 say("whitening_has_both_signs", all(v[i] == -v[i + len(v) // 2] for i in range(len(v) // 2)))
@@ -113,17 +123,22 @@ same tta_any_batch near "$trained" "$(loss -s data.eval_batch=7)"
 if near "$trained" "$(loss -s eval.tta=none)"; then echo "not ok tta_changes: the same loss without views"; else echo "ok tta_changes"; fi
 
 refused groups_no_match 78 'train.groups\[3\].match' -s 'train.groups[3]={ match = "fc*"; lr_mul = 2.0; }'
-refused frozen_stats_none 78 'train.groups\[3\].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none' \
+refused frozen_stats_none 78 \
+	'train.groups\[3\].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none' \
 	-s 'train.groups[3]={ match = "head.*"; frozen_stats = true; }'
-refused frozen_stats_half 78 'train.groups\[0\].frozen_stats: expected a match of both bn.weight and bn.bias or of neither, got bn.weight only' -s 'train.groups[0].frozen_stats=true'
+refused frozen_stats_half 78 \
+	'train.groups\[0\].frozen_stats: expected a match of both bn.weight and bn.bias or of neither, got bn.weight only' \
+	-s 'train.groups[0].frozen_stats=true'
 refused frozen_stats_untracked 78 'got bn with track_running_stats = false' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; }' \
 	-s 'train.groups[0].match="whiten.weight"' -s 'model.layers[3].track_running_stats=false'
-refused frozen_stats_later 78 'frozen_stats: frozen_stats = true and freeze_after = 1 do not go together' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; freeze_after = 1.0; }' \
+refused frozen_stats_later 78 'frozen_stats: frozen_stats = true and freeze_after = 1 do not go together' \
+	-s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; freeze_after = 1.0; }' \
 	-s 'train.groups[0].match="whiten.weight"'
 # A normalisation without parameters is matched by the names that they would have.
 run "$tmp/plain_bn" -s 'train.groups=({ match = "bn.*"; frozen_stats = true; })' -s 'model.layers[3].affine=false'
 same frozen_stats_without_affine grep -q '"event":"epoch"' "$tmp/plain_bn/metrics.jsonl"
-if "$GTRAIN" check "$tmp/plain_bn/config.cfg" >"$tmp/out" 2>"$tmp/log" && grep -q 'groups\[0\]  .*, statistics frozen  (bn\.\*)$' "$tmp/out"; then echo 'ok frozen_stats_in_check'
+if "$GTRAIN" check "$tmp/plain_bn/config.cfg" >"$tmp/out" 2>"$tmp/log" &&
+	grep -q 'groups\[0\]  .*, statistics frozen  (bn\.\*)$' "$tmp/out"; then echo 'ok frozen_stats_in_check'
 else echo "not ok frozen_stats_in_check: $(cat "$tmp/log"; grep groups "$tmp/out")"; fi
 refused groups_taken 78 'train.groups\[3\].match' -s 'train.groups[3]={ match = "conv.weight"; lr_mul = 2.0; }'
 refused muon_of_a_bias 78 'head.bias' -s 'train.groups[3]={ match = "head.*"; optimizer = { type = "muon"; lr = 0.1; }; }'

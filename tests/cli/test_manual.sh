@@ -1,5 +1,6 @@
 #!/bin/bash
-# Every page is correct mdoc and can be found. gtrain(1) against the option tables: the same synopses, commands, options and exit codes, both ways.
+# Every page is correct mdoc and can be found. gtrain(1) against the option tables: the same synopses, commands, options and exit codes,
+# both ways.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 page=$src/man/gtrain.1
@@ -36,11 +37,14 @@ for c in $(commands); do
 	same "synopsis_$c" "$tmp/a" "$tmp/b"
 	# "-s, --set KEY=VALUE" of the options section, and of the page's subsection.
 	sed -n '/^options$/,/^$/s/^ *\(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\( .*\)\{0,1\}$/\1/p' "$tmp/help" >"$tmp/a"
-	sed -n "/^   gtrain $c\$/,/^   [a-zO]\|^[A-Z]/s/^     \(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\(  .*\)\{0,1\}\$/\1/p" "$text" >"$tmp/b"
+	sed -n "/^   gtrain $c\$/,/^   [a-zO]\|^[A-Z]/s/^     \(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\(  .*\)\{0,1\}\$/\1/p" \
+		"$text" >"$tmp/b"
 	same "options_$c" "$tmp/a" "$tmp/b"
 done
-sed -n '/^options of every command$/,/^$/s/^ *\(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\( .*\)\{0,1\}$/\1/p' <("$gtrain" -h) >"$tmp/a"
-sed -n '/^   Options of every command$/,/^   gtrain run/s/^     \(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\(  .*\)\{0,1\}$/\1/p' "$text" >"$tmp/b"
+sed -n '/^options of every command$/,/^$/s/^ *\(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\( .*\)\{0,1\}$/\1/p' <("$gtrain" -h) \
+	>"$tmp/a"
+sed -n '/^   Options of every command$/,/^   gtrain run/s/^     \(\(-., \)\{0,1\}--[a-z-]*\( [A-Z=]\{1,\}\)\{0,1\}\)\(  .*\)\{0,1\}$/\1/p' \
+	"$text" >"$tmp/b"
 same options_global "$tmp/a" "$tmp/b"
 commands >"$tmp/a"
 sed -n 's/^   gtrain \([a-z]*\)$/\1/p' "$text" >"$tmp/b"
@@ -63,7 +67,8 @@ if [ "$n" -ge 25 ]; then pass counted; else fail counted "only $n options found"
 page=$src/man/gtrain-checkpoint.5
 mandoc -T ascii -O width=1000 "$page" | sed 's/.\x08//g' | sed -n '/^METRICS/,/^EXAMPLES/p' >"$text"
 tiny_config
-if ! "$gtrain" run "$tmp/tiny.cfg" -o "$tmp/r" -q -s data.valid=0.25 -s checkpoint.best.metric=valid/acc -s 'train.groups=({ match = "*.bias"; frozen = true; })' \
+if ! "$gtrain" run "$tmp/tiny.cfg" -o "$tmp/r" -q -s data.valid=0.25 -s checkpoint.best.metric=valid/acc \
+	-s 'train.groups=({ match = "*.bias"; frozen = true; })' \
 	>/dev/null || ! "$gtrain" resume "$tmp/r" -q -s train.epochs=3 >/dev/null; then
 	fail metrics_run 'gtrain run or resume failed'
 fi
@@ -76,7 +81,8 @@ missing = sorted(keys - words)
 if missing or len(keys) < 25 or any(list(e)[:2] != ["event", "step"] or list(e)[-1] != "time" for e in lines):
     print(f"not in the manual: {missing}; {len(keys)} words")
 end = lines[-1]
-if end["event"] != "end" or end["epoch"] != 3 or not end["test"]["samples"] or end["best"]["metric"] != "valid/acc" or not 1e9 < end["time"] < 1e11:
+if end["event"] != "end" or end["epoch"] != 3 or not end["test"]["samples"] or \
+        end["best"]["metric"] != "valid/acc" or not 1e9 < end["time"] < 1e11:
     print(f"the last line is {end}")
 if [e["epoch"] for e in lines if e["event"] == "epoch"] != [1, 2, 3]:
     print("epochs are not counted from 1")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Values that are not finite: none is taken from a file, none is measured as the best, none is committed. The layers are followed by relu, which
-# was where a NaN got lost. Other float types than f32 are converted, with a warning.
+# Values that are not finite: none is taken from a file, none is measured as the best, none is committed. The layers are followed by relu,
+# which was where a NaN got lost. Other float types than f32 are converted, with a warning.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 # st FILE DTYPE POISON...: weights of the config below in DTYPE (F16, BF16, F32, F64); POISON: "tensor index value".
@@ -10,7 +10,8 @@ path, dtype, poison = sys.argv[1], sys.argv[2], [p.split() for p in sys.argv[3:]
 def bf16(x):
     u = struct.unpack("<I", struct.pack("<f", x))[0]
     return struct.pack("<H", 0x7fc0 if math.isnan(x) else u >> 16)
-put = {"F16": lambda x: struct.pack("<e", x), "BF16": bf16, "F32": lambda x: struct.pack("<f", x), "F64": lambda x: struct.pack("<d", x)}[dtype]
+put = {"F16": lambda x: struct.pack("<e", x), "BF16": bf16,
+       "F32": lambda x: struct.pack("<f", x), "F64": lambda x: struct.pack("<d", x)}[dtype]
 size = {"F16": 2, "BF16": 2, "F32": 4, "F64": 8}[dtype]
 shapes = {"fc1.weight": [16, 64], "fc1.bias": [16], "fc2.weight": [4, 16], "fc2.bias": [4]}
 header, data = {}, b""
@@ -40,7 +41,8 @@ log = { every_steps = 1; };
 CFG
 
 st nan F32 "fc1.weight 70 nan"
-gives init_nan 65 err 'fc1.weight: expected finite values, got NaN or infinity at element 70' run "$tmp/net.cfg" -o "$tmp/nan" --init "$tmp/nan.st"
+gives init_nan 65 err 'fc1.weight: expected finite values, got NaN or infinity at element 70' run "$tmp/net.cfg" -o "$tmp/nan" --init \
+	"$tmp/nan.st"
 st inf BF16 "fc1.bias 3 inf"
 gives init_inf_bf16 65 err 'fc1.bias: expected finite values' run "$tmp/net.cfg" -o "$tmp/inf" --init "$tmp/inf.st"
 st large F64 "fc2.weight 5 1e39"
@@ -53,17 +55,23 @@ for t in F16 BF16 F64; do
 	word=${t,,}
 	st "$word" "$t"
 	gives "init_$word" 0 err "$word.st: the $word values were " run "$tmp/net.cfg" -o "$tmp/$word" --init "$tmp/$word.st"
-	if cmp -s "$tmp/f32/latest/model.safetensors" "$tmp/$word/latest/model.safetensors"; then pass "init_${word}_same"; else fail "init_${word}_same" "other weights than from f32"; fi
+	if cmp -s "$tmp/f32/latest/model.safetensors" "$tmp/$word/latest/model.safetensors"; then
+		pass "init_${word}_same"
+	else
+		fail "init_${word}_same" "other weights than from f32"
+	fi
 done
 
-# An update that overflows leaves a loss that was finite and weights that are not: nothing of it is kept, on one rank or two, whatever is due.
+# An update that overflows leaves a loss that was finite and weights that are not: nothing of it is kept, on one rank or two, whatever is
+# due.
 st big F32 "fc2.bias 0 30000"
 for due in 'checkpoint.every_steps=1' 'train.eval_every_steps=1' 'train.steps=1'; do
 	for mode in single ddp zero dp; do
 		name=overflow_${due%%=*}_$mode
 		ranks=(--nproc 2)
 		[ $mode != single ] || ranks=()
-		run run "$tmp/net.cfg" -o "$tmp/$name" --init "$tmp/big.st" -s "$due" -s "parallel.mode=$mode" -s train.optimizer.lr=1e39 "${ranks[@]}"
+		run run "$tmp/net.cfg" -o "$tmp/$name" --init "$tmp/big.st" -s "$due" -s "parallel.mode=$mode" -s train.optimizer.lr=1e39 \
+			"${ranks[@]}"
 		if [ "$rc" != 3 ]; then
 			fail "$name" "ended with $rc, not 3: $(head -n 2 "$tmp/err")"
 		elif ! grep -q 'fc[12]\.[a-z]* is not finite' "$tmp/err"; then

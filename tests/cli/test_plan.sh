@@ -1,7 +1,7 @@
 #!/bin/bash
 # Golden plans on the null backend: the steps that a config comes to, with every operand's shape and place. After a change that is
-# meant, GTRAIN_UPDATE=1 writes them again: read the difference. Of eight ranks, in every mode: the lists of the first one and of another, and
-# what `gtrain check` says of all of them.
+# meant, GTRAIN_UPDATE=1 writes them again: read the difference. Of eight ranks, in every mode: the lists of the first one and of another,
+# and what `gtrain check` says of all of them.
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -21,7 +21,8 @@ plan mlp_clipped "$mlp" -s train.clip_norm=1.0
 plan mlp_bf16_adam "$mlp" -s precision=bf16 -s train.optimizer.type=adam
 plan mlp_fp16 "$mlp" -s precision=fp16
 plan cnn_accumulate "$resume"
-plan resnet20 "$GTRAIN_SRC/configs/resnet20_cifar.cfg" -s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=300 -s data.samples_test=150 -s data.batch=128
+plan resnet20 "$GTRAIN_SRC/configs/resnet20_cifar.cfg" -s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=300 \
+	-s data.samples_test=150 -s data.batch=128
 
 # ranks NAME RANK CONFIG OPTIONS...: ranks 0 and RANK of 8
 ranks() {
@@ -44,16 +45,21 @@ uneven=(-s data.batch=50 -s data.samples=203 -s train.optimizer.momentum=0.9)
 small=(-s parallel.bucket_mb=0.008)
 ranks ddp 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp
 # The ranks hold factors of weight gradients instead of gradients: three linear layers of 512 outputs and a small batch.
-ranks ddp_factored 3 "$GTRAIN_SRC/configs/tutorial_mlp_sgd.cfg" -s data.name=synthetic -s data.classes=10 -s data.samples=50 -s data.samples_test=20 --mode ddp
+ranks ddp_factored 3 "$GTRAIN_SRC/configs/tutorial_mlp_sgd.cfg" -s data.name=synthetic -s data.classes=10 -s data.samples=50 \
+	-s data.samples_test=20 --mode ddp
 ranks dp 3 "$mlp" "${uneven[@]}" --mode dp
 ranks ddp_cuda 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s device=cuda
 ranks zero1_cuda 7 "$mlp" "${uneven[@]}" "${small[@]}" --mode zero -s device=cuda
 ranks zero2 7 "$mlp" "${uneven[@]}" "${small[@]}" -s train.accumulate=2 -s parallel.mode=zero -s parallel.stage=2
-ranks zero3 3 "$mlp" -s data.samples=203 "${small[@]}" -s parallel.mode=zero -s parallel.stage=3 -s precision=bf16 -s train.optimizer.type=adam
+ranks zero3 3 "$mlp" -s data.samples=203 "${small[@]}" -s parallel.mode=zero -s parallel.stage=3 -s precision=bf16 \
+	-s train.optimizer.type=adam
 ranks ddp_world 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s reproducible=world -s parallel.shards=16
 # A net with skips, in four stages: two copies, or two stages a rank.
 skip=$GTRAIN_SRC/tests/par/nets/skip.cfg
 ranks pipe 3 "$skip" --mode pipe -s parallel.chunks=3
-ranks pipe_zero 6 "$skip" -s parallel.mode=pipe -s parallel.schedule=interleaved -s parallel.replicas=4 -s parallel.across=zero -s parallel.bucket_mb=0.002 -s device=cuda
-ranks pipe_deferred 1 "$GTRAIN_SRC/tests/par/nets/cnn.cfg" -s parallel.mode=pipe -s parallel.chunks=3 -s parallel.deferred_bn=true -s train.accumulate=2
-ranks pipe_zb 5 "$skip" -s parallel.mode=pipe -s parallel.schedule=zero-bubble -s parallel.replicas=2 -s parallel.chunks=3 -s data.samples=50
+ranks pipe_zero 6 "$skip" -s parallel.mode=pipe -s parallel.schedule=interleaved -s parallel.replicas=4 -s parallel.across=zero \
+	-s parallel.bucket_mb=0.002 -s device=cuda
+ranks pipe_deferred 1 "$GTRAIN_SRC/tests/par/nets/cnn.cfg" -s parallel.mode=pipe -s parallel.chunks=3 -s parallel.deferred_bn=true \
+	-s train.accumulate=2
+ranks pipe_zb 5 "$skip" -s parallel.mode=pipe -s parallel.schedule=zero-bubble -s parallel.replicas=2 -s parallel.chunks=3 \
+	-s data.samples=50

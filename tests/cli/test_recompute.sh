@@ -6,7 +6,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cfg=$GTRAIN_SRC/tests/cli/recompute.cfg
 sed 's/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/blocks.cfg"
-sed 's/{ type = "\(conv2d\|batchnorm2d\|relu\|global_avgpool\|batchnorm1d\|tanh\)";/& recompute = true;/; s/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/all.cfg"
+sed 's/{ type = "\(conv2d\|batchnorm2d\|relu\|global_avgpool\|batchnorm1d\|tanh\)";/& recompute = true;/
+	s/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/all.cfg"
 cp "$cfg" "$tmp/none.cfg"
 
 losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
@@ -14,7 +15,8 @@ bytes() { # config, options: activations of the plan on the CPU
 	"$GTRAIN" check "$@" --device cpu --json | grep -o '"activations":[0-9]*' | grep -o '[0-9]*'
 }
 cmd=$GTRAIN device=cpu least=6 variants='none:cheap blocks:none blocks:cheap all:none all:cheap'
-run() { "$cmd" run "$tmp/$1.cfg" --device $device -o "$tmp/$2" "${@:3}" >"$tmp/log" 2>&1 || { echo "not ok recompute_$2: $(tail -n 1 "$tmp/log")"; return 1; }; }
+run() { "$cmd" run "$tmp/$1.cfg" --device $device -o "$tmp/$2" "${@:3}" >"$tmp/log" 2>&1 ||
+	{ echo "not ok recompute_$2: $(tail -n 1 "$tmp/log")"; return 1; }; }
 
 set_of() { # precision and accumulation, options
 	local what=$1 one
@@ -23,8 +25,13 @@ set_of() { # precision and accumulation, options
 	for one in $variants; do
 		local name=${one/:/_}_$what
 		run "${one%:*}" "$name" -s train.recompute="${one#*:}" "$@" || continue
-		if cmp -s "$tmp/none-$what/latest/model.safetensors" "$tmp/$name/latest/model.safetensors" && [ "$(losses "$tmp/none-$what")" = "$(losses "$tmp/$name")" ] &&
-			[ "$(losses "$tmp/$name" | wc -l)" -ge $least ]; then echo "ok recompute_$name"; else echo "not ok recompute_$name: other weights or losses"; fi
+		if cmp -s "$tmp/none-$what/latest/model.safetensors" "$tmp/$name/latest/model.safetensors" &&
+			[ "$(losses "$tmp/none-$what")" = "$(losses "$tmp/$name")" ] &&
+			[ "$(losses "$tmp/$name" | wc -l)" -ge $least ]; then
+			echo "ok recompute_$name"
+		else
+			echo "not ok recompute_$name: other weights or losses"
+		fi
 	done
 }
 set_of fp32
@@ -35,7 +42,11 @@ set_of adam -s train.optimizer.type=adam -s train.optimizer.lr=1e-3 -s winograd=
 kept=$(bytes "$tmp/none.cfg")
 for one in none:cheap blocks:none blocks:cheap; do
 	now=$(bytes "$tmp/${one%:*}.cfg" -s train.recompute="${one#*:}")
-	if [ -n "$now" ] && [ "$now" -lt $((kept * 9 / 10)) ]; then echo "ok recompute_${one/:/_}_bytes"; else echo "not ok recompute_${one/:/_}_bytes: $now of $kept"; fi
+	if [ -n "$now" ] && [ "$now" -lt $((kept * 9 / 10)) ]; then
+		echo "ok recompute_${one/:/_}_bytes"
+	else
+		echo "not ok recompute_${one/:/_}_bytes: $now of $kept"
+	fi
 done
 
 # the plan: a dropped convolution is there twice, running statistics are updated once
@@ -45,8 +56,12 @@ if [ "$(grep -c 'launch conv2d  *one.0.conv1 ' "$tmp/plan")" = 2 ] && [ "$(grep 
 
 # the resolved config says it layer by layer; the output of a block is kept
 resolved=$tmp/blocks_none_fp32/latest/config.cfg
-if grep -q 'name = "one.0.conv1".*recompute = true' "$resolved" && ! grep -q 'name = "one.0.relu2".*recompute' "$resolved"; then echo "ok recompute_config"; else
-	echo "not ok recompute_config"; fi
+if grep -q 'name = "one.0.conv1".*recompute = true' "$resolved" &&
+	! grep -q 'name = "one.0.relu2".*recompute' "$resolved"; then
+	echo "ok recompute_config"
+else
+	echo "not ok recompute_config"
+fi
 
 # the same through the CUDA backend, on the host's CUDA runtime
 # shellcheck source=tests/cudasim/sim.sh

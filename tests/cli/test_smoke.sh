@@ -1,6 +1,6 @@
 #!/bin/bash
-# `gtrain run --smoke`: what it runs and says, what it refuses, and that it fails where a resume fails or ends with other bits (smoke_fault.c, preloaded).
-# Of configs/, the small ones; SMOKE=full: all of them.
+# `gtrain run --smoke`: what it runs and says, what it refuses, and that it fails where a resume fails or ends with other bits
+# (smoke_fault.c, preloaded). Of configs/, the small ones; SMOKE=full: all of them.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 export TMPDIR=$tmp/t
@@ -20,7 +20,8 @@ for cfg in "$src"/configs/*.cfg; do
 	took=$(awk "BEGIN { print $(date +%s.%N) - $start }")
 	if [ "$rc" = 69 ] && grep -q bf16 "$tmp/err"; then
 		skip "config_$name" "$(head -n 1 "$tmp/err")"
-	elif [ "$rc" != 0 ] || ! grep -q '^compare .* equal: model [0-9a-f]' "$tmp/out" || ! tail -n 1 "$tmp/out" | grep -q '^smoke test passed: '; then
+	elif [ "$rc" != 0 ] || ! grep -q '^compare .* equal: model [0-9a-f]' "$tmp/out" ||
+		! tail -n 1 "$tmp/out" | grep -q '^smoke test passed: '; then
 		fail "config_$name" "ended with $rc: $(tail -n 1 "$tmp/out") $(head -n 2 "$tmp/err")"
 	elif [ -n "$(left)" ]; then
 		fail "config_$name" "left $(left)"
@@ -37,7 +38,8 @@ cat >"$tmp/net.cfg" <<'CFG'
 schema = 1;
 name = "net";
 data = { name = "cifar10"; root = "nowhere"; batch = 48; valid = 0.1; };
-model = { input = [3, 8, 8]; layers = ( { type = "conv2d"; out = 4; kernel = 3; }, { type = "batchnorm2d"; }, { type = "relu"; }, { type = "flatten"; },
+model = { input = [3, 8, 8]; layers = ( { type = "conv2d"; out = 4; kernel = 3; }, { type = "batchnorm2d"; }, { type = "relu"; },
+	{ type = "flatten"; },
 	{ type = "dropout"; }, { type = "linear"; out = 10; } ); };
 train = { epochs = 20; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; schedule = { type = "cosine"; warmup = 5; }; };
 checkpoint = { dir = "unused"; best = { metric = "valid/acc"; }; };
@@ -57,7 +59,11 @@ assert len(v[5]["model"]) == 32 and v[6]["status"] == "ok" and v[6]["code"] == 0
 PY
 ) 2>&1 && [ "$rc" = 0 ]; then pass json; else fail json "status $rc: $(tail -n 1 <<<"$why")"; fi
 run run "$tmp/net.cfg" --smoke --quiet
-if [ "$rc" = 0 ] && [ "$(grep -c . "$tmp/out")" = 1 ] && [ ! -s "$tmp/err" ]; then pass quiet; else fail quiet "status $rc: $(cat "$tmp/out" "$tmp/err")"; fi
+if [ "$rc" = 0 ] && [ "$(grep -c . "$tmp/out")" = 1 ] && [ ! -s "$tmp/err" ]; then
+	pass quiet
+else
+	fail quiet "status $rc: $(cat "$tmp/out" "$tmp/err")"
+fi
 
 # ---- it works together with the other options and modes -----------------------------------------------------------------------
 gives out 0 out 'smoke test passed: net' run "$tmp/net.cfg" --smoke --out "$tmp/kept"
@@ -77,14 +83,16 @@ gives ranks_fit 0 out 'ddp on ' run "$tmp/net.cfg" --smoke -s parallel.mode=ddp 
 if grep -q 'ranks (in the config: 64)' "$tmp/out"; then pass ranks_told; else fail ranks_told "$(head -n 1 "$tmp/out")"; fi
 gives world_bits 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s reproducible=world -s data.batch=64
 gives per_rank 0 out equal run "$tmp/net.cfg" --smoke -s parallel.mode=ddp --nproc 2 -s data.batch_per_rank=12 -s train.accumulate=2
-gives synthetic 0 out 'synthetic: made from the seed' run "$tmp/net.cfg" --smoke -s data.name=synthetic -s data.samples=500 -s data.samples_test=50 -s data.classes=10
+gives synthetic 0 out 'synthetic: made from the seed' run "$tmp/net.cfg" --smoke -s data.name=synthetic -s data.samples=500 \
+	-s data.samples_test=50 -s data.classes=10
 
 # ---- what it refuses ----------------------------------------------------------------------------------------------------------
 gives no_hosts 64 err '--smoke and --nnodes 2 do not go together' run "$tmp/net.cfg" --smoke --nnodes 2
 gives no_restarts 64 err '--smoke and --max-restarts do not go together' run "$tmp/net.cfg" --smoke --max-restarts 1
 gives no_limit 64 err '--smoke and --time-limit do not go together' run "$tmp/net.cfg" --smoke --time-limit 1m
 gives no_dry_run 64 err '--smoke and --dry-run do not go together' run "$tmp/net.cfg" --smoke --dry-run
-RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 gives no_ranks 64 err 'a smoke test starts its ranks itself' \
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 gives no_ranks 64 err \
+	'a smoke test starts its ranks itself' \
 	run "$tmp/net.cfg" --smoke
 fp16=(-s data.name=synthetic -s data.samples=500 -s data.samples_test=50 -s data.classes=10 -s precision=fp16 --device cpu)
 run run "$tmp/net.cfg" "${fp16[@]}" -o "$tmp/fp16"
@@ -109,13 +117,21 @@ if ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/fault.so" "$src/tests/cli/smoke_fault.c
 		[ -z "$(left)" ] || fail "$1" "left $(left)"
 	}
 	fault other_bits 1 'the uninterrupted one end with different bits: ' bits
-	if grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first of them is ' "$tmp/err"; then pass other_bits_named; else fail other_bits_named "$(cat "$tmp/err")"; fi
+	if grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first of them is ' "$tmp/err"; then
+		pass other_bits_named
+	else
+		fail other_bits_named "$(cat "$tmp/err")"
+	fi
 	fault other_bits_ranks 1 'the uninterrupted one end with different bits: ' bits -s parallel.mode=ddp --nproc 2
 	fault damaged 65 'step-00000004' damage
 	fault killed 137 'was killed by signal 9' die
 	SMOKE_FAULT=none LD_PRELOAD=$preload gives no_fault 0 out equal run "$tmp/net.cfg" --smoke
 	SMOKE_FAULT=bits LD_PRELOAD=$preload run run "$tmp/net.cfg" --smoke --json
-	if tail -n 1 "$tmp/out" | grep -q '"phase":"end".*"status":"failed","code":1,"error":"the resumed'; then pass json_failed; else fail json_failed "$(tail -n 1 "$tmp/out")"; fi
+	if tail -n 1 "$tmp/out" | grep -q '"phase":"end".*"status":"failed","code":1,"error":"the resumed'; then
+		pass json_failed
+	else
+		fail json_failed "$(tail -n 1 "$tmp/out")"
+	fi
 else
 	skip faults "no preloaded library: $(head -n 1 "$tmp/cc")"
 fi
@@ -130,4 +146,8 @@ done
 kill -TERM $pid
 wait $pid
 rc=$?
-if [ "$rc" = 143 ] && [ -z "$(left)" ] && ! pgrep -P $pid >/dev/null; then pass terminated; else fail terminated "status $rc, left: $(left) $(cat "$tmp/err")"; fi
+if [ "$rc" = 143 ] && [ -z "$(left)" ] && ! pgrep -P $pid >/dev/null; then
+	pass terminated
+else
+	fail terminated "status $rc, left: $(left) $(cat "$tmp/err")"
+fi

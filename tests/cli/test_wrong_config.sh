@@ -1,6 +1,6 @@
 #!/bin/bash
-# Wrong configs: every one is refused, or warned of, by a line that names the place, what is expected, and what to do; several faults of one file
-# are reported together.
+# Wrong configs: every one is refused, or warned of, by a line that names the place, what is expected, and what to do; several faults of one
+# file are reported together.
 # shellcheck disable=SC2015,SC2102
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -35,7 +35,8 @@ wrong_configs
 echo "# wrong configs: $tried kinds, place, expectation and remedy named: $named"
 
 # All errors of a file at once, by line, each once, without those that follow from another one; the exit status stands for all.
-sed '3s/cpu/gpu/; 9s/batch/batch_size/; 22s/relu/rellu/; 24s/out =/out_features =/; 28s/epochs/num_epochs/; 37s/keep = 3/keep = "all"/' base.cfg >many.cfg
+sed '3s/cpu/gpu/; 9s/batch/batch_size/; 22s/relu/rellu/; 24s/out =/out_features =/; 28s/epochs/num_epochs/; 37s/keep = 3/keep = "all"/' \
+	base.cfg >many.cfg
 run check many.cfg
 got=$(sed -n 's/^gtrain: many.cfg:\([0-9]*\): .*/\1/p' err | tr '\n' ' ')
 if [ "$rc" = 78 ] && [ "$got" = "3 9 22 24 28 37 " ] && [ "$(wc -l <err)" = 6 ]; then
@@ -44,7 +45,8 @@ else
 	fail several_errors "status $rc, lines $got: $(cat err)"
 fi
 # Errors of a block are told once, whatever the number of its instances.
-sed '22s/.*/{ block = "b"; name = "x"; repeat = 9; }, { block = "b"; name = "y"; repeat = 9; },/; 18s/$/ blocks = { b = { layers = ( { type = "relu"; slope = 1; } ); }; };/' base.cfg >block.cfg
+sed '22s/.*/{ block = "b"; name = "x"; repeat = 9; }, { block = "b"; name = "y"; repeat = 9; },/
+	18s/$/ blocks = { b = { layers = ( { type = "relu"; slope = 1; } ); }; };/' base.cfg >block.cfg
 run check block.cfg
 if [ "$rc" = 78 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'block.cfg:18: model.blocks.b.layers\[0\].slope: unknown key' err; then
 	pass error_in_block
@@ -103,17 +105,24 @@ rehearse() { # NAME STATUS ARGS...
 	fi
 	run run base.cfg "$@"
 	rm -rf run
-	if [ "$dry" = "$want" ] && [ "$rc" = "$want" ]; then pass "rehearse_$name"; else fail "rehearse_$name" "run -n $dry, run $rc, expected $want: $(head -n 2 err)"; fi
+	if [ "$dry" = "$want" ] && [ "$rc" = "$want" ]; then
+		pass "rehearse_$name"
+	else
+		fail "rehearse_$name" "run -n $dry, run $rc, expected $want: $(head -n 2 err)"
+	fi
 }
 other=(-s data.samples=0 -s data.samples_test=0)
 rehearse fine 0
 rehearse fine_ranks 0 -s parallel.mode=ddp --nproc 2
 rehearse fine_threads 0 -s parallel.mode=dp --nproc 2
 rehearse new_parents 0 -o run/a/b
-rehearse statistics_of_one 78 -s 'model.layers[2]={ type = "flatten"; }' -s 'model.layers[3]={ type = "batchnorm1d"; track_running_stats = false; }' -s data.eval_batch=1
-rehearse statistics_of_last 78 -s 'model.layers[2]={ type = "flatten"; }' -s 'model.layers[3]={ type = "batchnorm1d"; track_running_stats = false; }' -s data.samples_test=65
+rehearse statistics_of_one 78 -s 'model.layers[2]={ type = "flatten"; }' \
+	-s 'model.layers[3]={ type = "batchnorm1d"; track_running_stats = false; }' -s data.eval_batch=1
+rehearse statistics_of_last 78 -s 'model.layers[2]={ type = "flatten"; }' \
+	-s 'model.layers[3]={ type = "batchnorm1d"; track_running_stats = false; }' -s data.samples_test=65
 rehearse no_data 66 -s data.name=nothing-of-this-name "${other[@]}"
-rehearse bad_data 65 -s data.name= -s data.format=idx -s 'data.train=["bad.idx","bad.idx"]' -s 'data.test=["bad.idx","bad.idx"]' "${other[@]}"
+rehearse bad_data 65 -s data.name= -s data.format=idx -s 'data.train=["bad.idx","bad.idx"]' -s 'data.test=["bad.idx","bad.idx"]' \
+	"${other[@]}"
 if [ -e /dev/nvidia0 ]; then
 	skip rehearse_no_gpu "there is a GPU"
 else
@@ -150,20 +159,25 @@ fi
 warned='wrong.cfg:14: data.mean: expected numbers for pixels in 0..1'
 sed '14s/0.5/125.0/; s/RUN/run/; 28s/2/1/' base.cfg >wrong.cfg
 run run wrong.cfg
-[ "$rc" = 0 ] && [ "$(grep -c "warning: $warned" err)" = 1 ] && [ "$(grep -c warning err)" = 1 ] && pass warned_run || fail warned_run "status $rc: $(cat err)"
+[ "$rc" = 0 ] && [ "$(grep -c "warning: $warned" err)" = 1 ] && [ "$(grep -c warning err)" = 1 ] && pass warned_run ||
+	fail warned_run "status $rc: $(cat err)"
 rm -rf run
 run run --json wrong.cfg -s parallel.mode=ddp --nproc 2
-[ "$rc" = 0 ] && [ "$(grep -c '"event":"warn".*data.mean' out)" = 1 ] && [ "$(grep -c "warning: $warned" err)" = 1 ] && pass warned_json || fail warned_json "status $rc: $(head -n 3 out) $(cat err)"
+[ "$rc" = 0 ] && [ "$(grep -c '"event":"warn".*data.mean' out)" = 1 ] && [ "$(grep -c "warning: $warned" err)" = 1 ] &&
+	pass warned_json || fail warned_json "status $rc: $(head -n 3 out) $(cat err)"
 rm -rf run
 run check --json wrong.cfg
-[ "$rc" = 0 ] && grep -q '"warnings":\["wrong.cfg:14: data.mean: [^"]*"\]' out && pass warned_check_json || fail warned_check_json "status $rc: $(cat out)"
+[ "$rc" = 0 ] && grep -q '"warnings":\["wrong.cfg:14: data.mean: [^"]*"\]' out && pass warned_check_json ||
+	fail warned_check_json "status $rc: $(cat out)"
 run check base.cfg --strict
 [ "$rc" = 0 ] && [ ! -s err ] && pass strict_without_warnings || fail strict_without_warnings "status $rc: $(cat err)"
 run check base.cfg --strict -s device=cuda
 [ -e /dev/nvidia0 ] || { [ "$rc" = 69 ] && pass strict_device || fail strict_device "status $rc: $(cat err)"; }
 # Memory: told before anything is allocated, in units that people read.
-(ulimit -v 8000000 && "$gtrain" run base.cfg -s data.batch=16777216 -s data.samples=16777216 -s 'model.layers[0].out=64' >out 2>err </dev/null)
-if grep -q 'warning: .*data.batch: training needs [0-9.]* [GT]iB' err && grep -q 'data.batch: .*out of memory: [0-9.]* [GT]iB wanted' err; then
+(ulimit -v 8000000 && "$gtrain" run base.cfg -s data.batch=16777216 -s data.samples=16777216 -s 'model.layers[0].out=64' >out 2>err \
+	</dev/null)
+if grep -q 'warning: .*data.batch: training needs [0-9.]* [GT]iB' err &&
+	grep -q 'data.batch: .*out of memory: [0-9.]* [GT]iB wanted' err; then
 	pass memory_in_units
 else
 	fail memory_in_units "$(cat err)"
@@ -193,22 +207,24 @@ for cfg in sub/c.cfg sub/files.cfg sub/outer.cfg "$PWD/sub/c.cfg"; do
 	run run -q "$cfg" -o "rel"
 	n=relative_$(basename "$cfg")
 	[ "$rc" = 0 ] && pass "$n" || fail "$n" "status $rc: $(cat err)"
-	(cd other && "$gtrain" resume -q ../rel -s train.epochs=2 >/dev/null 2>"$tmp/err") && pass "${n}_resumed" || fail "${n}_resumed" "$(cat err)"
+	(cd other && "$gtrain" resume -q ../rel -s train.epochs=2 >/dev/null 2>"$tmp/err") && pass "${n}_resumed" ||
+		fail "${n}_resumed" "$(cat err)"
 	rm -rf rel
 done
 (cd sub && "$gtrain" run -q c.cfg -s data.root=data -o ../rel 2>"$tmp/err") && pass relative_set || fail relative_set "$(cat err)"
 rm -rf rel
 
-# ---- export writes one format --------------------------------------------------------------------------------------------------------------
+# ---- export writes one format ------------------------------------------------------------------------------------------------------------
 for name in x.onnx x.pt dir/x.pth x.h5; do
 	run export taken/run -o "$name"
-	[ "$rc" = 64 ] && grep -qF 'expected a name that ends with .safetensors' err && [ ! -e "$name" ] && pass "export_$name" || fail "export_$name" "status $rc: $(cat err)"
+	[ "$rc" = 64 ] && grep -qF 'expected a name that ends with .safetensors' err && [ ! -e "$name" ] && pass "export_$name" ||
+		fail "export_$name" "status $rc: $(cat err)"
 done
 for name in x.safetensors weights; do
 	run export taken/run -o "$name"
 	[ "$rc" = 0 ] && [ -s "$name" ] && pass "export_$name" || fail "export_$name" "status $rc: $(cat err)"
 done
 
-# ---- the best by top-5 accuracy -----------------------------------------------------------------------------------------------------------
+# ---- the best by top-5 accuracy ----------------------------------------------------------------------------------------------------------
 run run -q base.cfg -o top -s 'checkpoint.best.metric=test/top5'
 [ "$rc" = 0 ] && [ -e top/best ] && pass best_top5 || fail best_top5 "status $rc: $(cat err)"

@@ -1,10 +1,10 @@
-# Wrong configs, one fault each: what `gtrain check` (or another command) must say of it. Sourced by test_wrong_config.sh, and by whoever wants
-# the score of another binary. `wrong` is defined by who sources it:
+# Wrong configs, one fault each: what `gtrain check` (or another command) must say of it. Sourced by test_wrong_config.sh, and by whoever
+# wants the score of another binary. `wrong` is defined by who sources it:
 #
 #   wrong NAME LINE STATUS EXPECTATION REMEDY EDIT [ARGS...]
 #
-# EDIT is a sed script that puts the fault into $base. The message must begin with the file and LINE (0: none), and hold EXPECTATION (what is
-# expected, or what is wrong) and REMEDY (what to write instead, or what to do). ARGS: instead of `check FILE`, with FILE as %.
+# EDIT is a sed script that puts the fault into $base. The message must begin with the file and LINE (0: none), and hold EXPECTATION (what
+# is expected, or what is wrong) and REMEDY (what to write instead, or what to do). ARGS: instead of `check FILE`, with FILE as %.
 # shellcheck shell=bash disable=SC2016,SC2154
 
 # One key a line, so that every fault has a line of its own.
@@ -100,7 +100,8 @@ wrong_configs() {
 	# values
 	wrong "no batch" 6 78 'expected data.batch or data.batch_per_rank > 0' 'got neither' '9d'
 	wrong "batch of 0" 9 78 'expected data.batch or data.batch_per_rank > 0' 'got neither' '9s/32/0/'
-	wrong "two batches" 10 78 'expected either data.batch_per_rank or data.batch' 'remove one of them' '10s/eval_batch = 0/batch_per_rank = 8/'
+	wrong "two batches" 10 78 'expected either data.batch_per_rank or data.batch' 'remove one of them' \
+		'10s/eval_batch = 0/batch_per_rank = 8/'
 	wrong "accumulate no divisor" 28 78 'expected a divisor of data.batch = 32' 'got 5' '28s/$/ accumulate = 5;/'
 	wrong "std of 0" 15 78 'expected an array of numbers > 0' 'got 0' '15s/0.25/0/'
 	wrong "three means for one channel" 14 78 'expected 1 number, or one for each of 1 channels' 'got 3' '14s/0.5/0.5, 0.4, 0.3/'
@@ -118,38 +119,56 @@ wrong_configs() {
 	wrong "too few outputs" 24 78 'expected at least 4 outputs' 'write out = 4' '24s/out = 4/out = 3/'
 	wrong "kernel larger than the image" 20 78 'model.layers[0] (conv)' 'expected' '20s/kernel = 3; padding = 1/kernel = 9/'
 	wrong "flat input for a convolution" 20 78 'expected an input of [batch, channels, height, width]' 'got [32, 64]' '18s/1, 8, 8/64/'
-	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'channels come first' '7s/synthetic/fashion-mnist/; 12,13s/.*//; 18s/1, 8, 8/28, 28, 1/; 11s/4/10/; 20,21s/.*//; 24s/4/10/'
-	wrong "statistics of one sample" 22 78 'more than one value per channel' 'data.eval_batch' '10s/0/1/; 21s/, *$/,/; 22s/.*/{ name = "f"; type = "flatten"; }, { type = "batchnorm1d"; track_running_stats = false; },/; 23d'
+	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'channels come first' \
+		'7s/synthetic/fashion-mnist/; 12,13s/.*//; 18s/1, 8, 8/28, 28, 1/; 11s/4/10/; 20,21s/.*//; 24s/4/10/'
+	wrong "statistics of one sample" 22 78 'more than one value per channel' 'data.eval_batch' \
+		'10s/0/1/; 21s/, *$/,/; 22s/.*/{ name = "f"; type = "flatten"; }, { type = "batchnorm1d"; track_running_stats = false; },/; 23d'
 	wrong "top5 misspelt" 37 78 'expected' '"test/top5"' '37s/keep = 3;/best = { metric = "test\/top"; };/'
 	wrong "muon for biases" 31 78 'expected an optimizer that can update conv.bias' 'add a group to train.groups' '31s/sgd/muon/'
-	wrong "muon for the biases of a group" 27 78 'train.groups[0].optimizer.type: expected an optimizer that can update fc.bias' 'before this one' '27s/$/ groups = ({ match = "fc.*"; optimizer = { type = "muon"; lr = 0.1; }; });/'
-	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns of parameter names' 'got none that match' '27s/$/ groups = ({ match = "fd.*"; lr_mul = 0.1; });/'
+	wrong "muon for the biases of a group" 27 78 'train.groups[0].optimizer.type: expected an optimizer that can update fc.bias' \
+		'before this one' '27s/$/ groups = ({ match = "fc.*"; optimizer = { type = "muon"; lr = 0.1; }; });/'
+	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns of parameter names' 'got none that match' \
+		'27s/$/ groups = ({ match = "fd.*"; lr_mul = 0.1; });/'
 	# warnings: the run goes on, or another machine could run it; --strict makes them errors
-	wrong "no directory" 37 78 'the trained weights are discarded' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' check --strict %
+	wrong "no directory" 37 78 'the trained weights are discarded' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' \
+		check --strict %
 	wrong "batch larger than the data" 9 78 'the training split has 256' 'write a smaller batch' '9s/32/512/' check --strict %
 	wrong "mean of bytes" 14 78 'expected numbers for pixels in 0..1' 'write 0.4902' '14s/0.5/125.0/' check --strict %
 	wrong "std of bytes" 15 78 'expected numbers for pixels in 0..1' 'write 0.2471' '15s/0.25/63.0/' check --strict %
-	wrong "softmax before cross_entropy" 25 78 'which applies it itself' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' check --strict %
-	wrong "nll without log_softmax" 24 78 'expects the output of log_softmax' 'train.loss = "cross_entropy"' '29s/cross_entropy/nll/' check --strict %
+	wrong "softmax before cross_entropy" 25 78 'which applies it itself' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' \
+		check --strict %
+	wrong "nll without log_softmax" 24 78 'expects the output of log_softmax' 'train.loss = "cross_entropy"' '29s/cross_entropy/nll/' \
+		check --strict %
 	wrong "rate of 0" 32 78 'trains nothing' 'write a rate above 0' '32s/0.1/0.0/' check --strict %
-	wrong "more memory than there is" 9 78 'training needs' 'lower data.batch, or raise train.accumulate' '9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
+	wrong "more memory than there is" 9 78 'training needs' 'lower data.batch, or raise train.accumulate' \
+		'9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
 	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %
 	wrong "tf32 on a CPU" 4 78 'tf32" and device "cpu" do not go together' 'use "fp32"' '4s/fp32/tf32/' run -n %
-	wrong "root that is not there" 8 66 'expected the folder of the data' 'gtrain fetch mnist' '7s/synthetic/mnist/; 8s/""/"nowhere"/; 12,13d' run -n %
+	wrong "root that is not there" 8 66 'expected the folder of the data' 'gtrain fetch mnist' \
+		'7s/synthetic/mnist/; 8s/""/"nowhere"/; 12,13d' run -n %
 	[ -e /usr/share/datasets/cifar100 ] || [ -e /usr/share/datasets/cifar-100 ] ||
-		wrong "data that is not here" 7 66 'was not found' 'gtrain fetch cifar100' '7s/synthetic/cifar100/; 12,13s/.*//; 11s/4/100/; 18s/1, 8, 8/3, 32, 32/; 24s/4/100/' run -n %
-	wrong "nproc beside single, as an option" 36 78 'parallel.mode = "single" do not go together' 'add -s parallel.mode=ddp' '1s/^//' run -n % --nproc 2
+		wrong "data that is not here" 7 66 'was not found' 'gtrain fetch cifar100' \
+		'7s/synthetic/cifar100/; 12,13s/.*//; 11s/4/100/; 18s/1, 8, 8/3, 32, 32/; 24s/4/100/' run -n %
+	wrong "nproc beside single, as an option" 36 78 'parallel.mode = "single" do not go together' 'add -s parallel.mode=ddp' '1s/^//' run \
+		-n % --nproc 2
 	wrong "directory that cannot be" 37 73 'cannot create folder' 'Not a directory' '37s/RUN/base.cfg\/run/' run -n %
 	wrong "device that is absent" 3 69 'expected "auto" or "cpu" on this machine' 'got "cuda"' '3s/cpu/cuda/' run -n %
-	wrong "tensorboard without a directory" 38 78 'expected false without checkpoint.dir' 'write a checkpoint.dir' '37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %
+	wrong "tensorboard without a directory" 38 78 'expected false without checkpoint.dir' 'write a checkpoint.dir' \
+		'37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %
 	wrong "synthetic without samples" 6 78 'expected an integer ≥ 1' 'which synthetic data needs' '12d'
 	# what only the plan of all ranks or the data shows
-	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" do not go together' 'needs whole matrices' '36s/single/zero/; 31s/sgd/muon/' check --world 2 %
-	wrong "sync_bn in a pipeline" 36 78 'parallel.sync_bn = true and parallel.mode = "pipe" do not go together' 'parallel.mode' '36s/"single";/"pipe"; sync_bn = true;/' check --world 2 %
-	wrong "replicas no divisor" 36 78 'expected a divisor of the number of ranks, 3' 'got 2' '36s/"single";/"pipe"; replicas = 2;/' check --world 3 %
-	wrong "shards no multiple" 36 78 'expected a multiple of the number of ranks, 2' 'got 1' '5s/$/ reproducible = "world";/; 36s/"single";/"ddp"; shards = 1;/' check --world 2 %
-	wrong "batch smaller than the pieces" 9 78 'expected at least 8 (parallel.shards) times 8 (train.accumulate) samples' 'got 32' '5s/$/ reproducible = "world";/; 28s/$/ accumulate = 8;/; 36s/"single";/"ddp"; shards = 8;/' check --world 2 %
+	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" do not go together' 'needs whole matrices' \
+		'36s/single/zero/; 31s/sgd/muon/' check --world 2 %
+	wrong "sync_bn in a pipeline" 36 78 'parallel.sync_bn = true and parallel.mode = "pipe" do not go together' 'parallel.mode' \
+		'36s/"single";/"pipe"; sync_bn = true;/' check --world 2 %
+	wrong "replicas no divisor" 36 78 'expected a divisor of the number of ranks, 3' 'got 2' '36s/"single";/"pipe"; replicas = 2;/' check \
+		--world 3 %
+	wrong "shards no multiple" 36 78 'expected a multiple of the number of ranks, 2' 'got 1' \
+		'5s/$/ reproducible = "world";/; 36s/"single";/"ddp"; shards = 1;/' check --world 2 %
+	wrong "batch smaller than the pieces" 9 78 'expected at least 8 (parallel.shards) times 8 (train.accumulate) samples' 'got 32' \
+		'5s/$/ reproducible = "world";/; 28s/$/ accumulate = 8;/; 36s/"single";/"ddp"; shards = 8;/' check --world 2 %
 	wrong "validation takes all" 15 78 'expected a share that leaves training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
-	wrong "metric of a split without samples" 37 78 'expected SPLIT/acc, SPLIT/loss or SPLIT/top5' 'an evaluated split' '15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
+	wrong "metric of a split without samples" 37 78 'expected SPLIT/acc, SPLIT/loss or SPLIT/top5' 'an evaluated split' \
+		'15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
 	wrong "synthetic split without samples" 13 78 'expected 1 to 2147483647 samples' 'got 0' '13s/64/0/' run -n %
 }

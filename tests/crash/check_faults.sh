@@ -1,6 +1,6 @@
 #!/bin/bash
-# check_faults.sh BUILD: every sweep of faults in its full form (`make check-faults`; the short forms are in `make check`). A table of the sweeps,
-# with points, failures and minutes, then "N passed, N failed, N skipped". FAULTS_ONLY: a word in the names of the tests to run.
+# check_faults.sh BUILD: every sweep of faults in its full form (`make check-faults`; the short forms are in `make check`). A table of the
+# sweeps, with points, failures and minutes, then "N passed, N failed, N skipped". FAULTS_ONLY: a word in the names of the tests to run.
 #
 # Each test writes its sweeps as lines "# sweep NAME: N points, N failures…".
 set -u
@@ -10,8 +10,9 @@ export SWEEP=full FAULTS=full TEST_TIMEOUT=${TEST_TIMEOUT:-7200}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 # What is killed and struck in a process; runs as a whole; ranks.
-tests="$build/tests/crash/test_powerloss $build/tests/crash/test_powerloss_history $build/tests/crash/test_corrupt $build/tests/crash/test_iosweep $build/tests/crash/test_oom
-$build/tests/crash/test_diskfull tests/crash/test_kill.sh tests/crash/test_run_sweep.sh tests/crash/test_run_kill.sh tests/resume/test_resume_exact.sh
+tests="$build/tests/crash/test_powerloss $build/tests/crash/test_powerloss_history $build/tests/crash/test_corrupt
+$build/tests/crash/test_iosweep $build/tests/crash/test_oom $build/tests/crash/test_diskfull
+tests/crash/test_kill.sh tests/crash/test_run_sweep.sh tests/crash/test_run_kill.sh tests/resume/test_resume_exact.sh
 tests/par/test_faults.sh"
 passed=0 failed=0 skipped=0 points=0 failures=0
 : >"$out/table"

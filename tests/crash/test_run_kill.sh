@@ -13,7 +13,8 @@ schema = 1;
 name = "killed";
 seed = 3;
 data = { name = "synthetic"; samples = 1024; samples_test = 64; batch = 32; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 32; }, { type = "relu"; }, { type = "linear"; out = 10; } ); };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 32; }, { type = "relu"; },
+	{ type = "linear"; out = 10; } ); };
 train = { epochs = 2; loss = "cross_entropy"; optimizer = { type = "sgd"; lr = 0.05; momentum = 0.9; }; };
 checkpoint = { dir = "unused"; every_steps = 7; keep = 2; best = { metric = "test/acc"; mode = "max"; }; };
 CFG
@@ -41,7 +42,8 @@ after() {
 		"$gtrain" run -o "$tmp/run" "$tmp/t.cfg" >"$tmp/out" 2>&1
 	else
 		last=$(find "$tmp/run" -maxdepth 1 -name 'step-????????' | sort | tail -n 1)
-		"$gtrain" inspect --verify "$last" >"$tmp/out" 2>&1 || { echo "not ok run_kill: $1: $(tail -n 1 "$tmp/out")"; failures=$((failures + 1)); }
+		"$gtrain" inspect --verify "$last" >"$tmp/out" 2>&1 ||
+			{ echo "not ok run_kill: $1: $(tail -n 1 "$tmp/out")"; failures=$((failures + 1)); }
 		"$gtrain" resume "$tmp/run" >"$tmp/out" 2>&1
 	fi
 	rc=$?

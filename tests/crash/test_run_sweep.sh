@@ -1,8 +1,9 @@
 #!/bin/bash
-# A run, a resume, a resume from an older step and a run on two ranks, killed at every call that changes the run's directory, and with every such call
-# failing by ENOSPC, EIO or EINTR or writing half (fault_at.c, preloaded). What must hold then: every checkpoint that was there verifies; what is
-# left resumes, and ends with the bits of the run that nobody disturbed; metrics.jsonl has each step once; nothing is left over.
-# SWEEP=full: every call (`make check-faults`). Else about SWEEP calls a scenario (default 6), others at other SWEEP_SEED. SWEEP_KINDS: only these faults.
+# A run, a resume, a resume from an older step and a run on two ranks, killed at every call that changes the run's directory, and with every
+# such call failing by ENOSPC, EIO or EINTR or writing half (fault_at.c, preloaded). What must hold then: every checkpoint that was there
+# verifies; what is left resumes, and ends with the bits of the run that nobody disturbed; metrics.jsonl has each step once; nothing is left
+# over. SWEEP=full: every call (`make check-faults`). Else about SWEEP calls a scenario (default 6), others at other SWEEP_SEED.
+# SWEEP_KINDS: only these faults.
 set -u
 src=${GTRAIN_SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 gtrain=${GTRAIN:-$src/build/bin/gtrain}
@@ -26,7 +27,8 @@ name = "swept";
 seed = 3;
 reproducible = "run";
 data = { name = "synthetic"; samples = 256; samples_test = 32; batch = 32; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 16; }, { type = "relu"; }, { type = "linear"; out = 10; } ); };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 16; }, { type = "relu"; },
+	{ type = "linear"; out = 10; } ); };
 train = { steps = 12; optimizer = { type = "sgd"; lr = 0.05; momentum = 0.9; }; };
 checkpoint = { dir = "unused"; every_steps = 4; every_epochs = 0; keep = 3; best = { metric = "test/acc"; mode = "max"; }; };
 log = { every_steps = 1; };
@@ -43,7 +45,8 @@ hit() {
 	local kind=$1 at=$2
 	shift 2
 	rm -f "$tmp/log"
-	{ FAULT_DIR=$dir FAULT_LOG=$tmp/log FAULT_KIND=$kind FAULT_AT=$at LD_PRELOAD=$preload "$gtrain" "$@" -q --no-progress >"$tmp/struck" 2>&1 </dev/null; } 2>/dev/null
+	{ FAULT_DIR=$dir FAULT_LOG=$tmp/log FAULT_KIND=$kind FAULT_AT=$at LD_PRELOAD=$preload "$gtrain" "$@" -q --no-progress >"$tmp/struck" \
+		2>&1 </dev/null; } 2>/dev/null
 	rc=$?
 	call="$kind at call $at ($(sort -n "$tmp/log" 2>/dev/null | tail -n 1 | cut -d' ' -f2- | sed "s|$dir||"))"
 }
@@ -58,7 +61,8 @@ train_steps() {
 	sed -n 's/^{"event":"train",.*"step":\([0-9]*\),.*}$/\1/p' "$dir/metrics.jsonl" | tr '\n' ' '
 }
 whole_metrics() {
-	train_steps | tr ' ' '\n' | awk -v lost="$lost" '/./ { n++; if ($1 <= last || $1 > 12) bad = 1; last = $1 } END { exit bad || n < 12 - lost }'
+	train_steps | tr ' ' '\n' | awk -v lost="$lost" '/./ { n++; if ($1 <= last || $1 > 12) bad = 1; last = $1 }
+		END { exit bad || n < 12 - lost }'
 }
 
 # What is left must go on to the same end.
@@ -78,7 +82,8 @@ goes_on() {
 	fi || wrong "resumed: $(tail -n 1 "$tmp/out")"
 	[ "$(digests)" = "$want" ] || wrong "resumed, it ends with other digests: $(digests | tr '\n' ' ')"
 	whole_metrics || wrong "metrics.jsonl has the steps $(train_steps)"
-	[ -z "$(find "$dir" -name 'next-*' -o -name '*.tmp-*' -o -name '*.old-*' -o -name '*.prev-*' -o -name '*.tmp')" ] || wrong "left over: $(cd "$dir" && find . -name '*.tmp*' -o -name '*.old-*' -o -name '*.prev-*')"
+	[ -z "$(find "$dir" -name 'next-*' -o -name '*.tmp-*' -o -name '*.old-*' -o -name '*.prev-*' -o -name '*.tmp')" ] ||
+		wrong "left over: $(cd "$dir" && find . -name '*.tmp*' -o -name '*.old-*' -o -name '*.prev-*')"
 }
 
 start() {
@@ -147,7 +152,10 @@ sees_all() {
 	total=$(awk '$1 > n { n = $1 } END { print n + 0 }' "$tmp/log")
 	rm -rf "$dir"
 	strace -f -qq -y -s 0 -o "$tmp/trace" -e trace=%file,%desc "$gtrain" run "$tmp/t.cfg" -o "$dir" -q --no-progress >/dev/null 2>&1
-	traced=$(grep -F "$dir" "$tmp/trace" | awk '{ sub(/\(.*/, "", $2) } $2 ~ /^(writev?|pwrite(64|v|v2)|f(data)?sync|mkdir(at)?|rename(at2?)?|(sym)?link(at)?|unlink(at)?|rmdir|f?truncate|fallocate|f?chmod(at)?|sendfile|copy_file_range)$/ || ($2 ~ /^(creat|open|openat|openat2)$/ && /O_CREAT/) { n++ } END { print n + 0 }')
+	calls='writev?|pwrite(64|v|v2)|f(data)?sync|mkdir(at)?|rename(at2?)?|(sym)?link(at)?|unlink(at)?|rmdir|f?truncate|fallocate'
+	calls="^($calls|f?chmod(at)?|sendfile|copy_file_range)\$"
+	traced=$(grep -F "$dir" "$tmp/trace" | awk -v calls="$calls" '{ sub(/\(.*/, "", $2) }
+		$2 ~ calls || ($2 ~ /^(creat|open|openat|openat2)$/ && /O_CREAT/) { n++ } END { print n + 0 }')
 	if [ "$total" = "$traced" ]; then
 		echo "ok run_sweep_sees_all"
 	else
@@ -166,7 +174,8 @@ sed -i '/"step":\(5\|6\|7\|8\|9\|10\|11\|12\),/d' "$tmp/half/metrics.jsonl"
 
 scenario run '' '' 'kill ENOSPC EIO EINTR short' -- run "$tmp/t.cfg" -o "$dir"
 scenario resume "$tmp/half" step-00000004 'kill ENOSPC EIO EINTR short' -- resume "$dir"
-scenario 'resume from an older step' "$tmp/finished" 'step-00000004 step-00000008 step-00000012' 'kill ENOSPC EIO EINTR short' -- resume "$dir" --from 4
+scenario 'resume from an older step' "$tmp/finished" 'step-00000004 step-00000008 step-00000012' 'kill ENOSPC EIO EINTR short' -- resume \
+	"$dir" --from 4
 on_ranks=(--nproc 2) mode=(-s parallel.mode=ddp)
 undisturbed "${on_ranks[@]}" "${mode[@]}"
 scenario 'two ranks' '' '' 'kill EIO' -- run "$tmp/t.cfg" -o "$dir" "${on_ranks[@]}" "${mode[@]}"

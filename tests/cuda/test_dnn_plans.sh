@@ -1,7 +1,7 @@
 #!/bin/bash
-# The plans that the installed cuDNN makes for a card that is only described (dnn_plans.c): for shapes of its own, and for every convolution of
-# every config in configs/, in four precisions. The list of the latter is what the CUDA backend asks for when such a run is planned on the host's
-# CUDA runtime, as it writes it into its cache of choices. DNN_PLANS_LIST=FILE keeps the list.
+# The plans that the installed cuDNN makes for a card that is only described (dnn_plans.c): for shapes of its own, and for every convolution
+# of every config in configs/, in four precisions. The list of the latter is what the CUDA backend asks for when such a run is planned on
+# the host's CUDA runtime, as it writes it into its cache of choices. DNN_PLANS_LIST=FILE keeps the list.
 set -u
 if [ ! -x "$GTRAIN_BUILD/tests/cuda/dnn_plans" ]; then
 	echo 'skip dnn_plans: built without a CUDA toolkit or without cuDNN headers'
@@ -28,8 +28,10 @@ if [ -z "$(sim_absent)" ]; then
 	for cfg in "$GTRAIN_SRC"/configs/*.cfg; do
 		for p in fp32 tf32 bf16 fp16; do
 			mkdir -p "$tmp/cache"
-			CUDASIM_DNN_IDLE=1 XDG_CACHE_HOME=$tmp/cache "$sim/bin/gtrain" plan "$cfg" --device cuda --world 1 -s parallel.mode=single -s precision=$p -s reproducible=run \
-				-s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=60000 -s data.samples_test=10000 >"$tmp/out" 2>&1 || {
+			CUDASIM_DNN_IDLE=1 XDG_CACHE_HOME=$tmp/cache "$sim/bin/gtrain" plan "$cfg" --device cuda --world 1 -s parallel.mode=single \
+				-s precision=$p -s reproducible=run \
+				-s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=60000 -s data.samples_test=10000 >"$tmp/out" \
+				2>&1 || {
 				echo "not ok plan_of_$(basename "$cfg" .cfg)_$p: $(tail -n 1 "$tmp/out")"
 				continue
 			}

@@ -13,4 +13,5 @@ bad=$(awk '/Compiling entry function|Function properties for/ { fn = $0 }
 if [ "$all" -lt 100 ]; then echo "not ok ptxas_report: only $all kernels in $dir/*.ptxas"
 elif [ -n "$bad" ]; then echo "not ok ptxas_no_spills: $(head -n 3 <<<"$bad" | tr '\n' ';')"
 else echo 'ok ptxas_no_spills'; fi
-echo "# ptxas: $all kernels, at most $(cat "$dir"/*.ptxas | grep -o 'Used [0-9]* registers' | awk '$2 > m { m = $2 } END { print m }') registers"
+echo "# ptxas: $all kernels, at most $(cat "$dir"/*.ptxas | grep -o 'Used [0-9]* registers' | awk '$2 > m { m = $2 }
+	END { print m }') registers"

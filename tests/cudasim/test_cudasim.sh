@@ -52,7 +52,8 @@ part linear_without_bgradb 60 env CUDASIM_NO_EPILOGUE=BGRADB "$sim/tests/ops/tes
 # ---- trainings: augmentation, dropout, accumulation, clipping, a short last batch --------------------------------------------------
 cat >"$tmp/net.cfg" <<'CFG'
 schema = 1; name = "net"; seed = 3;
-data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; }, { type = "hflip"; } ); };
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; },
+	{ type = "hflip"; } ); };
 model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 33; }, { type = "relu"; },
 	{ name = "fc2"; type = "linear"; out = 40; }, { type = "gelu"; }, { type = "dropout"; p = 0.2; },
 	{ name = "fc"; type = "linear"; out = 4; } ); };
@@ -65,7 +66,8 @@ losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).
 train() { # DIR ARGS...
 	local dir=$1
 	shift
-	"$sim/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$dir" "$@" >"$tmp/out" 2>&1 || echo "status $?: $(tail -n 1 "$tmp/out")" >"$dir.failed"
+	"$sim/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$dir" "$@" >"$tmp/out" 2>&1 ||
+		echo "status $?: $(tail -n 1 "$tmp/out")" >"$dir.failed"
 }
 # close NAME A B TOLERANCE: the same events, losses within TOLERANCE of each other, relatively
 close() {
@@ -75,7 +77,8 @@ close() {
 		return
 	fi
 	worst=$(paste -d ' ' <(losses "$2") <(losses "$3") |
-		awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d } END { if (NR < 24) m = 9; print m + 0 }')
+		awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d }
+			END { if (NR < 24) m = 9; print m + 0 }')
 	if awk "BEGIN { exit !($worst <= $4) }"; then echo "ok $1"; else echo "not ok $1: losses differ by $worst"; fi
 	echo "# cudasim: $1: losses within $worst"
 }
@@ -100,14 +103,16 @@ cp -r "$tmp/cuda" "$tmp/moved"
 rm -rf "$tmp/moved/step-00000021" "$tmp/moved/latest" "$tmp/moved/best"
 grep -vE '"step":(1[5-9]|2[01])[,}]' "$tmp/cuda/metrics.jsonl" >"$tmp/moved/metrics.jsonl"
 before=$(losses "$tmp/moved" | wc -l)
-"$sim/bin/gtrain" resume "$tmp/moved" --device cpu -q --no-progress >"$tmp/out" 2>&1 || echo "status $?: $(tail -n 1 "$tmp/out")" >"$tmp/moved.failed"
+"$sim/bin/gtrain" resume "$tmp/moved" --device cpu -q --no-progress >"$tmp/out" 2>&1 ||
+	echo "status $?: $(tail -n 1 "$tmp/out")" >"$tmp/moved.failed"
 if [ "$before" -lt 14 ] || [ "$before" -ge 20 ]; then echo "not ok resume_on_another_device: $before losses were left"
 else close resume_on_another_device "$tmp/cuda" "$tmp/moved" 1e-5; fi
 
 # ---- a network of convolutions: strides, groups, no bias, a sum, pools, batch normalisation -------------------------------------------
 cat >"$tmp/net.cfg" <<'CFG'
 schema = 1; name = "cnn"; seed = 5;
-data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; }, { type = "hflip"; } ); };
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 200; samples_test = 64; augment = ( { type = "pad_crop"; pad = 2; },
+	{ type = "hflip"; } ); };
 model = { input = [3, 8, 8]; layers = ( { name = "c1"; type = "conv2d"; out = 12; kernel = 3; padding = 1; }, { type = "relu"; },
 	{ name = "c2"; type = "conv2d"; out = 16; kernel = 3; padding = 1; groups = 2; bias = false; }, { type = "relu"; },
 	{ name = "c3"; type = "conv2d"; out = 16; kernel = 3; padding = 1; bias = false; }, { name = "bn"; type = "batchnorm2d"; },

@@ -11,11 +11,13 @@ export CUDASIM_UNORDERED=1 # what is compared bit by bit must not rely on an ord
 
 # 79 steps an epoch. The scale begins where gradients overflow, and grows every 5 steps until they do again.
 cat >"$tmp/net.cfg" <<'CFG'
-schema = 1; name = "net"; seed = 3; precision = "fp16"; reproducible = "run"; # without, a GPU's libraries may add in another order in the next run
+schema = 1; name = "net"; seed = 3; precision = "fp16"; reproducible = "run";
+	# without, a GPU's libraries may add in another order in the next run
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 2500; samples_test = 100; };
 model = { input = [3, 4, 4]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 17; }, { type = "gelu"; },
 	{ type = "dropout"; p = 0.2; }, { name = "fc"; type = "linear"; out = 4; } ); };
-train = { epochs = 1; accumulate = 2; clip_norm = 1.0; optimizer = { type = "adam"; lr = 0.01; }; schedule = { type = "cosine"; unit = "step"; };
+train = { epochs = 1; accumulate = 2; clip_norm = 1.0; optimizer = { type = "adam"; lr = 0.01; };
+	schedule = { type = "cosine"; unit = "step"; };
 	loss_scale = { init = 1073741824.0; interval = 5; }; };
 checkpoint = { dir = "unused"; every_steps = 20; keep = 99; };
 log = { every_steps = 1; };
@@ -36,7 +38,8 @@ ok() { # NAME WHY: ok where WHY is empty
 }
 same() { # NAME A B: status, curve, weights and moments
 	local why=
-	[ "$(cat "$2.rc" "$3.rc")" = $'0\n0' ] || why="status $(cat "$2.rc" "$3.rc" | tr '\n' ' '): $(tail -qn 1 "$2.out" "$3.out" | tr '\n' ' ')"
+	[ "$(cat "$2.rc" "$3.rc")" = $'0\n0' ] || why="status $(cat "$2.rc" "$3.rc" | tr '\n' ' '): $(tail -qn 1 "$2.out" "$3.out" |
+		tr '\n' ' ')"
 	[ -n "$why" ] || [ "$(curve "$2" | wc -l)" -gt 10 ] || why='no losses'
 	[ -n "$why" ] || cmp -s <(curve "$2") <(curve "$3") || why="the curves differ: $(diff <(curve "$2") <(curve "$3") | sed -n 2p)"
 	[ -n "$why" ] || [ "$(digest "$2")" = "$(digest "$3")" ] || why='the weights differ'
@@ -46,14 +49,16 @@ same() { # NAME A B: status, curve, weights and moments
 rule() {
 	curve "$1" | awk -v scale="$2" -v interval="$3" -v total="$4" -F'[:,}]' '
 		/"eval"/ { next }
-		{ for (i = 1; i < NF; i++) { if ($i == "\"step\"") step = $(i + 1); if ($i == "\"loss_scale\"") now = $(i + 1); if ($i == "\"lr\"") lr = $(i + 1) } }
+		{ for (i = 1; i < NF; i++) { if ($i == "\"step\"") step = $(i + 1); if ($i == "\"loss_scale\"") now = $(i + 1);
+		if ($i == "\"lr\"") lr = $(i + 1) } }
 		/"skip"/ { skips++; scale /= 2; good = 0; if (step != done + 1) print "skip with step " step " after " done }
 		/"train"/ { done++; if (++good == interval) { scale *= 2; good = 0 }
 			if (step != done) print "step " step " after " done - 1
 			want = 0.01 * (1 + cos(3.14159265358979 * (done - 1) / total)) / 2
 			if (lr - want > 1e-9 || want - lr > 1e-9) print "step " step ": lr " lr ", not " want }
 		now != scale { print "step " step ": loss scale " now ", not " scale; exit }
-		END { if (done + skips != total) print done " steps and " skips " skipped of " total; if (skips < 10) print "only " skips " skips" }' | head -n 1
+		END { if (done + skips != total) print done " steps and " skips " skipped of " total;
+		if (skips < 10) print "only " skips " skips" }' | head -n 1
 }
 
 train "$tmp/eager" -s cuda_graphs=false -s window=1
@@ -87,7 +92,8 @@ done
 train "$tmp/plain" -s train.loss_scale.init=1024.0 -s train.loss_scale.interval=2000
 train "$tmp/fp32" -s precision=fp32
 worst=$(paste -d ' ' <(losses "$tmp/plain") <(losses "$tmp/fp32") |
-	awk '{ d = ($3 - $6) / $6; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d } END { if (NR < 79) m = 9; print m + 0 }')
+	awk '{ d = ($3 - $6) / $6; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d }
+		END { if (NR < 79) m = 9; print m + 0 }')
 why=
 awk "BEGIN { exit !($worst <= 1e-2) }" || why="losses differ by $worst"
 grep -q '"skip"' "$tmp/plain/metrics.jsonl" && why="$why skipped steps"
@@ -98,9 +104,11 @@ echo "# fp16: losses within $worst of fp32's"
 train "$tmp/never" -s window=64 -s train.loss_scale.init=1.0e30 -s train.loss_scale.dynamic=false
 why=
 [ "$(cat "$tmp/never.rc")" = 3 ] || why="status $(cat "$tmp/never.rc")"
-grep -q '64 steps in a row overflowed in fp16, the last one with the loss scale 1e+30: diverged at step 1: .*nothing was updated' "$tmp/never.out" ||
+grep -q '64 steps in a row overflowed in fp16, the last one with the loss scale 1e+30: diverged at step 1: .*nothing was updated' \
+	"$tmp/never.out" ||
 	why="$why: $(tail -n 1 "$tmp/never.out")"
-[ "$(curve "$tmp/never" | grep -c '"skip"')" = 63 ] && ! grep -q '"train"' "$tmp/never/metrics.jsonl" || why="$why: $(curve "$tmp/never" | cut -c1-20 | sort | uniq -c | tr '\n' ' ')"
+[ "$(curve "$tmp/never" | grep -c '"skip"')" = 63 ] && ! grep -q '"train"' "$tmp/never/metrics.jsonl" ||
+	why="$why: $(curve "$tmp/never" | cut -c1-20 | sort | uniq -c | tr '\n' ' ')"
 ok fp16_diverges "$why"
 
 "$sim/bin/gtrain" run "$tmp/net.cfg" --device cpu -s reproducible=none -o "$tmp/cpu" >"$tmp/out" 2>&1

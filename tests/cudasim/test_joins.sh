@@ -1,7 +1,7 @@
 #!/bin/bash
-# What the planner joins for the CUDA backend (engine/plan/backend_fusion.c), on the host's CUDA runtime: the steps that known nets come to, the nodes of
-# their graphs, and the same losses where cuBLASLt has no algorithm with the epilogue. GTRAIN_UPDATE=1 writes the steps again: read the
-# difference. The real cuBLASLt may run more than one kernel for a product.
+# What the planner joins for the CUDA backend (engine/plan/backend_fusion.c), on the host's CUDA runtime: the steps that known nets come to,
+# the nodes of their graphs, and the same losses where cuBLASLt has no algorithm with the epilogue. GTRAIN_UPDATE=1 writes the steps again:
+# read the difference. The real cuBLASLt may run more than one kernel for a product.
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
@@ -32,7 +32,8 @@ steps lenet "${lenet[@]}" -s data.samples=80
 nodes() {
 	local name=$1 want=$2 got
 	shift 2
-	CUDASIM_STATS=1 "$sim/bin/gtrain" run "$@" --device cuda -q --no-progress -o "$tmp/$name" -s window=1 -s train.eval_every_epochs=0 -s train.epochs=1 >"$tmp/log" 2>&1
+	CUDASIM_STATS=1 "$sim/bin/gtrain" run "$@" --device cuda -q --no-progress -o "$tmp/$name" -s window=1 -s train.eval_every_epochs=0 \
+		-s train.epochs=1 >"$tmp/log" 2>&1
 	got=$(sed -n 's/^cudasim: \([0-9]*\) nodes, .*/\1/p' "$tmp/log" | sort -n | tail -n 1)
 	got=$((${got:-0} - 1))
 	if [ "$got" = "$want" ]; then echo "ok nodes_of_$name"; else echo "not ok nodes_of_$name: $got, not $want: $(tail -n 1 "$tmp/log")"; fi
@@ -46,13 +47,20 @@ nodes resnet18_bf16 174 "${resnet[@]}" -s data.samples=4
 losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 for p in fp32 bf16 fp16; do
 	for o in '' BGRADB,AUX,DRELU; do
-		CUDASIM_NO_EPILOGUE=$o "$sim/bin/gtrain" run "${mlp[@]}" -s data.samples=320 --device cuda -q --no-progress -o "$tmp/$p-$o" -s train.epochs=2 -s log.every_steps=1 \
+		CUDASIM_NO_EPILOGUE=$o "$sim/bin/gtrain" run "${mlp[@]}" -s data.samples=320 --device cuda -q --no-progress -o "$tmp/$p-$o" \
+			-s train.epochs=2 -s log.every_steps=1 \
 			-s "precision=$p" -s train.optimizer.lr=0.02 >"$tmp/log" 2>&1 || echo "not ok run_$p: $(tail -n 1 "$tmp/log")"
 	done
-	worst=$(paste -d ' ' <(losses "$tmp/$p-") <(losses "$tmp/$p-BGRADB,AUX,DRELU") | awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($2 != $5) d = 9; if (d > m) m = d } END { if (NR < 20) m = 9; print m + 0 }')
-	# Masks are the same bits; sums of bias gradients in f32 in another order, 2^-24 each; in 16 bits these move roundings of 2^-8 and 2^-11.
+	worst=$(paste -d ' ' <(losses "$tmp/$p-") <(losses "$tmp/$p-BGRADB,AUX,DRELU") | awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d;
+		if ($2 != $5) d = 9; if (d > m) m = d } END { if (NR < 20) m = 9; print m + 0 }')
+	# Masks are the same bits; sums of bias gradients in f32 in another order, 2^-24 each; in 16 bits these move roundings of 2^-8 and
+	# 2^-11.
 	tol=1e-5
 	[ $p = fp32 ] || tol=1e-2
-	if awk "BEGIN { exit !($worst <= $tol) }"; then echo "ok without_epilogues_$p"; else echo "not ok without_epilogues_$p: losses differ by $worst"; fi
+	if awk "BEGIN { exit !($worst <= $tol) }"; then
+		echo "ok without_epilogues_$p"
+	else
+		echo "not ok without_epilogues_$p: losses differ by $worst"
+	fi
 	echo "# joins: $p without epilogues: losses within $worst"
 done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# train.groups with frozen_stats by the CUDA backend's own kernels, on the host's CUDA runtime, against the CPU's: all batch normalisations of a net,
-# and one of two, whose parameters are frozen too. How near: tests/par/test_modes.sh.
+# train.groups with frozen_stats by the CUDA backend's own kernels, on the host's CUDA runtime, against the CPU's: all batch normalisations
+# of a net, and one of two, whose parameters are frozen too. How near: tests/par/test_modes.sh.
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

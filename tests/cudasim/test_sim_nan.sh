@@ -1,7 +1,7 @@
 #!/bin/bash
 # Weights before a relu stop being finite in a step whose loss was, on the host's CUDA runtime, whose cuBLASLt makes 0 of a NaN in a relu
-# epilogue as NVIDIA's does, and whose cuDNN does unless it is told to pass NaN on: the run ends with 3, names the layer or the parameter, and has
-# neither evaluated nor saved anything. Linear and convolution, four precisions; with the CPU's kernels too.
+# epilogue as NVIDIA's does, and whose cuDNN does unless it is told to pass NaN on: the run ends with 3, names the layer or the parameter,
+# and has neither evaluated nor saved anything. Linear and convolution, four precisions; with the CPU's kernels too.
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
@@ -11,7 +11,8 @@ trap 'rm -rf "$tmp"' EXIT
 export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
 head='schema = 1; name = "nan"; seed = 3; autotune = false;
 data = { name = "synthetic"; batch = 16; classes = 4; samples = 64; samples_test = 16; };
-train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; groups = ( { match = "first.*"; optimizer = { type = "sgd"; lr = 1.0e39; }; } ); };
+train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; groups = ( { match = "first.*"; optimizer = { type = "sgd"; lr = 1.0e39;
+}; } ); };
 checkpoint = { dir = "unused"; best = { metric = "test/acc"; }; };
 log = { every_steps = 1; };'
 cat >"$tmp/linear.cfg" <<CFG
@@ -21,7 +22,8 @@ model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { name = "first";
 CFG
 cat >"$tmp/conv.cfg" <<CFG
 $head
-model = { input = [8, 8, 8]; layers = ( { name = "first"; type = "conv2d"; out = 16; kernel = 3; padding = 1; }, { type = "relu"; }, { type = "global_avgpool"; },
+model = { input = [8, 8, 8]; layers = ( { name = "first"; type = "conv2d"; out = 16; kernel = 3; padding = 1; }, { type = "relu"; },
+	{ type = "global_avgpool"; },
 	{ type = "flatten"; }, { name = "last"; type = "linear"; out = 4; } ); };
 CFG
 for net in linear conv; do

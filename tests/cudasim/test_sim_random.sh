@@ -17,7 +17,8 @@ for ((seed = from; seed < from + nets; seed++)); do
 	weights=(-w 1e-3 -m 3e-3)
 	[ "$(sed -n '2s/.* sync: //p' "$tmp/net.cfg")" = 0 ] || weights=()
 	got=''
-	if train cpu "$GTRAIN" cpu && train cuda "$sim/bin/gtrain" cuda && got=$("$GTRAIN_BUILD/tests/par/tool_same" -l 1e-4 ${weights[0]+"${weights[@]}"} "$tmp/cpu" "$tmp/cuda"); then
+	if train cpu "$GTRAIN" cpu && train cuda "$sim/bin/gtrain" cuda &&
+		got=$("$GTRAIN_BUILD/tests/par/tool_same" -l 1e-4 ${weights[0]+"${weights[@]}"} "$tmp/cpu" "$tmp/cuda"); then
 		cases=$((cases + 1))
 		echo "$got" >>"$tmp/figures"
 	else
@@ -26,4 +27,5 @@ for ((seed = from; seed < from + nets; seed++)); do
 	fi
 done
 [ $failed != 0 ] || echo "ok sim_random_nets"
-echo "# random nets on the host's CUDA runtime: $cases compared, $failed failed, worst relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"
+echo "# random nets on the host's CUDA runtime: $cases compared, $failed failed, worst relative difference of a loss" \
+	"$(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Linear layers in which the batch, the inputs or the outputs are one, in four precisions, on the host's CUDA runtime: cuBLASLt has no epilogue
-# for them (kernels/cuda/cublaslt.h), and kernels of our own do what the epilogues do. Then the same for every shape, and a training.
+# Linear layers in which the batch, the inputs or the outputs are one, in four precisions, on the host's CUDA runtime: cuBLASLt has no
+# epilogue for them (kernels/cuda/cublaslt.h), and kernels of our own do what the epilogues do. Then the same for every shape, and a
+# training.
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
@@ -37,12 +38,15 @@ train = { epochs = 3; optimizer = { type = "sgd"; lr = 0.05; momentum = 0.9; }; 
 log = { every_steps = 1; };
 CFG
 losses() { sed -nE 's/.*"event":"(train|eval)".*"step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
-"$sim/bin/gtrain" run "$tmp/thin.cfg" -q --no-progress -o "$tmp/cpu" --device cpu >"$tmp/out" 2>&1 || echo "not ok thin_training: the CPU's ended with $?: $(tail -n 1 "$tmp/out")"
+"$sim/bin/gtrain" run "$tmp/thin.cfg" -q --no-progress -o "$tmp/cpu" --device cpu >"$tmp/out" 2>&1 ||
+	echo "not ok thin_training: the CPU's ended with $?: $(tail -n 1 "$tmp/out")"
 for p in fp32 tf32 bf16 fp16; do
 	why=
-	"$sim/bin/gtrain" run "$tmp/thin.cfg" -q --no-progress -o "$tmp/$p" --device cuda -s precision=$p >"$tmp/out" 2>&1 || why="status $?: $(tail -n 1 "$tmp/out")"
+	"$sim/bin/gtrain" run "$tmp/thin.cfg" -q --no-progress -o "$tmp/$p" --device cuda -s precision=$p >"$tmp/out" 2>&1 ||
+		why="status $?: $(tail -n 1 "$tmp/out")"
 	worst=$(paste -d ' ' <(losses "$tmp/cpu") <(losses "$tmp/$p") |
-		awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d } END { if (NR < 27) m = 9; print m + 0 }')
+		awk '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d }
+			END { if (NR < 27) m = 9; print m + 0 }')
 	# f32: sums in another order, 2^-24 each, through 24 steps; the simulator multiplies tf32 in full. 16 bits: activations are rounded to
 	# 2^-8 and 2^-11, a path that drifts apart through the steps.
 	case $p in bf16) tol=5e-2 ;; fp16) tol=1e-2 ;; *) tol=1e-5 ;; esac

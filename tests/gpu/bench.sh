@@ -1,7 +1,7 @@
 #!/bin/bash
-# bench.sh [BUILD]: the benchmarks of make bench-gpu on a GPU, from a build tree or a folder of `make gpu-folder`, in under 8 minutes: MLP-32,
-# ResNet-18 for CIFAR, the airbench recipe, start-up, beside the fastest that PyTorch does (bench_torch.py), ceilings and profiles. Prints a
-# table and appends it to BENCH_OUT (bench-gpu.md in $OUT or BUILD; "-": nowhere). Nothing else may use the GPU meanwhile.
+# bench.sh [BUILD]: the benchmarks of make bench-gpu on a GPU, from a build tree or a folder of `make gpu-folder`, in under 8 minutes:
+# MLP-32, ResNet-18 for CIFAR, the airbench recipe, start-up, beside the fastest that PyTorch does (bench_torch.py), ceilings and profiles.
+# Prints a table and appends it to BENCH_OUT (bench-gpu.md in $OUT or BUILD; "-": nowhere). Nothing else may use the GPU meanwhile.
 # Environment: TORCH_PYTHON (python3: one that has torch; without, gtrain alone), BENCH_BUDGET (seconds, 460), BENCH_ROUNDS (3), BENCH_ONLY
 # (ceilings, start, mlp, resnet, airbench, profile or overlap), BENCH_TINY=1 with BENCH_DEVICE (dry run; for PyTorch and gtrain: cpu).
 # NOT YET RUN ON A GPU: written and dry-run on machines that have none.
@@ -23,7 +23,8 @@ if [ "$device" = cuda ]; then
 		echo "skip bench-gpu: no usable GPU: $(sed -n 's/.*"detail":"\([^"]*\)".*/\1/p' <<<"$row")"
 		exit 0
 	fi
-	title="$(sed -n 's/.*"name":"\([^"]*\)".*/\1/p' <<<"$row"), $(sed -n 's/.*"detail":"\([^"]*\)".*/\1/p' <<<"$row"), driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)"
+	title="$(sed -n 's/.*"name":"\([^"]*\)".*/\1/p' <<<"$row"), $(sed -n 's/.*"detail":"\([^"]*\)".*/\1/p' \
+		<<<"$row"), driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)"
 	sed '/^$/d' <<<"$cuda_libs" >&2
 	libs=$LD_LIBRARY_PATH
 	# PyTorch finds its own libraries; gtrain gets these.

@@ -2,8 +2,8 @@
 # check.sh [--list] [BUILD] [SECTION...]: the CUDA backend on a GPU (make check-gpu), from a build tree or a folder of `make gpu-folder`.
 # Without SECTION it runs all sections, those that say most about a new card first, until CHECK_BUDGET seconds are used up; what did not fit
 # is named, to be run by its name in a second call. --list prints the sections with their time limits. README.md has more.
-# Prints a line a section, everything that failed, and "N passed, N failed, N skipped" at the end; all `ok`, `not ok` and `skip` lines are in
-# the log that it names. Ends with 0 if nothing failed. Without a usable GPU: one skip line and 0, or 69 where CHECK_GPU=required.
+# Prints a line a section, everything that failed, and "N passed, N failed, N skipped" at the end; all `ok`, `not ok` and `skip` lines are
+# in the log that it names. Ends with 0 if nothing failed. Without a usable GPU: one skip line and 0, or 69 where CHECK_GPU=required.
 # Environment: CHECK_BUDGET (seconds, 540), CHECK_TINY=1 (a few cases a section: for the dry run on the host's CUDA runtime,
 # BUILD=build/cudasim), CHECK_LOG (the log), CHECK_DEVICE.
 # Not yet run on a GPU: written and dry-run on machines that have none. Time limits are estimates that count 2 s for the start of a process.
@@ -107,7 +107,8 @@ part_signals() {
 	cat >"$tmp/signal.cfg" <<'CFG'
 schema = 1; name = "signal"; seed = 4; reproducible = "run";
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 4000; samples_test = 64; };
-model = { input = [3, 8, 8]; layers = ( { name = "c"; type = "conv2d"; out = 8; kernel = 3; padding = 1; }, { type = "relu"; }, { type = "flatten"; },
+model = { input = [3, 8, 8]; layers = ( { name = "c"; type = "conv2d"; out = 8; kernel = 3; padding = 1; }, { type = "relu"; },
+	{ type = "flatten"; },
 	{ name = "fc1"; type = "linear"; out = 64; }, { type = "relu"; }, { name = "fc"; type = "linear"; out = 4; } ); };
 train = { epochs = 1; eval_every_epochs = 0; label_smoothing = 0.1; optimizer = { type = "adam"; lr = 1.0e-3; }; };
 log = { every_steps = 1; };
@@ -116,7 +117,8 @@ CFG
 	[ -z "$tiny" ] || cut=(-s data.batch=4 -s data.samples=64 -s data.samples_test=4)
 	for sig in KILL TERM; do
 		for steps in $(pick '48 400' '8000 40000 200000'); do # until the run lasts long enough to be met in its middle
-			local args=("${cut[@]}" -s train.epochs=100000 -s train.steps="$steps" -s checkpoint.every_epochs=0 -s checkpoint.every_steps=$((steps / 8)) -s checkpoint.keep=20)
+			local args=("${cut[@]}" -s train.epochs=100000 -s train.steps="$steps" -s checkpoint.every_epochs=0 \
+				-s checkpoint.every_steps=$((steps / 8)) -s checkpoint.keep=20)
 			rm -rf "$d"
 			"$GTRAIN" run "$tmp/signal.cfg" --device "$device" --no-progress -q -o "$d" "${args[@]}" >"$d.out" 2>&1 &
 			for try in $(seq 3000); do [ -e "$d/latest" ] && break; sleep 0.02; done
@@ -142,9 +144,12 @@ part_precision() {
 	cat >"$tmp/precision.cfg" <<'CFG'
 schema = 1; name = "precision"; seed = 6; reproducible = "run";
 data = { name = "synthetic"; batch = 64; classes = 10; samples = 3840; samples_test = 64; };
-model = { input = [3, 16, 16]; layers = ( { name = "c1"; type = "conv2d"; out = 16; kernel = 3; padding = 1; bias = false; }, { name = "b1"; type = "batchnorm2d"; },
-	{ type = "relu"; }, { type = "maxpool2d"; kernel = 2; }, { name = "c2"; type = "conv2d"; out = 32; kernel = 3; padding = 1; bias = false; },
-	{ name = "b2"; type = "batchnorm2d"; }, { type = "relu"; }, { type = "global_avgpool"; }, { type = "flatten"; }, { name = "fc"; type = "linear"; out = 10; } ); };
+model = { input = [3, 16, 16]; layers = ( { name = "c1"; type = "conv2d"; out = 16; kernel = 3; padding = 1; bias = false; },
+	{ name = "b1"; type = "batchnorm2d"; },
+	{ type = "relu"; }, { type = "maxpool2d"; kernel = 2; }, { name = "c2"; type = "conv2d"; out = 32; kernel = 3; padding = 1;
+	bias = false; },
+	{ name = "b2"; type = "batchnorm2d"; }, { type = "relu"; }, { type = "global_avgpool"; }, { type = "flatten"; },
+	{ name = "fc"; type = "linear"; out = 10; } ); };
 train = { epochs = 2; eval_every_epochs = 0; label_smoothing = 0.2; optimizer = { type = "sgd"; lr = 0.02; momentum = 0.9; }; };
 log = { every_steps = 1; };
 CFG
@@ -157,7 +162,8 @@ CFG
 	# to 2^-11, bf16 to 2^-8: five times that.
 	for p in cpu:1e-3 tf32:2.5e-3 fp16:2.5e-3 bf16:2e-2; do
 		why=$(failed "$tmp/prec-fp32" "$tmp/prec-${p%:*}")
-		worst=$(paste -d ' ' <(losses "$tmp/prec-fp32") <(losses "$tmp/prec-${p%:*}") | awk -v n="$n" '$1 == "train" && $4 == "train" && $2 == $5 && $2 > n * 3 / 4 { a += $3; b += $6; k++ }
+		worst=$(paste -d ' ' <(losses "$tmp/prec-fp32") <(losses "$tmp/prec-${p%:*}") | awk -v n="$n" '$1 == "train" && $4 == "train" &&
+			$2 == $5 && $2 > n * 3 / 4 { a += $3; b += $6; k++ }
 			END { d = k && a > 0 ? (b - a) / a : 9; print d < 0 ? -d : d }')
 		[ -n "$why" ] || awk "BEGIN { exit !($worst <= ${p#*:}) }" || why="the mean loss is off by $worst"
 		ok "precision_${p%:*}_beside_fp32" "$why"
@@ -170,7 +176,8 @@ part_recompute() {
 	local p one args cfg=$src/tests/cli/recompute.cfg
 	cp "$cfg" "$tmp/re-none.cfg"
 	sed 's/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/re-blocks.cfg"
-	sed 's/{ type = "\(conv2d\|batchnorm2d\|relu\|global_avgpool\|batchnorm1d\|tanh\)";/& recompute = true;/; s/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/re-all.cfg"
+	sed 's/{ type = "\(conv2d\|batchnorm2d\|relu\|global_avgpool\|batchnorm1d\|tanh\)";/& recompute = true;/
+		s/\(block = "[a-z]*";\)/\1 recompute = true;/' "$cfg" >"$tmp/re-all.cfg"
 	for p in $(pick fp32 'fp32 bf16 fp16'); do
 		args=(-s 'reproducible="run"' -s precision="$p")
 		[ -z "$tiny" ] || args+=(-s data.samples=12 -s data.samples_test=4 -s data.batch=4 -s train.epochs=1)
@@ -185,7 +192,8 @@ part_recompute() {
 # FashionMNIST: one epoch of configs/fmnist_mlp.cfg on both devices.
 part_fmnist() {
 	local d args=(-s train.epochs=1)
-	[ -z "$tiny" ] || args=(-s train.epochs=1 -s data.name=synthetic -s data.classes=10 -s data.samples=48 -s data.samples_test=16 -s data.batch=16)
+	[ -z "$tiny" ] || args=(-s train.epochs=1 -s data.name=synthetic -s data.classes=10 -s data.samples=48 -s data.samples_test=16 \
+		-s data.batch=16)
 	if ! "$GTRAIN" check "$src/configs/fmnist_mlp.cfg" --device cpu --json "${args[@]}" 2>/dev/null | grep -Eq '"train":[0-9]'; then
 		echo 'skip fmnist_mlp_as_on_the_cpu: no FashionMNIST here'
 		return
@@ -215,7 +223,8 @@ part_memory() {
 		predicted=$("$GTRAIN" check "$src/configs/resnet18_cifar.cfg" --device "$device" --json "${args[@]}" 2>"$tmp/err" |
 			python3 -c 'import json, sys; print(sum(json.load(sys.stdin)["memory"].values()))' 2>/dev/null)
 		[ -n "$predicted" ] || { ok memory_predicted "check: $(tail -n 1 "$tmp/err")"; return; }
-		gone=$(python3 "$here/device_memory.py" "$GTRAIN" run "$src/configs/resnet18_cifar.cfg" --device "$device" --no-progress -q -o "$tmp/mem$b" "${args[@]}" \
+		gone=$(python3 "$here/device_memory.py" "$GTRAIN" run "$src/configs/resnet18_cifar.cfg" --device "$device" --no-progress -q -o \
+			"$tmp/mem$b" "${args[@]}" \
 			-s train.steps=$((b == 16 ? 60 : 40)) -s train.eval_every_epochs=0 2>"$tmp/err")
 		case $? in
 		0) ;;
@@ -224,8 +233,10 @@ part_memory() {
 		esac
 		g[i]=$gone p[i]=$predicted i=$((i + 1))
 	done
-	why=$(awk -v g0="${g[0]}" -v g1="${g[1]}" -v p0="${p[0]}" -v p1="${p[1]}" 'BEGIN { m = 1048576; d = (g1 - g0) - (p1 - p0); a = d < 0 ? -d : d
-		printf "# memory: predicted %.0f and %.0f MiB, gone %.0f and %.0f MiB: %.0f MiB of context, the difference is off by %.0f MiB\n", p0 / m, p1 / m, g0 / m, g1 / m, (g0 - p0) / m, d / m > "/dev/stderr"
+	why=$(awk -v g0="${g[0]}" -v g1="${g[1]}" -v p0="${p[0]}" -v p1="${p[1]}" 'BEGIN { m = 1048576; d = (g1 - g0) - (p1 - p0);
+		a = d < 0 ? -d : d
+		printf "# memory: predicted %.0f and %.0f MiB, gone %.0f and %.0f MiB: %.0f MiB of context, the difference is off by %.0f MiB\n",
+			p0 / m, p1 / m, g0 / m, g1 / m, (g0 - p0) / m, d / m > "/dev/stderr"
 		if (a > 0.03 * (p1 - p0) + 64 * m) printf "off by %.0f MiB\n", d / m }' 2>"$tmp/figure")
 	cat "$tmp/figure"
 	ok memory_predicted "$why"
@@ -246,14 +257,18 @@ part_sanitizer() {
 		for what in table training; do
 			case $what in
 			table) limit=45 && set -- "$build/tests/ops/test_ops" -b cuda ;;
-			training) limit=20 && set -- "$GTRAIN" run "$src/tests/resume/resume.cfg" --device cuda --no-progress -q -o "$tmp/san-$tool" -s precision=bf16 -s train.steps=3 ;;
+			training) limit=20 && set -- "$GTRAIN" run "$src/tests/resume/resume.cfg" --device cuda --no-progress -q -o "$tmp/san-$tool" \
+				-s precision=bf16 -s train.steps=3 ;;
 			esac
 			timeout -k 2 $limit "$sanitizer" --tool $tool --target-processes all --error-exitcode 86 --print-limit 20 "$@" >"$tmp/san" 2>&1
 			case $? in
 			0) why='' n=1 ;;
-			86) why="$(grep -m 1 -A 1 '^========= [A-Z].*\(rror\|nvalid\|ninit\|azard\|ace\)' "$tmp/san" | tr -s '=\n ' ' ') ($(grep 'SUMMARY' "$tmp/san" | tail -n 1))" ;;
+			86) why="$(grep -m 1 -A 1 '^========= [A-Z].*\(rror\|nvalid\|ninit\|azard\|ace\)' "$tmp/san" |
+				tr -s '=\n ' ' ') ($(grep 'SUMMARY' "$tmp/san" | tail -n 1))" ;;
 			124 | 137) echo "skip ${tool}_$what: not through after $limit s, $(grep -c '^ok ' "$tmp/san") cases without a finding"
-				if grep -q '^========= Invalid\|^========= Uninit\|hazard' "$tmp/san"; then ok "${tool}_$what" "$(grep -m 1 '^========= [IUE]' "$tmp/san")"; fi
+				if grep -q '^========= Invalid\|^========= Uninit\|hazard' "$tmp/san"; then
+					ok "${tool}_$what" "$(grep -m 1 '^========= [IUE]' "$tmp/san")"
+				fi
 				continue ;;
 			*) if grep -qi 'device not supported\|unable to initialize\|not supported' "$tmp/san"; then
 					echo "skip ${tool}_$what: $(grep -im 1 'not supported\|unable' "$tmp/san")"
@@ -316,7 +331,8 @@ sanitizer   200   6  compute-sanitizer over operations and a training'
 limit_of() { awk -v n="$1" '$1 == n { print $2 }' <<<"$sections"; }
 
 if [ -n "$list" ]; then
-	awk '{ n = $1; t = $2; p = $3; $1 = $2 = $3 = ""; sub(/^ */, ""); printf "%-13s at most %3d s, %2d process%s  %s\n", n, t, p, p == 1 ? ", " : "es,", $0 }' <<<"$sections"
+	awk '{ n = $1; t = $2; p = $3; $1 = $2 = $3 = ""; sub(/^ */, "");
+		printf "%-13s at most %3d s, %2d process%s  %s\n", n, t, p, p == 1 ? ", " : "es,", $0 }' <<<"$sections"
 	exit 0
 fi
 for name in "${wanted[@]}"; do
@@ -343,7 +359,9 @@ name=$(sed -n 's/.*"name":"\([^"]*\)".*/\1/p' <<<"$row")
 [ -e "$build/lib/gtrain/libcudasim.so" ] && CHECK_SIM=1
 {
 	echo "# $name: $(sed -n 's/.*"detail":"\([^"]*\)".*/\1/p' <<<"$row")"
-	if command -v nvidia-smi >/dev/null; then echo "# driver $(nvidia-smi --query-gpu=driver_version,memory.total,clocks.sm --format=csv,noheader | head -n 1)"; fi
+	if command -v nvidia-smi >/dev/null; then
+		echo "# driver $(nvidia-smi --query-gpu=driver_version,memory.total,clocks.sm --format=csv,noheader | head -n 1)"
+	fi
 	sed '/^$/d; s/^/# /' <<<"$cuda_libs"
 	echo "# gtrain $(cat "$src/COMMIT" 2>/dev/null || git -C "$src" describe --always --dirty 2>/dev/null), $(date -u +%Y-%m-%dT%H:%MZ)"
 } | tee -a "$log"
@@ -400,7 +418,7 @@ full() { # NAME LEAST COMMAND...: a section without a short form
 	if [ -n "$tiny" ]; then without "$1" 'it has no short form'; else section "$@"; fi
 }
 
-# ---- all of them ---------------------------------------------------------------------------------------------------------------------------
+# ---- all of them -------------------------------------------------------------------------------------------------------------------------
 read -ra word <<<"$(pick linear_ '')"
 [ "$CHECK_SIM" = 1 ] || export PAIR_GPU=1 # exp, tanh and erf of two mathematical libraries
 export GTRAIN_SIM=$build GTRAIN_BUILD=$build

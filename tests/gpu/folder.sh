@@ -1,7 +1,8 @@
 #!/bin/bash
 # folder.sh BUILD DEST: a folder that runs on another x86-64 Linux machine, below 60 MiB (make gpu-folder): program and backends, test
 # programs, the shared libraries that they need, goldens, configs, the scripts of check-gpu and bench-gpu, FashionMNIST where it is here
-# (GPU_FOLDER_DATA= leaves it out). That machine needs a shell, coreutils, awk, sed, grep, xz or python3; most checks need python3; no package.
+# (GPU_FOLDER_DATA= leaves it out). That machine needs a shell, coreutils, awk, sed, grep, xz or python3; most checks need python3; no
+# package.
 # Layout: as a build tree and the source tree in one (bin, lib/gtrain, tests, configs), with wrap.sh in the places of programs:
 #   libexec/   the programs and a loader   lib/dep/   shared libraries   lib/libc/   the C library, for machines whose own is older
 #   GLIBC      the C library's version that all of it needs             COMMIT      what it was built from
@@ -27,7 +28,9 @@ dest=$(cd "$dest" && pwd)
 mapfile -t programs < <(grep -o '"\$build/tests/[a-z_/]*"' "$src/tests/gpu/check.sh" | sed 's|"$build/||; s|"||' | sort -u)
 for p in bin/gtrain "${programs[@]}"; do
 	if [ ! -x "$build/$p" ]; then
-		case $p in tests/cuda/dnn_plans | tests/cudasim/tool_conv | tests/cudasim/tool_nccl) say "without $p: it is not built" && continue ;; esac
+		case $p in
+		tests/cuda/dnn_plans | tests/cudasim/tool_conv | tests/cudasim/tool_nccl) say "without $p: it is not built" && continue ;;
+		esac
 		say "$build/$p is not built"
 		exit 66
 	fi
@@ -61,7 +64,8 @@ for f in "${here%/*}"/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1
 	cp -L "$f" "$dest/lib/libc/"
 done
 cp -L "${here%/*}/ld-linux-x86-64.so.2" "$dest/libexec/"
-objdump -T "$dest"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$dest"/lib/gtrain/*.so "$dest"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 |
+objdump -T "$dest"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$dest"/lib/gtrain/*.so "$dest"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' |
+	sort -uV | tail -n 1 |
 	sed 's/GLIBC_//' >"$dest/GLIBC"
 if [ ! -s "$dest/GLIBC" ]; then
 	say 'objdump names no version of the C library'
@@ -74,8 +78,10 @@ done
 
 # ---- what the scripts read -----------------------------------------------------------------------------------------------------------
 cp "$src"/configs/*.cfg "$dest/configs/"
-(cd "$src" && tar cf - tests/ops/cases.txt tests/golden/ops.bin tests/golden/parity tests/parity/*.{cfg,py} tests/parity/test_parity.sh tests/resume/resume.cfg \
-	tests/cli/recompute.cfg tests/cudasim/{sim,test_windows,test_fp16,test_staged,test_sim_nan}.sh tests/cudasim/fast_clock.c tests/gpu/*.{sh,py,md}) |
+(cd "$src" && tar cf - tests/ops/cases.txt tests/golden/ops.bin tests/golden/parity tests/parity/*.{cfg,py} tests/parity/test_parity.sh \
+	tests/resume/resume.cfg \
+	tests/cli/recompute.cfg tests/cudasim/{sim,test_windows,test_fp16,test_staged,test_sim_nan}.sh tests/cudasim/fast_clock.c \
+	tests/gpu/*.{sh,py,md}) |
 	tar xf - -C "$dest"
 git -C "$src" describe --always --dirty --abbrev=10 >"$dest/COMMIT" 2>/dev/null || echo unknown >"$dest/COMMIT"
 data=${GPU_FOLDER_DATA-/usr/share/datasets/fashion-mnist}

@@ -39,12 +39,14 @@ exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp CHECK_TINY=1 CH
 ALONE
 	how=root unshare=(unshare -m)
 	[ "$(id -u)" = 0 ] || unshare=(unshare -r -m)
-	"${unshare[@]}" bash "$tmp/alone.sh" "$root" "$folder" /bin/sh -c 'test ! -e "$0" && test -x /gpu/tests/gpu/check.sh' "$GTRAIN_SRC" >"$tmp/out" 2>&1 || how=environment
+	"${unshare[@]}" bash "$tmp/alone.sh" "$root" "$folder" /bin/sh -c 'test ! -e "$0" && test -x /gpu/tests/gpu/check.sh' "$GTRAIN_SRC" \
+		>"$tmp/out" 2>&1 || how=environment
 	if [ $how = root ]; then
 		"${unshare[@]}" bash "$tmp/alone.sh" "$root" "$folder" /gpu/tests/gpu/check.sh >"$tmp/out" 2>&1
 	else
 		echo "# no root of its own: $(tail -n 1 "$tmp/out")"
-		env -i PATH=/usr/bin:/bin HOME="$tmp" CHECK_TINY=1 CHECK_LOG="$tmp/log" CHECK_BUDGET=500 "$folder/tests/gpu/check.sh" >"$tmp/out" 2>&1
+		env -i PATH=/usr/bin:/bin HOME="$tmp" CHECK_TINY=1 CHECK_LOG="$tmp/log" CHECK_BUDGET=500 "$folder/tests/gpu/check.sh" >"$tmp/out" \
+			2>&1
 	fi
 	rc=$?
 	read -r passed _ failed _ skipped _ < <(tail -n 1 "$tmp/out")
@@ -55,20 +57,24 @@ ALONE
 	done
 	[ "${passed:-0}" -ge 60 ] || why="$why only ${passed:-0} passed"
 	ok "folder_alone_in_an_empty_$how" "$why"
-	echo "# the folder's check on the simulator, in an empty $how: ${passed:-?} passed, ${failed:-?} failed, ${skipped:-?} skipped, $(grep -Ec '^[a-z0-9]+ +[0-9]+ passed +0 failed' "$tmp/out") sections"
+	echo "# the folder's check on the simulator, in an empty $how: ${passed:-?} passed, ${failed:-?} failed, ${skipped:-?} skipped," \
+		"$(grep -Ec '^[a-z0-9]+ +[0-9]+ passed +0 failed' "$tmp/out") sections"
 
 	# What check.sh and the scripts that it runs name is in the folder.
 	why='' names=0
 	while IFS=: read -r file name; do
 		case $name in
-		'$src/build' | '$GTRAIN_BUILD/cudasim' | '$GTRAIN_BUILD/tests/par/tool_same') continue ;; # of a source tree; of the simulator's own tests
+		# of a source tree; of the simulator's own tests
+		'$src/build' | '$GTRAIN_BUILD/cudasim' | '$GTRAIN_BUILD/tests/par/tool_same') continue ;;
 		'$build/tests/cuda/dnn_plans') continue ;;                                               # of a build for GPUs, below
 		'$here/'* | '$(dirname "$0")/'*) path=${file%/*}/${name#'$(dirname "$0")/'} && path=${path/'$here/'/} ;;
 		*) path=${name#*/} ;;
 		esac
 		names=$((names + 1))
 		compgen -G "$folder/$path" >/dev/null || why="$why ${file##*/} names $path;"
-	done < <(cd "$folder" && grep -o '\($\(build\|src\|here\|GTRAIN_SRC\|GTRAIN_BUILD\)\|$(dirname "$0")\)/[A-Za-z0-9_.][A-Za-z0-9_./-]*[A-Za-z0-9_]' tests/gpu/{check,bench}.sh tests/cudasim/*.sh tests/parity/*.sh)
+	done < <(cd "$folder" && grep -o \
+		'\($\(build\|src\|here\|GTRAIN_SRC\|GTRAIN_BUILD\)\|$(dirname "$0")\)/[A-Za-z0-9_.][A-Za-z0-9_./-]*[A-Za-z0-9_]' \
+		tests/gpu/{check,bench}.sh tests/cudasim/*.sh tests/parity/*.sh)
 	[ $names -ge 25 ] || why="$why only $names names were found"
 	ok folder_has_what_its_scripts_name "$why"
 
@@ -95,7 +101,8 @@ ALONE
 	chmod +x "$tmp/bad/tests/ops/test_ops"
 	CHECK_TINY=1 CHECK_LOG=$tmp/log2 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
 	rc=$? why=
-	[ $rc = 1 ] && grep -q '^not ok b: made up' "$tmp/out" && grep -q '^1 passed, 1 failed, 0 skipped$' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
+	[ $rc = 1 ] && grep -q '^not ok b: made up' "$tmp/out" && grep -q '^1 passed, 1 failed, 0 skipped$' "$tmp/out" ||
+		why="status $rc: $(tail -n 1 "$tmp/out")"
 	ok check_shows_a_failure "$why"
 	printf '#!/bin/bash\ntrap "" TERM\n(trap "" TERM; exec sleep 1234.5) &\nwait\n' >"$tmp/bad/tests/ops/test_ops"
 	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_BUDGET=6 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
@@ -111,25 +118,28 @@ if "$GTRAIN" devices --json 2>/dev/null | grep '"backend":"cuda"' | grep -q '"us
 else
 	CHECK_LOG=$tmp/log "$here/check.sh" "$GTRAIN_BUILD" >"$tmp/out" 2>&1
 	rc=$? why=
-	[ $rc = 0 ] && grep -q '^skip check-gpu: no usable GPU: .' "$tmp/out" && [ "$(tail -n 1 "$tmp/out")" = '0 passed, 0 failed, 1 skipped' ] || why="status $rc: $(tail -n 1 "$tmp/out")"
+	[ $rc = 0 ] && grep -q '^skip check-gpu: no usable GPU: .' "$tmp/out" &&
+		[ "$(tail -n 1 "$tmp/out")" = '0 passed, 0 failed, 1 skipped' ] || why="status $rc: $(tail -n 1 "$tmp/out")"
 	CHECK_GPU=required CHECK_LOG=$tmp/log "$here/check.sh" "$GTRAIN_BUILD" >"$tmp/out" 2>&1
 	rc=$?
 	[ $rc = 69 ] || why="$why with CHECK_GPU=required: status $rc"
 	ok check_without_a_gpu "$why"
 fi
 
-# ---- bench.sh: gtrain alone, on the CPU ---------------------------------------------------------------------------------------------------
-TORCH_PYTHON=${GTRAIN_TORCH_PYTHON:-/nonexistent} BENCH_DEVICE=cpu BENCH_TINY=1 BENCH_ROUNDS=1 BENCH_OUT=$tmp/table "$here/bench.sh" "$GTRAIN_BUILD" >"$tmp/out" 2>&1
+# ---- bench.sh: gtrain alone, on the CPU --------------------------------------------------------------------------------------------------
+TORCH_PYTHON=${GTRAIN_TORCH_PYTHON:-/nonexistent} BENCH_DEVICE=cpu BENCH_TINY=1 BENCH_ROUNDS=1 BENCH_OUT=$tmp/table "$here/bench.sh" \
+	"$GTRAIN_BUILD" >"$tmp/out" 2>&1
 rc=$? why=
 [ $rc = 0 ] || why="status $rc: $(tail -n 1 "$tmp/out")"
-for what in '^| MLP-32, .* | [0-9.]* ms | ' '^| ResNet-20, batch 8, bf16 | [0-9,]*/s | ' '^gtrain check: [0-9.]* ms' '^exec to the first trained step of the MLP: [0-9.]* s' '^Accuracy gate: ' \
+for what in '^| MLP-32, .* | [0-9.]* ms | ' '^| ResNet-20, batch 8, bf16 | [0-9,]*/s | ' '^gtrain check: [0-9.]* ms' \
+	'^exec to the first trained step of the MLP: [0-9.]* s' '^Accuracy gate: ' \
 	'^Slowest kernels of ResNet-20' '^Slowest kernels of MLP-32'; do
 	[ -n "$why" ] || grep -q "$what" "$tmp/table" || why="the table has no $what"
 done
 [ -n "$why" ] || [ "$(grep -c '| conv2d' "$tmp/table")" -ge 3 ] || why='the profile has no convolutions'
 ok bench_dry_run "$why"
 
-# ---- the folder -----------------------------------------------------------------------------------------------------------------------------
+# ---- the folder --------------------------------------------------------------------------------------------------------------------------
 if [ ! -e "$GTRAIN_BUILD/lib/gtrain/cuda.so" ]; then
 	echo 'skip gpu_folder: built without CUDA'
 	exit 0
@@ -137,7 +147,8 @@ fi
 "$here/folder.sh" "$GTRAIN_BUILD" "$tmp/first" >"$tmp/out" 2>&1
 rc=$? why=
 bytes=$(du -sb "$tmp/first" 2>/dev/null | cut -f1)
-[ $rc = 0 ] && [ "${bytes:-0}" -lt $((60 << 20)) ] && [ "${bytes:-0}" -gt $((10 << 20)) ] || why="status $rc, ${bytes:-no} bytes: $(tail -n 1 "$tmp/out")"
+[ $rc = 0 ] && [ "${bytes:-0}" -lt $((60 << 20)) ] && [ "${bytes:-0}" -gt $((10 << 20)) ] ||
+	why="status $rc, ${bytes:-no} bytes: $(tail -n 1 "$tmp/out")"
 ok gpu_folder_below_60_mib "$why"
 why=
 for p in tests/cuda/dnn_plans tests/cudasim/tool_{joins,conv,nccl} tests/cudasim/fast_clock.{c,so}; do
@@ -151,7 +162,8 @@ moved="$tmp/a place/moved"
 # Nothing of this machine but its shell: the environment is empty, and the libraries must be the folder's.
 for loader in host bundled; do
 	why=
-	env -i GTRAIN_LOADER=$loader PATH=/usr/bin:/bin "$moved/bin/gtrain" run "$moved/tests/resume/resume.cfg" --device cpu -q --no-progress -o "$tmp/$loader" >"$tmp/out" 2>&1 ||
+	env -i GTRAIN_LOADER=$loader PATH=/usr/bin:/bin "$moved/bin/gtrain" run "$moved/tests/resume/resume.cfg" --device cpu -q \
+		--no-progress -o "$tmp/$loader" >"$tmp/out" 2>&1 ||
 		why="status $?: $(tail -n 1 "$tmp/out")"
 	env -i GTRAIN_LOADER=$loader PATH=/usr/bin:/bin "$moved/bin/gtrain" devices >"$tmp/out" 2>&1
 	grep -q '^cuda' "$tmp/out" && ! grep -q 'cannot be loaded' "$tmp/out" || why="$why devices: $(tail -n 1 "$tmp/out")"
@@ -165,11 +177,14 @@ for loader in host bundled; do
 	cmp -s "$tmp/here/latest/model.safetensors" "$tmp/$loader/latest/model.safetensors" || why="$why $loader"
 done
 ok gpu_folder_trains_to_the_same_bits "$why"
-GTRAIN_LOADER=bundled strace -f -e trace=open,openat -o "$tmp/trace" "$moved/bin/gtrain" check "$moved/configs/lenet.cfg" --device cpu >"$tmp/out" 2>&1
-why=$(sed -n '/libexec/,$p' "$tmp/trace" | grep -v ENOENT | grep -o '"[^"]*\.so[^"]*"' | grep -v "\"$moved/\|ld.so.cache" | sort -u | tr '\n' ' ')
+GTRAIN_LOADER=bundled strace -f -e trace=open,openat -o "$tmp/trace" "$moved/bin/gtrain" check "$moved/configs/lenet.cfg" --device cpu \
+	>"$tmp/out" 2>&1
+why=$(sed -n '/libexec/,$p' "$tmp/trace" | grep -v ENOENT | grep -o '"[^"]*\.so[^"]*"' | grep -v "\"$moved/\|ld.so.cache" | sort -u |
+	tr '\n' ' ')
 [ -s "$tmp/trace" ] && grep -q "$moved/lib/dep/libdnnl.so." "$tmp/trace" || why="no trace: $(tail -n 1 "$tmp/out")"
 ok gpu_folder_opens_no_library_of_the_machine "$why"
 env -i PATH=/usr/bin:/bin "$moved/tests/gpu/check.sh" >"$tmp/out" 2>&1
 rc=$? why=
-[ $rc = 0 ] && grep -Eq '^(skip check-gpu: no usable GPU: .|[0-9]+ passed, 0 failed)' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
+[ $rc = 0 ] && grep -Eq '^(skip check-gpu: no usable GPU: .|[0-9]+ passed, 0 failed)' "$tmp/out" ||
+	why="status $rc: $(tail -n 1 "$tmp/out")"
 ok gpu_folder_has_its_check "$why"

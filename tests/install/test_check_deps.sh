@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../cli/cli.sh"
 command -v git >/dev/null || { skip check_deps 'git is not installed'; exit; }
 
-# tree: $tmp/tree, which keeps all rules: includes downwards, own headers, a diamond, 20 documents that name a file
+# tree: $tmp/tree, which keeps all rules: includes downwards, own headers, a diamond, 20 documents and 20 comments that name a file
 tree() {
 	rm -rf "$tmp/tree"
 	mkdir -p "$tmp/tree/"{scripts,engine/base,engine/plan,kernels/cuda,datasets,cli}
@@ -14,7 +14,10 @@ tree() {
 	echo '#include "base/low.h"' | tee engine/base/low.c engine/plan/left.h engine/plan/right.h kernels/k.h >/dev/null
 	printf '#include "plan/left.h"\n#include "plan/right.h"\n' >engine/plan/top.c
 	printf '#include "k.h"\n' | tee kernels/k.c kernels/cuda/k_gpu.cu >/dev/null
-	for i in {1..20}; do echo 'See engine/base/low.h.' >"doc$i.md"; done
+	for i in {1..20}; do
+		echo 'See engine/base/low.h.' >"doc$i.md"
+		echo '/* low.h has the struct, base/low.h too. */' >>engine/base/low.c
+	done
 	git init -q . && git add -A
 }
 check() {
@@ -31,7 +34,11 @@ refused() {
 
 tree
 check
-if [ $rc = 0 ] && grep -q '^check-deps: includes run one way$' "$tmp/out"; then pass clean_tree; else fail clean_tree "status $rc: $(cat "$tmp/out")"; fi
+if [ $rc = 0 ] && grep -q '^check-deps: includes run one way$' "$tmp/out"; then
+	pass clean_tree
+else
+	fail clean_tree "status $rc: $(cat "$tmp/out")"
+fi
 
 echo '#include "plan/right.h"' >>engine/plan/left.h
 echo '#include "plan/left.h"' >engine/plan/right.c
@@ -60,3 +67,11 @@ refused room_too_large '^engine/plan/ has [0-9]* files; a room has at most 30$'
 
 echo 'See engine/base/high.h.' >doc1.md
 refused file_missing '^doc1.md: names engine/base/high.h, which does not exist$'
+
+printf '/* As\n * high.h says. */\n' >>kernels/k.h
+refused comment_names_missing '^kernels/k.h:3: names high.h, which does not exist$'
+
+printf '\t%136s\n' x >>doc1.md
+printf '%138s\303\274%s\n' x y >>doc1.md
+printf 'x\t%137s\n' x >>doc2.md
+refused too_long '^doc2.md:2: the line has 141 columns; at most 140 are allowed$'

@@ -8,7 +8,8 @@ if [ ! -e /usr/share/datasets/fashion-mnist ]; then
 	exit 0
 fi
 cd "$src" || exit 1
-if ! make --no-print-directory BUILD="$build" RUN="$tmp/my demo" ARGS='-s train.steps=60 --device cpu --no-progress' demo >"$tmp/out" 2>&1; then
+if ! make --no-print-directory BUILD="$build" RUN="$tmp/my demo" ARGS='-s train.steps=60 --device cpu --no-progress' demo \
+	>"$tmp/out" 2>&1; then
 	fail demo "$(tail -n 3 "$tmp/out")"
 	exit 0
 fi

@@ -24,7 +24,8 @@ for v in '1 7' '2 0' '2 5' '4 0' '12 6' '20 3'; do
 	# shellcheck disable=SC2086
 	fake $v
 	check
-	if [ $rc = 69 ] && [ "$(wc -l <"$tmp/err")" = 1 ] && grep -q "oneDNN ${v/ /.} is not supported.*2\.6.*3\.x" "$tmp/err"; then pass "refuses_${v/ /_}"
+	if [ $rc = 69 ] && [ "$(wc -l <"$tmp/err")" = 1 ] &&
+		grep -q "oneDNN ${v/ /.} is not supported.*2\.6.*3\.x" "$tmp/err"; then pass "refuses_${v/ /_}"
 	else fail "refuses_${v/ /_}" "status $rc, $(cat "$tmp/err")"; fi
 done
 
@@ -38,7 +39,8 @@ fake 4 1
 make --no-print-directory -C "$src" BUILD="$tmp/b" CFLAGS="-O0 -I$tmp/inc" "$tmp/b/obj/kernels/cpu/dnnl_util.o" >"$tmp/out" 2>"$tmp/err"
 rc=$?
 if [ $rc = 0 ] || [ -e "$tmp/b/obj/kernels/cpu/dnnl_util.o" ]; then fail make_refuses "status $rc"
-elif [ "$(grep -vc '^make' "$tmp/err")" != 1 ] || ! grep -q '^oneDNN 4.1 is not supported' "$tmp/err"; then fail make_refuses "$(cat "$tmp/err")"
+elif [ "$(grep -vc '^make' "$tmp/err")" != 1 ] ||
+	! grep -q '^oneDNN 4.1 is not supported' "$tmp/err"; then fail make_refuses "$(cat "$tmp/err")"
 else pass make_refuses; fi
 
 # The file with the version keeps its time while the version stays, so that nothing is built again without need.

@@ -31,7 +31,8 @@ left() {
 	find /dev/shm -maxdepth 1 -type f -name '*gtrain*' -printf 'shared memory %p\n'
 }
 
-# join HOW N ARGS...: tool_team on N ranks, started by hand in the way of HOW, rank $ABSENT left out. Their output in $tmp/rank.R, their statuses in $codes.
+# join HOW N ARGS...: tool_team on N ranks, started by hand in the way of HOW, rank $ABSENT left out. Their output in $tmp/rank.R, their
+# statuses in $codes.
 join() {
 	local how=$1 n=$2 r pids=() p
 	shift 2

@@ -18,7 +18,8 @@ elif (ulimit -v $((kib / 2 + 500000)) && "$gtrain" run tiny.cfg --device cpu -q 
 	rm -r ranks
 	(ulimit -v $((kib / 2 + 500000)) && "$gtrain" "${ranks[@]}" >"$tmp/out" 2>"$tmp/err")
 	rc=$?
-	if [ $rc != 0 ] && grep -q 'cannot reserve [0-9]* bytes of address space .*ulimit -v unlimited' "$tmp/err"; then pass limit_of_address_space
+	if [ $rc != 0 ] && grep -q 'cannot reserve [0-9]* bytes of address space .*ulimit -v unlimited' \
+		"$tmp/err"; then pass limit_of_address_space
 	else fail limit_of_address_space "status $rc: $(tail -n 1 "$tmp/err")"; fi
 else
 	fail one_rank_needs_no_reserve "$(tail -n 1 "$tmp/err")"
@@ -32,7 +33,8 @@ fi
 rm -rf ranks
 strace -f -qq -o /dev/null -e trace=pidfd_open -e inject=pidfd_open:error=ENOSYS "$gtrain" "${ranks[@]}" >"$tmp/out" 2>"$tmp/err"
 rc=$?
-if [ $rc != 0 ] && grep -q 'cannot watch the process of rank [01]: pidfd_open: Function not implemented (ranks need Linux 5.3 or later)' "$tmp/err"; then
+if [ $rc != 0 ] && grep -q 'cannot watch the process of rank [01]: pidfd_open: Function not implemented (ranks need Linux 5.3 or later)' \
+	"$tmp/err"; then
 	pass pidfd_open_missing
 else
 	fail pidfd_open_missing "status $rc: $(tail -n 1 "$tmp/err")"

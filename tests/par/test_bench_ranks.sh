@@ -29,7 +29,7 @@ for r in b["ranks"]:
     assert 0 < r["wait_ms"] < r["step_ms"], r
 mean = sum(r["wait_ms"] for r in b["ranks"]) / sum(r["step_ms"] for r in b["ranks"])
 assert abs(b["wait"] - mean) < 1e-4, (b["wait"], mean)  # six digits of each
-assert eval(sys.argv[2]), {k: b[k] for k in b if k != "kernels"}
+assert eval("(" + sys.argv[2] + ")"), {k: b[k] for k in b if k != "kernels"}
 ' "$ranks" "$expression" <"$tmp/out" 2>&1); then
 		echo "ok bench_$name"
 	else
@@ -40,13 +40,33 @@ bench ddp 2 '"stages" not in b and [r["copy"] for r in b["ranks"]] == [0, 1]' -s
 bench dp 2 '"stages" not in b' -s parallel.mode=dp
 bench zero 3 '"stages" not in b' -s parallel.mode=zero
 # all stages as long: (p - 1) / (m + p - 1), of interleaved (p - 1) / (v m + p - 1), of zero-bubble (p - 1) / (3 m + p - 1)
-pipe='b["micro_batches"] == 4 and all(s["forward_ms"] > 0 and s["backward_ms"] > 0 for s in b["stages"]) and 0 < b["bubble"] < 1 and [r["place"] for r in b["ranks"]] == [0, 1]'
-bench gpipe 2 "$pipe and len(b['stages']) == 2 and abs(b['bubble_even'] - 1 / 5) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4 -s parallel.schedule=gpipe
+pipe='b["micro_batches"] == 4 and all(s["forward_ms"] > 0 and s["backward_ms"] > 0 for s in b["stages"]) and
+	0 < b["bubble"] < 1 and [r["place"] for r in b["ranks"]] == [0, 1]'
+bench gpipe 2 "$pipe and len(b['stages']) == 2 and abs(b['bubble_even'] - 1 / 5) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4 \
+	-s parallel.schedule=gpipe
 bench 1f1b 2 "$pipe and len(b['stages']) == 2 and abs(b['bubble_even'] - 1 / 5) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4
-bench interleaved 2 "$pipe and len(b['stages']) == 4 and abs(b['bubble_even'] - 1 / 9) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4 -s parallel.schedule=interleaved
-bench zero_bubble 2 "$pipe and all(s['weights_ms'] > 0 for s in b['stages']) and abs(b['bubble_even'] - 1 / 13) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4 -s parallel.schedule=zero-bubble
-bench replicas 4 'len(b["stages"]) == 2 and [(r["place"], r["copy"]) for r in b["ranks"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]' -s parallel.mode=pipe -s parallel.chunks=2 -s parallel.replicas=2
+bench interleaved 2 "$pipe and len(b['stages']) == 4 and abs(b['bubble_even'] - 1 / 9) < 1e-5" -s parallel.mode=pipe -s parallel.chunks=4 \
+	-s parallel.schedule=interleaved
+bench zero_bubble 2 "$pipe and all(s['weights_ms'] > 0 for s in b['stages']) and abs(b['bubble_even'] - 1 / 13) < 1e-5" \
+	-s parallel.mode=pipe -s parallel.chunks=4 -s parallel.schedule=zero-bubble
+bench replicas 4 'len(b["stages"]) == 2 and [(r["place"], r["copy"]) for r in b["ranks"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]' \
+	-s parallel.mode=pipe -s parallel.chunks=2 -s parallel.replicas=2
 # people's table, and one rank alone, which waits for nobody
-if "$gtrain" bench "$tmp/c.cfg" --steps 2 --nproc 2 -s parallel.mode=pipe >"$tmp/out" 2>&1 && grep -q '^waiting for other ranks and communication: .*; idle by the schedule: ' "$tmp/out"; then echo 'ok bench_text'; else echo "not ok bench_text: $(tail -n 1 "$tmp/out")"; fi
-if "$gtrain" bench "$tmp/c.cfg" --json --steps 2 >"$tmp/out" 2>&1 && ! grep -q '"ranks"' "$tmp/out"; then echo 'ok bench_alone'; else echo "not ok bench_alone: $(tail -n 1 "$tmp/out")"; fi
-if "$gtrain" bench "$tmp/c.cfg" --nproc 2 >"$tmp/out" 2>&1; then echo 'not ok bench_refused: status 0'; elif grep -q 'nproc 2 and parallel.mode = "single" do not go together' "$tmp/out"; then echo 'ok bench_refused'; else echo "not ok bench_refused: $(tail -n 1 "$tmp/out")"; fi
+if "$gtrain" bench "$tmp/c.cfg" --steps 2 --nproc 2 -s parallel.mode=pipe >"$tmp/out" 2>&1 &&
+	grep -q '^waiting for other ranks and communication: .*; idle by the schedule: ' "$tmp/out"; then
+	echo 'ok bench_text'
+else
+	echo "not ok bench_text: $(tail -n 1 "$tmp/out")"
+fi
+if "$gtrain" bench "$tmp/c.cfg" --json --steps 2 >"$tmp/out" 2>&1 && ! grep -q '"ranks"' "$tmp/out"; then
+	echo 'ok bench_alone'
+else
+	echo "not ok bench_alone: $(tail -n 1 "$tmp/out")"
+fi
+if "$gtrain" bench "$tmp/c.cfg" --nproc 2 >"$tmp/out" 2>&1; then
+	echo 'not ok bench_refused: status 0'
+elif grep -q 'nproc 2 and parallel.mode = "single" do not go together' "$tmp/out"; then
+	echo 'ok bench_refused'
+else
+	echo "not ok bench_refused: $(tail -n 1 "$tmp/out")"
+fi

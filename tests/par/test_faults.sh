@@ -1,8 +1,9 @@
 #!/bin/bash
 # Faults in a real run of four ranks (tests/par/tool_fault.c hits them): a rank is killed, crashes, exits or is stopped; in every phase and
-# mode. What must come of it: the run ends with the status of that fault and the rank is named, or it starts again and ends well; no process is
-# left; what is resumed ends with the bits of the run that nobody disturbed; no temporary folder is left behind then. And the launcher is
-# killed, interrupted, terminated. The ranks of dp are threads of one process, which a launcher watches only where it may start again. FAULTS=full: every phase x fault x mode, ended and restarted (FAULTS_MODES: only these modes); else a part of them. FAULTS_SEED: another
+# mode. What must come of it: the run ends with the status of that fault and the rank is named, or it starts again and ends well; no process
+# is left; what is resumed ends with the bits of the run that nobody disturbed; no temporary folder is left behind then. And the launcher is
+# killed, interrupted, terminated. The ranks of dp are threads of one process, which a launcher watches only where it may start again.
+# FAULTS=full: every phase x fault x mode, ended and restarted (FAULTS_MODES: only these modes); else a part of them. FAULTS_SEED: another
 # choice of ranks, steps and moments.
 #
 # Goals: half of the ends within 2 s of the fault; of a stopped rank within parallel.timeout + 1 s. The figures have the slowest.
@@ -76,9 +77,11 @@ hit() {
 		[ "$try" -lt 3 ] || at=0
 		if [ "$phase" = loading ]; then
 			cp -r "$tmp/stage" "$tmp/run"
-			"$tool" -t -p "$where" -r "$rank" "$fault" "$gtrain" resume -q --no-progress --from 75 "${args[@]}" "${mode[@]}" "$tmp/run" >"$tmp/told" 2>"$tmp/err" </dev/null
+			"$tool" -t -p "$where" -r "$rank" "$fault" "$gtrain" resume -q --no-progress --from 75 "${args[@]}" "${mode[@]}" "$tmp/run" \
+				>"$tmp/told" 2>"$tmp/err" </dev/null
 		else
-			"$tool" -p "$where" -r "$rank" -k "$step" -d $at "$fault" "$gtrain" run -q --no-progress "$cfg" -o "$tmp/run" "${args[@]}" "${mode[@]}" >"$tmp/told" 2>"$tmp/err" </dev/null
+			"$tool" -p "$where" -r "$rank" -k "$step" -d $at "$fault" "$gtrain" run -q --no-progress "$cfg" -o "$tmp/run" "${args[@]}" \
+				"${mode[@]}" >"$tmp/told" 2>"$tmp/err" </dev/null
 		fi
 		case $? in
 		0) case $phase-$(field phase) in
@@ -189,11 +192,16 @@ tell_refused
 # seconds NAME FILE GOAL: median and slowest; the median is held to the goal, the slowest is the machine's load too
 seconds() {
 	sort -n "$tmp/$2" | awk -v name="$1" -v goal="$3" '{ v[NR] = $1 }
-		END { if (!NR) exit 0; m = v[int((NR + 1) / 2)]; printf "# faults: %s: %d, median %.3f s, slowest %.3f s\n", name, NR, m, v[NR]; exit m >= goal }' ||
+		END { if (!NR) exit 0; m = v[int((NR + 1) / 2)]; printf "# faults: %s: %d, median %.3f s, slowest %.3f s\n", name, NR, m, v[NR];
+		exit m >= goal }' ||
 		wrong "$2" "the median is above the goal of $3 s"
 }
 seconds 'from a fault to the end of the run' ended 2
 seconds "from the stop of a rank to the end of the run, timeout $timeout s" stopped $((timeout + 1))
 seconds 'from a fault to the ranks of the next attempt, 1 s of which it waits' again 3
 echo "# sweep ranks killed, crashed, stopped: $injected points, $bad failures, $missed moments were missed and tried again"
-if [ $bad = 0 ] && [ $injected -gt 0 ]; then echo "ok faults nothing left"; elif [ $bad = 0 ]; then echo "not ok faults: none was injected"; fi
+if [ $bad = 0 ] && [ $injected -gt 0 ]; then
+	echo "ok faults nothing left"
+elif [ $bad = 0 ]; then
+	echo "not ok faults: none was injected"
+fi

@@ -129,10 +129,18 @@ long="-s train.epochs=200 -s train.eval_every_epochs=200 -s checkpoint.every_epo
 start "$gtrain" run ddp.cfg --nproc 2 -o long2 $long >long2.out 2>&1
 # shellcheck disable=SC2086
 lost rank_lost lost2 1 --nproc 2 $long
-if [ "$(weights lost2)" = "$(weights long2)" ]; then pass rank_lost_same_weights; else fail rank_lost_same_weights "$(weights lost2), not $(weights long2)"; fi
+if [ "$(weights lost2)" = "$(weights long2)" ]; then
+	pass rank_lost_same_weights
+else
+	fail rank_lost_same_weights "$(weights lost2), not $(weights long2)"
+fi
 # shellcheck disable=SC2086
 lost rank_0_lost lost0 0 --nproc 2 $long
-if [ "$(weights lost0)" = "$(weights long2)" ]; then pass rank_0_lost_same_weights; else fail rank_0_lost_same_weights "$(weights lost0), not $(weights long2)"; fi
+if [ "$(weights lost0)" = "$(weights long2)" ]; then
+	pass rank_0_lost_same_weights
+else
+	fail rank_0_lost_same_weights "$(weights lost0), not $(weights long2)"
+fi
 # On two hosts: both start again, by the word of the one that lost its rank.
 # shellcheck disable=SC2086
 GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank 0 --max-restarts 2 $long >lost_h0.out 2>&1 &
@@ -146,8 +154,10 @@ rc=$?
 wait $other
 rc="$rc $?"
 rest=$(left)
-if [ "$rc" = "0 0" ] && grep -q "^node 1 (.*): rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h0.out &&
-	grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out && [ "$(weights lost_h)" = "$(weights long2)" ] && [ -z "$rest" ]; then
+if [ "$rc" = "0 0" ] && grep -q "^node 1 (.*): rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" \
+	lost_h0.out &&
+	grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out &&
+	[ "$(weights lost_h)" = "$(weights long2)" ] && [ -z "$rest" ]; then
 	pass hosts_lost
 else
 	fail hosts_lost "statuses $rc, weights $(weights lost_h), not $(weights long2), left: $rest: $(cat lost_h0.out) / $(cat lost_h1.out)"
@@ -157,7 +167,11 @@ sed -i 's/mode = "ddp"/mode = "single"/' ddp.cfg
 start "$gtrain" run ddp.cfg -o long1 $long >long1.out 2>&1
 # shellcheck disable=SC2086
 lost single_lost lost1 0 $long
-if [ "$(weights lost1)" = "$(weights long1)" ]; then pass single_lost_same_weights; else fail single_lost_same_weights "$(weights lost1), not $(weights long1)"; fi
+if [ "$(weights lost1)" = "$(weights long1)" ]; then
+	pass single_lost_same_weights
+else
+	fail single_lost_same_weights "$(weights lost1), not $(weights long1)"
+fi
 sed -i 's/mode = "single"/mode = "ddp"/' ddp.cfg
 
 # ---- errors are said once, by the exit status of the rank at fault ----
@@ -171,7 +185,8 @@ fi
 gives no_token 64 err "expected --token-file" run ddp.cfg --nproc 2 --nnodes 2 --master-addr 192.0.2.1 -o x
 gives no_address 64 err "expected --master-addr" run ddp.cfg --nproc 2 --nnodes 2 -o x
 gives one_host 64 err "--node-rank: expected --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
-gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 --master-addr 192.0.2.1 -o x
+gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 \
+	--master-addr 192.0.2.1 -o x
 gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" do not go together" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives single_joins 78 err \
 	"torchrun started 2 ranks, which does not go together with parallel.mode = \"single\"" run ddp.cfg -s parallel.mode=single -o x

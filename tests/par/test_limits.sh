@@ -44,7 +44,8 @@ done
 limited files_soft -Sn 20 --nproc 4 # raised to what is needed
 says files_soft 0 'test accuracy'
 limited files_8 -n 8 --nproc 2
-says files_8 1 '^gtrain: 2 ranks on this host: expected a hard limit of at least [0-9]* open files, got 8: raise it (ulimit -Hn), or start fewer ranks$'
+says files_8 1 '^gtrain: 2 ranks on this host: expected a hard limit of at least [0-9]* open files, got 8: '\
+'raise it (ulimit -Hn), or start fewer ranks$'
 limited files_20 -n 20 --nproc 2
 says files_20 1 '^gtrain: rank [01]: rank [01] of 2: expected a hard limit of at least [0-9]* open files, got 20: raise it'
 
@@ -75,8 +76,9 @@ wait "${pid[0]}"
 rc=$?
 wait "${pid[1]}"
 rc="$rc $?"
-if [ "$rc" = '130 130' ] && grep -q '^gtrain: warning: a process at 127.0.0.1 that claims to be rank 1 has another token and was rejected; waiting up to 300 s for the ranks of this run$' tokens.0 &&
-	grep -q "^gtrain: warning: rank 1 has not reached rank 0 at 127.0.0.1 port [0-9]*: rank 0 on this port has another token; trying for 300 s more$" tokens.1; then
+rejected='a process at 127.0.0.1 that claims to be rank 1 has another token and was rejected; waiting up to 300 s for the ranks of this run'
+unreached='rank 1 has not reached rank 0 at 127.0.0.1 port [0-9]*: rank 0 on this port has another token; trying for 300 s more'
+if [ "$rc" = '130 130' ] && grep -q "^gtrain: warning: $rejected$" tokens.0 && grep -q "^gtrain: warning: $unreached$" tokens.1; then
 	pass tokens
 else
 	fail tokens "statuses $rc: $(tail -n 3 tokens.?)"

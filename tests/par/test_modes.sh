@@ -10,8 +10,8 @@
 #
 # How near. Goal: 1e-5 of the loss, at every step. Weights, relative to the largest element of their tensor: 1e-4, for AdamW divides by the
 # root of second moments, which makes more of a last bit than a loss does; 1e-3 for ResNet-20 with it, where single elements have
-# gradients near their own rounding and may move by lr a step on its sign. Moments: 1e-3; they are gradients, and normalising the 8 values of
-# 2 samples in ResNet's last layers divides by a small deviation. Figures say what was found.
+# gradients near their own rounding and may move by lr a step on its sign. Moments: 1e-3; they are gradients, and normalising the 8 values
+# of 2 samples in ResNet's last layers divides by a small deviation. Figures say what was found.
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 loss_limit=1e-5 weight_limit=1e-4 moment_limit=1e-3
@@ -38,8 +38,8 @@ reference() {
 	train "$ref" "$tmp/$1.$2.cfg" "${opts[@]}"
 }
 
-# feature NAME NET LIMIT MODES OPTIONS...: what else a config can ask for, in MODES (word:ranks, with a comma between) against one rank, both
-# with accumulate 2 and an uneven last batch. LIMIT: of losses.
+# feature NAME NET LIMIT MODES OPTIONS...: what else a config can ask for, in MODES (word:ranks, with a comma between) against one rank,
+# both with accumulate 2 and an uneven last batch. LIMIT: of losses.
 mode_extra=()
 feature() {
 	local feature=$1 net=$2 limit=$3 modes=$4 m got name
@@ -55,12 +55,17 @@ feature() {
 		name=feature_${feature}_$m
 		mode_args "${m%:*}" "${m#*:}"
 		expect=$(refusal "${m%:*}" "$net" "$feature")
-		case $net-${m%:*} in cnn-dp) [[ $feature == frozen_stats ]] || continue ;; cnn-ddp | cnn-zero[123]) mode+=(-s parallel.sync_bn=true) ;; esac
+		case $net-${m%:*} in
+		cnn-dp) [[ $feature == frozen_stats ]] || continue ;;
+		cnn-ddp | cnn-zero[123]) mode+=(-s parallel.sync_bn=true) ;;
+		esac
 		train run "$tmp/$net.sgd.cfg" -s train.accumulate=2 -s data.samples=459 "$@" "${mode[@]}" ${mode_extra[0]+"${mode_extra[@]}"}
 		case $? in
 		0)
 			cases=$((cases + 1))
-			if got=$("$same" -l "$limit" -w "$(awk "BEGIN { print 100 * $limit }")" "$tmp/one" "$tmp/run") && same_evals; then echo "ok modes $name"; else
+			if got=$("$same" -l "$limit" -w "$(awk "BEGIN { print 100 * $limit }")" "$tmp/one" "$tmp/run") && same_evals; then
+				echo "ok modes $name"
+			else
 				failed=$((failed + 1))
 				echo "not ok modes $name: $got"
 			fi
@@ -78,12 +83,13 @@ feature() {
 	done
 }
 
-# The same evaluations and scores of training epochs at the same steps: as many lines, losses to 4 digits (a difference of the weights shows in
-# them), the same number of hits, among the largest five too.
+# The same evaluations and scores of training epochs at the same steps: as many lines, losses to 4 digits (a difference of the weights shows
+# in them), the same number of hits, among the largest five too.
 same_evals() {
 	local d
 	for d in one run; do
-		sed -nE 's/.*"event":"(eval|epoch)",("step":[0-9]*).*,"loss":([0-9.]*),("acc":[0-9.]*,"top5":[0-9.]*,"samples":[0-9]*).*/\1 \2 \3 \4/p' \
+		sed -nE 's/.*"event":"(eval|epoch)",("step":[0-9]*).*,"loss":([0-9.]*),("acc":[0-9.]*,"top5":[0-9.]*,'\
+'"samples":[0-9]*).*/\1 \2 \3 \4/p' \
 			"$tmp/$d/metrics.jsonl" | awk '{ printf "%s %s %.4f %s\n", $1, $2, $3, $4 }' >"$tmp/$d.evals"
 	done
 	grep -q eval "$tmp/one.evals" && grep -q epoch "$tmp/one.evals" && cmp -s "$tmp/one.evals" "$tmp/run.evals"
@@ -96,7 +102,10 @@ one() {
 	case $net in cnn | resnet20) bn=1 ;; esac
 	case $net-$opt in resnet20-adamw) limit=1e-3 ;; esac
 	mode_args "$word" "$ranks"
-	case $word-$opt in ddp-adamw | zero?-adamw | *+zero1-adamw) mode+=(-s "parallel.bucket_mb=$([ "$net" = resnet20 ] && echo 0.1 || echo 0.006)") ;; esac # several
+	# several
+	case $word-$opt in
+	ddp-adamw | zero?-adamw | *+zero1-adamw) mode+=(-s "parallel.bucket_mb=$([ "$net" = resnet20 ] && echo 0.1 || echo 0.006)") ;;
+	esac
 	if [ -n "$bn" ]; then
 		case $word in
 		ddp | zero?) mode+=(-s parallel.sync_bn=true) ;;
@@ -220,13 +229,19 @@ some='ddp:3,zero1:2,zero3:3,dp:2,1f1b:2,1f1b*2+zero1:4'
 feature clip mlp 1e-5 "$some,zero-bubble*2+zero1:4" -s train.clip_norm=0.1
 mode_extra=(-s parallel.bucket_mb=0.005)
 feature clip_buckets cnn 1e-5 ddp:3,zero2:2,zero3:4 -s train.clip_norm=0.5 -s train.optimizer.nesterov=true
-feature rates_buckets mlp 1e-5 'ddp:2,zero1:4,zero2:3,zero3:2,interleaved*2:4,interleaved*2+zero1:4,zero-bubble*2+zero1:4' -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
+feature rates_buckets mlp 1e-5 'ddp:2,zero1:4,zero2:3,zero3:2,interleaved*2:4,interleaved*2+zero1:4,zero-bubble*2+zero1:4' \
+	-s 'model.layers[3].lr_mul=0.1' -s 'model.layers[5].weight_decay=0.1' -s 'model.layers[7].frozen=true'
 mode_extra=()
 # What ranks of "wide" that apply their weight gradients together must do as well, and that they do at all.
-if "$gtrain" plan "$tmp/wide.sgd.cfg" --world 3 -s parallel.mode=ddp 2>&1 | grep -q 'linear.dw+update'; then echo 'ok modes wide_has_factors'; else echo 'not ok modes wide_has_factors'; fi
+if "$gtrain" plan "$tmp/wide.sgd.cfg" --world 3 -s parallel.mode=ddp 2>&1 | grep -q 'linear.dw+update'; then
+	echo 'ok modes wide_has_factors'
+else
+	echo 'not ok modes wide_has_factors'
+fi
 whole=(-s train.accumulate=1)
 feature wide_frozen wide 1e-5 ddp:3,dp:2,zero1:2 "${whole[@]}" -s 'model.layers[3].frozen=true'
-feature wide_rates wide 1e-5 ddp:3,dp:2 "${whole[@]}" -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[1].weight_decay=0.1' -s train.optimizer.decay_bias=false
+feature wide_rates wide 1e-5 ddp:3,dp:2 "${whole[@]}" -s 'model.layers[3].lr_mul=0.1' -s 'model.layers[1].weight_decay=0.1' \
+	-s train.optimizer.decay_bias=false
 feature wide_ignore wide 1e-5 ddp:4,dp:3 "${whole[@]}" -s train.ignore_index=3 -s train.label_smoothing=0.1
 feature wide_prefetch wide 1e-5 ddp:4 "${whole[@]}" -s data.prefetch=3 -s data.valid=0.25 -s train.eval_every_steps=10
 feature wide_threads wide 1e-5 ddp:2,zero1:3 "${whole[@]}" -s threads=2 -s train.recompute=cheap
@@ -248,11 +263,16 @@ feature prefetch_ignore mlp 1e-5 ddp:4 -s train.ignore_index=3 -s data.prefetch=
 # Each with every mode. What is random is a function of sample and layer; what looks at data before the first step (whitening) looks at the
 # same on every rank.
 every=ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2,zero-bubble:2,interleaved:2
-feature muon mlp 1e-5 $every -s 'train.groups=({match=["fc1.weight","fc3.weight","fc4.weight"];optimizer={type="muon";lr=0.01;};schedule={type="polynomial";};})'
-feature groups mlp 1e-5 $every -s 'train.groups=({match="*.bias";optimizer={type="adam";lr=0.001;};},{match="fc2.weight";frozen=true;},{match="fc3.weight";freeze_after=1.0;lr_mul=0.5;weight_decay=0.0;})'
-feature augment_tta skip 1e-5 $every -s 'data.augment=({type="pad_crop";pad=1;mode="reflect";},{type="hflip";alternate=true;})' -s 'eval.tta="mirror_translate"' -s train.eval_every_steps=20
-feature first_values skip 1e-5 $every -s 'model.layers[0].init="whitening"' -s 'model.layers[2].init="dirac"' -s 'model.layers[15].init_std=0.1'
-# Running statistics that stay: of all normalisations (with sync_bn, which has nothing to exchange then), of one of two; on pipelines with deferred_bn.
+feature muon mlp 1e-5 $every \
+	-s 'train.groups=({match=["fc1.weight","fc3.weight","fc4.weight"];optimizer={type="muon";lr=0.01;};schedule={type="polynomial";};})'
+feature groups mlp 1e-5 $every -s 'train.groups=({match="*.bias";optimizer={type="adam";lr=0.001;};},
+	{match="fc2.weight";frozen=true;},{match="fc3.weight";freeze_after=1.0;lr_mul=0.5;weight_decay=0.0;})'
+feature augment_tta skip 1e-5 $every -s 'data.augment=({type="pad_crop";pad=1;mode="reflect";},{type="hflip";alternate=true;})' \
+	-s 'eval.tta="mirror_translate"' -s train.eval_every_steps=20
+feature first_values skip 1e-5 $every -s 'model.layers[0].init="whitening"' -s 'model.layers[2].init="dirac"' \
+	-s 'model.layers[15].init_std=0.1'
+# Running statistics that stay: of all normalisations (with sync_bn, which has nothing to exchange then), of one of two; on pipelines with
+# deferred_bn.
 still='train.groups=({match="bn?.*";frozen_stats=true;})' one_still='train.groups=({match="bn1.*";frozen=true;frozen_stats=true;})'
 feature frozen_stats cnn 1e-5 $every -s "$still"
 feature frozen_stats_one cnn 1e-5 ddp:3,zero1:2,zero3:4 -s "$one_still"
@@ -263,15 +283,19 @@ feature rmsprop mlp 1e-5 $every -s 'train.optimizer={type="rmsprop";lr=0.0005;mo
 # Every other type of optimizer. The bits are compared where all modes give the same: an update may not be continuous in its gradient.
 for o in $("$gtrain" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }'); do
 	case $o in sgd | adam | adamw | rmsprop | muon) ;;
-	*) feature "$o" mlp 0 ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2 -s "train.optimizer={type=\"$o\";lr=0.0005;}" -s 'reproducible="world"' ;; esac
+	*) feature "$o" mlp 0 ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2 -s "train.optimizer={type=\"$o\";lr=0.0005;}" \
+		-s 'reproducible="world"' ;; esac
 done
 feature torch_sampler mlp 1e-5 $every -s 'data.sampler="torch"' -s data.samples=480
-feature events mlp 1e-5 $every -s train.eval_every_steps=7 -s checkpoint.every_steps=5 -s checkpoint.keep=2 -s 'checkpoint.best.metric="test/loss"' -s log.tensorboard=true -s 'reproducible="run"'
+feature events mlp 1e-5 $every -s train.eval_every_steps=7 -s checkpoint.every_steps=5 -s checkpoint.keep=2 \
+	-s 'checkpoint.best.metric="test/loss"' -s log.tensorboard=true -s 'reproducible="run"'
 
 cut -d' ' -f1 "$tmp/figures" | sort -u | while read -r w; do
 	awk -v w="$w" '$1 == w { n++; for (i = 3; i <= 6; i++) { split($i, k, "="); split(k[2], v, /[@:]/)
-		if (k[1] == "loss" && v[1] + 0 >= l + 0) { l = v[1]; at = $2 } if (k[1] == "weights" && v[1] + 0 >= m + 0) m = v[1]; if (k[1] == "moments" && v[1] + 0 >= o + 0) o = v[1] } }
-		END { printf "# modes %s: %d cases, worst relative difference of a loss %s (%s), of weights %s, of moments %s\n", w, n, l, at, m, o }' "$tmp/figures"
+		if (k[1] == "loss" && v[1] + 0 >= l + 0) { l = v[1]; at = $2 } if (k[1] == "weights" && v[1] + 0 >= m + 0) m = v[1];
+		if (k[1] == "moments" && v[1] + 0 >= o + 0) o = v[1] } }
+		END { printf "# modes %s: %d cases, worst relative difference of a loss %s (%s), of weights %s, of moments %s\n",
+			w, n, l, at, m, o }' "$tmp/figures"
 done
 tell_refused
 echo "# modes: $cases cases compared, $failed failed, $refused refused"

@@ -76,7 +76,8 @@ schema = 1;
 name = "netns";
 seed = 3;
 data = { name = "synthetic"; samples = 2048; samples_test = 64; batch = 32; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 256; }, { type = "relu"; }, { type = "linear"; out = 32; }, { type = "tanh"; },
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 256; }, { type = "relu"; },
+	{ type = "linear"; out = 32; }, { type = "tanh"; },
 	{ type = "linear"; out = 24; }, { type = "relu"; }, { type = "linear"; out = 10; } ); };
 train = { epochs = 4; loss = "cross_entropy"; optimizer = { type = "sgd"; lr = 0.05; momentum = 0.9; }; };
 parallel = { mode = "ddp"; timeout = 2.0; };
@@ -89,7 +90,8 @@ digests() { # of the last checkpoint's tensors
 	"$GTRAIN" inspect --verify "$1" >/dev/null 2>>"$dir/err" && sha256sum <"$1/latest/model.safetensors"
 }
 host() { # its number, where it writes, what follows
-	echo "exec $GTRAIN run ${two:---nproc 1} --nnodes 2 --node-rank $1 --master-addr 10.77.0.1 --token-file $dir/token -o $2 --no-progress" \
+	echo "exec $GTRAIN run ${two:---nproc 1} --nnodes 2 --node-rank $1 --master-addr 10.77.0.1 --token-file $dir/token -o $2" \
+		"--no-progress" \
 		"${*:3} $dir/net.cfg >>$dir/host$1 2>&1"
 }
 train() { # options of tool_wire --, what follows run
@@ -120,11 +122,12 @@ for mode in ddp zero; do
 	check "train_${mode}_one_writes" $? "$(ls "$dir/b" 2>&1)"
 done
 
-# Every mode with two ranks on each of two hosts; copies of a pipeline and its stages lie across both. One host's curve, and its weights: sums
-# are of the same tree, but a stage's part of a batch is another, and CPU ranks of one host may take another way (plan/fused_update.c).
+# Every mode with two ranks on each of two hosts; copies of a pipeline and its stages lie across both. One host's curve, and its weights:
+# sums are of the same tree, but a stage's part of a batch is another, and CPU ranks of one host may take another way (plan/fused_update.c).
 "$GTRAIN" run --nproc 2 -o "$dir/short" --no-progress -s train.steps=50 "$dir/net.cfg" >"$dir/log" 2>&1
 two='--nproc 2'
-for mode in "zero parallel.stage=2" "zero parallel.stage=3" "pipe parallel.schedule=gpipe" "pipe parallel.schedule=1f1b parallel.replicas=2" \
+for mode in "zero parallel.stage=2" "zero parallel.stage=3" "pipe parallel.schedule=gpipe" \
+	"pipe parallel.schedule=1f1b parallel.replicas=2" \
 	"pipe parallel.schedule=interleaved" "pipe parallel.schedule=zero-bubble parallel.replicas=2"; do
 	read -ra words <<<"$mode"
 	opts=(-s "parallel.mode=${words[0]}")
@@ -132,7 +135,8 @@ for mode in "zero parallel.stage=2" "zero parallel.stage=3" "pipe parallel.sched
 	name=train_four_$(tr -c 'a-z0-9\n' _ <<<"${mode//parallel./}")
 	got=''
 	train -- -s train.steps=50 "${opts[@]}"
-	grep -q "status=0,0" "$dir/out" && grep -q ': 25,906 parameters, ' "$dir/out" && got=$("$here/tool_same" -l 1e-5 -w 1e-4 -m 1e-3 "$dir/short" "$dir/a")
+	grep -q "status=0,0" "$dir/out" && grep -q ': 25,906 parameters, ' "$dir/out" &&
+		got=$("$here/tool_same" -l 1e-5 -w 1e-4 -m 1e-3 "$dir/short" "$dir/a")
 	check "$name" $? "$got $(cat "$dir/out")"
 	echo "# netns: $name: $got"
 done
@@ -149,7 +153,8 @@ GTRAIN_TEST_MARK=$$ train -- -s train.epochs=4000
 wait
 grep -q "status=75,137" "$dir/out"
 check kill $? "$(cat "$dir/out")"
-grep -Eq "^gtrain: node 1 \(.*\): rank 1 was killed by signal 9 \(Killed\) at step [0-9]+" "$dir/host0" && grep -q "^gtrain: rank 1 was killed by signal 9" "$dir/host1"
+grep -Eq "^gtrain: node 1 \(.*\): rank 1 was killed by signal 9 \(Killed\) at step [0-9]+" "$dir/host0" &&
+	grep -q "^gtrain: rank 1 was killed by signal 9" "$dir/host1"
 check kill_names $? "$(tail -n 2 "$dir"/host?)"
 
 # The cable is pulled while it trains. Who still commits? Rank 0's host alone, whole checkpoints only; and what it has goes on to the same

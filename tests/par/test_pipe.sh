@@ -1,7 +1,9 @@
 #!/bin/bash
 # Copies of a pipeline, and running statistics that are updated once a mini-batch: what has the same bits.
-# - Gradients that are summed over the copies in one bucket or in many, whole or in shards (across = "zero"), early or at the end: the same sums.
-# - deferred_bn: any number of stages and any schedule is the same training, running statistics included; an interrupted one too. It is torch's:
+# - Gradients that are summed over the copies in one bucket or in many, whole or in shards (across = "zero"), early or at the end: the same
+# sums.
+# - deferred_bn: any number of stages and any schedule is the same training, running statistics included; an interrupted one too. It is
+# torch's:
 #   test_torch_ddp.sh, "pipe_deferred".
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
@@ -17,35 +19,39 @@ number() {
 		n = struct.unpack_from("<Q", raw)[0]
 		t = json.loads(raw[8:8 + n])[sys.argv[2]]
 		b, e = t["data_offsets"]
-		print(*struct.unpack("<%d%s" % ((e - b) // {"F32": 4, "I64": 8}[t["dtype"]], {"F32": "f", "I64": "q"}[t["dtype"]]), raw[8 + n + b:8 + n + e]))
+		size, code = {"F32": (4, "f"), "I64": (8, "q")}[t["dtype"]]
+		print(*struct.unpack("<%d%s" % ((e - b) // size, code), raw[8 + n + b:8 + n + e]))
 	P
 }
 expect=''
 
-# ---- copies: 20 steps of uneven batches, of which the last one has 3 samples for 2 copies of 4 chunks ---------------------------------------
+# ---- copies: 20 steps of uneven batches, of which the last one has 3 samples for 2 copies of 4 chunks ------------------------------------
 sed 's/steps = 50/steps = 20/; s/samples = 480/samples = 219/' "$nets/skip.cfg" >"$tmp/skip.cfg"
 for word in gpipe 1f1b interleaved zero-bubble; do
 	mode_args "$word*2" 4
 	why='' want=''
 	for how in 'ddp 25' 'ddp 0.002' 'zero 25' 'zero 0.002'; do
 		read -r across mb <<<"$how"
-		train run "$tmp/skip.cfg" -s train.accumulate=2 "${mode[@]}" -s "parallel.across=$across" -s "parallel.bucket_mb=$mb" || why="$how: ${why:-status $rc}"
+		train run "$tmp/skip.cfg" -s train.accumulate=2 "${mode[@]}" -s "parallel.across=$across" -s "parallel.bucket_mb=$mb" ||
+			why="$how: ${why:-status $rc}"
 		[ -n "$want" ] || want=$(digest "$tmp/run")
 		[ -n "$why" ] || [ "$(digest "$tmp/run")" = "$want" ] || why="other bits with $how MiB"
 	done
 	ok "copies_$word" "$why"
 done
 
-# ---- on paper: the lists of full and of short batches fit together, and sends find room, wherever gradients are joined in between ----------------
+# ---- on paper: the lists of full and of short batches fit together, and sends find room, wherever gradients are joined in between --------
 proven=0
 for net in skip cnn; do
 	for word in gpipe 1f1b interleaved zero-bubble; do
 		for world in 4:2 6:3 8:2; do
 			for how in 'ddp 0.002 219 cpu' 'zero 0.002 461 cuda' 'zero 25 219 cpu' 'ddp 0.01 461 cuda'; do
 				read -r across mb samples device <<<"$how"
-				opts=(-s "parallel.schedule=$word" -s "parallel.replicas=${world#*:}" -s parallel.chunks=3 -s "parallel.across=$across" -s "parallel.bucket_mb=$mb" -s "data.samples=$samples")
+				opts=(-s "parallel.schedule=$word" -s "parallel.replicas=${world#*:}" -s parallel.chunks=3 -s "parallel.across=$across" \
+					-s "parallel.bucket_mb=$mb" -s "data.samples=$samples")
 				[ $net = skip ] || opts+=(-s parallel.deferred_bn=true)
-				if "$gtrain" check "$nets/$net.cfg" --mode pipe --world "${world%:*}" -s "device=$device" --device null -s train.accumulate=2 "${opts[@]}" >/dev/null 2>"$tmp/err"; then
+				if "$gtrain" check "$nets/$net.cfg" --mode pipe --world "${world%:*}" -s "device=$device" --device null \
+					-s train.accumulate=2 "${opts[@]}" >/dev/null 2>"$tmp/err"; then
 					proven=$((proven + 1))
 				else
 					echo "not ok pipe proof $net $word $world $how: $(tail -n 1 "$tmp/err")"
@@ -56,9 +62,10 @@ for net in skip cnn; do
 done
 [ $proven != 96 ] || echo "ok pipe proofs"
 
-# ---- deferred_bn: 2 mini-batches a step, the last of which in an epoch have 2 and 1 samples for 4 chunks ------------------------------------------
+# ---- deferred_bn: 2 mini-batches a step, the last of which in an epoch have 2 and 1 samples for 4 chunks ---------------------------------
 cfg=$tmp/cnn.cfg
-sed 's/steps = 50/steps = 20/; s/samples = 480/samples = 219/; s/every_epochs = 0; };$/every_epochs = 0; every_steps = 7; keep = 9; };/' "$nets/cnn.cfg" >"$cfg"
+sed 's/steps = 50/steps = 20/; s/samples = 480/samples = 219/; s/every_epochs = 0; };$/every_epochs = 0; every_steps = 7; keep = 9; };/' \
+	"$nets/cnn.cfg" >"$cfg"
 opts=(-s train.accumulate=2 -s parallel.deferred_bn=true)
 mode_args 1f1b 1
 train deferred "$cfg" "${mode[@]}" "${opts[@]}" || echo "not ok pipe deferred: $why"
@@ -88,7 +95,8 @@ why=''
 train run "$cfg" "${mode[@]}" "${opts[@]}" || why="status $rc"
 "$gtrain" eval --json "$tmp/run/latest" >"$tmp/out" 2>&1 || why="eval: $(tail -n 1 "$tmp/out")"
 said=$(sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$tmp/out")
-awk -v a="$(eval_of run)" -v b="$said" -v c="$(eval_of plain)" 'BEGIN { d = a - b; if (d < 0) d = -d; e = a - c; if (e < 0) e = -e; exit !(a > 0 && d < 1e-6 && e > 1e-5) }' ||
+awk -v a="$(eval_of run)" -v b="$said" -v c="$(eval_of plain)" 'BEGIN { d = a - b; if (d < 0) d = -d; e = a - c; if (e < 0) e = -e;
+	exit !(a > 0 && d < 1e-6 && e > 1e-5) }' ||
 	why="$why a loss of $(eval_of run), by one rank $said, without deferred_bn $(eval_of plain)" # f32 sums over other batches: 1e-6
 ok deferred_in_evaluations "$why"
 
@@ -106,5 +114,6 @@ mode_args '1f1b*2' 4
 train more "$cfg" "${mode[@]}" -s train.accumulate=2 -s parallel.chunks=2 || echo "not ok pipe deferred_copies: $why"
 why=''
 "$same" -b -l 0 -w 0 -m 0 "$tmp/more" "$tmp/copies" >"$tmp/out" 2>&1 || why="training depends on it: $(cat "$tmp/out")"
-[ "$(number "$tmp/copies" bn2.num_batches_tracked)" = 38 ] || why="$why $(number "$tmp/copies" bn2.num_batches_tracked) mini-batches, not 38"
+[ "$(number "$tmp/copies" bn2.num_batches_tracked)" = 38 ] ||
+	why="$why $(number "$tmp/copies" bn2.num_batches_tracked) mini-batches, not 38"
 ok deferred_copies "$why"

@@ -84,4 +84,6 @@ for ((seed = from; seed < from + nets; seed++)); do
 done
 [ $failed != 0 ] || [ $cases = 0 ] || echo "ok random_nets"
 tell_refused
-echo "# random: $nets nets, $cases cases compared, $digests digests with reproducible = \"world\", $failed failed, $refused refused, worst relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"
+echo "# random: $nets nets, $cases cases compared, $digests digests with reproducible = \"world\", $failed failed, $refused refused," \
+	"worst" \
+	"relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A loss that is no number on one rank only: one image, far brighter than the others, overflows in a chain of squares. Every rank ends with 3
-# before the update, the layer, the step and the sample's rank are named, and what is committed has the bits of the step before.
+# A loss that is no number on one rank only: one image, far brighter than the others, overflows in a chain of squares. Every rank ends with
+# 3 before the update, the layer, the step and the sample's rank are named, and what is committed has the bits of the step before.
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 mkdir "$tmp/data"
@@ -22,7 +22,8 @@ name = "nan";
 seed = 4;
 threads = 1;
 reproducible = "run";
-data = { format = "idx"; root = "$tmp/data"; train = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"]; test = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
+data = { format = "idx"; root = "$tmp/data"; train = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
+	test = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 	batch = 24; shuffle = false; std = [0.01]; classes = 10; };
 model = {
 	input = [1, 8, 8];

@@ -10,8 +10,9 @@
 cfg=$tmp/mlp.adamw.cfg
 sed 's/ momentum = 0.9;//; s/type = "sgd"; lr = 0.05/type = "adamw"; lr = 0.002/; s/steps = 50/steps = 14/; s/samples = 480/samples = 219/
 	s/every_epochs = 0; };/every_epochs = 0; every_steps = 7; };/' "$nets/mlp.cfg" >"$cfg"
-sources='single:1 ddp:1 ddp:2 ddp:3 ddp:4 ddp:8 zero1:2 zero1:3 zero1:4 zero1:8 zero2:2 zero2:3 zero2:4 zero2:8 zero3:2 zero3:3 zero3:4 zero3:8
-	dp:2 dp:3 dp:4 dp:8 gpipe:2 1f1b:3 1f1b:4 interleaved:2 zero-bubble:4 1f1b*2:4 1f1b*2+zero1:4 zero-bubble*4+zero1:8 zero-bubble:8'
+sources='single:1 ddp:1 ddp:2 ddp:3 ddp:4 ddp:8 zero1:2 zero1:3 zero1:4 zero1:8 zero2:2 zero2:3 zero2:4 zero2:8
+	zero3:2 zero3:3 zero3:4 zero3:8 dp:2 dp:3 dp:4 dp:8 gpipe:2 1f1b:3 1f1b:4 interleaved:2 zero-bubble:4 1f1b*2:4
+	1f1b*2+zero1:4 zero-bubble*4+zero1:8 zero-bubble:8'
 chunks_of_pipe=2
 
 # headers DIR: of both files of a checkpoint
@@ -85,8 +86,10 @@ for ((i = 0; i < n; i++)); do
 		resume "${all[i]}" "${all[(i + far) % n]}"
 	fi
 done
-awk -v n="$wrote" -v p="$pairs" '{ split($1, k, /[=@]/); split($3, w, /[=:]/); if (k[2] + 0 > l + 0) l = k[2]; if (w[2] + 0 > m + 0) m = w[2] }
-	END { printf "# reshard: %d (mode, ranks), %d resumed as another, worst relative difference of a loss %s, of weights %s\n", n, p, l, m }' "$tmp/figures"
+awk -v n="$wrote" -v p="$pairs" '{ split($1, k, /[=@]/); split($3, w, /[=:]/); if (k[2] + 0 > l + 0) l = k[2];
+	if (w[2] + 0 > m + 0) m = w[2] }
+	END { printf "# reshard: %d (mode, ranks), %d resumed as another, worst relative difference of a loss %s, of weights %s\n",
+		n, p, l, m }' "$tmp/figures"
 
 # Where a run promises its bits, it says that another number of ranks has others; and nothing where the number is the same.
 exact=(-s reproducible=run -s parallel.mode=ddp)
@@ -96,5 +99,9 @@ for ranks in 1 2; do
 	cp -r "$tmp/exact" "$tmp/again"
 	"$gtrain" resume --no-progress --from 7 --nproc $ranks "$tmp/again" >"$tmp/out" 2>"$tmp/err" </dev/null
 	rc=$? told=$(grep -c 'because this run has 1 rank, and 2 wrote the checkpoint' "$tmp/err")
-	if [ "$rc $told" = "0 $((2 - ranks))" ]; then echo "ok reshard_tells_of_other_ranks_$ranks"; else echo "not ok reshard_tells_of_other_ranks_$ranks: status $rc, $(tail -n 2 "$tmp/err")"; fi
+	if [ "$rc $told" = "0 $((2 - ranks))" ]; then
+		echo "ok reshard_tells_of_other_ranks_$ranks"
+	else
+		echo "not ok reshard_tells_of_other_ranks_$ranks: status $rc, $(tail -n 2 "$tmp/err")"
+	fi
 done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Steps of a real Slurm: a cluster of two nodes, both of them this machine, with its daemons in a scratch folder. Skipped where slurm-wlm and
-# munge are not installed, which no package of gtrain asks for; test_launchers.sh has a step's variables by hand.
+# Steps of a real Slurm: a cluster of two nodes, both of them this machine, with its daemons in a scratch folder. Skipped where slurm-wlm
+# and munge are not installed, which no package of gtrain asks for; test_launchers.sh has a step's variables by hand.
 # shellcheck source=tests/par/start.sh
 . "$(dirname "$0")/start.sh"
 for p in slurmctld slurmd munged srun sbatch scancel sinfo; do
@@ -51,7 +51,8 @@ background() {
 }
 # shellcheck disable=SC2154 # cli.sh's
 trap 'scancel -u root 2>/dev/null; kill "${daemons[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
-background munged -F --force --socket="$tmp/munge" --key-file="$tmp/key" --pid-file="$tmp/munged.pid" --log-file="$tmp/munged.log" --seed-file="$tmp/seed"
+background munged -F --force --socket="$tmp/munge" --key-file="$tmp/key" --pid-file="$tmp/munged.pid" --log-file="$tmp/munged.log" \
+	--seed-file="$tmp/seed"
 for _ in $(seq 50); do [ -S munge ] || sleep 0.1; done
 background slurmctld -i -D
 background slurmd -D -N n1
@@ -68,7 +69,8 @@ schema = 1;
 name = "slurm";
 threads = 1;
 data = { name = "synthetic"; batch = 30; classes = 10; samples = 320; samples_test = 64; };
-model = { input = [1, 12, 12]; layers = ( { type = "flatten"; }, { type = "linear"; out = 40; }, { type = "relu"; }, { type = "linear"; out = 10; } ); };
+model = { input = [1, 12, 12]; layers = ( { type = "flatten"; }, { type = "linear"; out = 40; }, { type = "relu"; },
+	{ type = "linear"; out = 10; } ); };
 train = { epochs = 3; optimizer = { type = "adam"; lr = 0.001; }; };
 parallel = { mode = "ddp"; };
 checkpoint = { dir = "unused"; };
@@ -100,7 +102,12 @@ MASTER_ADDR=127.0.0.1 MASTER_PORT=$port GTRAIN_TOKEN_FILE=token start srun -N2 -
 ends nodes $? nodes
 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port start srun -N2 -n2 "$gtrain" run ddp.cfg -o none >no_token.out 2>&1
 rc=$?
-if [ $rc = 64 ] && grep -q "Slurm started 2 ranks, 1 of them on this host, and ranks on several hosts need a common token" no_token.out; then pass no_token; else fail no_token "status $rc: $(cat no_token.out)"; fi
+if [ $rc = 64 ] && grep -q "Slurm started 2 ranks, 1 of them on this host, and ranks on several hosts need a common token" no_token.out; \
+	then
+	pass no_token
+else
+	fail no_token "status $rc: $(cat no_token.out)"
+fi
 
 # A batch script is no step, though it has a step's SLURM_PROCID: its run starts ranks of its own.
 cat >batch.sh <<E2
@@ -112,7 +119,8 @@ ends batch $? batch
 
 # running NAME ARGS...: a step that goes on and on, once it has saved; its srun in $pid, its job in $job
 running() {
-	GTRAIN_TEST_MARK=$mark timeout 60 srun -J "$1" "${@:2}" "$gtrain" run ddp.cfg -o "$1" -s train.epochs=1000000 -s train.eval_every_epochs=1000000 \
+	GTRAIN_TEST_MARK=$mark timeout 60 srun -J "$1" "${@:2}" "$gtrain" run ddp.cfg -o "$1" -s train.epochs=1000000 \
+		-s train.eval_every_epochs=1000000 \
 		-s checkpoint.every_epochs=0 -s checkpoint.every_steps=200 -s checkpoint.keep=2 >"$1.out" 2>&1 &
 	pid=$!
 	for _ in $(seq 600); do [ -e "$1/latest" ] || sleep 0.05; done
@@ -123,16 +131,23 @@ scancel -s TERM "$job".0
 wait $pid
 rc=$?
 rest=$(left)
-if [ $rc = 143 ] && [ -z "$rest" ] && grep -q "ended by signal 15 (Terminated) after step [0-9]*$" term.out && "$gtrain" inspect term --verify >/dev/null 2>&1; then
+if [ $rc = 143 ] && [ -z "$rest" ] && grep -q "ended by signal 15 (Terminated) after step [0-9]*$" term.out &&
+	"$gtrain" inspect term --verify >/dev/null 2>&1; then
 	pass scancel_term
 else
 	fail scancel_term "status $rc, left: $rest: $(cat term.out)"
 fi
 running killed -N1 -n2
 for p in $(marked | sed 's,/proc/\([0-9]*\)/.*,\1,'); do # Slurm's own processes have the variables too
-	if grep -qzs "^SLURM_PROCID=1$" "/proc/$p/environ" && [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$gtrain")" ]; then kill -KILL "$p"; fi
+	if grep -qzs "^SLURM_PROCID=1$" "/proc/$p/environ" && [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$gtrain")" ]; then
+		kill -KILL "$p"
+	fi
 done
 wait $pid
 rc=$?
 rest=$(left)
-if [ $rc = 137 ] && [ -z "$rest" ] && grep -q "rank 0: rank 1 has died" killed.out; then pass rank_killed; else fail rank_killed "status $rc, left: $rest: $(cat killed.out)"; fi
+if [ $rc = 137 ] && [ -z "$rest" ] && grep -q "rank 0: rank 1 has died" killed.out; then
+	pass rank_killed
+else
+	fail rank_killed "status $rc, left: $rest: $(cat killed.out)"
+fi

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A user's stop is no fault: the ranks agree, save a checkpoint and end as 128+n; so do those of other hosts, whose launchers name the host that
-# was stopped; nothing starts again. Two launchers on this machine are two hosts.
+# A user's stop is no fault: the ranks agree, save a checkpoint and end as 128+n; so do those of other hosts, whose launchers name the host
+# that was stopped; nothing starts again. Two launchers on this machine are two hosts.
 # shellcheck source=tests/par/start.sh
 . "$(dirname "$0")/start.sh"
 cd "$tmp" || exit 1
@@ -22,12 +22,14 @@ begin() {
 	GTRAIN_TEST_MARK=$mark timeout --foreground 60 "$gtrain" run ddp.cfg -o "$@" >"$1.0" 2>&1 &
 	pid=($!)
 }
-# hosts DIR: two launchers, their processes in pid[]. timeout passes a signal on, with --foreground once: a second SIGINT means another thing.
+# hosts DIR: two launchers, their processes in pid[]. timeout passes a signal on, with --foreground once: a second SIGINT means another
+# thing.
 hosts() {
 	local n
 	pid=()
 	for n in 0 1; do
-		GTRAIN_TEST_MARK=$mark timeout --foreground 60 "$gtrain" run ddp.cfg -o "$1" --nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port "$port" \
+		GTRAIN_TEST_MARK=$mark timeout --foreground 60 "$gtrain" run ddp.cfg -o "$1" --nproc 1 --nnodes 2 --master-addr 127.0.0.1 \
+			--master-port "$port" \
 			--token-file token --max-restarts 3 --node-rank $n >"$1.$n" 2>&1 &
 		pid+=($!)
 	done
@@ -77,7 +79,8 @@ for n in 0 1; do
 	kill -INT "${pid[$n]}"
 	ended interrupt_$n node$n '130 130'
 	named interrupt_${n}_here node$n.$n '^gtrain: ended by signal 2 (Interrupt) after step [0-9]*$'
-	named interrupt_${n}_there node$n.$((1 - n)) "^gtrain: node $n (.*) was stopped by signal 2 (Interrupt): ended by signal 2 (Interrupt) after step [0-9]*$"
+	named interrupt_${n}_there node$n.$((1 - n)) \
+		"^gtrain: node $n (.*) was stopped by signal 2 (Interrupt): ended by signal 2 (Interrupt) after step [0-9]*$"
 done
 hosts term
 await term
@@ -102,7 +105,11 @@ wait "${pid[0]}"
 rc=$?
 wait "${pid[1]}"
 rc="$rc $?"
-if [ "$rc" = "143 143" ] && grep -q '^gtrain: node 1 (.*) was stopped by signal 15' pause.0; then pass in_pause; else fail in_pause "statuses $rc: $(tail -n 2 pause.?)"; fi
+if [ "$rc" = "143 143" ] && grep -q '^gtrain: node 1 (.*) was stopped by signal 15' pause.0; then
+	pass in_pause
+else
+	fail in_pause "statuses $rc: $(tail -n 2 pause.?)"
+fi
 
 # ---- one host ----
 # A rank that gets the signal itself, as from a scheduler that signals every process: the ranks agree all the same.
@@ -112,7 +119,8 @@ kill -TERM "$(rank 1)"
 ended rank_terminated rank 143
 named rank_terminated_why rank.0 '^gtrain: ended by signal 15 (Terminated) after step [0-9]*$'
 
-# Nobody reads standard output any more: the run ends by a checkpoint and as SIGPIPE would end it, as a single process does, and is not started again.
+# Nobody reads standard output any more: the run ends by a checkpoint and as SIGPIPE would end it, as a single process does, and is not
+# started again.
 for n in 1 2; do
 	m='-s parallel.mode=single'
 	[ $n = 2 ] && m='--nproc 2 --max-restarts 2'

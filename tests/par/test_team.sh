@@ -24,7 +24,8 @@ launched() {
 
 # exchanges: what a start waits for on a slow network. Everything is said in the one in which the ranks meet.
 for n in 1 2 3 5; do
-	launched "launch_$n" 0 "^team how=gtrain world=$n sum=$((10 * n * (n + 1) / 2)) comm=$([ $n = 1 ] && echo none exchanges=0 || echo shm exchanges=1) " -n $n
+	launched "launch_$n" 0 "^team how=gtrain world=$n sum=$((10 * n * (n + 1) / 2)) comm=$([ $n = 1 ] && echo none exchanges=0 ||
+		echo shm exchanges=1) " -n $n
 done
 # A rank deaf to SIGTERM waits in a collective: the launcher's word reaches it there, before the grace is over and SIGKILL comes.
 launched killed 137 "^why rank 1 was killed by signal 9 \(Killed\) at step 3" -n 3 '*:deaf' 1:kill
@@ -65,7 +66,11 @@ done
 join slurm 2
 threads=$(sed -n 's/.*threads=//p' rank.0)
 cores=$(($(nproc) / 2))
-if [ "$threads" -ge 1 ] && [ "$threads" -le "$((cores > 1 ? cores : 1))" ]; then pass cores_are_shared_out; else fail cores_are_shared_out "threads=$threads of $(nproc)"; fi
+if [ "$threads" -ge 1 ] && [ "$threads" -le "$((cores > 1 ? cores : 1))" ]; then
+	pass cores_are_shared_out
+else
+	fail cores_are_shared_out "threads=$threads of $(nproc)"
+fi
 OMP_NUM_THREADS=3 join slurm 2
 if grep -q 'threads=0$' rank.0; then pass omp_num_threads_wins; else fail omp_num_threads_wins "$(cat rank.0)"; fi
 
@@ -103,7 +108,8 @@ else
 fi
 
 # ---- another user has taken the name ----
-# Ranks that a script starts have no secret in common: their name can be told, and who holds it is named at once. torchrun's have its process.
+# Ranks that a script starts have no secret in common: their name can be told, and who holds it is named at once. torchrun's have its
+# process.
 if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 	python3 "$src/tests/par/squat.py" "$(printf 'torchrun 0 2 127.0.0.1 %d 0' "$port")" 65534 >squat.out 2>&1 &
 	squat=$!
@@ -112,10 +118,19 @@ if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 		sleep 0.05
 	done
 	join torchrun 2
-	why="process $squat of user 65534 occupies the socket name through which the ranks that torchrun started find each other: end that process, or let gtrain start the ranks"
-	if [ "$codes" = "75 75 " ] && grep -q "rank 0: $why" rank.0 && grep -q "rank 1: $why" rank.1; then pass squatted; else fail squatted "statuses $codes: $(cat squat.out rank.0 rank.1)"; fi
+	why="process $squat of user 65534 occupies the socket name through which the ranks that torchrun started find each other:"
+	why="$why end that process, or let gtrain start the ranks"
+	if [ "$codes" = "75 75 " ] && grep -q "rank 0: $why" rank.0 && grep -q "rank 1: $why" rank.1; then
+		pass squatted
+	else
+		fail squatted "statuses $codes: $(cat squat.out rank.0 rank.1)"
+	fi
 	TORCHELASTIC_RUN_ID=none join torchrun 2
-	if [ "$codes" = "0 0 " ] && grep -q "^team how=torchrun world=2 " rank.0; then pass not_squatted; else fail not_squatted "statuses $codes: $(cat rank.0 rank.1)"; fi
+	if [ "$codes" = "0 0 " ] && grep -q "^team how=torchrun world=2 " rank.0; then
+		pass not_squatted
+	else
+		fail not_squatted "statuses $codes: $(cat rank.0 rank.1)"
+	fi
 	kill $squat
 	wait $squat 2>/dev/null
 else
@@ -132,7 +147,8 @@ alone() {
 	RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port start "$tool" "$@"
 }
 out=$(alone 0)
-if [ $? = 64 ] && [[ $out == *"torchrun started 2 ranks, 1 of them on this host, and ranks on several hosts need a common token: expected --token-file"* ]]; then
+rc=$? needs='ranks on several hosts need a common token: expected --token-file'
+if [ $rc = 64 ] && [[ $out == *"torchrun started 2 ranks, 1 of them on this host, and $needs"* ]]; then
 	pass no_token
 else
 	fail no_token "$out"
@@ -170,13 +186,15 @@ said() {
 	fi
 }
 hosts 3:kill
-said other_host_fails "75 137" "node 1 \($(hostname)\): rank 3 was killed by signal 9 \(Killed\) at step 3$" "rank 3 was killed by signal 9 \(Killed\) at step 3$"
+said other_host_fails "75 137" "node 1 \($(hostname)\): rank 3 was killed by signal 9 \(Killed\) at step 3$" \
+	"rank 3 was killed by signal 9 \(Killed\) at step 3$"
 hosts 0:leave
 said first_host_fails "74 75" "rank 0: its disk is full$" "node 0 \($(hostname)\): rank 0: its disk is full$"
 hosts 1:nan 3:hang # what cannot pass is the status of every host: none of them is to start again
 said diverged "3 3" "rank 1: its loss is not finite$" "node 0 \($(hostname)\): rank 1: its loss is not finite$"
 hosts -t 1 '*:deaf' 2:stop
-said other_host_hangs "75 75" "node 1 \($(hostname)\): rank 2 is stopped .*made no progress for [0-9.]+ s at step 3$" "rank 2 is stopped .*made no progress for [0-9.]+ s at step 3$"
+said other_host_hangs "75 75" "node 1 \($(hostname)\): rank 2 is stopped .*made no progress for [0-9.]+ s at step 3$" \
+	"rank 2 is stopped .*made no progress for [0-9.]+ s at step 3$"
 # Before the ranks meet, the others would wait for minutes.
 hosts -e 3
 said other_host_never_starts "66 66" "node 1 \($(hostname)\): rank 3: its data is missing$" "rank 3: its data is missing$"
@@ -202,5 +220,9 @@ start "$tool" -n 1 -N 2 -R 1 -p "$port" -f token -s 20000 >host1 2>&1
 codes=$?
 wait $pid
 codes="$? $codes"
-if grep -q "^team how=gtrain world=2" host0 && [ "$codes" = "0 0" ]; then pass strangers; else fail strangers "statuses $codes, $(cat host0 host1)"; fi
+if grep -q "^team how=gtrain world=2" host0 && [ "$codes" = "0 0" ]; then
+	pass strangers
+else
+	fail strangers "statuses $codes, $(cat host0 host1)"
+fi
 if listening | grep -q "$(printf ':%04X' "$port")"; then fail port_is_free "$port is held"; else pass port_is_free; fi

@@ -1,7 +1,7 @@
 #!/bin/bash
 # ddp and zero against PyTorch's DistributedDataParallel and ZeroRedundancyOptimizer on gloo: the trainings of tests/par/ddp, goldens by
-# tests/golden/make_ddp.py. Every loss within 1e-4 as compare.py asks. DDP_LIVE=1: PyTorch itself is run here and compared, with $TORCH_PYTHON
-# (python3); that takes it about a minute, so it is not part of `make check`.
+# tests/golden/make_ddp.py. Every loss within 1e-4 as compare.py asks. DDP_LIVE=1: PyTorch itself is run here and compared, with
+# $TORCH_PYTHON (python3); that takes it about a minute, so it is not part of `make check`.
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -25,7 +25,8 @@ for cfg in "$GTRAIN_SRC"/tests/par/ddp/*.cfg; do
 		continue
 	fi
 	if "$GTRAIN" run "$cfg" -o "$tmp/$name" --device cpu --no-progress -q >"$tmp/log" 2>&1; then
-		python3 "$GTRAIN_SRC/tests/parity/compare.py" "$name" "$golden/$name.txt" "$tmp/$name/metrics.jsonl" "$tmp/$name/latest/model.safetensors"
+		python3 "$GTRAIN_SRC/tests/parity/compare.py" "$name" "$golden/$name.txt" "$tmp/$name/metrics.jsonl" \
+			"$tmp/$name/latest/model.safetensors"
 	else
 		echo "not ok torch_ddp $name: $(tail -n 1 "$tmp/log")"
 	fi

@@ -1,7 +1,8 @@
 #!/bin/bash
 # reproducible = "world": the final weights and moments have the same bits in every mode, on every number of ranks, and in a run that was
-# resumed on other numbers of ranks. The number of threads is the config's: given there, it gives other bits, again the same everywhere. WORLD=full runs all; else a part.
-# Batch normalisation (cnn, resnet20) is by virtual shards; the last batch of an epoch is smaller than the number of shards.
+# resumed on other numbers of ranks. The number of threads is the config's: given there, it gives other bits, again the same everywhere.
+# WORLD=full runs all; else a part. Batch normalisation (cnn, resnet20) is by virtual shards; the last batch of an epoch is smaller than the
+# number of shards.
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" | sha256sum; }
@@ -33,7 +34,8 @@ moved() {
 	shift 3
 	expect=''
 	mode_args "${m%:*}" "${m#*:}"
-	train moved "$tmp/$net.cfg" -s "train.accumulate=$acc" -s checkpoint.every_steps=5 -s checkpoint.keep=9 ${mode[0]+"${mode[@]}"} || { echo "not ok world moved: $why"; return; }
+	train moved "$tmp/$net.cfg" -s "train.accumulate=$acc" -s checkpoint.every_steps=5 -s checkpoint.keep=9 ${mode[0]+"${mode[@]}"} ||
+		{ echo "not ok world moved: $why"; return; }
 	for m in "$@"; do
 		mode_args "${m%:*}" "${m#*:}"
 		[ ${#mode[@]} != 0 ] || mode=(-s parallel.mode=single)
@@ -52,7 +54,8 @@ moved() {
 
 if [ "${WORLD:-}" = full ]; then nets_='mlp skip cnn resnet20' accs='1 2'; else nets_='mlp cnn' accs=1; fi
 for net in $nets_; do # 20 steps, 11 an epoch: the last has 5 samples for 8 shards
-	sed 's/schema = 1;/schema = 1;\nreproducible = "world";/; s/threads = 1;//; s/steps = 50/steps = 20/; s/samples = 480/samples = 245/' "$nets/$net.cfg" >"$tmp/$net.cfg"
+	sed 's/schema = 1;/schema = 1;\nreproducible = "world";/; s/threads = 1;//; s/steps = 50/steps = 20/; s/samples = 480/samples = 245/' \
+		"$nets/$net.cfg" >"$tmp/$net.cfg"
 	for acc in $accs; do
 		expect=''
 		if ! train one "$tmp/$net.cfg" -s "train.accumulate=$acc"; then

@@ -1,5 +1,6 @@
 #!/bin/bash
-# train.groups with frozen_stats against PyTorch's eval() of single modules (make_frozen_stats.py): losses, weights and statistics; resumed runs.
+# train.groups with frozen_stats against PyTorch's eval() of single modules (make_frozen_stats.py): losses, weights and statistics; resumed
+# runs.
 set -u
 golden=$GTRAIN_SRC/tests/golden/frozen_stats.txt cfg=$GTRAIN_SRC/tests/parity/frozen_stats.conf
 export OMP_WAIT_POLICY=passive
@@ -19,9 +20,12 @@ go() { # NAME ARGS...
 	fi
 }
 go first run "$cfg" -o "$tmp/first" --device "${PARITY_DEVICE:-cpu}"
-go second run "$cfg" -o "$tmp/second" --device "${PARITY_DEVICE:-cpu}" --init "$tmp/first/latest/model.safetensors" -s "$groups" -s train.steps=40
-go half run "$cfg" -o "$tmp/half" --device "${PARITY_DEVICE:-cpu}" --init "$tmp/first/latest/model.safetensors" -s "$groups" -s train.steps=17 -s 'reproducible="run"'
-go whole run "$cfg" -o "$tmp/whole" --device "${PARITY_DEVICE:-cpu}" --init "$tmp/first/latest/model.safetensors" -s "$groups" -s train.steps=40 -s 'reproducible="run"'
+go second run "$cfg" -o "$tmp/second" --device "${PARITY_DEVICE:-cpu}" --init "$tmp/first/latest/model.safetensors" -s "$groups" \
+	-s train.steps=40
+go half run "$cfg" -o "$tmp/half" --device "${PARITY_DEVICE:-cpu}" --init "$tmp/first/latest/model.safetensors" -s "$groups" \
+	-s train.steps=17 -s 'reproducible="run"'
+go whole run "$cfg" -o "$tmp/whole" --device "${PARITY_DEVICE:-cpu}" --init "$tmp/first/latest/model.safetensors" -s "$groups" \
+	-s train.steps=40 -s 'reproducible="run"'
 go resumed resume "$tmp/half" -s train.steps=40
 if cmp -s "$tmp/half/latest/model.safetensors" "$tmp/whole/latest/model.safetensors"; then echo 'ok frozen_stats_resume'; else
 	echo 'not ok frozen_stats_resume: 17 steps and 23 resumed ones are not the same bits as 40'; fi
@@ -62,5 +66,6 @@ say("frozen_stats_tensors", len(want) == len(b) == 21 and far[worst] < 1e-4, f"{
 kinds = ("running_mean", "running_var", "num_batches_tracked")
 say("frozen_stats_stay", all(a[f"{m}.{k}"] == b[f"{m}.{k}"] for m in ("bn1", "bn2") for k in kinds), "statistics of bn1 or bn2 moved")
 say("frozen_stats_default_moves", all(a[f"bn3.{k}"] != b[f"bn3.{k}"] for k in kinds), "statistics of bn3 stayed")
-say("frozen_stats_parameters", all((a[f"{m}.weight"] == b[f"{m}.weight"]) == (m != "bn2") for m in ("bn1", "bn2", "bn3")), "what is frozen moved, or bn2 did not")
+say("frozen_stats_parameters", all((a[f"{m}.weight"] == b[f"{m}.weight"]) == (m != "bn2") for m in ("bn1", "bn2", "bn3")),
+    "what is frozen moved, or bn2 did not")
 END

@@ -1,6 +1,6 @@
 #!/bin/bash
-# 60 steps of Muon against torch.optim.Muon's (make_muon_torch.py): losses, and the momentum_buffer that a checkpoint holds. The golden has PyTorch's
-# own training, whose Newton-Schulz iteration runs in bf16, and the same one with it in f32, which is what gtrain does.
+# 60 steps of Muon against torch.optim.Muon's (make_muon_torch.py): losses, and the momentum_buffer that a checkpoint holds. The golden has
+# PyTorch's own training, whose Newton-Schulz iteration runs in bf16, and the same one with it in f32, which is what gtrain does.
 set -u
 golden=$GTRAIN_SRC/tests/golden/muon_torch.txt
 export OMP_WAIT_POLICY=passive
@@ -10,7 +10,8 @@ if [ ! -d /usr/share/datasets/fashion-mnist ] && [ ! -d "${GTRAIN_DATA:-}/fashio
 	echo 'skip muon_torch: no FashionMNIST in /usr/share/datasets/fashion-mnist'
 	exit 0
 fi
-if ! "$GTRAIN" run "$GTRAIN_SRC/tests/parity/muon_torch.conf" -o "$tmp/run" -q --no-progress --device "${PARITY_DEVICE:-cpu}" >"$tmp/log" 2>&1; then
+if ! "$GTRAIN" run "$GTRAIN_SRC/tests/parity/muon_torch.conf" -o "$tmp/run" -q --no-progress --device "${PARITY_DEVICE:-cpu}" \
+	>"$tmp/log" 2>&1; then
 	echo "not ok muon_torch: $(tail -n 1 "$tmp/log")"
 	exit 1
 fi
@@ -31,8 +32,8 @@ def worst(kind):
 def check(name, value, limit, what):
     print(f"# muon_torch: {what} {value:.2e}")
     print(f"ok {name}" if value <= limit else f"not ok {name}: {value:.3e} > {limit:.3e}")
-# The bound of the first is what bf16 does to PyTorch's own training, twice; of the second and of the buffers, rounding in f32, which 60 steps
-# of a tanh net amplify to 1e-6 or so.
+# The bound of the first is what bf16 does to PyTorch's own training, twice; of the second and of the buffers, rounding in f32, which
+# 60 steps of a tanh net amplify to 1e-6 or so.
 own = max(abs(loss["f32"][t] - v) / v for t, v in loss["loss"].items())
 check("muon_torch_losses", worst("loss"), 2 * own, "worst relative difference of the loss to torch.optim.Muon, 60 steps:")
 print(f"# muon_torch: torch.optim.Muon in bf16 and in f32 part by {own:.2e}")

@@ -51,7 +51,8 @@ sound() {
 		[ -z "$link" ] || echo "best is $link, the manifest calls none the best;"
 	fi
 	# Every step once, in order, without a gap, up to the last that was trained.
-	wrong=$(numbers loss "$dir/metrics.jsonl" train | awk -v n="$newest" '$1 != ++k { print "step " $1 " stands where " k " should;"; exit } END { if (k < n) print "steps end at " k ";" }')
+	wrong=$(numbers loss "$dir/metrics.jsonl" train | awk -v n="$newest" '$1 != ++k { print "step " $1 " stands where " k " should;";
+		exit } END { if (k < n) print "steps end at " k ";" }')
 	echo -n "$wrong"
 	wrong=$(grep -cv '^{"event":"[a-z]*","step":[0-9]*[,}].*}$' "$dir/metrics.jsonl")
 	[ "$wrong" = 0 ] || echo "$wrong lines of metrics.jsonl are no events;"

@@ -18,7 +18,8 @@ asan=$(ldd "$GTRAIN" 2>/dev/null | awk '/libasan/ { print $3 }')
 cat >"$tmp/t.cfg" <<'C'
 schema = 1; name = "history"; seed = 4; reproducible = "run";
 data = { name = "synthetic"; samples = 320; samples_test = 64; batch = 32; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 16; }, { type = "relu"; }, { type = "linear"; out = 10; } ); };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 16; }, { type = "relu"; },
+	{ type = "linear"; out = 10; } ); };
 train = { epochs = 4; loss = "cross_entropy"; optimizer = { type = "sgd"; lr = 0.5; momentum = 0.9; }; };
 checkpoint = { dir = "unused"; keep = 2; best = { metric = "test/acc"; mode = "max"; }; };
 log = { every_steps = 1; };
@@ -87,7 +88,9 @@ apply() {
 	0) ;;
 	78) # a batch that does not divide what is done of the epoch
 		refused=$((refused + 1))
-		if [ "$2" != batch ] || [ "$(($(member "$tmp/before/latest" cursor) % 16))" = 0 ]; then bad "$what: refused: $(tail -n1 "$tmp/log")"; fi
+		if [ "$2" != batch ] || [ "$(($(member "$tmp/before/latest" cursor) % 16))" = 0 ]; then
+			bad "$what: refused: $(tail -n1 "$tmp/log")"
+		fi
 		;;
 	*) bad "$what: status $rc: $(tail -n1 "$tmp/log")" ;;
 	esac
@@ -106,12 +109,14 @@ apply() {
 	lost=$(comm -23 <(identities "$tmp/before" | awk -v b="$begin" '$1 > b') <(identities "$tmp/dir"))
 	[ -z "$lost" ] || bad "$what: lost: $(tr '\n' ';' <<<"$lost")"
 	grep -q "$(identity "$tmp/before/best")" <(identities "$tmp/dir") || [ "$(member "$tmp/dir/best" step)" -gt "$before" ] ||
-		awk "BEGIN { exit !($(best_value "$tmp/dir/latest") > $(best_value "$tmp/before/latest")) }" || bad "$what: the best of before is gone"
+		awk "BEGIN { exit !($(best_value "$tmp/dir/latest") > $(best_value "$tmp/before/latest")) }" ||
+		bad "$what: the best of before is gone"
 	if [ "$begin" -lt "$before" ]; then
 		line=$(find "$tmp/dir" -maxdepth 1 -name 'history-*' | sort -V | tail -n 1)
 		cmp -s "$line/metrics.jsonl" "$tmp/before/metrics.jsonl" || bad "$what: $line/metrics.jsonl is not the one of before"
 		cmp -s "$line/config.cfg" "$tmp/before/config.cfg" || bad "$what: $line/config.cfg is not the one of before"
-		[ "$(grep -c "going back to step $begin:.*move to $line$" "$tmp/log")" = 1 ] || bad "$what: no line says where the later checkpoints went: $(cat "$tmp/log")"
+		[ "$(grep -c "going back to step $begin:.*move to $line$" "$tmp/log")" = 1 ] ||
+			bad "$what: no line says where the later checkpoints went: $(cat "$tmp/log")"
 	fi
 	case $2 in # nothing was changed: the bits of the run that nobody disturbed
 	resume | older | best | step_dir | best_link)
@@ -136,6 +141,7 @@ for state in $states; do
 		done
 	done
 done
-echo "# history: $points resumes of runs in $(wc -w <<<"$states") states in $(wc -w <<<"$some") ways, once and twice; $complete were complete, $refused refused; failures: $failures"
+echo "# history: $points resumes of runs in $(wc -w <<<"$states") states in $(wc -w <<<"$some") ways, once and twice; $complete were" \
+	"complete, $refused refused; failures: $failures"
 [ $failures = 0 ] && [ $points -gt 20 ] && echo "ok history"
 exit 0

@@ -22,13 +22,15 @@ scores() { # of whole epochs, whichever session finished them
 matrix() { # name, steps, options for run
 	local name=$1 steps=$2 ok=0 bad='' k
 	shift 2
-	"$GTRAIN" run "$here/resume.cfg" -o "$tmp/$name" "$@" >/dev/null 2>"$tmp/log" || { echo "not ok $name: the undisturbed run failed: $(tail -n1 "$tmp/log")"; return; }
+	"$GTRAIN" run "$here/resume.cfg" -o "$tmp/$name" "$@" >/dev/null 2>"$tmp/log" ||
+		{ echo "not ok $name: the undisturbed run failed: $(tail -n1 "$tmp/log")"; return; }
 	local want_digest want_losses want_scores
 	want_digest=$(digest "$tmp/$name")
 	want_losses=$(losses "$tmp/$name")
 	want_scores=$(scores "$tmp/$name")
 	[ -n "$want_scores" ] || { echo "not ok $name: no epoch lines"; return; }
-	[ "$(echo "$want_losses" | wc -l)" = "$steps" ] || { echo "not ok $name: expected $steps steps, got $(echo "$want_losses" | wc -l)"; return; }
+	[ "$(echo "$want_losses" | wc -l)" = "$steps" ] ||
+		{ echo "not ok $name: expected $steps steps, got $(echo "$want_losses" | wc -l)"; return; }
 	for ((k = 1; k <= steps; k++)); do
 		local d=$tmp/$name-$k
 		{ KILL_AT=$k LD_PRELOAD=$preload "$GTRAIN" run "$here/resume.cfg" -o "$d" "$@"; } >/dev/null 2>&1
@@ -38,7 +40,11 @@ matrix() { # name, steps, options for run
 		else # killed before the first checkpoint: start again
 			"$GTRAIN" run "$here/resume.cfg" -o "$d" "$@" >/dev/null 2>"$tmp/log"
 		fi || { bad="$bad $k($(tail -n1 "$tmp/log"))"; continue; }
-		if [ "$(digest "$d")" = "$want_digest" ] && [ "$(losses "$d")" = "$want_losses" ] && [ "$(scores "$d")" = "$want_scores" ]; then ok=$((ok + 1)); else bad="$bad $k(other bits)"; fi
+		if [ "$(digest "$d")" = "$want_digest" ] && [ "$(losses "$d")" = "$want_losses" ] && [ "$(scores "$d")" = "$want_scores" ]; then
+			ok=$((ok + 1))
+		else
+			bad="$bad $k(other bits)"
+		fi
 		rm -rf "$d"
 	done
 	echo "# sweep kill after each step, $name: $steps points, $((steps - ok)) failures"
@@ -55,16 +61,25 @@ done
 
 # a resume of a finished run has nothing to do and changes nothing
 before=$(digest "$tmp/adam_fp32")
-if "$GTRAIN" resume "$tmp/adam_fp32" >/dev/null 2>&1 && [ "$(digest "$tmp/adam_fp32")" = "$before" ]; then echo "ok finished_run"; else echo "not ok finished_run: status $?"; fi
+if "$GTRAIN" resume "$tmp/adam_fp32" >/dev/null 2>&1 && [ "$(digest "$tmp/adam_fp32")" = "$before" ]; then
+	echo "ok finished_run"
+else
+	echo "not ok finished_run: status $?"
+fi
 
 # --set may lengthen a run
-if "$GTRAIN" resume "$tmp/adam_fp32" -s train.epochs=4 >/dev/null 2>&1 && [ "$(losses "$tmp/adam_fp32" | wc -l)" = 12 ]; then echo "ok lengthened"; else
+if "$GTRAIN" resume "$tmp/adam_fp32" -s train.epochs=4 >/dev/null 2>&1 &&
+	[ "$(losses "$tmp/adam_fp32" | wc -l)" = 12 ]; then echo "ok lengthened"; else
 	echo "not ok lengthened: $(losses "$tmp/adam_fp32" | wc -l) steps"; fi
 
 # a second `run` must not mix with a finished one
 "$GTRAIN" run "$here/resume.cfg" -o "$tmp/adam_fp32" >/dev/null 2>"$tmp/log"
 rc=$?
-if [ $rc = 73 ] && grep -q 'resume' "$tmp/log"; then echo "ok used_directory"; else echo "not ok used_directory: status $rc, $(cat "$tmp/log")"; fi
+if [ $rc = 73 ] && grep -q 'resume' "$tmp/log"; then
+	echo "ok used_directory"
+else
+	echo "not ok used_directory: status $rc, $(cat "$tmp/log")"
+fi
 
 # SIGTERM: a checkpoint, then 143; the resumed run ends with the same bits
 "$GTRAIN" run "$here/resume.cfg" -o "$tmp/long" -s train.epochs=400 -s checkpoint.every_steps=0 -s checkpoint.every_epochs=0 \

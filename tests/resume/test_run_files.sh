@@ -1,6 +1,6 @@
 #!/bin/bash
-# The files of a run's directory beside its checkpoints: who may stand under their names, what becomes of damage, and that a log which cannot be
-# written costs no training. And that no run begins inside a checkpoint.
+# The files of a run's directory beside its checkpoints: who may stand under their names, what becomes of damage, and that a log which
+# cannot be written costs no training. And that no run begins inside a checkpoint.
 set -u
 export OMP_NUM_THREADS=1
 tmp=$(mktemp -d)
@@ -19,7 +19,8 @@ last() { tail -n1 "$tmp/log"; }
 
 run run "$tmp/t.cfg" -o "$tmp/good" || echo "not ok run_files: $(last)"
 events=$(find "$tmp/good" -name '*tfevents*')
-if cmp -s "$tmp/good/config.cfg" "$tmp/good/latest/config.cfg" && [ "$(stat -c %a "$tmp/good/config.cfg" "$tmp/good/metrics.jsonl" "$events" | sort -u)" = 600 ]; then
+if cmp -s "$tmp/good/config.cfg" "$tmp/good/latest/config.cfg" &&
+	[ "$(stat -c %a "$tmp/good/config.cfg" "$tmp/good/metrics.jsonl" "$events" | sort -u)" = 600 ]; then
 	ok config_is_written
 else
 	echo "not ok config_is_written: $(ls -l "$tmp/good")"
@@ -49,7 +50,8 @@ for kind in symlink fifo directory; do
 		esac
 		if [ $verb = run ]; then run run "$tmp/t.cfg" -o "$d"; else run resume "$d" -s train.epochs=4; fi
 		rc=$?
-		[ $rc = 73 ] && grep -q "metrics.jsonl: expected a regular file, got a .*; remove or rename it" "$tmp/log" || wrong="$wrong $verb: $rc, $(last);"
+		[ $rc = 73 ] && grep -q "metrics.jsonl: expected a regular file, got a .*; remove or rename it" "$tmp/log" ||
+			wrong="$wrong $verb: $rc, $(last);"
 		[ "$(cat "$tmp/victim")" = precious ] || wrong="$wrong $verb: the file behind the link was written;"
 	done
 	if [ -z "$wrong" ]; then ok "metrics_${kind}"; else echo "not ok metrics_${kind}:$wrong"; fi
@@ -59,14 +61,22 @@ done
 d=$tmp/tmp-link
 cp -a "$tmp/good" "$d"
 ln -s "$tmp/victim" "$d/metrics.jsonl.tmp"
-if run resume "$d" -s train.epochs=4 && [ "$(cat "$tmp/victim")" = precious ]; then ok metrics_temporary; else echo "not ok metrics_temporary: $(last)"; fi
+if run resume "$d" -s train.epochs=4 && [ "$(cat "$tmp/victim")" = precious ]; then
+	ok metrics_temporary
+else
+	echo "not ok metrics_temporary: $(last)"
+fi
 
 # A hard link to metrics.jsonl, as `cp -al` makes a snapshot: it stays as it was.
 d=$tmp/snapshot
 cp -a "$tmp/good" "$d"
 ln "$d/metrics.jsonl" "$tmp/snapshot.jsonl"
 before=$(sha256sum <"$tmp/snapshot.jsonl")
-if run resume "$d" -s train.epochs=4 && [ "$(sha256sum <"$tmp/snapshot.jsonl")" = "$before" ]; then ok metrics_snapshot; else echo "not ok metrics_snapshot: $(last)"; fi
+if run resume "$d" -s train.epochs=4 && [ "$(sha256sum <"$tmp/snapshot.jsonl")" = "$before" ]; then
+	ok metrics_snapshot
+else
+	echo "not ok metrics_snapshot: $(last)"
+fi
 
 # Damage: garbage, NUL bytes, a line that is JSON but no event, a line cut short. Whole lines stay, the others are counted.
 d=$tmp/damaged
@@ -81,7 +91,8 @@ kept=$(grep -c . "$d/metrics.jsonl")
 } >"$d/metrics.jsonl"
 run resume "$d" -s train.epochs=4
 rc=$?
-if [ $rc = 0 ] && grep -q "metrics.jsonl: removed 6 damaged lines" "$tmp/log" && [ "$(head -n "$kept" "$d/metrics.jsonl" | sha256sum)" = "$(sha256sum <"$tmp/good/metrics.jsonl")" ]; then
+if [ $rc = 0 ] && grep -q "metrics.jsonl: removed 6 damaged lines" "$tmp/log" &&
+	[ "$(head -n "$kept" "$d/metrics.jsonl" | sha256sum)" = "$(sha256sum <"$tmp/good/metrics.jsonl")" ]; then
 	ok metrics_damage
 else
 	echo "not ok metrics_damage: $rc, $(cat "$tmp/log")"
@@ -190,7 +201,8 @@ cp -a "$d/step-00000020" "$tmp/alone"
 run resume "$tmp/alone" -s train.epochs=9
 [ $? = 64 ] && grep -q "expected a checkpoint in the directory of a run" "$tmp/log" || wrong="$wrong a checkpoint alone: $(last);"
 (cd "$d/step-00000020" && timeout 20 "$GTRAIN" resume . -s train.epochs=4 >"$tmp/out" 2>"$tmp/log") || wrong="$wrong resume .: $(last);"
-[ -d "$d/step-00000040" ] && [ "$(find "$d" -path '*/history-*/step-00000030' | wc -l)" = 1 ] || wrong="$wrong resume . did not go on from step 20: $(ls "$d");"
+[ -d "$d/step-00000040" ] && [ "$(find "$d" -path '*/history-*/step-00000030' | wc -l)" = 1 ] ||
+	wrong="$wrong resume . did not go on from step 20: $(ls "$d");"
 [ "$(find "$d/step-00000020" -printf '%P %s %T@\n' | sort)" = "$before" ] || wrong="$wrong a committed checkpoint has changed;"
 if [ -z "$wrong" ]; then ok no_run_inside_a_checkpoint; else echo "not ok no_run_inside_a_checkpoint:$wrong"; fi
 exit 0

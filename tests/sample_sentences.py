@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sample_sentences.py [SEED]: prints 40 sentences of the tree, chosen at random: 15 comments, 10 sentences of manuals, 5 of README.md, 10 errors.
+"""sample_sentences.py [SEED]: prints 40 random sentences of the tree: 15 of comments, 10 of manuals, 5 of README.md, 10 of errors.
 
 Give them, and nothing else, to a reader who has not seen the code. What he does not understand at first reading is to be rewritten."""
 import random
@@ -46,7 +46,8 @@ def readme():
 
 def errors():
     for f in sources:
-        for m in re.finditer(r"\b(gt_fail|gt_conf_refuse|gt_[a-z_]*fail|gt_warn)\([^;]*?((?:\"(?:[^\"\\]|\\.)*\"[\s\w]*)+)", open(f, encoding="utf-8").read()):
+        for m in re.finditer(r"\b(gt_fail|gt_conf_refuse|gt_[a-z_]*fail|gt_warn)\([^;]*?((?:\"(?:[^\"\\]|\\.)*\"[\s\w]*)+)",
+                             open(f, encoding="utf-8").read()):
             text = "".join(re.findall(r"\"((?:[^\"\\]|\\.)*)\"", m.group(2)))
             if len(text.split()) >= 4:
                 yield f"{f}: {text}"

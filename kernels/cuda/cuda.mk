@@ -34,22 +34,28 @@ CUDNN_INC := $(if $(CUDNN_H),-isystem $(patsubst %/cudnn_graph.h,%,$(CUDNN_H)))
 endif
 
 # NCCL's header, likewise: without it GPUs are joined through their hosts only.
-NCCL_H   := $(firstword $(wildcard $(CUDA)/include/nccl.h /usr/local/include/nccl.h /usr/include/nccl.h) $(shell python3 -c 'import glob, site; \
+NCCL_H   := $(firstword $(wildcard $(CUDA)/include/nccl.h /usr/local/include/nccl.h /usr/include/nccl.h) \
+	$(shell python3 -c 'import glob, site; \
 	dirs = site.getsitepackages() + [site.getusersitepackages()]; \
 	print(*[f for d in dirs for f in glob.glob(d + "/nvidia/nccl/include/nccl.h")])' 2>/dev/null))
 
-CUDA_C   := $(filter-out $(if $(CUDNN_H),,kernels/cuda/cudnn_lib.c kernels/cuda/cudnn_conv.c kernels/cuda/cudnn_tune.c kernels/cuda/cudnn_trial.c) \
+CUDA_C   := $(filter-out $(if $(CUDNN_H),,kernels/cuda/cudnn_lib.c kernels/cuda/cudnn_conv.c \
+	kernels/cuda/cudnn_tune.c kernels/cuda/cudnn_trial.c) \
 	$(if $(NCCL_H),,kernels/cuda/comm_nccl.c kernels/cuda/nccl_lib.c), \
 	$(wildcard kernels/cuda/*.c))
 CUDA_CU  := $(wildcard kernels/cuda/*.cu)
 CUDA_LIB := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib $(CUDA)/lib/x86_64-linux-gnu))
 CUDA_OBJ  = $(call obj,$(CUDA_C)) $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_CU))
-CUDA_INC := -isystem $(CUDA)/include $(CUDNN_INC) $(if $(NCCL_H),$(if $(filter $(CUDA)/include/nccl.h,$(NCCL_H)),,-isystem $(patsubst %/nccl.h,%,$(NCCL_H)))) $(if $(CUDNN_H),,-DGT_CUDA_NO_CUDNN)
+CUDA_INC := -isystem $(CUDA)/include $(CUDNN_INC) \
+	$(if $(NCCL_H),$(if $(filter $(CUDA)/include/nccl.h,$(NCCL_H)),,-isystem $(patsubst %/nccl.h,%,$(NCCL_H)))) \
+	$(if $(CUDNN_H),,-DGT_CUDA_NO_CUDNN)
 # The runtime is linked in where its archive is there: one library less to find at run time.
 CUDART   := $(firstword $(wildcard $(CUDA_LIB)/libcudart_static.a $(CUDA_LIB)/libcudart.so $(CUDA_LIB)/libcudart.so.*))
 # cuBLASLt is opened when a device is, cuDNN at the first convolution (they are a gigabyte that would cost every start), through this
-# list: the toolkit of the build, beside the plugin, and pip's folders for a plugin that lies in site-packages/gtrain/lib/gtrain. The loader's own places follow.
-CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$$ORIGIN/../../../nvidia/cu13/lib:$$ORIGIN/../../../nvidia/cublas/lib:$$ORIGIN/../../../nvidia/cudnn/lib:$$ORIGIN/../../../nvidia/nccl/lib
+# list: the toolkit of the build, the plugin's folder, and pip's folders for a plugin in site-packages/gtrain/lib/gtrain. The
+# loader's own folders follow.
+CUDA_PIP   := $$ORIGIN/../../../nvidia
+CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$(CUDA_PIP)/cu13/lib:$(CUDA_PIP)/cublas/lib:$(CUDA_PIP)/cudnn/lib:$(CUDA_PIP)/nccl/lib
 # -fmad=false: as -ffp-contract=off for gcc (Makefile). A fused multiply-add is asked for by name.
 NVCC      := $(CUDA)/bin/nvcc
 NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
@@ -70,7 +76,8 @@ $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
+	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
+		-Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 
 # Plans as the real cuDNN makes them for a card that is described, not there (tests/cuda/dnn_plans.c).
 ifneq ($(CUDNN_H),)

@@ -18,7 +18,8 @@ PLUGINS  += $(BUILD)/lib/gtrain/gloo.so
 $(BUILD)/obj/kernels/gloo/%.o: kernels/gloo/%.cc Makefile kernels/gloo/gloo.mk
 	@mkdir -p $(@D)
 	$(call said,CXX,$@)
-	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Wshadow -Wundef -fPIC -fvisibility=hidden -pthread $(INC) $(GLOO_INC) $(HARDEN) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Wshadow -Wundef -fPIC -fvisibility=hidden -pthread $(INC) $(GLOO_INC) $(HARDEN) \
+		$(CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/lib/gtrain/gloo.so: $(GLOO_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)

@@ -4,8 +4,8 @@
 Usage: torch_ddp.py tuned|tutorial [--ranks N] [--batch N] [--epochs N]      batch: of all ranks
 
 tuned     everything in memory as float32; each rank takes its part of every batch by index_select
-tutorial  as PyTorch's DDP tutorial: mp.spawn, DistributedSampler with set_epoch, a DataLoader without workers, a loss.item() every 100 batches
-Prints `{"event": "train", "step": …}` on rank 0 after the first step and after every epoch."""
+tutorial  as PyTorch's DDP tutorial: mp.spawn, DistributedSampler with set_epoch, a DataLoader without workers, a loss.item() every 100
+batches Prints `{"event": "train", "step": …}` on rank 0 after the first step and after every epoch."""
 import argparse
 import json
 import os

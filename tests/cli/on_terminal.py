@@ -1,7 +1,6 @@
 """Runs a command with stderr and stdout on a pseudo-terminal. usage: on_terminal.py COLUMNS[,SECONDS:COLUMNS...] COMMAND...
-SECONDS:COLUMNS: the terminal is resized so long after the first painted line. It is one that rewraps its lines, as most do. Prints, as JSON:
-  status   of the command
-  raw      all that it wrote
+SECONDS:COLUMNS: the terminal is resized so long after the first painted line. It is one that rewraps its lines, as most do. Prints, as
+JSON: status   of the command raw      all that it wrote
   shown    the lines that are left in the end, empty ones not
   paints   [text, columns] of every painted line (between DECAWM off and on), with the terminal's columns then
   rows     the most rows that a painted line ever took: above 1 it was wrapped by a resize"""

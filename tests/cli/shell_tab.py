@@ -47,7 +47,8 @@ with tempfile.TemporaryDirectory() as tmp:
     env = {"PATH": tmp + ":" + os.environ["PATH"], "HOME": tmp, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     start = {
         "bash": (["bash", "--noprofile", "--norc", "-i"], "bind 'set enable-bracketed-paste off'; source '%s'" % script),
-        "zsh": (["zsh", "-f", "-i"], "unsetopt zle_bracketed_paste prompt_sp; fpath=('%s' $fpath); autoload -Uz compinit; compinit -u -D" % os.path.dirname(script)),
+        "zsh": (["zsh", "-f", "-i"], "unsetopt zle_bracketed_paste prompt_sp; fpath=('%s' $fpath); "
+                "autoload -Uz compinit; compinit -u -D" % os.path.dirname(script)),
         "fish": (["fish", "--no-config", "-i"], "source '%s'" % script),
     }[shell]
     pid, fd = pty.fork()

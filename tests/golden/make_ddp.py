@@ -6,8 +6,9 @@ Usage: make_ddp.py OUT_DIR [-s STEPS] [NAME...]      (PyTorch, CPU, one thread a
 DistributedSampler, DistributedDataParallel, no_sync, ZeroRedundancyOptimizer, models and optimizers are PyTorch's own code, each rank a
 process, 32 samples a rank and step (RUNS says where not). 1,001 samples do not divide by the ranks nor by the batch: the sampler repeats
 some, and an epoch's last batch is short (pipe_deferred leaves it out: torch would cut it into fewer chunks than DeferredBatchNorm waits
-for, and so count it with the next batch). pipe_deferred is one process, as torch's Pipe is. Every run is made in float32 and in float64; the format is that of tests/parity/make_parity.py,
-whose models these are. A loss is the mean of the ranks' losses of that step; weights and running statistics are rank 0's."""
+for, and so count it with the next batch). pipe_deferred is one process, as torch's Pipe is. Every run is made in float32 and in float64;
+the format is that of tests/parity/make_parity.py, whose models these are. A loss is the mean of the ranks' losses of that step; weights
+and running statistics are rank 0's."""
 import os
 import sys
 import tempfile
@@ -49,7 +50,8 @@ def rank_main(rank, name, steps, rendezvous, out):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=run["world"])
     if "chunks" in run:
-        rpc.init_rpc("pipe", rank=0, world_size=1, rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=f"file://{rendezvous}.rpc"))
+        rpc.init_rpc("pipe", rank=0, world_size=1,
+                     rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=f"file://{rendezvous}.rpc"))
     torch.manual_seed(SEED)
     init = run["model"]().state_dict()
     result = []

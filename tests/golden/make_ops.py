@@ -126,7 +126,8 @@ def inputs(case, shapes, rnd):
 def layer_case(case, shapes, kind, keys, rnd):
     m = LAYERS[kind](shapes[0][0], keys).double()
     m.train(keys.get("mode") != "eval")
-    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)) for p in s.parameters()}
+    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm))
+             for p in s.parameters()}
     with torch.no_grad():
         for name, p in m.named_parameters():
             v = uniform(f"{case}/{name}", p.shape)

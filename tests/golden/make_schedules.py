@@ -4,7 +4,8 @@
 Run with any PyTorch (made with 1.13): python3 tests/golden/make_schedules.py > tests/golden/schedules.txt
 4 steps an epoch, 40 steps, lr 0.1. Schedulers that PyTorch users step once an epoch are stepped so here."""
 import torch
-from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PolynomialLR, SequentialLR, StepLR)
+from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PolynomialLR, SequentialLR,
+                                      StepLR)
 
 STEPS, PER_EPOCH = 40, 4
 

@@ -3,9 +3,9 @@
 
 Usage: make_syncbn.py OUT      (made with PyTorch 1.13: the last versions have no DeferredBatchNorm)
 
-sync cases: torch.nn.modules._functions.SyncBatchNorm, forward and backward, in one process a rank over gloo, in double. PyTorch has the five
-kernels under it for GPUs only; they stand here as the formulas that they are documented with (batch_norm_stats and so on). The results are
-held to torch.nn.functional.batch_norm of the whole batch.
+sync cases: torch.nn.modules._functions.SyncBatchNorm, forward and backward, in one process a rank over gloo, in double. PyTorch has the
+five kernels under it for GPUs only; they stand here as the formulas that they are documented with (batch_norm_stats and so on). The
+results are held to torch.nn.functional.batch_norm of the whole batch.
 deferred cases: torch.distributed.pipeline.sync.batchnorm.DeferredBatchNorm, chunk after chunk, in double.
 
 Values: make_ops.uniform of "CASE/x", "CASE/dy" (all samples), "CASE/weight", "CASE/bias", "CASE/running_mean", "CASE/running_var".
@@ -98,7 +98,8 @@ def rank_main(rank, name, folder):
     params = [t[k].clone().requires_grad_() if affine else None for k in ("weight", "bias")]
     y = SyncBatchNorm.apply(x, *params, t["running_mean"], t["running_var"], eps, momentum, dist.group.WORLD, world)
     y.backward(t["dy"].split(shares)[rank])
-    out = {"y": y.detach(), "dx": torch.zeros_like(x) if x.grad is None else x.grad, "running_mean": t["running_mean"], "running_var": t["running_var"]}
+    out = {"y": y.detach(), "dx": torch.zeros_like(x) if x.grad is None else x.grad, "running_mean": t["running_mean"],
+           "running_var": t["running_var"]}
     for k, p in zip(("d.weight", "d.bias"), params):
         if affine:
             out[k] = torch.zeros(shape[1]).double() if p.grad is None else p.grad

@@ -50,4 +50,5 @@ for make, args in RUNS:
     for g in grads:
         p.grad = g.clone()
         o.step()
-    print("\t\t{" + ", ".join(float(v).hex().replace("0000000p", "p") + "f" for v in p.detach()[::8]) + "}, /* %s %s */" % (make.__name__, args))
+    print("\t\t{" + ", ".join(float(v).hex().replace("0000000p", "p") + "f" for v in p.detach()[::8]) + "}, /* %s %s */" %
+          (make.__name__, args))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """gtrain and PyTorch on one GPU, alternating, medians; one table (run by bench.sh). Standard library only: PyTorch lives in bench_torch.py.
 
-Usage: bench.py --gtrain BIN --src DIR [--device cuda] [--torch PYTHON] [--budget S] [--rounds N] [--only WORD] [--tiny] [--title TEXT] --out FILE
+Usage: bench.py --gtrain BIN --src DIR [--device cuda] [--torch PYTHON] [--budget S] [--rounds N] [--only WORD] [--tiny] [--title TEXT]
+--out FILE
 
 Work is done in the order of its weight, and what the budget has no room for is named as cut. gtrain's figures are of its own process, from
 the times at which its lines of metrics arrive; PyTorch's of a process that stays (bench_torch.py says what it does and leaves out)."""
@@ -30,7 +31,8 @@ class Torch:
         cmd += ["--tiny"] if self.a.tiny else []
         cmd += ["--data", self.data] if self.data else []
         self.err = tempfile.TemporaryFile()
-        self.p = subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err, env=dict(os.environ, OPENBLAS_CORETYPE=""))
+        self.p = subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
+                                  env=dict(os.environ, OPENBLAS_CORETYPE=""))
         return self.read(120)
 
     def read(self, limit):
@@ -70,7 +72,8 @@ class Bench:
         self.a, self.rows, self.notes, self.cut, self.measured = a, [], [], [], 0
         self.resnet_cfg, self.resnet_name = ("resnet20_cifar", "ResNet-20") if a.tiny else ("resnet18_cifar", "ResNet-18")
         self.tmp = tempfile.TemporaryDirectory()
-        self.data = next((d for d in (os.path.join(os.environ.get("GTRAIN_DATA", "-"), "fashion-mnist"), "/usr/share/datasets/fashion-mnist")
+        self.data = next((d for d in (os.path.join(os.environ.get("GTRAIN_DATA", "-"), "fashion-mnist"),
+                                      "/usr/share/datasets/fashion-mnist")
                           if os.path.isdir(d)), "")
         self.torch = Torch(a, self.data)
         self.ceiling = {}
@@ -140,7 +143,8 @@ class Bench:
             if limit < 10 and not self.a.tiny:
                 self.cut.append(f"{title}: PyTorch {label}: {self.left():.0f} s of the budget were left")
                 continue
-            a = self.torch.ask(max(limit, 60 if self.a.tiny else 0), do="prepare", name=label, net=net, mode=mode, precision=precision, batch=images)
+            a = self.torch.ask(max(limit, 60 if self.a.tiny else 0), do="prepare", name=label, net=net, mode=mode, precision=precision,
+                               batch=images)
             if "error" in a:
                 self.cut.append(f"{title}: PyTorch {label}: {a['error']}")
                 if not self.torch.p:  # it was started afresh: the others of this row are gone
@@ -178,7 +182,8 @@ class Bench:
         share = ""
         if mine and flops and self.ceiling.get(precision):
             share = f"{100 * flops * images / mine / self.ceiling[precision]:.0f} %"
-        self.rows.append([title, self.amount(mine, images, unit) if mine else why or "-", cells, f"{best / mine:.2f}" if mine and best else "-", share,
+        self.rows.append([title, self.amount(mine, images, unit) if mine else why or "-", cells,
+                          f"{best / mine:.2f}" if mine and best else "-", share,
                           "" if self.a.tiny else self.verdict(mine, best, images, unit, goal)])
         self.say(" | ".join(self.rows[-1]))
 
@@ -223,10 +228,12 @@ class Bench:
         took = []
         for _ in range(3 if self.a.tiny else 11):
             t = time.monotonic()
-            subprocess.run([self.a.gtrain, "check", self.config("tutorial_mlp_sgd"), *self.mlp_sets()], stdout=subprocess.DEVNULL, check=False)
+            subprocess.run([self.a.gtrain, "check", self.config("tutorial_mlp_sgd"), *self.mlp_sets()], stdout=subprocess.DEVNULL,
+                           check=False)
             took.append(time.monotonic() - t)
         self.notes.append(f"gtrain check: {1e3 * statistics.median(took):.1f} ms (goal 50).")
-        for name, cfg, sets in (("the MLP", "tutorial_mlp_sgd", self.mlp_sets(False)), (self.resnet_name, self.resnet_cfg, self.images(128) + ["precision=bf16"])):
+        for name, cfg, sets in (("the MLP", "tutorial_mlp_sgd", self.mlp_sets(False)),
+                                (self.resnet_name, self.resnet_cfg, self.images(128) + ["precision=bf16"])):
             first = []
             for _ in range(1 if self.a.tiny else 3):
                 r = self.gtrain(cfg, ["train.steps=1", "log.every_steps=1", "train.eval_every_epochs=0", *sets])
@@ -248,15 +255,18 @@ class Bench:
 
     def images(self, batch):
         n = 2 * batch if self.a.tiny else 20480
-        return ["data.name=synthetic", "data.classes=10", f"data.samples={n}", f"data.samples_test={16 if self.a.tiny else 512}", f"data.batch={batch}"]
+        return ["data.name=synthetic", "data.classes=10", f"data.samples={n}", f"data.samples_test={16 if self.a.tiny else 512}",
+                f"data.batch={batch}"]
 
     def mlp(self):
         if not self.room("mlp", 60):
             return
         t = self.a.tiny
-        sets = [*self.mlp_sets(False), "train.optimizer.momentum=0.9", f"train.epochs={4 if t else 40}", f"log.every_steps={3 if t else 1875}",
+        sets = [*self.mlp_sets(False), "train.optimizer.momentum=0.9", f"train.epochs={4 if t else 40}",
+                f"log.every_steps={3 if t else 1875}",
                 "train.eval_every_epochs=0"]
-        opponents = {"eager": "eager"} if t else {"eager": "eager", "graph of the step": "graph", "graph of 25 steps": "graph25", "compile reduce-overhead": "reduce",
+        opponents = {"eager": "eager"} if t else {"eager": "eager", "graph of the step": "graph", "graph of 25 steps": "graph25",
+                                                  "compile reduce-overhead": "reduce",
                                                  "compile max-autotune": "compile"}
         self.row("MLP-32, 784-512-512-10, fp32: an epoch", "tutorial_mlp_sgd", sets, 32, 3 if t else 1875, opponents, 3 if t else 1875,
                  net="mlp", unit=1875, goal=(("ms", 25), ("times", 4)), flops=self.flops("tutorial_mlp_sgd", self.mlp_sets()))
@@ -265,7 +275,8 @@ class Bench:
             return
         # The gate: three epochs with a rate that learns. Both train in fp32 with other seeds: a test accuracy of 10,000 images has a
         # deviation of 0.3 %, between seeds of 0.5 %: 2 % is four of both.
-        r = self.gtrain("tutorial_mlp_sgd", [*self.mlp_sets(False), "train.optimizer.momentum=0.9", "train.optimizer.lr=0.05", "train.epochs=3", "log.every_steps=1875"])
+        r = self.gtrain("tutorial_mlp_sgd", [*self.mlp_sets(False), "train.optimizer.momentum=0.9", "train.optimizer.lr=0.05",
+                                             "train.epochs=3", "log.every_steps=1875"])
         a = self.torch.ask(120, do="accuracy", batch=32, lr=0.05, epochs=3)
         if "error" in r or r["acc"] is None:
             self.notes.append(f"Accuracy gate: FAILED: gtrain: {r.get('error', 'no evaluation')}.")
@@ -273,7 +284,8 @@ class Bench:
             self.notes.append(f"Accuracy gate: on made-up images gtrain's accuracy after three epochs is {r['acc']:.4f}: "
                               f"{'passed' if r['acc'] > 0.5 else 'FAILED'} (chance: 0.1).")
         elif "error" in a:
-            self.notes.append(f"Accuracy gate: gtrain {r['acc']:.4f} after three epochs of FashionMNIST: {'passed' if r['acc'] > 0.84 else 'FAILED'} (0.84; no PyTorch: {a['error']}).")
+            self.notes.append(f"Accuracy gate: gtrain {r['acc']:.4f} after three epochs of FashionMNIST: "
+                              f"{'passed' if r['acc'] > 0.84 else 'FAILED'} (0.84; no PyTorch: {a['error']}).")
         else:
             self.notes.append(f"Accuracy gate: after three epochs of FashionMNIST gtrain {r['acc']:.4f}, PyTorch {a['accuracy']:.4f}: "
                               f"{'passed' if r['acc'] > a['accuracy'] - 0.02 else 'FAILED'}.")
@@ -282,8 +294,10 @@ class Bench:
         """Kernels that may come before the last one's end (kernels/cuda/device.cuh): the same run without and with, alternating."""
         t = self.a.tiny
         for title, cfg, sets, spans in (
-                ("MLP-32, fp32", "tutorial_mlp_sgd", [*self.mlp_sets(False), f"train.epochs={4 if t else 20}", f"log.every_steps={3 if t else 1875}"], 3 if t else 1875),
-                (f"{self.resnet_name}, batch 128, bf16", self.resnet_cfg, [*self.images(8 if t else 128), "precision=bf16", f"train.steps={3 if t else 1120}", f"log.every_steps={1 if t else 160}"],
+                ("MLP-32, fp32", "tutorial_mlp_sgd", [*self.mlp_sets(False), f"train.epochs={4 if t else 20}",
+                                                      f"log.every_steps={3 if t else 1875}"], 3 if t else 1875),
+                (f"{self.resnet_name}, batch 128, bf16", self.resnet_cfg, [*self.images(8 if t else 128), "precision=bf16",
+                    f"train.steps={3 if t else 1120}", f"log.every_steps={1 if t else 160}"],
                  1 if t else 160)):
             if not self.room(f"overlap of {title}", 20):
                 continue
@@ -314,7 +328,8 @@ class Bench:
                 if not self.room(f"resnet {title}", least):
                     continue
                 span = 1 if t else 20480 // batch
-                sets = [*self.images(batch), f"precision={precision}", f"train.steps={3 if t else 7 * span}", f"log.every_steps={span}", "train.eval_every_epochs=0"]
+                sets = [*self.images(batch), f"precision={precision}", f"train.steps={3 if t else 7 * span}", f"log.every_steps={span}",
+                        "train.eval_every_epochs=0"]
                 self.row(title, self.resnet_cfg, sets, batch, span, opponents, max(1, span // 2), net="resnet18", precision=precision,
                          goal=goals.get(batch) if precision in ("bf16", "fp16") else None, flops=flops)
 
@@ -323,11 +338,14 @@ class Bench:
             return
         batch = 8 if self.a.tiny else 2000
         n = 2 * batch if self.a.tiny else 50000
-        sets = ["data.name=synthetic", "data.classes=10", f"data.samples={n}", f"data.samples_test={16 if self.a.tiny else 1000}", f"data.batch={batch}",
+        sets = ["data.name=synthetic", "data.classes=10", f"data.samples={n}", f"data.samples_test={16 if self.a.tiny else 1000}",
+                f"data.batch={batch}",
                 "log.every_steps=1" if self.a.tiny else "log.every_steps=25"]
-        opponents = {"eager": "eager"} if self.a.tiny else {"eager": "eager", "graph of the step": "graph", "compile max-autotune": "compile"}
+        opponents = {"eager": "eager"} if self.a.tiny else {"eager": "eager", "graph of the step": "graph",
+                                                            "compile max-autotune": "compile"}
         options = [x for s in sets for x in ("-s", s)]
-        self.row("airbench94's net and recipe, made-up images, bf16; PyTorch with SGD for Muon", "cifar10_airbench94", sets, batch, 1 if self.a.tiny else 25, opponents,
+        self.row("airbench94's net and recipe, made-up images, bf16; PyTorch with SGD for Muon", "cifar10_airbench94", sets, batch,
+                 1 if self.a.tiny else 25, opponents,
                  1 if self.a.tiny else 50, net="airbench", precision="bf16", flops=self.flops("cifar10_airbench94", options))
 
     def profile(self):
@@ -336,25 +354,31 @@ class Bench:
                                  ("MLP-32, fp32", "tutorial_mlp_sgd", self.mlp_sets(False))):
             if not self.room(f"profile of {title}", 20):
                 continue
-            b = self.json("bench", self.config(cfg), "--device", self.a.device, "--steps", "2" if self.a.tiny else "50", *[x for s in sets for x in ("-s", s)])
+            b = self.json("bench", self.config(cfg), "--device", self.a.device, "--steps", "2" if self.a.tiny else "50",
+                          *[x for s in sets for x in ("-s", s)])
             if "error" in b:
                 self.cut.append(f"profile of {title}: {b['error']}")
                 continue
             k = sorted(b["kernels"], key=lambda r: -r["ms"])
             lines = [f"Slowest kernels of {title}, timed one by one ({b['step_ms']:.3f} ms a step, {len(k)} kernels):", "",
                      "| layer | operation | implementation | ms | share | TFLOP/s |", "|---|---|---|---|---|---|"]
-            lines += [f"| {r['layer']} | {r['op']} | {r['impl']} | {r['ms']:.4f} | {100 * r['share']:.1f} % | {r['gflops'] / 1e3:.1f} |" for r in k[:12]]
+            lines += [f"| {r['layer']} | {r['op']} | {r['impl']} | {r['ms']:.4f} | {100 * r['share']:.1f} % | "
+                      f"{r['gflops'] / 1e3:.1f} |" for r in k[:12]]
             self.notes.append("\n".join(["", *lines, ""]))
 
     def table(self):
         v = self.versions
         lines = ["", f"## {time.strftime('%Y-%m-%d', time.gmtime())} {self.a.title}", "",
-                 f"PyTorch {v.get('torch', 'none')} (CUDA {v.get('cuda', '?')}, cuDNN {v.get('cudnn', '?')}) on {v.get('card', self.a.device)}; {self.a.rounds} rounds, alternating, medians.", ""]
+                 f"PyTorch {v.get('torch', 'none')} (CUDA {v.get('cuda', '?')}, "
+                 f"cuDNN {v.get('cudnn', '?')}) on {v.get('card', self.a.device)}; "
+                 f"{self.a.rounds} rounds, alternating, medians.", ""]
         if self.rows:
-            lines += ["| work | gtrain | PyTorch, fastest first | times the fastest | of the measured peak | goal |", "|---|---|---|---|---|---|"]
+            lines += ["| work | gtrain | PyTorch, fastest first | times the fastest | of the measured peak | goal |",
+                      "|---|---|---|---|---|---|"]
             lines += ["| " + " | ".join(r) + " |" for r in self.rows] + [""]
         lines += self.notes
-        lines += ["", "Cut or refused:" if self.cut else "Nothing was cut.", *[f"- {c}" for c in self.cut], "", f"{time.monotonic() - START:.0f} s in all."]
+        lines += ["", "Cut or refused:" if self.cut else "Nothing was cut.", *[f"- {c}" for c in self.cut], "",
+                  f"{time.monotonic() - START:.0f} s in all."]
         return "\n".join(lines) + "\n"
 
     def run(self):

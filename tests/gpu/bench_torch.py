@@ -4,8 +4,8 @@
 
 Usage: bench_torch.py [--device cuda|cpu] [--tiny] [--data DIR]        DIR: FashionMNIST's gz files; without: made-up images
 
-Nets: mlp (configs/tutorial_mlp_sgd.cfg), resnet18 (configs/resnet18_cifar.cfg), airbench (the net of configs/cifar10_airbench94.cfg, with SGD
-where that has Muon: less work). The strongest plain PyTorch that we know, and where in doubt less work than gtrain does:
+Nets: mlp (configs/tutorial_mlp_sgd.cfg), resnet18 (configs/resnet18_cifar.cfg), airbench (the net of configs/cifar10_airbench94.cfg, with
+SGD where that has Muon: less work). The strongest plain PyTorch that we know, and where in doubt less work than gtrain does:
   data     uint8 on the device, batches by index_select of a permutation on the device, normalised there; no augmentation (gtrain augments)
   model    channels_last; autocast for 16 bits with float32 masters; fp16 with a constant loss scale; optimizer with fused=True
   eager    as it is               compile   torch.compile(mode="max-autotune") around normalisation, model and loss
@@ -179,7 +179,8 @@ class Server:
         torch.manual_seed(1)
         n = 256 if args.tiny else 60000
         if args.data:
-            self.store["mlp"] = (gz(f"{args.data}/train-images-idx3-ubyte.gz", 16).view(-1, 1, 28, 28), gz(f"{args.data}/train-labels-idx1-ubyte.gz", 8))
+            self.store["mlp"] = (gz(f"{args.data}/train-images-idx3-ubyte.gz", 16).view(-1, 1, 28, 28),
+                                 gz(f"{args.data}/train-labels-idx1-ubyte.gz", 8))
         else:
             self.store["mlp"] = (torch.randint(0, 256, (n, 1, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (n,)))
         n = 256 if args.tiny else 20480
@@ -247,7 +248,8 @@ class Server:
                 took.append(time.perf_counter() - t)
             return statistics.median(took)
 
-        for name, dtype, tf32 in (("fp32", torch.float32, False), ("tf32", torch.float32, True), ("bf16", torch.bfloat16, False), ("fp16", torch.float16, False)):
+        for name, dtype, tf32 in (("fp32", torch.float32, False), ("tf32", torch.float32, True), ("bf16", torch.bfloat16, False),
+                                  ("fp16", torch.float16, False)):
             if not cuda and name != "fp32":
                 continue
             torch.backends.cuda.matmul.allow_tf32 = tf32

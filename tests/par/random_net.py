@@ -3,8 +3,8 @@
 
 Usage: random_net.py SEED     "# modes: WORD:RANKS …" in the first line names the modes it can be compared in (par.sh's words)
 
-Nets are directed graphs of all layer types, smooth on the whole: a kink or a tie that falls the other way after one rounding would be no fault
-of a mode. Options are drawn so that one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
+Nets are directed graphs of all layer types, smooth on the whole: a kink or a tie that falls the other way after one rounding would be no
+fault of a mode. Options are drawn so that one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
 import random
 import sys
 
@@ -35,7 +35,8 @@ def put(kind, shape, ins, learns=False, **keys):
 
 
 def learned(kind, shape, x, norm, **keys):
-    """A linear layer or a convolution and what follows it. A bias before batch normalisation has no gradient, only rounding: there is none."""
+    """A linear layer or a convolution and what follows it. It has no bias before batch normalisation, where its gradient would be
+    rounding only."""
     normed = norm and r.random() < 0.5
     if r.random() < 0.25 or (normed and norm == "batch"):
         keys["bias"] = "false"
@@ -139,7 +140,8 @@ if r.random() < 0.25:
 if r.random() < 0.15:
     train.append('recompute = "cheap"')
 kind = r.choice(["sgd", "sgd", "adamw", "adam", "rmsprop", "muon"])
-opt = {"sgd": 'lr = 0.005; momentum = 0.9; ' + r.choice(["", "nesterov = true; ", "dampening = 0.1; "]) + r.choice(["", "weight_decay = 0.001; "]),
+opt = {"sgd": 'lr = 0.005; momentum = 0.9; ' + r.choice(["", "nesterov = true; ", "dampening = 0.1; "]) +
+              r.choice(["", "weight_decay = 0.001; "]),
        "adamw": "lr = 0.001; ", "adam": "lr = 0.001; " + r.choice(["", "weight_decay = 0.01; "]),
        "rmsprop": "lr = 0.0005; " + r.choice(["", "centered = true; ", "momentum = 0.5; "]), "muon": "lr = 0.001; "}[kind]
 opt += r.choice(["", "", "decay_bias = false; "])
@@ -148,14 +150,16 @@ if kind == "muon":  # takes matrices only
     muon = f'{{ match = ["linear*.weight", "conv*.weight"]; optimizer = {{ type = "muon"; lr = {r.choice([0.002, 0.01])}; }}; }}'
     kind = "adamw"
 train.append(f'optimizer = {{ type = "{kind}"; {opt}}}')
-train.append("schedule = { " + r.choice(['type = "constant"; ', 'type = "cosine"; unit = "step"; warmup = 3.0; ', 'type = "onecycle"; unit = "step"; ',
+train.append("schedule = { " + r.choice(['type = "constant"; ', 'type = "cosine"; unit = "step"; warmup = 3.0; ',
+                                         'type = "onecycle"; unit = "step"; ',
                                          'type = "step"; unit = "step"; step_size = 5.0; gamma = 0.5; ']) + "}")
 if muon:
     train.append(f"groups = ( {muon} )")
 elif r.random() < 0.25:
     other = r.choice(['type = "sgd"; lr = 0.01; momentum = 0.5; ', 'type = "adamw"; lr = 0.0005; '])
     train.append(f'groups = ( {{ match = ["{r.choice(params)}.*"]; optimizer = {{ {other}}}; }} )')
-data = ['name = "synthetic"', f"batch = {batch}", "classes = 10", f"samples = {240 if even else r.choice([233, 241, 245, 250])}", "samples_test = 40", "mean = [0.5]", "std = [0.25]"]
+data = ['name = "synthetic"', f"batch = {batch}", "classes = 10", f"samples = {240 if even else r.choice([233, 241, 245, 250])}",
+        "samples_test = 40", "mean = [0.5]", "std = [0.25]"]
 if r.random() < 0.2:
     data.append('augment = ( { type = "pad_crop"; pad = 1; }, { type = "hflip"; } )')
 if r.random() < 0.2:

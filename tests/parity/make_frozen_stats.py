@@ -3,10 +3,9 @@
 
 Usage: make_frozen_stats.py OUT      (PyTorch, CPU, one thread; FashionMNIST)
 
-20 steps train everything. Then a new optimizer takes 40 steps from those weights: bn1 has no gradients and is in eval mode, bn2 has gradients and is
-in eval mode, bn3 has no gradients and is in training mode. `loss STEP VALUE` of the second training; `at NAME COUNT NORM SUM` of every tensor
-after it.
-"""
+20 steps train everything. Then a new optimizer takes 40 steps from those weights: bn1 has no gradients and is in eval mode, bn2 has
+gradients and is in eval mode, bn3 has no gradients and is in training mode. `loss STEP VALUE` of the second training; `at NAME COUNT NORM
+SUM` of every tensor after it. """
 import sys
 
 import torch
@@ -39,7 +38,8 @@ def main(path):
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     model = seq(("conv1", nn.Conv2d(1, 8, 3, 2, 1, bias=False)), ("bn1", nn.BatchNorm2d(8)), ("act1", nn.Tanh()),
-                ("conv2", nn.Conv2d(8, 16, 3, 2, 1, bias=False)), ("bn2", nn.BatchNorm2d(16)), ("act2", nn.ReLU()), ("flatten", nn.Flatten()),
+                ("conv2", nn.Conv2d(8, 16, 3, 2, 1, bias=False)), ("bn2", nn.BatchNorm2d(16)), ("act2", nn.ReLU()),
+                ("flatten", nn.Flatten()),
                 ("fc1", nn.Linear(16 * 7 * 7, 32)), ("bn3", nn.BatchNorm1d(32)), ("act3", nn.Tanh()), ("fc2", nn.Linear(32, 10)))
     x, y, _, _ = fashion(0)
     phase(model, x, y, 20)

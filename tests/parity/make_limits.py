@@ -4,8 +4,8 @@
 Usage: make_limits.py OUT      (PyTorch 2.9 or newer, CPU, one thread; FashionMNIST)
 
 `loss NAME STEP F32 F64`: 30 steps with a key at the limit that PyTorch allows, in float32 and, from the same weights, in float64.
-Muon goes on from a state of PyTorch's: `weight NAME VALUE…` and `buffer NAME VALUE…` (momentum_buffer) are those after 10 steps, `muon STEP VALUE`
-the losses of the 20 steps after them, with the Newton-Schulz iteration in f32, as gtrain has it.
+Muon goes on from a state of PyTorch's: `weight NAME VALUE…` and `buffer NAME VALUE…` (momentum_buffer) are those after 10 steps, `muon
+STEP VALUE` the losses of the 20 steps after them, with the Newton-Schulz iteration in f32, as gtrain has it.
 """
 import copy
 import sys
@@ -29,7 +29,8 @@ RUNS = {
 
 
 def net():
-    return seq(("pool", nn.AvgPool2d(7)), ("flatten", nn.Flatten()), ("fc1", nn.Linear(16, 24)), ("act1", nn.Tanh()), ("fc2", nn.Linear(24, 10)))
+    return seq(("pool", nn.AvgPool2d(7)), ("flatten", nn.Flatten()), ("fc1", nn.Linear(16, 24)), ("act1", nn.Tanh()),
+               ("fc2", nn.Linear(24, 10)))
 
 
 def in_f32(grad, coefficients, steps, eps):

@@ -3,9 +3,9 @@
 
 Usage: make_muon_torch.py OUT      (PyTorch 2.9 or newer, CPU, one thread; FashionMNIST)
 
-`loss STEP VALUE`, before the step; `buffer NAME NORM V0 … V15`, the optimizer's momentum_buffer after the last one: its norm and 16 samples.
-torch.optim.Muon's Newton-Schulz iteration runs in bf16. `f32 STEP VALUE` is the loss of the same training with that iteration in f32: how far
-those two part is what bf16 does.
+`loss STEP VALUE`, before the step; `buffer NAME NORM V0 … V15`, the optimizer's momentum_buffer after the last one: its norm and 16
+samples. torch.optim.Muon's Newton-Schulz iteration runs in bf16. `f32 STEP VALUE` is the loss of the same training with that iteration in
+f32: how far those two part is what bf16 does.
 """
 import sys
 
@@ -22,7 +22,8 @@ STEPS, BATCH, SEED = 60, 128, 42
 
 def train():
     torch.manual_seed(SEED)
-    model = seq(("flatten", nn.Flatten()), ("fc1", nn.Linear(784, 256)), ("act1", nn.Tanh()), ("fc2", nn.Linear(256, 128)), ("act2", nn.Tanh()),
+    model = seq(("flatten", nn.Flatten()), ("fc1", nn.Linear(784, 256)), ("act1", nn.Tanh()), ("fc2", nn.Linear(256, 128)),
+                ("act2", nn.Tanh()),
                 ("fc3", nn.Linear(128, 10)))
     x, y, _, _ = fashion(0)
     weights = [p for p in model.parameters() if p.dim() == 2]

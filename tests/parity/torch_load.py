@@ -29,8 +29,9 @@ def main(binary, config, work):
     run = os.path.join(work, "run")
     files = ["-s", "data.name=", "-s", "data.format=cifar10", "-s", f"data.root={data}", "-s", 'data.train=["data_batch_1.bin"]',
              "-s", 'data.test=["test_batch.bin"]']
-    gtrain(binary, "run", config, "-q", "--no-progress", "--device", "cpu", "-o", run, *files, "-s", "data.batch=64", "-s", "train.steps=12",
-           "-s", "train.eval_every_epochs=0", "-s", "train.schedule.warmup=4", "-s", "train.optimizer.lr=0.01", "-s", "checkpoint.best.metric=")
+    gtrain(binary, "run", config, "-q", "--no-progress", "--device", "cpu", "-o", run, *files, "-s", "data.batch=64",
+           "-s", "train.steps=12", "-s", "train.eval_every_epochs=0", "-s", "train.schedule.warmup=4", "-s", "train.optimizer.lr=0.01",
+           "-s", "checkpoint.best.metric=")
     told = json.loads(gtrain(binary, "eval", run, "--json", "--device", "cpu").splitlines()[-1])
 
     model = ResNet18()
@@ -46,7 +47,8 @@ def main(binary, config, work):
     loss = F.cross_entropy(z, y, label_smoothing=0.1).item()  # the config's
     acc = (z.argmax(1) == y).double().mean().item()
     apart = abs(told["loss"] - loss) / loss
-    print(f"# torch_load: PyTorch {torch.__version__}: loss {loss:.7f}, accuracy {acc:.4f}; gtrain eval: {told['loss']:.7f}, {told['acc']:.4f}; "
+    print(f"# torch_load: PyTorch {torch.__version__}: loss {loss:.7f}, accuracy {acc:.4f}; gtrain eval: "
+          f"{told['loss']:.7f}, {told['acc']:.4f}; "
           f"relative difference {apart:.1e}")
     # f32 through 18 layers, sums of up to 4,608 terms: eps * sqrt(K) * layers = 1.2e-7 * 68 * 18 = 1.5e-4 at worst, in practice far less.
     if apart > 1e-4 or abs(acc - told["acc"]) > 1.5 / len(y):

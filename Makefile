@@ -1,6 +1,6 @@
 # gtrain. `make list` prints the targets; README.md tells the rest.
-# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), GLOO (the same), HARDEN (empty:
-# without protection of stack, buffers and relocations), V=1 (show every command).
+# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), GLOO (the same),
+# HARDEN (empty: without protection of stack, buffers and relocations), V=1 (show every command).
 
 .DEFAULT_GOAL := all
 BUILD   ?= build
@@ -10,13 +10,15 @@ CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
 # -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
-ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE $(INC) $(HARDEN) $(CFLAGS) $(XFLAGS)
+ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE \
+           $(INC) $(HARDEN) $(CFLAGS) $(XFLAGS)
 
 # Protection of stacks, and of buffers where the compiler optimises (without that it cannot know their sizes, and warns) and neither a
 # sanitizer nor CFLAGS has a say on them. What is linked is read-only after its relocations.
 OPTIMIZED := $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
 HARDEN    ?= -fstack-protector-strong \
-             $(if $(OPTIMIZED),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+             $(if $(OPTIMIZED),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),, \
+             -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 ifneq ($(strip $(HARDEN)),)
 HARDEN_LD := -Wl,-z,relro -Wl,-z,now
 endif
@@ -149,7 +151,7 @@ check-quick:
 check-only: tests
 	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
 
-## check-faults: every sweep of faults in full: kills, failing calls, power loss, flipped bits, refused allocations, lost ranks (about 30 minutes)
+## check-faults: every sweep of faults in full: kills, failing calls, power loss, flipped bits, refused memory, lost ranks (30 minutes)
 .PHONY: check-faults
 check-faults: tests
 	@tests/crash/check_faults.sh $(BUILD)
@@ -169,7 +171,7 @@ check-gpu: tests
 bench-gpu: all
 	@tests/gpu/bench.sh $(BUILD)
 
-## check-deps: includes run one way (DESIGN's rooms), and each vendor's header is seen in one room only
+## check-deps: includes run one way, vendors' headers stay in their rooms, files that are named exist, 140 columns a line
 .PHONY: check-deps
 check-deps:
 	@scripts/check-deps.sh
@@ -188,7 +190,8 @@ endif
 # Leaks are not looked for: LeakSanitizer's tracer dies in processes that have loaded oneDNN's threads.
 .PHONY: asan
 asan:
-	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory check BUILD=build/asan CUDA= CFLAGS='-O1 -g -fsanitize=address -fno-omit-frame-pointer'
+	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory check BUILD=build/asan CUDA= \
+		CFLAGS='-O1 -g -fsanitize=address -fno-omit-frame-pointer'
 
 ## ubsan: every test under UndefinedBehaviorSanitizer (build/ubsan)
 .PHONY: ubsan
@@ -198,7 +201,8 @@ ubsan:
 ## tsan: ranks that are threads of one process (mode dp) under ThreadSanitizer (build/tsan)
 .PHONY: tsan
 tsan:
-	@$(MAKE) --no-print-directory BUILD=build/tsan CUDA= GLOO= CFLAGS='-O1 -g -fsanitize=thread' build/tsan/bin/gtrain build/tsan/lib/gtrain/cpu.so
+	@$(MAKE) --no-print-directory BUILD=build/tsan CUDA= GLOO= CFLAGS='-O1 -g -fsanitize=thread' \
+		build/tsan/bin/gtrain build/tsan/lib/gtrain/cpu.so
 	@tests/par/tsan.sh build/tsan
 
 ## fuzz: libFuzzer (clang, ASan, UBSan) on one reader for S seconds, e.g. make fuzz F=idx S=60 (idx, cifar, image, conf …)
@@ -211,7 +215,8 @@ fuzz:
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' build/fuzz/libgtrain.a
 	clang $(ALLFLAGS) -Itests -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined tests/fuzz/fuzz_$(F).c \
 		build/fuzz/libgtrain.a -o build/fuzz/fuzz_$(F) $(LDFLAGS) $(LIBS)
-	@mkdir -p build/fuzz/corpus-$(F) && cp -n $(if $(filter conf,$(F)),configs/*.cfg tests/corpus/config/*.cfg,tests/corpus/*/$(F)-*) build/fuzz/corpus-$(F)
+	@mkdir -p build/fuzz/corpus-$(F) && \
+		cp -n $(if $(filter conf,$(F)),configs/*.cfg tests/corpus/config/*.cfg,tests/corpus/*/$(F)-*) build/fuzz/corpus-$(F)
 	build/fuzz/fuzz_$(F) -max_total_time=$(S) -max_len=16384 -timeout=5 -rss_limit_mb=2048 build/fuzz/corpus-$(F)
 
 ## lint: compiler warnings as errors, manual pages and scripts checked
@@ -241,7 +246,8 @@ DEST = $(DESTDIR)$(prefix)
 .PHONY: install
 install: all
 	install -d "$(DEST)/bin" "$(DEST)/lib/gtrain" "$(DEST)/share/man/man1" "$(DEST)/share/man/man5" "$(DEST)/share/man/man7" \
-		"$(DEST)/share/gtrain/configs" "$(DEST)/share/bash-completion/completions" "$(DEST)/share/zsh/site-functions" "$(DEST)/share/fish/vendor_completions.d"
+		"$(DEST)/share/gtrain/configs" "$(DEST)/share/bash-completion/completions" "$(DEST)/share/zsh/site-functions" \
+		"$(DEST)/share/fish/vendor_completions.d"
 	install -m 755 $(BUILD)/bin/gtrain "$(DEST)/bin"
 	install -m 644 $(PLUGINS) "$(DEST)/lib/gtrain"
 	install -m 644 configs/*.cfg "$(DEST)/share/gtrain/configs"

@@ -35,12 +35,14 @@ while IFS=: read -r dir allowed; do
 		room=$(room_of "$inc")
 		[ "$room" = local ] && continue
 		case " $allowed " in *" $room "*) ;; *) echo "$file: includes \"$inc\"; $dir may only include: $allowed"; fail=1 ;; esac
-	done < <(find "$dir" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' -o -name '*.hh' \) -print0 | xargs -0 -r grep -H '^#include "' | sed 's/#include "\(.*\)".*/\1/')
+	done < <(find "$dir" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' -o -name '*.hh' \) -print0 |
+		xargs -0 -r grep -H '^#include "' | sed 's/#include "\(.*\)".*/\1/')
 done <<<"$rules"
 vendor() { # header pattern, folder it may appear in
 	while read -r file; do
 		case $file in $2/*) ;; *) echo "$file: includes a header of $1 outside $2/"; fail=1 ;; esac
-	done < <(grep -rlE "^#include <($1)" --include='*.[ch]' --include='*.cu' --include='*.cuh' --include='*.cc' --include='*.hh' base engine cli kernels datasets 2>/dev/null)
+	done < <(grep -rlE "^#include <($1)" --include='*.[ch]' --include='*.cu' --include='*.cuh' --include='*.cc' \
+		--include='*.hh' base engine cli kernels datasets 2>/dev/null)
 }
 vendor 'libconfig' engine/conf
 vendor '(oneapi/)?dnnl' kernels/cpu
@@ -78,12 +80,14 @@ NR == FNR { have[$1] = 1; next }
 	if (i <= n && a != b && !seen[a, b]++)
 		edges[a] = edges[a] " " b
 }
-END { for (v in edges) if (!state[v]) visit(v, "") }' <(echo "$sources") <(echo "$sources" | xargs grep -H '^#include "' | sed 's/:#include "\([^"]*\)".*/ \1/'))
+END { for (v in edges) if (!state[v]) visit(v, "") }' <(echo "$sources") \
+	<(echo "$sources" | xargs grep -H '^#include "' | sed 's/:#include "\([^"]*\)".*/ \1/'))
 if [ -n "$cycles" ]; then echo "$cycles"; fail=1; fi
 dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
 # A struct has one definition; only what a backend keeps behind its handles has one in each.
-dup=$(git grep --untracked -hoE '^struct [a-z_0-9]+ \{' -- 'engine/*.h' 'kernels/*.h' 'datasets/*.h' 'cli/*.h' | grep -vE ' gt_(dev|kernel) ' | sort | uniq -d)
+dup=$(git grep --untracked -hoE '^struct [a-z_0-9]+ \{' -- 'engine/*.h' 'kernels/*.h' 'datasets/*.h' 'cli/*.h' |
+	grep -vE ' gt_(dev|kernel) ' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "structs defined twice: $dup"; fail=1; fi
 for dir in engine/*/; do
 	n=$(find "$dir" -type f | wc -l)
@@ -96,7 +100,71 @@ while IFS=: read -r doc name; do
 	names=$((names + 1))
 	[ -e "$name" ] || [ -e "engine/$name" ] || [ -e "kernels/$name" ] || { echo "$doc: names $name, which does not exist"; fail=1; }
 done < <(git ls-files -co --exclude-standard '*.md' 'man/*' | grep -v '^CHANGELOG\|RESULTS' |
-	xargs grep -oHE '(^|[^A-Za-z0-9_./$)*<>-])[a-z][a-z0-9_]*(/[A-Za-z0-9_.-]+)+\.(c|h|cu|cuh|cc|hh|inc|sh|py|cfg|md|mk|txt|[157])\b' | sed -E 's/:[^A-Za-z0-9_]/:/' | sort -u)
+	xargs grep -oHE '(^|[^A-Za-z0-9_./$)*<>-])[a-z][a-z0-9_]*(/[A-Za-z0-9_.-]+)+\.(c|h|cu|cuh|cc|hh|inc|sh|py|cfg|md|mk|txt|[157])\b' |
+	sed -E 's/:[^A-Za-z0-9_]/:/' | sort -u)
 if [ $names -lt 20 ]; then echo "check-deps: found only $names names of files in the documents"; fail=1; fi
+declare -A there
+while read -r name; do there[$name]=1; done < <(git ls-files -co --exclude-standard | sed 's,.*/,,')
+# Every file that a comment of the sources names exists, but for those of other projects and those that a run writes.
+names=0
+# shellcheck disable=SC2016
+while IFS=: read -r at line name; do
+	case $name in torch/* | aten/* | libImaging/* | Resample.c | sysexits.h) continue ;; esac
+	names=$((names + 1))
+	case $name in
+	*/*) [ -e "$name" ] || [ -e "engine/$name" ] || [ -e "kernels/$name" ] || [ -e "tests/$name" ] ;;
+	*) [ -n "${there[$name]-}" ] ;;
+	esac || { echo "$at:$line: names $name, which does not exist"; fail=1; }
+done < <(git ls-files -co --exclude-standard -z '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' '*.inc' | xargs -0 awk '
+	FNR == 1 { inside = 0 }
+	{
+		text = ""
+		for (rest = $0; rest != "";) {
+			if (!inside) {
+				if (!(at = index(rest, "/*"))) break
+				rest = substr(rest, at + 2)
+				inside = 1
+			}
+			if (!(at = index(rest, "*/"))) {
+				text = text " " rest
+				break
+			}
+			text = text " " substr(rest, 1, at - 1)
+			rest = substr(rest, at + 2)
+			inside = 0
+		}
+		while (match(text, /[A-Za-z][A-Za-z0-9_\/]*\.(cuh|cu|cc|c|hh|h|inc|sh|py|mk|md)/)) {
+			name = substr(text, RSTART, RLENGTH)
+			next_char = substr(text, RSTART + RLENGTH, 1)
+			before = RSTART > 1 ? substr(text, RSTART - 1, 1) : ""
+			text = substr(text, RSTART + RLENGTH)
+			if (next_char !~ /[A-Za-z0-9_(]/ && before !~ /[<.\/*-]/) print FILENAME ":" FNR ":" name
+		}
+	}')
+if [ $names -lt 20 ]; then echo "check-deps: found only $names names of files in comments"; fail=1; fi
+# A line has at most 140 columns; a tab stop is 4 columns wide, a UTF-8 character one. Data and generated files have no limit.
+files=0
+# shellcheck disable=SC2016
+while IFS= read -r line; do
+	case $line in
+	files*) files=$((files + ${line#files})) ;;
+	*) echo "$line"; fail=1 ;;
+	esac
+done < <(git grep --untracked -lIz '' -- ':!tests/corpus' ':!tests/golden/*.txt' ':!tests/golden/*/*' ':!completions' |
+	LC_ALL=C xargs -0 awk -v max=140 '
+	FNR == 1 { files++ }
+	length($0) * 4 > max {
+		text = $0
+		gsub(/[\200-\277]/, "", text)
+		columns = length(text)
+		if (index(text, "\t")) {
+			n = split(text, part, "\t")
+			columns = length(part[1])
+			for (i = 2; i <= n; i++) columns += 4 - columns % 4 + length(part[i])
+		}
+		if (columns > max) print FILENAME ":" FNR ": the line has " columns " columns; at most " max " are allowed"
+	}
+	END { print "files" files }')
+if [ $files -lt 20 ]; then echo "check-deps: measured the lines of only $files files"; fail=1; fi
 [ $fail = 0 ] && echo "check-deps: includes run one way"
 exit $fail

@@ -38,7 +38,7 @@
 struct gt_window {
 	const struct gt_prog *prog;
 	int n;                            /* number of steps */
-	struct gt_step_args *step_args;               /* host memory: the numbers that were sent to the device, prog->nmicro for each step */
+	struct gt_step_args *step_args;   /* host memory: the step arguments that were sent to the device, prog->nmicro for each step */
 	const struct gt_scaler *scaler;   /* host memory; after gt_exec_collect: the scaler's state at the end of the window */
 	const struct gt_scalars *scalars; /* host memory; after gt_exec_collect: n entries, one for each step */
 	bool busy;                        /* the device may still read or write the host memory of this window */
@@ -46,11 +46,11 @@ struct gt_window {
 	double start;                     /* time of the launch, in seconds (gt_clock) */
 };
 
-/* What the executor remembers about a program. */
+/* The executor's own data about a program. */
 struct gt_exec_prog {
 	const struct gt_prog *prog;
-	bool train;    /* the program has a CHECK step and each of its executions has its own scalars; false: an evaluation */
-	bool warm;     /* it has been launched once. A first launch may load libraries, which is not possible during a capture */
+	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: it is an evaluation */
+	bool warm;     /* the program has been launched before. A first launch may load libraries, which is not possible during a capture */
 	double step_s; /* measured seconds of one step; 0: not measured yet */
 	void *graph[GT_EXEC_SIZES]; /* the captured graph for each window size; NULL: not captured yet */
 };
@@ -59,36 +59,38 @@ struct gt_exec {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_space *space;
-	struct gt_comm *lane[GT_LANES];        /* communicators of GT_GROUP_PIPE, by lane; lane[0] is group[GT_GROUP_PIPE] */
-	struct gt_comm *group[GT_GROUP_COUNT]; /* communicators of the programs' COMM steps, by enum gt_group; NULL: there is one rank */
-	struct gt_batch *held;     /* the loaded batch of each micro-batch of the running program; owned */
+	struct gt_comm *lane[GT_LANES];        /* one communicator of GT_GROUP_PIPE for each lane; lane[0] is group[GT_GROUP_PIPE] */
+	struct gt_comm *group[GT_GROUP_COUNT]; /* one communicator for each enum gt_group; NULL: there is one rank */
+	struct gt_batch *held;     /* the batches that the running program has loaded, one entry for each micro-batch; owned */
 	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
-	double *times;     /* for bench: seconds spent in each step of the program, added up; the program then runs without graphs. NULL: off */
-	double *waited;    /* for bench: seconds that the thread of a step spends in communication, added up; NULL: off */
+	double *times;     /* for bench: total seconds of each step of the program, which then runs without graphs; NULL: not measured */
+	double *waited;    /* for bench: total seconds in which this rank's thread was in communication; NULL: not measured */
 	bool graphs;       /* capture and replay graphs, if the backend can */
-	int most;          /* number of steps in a window; 0: as many as take 0.1 s */
-	/* with several ranks, which need equal windows: the window size follows told_s instead of this rank's own measurement */
+	int most;          /* maximum number of steps in a window; 0: the number of steps that take about 0.1 s */
+	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses told_s
+	 * instead of this rank's own measurement. */
 	bool told;
-	double told_s;     /* seconds of a training step on which the ranks agreed; 0: not known yet, one step in a window */
-	bool lockstep;     /* the numbers of a window depend on the result of the previous one, which the host must read first */
-	int depth;         /* windows that may be queued: 2; 1 with lockstep, and if the device's memory is the host's */
+	double told_s;     /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */
+	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next one */
+	int depth;         /* number of windows that may be queued: 1 with lockstep or if the device's memory is the host's, else 2 */
 	struct gt_window ring[2];
-	int next, queued;  /* index in ring of the next window; number of windows that wait for gt_exec_collect */
+	int next, queued;  /* next: index in ring of the next window; queued: number of windows that wait for gt_exec_collect */
 	double collected;  /* time of the last gt_exec_collect, in seconds (gt_clock) */
 	struct gt_exec_prog prog[GT_EXEC_PROGS];
 	int nprogs;
 };
 
-/* Opens x, whose fields be, dev and space are set, after gt_space_alloc. Close it before the space. */
+/* Opens x. The caller has set x->be, x->dev and x->space, and has called gt_space_alloc. Close x before the space. */
 enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err);
 void gt_exec_close(struct gt_exec *x);
 
-/* Number of steps of the next window of p, if `want` >= 1 steps remain to be done. */
+/* Returns the number of steps that the next window (see above) of program p should have; it is at most `want`, the number of steps that
+ * remain, which is >= 1. */
 int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want);
-/* Seconds of one step of p by the latest measurement; 0: not measured yet, or the device does not queue steps. */
+/* Returns the seconds of one step of program p by the latest measurement; 0: not measured yet, or the device does not queue steps. */
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
-/* Returns the memory for the numbers of the next window, n * p->nmicro entries, which the caller fills. Waits until the device has read the
- * previous contents. */
+/* Sets *out to the host memory for the step arguments of the next window, p->nmicro entries for each step, which the caller fills in. Waits
+ * until the device has read the previous contents. */
 enum gt_code gt_exec_step_args(struct gt_exec *x, struct gt_step_args **out, struct gt_err *err);
 /* Queues a window of n executions of p (n from gt_exec_window_size), which read samples from l. */
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);

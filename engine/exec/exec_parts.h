@@ -4,14 +4,15 @@
 
 #include "exec/exec.h"
 
-/* Queues the copy of the numbers of the next window, n steps of p, to the device. */
+/* Queues the copy of the step arguments of the next window, n steps of p, to the device. */
 enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, struct gt_err *err);
-/* Executes or queues step i of p with the numbers and scalars of `slot` (0 ... n - 1), in a window of n slots. */
+/* Executes or queues program step p->step[i] for execution `slot` (0 ... n - 1) of the n executions in a window, with the step arguments
+ * and scalars of this slot. */
 enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err);
-/* Executes or queues step i of p, a COMM step. */
+/* Executes or queues program step p->step[i], which is a COMM step, for execution `slot` of a window. */
 enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
-/* Translates an operand address to another slot: an address in the scalars of slot 0, to which all calls are bound, becomes the same offset
- * in the scalars of `slot`; any other address stays as it is. Not for evaluations, which use slot 0 only. */
+/* All calls are bound to the scalars of slot 0. If p points into them, returns the same position in the scalars of `slot`; otherwise
+ * returns p. Do not use it for evaluations, whose steps all use slot 0. */
 static inline void *gt_exec_slot_address(const struct gt_exec *x, void *p, int slot)
 {
 	char *zero = (char *)gt_space_scalars(x->space, 0), *at = p;

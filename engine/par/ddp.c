@@ -1,7 +1,7 @@
 /* Mode "ddp": data parallelism as in torch.nn.parallel.DistributedDataParallel. Every rank has the whole model and processes its part of
  * every micro-batch. Gradients are summed over the ranks bucket by bucket, as soon as the backward pass of the last micro-batch has
  * finished a bucket; the gradients of earlier micro-batches are accumulated without communication (no_sync in torch). All ranks then make
- * the same update. With one rank the mode is "single".
+ * the same update. With one rank it does what mode "single" does.
  *
  * Ranks that share memory (CPU ranks of one host) have one copy of the parameters. Each rank then makes its part of the update for all
  * ranks, as in stage 1 of mode "zero", and nothing has to be gathered. The results are the same bits.

@@ -1,7 +1,7 @@
 /* Mode "dp": one process with N devices, as in torch.nn.DataParallel. It runs on one host only. Every batch is scattered over replicas of
  * the model and gradients are summed. Rank 0 ("device 0") alone has the optimizer state and makes the update; its parameters are then
  * replicated onto the others. A replica is a thread that runs the same kind of program as any rank, so the collectives are the same. With
- * one rank the mode is "single".
+ * one rank it does what mode "single" does.
  *
  * torch gathers the logits on device 0 and computes one loss there. Here every replica computes the loss of its own samples with the
  * normaliser of the whole batch (gt_step_args.inv_weight); the sum of these losses is that one loss. The numbers are the same, without the

@@ -110,7 +110,7 @@ void gt_emit_clear(struct gt_emit *e, int unit)
 {
 	const struct gt_space *s = e->job->space;
 	size_t level = s->memory.bytes[GT_A_GRAD] / (size_t)(s->memory.levels ? s->memory.levels : 1);
-	if (e->job->unit[unit].clears && level) /* a pipeline stage may have no parameters */
+	if (e->job->unit[unit].clears && level) /* level is 0 if a pipeline stage has no parameters */
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR,
 		                                 .micro = unit,
 		                                 .range = {GT_A_GRAD, (size_t)e->job->unit[unit].level * level},
@@ -123,7 +123,8 @@ void gt_emit_check(struct gt_emit *e)
 	const struct gt_update *u = job->update;
 	int last = job->nunits - 1;
 	struct gt_plan *p = job->unit[last].plan;
-	/* The ranks' sums are added up: of copies of a stage that have the same gradients, only the first one adds its sum. */
+	/* CHECK adds up the sums of all ranks. If several copies of a pipeline stage have the same gradients, only the first copy computes its
+	 * sum, so that it counts once. */
 	bool sums = !job->space->shards.spec.pipeline_stages || gt_space_sharded(job->space, GT_A_STATE) || job->at.data == 0;
 	for (int i = 0; i < u->nsumsq && sums; i++)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});
@@ -150,7 +151,7 @@ void gt_emit_bucket_ready(const struct gt_plan *p, int *ready)
 			ready[gt_space_bucket_of(s, s->layout.param[v->param].offset)] = i;
 		}
 	}
-	for (int b = 1; b < s->shards.nbuckets; b++) /* reduce in the order of the arena, which is the same on every rank */
+	for (int b = 1; b < s->shards.nbuckets; b++) /* buckets are reduced in the order of the arena, which is the same on every rank */
 		if (ready[b] >= 0 && ready[b] < ready[b - 1])
 			ready[b] = ready[b - 1];
 }

@@ -16,9 +16,9 @@
 struct gt_emit {
 	const struct gt_job *job;
 	struct gt_step *step;
-	int n, cap;        /* steps in use and allocated */
+	int n, cap;        /* number of steps in use, and number of steps for which there is memory */
 	int event;         /* number of events handed out so far (gt_emit_event) */
-	enum gt_code code; /* of the first failure */
+	enum gt_code code; /* code of the first failure; GT_OK: none */
 	struct gt_err *err;
 };
 
@@ -27,33 +27,40 @@ enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out);
 
 void gt_emit_step(struct gt_emit *e, struct gt_step s);
 void gt_emit_load(struct gt_emit *e, int unit);
-void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c); /* a kernel or a communication of the unit's plan */
-void gt_emit_unit(struct gt_emit *e, int unit);  /* clear, load, and every call that changes no weights */
-void gt_emit_clear(struct gt_emit *e, int unit); /* before a unit: sets its level of GRAD to 0, if gt_unit.clears */
-void gt_emit_sum_levels(struct gt_emit *e, int unit); /* after a unit: adds levels of GRAD, gt_unit.carry times */
+/* Appends a call (a kernel or a communication) of the unit's plan. */
+void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c);
+/* Appends a whole unit: gt_emit_clear, gt_emit_load, and every call of its plan except those that change weights. */
+void gt_emit_unit(struct gt_emit *e, int unit);
+/* Call it before the calls of a unit. Appends a step that sets the unit's level of GRAD to 0, if gt_unit.clears is set. */
+void gt_emit_clear(struct gt_emit *e, int unit);
+/* Call it after the calls of a unit. Appends gt_unit.carry additions of one level of GRAD to the level below it. */
+void gt_emit_sum_levels(struct gt_emit *e, int unit);
 
-/* A collective on ranges of arenas. If the device queues, it may run on a stream of its own and overlap with kernels. */
+/* A collective on ranges of arenas. If the device queues steps (gt_job.queues), the collective may run on a stream of its own and overlap
+ * with kernels. */
 struct gt_collective {
 	enum gt_coll_kind kind;
 	enum gt_group group;
 	struct gt_range from, to; /* input and output */
-	size_t count;             /* elements, as in gt_coll.count */
+	size_t count;             /* number of elements, counted as in gt_coll.count */
 	enum gt_dtype dtype;
-	const char *what;         /* for messages; in the job's arena, or static */
+	const char *what;         /* name of the data in messages; in the job's arena, or static */
 };
 void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream);
 void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what);
-/* Returns an event index. Indices are reused in turn; every recorded event is waited for long before its index is reused. */
+/* Returns the index of a device event that the caller may record. Indices are reused cyclically, long after the wait for the earlier event
+ * of the same index. */
 int gt_emit_event(struct gt_emit *e);
-/* Makes later steps on stream `to` wait for the steps so far on stream `from`: RECORD and WAIT. No steps if the device does not queue. */
+/* Appends a RECORD and a WAIT step, so that later steps on stream `to` wait for all steps so far on stream `from`. Appends nothing if the
+ * streams are the same or the device does not queue steps. */
 void gt_emit_stream_wait(struct gt_emit *e, int from, int to);
 
-/* Appends the sums of squares, the exchange of scalars between ranks, the CHECK, and then those calls of the last unit that change
- * weights (gt_call.fused_update). */
+/* Appends the kernels that sum the squares of the gradients, the exchange of scalars between ranks, the CHECK step, and then those calls of
+ * the last unit that change weights (gt_call.fused_update). */
 void gt_emit_check(struct gt_emit *e);
 
-/* Finds when the gradients of each bucket are finished. ready[b]: index of the call of p after which bucket b may be reduced, ascending in
- * b; -1: p makes no gradient of it. The array has s->nbuckets entries. */
+/* Finds when the gradients of each bucket are finished. Sets ready[b] to the index of the call of p after which bucket b may be reduced, or
+ * to -1 if p makes no gradient of the bucket. These indices ascend with b. The caller provides one entry for each bucket of the space. */
 void gt_emit_bucket_ready(const struct gt_plan *p, int *ready);
 
 #endif

@@ -62,7 +62,7 @@ enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedul
                                int *act_slots, int *batches, struct gt_err *err)
 {
 	*act_slots = *batches = 0;
-	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* a last batch may have fewer micro-batches */
+	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* a tail batch may have fewer micro-batches */
 		struct gt_grid *g;
 		int n = 0;
 		GT_TRY(gt_grid_make(a, schedule, ranks, stages, m, &g, err));
@@ -79,17 +79,18 @@ enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedul
 struct pipe {
 	struct gt_emit e;
 	const struct gt_job *job;
-	int *unit;               /* [micro]: its unit; units without samples are no micro-batches of the schedule */
+	int *unit;               /* [micro]: index in job->unit of the micro-batch's unit; a unit without a plan is no micro-batch of the
+	                            schedule */
 	int *act_slot;               /* [k]: first activation slot of stage k of this rank */
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
-	int micros;              /* micro-batches: units that have samples */
-	int before;              /* number of units whose levels of GRAD are cleared and added up */
+	int micros;              /* number of micro-batches in the schedule: units that have a plan */
+	int before;              /* number of units whose steps that clear and add up levels of GRAD (settle) have been appended */
 	gt_reduce *reduce;       /* reduction over the copies of the pipeline; NULL: there is one copy */
-	bool sums;               /* gradients are complete only after all units (gt_unit.carry) */
-	int bucket;              /* the next bucket to reduce */
+	bool sums;               /* some units add up levels of GRAD (gt_unit.carry), so gradients are complete only after all units */
+	int bucket;              /* index of the next bucket to reduce */
 };
 
-/* The instance of the stage's plan for a cell, on the activation slot that the schedule gives to the cell. */
+/* Returns the instance (gt_plan_instance) of the stage's plan that a cell executes. It uses the activation slot of the cell. */
 static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
@@ -115,7 +116,8 @@ static bool reads(const struct gt_plan *p)
 	return gt_graph_reads(p->graph, p->graph->input) || gt_graph_reads(p->graph, p->graph->target);
 }
 
-/* Appends LOAD or PASS when a micro-batch's first cell on this rank begins, and BIND for later stages of this rank that read the batch. */
+/* Appends the step that loads the micro-batch of forward cell c. The cell of the rank's first stage gets a LOAD, or a PASS if no stage of
+ * this rank reads images or labels. A cell of a later stage of the rank that reads them gets a BIND. */
 static void load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
 {
 	const struct gt_unit *u = &p->job->unit[p->unit[c->micro]];
@@ -130,7 +132,8 @@ static void load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
 		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_BIND, .micro = p->unit[c->micro], .plan = q});
 }
 
-/* The call at the other end of a transfer within the rank, in another stage's plan of the same micro-batch. NULL: there is none. */
+/* For a transfer from one stage of this rank to another: returns the call at the other end, which is in the other stage's plan of the same
+ * micro-batch. NULL: there is none. */
 static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan *q, const struct gt_call *c)
 {
 	for (int k = 0; k < p->job->nstages; k++) {
@@ -164,8 +167,8 @@ static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan 
 	gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_COMM, .micro = p->unit[cell->micro], .plan = q, .call = c, .end = end});
 }
 
-/* Appends the clearing and the additions of levels of GRAD for the units before `end`, whose gradients are complete; also for units without
- * samples. */
+/* Appends the steps that clear and add up levels of GRAD for the units before `end`, including units without samples. The gradients of all
+ * these units must be complete. */
 static void settle(struct pipe *p, int end)
 {
 	for (; p->before < end; p->before++) {
@@ -174,8 +177,8 @@ static void settle(struct pipe *p, int end)
 	}
 }
 
-/* Reduces buckets over the copies, in ascending order, up to the first one that is not finished at call i of a plan. ready: from
- * gt_emit_bucket_ready; NULL: all buckets are finished. */
+/* Appends the reductions of buckets over the copies of the pipeline, in ascending order, until a bucket is not yet finished after call i of
+ * a plan. ready: the result of gt_emit_bucket_ready for this plan; NULL: all buckets are finished. */
 static void reduce(struct pipe *p, const int *ready, int i)
 {
 	const struct gt_space *s = p->job->space;
@@ -188,10 +191,9 @@ static void reduce(struct pipe *p, const int *ready, int i)
 	}
 }
 
-/* If the cell belongs to the last micro-batch, after which its stage's gradients are complete: the result of gt_emit_bucket_ready; else
- * NULL.
- * Every rank reduces its buckets in one order, that of its stages from the last to the first, whatever its number of micro-batches, so two
- * ranks cannot wait for each other. */
+/* If cell c completes the gradients of its stage, because it is a backward cell of the last micro-batch, returns the result of
+ * gt_emit_bucket_ready; otherwise returns NULL. The buckets of all ranks are reduced in one order, from the last stage of a rank to its
+ * first, whatever the number of micro-batches. Therefore two ranks cannot wait for each other. */
 static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
 {
 	int *ready = NULL;
@@ -205,8 +207,9 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 	return ready;
 }
 
-/* Appends the calls that end a mini-batch (`chunks` consecutive units), in the last forward pass of the mini-batch: after its kernels, but
- * before its sends, because these run side by side with the transfers of the next cell. */
+/* If cell c is the last forward cell of a mini-batch (gt_job.chunks consecutive units) on its stage, appends the calls that update the
+ * running statistics (gt_bn_commit). They come after the kernels of the cell, but before its sends, because the sends run at the same
+ * time as the transfers of the next cell. */
 static void end_batch(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
@@ -217,8 +220,8 @@ static void end_batch(struct pipe *p, const struct gt_cell *c)
 		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->bn_commit[k].call[i]});
 }
 
-/* Appends one cell: the calls of its phase in the order of the plan, the batch after what it receives, the end of a mini-batch before what
- * it sends, and reductions of buckets that it finishes. */
+/* Appends one cell: the calls of its phase in the order of the plan. The step that loads the batch comes after the receives of the cell,
+ * the end of a mini-batch comes before its sends, and the reduction of a bucket comes after the call that finishes its gradients. */
 static void cell(struct pipe *p, const struct gt_cell *c)
 {
 	struct gt_plan *q = instance(p, c);
@@ -233,7 +236,7 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		struct gt_call *k = &q->call[i];
 		if (!gt_cell_has(c, k->phase))
 			continue;
-		/* after the receives, which may run side by side with the sends of the cell before */
+		/* The batch is loaded after the receives, because these may run at the same time as the sends of the cell before. */
 		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) {
 			load(p, c, q);
 			loads = false;
@@ -254,7 +257,7 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		load(p, c, q);
 	if (ends)
 		end_batch(p, c);
-	if (ready) /* without queues a reduction blocks the rank, so it comes after the sends for which other stages wait */
+	if (ready) /* without streams a reduction blocks the rank, so it comes after the sends for which other stages wait */
 		reduce(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
 		settle(p, unit + 1);
@@ -278,7 +281,7 @@ static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
 	return GT_OK;
 }
 
-/* An evaluation: forward passes only, one batch after the other. */
+/* Appends the steps of an evaluation: the forward passes of all micro-batches, one after the other. */
 static enum gt_code forward(struct pipe *p, int m)
 {
 	for (int i = 0; i < m; i++)

@@ -1,5 +1,5 @@
-/* Mode "pipe": what a session needs to know before it has plans. It sizes the activation slots and proves that the transfers of the
- * schedule fit together (par/pipe.c makes the program itself, once plans exist). */
+/* Mode "pipe": functions that a session calls before it makes plans. They compute the number of activation slots and verify that the
+ * transfers of all ranks match. The program itself is made from the plans by par/pipe.c. */
 #ifndef GT_PAR_PIPE_H
 #define GT_PAR_PIPE_H
 
@@ -8,10 +8,10 @@
 #include "par/verify_comm.h"
 #include "plan/pipeline_partition.h"
 
-/* Number of stages on each of npipe ranks: parallel.virtual_stages with the interleaved schedule, else 1. */
+/* Returns the number of stages on each of the npipe ranks: parallel.virtual_stages with the interleaved schedule, else 1. */
 int gt_pipe_stages(const struct gt_conf *c, int npipe);
 
-/* Whether the calls of a phase belong to a cell of the schedule. */
+/* Returns whether cell c of the schedule executes the calls of `phase`. */
 static inline bool gt_cell_has(const struct gt_cell *c, enum gt_phase phase)
 {
 	switch (c->kind) {
@@ -27,13 +27,14 @@ static inline bool gt_cell_has(const struct gt_cell *c, enum gt_phase phase)
 	return phase != GT_PHASE_F;
 }
 
-/* Computes what a rank needs for a step of up to `units` micro-batches. *act_slots: activation slots of all its stages together; *batches:
- * number of micro-batches whose images and labels it keeps at once. stages: number of stages on each rank. */
+/* Computes the memory that `rank` needs for a step of at most `units` micro-batches. Sets *act_slots to the number of activation slots
+ * of all its stages together, and *batches to the number of micro-batches whose images and labels it keeps at once. stages: number of
+ * stages on each rank. */
 enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units,
                                int *act_slots, int *batches, struct gt_err *err);
 
-/* Proves the transfers of a pipeline over `units` micro-batches (gt_verify_comm). Each micro-batch has the batch size of the partitioned
- * graph. */
+/* Verifies with gt_verify_comm that the ranks' transfers match in a step of `units` micro-batches. Each micro-batch has the batch size of
+ * the partitioned graph. */
 enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *partition, enum gt_pipe_schedule schedule, int units,
                             struct gt_comm_report *out, struct gt_err *err);
 

@@ -1,5 +1,5 @@
-/* Proves the transfers of a pipeline before plans exist. The order of transfers in the ranks' programs depends only on the partition and
- * the schedule. */
+/* Verifies the transfers of a pipeline before plans exist. This is possible because the order of the transfers in the ranks' programs
+ * depends only on the partition and the schedule. */
 #include "par/pipe.h"
 
 /* Makes a program of one rank that has only its transfers: for each cell first the receives, then the sends. */

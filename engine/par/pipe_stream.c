@@ -27,7 +27,7 @@ static struct range range_of(const struct gt_plan *p, gt_vid v)
 
 /* ---- side by side ------------------------------------------------------------------------------------------------------------------ */
 
-/* The memory that a transfer reads or writes. */
+/* Returns the memory that a transfer reads or writes. */
 static struct range range_of_step(const struct gt_step *s)
 {
 	const struct gt_node *n = &s->plan->graph->nodes[s->call->node];
@@ -67,7 +67,7 @@ void gt_pipe_separate_transfers(struct gt_emit *e)
 
 struct streams {
 	struct gt_emit *e;
-	struct range *sent; /* memory that sends in progress read */
+	struct range *sent; /* ranges of memory that the sends in progress read */
 	int nsent;
 	int event;          /* event recorded after the transfers in progress; -1: kernels have waited for all transfers */
 };
@@ -84,11 +84,11 @@ static bool meets(const struct streams *s, const struct range *r)
 /* Whether a step may write memory that a send in progress reads. */
 static bool writes(const struct streams *s, const struct gt_step *t)
 {
-	if (!t->call || !t->plan || t->call->node < 0) /* it uses other arenas */
+	if (!t->call || !t->plan || t->call->node < 0) /* a step of another kind uses other arenas */
 		return false;
 	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
 	struct range scratch = {t->plan->act_slot, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
-	if (t->end) /* a copy between two stages of the rank, into another activation slot */
+	if (t->end) /* a copy from one stage of this rank to another stage of it, into another activation slot */
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		struct range r = range_of(t->plan, n->out[k]);
@@ -98,7 +98,7 @@ static bool writes(const struct streams *s, const struct gt_step *t)
 	return t->call->scratch && meets(s, &scratch);
 }
 
-/* Makes the kernels wait for the transfers in progress. */
+/* Appends the steps that make later kernels wait for the transfers in progress. */
 static void wait(struct streams *s)
 {
 	if (s->event >= 0)

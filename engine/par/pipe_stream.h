@@ -1,16 +1,19 @@
-/* Internal to engine/par: overlap of a pipeline's transfers, with each other and with kernels. Both functions rewrite a finished list. */
+/* Internal to engine/par: lets the transfers of a pipeline overlap with each other and with kernels. Both functions rewrite a list of steps
+ * that is otherwise finished. */
 #ifndef GT_PAR_PIPE_STREAM_H
 #define GT_PAR_PIPE_STREAM_H
 
 #include "par/emit.h"
 
-/* Decides which transfers run side by side. Transfers that follow each other in the list do so, unless one writes memory that another one
- * reads or writes; such a transfer gets gt_step.apart. A run of side-by-side transfers has at most GT_COMM_BATCH of them. */
+/* Decides which transfers run at the same time. Consecutive transfers of the list do so, at most GT_COMM_BATCH of them. If a transfer would
+ * write memory that an earlier one of them reads or writes, or would read memory that it writes, its gt_step.apart is set, so that it
+ * begins after them. */
 void gt_pipe_separate_transfers(struct gt_emit *e);
 
-/* Moves the transfers to a stream of their own, if the device queues. Each run of consecutive transfers waits for the kernels before it.
- * The kernels after it wait for the run if it receives something. If it only sends, they continue until one of them would write memory that
- * a transfer still reads. In this way weight gradients are computed while the gradient of an activation is being sent:
+/* Moves the transfers to a stream of their own, if the device queues steps (gt_job.queues). Each group of consecutive transfers waits
+ * for the kernels before it. If a group receives something, the kernels after it wait for it. If it only sends, they continue until one
+ * of them would write memory that a transfer still reads. In this way weight gradients are computed while the gradient of an activation
+ * is being sent:
  *
  *	stream 0 (kernels)     … linear.dx ----+     linear.dw     linear.dw  …
  *	stream 1 (transfers)                   +---> send dx ------------------>

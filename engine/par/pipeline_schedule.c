@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CELLS ((int64_t)1 << 26) /* one gigabyte of struct gt_cell */
+#define MAX_CELLS ((int64_t)1 << 26) /* so many cells (struct gt_cell) take one gigabyte */
 
 /* Appends a cell to the list of a rank. */
 static void put(struct gt_grid *g, int rank, enum gt_cell_kind kind, int stage, int micro)
@@ -134,7 +134,7 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 struct timeline {
 	const struct gt_grid *g;
 	const struct gt_grid_cost *cost;
-	double *done[2]; /* [stage][micro]: when F (0) and B (1) ended; -1: not yet */
+	double *done[2]; /* [stage][micro]: times at which phase F (index 0) and phase B (index 1) ended; -1: they have not ended */
 };
 
 static double duration_of(const double *cost, int stage)
@@ -249,7 +249,7 @@ enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int colum
 	if (!f)
 		return gt_fail_memory(err, 0);
 	if (fit < span)
-		fit = fit > 1 ? fit - 1 : 1; /* room for the dots */
+		fit = fit > 1 ? fit - 1 : 1; /* keeps room for the "..." of a line that is cut off */
 	for (int r = 0; r < g->ranks; r++) {
 		int x = 0, i = 0;
 		snprintf(cell, sizeof cell, "rank %d ", r);

@@ -39,7 +39,7 @@ struct gt_cell {
 	enum gt_cell_kind kind;
 	int stage; /* 0 … stages - 1 */
 	int micro; /* micro-batch, 0 … micros - 1 */
-	int slot;  /* index of the activation slot of its stage that it uses */
+	int slot;  /* index of the activation slot that the cell uses, among the slots of its stage */
 };
 
 struct gt_grid {
@@ -49,34 +49,36 @@ struct gt_grid {
 	int micros;            /* micro-batches */
 	int stages;            /* ranks * chunks */
 	struct gt_cell **cell; /* [rank][i], in execution order */
-	int *ncells;           /* one for each rank */
-	int *slots;            /* one for each stage: activation slots, the number of micro-batches whose activations it keeps at once */
+	int *ncells;           /* [rank]: number of cells of the rank */
+	int *slots;            /* [stage]: number of its activation slots, that is of the micro-batches whose activations it keeps at once */
 };
 
-/* Makes a schedule, in the arena. chunks: stages on each rank; 1 unless interleaved. GT_EINTERNAL: a number is out of range. */
+/* Makes a schedule in arena memory. chunks: number of stages on each rank, which is 1 unless the schedule is interleaved. Returns
+ * GT_EINTERNAL if a number is out of range. */
 enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int chunks, int micros, struct gt_grid **out,
                           struct gt_err *err);
 
-/* Whether the schedule has the backward pass in two parts, B and W: the argument `split` of gt_partition_make. */
+/* Returns whether the schedule divides the backward pass into two phases, B and W. This is the argument `split` of gt_partition_make. */
 static inline bool gt_pipe_splits_backward(enum gt_pipe_schedule s)
 {
 	return s == GT_PIPE_ZERO_BUBBLE;
 }
 
-/* Durations, in any unit of time. */
+/* Durations of the phases and transfers of a schedule, all in the same unit of time. */
 struct gt_grid_cost {
-	const double *f, *b, *w; /* one for each stage: duration of phase F, B, W of one micro-batch; NULL: 1 on every stage */
-	double transfer;         /* duration of a transfer between two ranks */
+	const double *f, *b, *w; /* [stage]: duration of phase F, B and W of one micro-batch; NULL: 1 on every stage */
+	double transfer;         /* duration of a transfer from one rank to another */
 };
 
 struct gt_grid_time {
 	double span;           /* time from the start of the first cell to the end of the last one */
-	double *idle;          /* one for each rank: idle share of span, 0 … 1 */
-	double bubble;         /* idle share over all ranks, 0 … 1 */
-	double **start, **end; /* [rank][i]: times of each cell */
+	double *idle;          /* [rank]: share of span in which the rank is idle, 0 … 1 */
+	double bubble;         /* mean of idle over all ranks, 0 … 1 */
+	double **start, **end; /* [rank][i]: times at which cell i of the rank starts and ends */
 };
 
-/* Computes when each cell of a schedule runs. Results are in the arena. GT_EINTERNAL: the ranks wait for each other for ever. */
+/* Computes when each cell of a schedule runs. The arrays of *out are in arena memory. Returns GT_EINTERNAL if the ranks would wait for each
+ * other for ever. */
 enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const struct gt_grid_cost *cost, struct gt_grid_time *out,
                           struct gt_err *err);
 

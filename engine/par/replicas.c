@@ -35,7 +35,7 @@ static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_
 		return factored ? GT_SYNC_FACTORED_UPDATE : offers->shared_memory && !needs_whole(c) ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
 	case GT_MODE_DP:
 		return factored ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_RANK0_UPDATE;
-	case GT_MODE_ZERO: /* ranks of stage 3 have no whole parameters to share */
+	case GT_MODE_ZERO: /* in stage 3, ranks have no whole parameters that they could share */
 		return factored && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
 	case GT_MODE_PIPE:
 		return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
@@ -83,8 +83,8 @@ void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *na
 	                   1);
 }
 
-/* How many of the first n buckets have gradients. With one graph these come first; in a pipeline, each stage's learned buckets are followed
- * by its frozen ones. */
+/* Returns how many of the first n buckets have gradients. In a model without a pipeline these are the first buckets; in a pipeline, the
+ * learned buckets of each stage are followed by its frozen ones. */
 static int learned(const struct gt_space *s, int n)
 {
 	int k = 0;
@@ -140,7 +140,8 @@ void gt_replicas_update(struct gt_emit *e)
 	gt_emit_stream_wait(e, 1, 0);
 }
 
-/* Appends the calls of a rank without samples, from *at on, up to and including the next communication; all: to the end. */
+/* Appends the calls of plan p of a rank without samples, from call *at on, up to and including the next communication. If all is true,
+ * appends all remaining calls. */
 static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
 {
 	while (p && *at < p->ncalls) {
@@ -151,7 +152,7 @@ static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, 
 	}
 }
 
-/* Sets a bucket's gradients to 0 on a rank without samples, before they are reduced. */
+/* Appends the step that sets the gradients of bucket b to 0 on a rank without samples, before they are reduced. */
 static void clear(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
@@ -208,7 +209,7 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_pass_hooks *h
 	return GT_OK;
 }
 
-/* Broadcasts a bucket of rank 0. */
+/* Appends the broadcast of bucket b of arena a from rank 0 to the other ranks. */
 static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
 {
 	const struct gt_space *s = e->job->space;
@@ -229,7 +230,7 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_replicas_sum}));
 	if (job->update) {
 		gt_emit_stream_wait(&e, 1, 0);
-		gt_emit_check(&e); /* on every rank, so that all decide in the same way */
+		gt_emit_check(&e); /* every rank checks, so that all ranks decide in the same way */
 		for (int i = 0; i < job->update->nupdates && job->at.data == 0; i++)
 			update(&e, i);
 		gt_emit_stream_wait(&e, 0, 1);

@@ -1,5 +1,6 @@
-/* Internal to engine/par: what the data-parallel modes dp, ddp and zero share (pipe uses parts of it for its copies). Each rank has the
- * whole model and its own samples; gradients are reduced bucket by bucket while the backward pass still runs.
+/* Internal to engine/par: functions that the data-parallel modes dp, ddp and zero share. Mode pipe uses some of them if there are several
+ * copies of its pipeline. Each rank has the whole model and its own samples. Gradients are reduced over the ranks bucket by bucket while
+ * the backward pass still runs.
  *
  *	gt_replicas_passes(&e, &passes)   forward and backward pass of each unit, with reductions of finished buckets in between
  *	gt_emit_check(&e)                 are loss and gradients finite on all ranks?
@@ -9,10 +10,12 @@
 
 #include "par/emit.h"
 
-/* The position of a rank among `world` copies of the model. Succeeds always. */
+/* gt_strategy.position of dp and ddp: sets *out to the position of a rank in a world in which every rank has the whole model. It never
+ * fails. */
 enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 
-/* gt_strategy.shard of dp and ddp; zero and pipe add to it. This is the one place that chooses how replicas make an update:
+/* gt_strategy.shard of dp and ddp; the functions of zero and pipe call it too. It alone chooses the method by which the ranks that have the
+ * same parameters make an update (enum gt_sync_method):
  *
  *	mode   ranks that share memory (CPU, one host)        other ranks
  *	ddp    factored_update, sharded_update, all_reduce    all_reduce
@@ -20,41 +23,48 @@ enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, 
  *	zero   factored_update (stages 1, 2), sharded_update  sharded_update
  *	pipe   copies of a pipeline: sharded_update with parallel.across = "zero", otherwise all_reduce
  *
- * The first possible method of a row is chosen. Buckets are of parallel.bucket_mb; the first has at most 1 MiB, as in torch. */
+ * It takes the first method of a row that is possible. The size of a bucket is parallel.bucket_mb; that of the first bucket is at most
+ * 1 MiB, as in torch. */
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
                        struct gt_shard_spec *out);
-/* The config's word of the first optimizer that needs whole matrices ("muon"). NULL: there is none. */
+/* Returns the name of the config's first optimizer that needs whole matrices, such as "muon"; NULL if there is none. */
 const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
-/* Appends the reduction of one bucket's gradients over the ranks that have the same parameters. name: for messages. */
+/* A function that appends the reduction of one bucket's gradients over the ranks that have the same parameters. unit: index of the unit
+ * (struct gt_unit) that has just finished these gradients. name: text for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);
 
-/* What gt_replicas_passes inserts between the calls of the forward and backward passes. */
+/* The communication that gt_replicas_passes inserts between the kernels of the forward and backward passes, as functions that append its
+ * steps to the program. */
 struct gt_pass_hooks {
-	gt_reduce *reduce; /* called for each bucket, in ascending order, as soon as unit `unit` has finished its gradients */
-	bool every;        /* true: reduce after every unit; false: only after the last one, because kernels add up the units' gradients */
-	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *span); /* gathers a bucket's parameters before the first call of the
-	                                                                        span; NULL: parameters are whole */
+	gt_reduce *reduce; /* appends the reduction of a bucket; called for each bucket, in ascending order, when its gradients are finished */
+	bool every;        /* true: gradients are reduced in every unit (struct gt_unit); false: only in the last unit, because kernels add
+	                      up the gradients of the units */
+	/* Appends the gathers of a bucket's parameters; called before the first call that reads them (span->first). NULL: the parameters are
+	 * not sharded, so nothing is gathered. */
+	void (*fetch)(struct gt_emit *e, const struct gt_gather_span *span);
 };
 
-/* Two reductions that may overlap with kernels: all_reduce (every rank gets the sum) and reduce_scatter (every rank gets the sum of its
- * shard). */
+/* Two functions for gt_pass_hooks.reduce, whose reductions may overlap with kernels. gt_replicas_sum appends an all_reduce: every rank gets
+ * the sum of the whole bucket. gt_replicas_scatter appends a reduce_scatter: every rank gets the sum of its own shard of the bucket. */
 gt_reduce gt_replicas_sum, gt_replicas_scatter;
-/* Calls a reduction, with a name of the form "gradients 2/5". */
+/* Calls `how` for a bucket, with a name of the form "gradients 2/5". */
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit);
 
-/* Gathers a whole bucket of PARAM or WORK from the shards of all ranks. place: the gather slot that receives it if the arena is sharded. */
+/* Appends an all_gather that collects a whole bucket of arena a (PARAM or WORK) from the shards of all ranks. place: index of the gather
+ * slot that receives the bucket if the arena is sharded. */
 void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
-/* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this rank's
- * shards. Then every rank gathers the parameters; if the ranks share parameters, a barrier replaces the gathers; if parameters are sharded,
- * gt_pass_hooks.fetch gathers them later. */
+/* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this
+ * rank's shards, and then every rank gathers the updated parameters. If the ranks share one copy of the parameters, a barrier replaces
+ * the gathers. If the parameters are sharded, gt_pass_hooks.fetch gathers them when they are needed. */
 void gt_replicas_update(struct gt_emit *e);
 
-/* Appends a step that sets the scalars to 0, then the forward and backward pass of every unit. A rank without samples in a unit takes part
- * in all communication, with gradients of zero. */
+/* Appends the forward and backward pass of every unit, after a step that sets the scalars to 0 (not in an evaluation). A rank without
+ * samples in a unit still takes part in all communication; its gradients are 0. */
 enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_pass_hooks *how);
 
-/* Makes a whole program in which gradients are summed on all ranks and rank 0 alone makes the update. dp uses it; ddp and zero use it if
- * gt_plan_factors leaves little of the update. Afterwards rank 0 broadcasts its parameters, unless the ranks share them. */
+/* Makes a whole program in which gradients are summed over all ranks and rank 0 alone makes the update. Then rank 0 broadcasts its
+ * parameters, unless the ranks share them. Mode dp uses it. Modes ddp and zero use it with GT_SYNC_FACTORED_UPDATE: kernels on all ranks
+ * then update the weights of linear layers, and rank 0 updates only the other parameters. */
 enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 
 #endif

@@ -7,48 +7,48 @@
 /* One transfer or collective of one rank. */
 struct event {
 	const struct gt_call *call;
-	int step;    /* index in its program */
+	int step;    /* index of the step in the rank's program */
 	int micro;
-	int channel; /* send, recv: index of its channel; else -1 */
-	int coll_group; /* collective: index of its group; else -1 */
+	int channel; /* index of the channel of a send or receive; -1 for a collective */
+	int coll_group; /* index of the group of a collective; -1 for a send or receive */
 	bool sends;
-	bool beside; /* it runs side by side with the event before it: gt_step.apart is not set */
-	bool got;    /* simulation: a recv that is complete */
+	bool beside; /* the transfer runs at the same time as the event before it (gt_step.apart is not set) */
+	bool got;    /* in the simulation: the receive is complete */
 };
 
 /* All transfers from one rank to another within one group and lane. */
 struct channel {
-	int from, to, group, lane; /* ranks of the world */
-	const struct event **sent; /* every send, in order */
+	int from, to, group, lane; /* from, to: ranks of the world */
+	const struct event **sent; /* all sends of the channel, in the order of the sender's program */
 	int nsends, nrecvs;
-	/* simulation: */
-	int done, taken; /* sends begun, receives complete */
-	size_t unread;   /* bytes sent and not received yet */
+	/* The fields below are the state of the simulation. */
+	int done, taken; /* number of sends that have begun; number of receives that are complete */
+	size_t unread;   /* bytes that have been sent and not received yet */
 };
 
 /* A group of ranks and its collectives. */
 struct coll_group {
 	int group, color, members;
-	int first;                 /* the first member; the other members' lists must equal its list */
-	const struct event **list; /* its collectives */
+	int first;                 /* rank of the first member; every member must call the same collectives as this one */
+	const struct event **list; /* the collectives of the first member, in the order of its program */
 	int n;
-	int arrived, round;        /* simulation: members that wait in the current collective, collectives complete */
+	int arrived, round;        /* in the simulation: number of members that wait in the current collective; number of completed ones */
 };
 
 struct sim {
 	struct gt_arena *a;
 	const struct gt_rank_coords *coords;
 	int world;
-	struct event **event; /* [rank] */
+	struct event **event; /* [rank]: events of the rank, in the order of its program */
 	int *nevents;
 	struct channel *channel;
 	int nchannels;
 	struct coll_group *coll_group;
 	int ncoll_groups;
-	int *at;       /* next event of each rank */
-	bool *posted;  /* one for each rank: its current event, or run of transfers, has begun and is not complete */
-	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has passed */
-	size_t room;   /* bytes that may be unread in a channel; a send waits while there are more */
+	int *at;       /* [rank]: index of its next event */
+	bool *posted;  /* [rank]: its current event, or group of simultaneous transfers, has begun and is not complete */
+	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has completed */
+	size_t room;   /* maximum number of unread bytes in a channel; a send waits while there would be more */
 };
 
 struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
@@ -90,7 +90,7 @@ static const char *describe(const struct event *e, int rank, char buf[256])
 	return buf;
 }
 
-/* The rank in the world of a group's rank; -1: the group has no such rank. */
+/* Converts a rank within a group to the rank in the world. Returns -1 if the group has no such rank. */
 static int rank_in(const struct sim *s, int group, int color, int rank)
 {
 	for (int r = 0; r < s->world; r++)
@@ -99,7 +99,7 @@ static int rank_in(const struct sim *s, int group, int color, int rank)
 	return -1;
 }
 
-/* Index of a channel, which is made on first use. */
+/* Returns the index of a channel. Makes the channel on first use. */
 static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm *k)
 {
 	for (int i = 0; i < s->nchannels; i++)
@@ -109,7 +109,7 @@ static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm
 	return s->nchannels++;
 }
 
-/* Index of the group of a rank, which is made on first use. */
+/* Returns the index of the group of a rank. Makes the group on first use. */
 static int coll_group_of(struct sim *s, int rank, int group)
 {
 	int color = s->coords[rank].color[group], members = 0;
@@ -151,7 +151,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group &&
 		            last->call->comm->lane == k->lane;
 	}
-	if (peer == rank) { /* a copy within the rank */
+	if (peer == rank) { /* both ends are on this rank: the transfer is a copy */
 		if (!p->step[step].end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must hold its send and its receive in one step",
 			               describe(e, rank, text));
@@ -338,7 +338,7 @@ static bool take(struct sim *s, int r)
 		}
 	}
 	if (m->round <= *round)
-		return news; /* its arrival may let other ranks continue */
+		return news; /* the rank's arrival at the collective may let other ranks continue */
 	++*round;
 	s->posted[r] = false;
 	s->at[r]++;
@@ -356,7 +356,7 @@ static void drive(struct sim *s, int held)
 	}
 }
 
-/* A rank that is not at its end; -1: none. */
+/* Returns a rank that is not at the end of its program; -1: there is none. */
 static int stuck(const struct sim *s)
 {
 	for (int r = 0; r < s->world; r++)
@@ -387,7 +387,8 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe(e, r, one), other, two);
 }
 
-/* The smallest room with which all ranks reach their end. It starts at 0; in each deadlock it grows to what lets one send continue. */
+/* Finds the smallest sim.room with which all ranks reach the end of their programs. It starts at 0 and grows, at each deadlock, to the size
+ * with which one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
 	restart(s, 0);

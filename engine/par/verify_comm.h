@@ -13,26 +13,27 @@
 
 #include "plan/step.h"
 
-/* Coordinates of a rank of the world: its position in each kind of group. */
+/* Coordinates of a rank of the world: its group and its rank within the group, for each kind of group (enum gt_group). */
 struct gt_rank_coords {
 	int color[GT_GROUP_COUNT]; /* ranks with the same color form one group; -1: the rank is in no group of this kind */
 	int rank[GT_GROUP_COUNT];  /* rank within the group */
 };
 
-/* Coordinates in stage-major order: the data-parallel copies of one stage have consecutive ranks, because they exchange the most data.
- * world must be a multiple of stages. With stages = 1 the data group is the world. */
+/* Returns the coordinates of a rank when ranks are numbered stage by stage: the data-parallel copies of one stage have consecutive ranks,
+ * because they exchange the most data. world must be a multiple of stages. With stages = 1, the data group has all ranks. */
 struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages);
 
 struct gt_comm_report {
-	int64_t transfers, collectives; /* numbers over all ranks; a collective counts once for its group */
-	double bytes;                   /* of all transfers */
-	/* Bounds for gt_comm_spec.pair_bytes, in bytes. Each message counts 64 bytes for its header and is rounded up to 64 bytes. */
-	size_t need;  /* with less, ranks would wait for each other for ever */
-	size_t ahead; /* with this much, no send ever waits, however slow its receiver is */
+	int64_t transfers, collectives; /* numbers of transfers and collectives over all ranks; a collective counts once for its group */
+	double bytes;                   /* sum of the sizes of all transfers, in bytes */
+	/* Bounds for gt_comm_spec.pair_bytes, the send buffer of each pair of ranks, in bytes. Each message counts 64 bytes for its header
+	 * and is rounded up to 64 bytes. */
+	size_t need;  /* lower bound: with a smaller buffer, ranks would wait for each other for ever */
+	size_t ahead; /* upper bound: with a buffer of this size, no send ever waits, however slow its receiver is */
 };
 
-/* Verifies the programs. prog, coords: one entry for each rank of the world. Temporary memory is in the arena. GT_EINTERNAL: the programs
- * do not fit together; the error names the rank, the step and the transfer. */
+/* Verifies the programs. prog and coords have one entry for each rank of the world. Temporary memory is in the arena. Returns
+ * GT_EINTERNAL if the programs do not match; the error names the rank, the step and the transfer. */
 enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *coords, int world,
                             struct gt_comm_report *out, struct gt_err *err);
 

@@ -1,6 +1,7 @@
-/* Mode "zero": as ddp, but the ranks share out what each of them would otherwise hold in full. Every bucket is divided into equal shards,
- * and rank r keeps shard r of (stage 1) the optimizer state, (stage 2) the gradients too, (stage 3) the parameters too (Rajbhandari et al.
- * 2020, "ZeRO"; stage 1 is torch's ZeroRedundancyOptimizer). The numbers are those of ddp.
+/* Mode "zero": data parallelism as in mode ddp, but a rank does not keep everything. Every bucket is divided into equal shards, one for
+ * each rank. Rank r keeps only shard r of the optimizer state (stage 1), of the gradients too (stage 2), and of the parameters too
+ * (stage 3) (Rajbhandari et al. 2020, "ZeRO"; stage 1 is torch's ZeroRedundancyOptimizer). The results are those of ddp. What each stage
+ * does:
  *   1: Gradients are reduced to the rank that owns the shard. It updates its shard of the parameters; then all ranks gather the parameters,
  *      unless they share them.
  *   2: In every micro-batch, a bucket's gradients are reduced into the owners' shards as soon as they are finished, and the next bucket
@@ -35,8 +36,8 @@ static size_t shard_elements(const struct gt_space *s, int b)
 	return (size_t)gt_space_shard(s, b);
 }
 
-/* Sets the padding of bucket b to 0, between its gradients and behind the last one. Buckets share this memory, so the padding holds what
- * earlier buckets left there, and the sum of squares reads it. */
+/* Appends steps that set the padding of bucket b to 0: the elements between its gradients and after the last one. All buckets use the same
+ * memory, so the padding has values of earlier buckets, and the sum of squares would include them. */
 static void clear_gaps(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
@@ -61,8 +62,9 @@ static void clear_gaps(struct gt_emit *e, int b)
 	}
 }
 
-/* The reduction of stages 2 and 3. It runs in order with the kernels, because the next bucket overwrites this one's memory. The first
- * unit's sum goes directly into the shard that the rank keeps; the sums of later units are added to it. */
+/* The reduction (gt_reduce) of ZeRO stages 2 and 3. It runs on the stream of the kernels, because the next bucket overwrites the memory of
+ * this one. The sum of unit 0 is written directly into the shard that the rank keeps. The sum of a later unit is written to this
+ * rank's part of the bucket and then added to that shard. */
 static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *what)
 {
 	const struct gt_space *s = e->job->space;
@@ -77,7 +79,7 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->add[b]});
 }
 
-/* Gathers a bucket's parameters, and their 16-bit copies if there are any. */
+/* Appends the gathers of a bucket's parameters, and of their 16-bit copies if there are any. */
 static void fetch(struct gt_emit *e, const struct gt_gather_span *span)
 {
 	gt_replicas_gather(e, span->bucket, GT_A_PARAM, span->slot, 0);
@@ -90,7 +92,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (gt_space_factored(job->space)) /* little of the update is left: rank 0 makes it for all */
+	if (gt_space_factored(job->space)) /* kernels on all ranks update most weights, and rank 0 updates the other parameters */
 		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);

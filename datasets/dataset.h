@@ -19,19 +19,21 @@ enum gt_split { GT_SPLIT_TRAIN, GT_SPLIT_TEST };
 
 /* Which data to read. All strings are owned by the caller and must outlive the calls below. */
 struct gt_dataset_spec {
-	const char *name;          /* "fashion-mnist", "mnist", "cifar10", "cifar100", "synthetic", or the user's own */
-	const char *root;          /* folder; "": search $GTRAIN_DATA/<name>, $XDG_CACHE_HOME/gtrain/<name>, /usr/share/datasets/<name> */
-	const char *format;        /* "auto", "idx", "cifar10", "cifar100", "synthetic" */
-	const char *const *train;  /* files, relative to root or the working directory; NULL: the usual names of the format */
-	int ntrain;
-	const char *const *test;
-	int ntest;
-	int64_t shape[3];          /* C, H, W of the model's input: the shape of synthetic data, against which files are checked (GT_ECONFIG).
-	                              F, 0 or 1, 0 or 1: a flat input of F values; all 0: not checked */
-	int64_t classes;           /* > 0: labels must be less; 0: as known for the name or format, else from the labels (synthetic: 10) */
-	int64_t samples[2];        /* number of synthetic samples: train, test */
+	const char *name;          /* "fashion-mnist", "mnist", "cifar10", "cifar100", "synthetic", or the user's own name */
+	const char *root;          /* folder of the files; "": $GTRAIN_DATA/<name>, $XDG_CACHE_HOME/gtrain/<name> and
+	                              /usr/share/datasets/<name> are searched */
+	const char *format;        /* format of the files: "auto", "idx", "cifar10", "cifar100" or "synthetic" */
+	const char *const *train;  /* files of the training split, relative to root or the working directory; NULL: the format's usual names */
+	int ntrain;                /* number of files in train */
+	const char *const *test;   /* files of the test split, as in train */
+	int ntest;                 /* number of files in test */
+	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
+	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */
+	int64_t classes;           /* > 0: number of classes, above every label; 0: the number that is known for the name or the format, else
+	                              the highest label + 1 (synthetic: 10) */
+	int64_t samples[2];        /* number of synthetic samples in the training and in the test split */
 	int64_t limit;             /* > 0: read only this number of samples of a split, from the first on */
-	uint64_t seed;             /* synthetic */
+	uint64_t seed;             /* seed of synthetic data */
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
 };
 
@@ -53,14 +55,16 @@ void gt_dataset_free(struct gt_dataset *d);
  * variable is set. */
 enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err);
 
-/* Finds the files and reads only their headers: number of samples, shape, classes. For `gtrain check`. Does not decompress pixels. */
+/* For `gtrain check`: finds the files of a split and reads only their headers. Fills number of samples, shape and classes of *out, and
+ * decompresses no pixels. */
 enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 
-/* Returns the name of a class of a known dataset ("Sneaker"); NULL: unknown. */
+/* Returns the name of a class, for example "Sneaker"; NULL if gtrain does not know the dataset or it has no such label. */
 const char *gt_dataset_class(const char *dataset, int64_t label);
 
-/* Reads an image file for `gtrain predict`: PNG, JPEG, or the first `cap` images of an IDX file, as NHWC bytes, c*h*w per image. Converts
- * between grey and RGB. *scaled: the image had another size and was scaled (bilinear). *out is allocated by malloc; the caller frees it. */
+/* Reads an image file for `gtrain predict`: PNG, JPEG, or the first `cap` images of an IDX file, as *n images of c*h*w bytes in the order
+ * NHWC. Converts grey images to RGB or RGB to grey if c requires it. Sets *scaled if an image had another size and was scaled with a
+ * bilinear filter. *out is allocated by malloc; the caller frees it. */
 enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
                            struct gt_err *err);
 

@@ -19,17 +19,19 @@ void gt_paths_free(struct gt_paths *p);
 
 struct gt_format {
 	const char *name;
-	/* Searches a folder for files with the usual names of the format. GT_OK with paths->n == 0: not found. An error: found, but it cannot
-	 * be used (for example, another edition of the dataset), and the search ends. NULL: the format has no files. */
+	/* Searches a folder for files with the usual names of the format. If there are none, it returns GT_OK with paths->n == 0. It returns an
+	 * error, which ends the search, if it finds files that cannot be used, for example another edition of the dataset. NULL: the format
+	 * has no files. */
 	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
-	/* Reads the files, or with headers_only their headers. spec->max_bytes is never 0 here. */
+	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced a spec->max_bytes of 0. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
 };
 
 extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_synthetic;
 
-/* Checks that the model's input (spec->shape; [0] == 0: not checked) has the shape of the images in file. GT_ECONFIG: it does not. */
+/* Checks that the model's input, spec->shape, has the shape of the images in file; does nothing if shape[0] is 0. GT_ECONFIG: the shapes
+ * differ. */
 enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err);
 
 /* Computes a*b*c*d. Returns false if it overflows or a factor is negative. */
@@ -37,9 +39,10 @@ bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out);
 
 /* An IDX header (FORMATS: http://yann.lecun.com/exdb/mnist): 00 00, type, rank, then rank big-endian u32 dimensions. */
 struct gt_idx {
-	int type, rank; /* 0x08 u8, 0x0b i16, 0x0c i32 … */
+	int type, rank; /* type of the elements (0x08 is u8, 0x0b is i16, 0x0c is i32), and number of dimensions */
 	uint32_t dim[4];
-	uint64_t header, count, item, bytes; /* count: number of elements; item: bytes per element; bytes: size of header and data */
+	/* bytes of the header, number of elements, bytes of an element, and bytes of header and data together */
+	uint64_t header, count, item, bytes;
 };
 struct gt_gzfile;
 enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile *f, struct gt_idx *h, struct gt_err *err);

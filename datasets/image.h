@@ -12,23 +12,24 @@
 
 struct gt_pixels {
 	int64_t w, h;
-	int c;         /* 1 or 3 */
-	uint8_t *data; /* h*w*c, malloc'ed */
+	int c;         /* number of channels: 1 (grey) or 3 (RGB) */
+	uint8_t *data; /* h*w*c bytes, malloc'ed */
 };
 
-/* Decode an image. name: for messages. A grey image remains grey, any other becomes 8-bit RGB as by PIL's convert("RGB"): alpha is dropped,
- * the high byte of 16-bit values is used, CMYK is converted, and colour profiles are ignored. (PIL clamps 16-bit grey to 255; here its high
- * byte is used as for colours.) The image is rotated by its Exif orientation, as by PIL's ImageOps.exif_transpose. GT_EDATA: the image is
- * damaged or truncated; nothing is returned of it. */
+/* gt_png_decode and gt_jpeg_decode decode an image of `size` bytes. Errors name it by `name`. A grey image remains grey. Any other becomes
+ * 8-bit RGB as by PIL's convert("RGB"): alpha is dropped, the high byte of 16-bit values is used, CMYK is converted, and colour profiles
+ * are ignored. (PIL clamps 16-bit grey to 255; these functions use its high byte, as for colours.) The image is rotated by its Exif
+ * orientation, as by PIL's ImageOps.exif_transpose. GT_EDATA: the image is damaged or truncated; nothing is returned of it. */
 enum gt_code gt_png_decode(const uint8_t *raw, size_t size, const char *name, struct gt_pixels *out, struct gt_err *err);
 enum gt_code gt_jpeg_decode(const uint8_t *raw, size_t size, const char *name, struct gt_pixels *out, struct gt_err *err);
 
-/* Returns the orientation, 1 to 8, from the body of APP1 of a JPEG or eXIf of a PNG; 1 (upright) if there is none or it is damaged. */
+/* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG or chunk eXIf of a PNG; 1 (upright) if the body has none or
+ * is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
 /* Rotates and mirrors an image that is stored with this orientation so that it is upright. */
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_err *err);
 
-/* Rejects sizes that are zero or too large. Call it before memory is allocated. */
+/* Rejects an image whose size is zero or too large. Call it before memory is allocated for the pixels. */
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err);
 
 /* Scales an image with a bilinear filter that is as wide as the reduction, which avoids aliasing. The arithmetic is that of PIL's

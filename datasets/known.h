@@ -5,18 +5,18 @@
 #include "base/err.h"
 #include <stdint.h>
 
-/* A file to download. Digests are lower-case hexadecimal; NULL: not checked, which is possible for one of the two. */
+/* A file to download. Digests are lower-case hexadecimal. One of md5 and sha256 may be NULL and is then not checked. */
 struct gt_known_file {
 	const char *name;
 	uint64_t size;
-	const char *md5;    /* as published */
-	const char *sha256; /* as other projects that use the file have it */
+	const char *md5;    /* the digest that the authors of the dataset published */
+	const char *sha256; /* the digest that other projects record for the file */
 };
 
 /* A file in a downloaded .tar.gz. Other members of the archive are skipped. */
 struct gt_known_member {
-	const char *path; /* in the archive */
-	const char *name; /* in the data folder */
+	const char *path; /* path of the member in the archive */
+	const char *name; /* name of the extracted file in the data folder */
 	uint64_t size;
 	const char *sha256; /* NULL: covered by the digest of the archive */
 };
@@ -31,8 +31,9 @@ struct gt_known_dataset {
 	struct gt_known_member member[8]; /* members of file[0] if that is an archive; it is removed after they are extracted */
 };
 
-/* The table, which ends with a row of name NULL; and the row of a name, or NULL. */
+/* The table of known datasets. Its last row has the name NULL. */
 extern const struct gt_known_dataset gt_known_datasets[];
+/* Returns the row of the dataset with this name, or NULL if gtrain does not know the name. */
 const struct gt_known_dataset *gt_known_find(const char *name);
 
 /* ---- lib/gtrain/fetch.so -------------------------------------------------------------------------------------------------- */
@@ -41,9 +42,10 @@ const struct gt_known_dataset *gt_known_find(const char *name);
 
 struct gt_fetch_plugin {
 	uint32_t abi;
-	/* Downloads the missing or damaged files of a dataset into dir, which is created if necessary. base_url: NULL for the mirrors of the
-	 * row. A partial download remains as NAME.part, and the next call continues it. progress: may be NULL; total is 0 if unknown.
-	 * GT_EIO: the network or the disk failed. GT_ENOINPUT: no such file on the server. GT_EDATA: wrong digest. GT_ECANTCREAT: dir. */
+	/* Downloads the missing or damaged files of a dataset into dir, which is created if necessary. base_url replaces the mirrors of the
+	 * row unless it is NULL. A partial download remains as NAME.part, and the next call continues it. progress, which may be NULL, is
+	 * called with the bytes done and the total, 0 if unknown. GT_EIO: the network or the disk failed. GT_ENOINPUT: the server has no such
+	 * file. GT_EDATA: a digest is wrong. GT_ECANTCREAT: dir cannot be created. */
 	enum gt_code (*fetch)(const struct gt_known_dataset *row, const char *dir, const char *base_url,
 	                      void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
 };

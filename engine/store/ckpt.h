@@ -48,10 +48,10 @@ struct gt_ckpt_tensor {
 	const char *name;
 	struct gt_tdesc desc; /* shape and dtype, in plain layout */
 	const void *data;     /* host memory of desc's size, in plain layout */
-	/* Saving with data = NULL: called to get the bytes when the tensor is written, and again if the file is written anew. */
+	/* Called if data is NULL, to get the bytes when a save writes the tensor, and again if the save writes the file anew. */
 	gt_bytes_fn *read;
-	void *user;           /* arguments of read */
-	int key;
+	void *user;           /* first argument of read */
+	int key;              /* second argument of read */
 };
 
 struct gt_ckpt_meta {
@@ -60,18 +60,19 @@ struct gt_ckpt_meta {
 	int64_t cursor;       /* samples of that epoch already used */
 	int64_t world;        /* number of ranks of the run */
 	uint64_t seed;
-	bool has_best;        /* the fields best ... best_mode are set */
+	bool has_best;        /* whether the fields best, best_step, best_epoch, best_metric and best_mode are set */
 	double best;          /* best value of the metric checkpoint.best.metric so far */
-	int64_t best_step;    /* optimizer steps done when it was measured */
-	int64_t best_epoch;   /* epoch of best_step, from 1; -1: not known, the checkpoint is of an earlier version */
-	const char *best_metric, *best_mode; /* metric and mode of best: "test/acc" and "max"; NULL: not known, as best_epoch */
+	int64_t best_step;    /* number of optimizer steps done when the value `best` was measured */
+	int64_t best_epoch;   /* epoch of best_step, from 1; -1: unknown, because the checkpoint is of an earlier version */
+	/* metric and mode of `best`, for example "test/acc" and "max"; NULL: unknown, because the checkpoint is of an earlier version */
+	const char *best_metric, *best_mode;
 	double peak_acc;      /* highest accuracy of any evaluation of the test split, or of the valid split if there is no test split */
-	int64_t peak_epoch;   /* epoch of that evaluation, from 1; 0: no evaluation had an accuracy */
-	double loss_scale;    /* fp16: the loss scale; 0: none */
-	int64_t good_steps;   /* fp16: steps applied since the scale last changed */
+	int64_t peak_epoch;   /* epoch of the evaluation with the accuracy peak_acc, from 1; 0: no evaluation had an accuracy */
+	double loss_scale;    /* the loss scale of precision fp16; 0: another precision */
+	int64_t good_steps;   /* number of optimizer steps applied since loss_scale last changed; 0 in other precisions than fp16 */
 	double seconds;       /* time of training so far, over all resumes */
 	struct gt_metrics epoch_sums; /* sums over the samples of the epoch used so far, for the epoch's scores when it is complete */
-	const char *name;     /* of the run */
+	const char *name;     /* name of the run */
 	const char *config;   /* text of config.cfg */
 };
 
@@ -84,25 +85,26 @@ void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
 /* Checks whether gt_ckpt_dir_open would succeed now and returns its codes and sentences. Creates, changes and keeps nothing. */
 enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err);
 
-/* Continues the run in d from checkpoint `from`. *next: 0 if that is the newest checkpoint. Otherwise the run goes back: later checkpoints
- * move to <dir>/history-<*next> when the first new one is committed, and text (size bytes) receives one sentence that says so. Until then
- * the caller keeps its other files under the names of gt_ckpt_next_path(). */
+/* Continues the run in d from the checkpoint `from`. If that is the newest checkpoint, *next becomes 0. Otherwise the run goes back: *next
+ * becomes the serial of the first new checkpoint, later checkpoints move to <dir>/history-<*next> when it is committed, and text (size
+ * bytes) receives one sentence that says so. Until then the caller keeps its other files under the names of gt_ckpt_next_path(). */
 struct gt_ckpt;
 enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size,
                                   struct gt_err *err);
 
-/* Writes "<dir>/<name>" to buf (GT_PATH_SIZE bytes) or, with next > 0, "<dir>/next-<next>.<name>". A file with that name gets the name
- * <name> when the checkpoint with serial `next` is committed; if it never is, the next writer removes the file. */
+/* Writes "<dir>/<name>" to buf (GT_PATH_SIZE bytes) or, with next > 0, a temporary name: "<dir>/next-<next>.<name>", in which
+ * "tensorboard." replaces "events.out.tfevents.". A file with the temporary name is renamed to <name> when the checkpoint with serial
+ * `next` is committed. If that never happens, the next run that opens dir removes the file. */
 enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err);
 
-/* Commits one checkpoint. Sets the symlink `latest` to it and `best` to the step that m calls best. path (size bytes) receives
+/* Commits one checkpoint. Points the symlink `latest` to it and `best` to the checkpoint of step m->best_step. path (size bytes) receives
  * "<dir>/step-...". A failure leaves every committed checkpoint unchanged; GT_EIO names the file. If the step is already committed, the new
  * checkpoint replaces it whole. */
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err);
 
-/* Retention: removes committed checkpoints except the newest `keep` and the best ones. For each checkpoint that is kept, the one that its
- * manifest calls best is kept too, so that a run can go back to any of them. keep <= 0 keeps all. */
+/* Retention: removes committed checkpoints except the newest `keep`. For each checkpoint that is kept, the one that its manifest names as
+ * the best is kept too, so that a run that goes back still has its best checkpoint. With keep <= 0 it removes nothing. */
 enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err);
 
 /* Finds the run directory of path and writes it to dir (GT_PATH_SIZE bytes). If path is a checkpoint inside a run directory (its step-...
@@ -113,23 +115,25 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 /* Returns the serial of the newest checkpoint of a run directory in *serial; 0 if there is none. */
 enum gt_code gt_ckpt_newest_serial(const char *dir, int64_t *serial, struct gt_err *err);
 
-/* Opens a checkpoint and verifies its files; its tensors are then readable by name. path: a run directory or a step directory. which, for a
- * run directory: "latest", "best", a decimal step, or NULL: the best if one is marked, else the latest. "latest" opens the newest
- * checkpoint that verifies, and reports each damaged one before it through warn. A checkpoint that is requested by name is never replaced
- * by another. Newest means committed last, which after a resume from an earlier step is not the highest step. verify: recompute all digests
- * (resume does); otherwise check only lengths and headers. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory,
- * descriptors or permissions, which say nothing about the checkpoint. */
+/* Opens a checkpoint and verifies its files; its tensors are then readable by name. path is a run directory or a step directory. In a run
+ * directory, `which` selects the checkpoint: "latest", "best", a decimal step, or NULL for the best one, or the latest if none is marked as
+ * the best. "latest" opens the newest checkpoint that verifies, and reports each newer, damaged one through warn. The other words never
+ * open another checkpoint in place of a damaged one. The newest checkpoint is the one that was committed last; after a resume from an
+ * earlier step it does not have the highest step. If `verify` is true, all digests are recomputed, otherwise only lengths and headers are
+ * checked. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory, descriptors or permissions were lacking, which
+ * says nothing about the checkpoint. */
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
                           struct gt_ckpt **out, struct gt_err *err);
 void gt_ckpt_close(struct gt_ckpt *c);
 const char *gt_ckpt_path(const struct gt_ckpt *c);
 const struct gt_ckpt_meta *gt_ckpt_meta(const struct gt_ckpt *c);
 
-/* Describes tensor i of a file, without its data. file: 0 is the model's file, 1 the optimizer's. False: i is past the end. */
+/* Describes tensor i of a file, without its data. file: 0 is model.safetensors, 1 is optimizer.safetensors. Returns false if the file has
+ * no tensor i. */
 bool gt_ckpt_tensor_at(const struct gt_ckpt *c, int file, int i, struct gt_ckpt_tensor *out);
 
-/* Reads one tensor into host memory in plain layout. GT_EDATA: its dtype or shape differs from want, or it cannot be read; the sentence
- * names checkpoint and tensor. */
+/* Reads one tensor into host memory in plain layout. GT_EDATA: the file has no such tensor, or its dtype or shape differs from want; the
+ * sentence names checkpoint and tensor. */
 enum gt_code gt_ckpt_read(const struct gt_ckpt *c, int file, const char *name, const struct gt_tdesc *want, void *out, struct gt_err *err);
 
 #endif

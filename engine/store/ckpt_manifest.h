@@ -4,10 +4,10 @@
  *    "files":[{"name":"model.safetensors","bytes":123,"xxh3":"<32 hex digits>"},...],"xxh3":"<32 hex digits>"}
  * serial  number of checkpoints committed in the run directory so far. The newest checkpoint has the highest serial, not the highest step,
  *         because a run may continue from an earlier step.
- * parent  serial of the checkpoint that this one continues; 0: none. The checkpoints with serials between the two were left behind
- *         (ckpt_history.c). Manifests of older versions have no parent; it is then serial - 1.
+ * parent  serial of the checkpoint that this one continues; 0: none. The checkpoints whose serial is above parent and below serial were
+ *         left behind when the run went back (ckpt_history.c). If a manifest of an older version has no parent, serial - 1 is used.
  * seed    a string, because JSON numbers are doubles.
- * best    null if there is none.
+ * best    the best value of the metric so far and the step at which it occurred; null if the run has no best checkpoint.
  * files   names from the fixed list below; a name is only compared, never used as a path.
  * xxh3    digest of all bytes before `,"xxh3":"`, so that a flipped bit of the manifest is detected. */
 #ifndef GT_STORE_CKPT_MANIFEST_H
@@ -21,7 +21,7 @@
 #define GT_CKPT_MANIFEST_MAX 65536    /* maximum bytes of a manifest */
 #define GT_CKPT_CONFIG_MAX (16 << 20) /* maximum bytes of config.cfg */
 
-/* X(id, name, required). The first two are values of `file` in gt_ckpt_tensor_at(). */
+/* The files of a checkpoint: X(id, name, required). The ids of the two tensor files are values of `file` in gt_ckpt_tensor_at(). */
 #define GT_CKPT_FILES(X)                                    \
 	X(GT_CKPT_MODEL, "model.safetensors", true)         \
 	X(GT_CKPT_OPTIMIZER, "optimizer.safetensors", false) \
@@ -39,7 +39,7 @@ struct gt_ckpt_manifest {
 	struct gt_ckpt_meta meta; /* config is NULL, because it is in a separate file */
 	int64_t format, serial, parent;
 	struct {
-		bool there; /* the checkpoint has this file */
+		bool there; /* whether the checkpoint has this file */
 		int64_t bytes;
 		char digest[GT_DIGEST_HEX];
 	} file[GT_CKPT_FILE_COUNT];
@@ -48,11 +48,12 @@ struct gt_ckpt_manifest {
 /* Writes the manifest with its newline to j->text. j must be zeroed. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err);
 
-/* Parses a manifest of n bytes. The strings of *out are in the arena. path: name of the file, for messages. GT_EDATA names it. */
+/* Parses a manifest of n bytes. The strings of *out are in the arena. GT_EDATA: the text is not a valid manifest; the sentence names path,
+ * the file from which it was read. */
 enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path, struct gt_arena *a, struct gt_ckpt_manifest *out,
                                     struct gt_err *err);
 
-/* Reads the manifest of a step directory. GT_ENOINPUT: there is none. */
+/* Reads the manifest of the step directory dir. GT_ENOINPUT: the directory has no manifest. */
 enum gt_code gt_ckpt_manifest_read(const char *dir, struct gt_arena *a, struct gt_ckpt_manifest *out, struct gt_err *err);
 
 #endif

@@ -3,7 +3,8 @@
  *         step-N.tmp-<nonce>, ...old-<nonce>   left-overs: a checkpoint that was being written; one that was being removed
  *         step-N.prev-<nonce>                  the old step-N while a new one takes its name, on file systems that cannot exchange two
  *                                              names atomically: counts as step-N until the new one has the name
- *         latest.tmp-<nonce>, best.tmp-<nonce> left-overs of replacing a symlink; the same for config.cfg and metrics.jsonl
+ *         latest.tmp-<nonce>, best.tmp-<nonce> left-overs: a symlink that was being replaced
+ *         config.cfg.tmp-..., metrics.jsonl.tmp-...    left-overs: a file that was being replaced
  *         next-<serial>.<file>                 replaces <file> when the checkpoint with that serial is committed */
 #ifndef GT_STORE_CKPT_SCAN_H
 #define GT_STORE_CKPT_SCAN_H
@@ -13,40 +14,44 @@
 
 #define GT_CKPT_NAME 64 /* maximum bytes of a name above, with its NUL */
 
-/* Kinds of names: none of the below; step-N; step-N.prev-...; a left-over. */
+/* The kind of a name in a run directory: GT_CKPT_STEP is step-N, GT_CKPT_PREV is step-N.prev-<nonce>, GT_CKPT_LEFTOVER is a name that an
+ * interrupted commit, removal or replacement left behind, and GT_CKPT_OTHER is any other name. */
 enum gt_ckpt_kind { GT_CKPT_OTHER, GT_CKPT_STEP, GT_CKPT_PREV, GT_CKPT_LEFTOVER };
 
 struct gt_ckpt_entry {
 	char name[GT_CKPT_NAME];
 	enum gt_ckpt_kind kind;
-	int64_t step;          /* from the name */
-	int64_t serial;        /* from the manifest; 0: the manifest is missing, damaged or was not read */
-	int64_t parent;        /* serial of the checkpoint that it continues */
-	bool has_best;         /* best_step is set */
+	int64_t step;          /* the step N of the name; -1 for the left-over of a symlink or of a log file */
+	int64_t serial;        /* the serial in the manifest; 0: the manifest is missing, damaged or was not read */
+	int64_t parent;        /* serial of the checkpoint that this one continues; 0: none, or serial is 0 */
+	bool has_best;         /* whether best_step is set */
 	int64_t best_step;     /* step of the checkpoint that the manifest calls best */
 };
 
 struct gt_ckpt_dir {
 	char path[4096];
 	int lock;       /* descriptor of the locked file .lock */
-	int64_t serial; /* highest serial so far */
+	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: there is none */
 	int64_t parent; /* serial of the checkpoint that the next commit continues */
-	int64_t step;   /* step of that checkpoint; -1: none */
+	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: there is none */
 	bool back;      /* the run has gone back: later checkpoints move to history-<serial + 1> with the next commit */
 };
 
-/* Returns the kind of a name, and its step in *step. */
+/* Returns the kind of a name, and the step that it contains in *step (-1: it contains none). */
 enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step);
 void gt_ckpt_name_print(char name[GT_CKPT_NAME], int64_t step);
 
-/* Lists the entries of dir of the kinds STEP, PREV and LEFTOVER in *out, which is malloc'ed; the caller frees it. STEP and PREV come first,
- * in this order: those without a readable manifest, then by serial and step, highest first. manifests: read them; otherwise serial is 0. */
+/* Lists the entries of dir of the kinds STEP, PREV and LEFTOVER in *out, an array of *n elements that the caller frees with free(). Entries
+ * of kind LEFTOVER come last. The others are sorted by serial, highest first, but entries whose serial is 0 precede them, sorted by step,
+ * highest first. If `manifests` is false, no manifest is read and serial is 0 in every entry. */
 enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry **out, int *n, struct gt_err *err);
 
-/* *step: the step of the checkpoint to which the symlink dir/link points; -1: there is no such link, or it does not name a checkpoint. */
+/* Sets *step to the step of the checkpoint to which the symlink dir/link points, or to -1 if there is no such link or it does not name a
+ * checkpoint. */
 enum gt_code gt_ckpt_link_step(const char *dir, const char *link, int64_t *step, struct gt_err *err);
 
-/* Sets the symlink dir/link to a step's directory; removes it if step is -1 or has no directory. Sets *changed if dir needs an fsync. */
+/* Points the symlink dir/link to the directory of a step. Removes the link if step is -1 or that directory does not exist. Sets *changed to
+ * true if it changed the link, because dir then needs an fsync; otherwise it leaves *changed as it is. */
 enum gt_code gt_ckpt_link_set(const char *dir, const char *link, int64_t step, bool *changed, struct gt_err *err);
 
 /* ---- ckpt_history.c: for a writer that holds the lock ------------------------------------------------------------------------- */
@@ -58,13 +63,16 @@ enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err);
  * be called again. */
 enum gt_code gt_ckpt_history_move(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err);
 
-/* Renames each file next-<s>.<file> with s <= serial to <file>, and removes the others. Removes temporary files that were left over. */
+/* Renames each file next-<s>.<file> of dir to <file> if s <= serial, and removes it otherwise. Removes temporary files that were left
+ * over. */
 enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err *err);
 
-/* Parts of an opened checkpoint: a tensor file (file: enum gt_ckpt_file; NULL: the checkpoint lacks it), its format, its serial. */
 struct gt_st_file;
+/* Returns a tensor file of an opened checkpoint, or NULL if the checkpoint does not have it. file: GT_CKPT_MODEL or GT_CKPT_OPTIMIZER. */
 const struct gt_st_file *gt_ckpt_file(const struct gt_ckpt *c, int file);
+/* Returns the version of the format that the manifest of an opened checkpoint names: GT_CKPT_FORMAT. */
 int64_t gt_ckpt_format(const struct gt_ckpt *c);
+/* Returns the serial of an opened checkpoint: the number of checkpoints that its run directory had committed, including this one. */
 int64_t gt_ckpt_serial(const struct gt_ckpt *c);
 /* Whether path is the directory of a checkpoint: it contains a manifest, or is named like a checkpoint. */
 bool gt_ckpt_is_step_dir(const char *path);

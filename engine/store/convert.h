@@ -4,7 +4,7 @@
 
 #include "base/types.h"
 
-/* Whether gt_convert_f32 accepts t: f16, bf16 and f64. */
+/* Returns whether gt_convert_f32 accepts values of dtype t: it accepts f16, bf16 and f64. */
 bool gt_converts_f32(enum gt_dtype t);
 
 /* Converts n values to f32. f16 and bf16 convert exactly; f64 rounds to nearest, and to infinity outside the range of f32. */

@@ -19,24 +19,25 @@ enum gt_json_type { GT_JSON_NULL, GT_JSON_FALSE, GT_JSON_TRUE, GT_JSON_NUMBER, G
 
 struct gt_json_value {
 	enum gt_json_type type;
-	const char *key;             /* member of an object: its key; else NULL */
-	const char *text;            /* string: its text in UTF-8; else NULL */
-	double number;               /* number: the nearest double; infinite outside the range of doubles */
-	struct gt_json_value *child; /* array or object: the first element or member; NULL: it is empty */
+	const char *key;             /* the key if this value is a member of an object; else NULL */
+	const char *text;            /* the text in UTF-8 if this value is a string; else NULL */
+	double number;               /* the nearest double if this value is a number; infinite outside the range of doubles */
+	struct gt_json_value *child; /* the first element of an array or member of an object; NULL: it is empty */
 	struct gt_json_value *next;  /* the next element or member of the same array or object; NULL: it is the last */
 };
 
 /* Parses n bytes of text, which may have white space around the value. depth: maximum levels of nesting, at most GT_JSON_READ_DEPTH. nodes:
- * maximum number of values. The arena owns *out. GT_EDATA names path and the byte at which the text is wrong, or the key that occurs twice.
- * GT_EFAIL: out of memory. */
+ * maximum number of values. The arena owns *out. GT_EDATA: the text is wrong; the sentence names path and the byte at which it is wrong, or
+ * the key that occurs twice. GT_EFAIL: out of memory. */
 enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int depth, size_t nodes, struct gt_arena *a,
                            const struct gt_json_value **out, struct gt_err *err);
 
 /* Returns the member of object v with this key; NULL: there is none, v is not an object, or v is NULL. */
 const struct gt_json_value *gt_json_member(const struct gt_json_value *v, const char *key);
-bool gt_json_is(const struct gt_json_value *v, enum gt_json_type type); /* false for NULL */
-const char *gt_json_text(const struct gt_json_value *v);                /* NULL unless v is a string */
-/* Stores the whole number v in *out. False: v is NULL or not a whole number from 0 to 2^53, the range in which doubles are exact. */
+bool gt_json_is(const struct gt_json_value *v, enum gt_json_type type); /* returns false if v is NULL */
+const char *gt_json_text(const struct gt_json_value *v);                /* returns NULL unless v is a string */
+/* Stores v in *out if it is a whole number from 0 to 2^53, the range in which doubles are exact. Otherwise, or if v is NULL, returns
+ * false. */
 bool gt_json_whole(const struct gt_json_value *v, int64_t *out);
 
 #endif

@@ -21,23 +21,24 @@ typedef enum gt_code gt_bytes_fn(void *user, int key, const void **data, struct 
 struct gt_st_tensor {
 	const char *name;
 	struct gt_tdesc desc;  /* shape and dtype, in plain layout */
-	const void *data;      /* writing: host memory with the values; reading: address in the mapped file, valid until gt_st_close */
-	gt_bytes_fn *read;     /* writing with data = NULL: called to get the bytes when the tensor is written */
-	void *user;            /* arguments of read */
-	int key;
+	const void *data;      /* to write: host memory with the values; when read: address in the mapped file, valid until gt_st_close */
+	gt_bytes_fn *read;     /* to write, if data is NULL: called to get the bytes when the tensor is written */
+	void *user;            /* first argument of read */
+	int key;               /* second argument of read */
 };
 
 struct gt_st_file; /* an open file, mapped read-only */
 
-/* Writes n tensors to an open descriptor, sorted by element size, largest first, then by name. metadata: key, value, key, value, ..., NULL;
- * may be NULL. Does not fsync. Errors name `path`. */
+/* Writes n tensors to an open descriptor, sorted by element size, largest first, then by name. metadata is NULL, or a list of alternating
+ * keys and values that ends with NULL. Does not fsync. Errors name `path`. */
 enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata, struct gt_err *err);
 
-/* Opens and maps a file. The caller closes it with gt_st_close. */
+/* Opens a safetensors file and maps it into memory. The caller closes it with gt_st_close. */
 enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err *err);
 void gt_st_close(struct gt_st_file *f);
 int gt_st_count(const struct gt_st_file *f); /* number of tensors */
-const struct gt_st_tensor *gt_st_at(const struct gt_st_file *f, int i); /* tensor i, 0 ... count - 1, sorted by name */
-const struct gt_st_tensor *gt_st_find(const struct gt_st_file *f, const char *name); /* NULL: there is none */
+/* Returns tensor i (0 ... gt_st_count(f) - 1) of the file in the order of names, or NULL if i is out of range. */
+const struct gt_st_tensor *gt_st_at(const struct gt_st_file *f, int i);
+const struct gt_st_tensor *gt_st_find(const struct gt_st_file *f, const char *name); /* returns NULL if no tensor has this name */
 
 #endif

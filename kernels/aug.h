@@ -43,7 +43,7 @@ GT_HD float gt_aug_view_weight(int views, int v)
 	return views <= 2 ? 1.0f / (float)views : v < 2 ? 0.25f : 0.125f;
 }
 
-/* Whether the gather transforms no image. */
+/* Returns true if a gather with these attributes transforms no image. */
 GT_HD bool gt_aug_none(const struct gt_attr_gather *a)
 {
 	return a->views <= 1 && !(a->augment && (a->pad > 0 || a->hflip > 0));
@@ -60,8 +60,8 @@ GT_HD struct gt_aug gt_aug_of(const struct gt_attr_gather *a, uint64_t seed, uin
 	return g;
 }
 
-/* Source row or column for position `at` relative to the unpadded image; -1: padding. reflect mirrors without repeating the border pixel
- * and requires pad < size. */
+/* Returns the source row or column for position `at` relative to the unpadded image, or -1 for padding. If reflect is not 0, it mirrors
+ * without repeating the border pixel, which requires pad < size. */
 GT_HD int32_t gt_aug_source(int32_t at, int32_t size, int reflect)
 {
 	if (at >= 0 && at < size)

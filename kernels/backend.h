@@ -38,19 +38,21 @@ struct gt_kernel; /* a prepared call; owned by the caller of prepare, who releas
 struct gt_devinfo {
 	char id[32];       /* the name that --device accepts: "cpu", "cuda:0" */
 	char name[128];    /* the product name: "AMD EPYC (avx512_core_bf16)" */
-	int threads;       /* number of host threads that it computes with if gt_dev_opts.threads is 0; 0: it does not compute on the host */
-	char detail[256];  /* versions of its libraries and its features, for people */
-	uint64_t bytes;    /* size of its memory */
+	/* number of host threads that the device computes with if gt_dev_opts.threads is 0; 0: the device does not compute on the host */
+	int threads;
+	char detail[256];  /* text for people: versions of the libraries, and features of the device */
+	uint64_t bytes;    /* size of the device's memory in bytes */
 	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
 };
 
 struct gt_dev_opts {
 	int index;          /* position of the device in the list that probe returns */
 	int threads;        /* number of CPU threads; 0: one for each processor that the process may use */
-	bool deterministic; /* only implementations whose results do not vary from run to run */
+	bool deterministic; /* use only implementations whose results do not vary from run to run */
 	bool winograd;      /* allow Winograd's algorithm, which rounds differently, for f32 convolutions; ignored by devices without it */
 	bool tf32;          /* allow rounding the operands of f32 matrix products and convolutions to tf32; ignored by devices without it */
-	bool autotune;      /* let prepare() choose implementations by timing them, unless deterministic; the CPU has none to choose from */
+	/* let prepare() choose among implementations by timing them; ignored if deterministic is true, and by the CPU backend */
+	bool autotune;
 };
 
 enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, device to host, device to device */
@@ -58,13 +60,15 @@ enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, devic
 /* The arguments of one launch. */
 struct gt_launch {
 	void *const *in;  /* device addresses of the inputs in the order of the opcall; NULL for absent ones */
-	void *const *out; /* the same for the outputs */
+	void *const *out; /* device addresses of the outputs in the order of the opcall; NULL for absent ones */
 	void *scratch;    /* workspace of at least scratch() bytes, aligned to 64 bytes (256 on CUDA); other kernels use the same memory */
-	/* The numbers of the step. Either host memory, which launch reads before it returns, or alloc() memory, which the kernel reads when it
-	 * runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one gt_step_args for each micro-batch, copied
-	 * there (GT_COPY_H2D, stream 0) before each replay. A backend whose device works asynchronously distinguishes the two by address. */
+	/* The numbers of the step, such as the learning rates. They are in host memory, which launch reads before it returns, or in alloc()
+	 * memory, which the kernel reads when it runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one
+	 * gt_step_args for each micro-batch, copied there (GT_COPY_H2D, stream 0) before each replay. A backend whose device works
+	 * asynchronously distinguishes the two by address. */
 	const struct gt_step_args *step_args;
-	int stream;       /* CPU: on stream 0 all threads of the step run the kernel, on any other stream the calling thread alone */
+	/* stream of the launch; on the CPU, all threads run the kernel on stream 0, and the calling thread alone on other streams */
+	int stream;
 };
 
 struct gt_backend {
@@ -81,8 +85,9 @@ struct gt_backend {
 	/* Allocates zeroed device memory. The caller frees it with free(). */
 	enum gt_code (*alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 	void (*free)(struct gt_dev *dev, void *p);
-	/* Copies bytes. From the host: the caller may reuse src when copy returns. To the host: dst holds the data when copy returns, and
-	 * faults that kernels found in their data are reported, as by sync. Device to device: in stream order. */
+	/* Copies bytes. From the host: the caller may reuse src when copy returns. To the host: dst holds the data when copy returns, and copy
+	 * reports faults that kernels found in their data (such as a label out of range), as sync does. Device to device: the copy runs in
+	 * stream order. */
 	enum gt_code (*copy)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
 	enum gt_code (*zero)(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err);
 

@@ -95,11 +95,11 @@ struct gt_coll {
 	const char *what; /* name of the data for messages: "gradients"; at most 31 characters are kept; NULL: no name */
 	const void *in;
 	void *out;
-	size_t count;         /* elements, as in the table above */
+	size_t count;         /* number of elements, as in the table above struct gt_coll */
 	enum gt_dtype dtype;
-	enum gt_reduction op; /* of all_reduce and reduce_scatter; ignored by others. For a mean, the caller scales a sum */
-	int root;             /* rank of the root of broadcast, gather and scatter: 0 ... world - 1; ignored by others */
-	int stream;           /* device stream of the work if api->async; ignored by others */
+	enum gt_reduction op; /* reduction of all_reduce and reduce_scatter; other collectives ignore it. For a mean, the caller scales a sum */
+	int root;             /* rank of the root of broadcast, gather and scatter: 0 ... world - 1; other collectives ignore it */
+	int stream;           /* device stream on which the work is queued if api->async is true; otherwise ignored */
 };
 
 /* One transfer of exchange(). */
@@ -107,8 +107,8 @@ struct gt_p2p {
 	const char *what; /* name of the data for messages; NULL: no name */
 	bool sends;       /* true: send to peer; false: receive from peer */
 	int peer;         /* rank of the other end; may be the calling rank if the send and its receive are in the same call */
-	const void *send; /* of a send: source memory; NULL only if count is 0 */
-	void *recv;       /* of a receive: destination memory; NULL only if count is 0 */
+	const void *send; /* source memory of a send; NULL only if count is 0 */
+	void *recv;       /* destination memory of a receive; NULL only if count is 0 */
 	size_t count;     /* elements */
 	enum gt_dtype dtype;
 };
@@ -118,32 +118,34 @@ struct gt_comm_api;
 /* The first member of every transport's communicator struct. Callers only read it. */
 struct gt_comm {
 	const struct gt_comm_api *api;
-	int rank, world; /* of the calling rank in this group, from 0; number of ranks in this group */
-	char name[32];   /* of the group, for messages: "world", "stage 1" */
+	int rank, world; /* number of the calling rank in this group, from 0; number of ranks in this group */
+	char name[32];   /* name of the group in messages: "world", "stage 1" */
 };
 
 /* The boot record: create() fills it and open() reads it. The process that called create() closes fd (if >= 0) after every rank has opened
  * the group or has failed to. */
 struct gt_comm_boot {
-	int fd;        /* shm: descriptor of the shared segment, close-on-exec; -1: there is none, or it was not inherited */
+	/* file descriptor of shm's shared segment, with close-on-exec set; -1: no segment, or the descriptor was not inherited */
+	int fd;
 	/* A string without a newline. shm: lets a process of the same user on the same host open the segment without inheriting fd. gloo: a
 	 * random number that peers present to each other on each connection. Pass it through the rendezvous, never in a command line. */
 	char id[264];
 };
 
 struct gt_comm_spec {
-	const char *name;   /* of the group, for messages; NULL: "world" */
-	int rank, world;    /* of the calling rank, from 0; number of ranks */
+	const char *name;   /* name of the group in messages; NULL: "world" */
+	int rank, world;    /* number of the calling rank, from 0; number of ranks in the group */
 	double timeout_s;   /* deadline of each exchange between ranks, including open(), in seconds; > 0 */
-	/* Bytes that a sender may be ahead of its receiver, for each ordered pair of ranks that is used; 0: GT_PAIR_BYTES. The same on all
-	 * ranks. */
+	/* Number of bytes that a sender may send before its receiver reads them, for each ordered pair of ranks that exchanges data; 0 means
+	 * GT_PAIR_BYTES. All ranks must set the same value. */
 	size_t pair_bytes;
 	const struct gt_comm_boot *boot; /* filled by create(); not owned */
 	struct gt_dev *dev; /* device whose memory and streams the operands use; NULL: host memory */
-	/* For device groups: a communicator of the same ranks on host memory. Its check() ends a wait for queued work. NULL: there is none. */
+	/* For groups on device memory: a communicator of the same ranks on host memory, or NULL. A wait for queued work ends when the check()
+	 * of that communicator reports a failure. */
 	struct gt_comm *host;
-	/* For transports between hosts (gloo); NULL for the others. exchange() takes n bytes of every rank and fills all[world * n] with
-	 * everybody's bytes, over a channel on which all ranks have proven that they belong to the run (gt_rendezvous_exchange). open() calls
+	/* For transports between hosts (gloo); NULL for the others. exchange() takes n bytes of every rank and fills all[world * n] with the
+	 * bytes of all ranks, over a channel on which all ranks have proven that they belong to the run (gt_rendezvous_exchange). open() calls
 	 * it from the thread that called open(), the same number of times on every rank, and not after open() has returned. */
 	enum gt_code (*exchange)(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err);
 	void *user;         /* first argument of exchange */
@@ -152,10 +154,10 @@ struct gt_comm_spec {
 
 struct gt_comm_api {
 	uint32_t abi;     /* GT_COMM_ABI */
-	const char *name; /* of the transport: "shm" */
-	bool async;       /* calls queue their work on a device stream, see Completion */
-	bool host_memory; /* operands are host memory. Any host memory works; memory from buffer() is only faster */
-	bool fixed_tree;  /* sums follow the fixed tree, see Result */
+	const char *name; /* name of the transport: "shm" */
+	bool async;       /* true: calls queue their work on a device stream (see Completion at the top of this file) */
+	bool host_memory; /* true: operands are host memory. Any host memory works; memory from buffer() is faster */
+	bool fixed_tree;  /* true: sums are computed in one fixed tree (see Result at the top of this file) */
 	int max_world;    /* maximum number of ranks in a group; 0: no limit */
 
 	/* Creates a new group of `world` ranks. Its memory exists as long as some process holds it; nothing remains on the host, whichever
@@ -164,16 +166,16 @@ struct gt_comm_api {
 	/* Joins the group; returns when all ranks have joined. Duplicates the boot record's descriptor. */
 	enum gt_code (*open)(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err);
 	/* Frees the communicator locally, without waiting for other ranks (gloo waits until its sent data has arrived, at most timeout_s). c
-	 * may be NULL. Close communicators split from c before c. If a rank closes while another rank still makes calls, the group breaks for
-	 * that other rank. */
+	 * may be NULL. Close the communicators that were split from c before c itself. If a rank closes while another rank still makes calls,
+	 * the group breaks for that other rank. */
 	void (*close)(struct gt_comm *c);
 	/* Splits c into one group for each color; all ranks call it. A rank with a negative color gets *out = NULL. Ranks of a group are
 	 * ordered by key, then by rank. The new group breaks together with c. */
 	enum gt_code (*split)(struct gt_comm *c, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err);
 	/* Allocates memory of this rank that the transport accesses without a copy (shm: every rank of the host can read and write it), zeroed
-	 * and aligned to at least 64 bytes. All ranks call it; bytes may differ. The group that open() created owns the memory and frees it
-	 * when it is closed. Call it before step 0. Collectives on other memory also work, through a copy. GT_EFAIL: out of memory; the group
-	 * stays intact. */
+	 * and aligned to at least 64 bytes. All ranks call it; bytes may differ between ranks. The group that open() created owns the memory
+	 * and frees it when it is closed. Call it before step 0. Collectives on other memory also work, through a copy. GT_EFAIL: out of
+	 * memory; the group stays intact. */
 	enum gt_code (*buffer)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
 
 	enum gt_code (*all_reduce)(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
@@ -193,13 +195,14 @@ struct gt_comm_api {
 
 	/* Breaks the group: every rank that waits in a call or makes one returns GT_EPEER with "rank R gave up: WHY". */
 	void (*abort)(struct gt_comm *c, const char *why);
-	/* Reports the state of the group without waiting: GT_OK, or GT_EPEER with the sentence of the failure that broke it (async: also a
-	 * failure of queued work). */
+	/* Reports the state of the group without waiting: GT_OK, or GT_EPEER with the sentence of the failure that broke it (if api->async is
+	 * true, also a failure of queued work). */
 	enum gt_code (*check)(struct gt_comm *c, struct gt_err *err);
 	/* Sets the deadline (in seconds) of this rank's exchanges from now on, in c and in all groups that share an open() with it. Returns the
 	 * previous one. Use it when all ranks know that one of them does something slow. */
 	double (*set_timeout)(struct gt_comm *c, double timeout_s);
-	/* Optional (NULL: sends need no buffer). Sets gt_comm_spec.pair_bytes of groups that are split later; the same on all ranks. */
+	/* Optional (NULL: sends need no buffer). Sets gt_comm_spec.pair_bytes for groups that are split later; all ranks must set the same
+	 * value. */
 	void (*set_send_buffer)(struct gt_comm *c, size_t pair_bytes);
 	/* Optional (NULL: the ranks share no memory). Like buffer(), but all ranks of c get the same memory. All ranks call it. */
 	enum gt_code (*common)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
@@ -220,8 +223,8 @@ static inline enum gt_code gt_comm_recv(struct gt_comm *c, int peer, void *p, si
 	return c->api->exchange(c, &x, 1, stream, err);
 }
 
-/* For transports: validate operands. GT_EINTERNAL with a sentence if they violate the table of struct gt_coll, or the limits of struct
- * gt_p2p. */
+/* Transports validate operands with these functions: gt_coll_check compares a collective with the table above struct gt_coll, gt_p2p_check
+ * compares transfers with the limits of struct gt_p2p. Both return GT_EINTERNAL with a sentence for an invalid operand. */
 enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
 enum gt_code gt_p2p_check(const struct gt_comm *c, const struct gt_p2p *list, int n, struct gt_err *err);
 
@@ -231,7 +234,7 @@ enum gt_code gt_p2p_check(const struct gt_comm *c, const struct gt_p2p *list, in
 struct gt_coll_call {
 	uint64_t count; /* elements */
 	uint32_t seq;   /* sequence number among the group's collectives */
-	uint8_t kind, dtype, op, root; /* enum gt_coll_kind, enum gt_dtype, enum gt_reduction, rank */
+	uint8_t kind, dtype, op, root; /* enum gt_coll_kind, enum gt_dtype, enum gt_reduction, rank of the root */
 	char what[GT_COLL_WHAT]; /* gt_coll.what, cut to 31 characters; empty: no name */
 };
 struct gt_coll_call gt_coll_signature(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);

@@ -204,7 +204,7 @@ GT_EW uint64_t gt_dropout_key(uint64_t seed, uint32_t layer)
 	return gt_rng_key(seed, GT_RNG_DROPOUT, layer);
 }
 
-/* The random words of the elements 4 * quad ... 4 * quad + 3. */
+/* Returns the random words that decide about the elements 4 * quad ... 4 * quad + 3 of a sample. */
 GT_EW struct gt_philox gt_dropout_draw(uint64_t key, uint64_t epoch, uint64_t position, uint32_t quad)
 {
 	return gt_rng_draw(key, (uint32_t)epoch, (uint32_t)position, (uint32_t)(position >> 32), quad);
@@ -221,7 +221,8 @@ GT_EW bool gt_dropout_keep(uint32_t word, uint32_t threshold)
 	return (word >> 8) >= threshold;
 }
 
-/* The factor of a kept element. A dropped element is multiplied by 0, so that a NaN stays NaN, as in PyTorch. */
+/* Returns the factor of an element that dropout with probability p keeps. A dropped element is multiplied by 0, so that a NaN stays NaN, as
+ * in PyTorch. */
 GT_EW double gt_dropout_scale(double p)
 {
 	return p < 1.0 ? 1.0 / (1.0 - p) : 0.0;

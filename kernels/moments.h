@@ -14,7 +14,7 @@
 #include "ew.h"
 
 #define GT_MOMENTS_LEVELS 10 /* levels of the merge tree */
-#define GT_MOMENTS_PARTS (1 << GT_MOMENTS_LEVELS) /* one merge takes fewer parts than this */
+#define GT_MOMENTS_PARTS (1 << GT_MOMENTS_LEVELS) /* one merge takes fewer than this number of parts */
 
 struct gt_moments {
 	double mean, m2, n; /* mean, sum of squared deviations from it, number of values */
@@ -34,7 +34,7 @@ GT_EW struct gt_moments gt_moments_join(struct gt_moments a, struct gt_moments b
 	return a;
 }
 
-/* Reads the moments of channel i from a part with c channels. */
+/* Reads the moments of channel i from a part (f64 [3, c]) with c channels. */
 GT_EW struct gt_moments gt_moments_get(const double *part, int64_t c, int64_t i)
 {
 	struct gt_moments m;
@@ -44,7 +44,7 @@ GT_EW struct gt_moments gt_moments_get(const double *part, int64_t c, int64_t i)
 	return m;
 }
 
-/* Writes the moments of channel i to a part with c channels. */
+/* Writes the moments of channel i to a part (f64 [3, c]) with c channels. */
 GT_EW void gt_moments_put(double *part, int64_t c, int64_t i, struct gt_moments m)
 {
 	part[i] = m.mean;

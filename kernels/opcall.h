@@ -178,7 +178,8 @@ enum gt_act { GT_ACT_NONE, GT_ACT_RELU }; /* an activation that is fused into an
 struct gt_attr_linear {
 	int64_t out; /* output features */
 	bool bias;   /* operand b is present */
-	int act;     /* enum gt_act, set by fusion: linear applies it. linear.dw and linear.dx then expect a dy that is already masked */
+	/* enum gt_act: activation fused into this layer. linear applies it; linear.dw and linear.dx then expect a dy that is already masked */
+	int act;
 };
 
 /* Bytes of one row of linear's mask, for `out` features: a multiple of 16, because a row is stored in runs of 128 bits. */
@@ -192,12 +193,12 @@ struct gt_attr_conv2d {
 	int64_t kernel[2], stride[2], padding[2], dilation[2]; /* height, width; in pixels */
 	int64_t groups;
 	bool bias;   /* operand b is present */
-	int act;     /* enum gt_act, set by fusion */
+	int act;     /* activation that was fused into this operation (enum gt_act) */
 };
 
 struct gt_attr_pool2d {
 	/* Height, width; in pixels. Stride 0,0 in a config means stride = kernel; shape inference resolves it. Kernel 0,0 marks a maxpool2d.dx
-	 * of adaptive_maxpool2d, whose windows are known only through idx. */
+	 * of adaptive_maxpool2d, whose pooling windows are known only through idx. */
 	int64_t kernel[2], stride[2], padding[2];
 	bool ceil_mode;         /* round the output size up, as in PyTorch */
 	bool count_include_pad; /* avgpool2d: padding counts in the mean; PyTorch's default is true */
@@ -214,10 +215,11 @@ struct gt_attr_norm {
 	bool affine;     /* false: gamma and beta are absent (NULL) */
 	bool track;      /* batchnorm: running statistics exist; false: evaluation uses batch statistics too */
 	bool train;      /* set by the graph; true: use batch statistics, false: use running statistics */
-	int act;         /* batchnorm: enum gt_act, set by fusion */
-	bool empty;      /* batchnorm.stats: the statistics of no samples; x is not read and may be any tensor */
-	bool deferred;   /* batchnorm.merge, as PyTorch's DeferredBatchNorm: the running variance is the biased one too, and the operand parts
-	                  * is reset to the statistics of no values */
+	int act;         /* batchnorm: activation that was fused into this operation (enum gt_act) */
+	bool empty;      /* batchnorm.stats: if true, write the statistics of no samples; x is not read and may be any tensor */
+	/* batchnorm.merge: if true, behave as PyTorch's DeferredBatchNorm: use the biased variance for the running variance too, and reset the
+	 * operand parts to the statistics of no values */
+	bool deferred;
 };
 
 struct gt_attr_leaky {
@@ -249,7 +251,7 @@ struct gt_attr_loss {
 
 struct gt_attr_linear_loss {
 	struct gt_attr_linear linear; /* act is GT_ACT_NONE */
-	enum gt_opcode code;          /* cross_entropy, nll or mse */
+	enum gt_opcode code;          /* operation of the loss: cross_entropy, nll or mse */
 	struct gt_attr_loss loss;
 };
 
@@ -262,15 +264,15 @@ struct gt_attr_gather {
 	double hflip;         /* probability of mirroring left to right, 0 ... 1; 0: off */
 	bool hflip_alternate; /* use the random decision of epoch 0 in every epoch, and mirror all images once more in odd epochs */
 	bool augment;         /* false: pad and hflip are off */
-	/* Number of views of each sample in an evaluation, which replace augmentation. 0 or 1: the image. 2: also its mirror image. 6: also the
-	 * image shifted by (-1, -1) and by (1, 1) pixels over a reflected edge, and the mirror image of each (gt_aug_view). */
+	/* Number of views of each sample in an evaluation, which replace augmentation. 0 or 1: only the image. 2: also its mirror image. 6:
+	 * also the image shifted by (-1, -1) and by (1, 1) pixels over a reflected edge, and the mirror image of each (gt_aug_view). */
 	int views;
 };
 
 #define GT_MAX_GROUPS 64
 /* A segment: consecutive elements of the flat parameter arena with the same hyper-parameters. */
 struct gt_seg {
-	int64_t begin, end;  /* [begin, end) in elements, relative to the pointers of the call; the same in the operand work */
+	int64_t begin, end;  /* range [begin, end) in elements, relative to the pointers of the call; the operand work has the same range */
 	double lr_mul;       /* factor of the learning rate */
 	double weight_decay;
 	int lr;              /* index into gt_step_args.lr: 0 ... GT_MAX_LR - 1 */
@@ -280,7 +282,7 @@ struct gt_attr_update {
 	double momentum, dampening, beta1, beta2, eps, alpha;
 	bool nesterov, decoupled /* Adam: AdamW */, centered /* RMSprop */;
 	double clip_norm; /* maximum norm of the gradients; 0: no clipping. If > 0, scalars.sumsq holds the sum of squares of all gradients */
-	const struct gt_seg *seg; /* ascending, not overlapping; elements outside all segments are not changed */
+	const struct gt_seg *seg; /* segments in ascending order, not overlapping; elements outside all segments are not changed */
 	int nseg;
 	enum gt_dtype work_dtype; /* dtype of the operand work, the 16-bit copy of p: bf16 or f16 */
 };
@@ -300,7 +302,7 @@ enum gt_muon_adjust { GT_MUON_ORIGINAL, GT_MUON_RMS, GT_MUON_NONE, GT_MUON_SPECT
  * 1 - momentum: its d is this d times a constant, which NS divides out. */
 struct gt_attr_muon {
 	struct gt_attr_update update;       /* uses momentum, nesterov, eps, clip_norm, seg and work_dtype */
-	const struct gt_tdesc *const *desc; /* one for each segment: shape and layout of the weight */
+	const struct gt_tdesc *const *desc; /* for each segment, the shape and layout of its weight */
 	int64_t ns_steps;                   /* number of Newton-Schulz iterations */
 	double ns[3];                       /* coefficients a, b, c */
 	int adjust; /* enum gt_muon_adjust: sqrt(max(1, out / rest)), 0.2 sqrt(max(out, rest)), 1, sqrt(out / rest), in the order of the enum */
@@ -317,13 +319,14 @@ struct gt_step_args {
 	int64_t step;         /* number of optimizer steps, including this one: Adam's t */
 	double lr[GT_MAX_LR]; /* learning rates of the parameter groups, indexed by gt_seg.lr */
 	double inv_weight;    /* 1 / sum of the target weights of the effective batch; turns sums into PyTorch's mean */
-	/* number of gt_step_args after this one in the same window, for steps that are already queued; `check` may shift them */
+	/* number of gt_step_args that follow this one in memory, for micro-batches that are already queued on the device; after a skipped step,
+	 * the operation check shifts their step counts and learning rates */
 	int64_t left;
 };
 
 /* The sums that the losses update. The executor zeroes them at the start of a step or an evaluation. */
 struct gt_metrics {
-	double loss;     /* sum over samples, not divided */
+	double loss;     /* sum of the losses of the samples, not divided */
 	double weight;   /* divisor of the mean loss: the number of samples whose target is not ignored */
 	int64_t correct; /* samples with argmax == target */
 	int64_t top5;    /* samples whose target is among the five largest outputs */
@@ -335,14 +338,14 @@ struct gt_scalars {
 	struct gt_metrics metrics;
 	/* sum of squares of the gradients that are stored before any parameter is updated, still multiplied by the loss scale */
 	double sumsq;
-	double bound;     /* bound of the gradients of fused updates, which are never stored: they are finite if it is below FLT_MAX */
+	double bound;     /* upper bound of the gradients of linear.dw+update, which are never stored; they are finite if it is below FLT_MAX */
 	double inv_scale; /* written by check: factor of all gradients before clipping; 1 without a loss scale */
 	int64_t skip;     /* written by check: if not 0, the optimizer changes nothing */
 	double scale;     /* written by check: the loss scale after the step */
 };
 #define GT_SCALARS_WORDS ((int64_t)(sizeof(struct gt_scalars) / sizeof(double)))
 
-/* State that persists across steps, in device memory. As an operand: f64 [GT_SCALER_WORDS]. */
+/* State of the loss scaler and of `check`, which persists across steps, in device memory. As an operand: f64 [GT_SCALER_WORDS]. */
 struct gt_scaler {
 	double scale;   /* loss scale, exact in f32; used only with gt_attr_check.scaling */
 	int64_t good;   /* steps applied since the scale last changed */
@@ -355,14 +358,15 @@ struct gt_scaler {
  * without it, such a step halts the run. The operand `numbers`, which scaling requires, is the gt_step_args of this micro-batch and the
  * `left` ones after it, as bytes (u8 [n]). */
 struct gt_attr_check {
-	bool scaling, dynamic;  /* dynamic, only with scaling: the scale changes */
+	bool scaling, dynamic;  /* scaling: the loss is multiplied by a scale; dynamic, only with scaling: the scale changes during the run */
 	double growth, backoff; /* factors of the scale: after `interval` good steps, and after an overflow */
 	int64_t interval;       /* number of steps without an overflow before the scale grows */
 	int64_t patience;       /* halt after this number of skipped steps in a row, because no scale helps; 0: never */
-	/* > 1: the operand parts holds the scalars of this number of ranks (f64 [ranks, GT_SCALARS_WORDS]); their sum becomes the scalars of
-	 * the step. parts is overwritten. */
+	/* Number of ranks. If it is > 1, the operand parts holds the scalars of all ranks (f64 [ranks, GT_SCALARS_WORDS]); their sum becomes
+	 * the scalars of the step, and parts is overwritten. */
 	int64_t ranks;
-	bool sharded;           /* with ranks > 1: each rank's sumsq covers its own gradients; otherwise each covers all gradients */
+	/* used if ranks > 1. true: the sumsq of a rank covers its shard of the gradients; false: it covers all gradients */
+	bool sharded;
 };
 
 /* The ranks that take part in a communication. Ranks are numbered within each group. */
@@ -379,20 +383,21 @@ struct gt_attr_comm {
 	int group; /* enum gt_group */
 	int peer;  /* send, recv: rank of the other end; broadcast, gather, scatter: rank of the root */
 	int op;    /* enum gt_reduction */
-	int lane;  /* send, recv: transfers of different lanes of a group have no order relative to each other; 0 ... */
+	int lane;  /* send, recv: number of the lane, from 0; transfers in different lanes of a group have no order relative to each other */
 };
 const char *gt_comm_name(const struct gt_attr_comm *c); /* "all_reduce", "send" */
 const char *gt_group_name(int group);                   /* "world" */
 
-/* The operand x is block `part` (0 ... parts - 1) of `parts` equal blocks. */
+/* Attributes of rows: the operand x is block `part` (0 ... parts - 1) of the `parts` equal blocks of the output. */
 struct gt_attr_rows {
 	int part, parts;
 };
 
-/* linear.dw+update. The update has one segment, [0, elements of w), the states of the optimizer's own call, clip_norm 0 and no work
- * copy. */
+/* Attributes of linear.dw+update. The update has one segment that covers all elements of w, and the same states as the optimizer's own
+ * operation. It has clip_norm 0 and no work copy. */
 struct gt_attr_dw_update {
-	int part, parts;         /* this call computes and applies part `part` of `parts` equal parts of dw, without db; 0, 0: all of dw */
+	/* the call computes and applies block `part` (from 0) of `parts` equal blocks of dw, and no db; both 0: all of dw */
+	int part, parts;
 	enum gt_opcode optimizer; /* an element-wise update */
 	struct gt_attr_update update;
 };
@@ -400,8 +405,8 @@ struct gt_attr_dw_update {
 #define GT_MAX_IO 10
 struct gt_opcall {
 	enum gt_opcode code;
-	const char *name; /* of the layer, for messages */
-	const void *attr; /* the attribute struct of the operation */
+	const char *name; /* name of the layer for messages */
+	const void *attr; /* attribute struct of the operation, as GT_OPCODES names it */
 	int nin, nout;
 	struct gt_tdesc *in[GT_MAX_IO], *out[GT_MAX_IO]; /* NULL: absent. prepare() chooses the layout of tensors with .any set */
 	uint32_t accumulate;                             /* bit i: the kernel adds to out[i] */

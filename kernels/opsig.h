@@ -9,20 +9,21 @@
 
 #include "opcall.h"
 
-/* The type of an operand. From GT_OPERAND_DTYPE on: the dtype type - GT_OPERAND_DTYPE. */
+/* The type of an operand. A type >= GT_OPERAND_DTYPE requires the dtype (enum gt_dtype) whose number is type - GT_OPERAND_DTYPE. */
 enum gt_operand_type { GT_OPERAND_ACT, GT_OPERAND_WEIGHT, GT_OPERAND_PARAM, GT_OPERAND_ANY, GT_OPERAND_DTYPE };
-enum { GT_DIM_FREE = 0 }; /* an entry of gt_operand.dim: any size. Positive: that size. Negative: -letter */
+/* an entry of gt_operand.dim that allows any size; a positive entry requires that size; a negative entry is minus the letter of the size */
+enum { GT_DIM_FREE = 0 };
 
 struct gt_operand {
 	char name[16];
 	int type;        /* enum gt_operand_type, or GT_OPERAND_DTYPE + enum gt_dtype */
-	bool optional;   /* may be absent */
-	bool updated;    /* changed in place */
-	bool added;      /* may be accumulated */
-	bool repeated;   /* stands for one or more operands; the last one of the inputs or outputs */
+	bool optional;   /* the operand may be absent */
+	bool updated;    /* the operation changes the operand in place */
+	bool added;      /* the operation may add to the operand (gt_opcall.accumulate) */
+	bool repeated;   /* this entry stands for one or more operands; it is the last of the inputs or outputs */
 	bool shaped;     /* the members below describe the shape; false: any shape */
 	bool rest;       /* further sizes follow those of dim */
-	int ndim;        /* entries of dim; 0 without rest: one element, of any rank */
+	int ndim;        /* number of entries in dim; 0 without rest: a tensor of one element, of any rank */
 	int64_t dim[GT_MAX_RANK];
 };
 
@@ -33,7 +34,7 @@ struct gt_opsig {
 
 void gt_opsig_read(enum gt_opcode code, struct gt_opsig *out);
 
-/* The operand at an index of a call; NULL: the operation has no such operand. */
+/* Both functions return the operand with index i of a call, or NULL if the operation has no such operand. */
 const struct gt_operand *gt_opsig_input(const struct gt_opsig *sig, int i);
 const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i);
 

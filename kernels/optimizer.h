@@ -8,33 +8,36 @@
 
 #include "opcall.h"
 
-/* When a state of an update exists. */
+/* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, if momentum is not 0, or
+ * if centered is true. */
 enum gt_state_when { GT_STATE_NONE, GT_STATE_ALWAYS, GT_STATE_MOMENTUM, GT_STATE_CENTERED };
 
-/* An update operation. Its inputs are p, g, the slots of the states, scalars and work. */
+/* An update operation, which applies an optimizer's step to parameters. The inputs of its call are the parameters p, their gradients g, one
+ * input for each entry of state, the scalars of the step (struct gt_scalars) and work, the 16-bit copy of p. */
 struct gt_update_row {
 	enum gt_opcode code;
-	bool matrix; /* true: the update needs whole parameters of rank 2 or more, and struct gt_attr_muon; false: it is element-wise */
-	int nslots;  /* number of states */
+	bool matrix; /* true: the update needs whole parameters of rank 2 or more and a struct gt_attr_muon; false: it is element-wise */
+	int nslots;  /* number of entries in state */
 	struct {
-		const char *name; /* name in PyTorch's state dict: "exp_avg" */
+		const char *name; /* name of the state in PyTorch's state dict: "exp_avg" */
 		enum gt_state_when when;
 	} state[GT_MAX_STATES];
 };
 
-/* Returns the row of an update operation; NULL: the operation is not an optimizer's update. */
+/* Returns the row of an update operation, or NULL if code is another operation. */
 const struct gt_update_row *gt_update_row(enum gt_opcode code);
-/* Whether the state with number `slot` exists with these attributes. */
+/* Returns whether an update with these attributes keeps state[slot] of the row. */
 bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update *attr, int slot);
 
 /* The positions of the inputs in a call of an element-wise update. */
 struct gt_update_inputs {
-	int nslots;  /* states are inputs 2 ... 1 + nslots; the input of a state that does not exist is NULL, or its index is nin or more */
-	int scalars; /* index of the input; -1: absent */
-	int work;    /* index of the input; -1: absent */
+	/* number of states, which are inputs 2 ... 1 + nslots; if a state does not exist, its input is NULL or has an index >= nin */
+	int nslots;
+	int scalars; /* index of the input with the scalars of the step (struct gt_scalars); -1: absent */
+	int work;    /* index of the input with the 16-bit copy of the parameters; -1: absent */
 };
-/* Checks what the signature (opsig.h) of an element-wise update does not say; does not check the dtype of the work copy. Returns NULL, or
- * the reason why a backend must reject the call. */
+/* Checks the rules for an element-wise update that its signature (opsig.h) cannot express, except the dtype of the work copy, and fills
+ * *out. Returns NULL, or the reason why a backend must reject the call. */
 const char *gt_update_check(const struct gt_opcall *call, struct gt_update_inputs *out);
 
 /* ---- train.optimizer.type ------------------------------------------------------------------------------------------------ */
@@ -46,20 +49,20 @@ enum gt_optimizer {
 };
 
 struct gt_optimizer_key {
-	const char *key; /* "betas"; NULL: the end */
+	const char *key; /* name of the key in train.optimizer: "betas"; NULL: end of the list */
 	const char *def; /* default as written in a config, "[0.9, 0.99]"; NULL: the default that all types share */
 };
 
 struct gt_optimizer_row {
 	const char *word;      /* value of train.optimizer.type: "adamw" */
-	enum gt_opcode update; /* the update operation */
-	bool decoupled;        /* gt_attr_update.decoupled */
-	struct gt_optimizer_key key[12]; /* the keys that it takes and others do not, or with another default; ends with key NULL */
+	enum gt_opcode update; /* operation that applies the optimizer's step: GT_OP_ADAM */
+	bool decoupled;        /* value of gt_attr_update.decoupled: true for AdamW */
+	struct gt_optimizer_key key[12]; /* the keys that not every type accepts or whose default differs for this type; ends with key NULL */
 };
 
-extern const struct gt_optimizer_row gt_optimizer_rows[GT_OPT_COUNT]; /* by enum gt_optimizer */
+extern const struct gt_optimizer_row gt_optimizer_rows[GT_OPT_COUNT]; /* indexed by enum gt_optimizer */
 
-/* Finds a key in a row; NULL: the row does not name it. */
+/* Finds a key in a row. Returns NULL if the row does not list it. */
 const struct gt_optimizer_key *gt_optimizer_key(const struct gt_optimizer_row *row, const char *key);
 
 #endif

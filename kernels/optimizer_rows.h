@@ -7,12 +7,12 @@
 #define GT_KERNELS_OPTIMIZER_ROWS_H
 
 /* Update operations: X(NAME, name, state 0, state 1, state 2, loops). The code is GT_OP_NAME; optim.inc has gt_scalars_name and
- * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work], without the slots that no row entry names; all are
- * flat, and p, the states and work are updated in place, unless scalars.skip.
- * state: PyTorch's name of it in a state dict, and when it exists:
+ * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work]; a state that is NONE() in the row has no operand. All
+ * operands are flat. p, the states and work are updated in place, unless scalars.skip is set.
+ * state: the name of the state in PyTorch's state dict, and the condition for which the state exists:
  *   ALWAYS(name), MOMENTUM(name): if attr.momentum is not 0, CENTERED(name): if attr.centered, NONE().
  * loops: the flags of a launch for which a CPU kernel has a loop of its own:
- *   PLAIN: none. FIRST_NESTEROV: the first step, and attr.nesterov, if state 0 exists.
+ *   PLAIN: no flag. FIRST_NESTEROV: if state 0 exists, two flags: whether this is the first step, and attr.nesterov.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
  * An element of an element-wise update depends on the operands of that element only. So its parameters may be cut anywhere: into shards of
  * ranks, and into tiles that linear.dw+update applies. A MATRIX update needs whole parameters. */
@@ -44,7 +44,8 @@
 	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",    \
 	  {"betas", "[0.9, 0.99]"})
 
-/* Bits of the states of a row: state k is bit k. ALL: those that may exist, MUST: those that always do. */
+/* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,
+ * MUST has those that always exist. */
 #define GT_STATE_ALL_NONE() 0
 #define GT_STATE_ALL_ALWAYS(name) 1
 #define GT_STATE_ALL_MOMENTUM(name) 1
@@ -55,12 +56,12 @@
 #define GT_STATE_MUST_CENTERED(name) 0
 #define GT_STATES_ALL(s0, s1, s2) (GT_STATE_ALL_##s0 | GT_STATE_ALL_##s1 << 1 | GT_STATE_ALL_##s2 << 2)
 #define GT_STATES_MUST(s0, s1, s2) (GT_STATE_MUST_##s0 | GT_STATE_MUST_##s1 << 1 | GT_STATE_MUST_##s2 << 2)
-/* Operands of a signature (opcall.h): states that a row names have a slot even where they do not exist. */
+/* The text of one state in a signature (opcall.h). A state that a row names is an optional operand, also where the state does not exist. */
 #define GT_STATE_SIG_NONE()
 #define GT_STATE_SIG_ALWAYS(name) "[" name ":f(E)!] "
 #define GT_STATE_SIG_MOMENTUM(name) GT_STATE_SIG_ALWAYS(name)
 #define GT_STATE_SIG_CENTERED(name) GT_STATE_SIG_ALWAYS(name)
-/* Operands of states, from the first one on: states that a row names have a slot even where they do not exist. */
+/* The number of operands for states: one for each state that a row names, also where the state does not exist. */
 #define GT_STATES_SLOTS(s0, s1, s2) (GT_STATE_ALL_##s0 + GT_STATE_ALL_##s1 + GT_STATE_ALL_##s2)
 
 #endif

@@ -26,18 +26,18 @@
 #define GT_SHM_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the first phase, so that no second phase is needed */
 #define GT_SHM_ALIGN __attribute__((aligned(GT_SHM_LINE)))
 
-/* The call of a rank. Every rank compares its own with those of all others. */
+/* The description of one rank's current collective call. Every rank compares its own description with those of all other ranks. */
 struct shm_desc {
 	uint64_t in, out; /* offsets of the operands in the segment; 0: the operand is not in the segment */
 	struct gt_coll_call call;
 };
 
 struct shm_slot {
-	uint32_t phase GT_SHM_ALIGN; /* futex */
+	uint32_t phase GT_SHM_ALIGN; /* number of the last phase that this rank has published; futex */
 	uint32_t sleepers;           /* number of ranks that sleep on phase */
-	uint32_t left;               /* the rank has closed the group */
-	uint32_t bell GT_SHM_ALIGN;  /* futex: a ring of this rank has new data or new space */
-	uint32_t drowsy;             /* this rank sleeps on bell, or is about to */
+	uint32_t left;               /* not 0: the rank has closed the group */
+	uint32_t bell GT_SHM_ALIGN;  /* futex, changed when a message ring of this rank has new data or new space */
+	uint32_t drowsy;             /* not 0: this rank sleeps on bell, or is about to */
 	struct shm_desc desc[2] GT_SHM_ALIGN;
 };
 
@@ -51,8 +51,8 @@ struct shm_pair {
 struct shm_member {
 	uint32_t state GT_SHM_ALIGN; /* SHM_ABSENT … */
 	int32_t pid;
-	uint32_t awaits;   /* 1 + the member for which this one waits; 0: none */
-	uint64_t cpus[16]; /* processors on which it may run: cpu_set_t */
+	uint32_t awaits;   /* 1 + number of the member for which this member waits; 0: it waits for none */
+	uint64_t cpus[16]; /* processors on which this member may run, as a cpu_set_t */
 };
 enum { SHM_ABSENT, SHM_COMING, SHM_THERE };
 
@@ -61,21 +61,21 @@ struct shm_head {
 	uint64_t magic;
 	uint32_t abi, world;
 	uint64_t token;              /* identifies this group, so that a stale boot record cannot open it */
-	uint64_t end GT_SHM_ALIGN;   /* end of the memory in use, as an offset */
+	uint64_t end GT_SHM_ALIGN;   /* offset of the end of the memory in use */
 	uint32_t broken GT_SHM_ALIGN;
-	char why[1024];              /* valid once SHM_BROKEN */
+	char why[1024];              /* sentence of the failure; valid once broken is SHM_BROKEN */
 	struct shm_member member[GT_COMM_RANKS];
 };
 
-/* One for each process and group, shared by the groups that are split from it. */
+/* The state of a group that open() created, in one process. The groups that are split from that group share it. */
 struct shm_root {
-	struct shm_head *head; /* the address of the mapping */
-	size_t reserve;        /* bytes of address space */
+	struct shm_head *head; /* address at which this process has mapped the segment */
+	size_t reserve;        /* bytes of address space reserved for the segment */
 	int fd, rank, world;
 	double timeout_s;
 	size_t pair_bytes;
 	int spin;              /* maximum number of turns of a waiting loop before it yields */
-	int pidfd[GT_COMM_RANKS]; /* -1: none; -2: gone before it could be opened */
+	int pidfd[GT_COMM_RANKS]; /* process descriptor of each member; -1: none; -2: the process ended before it could be opened */
 };
 
 struct shm_comm {
@@ -83,12 +83,12 @@ struct shm_comm {
 	struct shm_root *root;
 	struct shm_slot *slot;
 	struct shm_pair *pair;  /* [from * world + to] */
-	char *stage;            /* [rank][half] */
-	size_t pair_bytes;      /* bytes of a ring */
+	char *stage;            /* memory through which ranks pass data: [rank][half] */
+	size_t pair_bytes;      /* size of each message ring in bytes */
 	uint32_t phase, seq;
-	int spin;               /* turns of a waiting loop, adapted to the last waits */
+	int spin;               /* number of turns of a waiting loop before it yields, adapted to the last waits */
 	bool owns_root;
-	int member[GT_COMM_RANKS]; /* ranks in the group that open() created, which messages name */
+	int member[GT_COMM_RANKS]; /* for each rank, its rank in the group that open() created, which messages name */
 	uint32_t sent[GT_COMM_RANKS], got[GT_COMM_RANKS];
 };
 
@@ -97,7 +97,7 @@ static inline char *gt_shm_at(const struct shm_root *r, uint64_t off)
 	return (char *)r->head + off;
 }
 
-/* Returns the offset of memory in the segment; 0: it is outside. (Offset 0 is the head, which no caller has.) */
+/* Returns the offset of memory in the segment, or 0 if it is outside. (Offset 0 is the head, which no caller has.) */
 static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, size_t bytes)
 {
 	uintptr_t base = (uintptr_t)r->head, x = (uintptr_t)p;
@@ -105,26 +105,28 @@ static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, si
 }
 
 /* comm_shm.c */
-/* zeroed; lives until the group is closed */
+/* Allocates zeroed memory in the segment and sets *off to its offset. The memory exists until the group is closed. */
 enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struct gt_err *err);
 
-/* comm_wait.c. A gt_shm_doing writes what a rank has not done, for messages: "has not reached all_reduce #17 of gradients (world)". */
+/* The functions of comm_wait.c follow. A gt_shm_doing is a callback that writes what a late rank has not done, for messages: "has not
+ * reached all_reduce #17 of gradients (world)". */
 typedef void gt_shm_doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size);
 bool gt_shm_is_broken(const struct shm_comm *c);
-enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err);   /* GT_EPEER with the group's sentence; only once it is broken */
+/* Returns GT_EPEER with the sentence of the failure. Call it only if the group is broken. */
+enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err);
 /* Breaks the group with this sentence. If it is already broken, err gets the earlier sentence. Returns GT_EPEER. */
 enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-bool gt_shm_dead(const struct shm_root *r, int member);                     /* its process has ended */
-void gt_shm_publish(struct shm_comm *c);                                    /* publishes the next phase */
-/* waits for all ranks to reach this rank's phase */
+bool gt_shm_dead(const struct shm_root *r, int member);                     /* whether the member's process has ended */
+void gt_shm_publish(struct shm_comm *c);                                    /* publishes that this rank has reached the next phase */
+/* Waits until all ranks have published the phase that this rank published last. */
 enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err);
-/* Publishes the rank for which this rank waits, which others read at their deadline; -1: none. */
+/* Publishes the number of the rank for which this rank waits (-1: none). Other ranks read it when their deadline passes. */
 void gt_shm_say_awaits(struct shm_comm *c, int rank);
-/* Finds the member that causes `member` to wait, by following the chain of waiting members. In a cycle of waiting members: `member`
+/* Finds the member that causes `member` to wait, by following the chain of waiting members. If the chain is a cycle, it returns `member`
  * itself. */
 int gt_shm_culprit(const struct shm_root *r, int member);
-void gt_shm_ring(struct shm_comm *c, int rank);                             /* wakes the rank after one of its rings has changed */
-/* sleeps until the bell differs from `bell`, or for a short time */
+void gt_shm_ring(struct shm_comm *c, int rank);                             /* wakes a rank after one of its message rings has changed */
+/* Sleeps until this rank's bell differs from `bell`, but only for a short time. */
 void gt_shm_doze(struct shm_comm *c, uint32_t bell);
 static inline void gt_shm_pause(void)
 {

@@ -15,38 +15,39 @@ struct gt_dnnl;
 struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev);
 enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err);
 void gt_dnnl_close(struct gt_dnnl *d);               /* d may be NULL */
-/* the instruction set that oneDNN and gtrain may use on this machine: "avx512_core_bf16" */
+/* Returns the instruction set that oneDNN and gtrain may use on this machine: "avx512_core_bf16" */
 const char *gt_dnnl_isa(void);
 void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
 
 /* The first member of every kernel struct. A family allocates its own struct with calloc and fills this. */
 struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
-	/* For lists of launches (launch_list.c). part: does the share of thread `thread` of `threads`, without barriers between them; NULL: the
-	 * kernel cannot be divided. small: there is too little work for two threads, so launch uses one. A kernel with neither ends the
-	 * parallel region of the list. */
+	/* For lists of launches (launch_list.c). part() does the work of thread `thread` of `threads`, without barriers between threads; it is
+	 * NULL if the kernel cannot be divided. small is true if there is too little work for two threads, so that launch uses one. A kernel
+	 * with neither ends the parallel region of the list. */
 	void (*part)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, int thread, int threads);
 	bool small;
-	struct gt_team_choice choice; /* for the list that begins with this kernel */
+	struct gt_team_choice choice; /* the choice of threads for the list of launches that begins with this kernel */
 	void (*release)(struct gt_kernel *k); /* NULL: free(k) is enough */
 	size_t scratch;       /* bytes of workspace */
-	const char *describe; /* static, or freed by release */
+	const char *describe; /* name of the implementation: static memory, or freed by release */
 };
 
 typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 
 /* The families (opcall.h): a call of family F is prepared by gt_cpu_F, in f32, bf16 and, for the gradient checks, in f64. */
-gt_cpu_prepare gt_cpu_none; /* refuses the call */
+gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 #define gt_cpu_head gt_cpu_none
 #define gt_cpu_head_back gt_cpu_none
 #define GT_X(code, name, family, ...) gt_cpu_prepare gt_cpu_##family;
 GT_OPCODES(GT_X)
 #undef GT_X
 gt_cpu_prepare gt_cpu_muon; /* dnnl_muon.c */
-/* The f64 calls of families whose other calls oneDNN or vector loops do: plain loops, in ref_*.c. */
+/* These functions prepare the f64 calls of four families with the plain loops of ref_*.c. oneDNN or vector loops do the other calls of
+ * these families. */
 gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm;
-gt_cpu_prepare gt_dnnl_wino;   /* dnnl_wino.c, called by gt_cpu_conv; *out = NULL: it does not suit this call */
-gt_cpu_prepare gt_dnnl_linear; /* dnnl_conv.c, called by gt_cpu_linear */
+gt_cpu_prepare gt_dnnl_wino;   /* in dnnl_wino.c, called by gt_cpu_conv; sets *out to NULL if it does not suit the call */
+gt_cpu_prepare gt_dnnl_linear; /* in dnnl_conv.c, called by gt_cpu_linear */
 
 /* launch_list.c: implements gt_backend.launch_list. */
 enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);

@@ -25,7 +25,7 @@ struct gt_dnnl_md {
 	dnnl_data_type_t dtype;
 	int ndims;
 	dnnl_dims_t dims;
-	bool any;            /* oneDNN chooses the layout; the members below are not used */
+	bool any;            /* true: oneDNN chooses the layout, and the members below are not used */
 	dnnl_dims_t padded;  /* dims, rounded up to whole blocks */
 	dnnl_dims_t strides; /* elements from one entry (of a blocked dimension: one block) to the next */
 	int nblk;                   /* number of inner blocks */
@@ -40,10 +40,10 @@ typedef const dnnl_memory_desc_t *gt_dnnl_ref;
 typedef const_dnnl_memory_desc_t gt_dnnl_ref;
 #endif
 
-/* Copies a descriptor. False: struct gt_dnnl_md cannot express the layout (transformed weights, extra data after the tensor, more
+/* Copies a descriptor. Returns false if struct gt_dnnl_md cannot express the layout (transformed weights, extra data after the tensor, more
  * blocks). */
 bool gt_dnnl_md_read(gt_dnnl_ref ref, struct gt_dnnl_md *out);
-bool gt_dnnl_md_is(const struct gt_dnnl_md *md, gt_dnnl_ref ref); /* whether shape, dtype and layout are equal */
+bool gt_dnnl_md_is(const struct gt_dnnl_md *md, gt_dnnl_ref ref); /* whether md and ref have the same shape, dtype and layout */
 dnnl_status_t gt_dnnl_memory(dnnl_engine_t engine, const struct gt_dnnl_md *md, dnnl_memory_t *out);
 
 enum gt_dnnl_pass { GT_DNNL_FWD, GT_DNNL_DX, GT_DNNL_DW };
@@ -60,15 +60,15 @@ struct gt_dnnl_request {
 	const struct gt_dnnl_window *window;    /* NULL: inner product */
 	const struct gt_dnnl_md *x, *w, *b, *y; /* b: NULL without bias; not used by GT_DNNL_DX */
 	const_dnnl_primitive_attr_t attr;
-	const_dnnl_primitive_desc_t hint; /* the forward primitive; NULL for GT_DNNL_FWD */
-	/* Whether to use the implementation `name` instead of the first one that oneDNN offers. The first implementation for which it returns
-	 * true is used. NULL: use the first one. */
+	const_dnnl_primitive_desc_t hint; /* descriptor of the forward primitive, which oneDNN's gradients require; NULL for GT_DNNL_FWD */
+	/* Optional; if NULL, the first implementation that oneDNN offers is used. It returns whether to use the implementation `name` instead
+	 * of that one, whose name is `first`. The first implementation for which it returns true is used. */
 	bool (*instead)(const char *first, const char *name);
 };
 
-/* Creates a primitive descriptor, which the caller destroys. dnnl_unimplemented: oneDNN has no implementation. */
+/* Creates a primitive descriptor, which the caller destroys. Returns dnnl_unimplemented if oneDNN has no implementation. */
 dnnl_status_t gt_dnnl_pd(dnnl_engine_t engine, const struct gt_dnnl_request *r, dnnl_primitive_desc_t *out);
 
-const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd); /* "jit:avx512_core"; dnnl_util.c */
+const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd); /* name of the implementation: "jit:avx512_core"; defined in dnnl_util.c */
 
 #endif

@@ -16,14 +16,14 @@ dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev);
  * implementation. */
 enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err);
 
-dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* dnnl_data_type_undef: oneDNN lacks this dtype */
+dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* returns dnnl_data_type_undef if oneDNN lacks the dtype */
 
 /* Describes a tensor with its layout. With groups > 1 (convolution weights), dimension 0 is split into the dimensions groups and
  * O/groups. */
 enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl_md *md, struct gt_err *err);
-/* Describes the same shape with the layout left to oneDNN. */
+/* Describes a tensor of d's shape and dtype, for which oneDNN chooses the layout. */
 struct gt_dnnl_md gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups);
-/* Converts the layout that oneDNN chose for d's shape. False: struct gt_layout cannot express it. */
+/* Converts the layout that oneDNN chose for d's shape. Returns false if struct gt_layout cannot express it. */
 bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, struct gt_layout *out);
 
 /* ---- the list kernel --------------------------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ struct gt_dnnl_tensor {
 };
 
 struct gt_dnnl_step {
-	dnnl_primitive_t prim; /* NULL: relu of out[0] if relu_count > 0, else out[add_to] += scratch[add_from] */
+	dnnl_primitive_t prim; /* NULL: the step is relu of out[0] if relu_count > 0, else out[add_to] += scratch[add_from] */
 	int nargs;
 	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
 	int add_to;
@@ -67,8 +67,8 @@ struct gt_dnnl_kernel {
 /* Creates an empty list kernel with launch and release set. */
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
-/* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where: GT_DNNL_IN, ... index: number of the input or
- * output; a scratch tensor gets an offset instead. */
+/* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where is GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH.
+ * index is the number of the input or output; a scratch tensor gets an offset in the workspace instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
 /* Adds a scratch tensor with a descriptor of oneDNN. */
@@ -79,21 +79,21 @@ enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl
                               struct gt_err *err);
 /* Adds a reorder from one of k's tensors to another. */
 enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err);
-/* Adds the step out[index] += mem, a scratch tensor of count f32 elements. moves: each slice has its own count elements of out[index];
- * otherwise all slices add to the same elements, which the first slice overwrites if add is false. */
+/* Adds the step out[index] += mem, where mem is a scratch tensor of count f32 elements. If moves is true, each slice of the batch has its
+ * own count elements of out[index]; otherwise all slices add to the same elements, which the first slice overwrites if add is false. */
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,
                              struct gt_err *err);
-/* Adds the step out[0] = relu(out[0]) over y's elements. moves: each slice has its own consecutive elements; otherwise the last slice
- * processes all. oneDNN's relu, as a primitive or as a post-op, turns NaN into 0; PyTorch's keeps it. */
+/* Adds the step out[0] = relu(out[0]) over y's elements. If moves is true, each slice of the batch has its own consecutive elements;
+ * otherwise the last slice processes all elements. oneDNN's relu, as a primitive or as a post-op, turns NaN into 0; PyTorch's keeps it. */
 enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err);
-/* Sets the stride of a tensor of k: the number of bytes by which it advances from slice to slice. */
+/* Sets the number of bytes by which the address of a tensor of k advances from one slice of the batch to the next. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
-/* Describes a part of a tensor: the first n entries of dimension i. */
+/* Describes the part of a tensor that has only the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);
 
 /* Creates the attributes of all primitives of gtrain: the caller provides the scratchpad. The caller destroys *out. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
-/* Whether this is one of oneDNN's slow implementations. */
+/* Returns whether pd uses one of oneDNN's slow implementations: a reference or a gemm, which is not brgemm. */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
 
 /* dst[i] += src[i], or dst[i] = src[i] if add is false. */

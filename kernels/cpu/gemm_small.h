@@ -20,30 +20,30 @@ struct gt_gemm {
 	int64_t m, in, out;      /* batch, features */
 	const float *x, *dy;     /* [m, in], [m, out] */
 	float *y, *dx;           /* [m, out], [m, in] */
-	const float *w, *b;      /* tiles; [out] or NULL */
-	float *dw, *db;          /* tiles; [out] or NULL */
+	const float *w, *b;      /* weights in tiles; bias [out] or NULL */
+	float *dw, *db;          /* gradient of w in tiles; gradient of b, [out] or NULL */
 	bool relu;               /* apply relu to y */
-	bool add_dw, add_db;     /* add to dw, to db */
-	const float *mask;       /* [m, in]; dx is 0 where it is <= 0; NULL: no mask */
+	bool add_dw, add_db;     /* add to the values in dw, in db */
+	const float *mask;       /* [m, in]; dx is 0 where mask is <= 0; NULL: no mask */
 	/* If not NULL, dw is not stored. Instead apply is called with runs of n elements of dw, including padding, that correspond to w + at. m
 	 * must be at most GT_GEMM_APPLY_M. */
 	void (*apply)(const void *ctx, const float *dw, int64_t at, int64_t n);
 	const void *ctx;
-	float *scratch;          /* workspace of gt_gemm_scratch_dw() bytes, for the threads from first on */
+	float *scratch;          /* workspace of gt_gemm_scratch_dw() bytes, for threads with numbers >= first */
 	int first;               /* number of the first thread that works on this product */
 };
 
 struct gt_gemm_isa {
 	const char *name; /* "avx512" */
-	/* Compute the share of thread `thread` of `threads`. The threads need no barrier between them. */
+	/* Each of the three functions computes the share of thread `thread` of `threads`. The threads need no barrier between them. */
 	void (*fwd)(const struct gt_gemm *g, int thread, int threads);
 	void (*dx)(const struct gt_gemm *g, int thread, int threads);
 	void (*dw)(const struct gt_gemm *g, int thread, int threads);
 };
 
-/* Returns the fastest implementation for this processor; NULL: it has neither AVX-512 nor AVX2 with FMA. */
+/* Returns the fastest implementation for this processor, or NULL if the processor has neither AVX-512 nor AVX2 with FMA. */
 const struct gt_gemm_isa *gt_gemm_isa(void);
-/* Returns an implementation by name ("avx512", "avx2"), for tests; NULL: the processor does not support it. */
+/* Returns an implementation by name ("avx512", "avx2"), for tests, or NULL if the processor does not support it. */
 const struct gt_gemm_isa *gt_gemm_isa_named(const char *name);
 
 size_t gt_gemm_scratch_dw(int64_t m, int64_t out, int threads); /* bytes of workspace of dw; fwd and dx need none */

@@ -1,8 +1,7 @@
 /* Row reductions in a fixed order, for softmax and the losses. A typed file instantiates them with #include "cpu/lanes.inc". There are two
  * cases:
  * - Up to BLOCK_COLS columns (the number of classes of common datasets): BLOCK_ROWS rows are processed together, one row in each vector
- * lane. There is
- *   no tail and no horizontal sum; the result of a row does not depend on the other rows.
+ *   lane. There is no tail and no horizontal sum; the result of a row does not depend on the other rows.
  * - More columns: one row after the other, in pieces of PIECE elements with LANES partial sums, which are added in one fixed tree. */
 #ifndef GT_KERNELS_CPU_LANES_H
 #define GT_KERNELS_CPU_LANES_H

@@ -27,13 +27,13 @@ void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t alig
 /* y = relu(y) over n elements of f32, bf16 or f64 (eltwise.c). */
 void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n);
 
-/* Whether gt_cpu_for uses one thread for this size; the kernel is then small (launch_list.c). */
+/* Returns whether gt_cpu_for uses one thread for n elements. A kernel of this size sets gt_kernel.small. */
 static inline bool gt_cpu_alone(int64_t n, int64_t grain)
 {
 	return n / (grain > 0 ? grain : 1) < 2;
 }
 
-/* Index of a dtype in a table with one entry for each of these dtypes; -1: it is none of them. */
+/* gt_cpu_type returns the index of a dtype in a table with one entry for each of these dtypes, or -1 for another dtype. */
 enum { GT_T_F32, GT_T_BF16, GT_T_F64, GT_T_COUNT };
 static inline int gt_cpu_type(enum gt_dtype t)
 {

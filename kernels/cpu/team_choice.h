@@ -10,19 +10,19 @@
 
 #include <stdbool.h>
 
-/* The state for one list; all zero at first. */
+/* The state of the choice for one list of launches; all fields are zero at first. */
 struct gt_team_choice {
-	bool one;         /* one thread makes the next execution */
-	bool warm, trial; /* warm: a first window has passed; trial: the current window is a trial of the other way */
+	bool one;         /* true: one thread executes the list next time; false: all threads do */
+	bool warm, trial; /* warm: the first window of 20 ms has passed; trial: the current window tries the other number of threads */
 	int walks;        /* number of executions in the current window */
-	double seconds;   /* their time */
+	double seconds;   /* time of the executions in the current window, in seconds */
 	int windows;      /* number of windows since the last trial */
-	int wait;         /* number of windows between trials */
+	int wait;         /* number of windows from one trial to the next */
 	double mean[2];   /* seconds of one execution by all threads and by one thread, in the last window; 0: not measured */
-	double before;    /* mean[one] at the last trial */
+	double before;    /* value of mean[one] at the last trial, in seconds */
 };
 
-/* Reports that an execution of the list, in the way that c->one selects, took `seconds`. */
+/* Reports that an execution of the list, with the number of threads that c->one selects, took `seconds`. */
 void gt_team_walked(struct gt_team_choice *c, double seconds);
 
 #endif

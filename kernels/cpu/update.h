@@ -9,18 +9,18 @@ struct gt_cpu_apply {
 	enum gt_opcode code; /* an element-wise update */
 	struct gt_opt_f32 opt;
 	bool first, nesterov;
-	float *p, *state[GT_MAX_STATES]; /* in the order of the optimizer's own call; NULL: absent */
+	float *p, *state[GT_MAX_STATES]; /* the parameters; the optimizer's states in the order of its own operation, NULL for an absent one */
 };
 
-/* Whether gt_cpu_apply_make accepts this operation: an element-wise update. */
+/* Returns whether gt_cpu_apply_make accepts this operation, which must be an element-wise update. */
 bool gt_cpu_apply_knows(enum gt_opcode code);
 
-/* Makes the optimizer step with the numbers in step_args. attr has one segment. scalars may be NULL. state: the states that exist, without
- * gaps. */
+/* Prepares an optimizer step with the numbers in step_args, for gt_cpu_apply_run. attr has one segment. scalars may be NULL. state holds
+ * the states that exist, in order and without gaps. */
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,
                                       const struct gt_scalars *scalars, float *p, void *const *state);
 
-/* ctx: a struct gt_cpu_apply. Applies the gradients g[0, n) to p[at, at + n). */
+/* Applies the gradients g[0, n) to the parameters p[at, at + n). ctx points to a struct gt_cpu_apply. */
 void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n);
 
 #endif

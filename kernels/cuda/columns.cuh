@@ -15,7 +15,7 @@
 #define COL_RESIDENT 3 /* blocks per multiprocessor, which leaves 80 registers to a thread */
 /* One wave on the 132 multiprocessors of an H200. It is a constant, so that results do not depend on the device. */
 #define COL_BLOCKS (132 * COL_RESIDENT)
-#define COL_AHEAD 4 /* rows that a thread reads at once */
+#define COL_AHEAD 4 /* number of rows that a thread reads before it adds them */
 
 struct tiling {
 	int64_t rows, cols;
@@ -39,7 +39,8 @@ static inline struct tiling tile_columns(int64_t rows, int64_t cols, int v)
 	return t;
 }
 
-/* Number of columns that a thread owns: 1 unless all rows begin at multiples of 16 bytes. at: the bitwise or of all addresses. */
+/* Number of columns that a thread owns: 1 unless all rows begin at multiples of 16 bytes. at is the bitwise or of the addresses of all
+ * tensors. */
 template <class S> static inline int columns_of(int64_t cols, uintptr_t at)
 {
 	return cols % width<S>::n == 0 && at % 16 == 0 ? width<S>::n : 1;
@@ -61,7 +62,8 @@ static inline int64_t tiling_floats(int64_t rows, int64_t cols, int planes)
 	return most * planes * cols;
 }
 
-/* The part of a thread: its first column, its first row, and its number of rows, which are ty apart. */
+/* The rows and columns of a tensor that one thread of a block reads: its first column, its first row, and its number of rows, which are ty
+ * apart. */
 struct place {
 	int64_t col, row;
 	int n; /* number of rows of this thread; 0 if its columns do not exist */
@@ -84,7 +86,7 @@ template <int V> __device__ static inline place place_of(const tiling &t)
 	return p;
 }
 
-/* V elements in their memory format. */
+/* V elements of type S as they are stored in memory. */
 template <class S, int V> struct packed {
 	uint4 u;
 	__device__ void fetch(const S *p)
@@ -117,7 +119,7 @@ template <class S, int V> __device__ static inline void put(S *p, const float *v
 		*(uint4 *)p = pack<S>(v);
 }
 
-/* Reads V numbers of a table of f32 columns. p + col is aligned to 16 bytes if V > 1. */
+/* Reads V consecutive f32 numbers from p, which is aligned to 16 bytes if V > 1. */
 template <int V> __device__ static inline void get_f32(float *v, const float *p)
 {
 #pragma unroll
@@ -157,13 +159,13 @@ template <int N> __device__ static inline void block_columns(float (&v)[N], cons
 }
 
 /* ---- second level in the last block of a tile --------------------------------------------------------------------------------------- */
-/* True in the last block of a tile. counter: one number per tile. */
+/* Returns true in the last block of a tile to finish. There is one counter per tile. */
 __device__ static inline bool last_of_tile(uint32_t *counter, const tiling &t)
 {
 	return last_of(counter + blockIdx.x, (uint32_t)t.splits);
 }
 
-/* Reads W numbers of a table of f32 that other blocks have written. */
+/* Reads W consecutive f32 numbers that other blocks have written. */
 template <int W> __device__ static inline void get_written(float *v, const float *p)
 {
 	if constexpr (W == 1)
@@ -172,8 +174,9 @@ template <int W> __device__ static inline void get_written(float *v, const float
 		unpack(v, __ldcg((const uint4 *)p), float());
 }
 
-/* Combines two planes of a tile: a thread gets column c and its sums a and b. With MOMENTS the planes are mean and squared distances of the
- * pieces, and the results are those of all rows. False if the thread has no column. All threads of the block must call it. */
+/* Combines the two planes of partial results of a tile: a thread gets column c and its sums a and b. With MOMENTS, the planes are the means
+ * and the squared distances of the pieces of rows, and a and b are the mean and the squared distances of all rows. Returns false if the
+ * thread has no column. All threads of the block must call it. */
 template <int V, bool MOMENTS>
 __device__ static inline bool tile_totals(const float *part, const tiling &t, int64_t &c, double &a, double &b)
 {
@@ -232,7 +235,7 @@ static inline dim3 finish_grid(int64_t cols)
 	return dim3((unsigned)ceil_div(cols, FINISH_COLS));
 }
 
-/* The sum of the column, returned to each of its threads. All threads of the block must call it. */
+/* Returns the sum of v over the threads of a column, to each of these threads. All threads of the block must call it. */
 __device__ static inline double finish_sum(double v)
 {
 	__shared__ double s[FINISH_LANES][FINISH_COLS + 1];
@@ -250,7 +253,7 @@ __device__ static inline double finish_sum(double v)
 	return total[threadIdx.x];
 }
 
-/* Sums one plane over the splits, for column c. */
+/* Sums one plane of partial results over the splits of the rows, for column c. */
 __device__ static inline double finish_plane(const float *part, const tiling &t, int planes, int plane, int64_t c)
 {
 	double sum = 0;

@@ -56,7 +56,7 @@ struct gt_kernel {
 	size_t scratch;       /* bytes of workspace */
 	const char *describe; /* static, or inside the kernel */
 	int nin, nout;        /* numbers of inputs and outputs of the call */
-	void *counter;        /* from gt_cuda_counters; freed with the kernel */
+	void *counter;        /* counters of finished blocks, from gt_cuda_counters; freed with the kernel */
 };
 
 typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
@@ -69,15 +69,15 @@ GT_OPCODES(GT_X)
 #undef GT_X
 gt_cuda_prepare gt_cuda_muon;
 
-void gt_cuda_conv_close(struct gt_dev *dev); /* closes what the convolutions have opened */
+void gt_cuda_conv_close(struct gt_dev *dev); /* closes cuDNN if a convolution has loaded it */
 
 /* ---- cuda_dev.c ----------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err);
 enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err);
 void gt_cuda_close(struct gt_dev *dev);
-enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err); /* selects it as the calling thread's device */
+enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err); /* selects dev as the calling thread's device */
 enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, struct gt_err *err);
-/* blocks the host; reports faults that kernels found in their data */
+/* Blocks the host until the stream has done its work, and reports faults that kernels found in their data. */
 enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err);
 
 enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
@@ -85,7 +85,7 @@ void gt_cuda_free(struct gt_dev *dev, void *p);
 enum gt_code gt_cuda_host_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 void gt_cuda_host_free(struct gt_dev *dev, void *p);
 enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err);
-/* Whether [p, p + bytes) is inside one allocation of alloc(). */
+/* Returns whether [p, p + bytes) is inside one allocation of alloc(). */
 bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes);
 
 /* Copies a table of the host to new device memory, which the caller frees with gt_cuda_free. */
@@ -100,8 +100,9 @@ enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n
 enum gt_code gt_cuda_step_args(const struct gt_dev *dev, const struct gt_launch *a, struct gt_cu_step_args *out, struct gt_err *err);
 
 /* Loads a vendor library by its file name, from the plugin's list of folders (cuda.mk) and then from the loader's search path, and stores
- * the address of names[i] in *slot[i]. product: its name for messages. GT_EUNAVAILABLE with the loader's reason. The library stays loaded,
- * because such libraries register kernels with the driver and cannot be unloaded and loaded again. */
+ * the address of names[i] in *slot[i]. product is its name for messages. Returns GT_EUNAVAILABLE with the loader's reason if the library
+ * cannot be loaded. The library stays loaded, because such libraries register kernels with the driver and cannot be unloaded and loaded
+ * again. */
 enum gt_code gt_cuda_library(const char *file, const char *product, const char *const *names, void **const *slot, int n, void **so,
                              struct gt_err *err);
 
@@ -144,7 +145,7 @@ enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, co
 		(k)->head.describe = (text);                                                                                                       \
 	} while (0)
 
-/* Index of a dtype in the tables of kernels; -1: they do not support it. */
+/* Returns the index of a dtype in the tables of kernels (GT_CU_F32, ...), or -1 if the kernels do not support it. */
 static inline int gt_cuda_type(enum gt_dtype t)
 {
 	return t == GT_F32 ? GT_CU_F32 : t == GT_BF16 ? GT_CU_BF16 : t == GT_F16 ? GT_CU_F16 : -1;

@@ -23,12 +23,13 @@ struct gt_dnn_choice {
 	int64_t engine; /* cuDNN's global index of the engine */
 	int nknobs;
 	int64_t knob[GT_DNN_KNOBS][2]; /* type, value */
-	double us;                     /* measured microseconds; 0: the heuristic's first engine, not measured */
+	/* measured time of one run in microseconds; 0: not measured, because it is the heuristic's first engine */
+	double us;
 
 	/* the fields below are not stored in the file */
-	size_t workspace; /* bytes of workspace of its plan, after a plan was made */
-	bool ran;         /* it has run in this process */
-	bool tensor_core; /* its engine multiplies on tensor cores */
+	size_t workspace; /* bytes of workspace of the choice's plan; valid after a plan was made */
+	bool ran;         /* a plan of this choice has run in this process */
+	bool tensor_core; /* the engine multiplies on tensor cores */
 };
 
 struct gt_dnn_cache;

@@ -10,15 +10,11 @@
  * Graphs for which cuDNN 9.19 and 9.26 have precompiled engines for compute capability 9.0 (queried from the libraries;
  * tests/cuda/dnn_plans.c repeats the query):
  * - The forward pass alone; and conv -> add -> [relu] (bias and optional relu) if w, y and the bias have the dtype of x and the values
- * between
- *   the operations are f32. For a bias of another dtype, a relu without a bias, or 16-bit values between the operations, the only engines
- *   are
- *   compiled when a plan is made, which takes about a second each. Therefore the bias is rounded to the dtype of x first, and a relu
- *   without
- *   a bias gets a bias of zeros.
+ *   between the operations are f32. For a bias of another dtype, a relu without a bias, or 16-bit values between the operations, the only
+ *   engines are compiled when a plan is made, which takes about a second each. Therefore the bias is rounded to the dtype of x first, and a
+ *   relu without a bias gets a bias of zeros.
  * - The gradients by data and by weights if every tensor has the same dtype. For dw in f32 with 16-bit activations there is at most one
- * engine,
- *   which is compiled. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
+ *   engine, which is compiled. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
  * - beta = 1 in the gradient by weights: dw is added to the existing values. */
 #ifndef GT_KERNELS_CUDNN_CONV_H
 #define GT_KERNELS_CUDNN_CONV_H
@@ -33,16 +29,16 @@ enum gt_dnn_pass { GT_DNN_FWD, GT_DNN_DX, GT_DNN_DW };
 struct gt_dnn_conv {
 	enum gt_dnn_pass pass;
 	enum gt_dtype type;       /* dtype of every tensor: f32, bf16, f16; sums are f32 */
-	int64_t x[4], w[4], y[4]; /* logical shapes; dx, dw, dy in their gradients */
+	int64_t x[4], w[4], y[4]; /* logical shapes of x, w and y; in the gradients, those of dx, dw or dy in their place */
 	int64_t stride[2], padding[2], dilation[2];
-	bool bias, relu; /* forward pass; relu only with bias */
-	bool add;        /* gradient by weights: add to dw */
+	bool bias, relu; /* for the forward pass: add a bias; apply relu, which requires bias */
+	bool add;        /* for the gradient by weights: add to the values in dw */
 };
 
 enum { GT_DNN_X, GT_DNN_W, GT_DNN_Y, GT_DNN_BIAS, GT_DNN_TENSORS }; /* indices of the pointers of a run */
 
 struct gt_dnn_plan {
-	struct gt_dnn_set set; /* graph, engine, plan */
+	struct gt_dnn_set set; /* the descriptors of graph, engine and plan */
 	cudnnBackendDescriptor_t graph, plan;
 	struct gt_dnn_set pack_set;
 	cudnnBackendDescriptor_t pack; /* variant pack of the pointers below; created again when they change */
@@ -67,9 +63,9 @@ enum gt_code gt_dnn_plan_run(struct gt_dev *dev, struct gt_dnn_plan *p, void *co
                              struct gt_err *err);
 
 /* ---- shared by cudnn_conv.c, cudnn_tune.c and cudnn_trial.c ------------------------------------------------------------------------- */
-/* builds the operation graph; p->set must be empty and keeps the first failure */
+/* Builds the operation graph of c in p. p->set must be empty, and keeps the first failure. */
 void gt_dnn_graph(struct gt_dnn_plan *p, const struct gt_dnn_conv *c);
-/* Writes the key of the cache: operation, shapes, options. */
+/* Writes the key of c in the cache of engines: operation, shapes, options. */
 void gt_dnn_key(const struct gt_dev *dev, const struct gt_dnn_conv *c, char key[GT_DNN_KEY]);
 
 enum gt_dnn_verdict {
@@ -83,11 +79,12 @@ enum gt_dnn_verdict {
 	GT_DNN_VERDICTS
 };
 /* Creates the engine, configuration and plan of a choice for p's graph, if dev's options allow it; otherwise p->set has cuDNN's error.
- * compiled: allow engines whose kernels NVRTC compiles when the plan is made, which takes a second each in every process. */
+ * If compiled is true, it allows engines whose kernels NVRTC compiles when the plan is made, which takes a second each in every process. */
 enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c,
                                    const struct gt_dnn_choice *choice, bool compiled);
-/* Runs the n choices on its own memory and keeps those that ran in choice and *n: with timed, all of them, the fastest first; else only the
- * first that runs. Changes nothing during a capture, without a device, or if memory is too small. GT_EUNAVAILABLE: none runs. */
+/* Runs the *n choices on memory of its own. Keeps in choice those that ran, and their number in *n: if timed is true, all of them, the
+ * fastest first; otherwise only the first one that runs. Changes nothing during a capture, without a device, or if memory is too small.
+ * GT_EUNAVAILABLE: none runs. */
 enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
                         struct gt_err *err);
 

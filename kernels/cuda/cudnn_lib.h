@@ -2,12 +2,11 @@
  *
  * Rules of the library on which this code relies (cuDNN documentation, "Graph API" and "cudnn_graph Library"):
  * - A descriptor is created, given attributes and finalized; afterwards it is read only. Descriptors that refer to others are destroyed
- * before
- *   those (struct gt_dnn_set keeps the order). cudnnBackendSetAttribute takes an attribute, its one valid type, a count and an array.
+ *   before those (struct gt_dnn_set keeps the order). cudnnBackendSetAttribute takes an attribute, its one valid type, a count and an
+ *   array.
  * - cudnnBackendGetAttribute for an array of descriptors fills descriptors that the caller has created.
  * - An engine is identified by (operation graph, global index). An engine configuration adds knob choices. Both reproduce the same plan
- * with the
- *   same library version and card ("CUDNN_BACKEND_ENGINECFG_DESCRIPTOR").
+ *   with the same library version and card ("CUDNN_BACKEND_ENGINECFG_DESCRIPTOR").
  * - cudnnGetLastErrorString returns the reason of the calling thread's last failure (9.0 and newer).
  * - cudnnSetStream may be called while the stream is captured to a graph. cudnnBackendExecute allocates nothing on the device. */
 #ifndef GT_KERNELS_CUDNN_LIB_H

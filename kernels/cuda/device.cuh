@@ -78,7 +78,7 @@ struct f16 {
 	uint16_t bits;
 };
 
-/* The instance of a kernel template for an activation type (GT_CU_F32 …), which is the template's first argument. */
+/* Selects the instance of a kernel template for an activation type (GT_CU_F32 …), which is the template's first argument. */
 #define OF_TYPE(type, name, ...)                                                                                                           \
 	((type) == GT_CU_F32 ? name<float, ##__VA_ARGS__> : (type) == GT_CU_BF16 ? name<bf16, ##__VA_ARGS__> : name<f16, ##__VA_ARGS__>)
 
@@ -194,7 +194,8 @@ template <> __device__ inline uint4 pack<float>(const float *v)
 	return make_uint4(gt_f32_bits(v[0]), gt_f32_bits(v[1]), gt_f32_bits(v[2]), gt_f32_bits(v[3]));
 }
 
-/* Loads elements i .. i + width - 1 of p, which has n elements; those from n on are `fill`. vector: p + i is aligned to 16 bytes. */
+/* Loads elements i .. i + width - 1 of p, which has n elements; v gets `fill` for those from n on. vector must be true only if p + i is
+ * aligned to 16 bytes. */
 template <class S> __device__ static inline void load(float *v, const void *p, int64_t i, int64_t n, bool vector, float fill)
 {
 	const S *x = (const S *)p + i;
@@ -267,16 +268,16 @@ __device__ static inline float team_max(float v, int team)
 	return team_reduce<op_max>(v, team);
 }
 
-/* Number of threads for a row of n elements: a block if a warp would take more than 16 rounds. */
+/* Returns the number of threads for a row of n elements: a whole block if a warp would need more than 16 rounds. */
 static inline int team_for(int64_t n)
 {
 	return n > 32 * 16 ? TEAM_BLOCK : 32;
 }
 
 /* ---- last block --------------------------------------------------------------------------------------------------------------------- */
-/* True in the last of `blocks` blocks to call it. The writes of all of them are then visible (with __ldcg, which bypasses the L1 cache,
- * because that is not coherent). counter is 0 before and after. All threads of a block must call it. (CUDA C++ Programming Guide, "Memory
- * Fence Functions".) */
+/* Returns true in the last of `blocks` blocks to call it. The writes of all blocks are then visible (with __ldcg, which bypasses the L1
+ * cache, because that is not coherent). counter is 0 before and after. All threads of a block must call it. (CUDA C++ Programming Guide,
+ * "Memory Fence Functions".) */
 __device__ static inline bool last_of(uint32_t *counter, uint32_t blocks)
 {
 	__shared__ bool last;
@@ -299,7 +300,8 @@ __device__ static inline struct gt_step_args step_args_of(const struct gt_cu_ste
 	return d.dev ? *d.dev : d.host;
 }
 
-/* One of the learning rates. Those of the host are kernel arguments, which a variable index would copy to the stack. */
+/* Returns the learning rate with this index. Learning rates from host memory are kernel arguments, which a variable index would copy to the
+ * stack. */
 __device__ static inline double rate_of(const struct gt_cu_step_args &d, int index)
 {
 	double lr = 0;

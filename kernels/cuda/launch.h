@@ -32,18 +32,18 @@ enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX, GT_CU_FAULT_PLACE };
 struct gt_cu_fault {
 	int32_t code;
 	int32_t value_hi; /* padding: keeps value at offset 8 with every compiler */
-	int64_t value, at, limit; /* the wrong value, its position, its limit */
+	int64_t value, at, limit; /* the wrong value, its position in the data, and the limit that it violates */
 };
 
 /* ---- families that are whole in one .cu file: softmax.cu, layernorm.cu --------------------------------------------------------------- */
 /* A call, as the function that starts its kernels gets it. */
 struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
-	int type;                   /* of its activations */
+	int type;                   /* dtype of the activations: GT_CU_F32, ... */
 	void *const *in, *const *out, *scratch;
 };
 
-static inline void *gt_cu_in(const struct gt_cu_call *c, int i) /* address of an operand; NULL: absent */
+static inline void *gt_cu_in(const struct gt_cu_call *c, int i) /* device address of input i; NULL: absent */
 {
 	return i < c->op->nin && c->op->in[i] ? c->in[i] : NULL;
 }
@@ -55,9 +55,11 @@ static inline void *gt_cu_out(const struct gt_cu_call *c, int i)
 
 struct gt_cu_family {
 	cudaError_t (*start)(const struct gt_cu_call *c, cudaStream_t s);
-	size_t (*scratch)(const struct gt_opcall *op);    /* bytes of workspace; NULL: none */
-	const char *(*refuse)(const struct gt_opcall *op); /* why the call is refused, NULL if it is not; sets open layouts. NULL: never */
-	const char *describe;                             /* as gt_backend.describe */
+	size_t (*scratch)(const struct gt_opcall *op);    /* returns the bytes of workspace of a call; NULL: no call needs any */
+	/* Returns the reason why the call is refused, or NULL if it is accepted, and sets open layouts. The pointer is NULL if no call is
+	 * refused. */
+	const char *(*refuse)(const struct gt_opcall *op);
+	const char *describe;                             /* name of the implementation, as gt_backend.describe returns it */
 };
 struct gt_dev;
 struct gt_kernel;
@@ -105,8 +107,8 @@ cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStr
 cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
 
 /* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
- * its own tensor. unit: 2, 4 or 16 bytes; every pointer and width is a multiple of it. join: copy the parts to whole, else whole to the
- * parts; a NULL part is left out. */
+ * its own tensor. unit: 2, 4 or 16 bytes; every pointer and width is a multiple of it. If join is true, the parts are copied to whole,
+ * otherwise whole to the parts; a NULL part is left out. */
 struct gt_cu_concat {
 	void *part[GT_MAX_IO];
 	void *whole;
@@ -121,11 +123,11 @@ struct gt_cu_loss {
 	const void *x;
 	const int32_t *target;
 	const double *scale; /* factor of the gradient; NULL: 1 */
-	void *dx; /* NULL: an evaluation, without gradient; may be x */
+	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
 	struct gt_metrics *metrics;
-	double *loss;  /* workspace, one for each row */
-	int32_t *rank; /* workspace, one for each row; -1: the row does not count */
-	uint32_t *counter; /* one */
+	double *loss;  /* workspace: the loss of each row */
+	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count */
+	uint32_t *counter; /* one counter, which is 0 before a launch */
 	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
 	double smoothing;
 	struct gt_cu_fault *fault;
@@ -161,7 +163,7 @@ struct gt_cu_check {
 	struct gt_attr_check attr;
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
-	struct gt_step_args *numbers;   /* with a loss scale; else NULL */
+	struct gt_step_args *numbers;   /* the step's numbers for a run with a loss scale; else NULL */
 	struct gt_scalars *parts; /* the scalars of several ranks; else NULL */
 };
 cudaError_t gt_cu_check_start(const struct gt_cu_check *a, cudaStream_t s);
@@ -175,8 +177,8 @@ struct gt_cu_chunk {
 struct gt_cu_update {
 	float *p, *state[GT_MAX_STATES];
 	const float *g;
-	uint16_t *work;                   /* in attr.work_dtype, bf16 or f16; NULL: none */
-	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, never skipped */
+	uint16_t *work;                   /* 16-bit copy of p in attr.work_dtype, bf16 or f16; NULL: none */
+	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
 	const struct gt_seg *seg;         /* device memory */
 	const struct gt_cu_chunk *chunk; /* device memory */
 	int nchunks;
@@ -185,10 +187,11 @@ struct gt_cu_update {
 };
 cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s);
 
-/* Sum of squares: the same chunks, lanes and tree as the CPU backend's, so the same bits. part: one double a chunk of 4096, at least one;
- * counter: one, zero before and behind. */
+/* Computes the sum of squares with the same chunks, lanes and tree as the CPU backend, and so the same bits. part is workspace of one
+ * double for each chunk of 4096 elements, at least one. counter points to one counter, which is 0 before and after. */
 cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s);
-/* The same into check's scalars, and then the check, by the block that comes last. */
+/* Computes the sum of squares as gt_cu_sumsq_start does and stores it in check's scalars. The last block to finish then does the operation
+ * check. */
 cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
                                     cudaStream_t s);
 
@@ -209,16 +212,17 @@ struct gt_cu_muon {
 	float *p, *buf;
 	const float *g;
 	uint16_t *work;
-	const struct gt_scalars *scalars;       /* NULL: as in gt_cu_update */
+	const struct gt_scalars *scalars;       /* NULL: no clipping, no loss scale, and the step is never skipped */
 	const struct gt_cu_muon_matrix *matrix; /* device memory, as are the following pointers */
-	/* chunks of the arena; chunks of the operands, begin relative to the matrix and a multiple of 4. seg: number of the matrix */
+	/* chunk: chunks of the arena. fill: chunks of the operands of the products, with begin relative to the matrix and a multiple of 4. In
+	 * both, gt_cu_chunk.seg is the number of the matrix. */
 	const struct gt_cu_chunk *chunk, *fill;
 	int nchunks, nfill;
 	struct gt_attr_update attr; /* without seg */
 	bool normalize;
-	double *part;                     /* workspace, two for each chunk */
-	struct gt_cu_muon_factor *factor; /* workspace, one for each matrix */
-	uint32_t *counter;                /* one for each matrix */
+	double *part;                     /* workspace, two numbers for each chunk */
+	struct gt_cu_muon_factor *factor; /* workspace, one struct for each matrix */
+	uint32_t *counter;                /* one counter for each matrix */
 	void *x;                          /* the operands of the products: f32 or bf16 */
 	struct gt_cu_step_args step_args;
 };
@@ -228,15 +232,18 @@ cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t
 cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */
-/* Column sums of x[rows, cols] in a fixed order, to out[cols]. add: += instead of =. scratch: workspace of gt_cu_colsum_scratch bytes. */
+/* Writes the column sums of x[rows, cols] to out[cols], or adds them if add is true. The order of additions is fixed. scratch is workspace
+ * of gt_cu_colsum_scratch bytes. */
 cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s);
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
 /* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
-/* x and y are [rows, c]. gamma and beta NULL: 1 and 0. batch: use the statistics of the batch, else the running statistics. update: update
- * the running statistics, and nbt if it is not NULL. res: summand before the relu, or NULL. mean, rstd: receive the statistics, or NULL.
- * again: read the statistics from mean and rstd instead; eps, momentum and the running statistics are not used. part: receives [3, c]
- * (moments.h) of the batch, or NULL; join: merge with the statistics that it holds. y NULL: compute only part. */
+/* The arguments of batch normalisation. x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the
+ * statistics of the batch are used, otherwise the running statistics. If update is true, the running statistics are updated, and nbt if it
+ * is not NULL. res is added before the relu; it may be NULL. mean and rstd receive the statistics, unless they are NULL. If again is true,
+ * the statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. part, if not NULL, receives
+ * the statistics of the batch as [3, c] (moments.h); if join is true, they are merged with those that part holds. If y is NULL, only part
+ * is computed. */
 struct gt_cu_batchnorm {
 	const void *x, *res;
 	void *y;
@@ -253,9 +260,10 @@ struct gt_cu_batchnorm {
 };
 cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
 
-/* mask: dy counts everywhere (0), where bn(x) > 0 (1), or where y > 0 (2). g: receives dy masked in this way, or NULL. dx, dgamma and dbeta
- * may be NULL. sums: receives the sums of dy and of dy * (x - mean) and the number of values, [3, c], or NULL. given: such sums to compute
- * dx from, with mask 0, or NULL. */
+/* The arguments of the gradient of batch normalisation. mask selects the elements of dy that count: all (0), those with bn(x) > 0 (1), or
+ * those with y > 0 (2). g, if not NULL, receives dy masked in this way. dx, dgamma and dbeta may be NULL. sums, if not NULL, receives [3,
+ * c]: the sums of dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from which dx is computed with
+ * mask 0. */
 struct gt_cu_batchnorm_dx {
 	const void *dy, *x, *y;
 	void *dx, *g;
@@ -267,13 +275,14 @@ struct gt_cu_batchnorm_dx {
 	double *sums;
 	const double *given;
 	float *scratch;
-	uint32_t *counter; /* as above */
+	uint32_t *counter; /* gt_cu_batchnorm_counters counters; one call at a time may use them */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s);
 size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes of workspace of both functions */
 int64_t gt_cu_batchnorm_counters(int64_t c);
 
-/* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. Outputs that are not wanted are NULL; rmean and rvar are both NULL or both not. */
+/* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. The caller sets outputs that it does not need to NULL. rmean and rvar are either both
+ * NULL or both not NULL. */
 struct gt_cu_moments {
 	double *parts, *part;
 	float *rmean, *rvar, *mean, *rstd;
@@ -287,11 +296,12 @@ cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 
 /* ---- pool.cu ----------------------------------------------------------------------------------------------------------------- */
 /* NHWC: x [n, h, w, c] and y [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass of a maximum. Pairs are height,
- * width. adaptive: the windows follow from the shapes alone. */
+ * width. If adaptive is true, the pooling windows follow from the shapes alone. */
 struct gt_cu_pool {
 	const void *in; /* x, or dy */
 	void *out;      /* y, or dx */
-	int32_t *idx;   /* maximum: its position, which the forward pass writes and the backward pass reads */
+	/* maximum pooling: position of each maximum in its input plane, which the forward pass writes and the backward pass reads */
+	int32_t *idx;
 	int64_t n, c;
 	int32_t h, w, oh, ow;
 	int32_t kernel[2], stride[2], padding[2];
@@ -302,7 +312,7 @@ cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_p
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
 /* Fills x with numbers in [-1, 1) that differ from element to element. */
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
-/* Converts x[n] to f32 in out[n]; both are aligned to 16 bytes. add: += instead of =. */
+/* Converts x[n] to f32 and stores it in out[n], or adds it to out[n] if add is true. Both are aligned to 16 bytes. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
 
 /* ---- views.cu ---------------------------------------------------------------------------------------------------------------- */
@@ -316,8 +326,9 @@ struct gt_cu_gather {
 	const int64_t *index;
 	void *x;
 	int32_t *target;
-	int64_t n, samples, images_n; /* rows of x, view after view; samples of the batch; images of the dataset */
-	int64_t rows, length; /* shape of the index; rows 0: the index is the batch itself */
+	/* number of rows of x (samples * views); number of samples of the batch; number of images of the dataset */
+	int64_t n, samples, images_n;
+	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
 	int32_t c, h, w;
 	struct gt_attr_gather attr;
 	struct gt_cu_fault *fault;

@@ -4,7 +4,8 @@
 
 #include "cuda/device.cuh"
 
-/* Number of elements before the target in descending order. For ties the lower index is first; a NaN is before all numbers. */
+/* Returns the number of elements of a row that come before the target in descending order. For ties the lower index is first; a NaN is
+ * before all numbers. */
 template <class S> __device__ static inline int row_rank(const S *x, int64_t n, int64_t target, float t, int lane, int team)
 {
 	int before = 0;
@@ -15,7 +16,7 @@ template <class S> __device__ static inline int row_rank(const S *x, int64_t n, 
 	return team_sum(before, team);
 }
 
-/* Mean over the row of (x - one-hot)^2, in double. */
+/* Returns the mean of (x - one-hot target)^2 over the row, in double. */
 template <class S> __device__ static inline double row_mse(const S *x, int64_t n, int64_t target, int lane, int team)
 {
 	double sum = 0;
@@ -26,8 +27,8 @@ template <class S> __device__ static inline double row_mse(const S *x, int64_t n
 	return team_sum(sum, team) / (double)n;
 }
 
-/* Computes loss and rank of row r by a team of threads and, if a.dx exists, the row's gradient. An ignored label counts nothing; one
- * outside of the classes is reported as a fault. */
+/* A team of threads computes the loss and the rank of the target in row r and, if a.dx is not NULL, the row's gradient. An ignored label
+ * counts nothing; one outside of the classes is reported as a fault. */
 template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_loss &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;

@@ -19,9 +19,9 @@ struct gt_nccl {
 #undef GT_X
 };
 
-/* nccl_lib.c. Loads the library. */
+/* Loads the NCCL library (nccl_lib.c). */
 enum gt_code gt_nccl_load(struct gt_nccl *l, struct gt_err *err);
-/* Write the id of a new group to a boot record as text, and parse it. */
+/* gt_nccl_create writes the id of a new group to a boot record as text. gt_nccl_parse reads the id from a boot record. */
 enum gt_code gt_nccl_create(int world, struct gt_comm_boot *out, struct gt_err *err);
 enum gt_code gt_nccl_parse(const struct gt_comm_boot *boot, ncclUniqueId *id, struct gt_err *err);
 

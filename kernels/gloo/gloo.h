@@ -38,10 +38,10 @@
 #define GT_GLOO_HEADS_OUT 64              /* maximum number of heads that their sender keeps */
 #define GT_GLOO_ALIGN 64
 
-/* The call of a rank. Every other rank receives it and compares it with its own. */
+/* The description of one rank's collective call. Every other rank receives it and compares it with its own. */
 struct gloo_call {
 	struct gt_coll_call call;
-	uint32_t left; /* not 0: there is no call, the rank has closed the group */
+	uint32_t left; /* not 0: the rank has closed the group, and there is no call */
 	uint32_t pad[3];
 };
 _Static_assert(sizeof(struct gloo_call) == GT_GLOO_ALIGN, "data follow it");
@@ -63,12 +63,12 @@ enum gloo_note_kind { GLOO_HELLO, GLOO_BROKEN, GLOO_BYE, GLOO_ACK, GLOO_NOTES, G
 struct gloo_note {
 	uint64_t check; /* checksum of the other fields, never 0, because the watch may read the note while gloo writes it */
 	uint32_t kind;
-	uint16_t grade, blames; /* enum gloo_grade; the rank that the note names */
+	uint16_t grade, blames; /* enum gloo_grade; number of the rank that the note names */
 	char text[1008];
 };
 enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* precedence of failures: a reported error, a death, a deadline */
 
-/* One for each process and group, shared by the groups that are split from it. */
+/* The state of a group that open() created, in one process. The groups that are split from that group share it. */
 struct gloo_root {
 	struct gl_net *net;
 	int rank, world;
@@ -83,16 +83,16 @@ struct gloo_root {
 	pthread_t watch;
 	bool watched;
 	pthread_mutex_t lock; /* protects all fields below */
-	pthread_cond_t turn;  /* signalled after each turn of the watch */
+	pthread_cond_t turn;  /* signalled after each turn of the watch thread */
 	bool stop;
 	struct gl_port *waiting; /* the port on which the calling thread waits */
 	int waiting_peer;
 	double since, deadline, not_before;
 	double limit_s;  /* the deadline that the last wait exceeded, in seconds */
-	bool restless;   /* the waiting thread is woken at every turn of the watch */
+	bool restless;   /* true: the waiting thread is woken at every turn of the watch thread */
 	double first_s;  /* time of the first reported failure; 0: none */
-	bool told;       /* this rank has reported one too */
-	uint32_t broken; /* atomic; the ranks have agreed on the failure */
+	bool told;       /* true: this rank has reported a failure itself */
+	uint32_t broken; /* atomic; not 0: the ranks have agreed on the failure */
 	char why[1008];
 	struct gloo_peer_root {
 		struct gl_port *in[GLOO_NOTES], *out;
@@ -107,11 +107,11 @@ struct gloo_root {
 	struct gloo_note own[GLOO_NOTES];
 };
 
-enum {             /* the messages of a group, between two ranks */
-	   GLOO_CALL,  /* descriptions */
-	   GLOO_PART,  /* parts to be reduced or forwarded */
+enum {             /* the kinds of messages between two ranks of a group */
+	   GLOO_CALL,  /* descriptions of collective calls */
+	   GLOO_PART,  /* parts of the data, to be reduced or forwarded */
 	   GLOO_WHOLE, /* results */
-	   GLOO_HEADS, /* heads of exchange() */
+	   GLOO_HEADS, /* heads of messages of exchange() */
 	   GLOO_BODY,
 	   GLOO_LANES
 };
@@ -119,11 +119,13 @@ enum {             /* the messages of a group, between two ranks */
 struct gloo_peer {
 	struct gl_port *in[GLOO_LANES], *out[GLOO_LANES];
 	uint32_t open[GLOO_LANES];  /* number of sends that are posted and not yet waited for */
-	char *calls, *heads, *keep; /* memory of two descriptions; of GT_GLOO_HEADS_IN heads; of GT_GLOO_HEADS_OUT own heads */
-	char *ring;                 /* pair_bytes bytes: bodies that are being sent */
+	/* memory for two received descriptions of calls; for GT_GLOO_HEADS_IN received heads; for GT_GLOO_HEADS_OUT sent heads */
+	char *calls, *heads, *keep;
+	char *ring;                 /* memory of pair_bytes bytes, with the bodies of messages that are being sent */
 	uint64_t ring_end, ring_begin;
-	uint64_t *size;     /* [GT_GLOO_HEADS_OUT], used cyclically: bytes of the ring that each body not yet waited for takes; 0: none */
-	uint32_t sent, got; /* number of messages */
+	/* bytes of the ring that each message body occupies until its send is complete, used cyclically; 0: none; [GT_GLOO_HEADS_OUT] */
+	uint64_t *size;
+	uint32_t sent, got; /* numbers of messages of exchange() sent to the peer and received from it */
 	uint32_t body_first;
 };
 
@@ -133,10 +135,10 @@ struct gloo_comm {
 	struct gloo_comm *next;
 	uint64_t id;
 	uint32_t seq;
-	bool is_first;             /* the group of open(), which owns the root */
-	int member[GT_COMM_RANKS]; /* ranks in the group that open() created */
+	bool is_first;             /* true: open() created this group, which owns the root */
+	int member[GT_COMM_RANKS]; /* for each rank of this group, its rank in the group that open() created */
 	struct gloo_peer *peer;
-	char *own;         /* memory of two own descriptions */
+	char *own;         /* memory for two descriptions of this rank's calls */
 	char *stage;       /* [rank][GT_GLOO_AHEAD] pieces */
 	size_t pair_bytes; /* bytes of each peer's ring */
 	char *mem;
@@ -153,28 +155,31 @@ struct gloo_place { /* the address on which a rank listens */
 	uint32_t bytes, pad;
 	struct sockaddr_storage to;
 };
-int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY]); /* the listening socket; -1: failed, why has the reason */
-/* Connects to each other rank within timeout_s seconds, fd[world]. False: all connections are closed, and why names the missing rank. */
+/* returns the listening socket, or -1 with the reason in why */
+int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY]);
+/* Connects to every other rank within timeout_s seconds and stores the sockets in fd[world]. After a failure it returns false, all
+ * connections are closed, and why names the missing rank. */
 bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struct gloo_place *at, double timeout_s, int *fd,
                   char why[GL_WHY]);
 
 /* gloo_watch.c */
 enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err);
-void gt_gloo_watch_stop(struct gloo_root *r); /* first sends GLOO_BYE and waits until all have received it, at most timeout_s */
-/* sends a note to all ranks; the caller holds the lock */
+/* First sends GLOO_BYE and waits until all ranks have received it, but at most timeout_s seconds. */
+void gt_gloo_watch_stop(struct gloo_root *r);
+/* Sends a note to all ranks. The caller holds r->lock. */
 void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int blames, const char *text);
 bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k);
 bool gt_gloo_is_broken(const struct gloo_root *r);
-enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err); /* GT_EPEER with the group's sentence */
+enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err); /* returns GT_EPEER with the sentence of the failure */
 /* Reports a failure that rank `blames` caused, and waits until all ranks have agreed on one; err gets that one. Returns GT_EPEER. */
 enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blames, struct gt_err *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 void gt_gloo_say_broken(struct gloo_root *r, const char *text); /* breaks the group at once, without waiting for agreement */
 
-/* Waits until one more message of the port is complete. restless: returns GLOO_TURN after at most WATCH_MS. */
+/* Waits until one more message of the port is complete. If restless is true, it returns GLOO_TURN after at most WATCH_MS. */
 enum gloo_end { GLOO_END, GLOO_LOST, GLOO_TIME, GLOO_FAIL, GLOO_TURN };
 enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, bool restless);
-bool gt_gloo_has_left(struct gloo_root *r, int member); /* whether it has sent GLOO_BYE */
+bool gt_gloo_has_left(struct gloo_root *r, int member); /* whether the member has sent GLOO_BYE */
 
 /* gloo_coll.c */
 enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);

@@ -23,27 +23,28 @@
 extern "C" {
 #endif
 
-#define GL_WHY 256 /* bytes of a reason, with its NUL */
+#define GL_WHY 256 /* size in bytes of the buffer for the reason of a failure, with its NUL */
 
 struct gl_net;
 struct gl_port;
 
-/* Starts gloo's thread, which receives no signals. It neither connects nor listens. NULL: failed, why has the reason. */
+/* Starts gloo's thread, which receives no signals. It neither connects nor listens. Returns NULL if it fails, with the reason in why. */
 struct gl_net *gl_net_new(int rank, int world, double timeout_s, char why[GL_WHY]);
-void gl_net_free(struct gl_net *n); /* n may be NULL; free its ports before */
+void gl_net_free(struct gl_net *n); /* n may be NULL; free the ports of n before */
 /* Uses a connected TCP socket as the connection to a peer. gloo owns fd from now on, also after a failure. */
 bool gl_net_adopt(struct gl_net *n, int peer, int fd, char why[GL_WHY]);
 
-struct gl_port *gl_port_new(struct gl_net *n, int peer, bool sends); /* NULL: out of memory */
-void gl_port_free(struct gl_port *p); /* p may be NULL; its incomplete messages never complete, and none may arrive for it afterwards */
+struct gl_port *gl_port_new(struct gl_net *n, int peer, bool sends); /* returns NULL if memory is exhausted */
+/* p may be NULL; messages of p that are not complete never complete, and no message may arrive for p afterwards */
+void gl_port_free(struct gl_port *p);
 
-bool gl_post(struct gl_port *p, uint64_t slot, void *mem, size_t bytes); /* false: the connection is lost */
+bool gl_post(struct gl_port *p, uint64_t slot, void *mem, size_t bytes); /* returns false if the connection is lost */
 enum gl_end { GL_DONE, GL_WOKEN, GL_LOST };
 enum gl_end
-gl_wait(struct gl_port *p);      /* GL_DONE: one more message is complete. GL_WOKEN: gl_wake(), possibly meant for an earlier wait */
-void gl_wake(struct gl_port *p); /* from any thread */
-/* Whether the connection of a port is lost; does not wait. One thread may call it, for a port on which no thread waits and of which no
- * message is complete. */
+gl_wait(struct gl_port *p);      /* GL_DONE: one more message is complete. GL_WOKEN: gl_wake() was called, possibly for an earlier wait */
+void gl_wake(struct gl_port *p); /* ends gl_wait() on this port; any thread may call it */
+/* Returns whether the connection of a port is lost, without waiting. One thread may call it, for a port on which no thread waits and of
+ * which no message is complete. */
 bool gl_is_lost(struct gl_port *p);
 
 #ifdef __cplusplus

@@ -19,9 +19,9 @@ struct gl_net {
 	std::shared_ptr<gloo::transport::Context> context;
 };
 
-/* limit: how long gloo may take to connect one of its own sockets to another one of this process. */
+/* limit is the time that gloo may take to connect one of its own sockets to another one of this process. */
 void gl_pairs_make(gl_net *n, int rank, int world, std::chrono::milliseconds limit);
-/* fd: a connected TCP socket. It is closed when the pair is, and when this function throws. */
+/* fd is a connected TCP socket. It is closed when the pair is closed, and when this function throws. */
 void gl_pairs_adopt(gl_net *n, int peer, int fd);
 
 #endif

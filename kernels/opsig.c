@@ -126,12 +126,12 @@ const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i)
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------------------- */
-/* What the operands before have set. */
+/* The dtypes and sizes that follow from the operands that were already checked. */
 struct bound {
 	const struct gt_opcall *call;
 	int compute;         /* enum gt_dtype of the activations; -1: not known */
-	int param;           /* of operands of type f; -1: not known */
-	int64_t letter[26];  /* sizes; 0: not known */
+	int param;           /* dtype of operands of type f; -1: not known */
+	int64_t letter[26];  /* size that each letter of the signature means; 0: not known */
 	int64_t rest[GT_MAX_RANK];
 	int nrest;           /* -1: not known */
 };
@@ -141,7 +141,7 @@ static bool is_float(enum gt_dtype t)
 	return t == GT_F32 || t == GT_BF16 || t == GT_F16 || t == GT_F64;
 }
 
-/* Whether dtype t fits; sets what follows from it. */
+/* Returns whether operand o may have dtype t, and stores in b the dtypes that follow from it. */
 static bool fits_type(const struct gt_operand *o, enum gt_dtype t, struct bound *b)
 {
 	switch (o->type) {
@@ -190,7 +190,8 @@ static bool fits_shape(const struct gt_operand *o, const struct gt_tdesc *d, str
 	return d->rank - o->ndim == b->nrest && !memcmp(b->rest, d->dim + o->ndim, (size_t)b->nrest * sizeof *b->rest);
 }
 
-/* Whether the layout fits; open ones of standard operands are set. Vectors of type f have no padding. */
+/* Returns whether operand o may have d's layout. If the operand has the standard layout, an open layout is set to it. Vectors of type f
+ * have no padding. */
 static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 {
 	if (o->type == GT_OPERAND_PARAM && d->rank < 2)
@@ -221,7 +222,7 @@ static void put_dim(char *buf, size_t size, size_t *n, int64_t dim, const struct
 		*n += (size_t)snprintf(buf + *n, size - *n, "%s%c", comma, dim < 0 ? (char)-dim : '_');
 }
 
-/* "[4, C, 5, 5]": the shape that the operand must have, as far as it is known */
+/* Writes the shape that the operand must have, as far as it is known: "[4, C, 5, 5]". */
 static void expected_shape(const struct gt_operand *o, const struct bound *b, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -255,7 +256,7 @@ static enum gt_code check_operand(const struct gt_operand *o, struct gt_tdesc *d
 	return fail(b, o, text, err);
 }
 
-/* The inputs or the outputs of a call. */
+/* Checks all inputs or all outputs of a call. */
 static enum gt_code check_list(const struct gt_operand *o, int no, struct gt_tdesc *const *d, int n, struct bound *b, struct gt_err *err)
 {
 	if (n > no && !(no && o[no - 1].repeated))

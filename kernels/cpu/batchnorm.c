@@ -22,7 +22,7 @@ struct bn {
 	int64_t count;          /* number of values per channel */
 	int64_t fold, rows, c;  /* shape in the loops: c is `fold` times the tensor's number of channels */
 	int64_t piece, npieces; /* rows of a piece; number of pieces */
-	int mask;         /* mask of dy in the gradient: 0 none, 1 where bn(x) > 0, 2 where y > 0 */
+	int mask;         /* elements of dy that count in the gradient: 0 all, 1 those with bn(x) > 0, 2 those with y > 0 */
 	bool relu, res, keep;
 	bool part, given; /* part: batchnorm stores its moments; given: batchnorm.dx has the sums as an operand */
 	bool bf16, batch; /* batch: uses the statistics of the batch instead of the running ones */
@@ -55,15 +55,15 @@ struct bn {
 /* The arrays in the scratch memory: two sums and six numbers per channel, and two sums per piece and channel. */
 struct parts {
 	const struct bn *k;
-	const void *x, *dy, *res; /* res: second summand, or the output of relu */
+	const void *x, *dy, *res; /* res: second summand of the output; in a gradient, the output of relu */
 	void *y, *g;
-	float *s0, *s1;      /* [npieces][c]; sums of each piece */
-	const float *mean;   /* [c]; value that the loops subtract from x */
-	float *a, *b, *d; /* [c]; coefficients of the loops */
-	float *mu;        /* [c]; mean of each channel */
-	float *m, *shift; /* [c]; bn(x) = x * m + shift, as in the forward pass */
+	float *s0, *s1;      /* two sums of each piece and channel, [npieces][c] */
+	const float *mean;   /* value of each channel that the loops subtract from x, [c] */
+	float *a, *b, *d; /* coefficients of each channel in the loops, [c] */
+	float *mu;        /* mean of each channel, [c] */
+	float *m, *shift; /* coefficients of each channel, with which bn(x) = x * m + shift as in the forward pass, [c] */
 	int mask;
-	double *sum0, *sum1; /* [c]; sums over all pieces */
+	double *sum0, *sum1; /* two sums of each channel over all pieces, [c] */
 };
 
 static struct parts parts_of(const struct bn *k, void *scratch)
@@ -173,7 +173,7 @@ GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Combines the folded channels into the first c / fold ones. */
+/* Combines the statistics of the c folded channels into those of the c / fold channels of the tensor. */
 static void unfold_stats(const struct parts *p)
 {
 	const struct bn *k = p->k;
@@ -219,7 +219,7 @@ static void unfold_sums(const struct parts *p)
 	}
 }
 
-/* Repeats the first c / fold entries over the whole array. */
+/* Copies the first c / fold entries of a to the entries after them, so that each folded channel has one. */
 static void repeat(const struct bn *k, float *a)
 {
 	int64_t c = k->c / k->fold;
@@ -320,7 +320,7 @@ static enum gt_code bn_stats_empty(struct gt_dev *dev, struct gt_kernel *head, c
 	return GT_OK;
 }
 
-/* The arguments of the gradient's loops. */
+/* Returns the arguments of the gradient's loops. */
 static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 {
 	struct parts p = parts_of(k, a->scratch);
@@ -400,7 +400,7 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	repeat(k, p.a);
 	repeat(k, p.b);
 	repeat(k, p.d);
-	if (p.g) { /* the gradient after the mask is in g now */
+	if (p.g) { /* g now holds dy after the mask, so dx is computed from it */
 		p.dy = p.g;
 		p.mask = 0;
 	}
@@ -409,7 +409,8 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	return GT_OK;
 }
 
-/* The largest divisor of the number of rows that keeps a folded row below 512 channels. */
+/* Returns the number of rows to fold into one: the largest divisor of `rows` for which a folded row has at most 512 channels; 1 if c >=
+ * 64. */
 static int64_t fold_of(int64_t c, int64_t rows)
 {
 	for (int64_t f = c < 64 ? 512 / c : 1; f > 1; f--)
@@ -418,7 +419,7 @@ static int64_t fold_of(int64_t c, int64_t rows)
 	return 1;
 }
 
-/* True if the optional operand i exists. */
+/* Returns true if the optional operand i of a list of n operands exists. */
 static bool has(struct gt_tdesc *const *d, int n, int i)
 {
 	return i < n && d[i];

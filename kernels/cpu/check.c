@@ -1,4 +1,4 @@
-/* The operation check, which decides whether the step is applied. It makes one decision per step, so it uses no threads. */
+/* The operation check, which decides whether the step is applied. It handles a few numbers per step, so it uses one thread. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <stdlib.h>

@@ -16,7 +16,7 @@ struct job {
 	const struct gt_coll *x;
 	enum gt_coll_kind kind;
 	uint32_t seq;
-	size_t size, bytes; /* bytes of one element; bytes of `count` elements */
+	size_t size, bytes; /* size: bytes of one element; bytes: bytes of `count` elements */
 	bool done;          /* true while the rank waits for the end of the call, false while it waits for its begin */
 };
 
@@ -144,14 +144,15 @@ static bool is_direct(const struct job *j)
 	return true;
 }
 
-/* Copies a block unless it is already in its place. */
+/* Copies a block of n bytes, unless `to` and `from` are the same memory. */
 static void take(void *to, const void *from, size_t n)
 {
 	if (to != from)
 		memcpy(to, from, n);
 }
 
-/* Does this rank's part of a collective whose operands are in the segment. All ranks are in this function at the same time. */
+/* Does this rank's part of a collective whose operands are in the shared segment, so that every rank can read them. All ranks are in this
+ * function at the same time. */
 static void direct(const struct job *j)
 {
 	const struct shm_comm *c = j->c;

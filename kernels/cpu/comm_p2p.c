@@ -47,7 +47,7 @@ static void copy(char *ring, size_t cap, uint64_t at, char *mem, size_t n, bool 
 	}
 }
 
-/* Transfers one piece. *moved is set if it did something. */
+/* Sends one piece of a message. Sets *moved if any bytes were copied. */
 static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *moved, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
@@ -138,7 +138,7 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 	return GT_OK;
 }
 
-/* Tries all transfers once. Transfers of one direction to one peer keep their order. */
+/* Tries to advance each transfer of the call once. Transfers of one direction to one peer keep their order. */
 static enum gt_code turn(struct shm_comm *c, struct transfer *t, int n, bool *moved, int *left, struct gt_err *err)
 {
 	uint64_t busy[2] = {0};
@@ -158,8 +158,8 @@ static enum gt_code turn(struct shm_comm *c, struct transfer *t, int n, bool *mo
 	return GT_OK;
 }
 
-/* Ends the call if a peer cannot come any more or the time is up. It is called only after a turn without progress that began after the
- * peer's end. */
+/* Ends the call with a failure if a peer has ended or left, or if the deadline has passed. It is called only after a turn without progress
+ * that began after the peer's end. */
 static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n, const bool *gone, bool late, struct gt_err *err)
 {
 	for (int i = 0; i < n; i++) {

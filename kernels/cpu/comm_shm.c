@@ -29,7 +29,7 @@ static size_t round_up(size_t n, size_t to)
 
 /* ---- memory in the segment ---------------------------------------------------------------------------------------------------------- */
 struct group_place {
-	size_t pair, stage, bytes; /* offsets in bytes from the begin of the group, where its slots are */
+	size_t pair, stage, bytes; /* offsets of pairs and stages from the start of the group's memory, and its size, in bytes */
 };
 
 static struct group_place place(int world)
@@ -148,8 +148,8 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 	return GT_OK;
 }
 
-/* Waits until every rank is present, then opens a pidfd of each one's process. It becomes readable when the process has ended, and cannot
- * come to mean another process. */
+/* Waits until every rank has opened the group, then opens a pidfd of each rank's process. A pidfd becomes readable when its process has
+ * ended, and it never refers to another process. */
 static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
 {
 	struct shm_root *r = c->root;
@@ -207,7 +207,7 @@ static void shut(struct gt_comm *pub)
 		return;
 	struct shm_root *r = c->root;
 	if (r && r->head && c->slot)
-		/* a rank that waits for this one sees it within one slice of its sleep */
+		/* a rank that waits for this one sees the flag within one slice (SLICE_MS) of its sleep */
 		__atomic_store_n(&c->slot[pub->rank].left, 1, __ATOMIC_RELEASE);
 	if (r && c->owns_root) {
 		for (int i = 0; i < r->world; i++) {
@@ -244,8 +244,8 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	GT_TRY(meet(c, err));
 	c->spin = r->spin = spin_limit(r);
 	use_group(c, round_up(sizeof(struct shm_head), PAGE));
-	/* No rank continues, and perhaps ends, before all have opened each other's pidfd. This exchange is call #0. It also compares the sizes
-	 * of the rings, which must be equal. */
+	/* Collective call #0 makes sure that no rank continues, and perhaps ends, before all ranks have opened the pidfds of all others. It
+	 * also compares the sizes of the rings, which must be equal. */
 	c->seq = UINT32_MAX;
 	uint64_t pair[GT_COMM_RANKS], mine = r->pair_bytes;
 	struct gt_coll x = {.what = "open", .in = &mine, .out = pair, .count = 1, .dtype = GT_I64};
@@ -373,7 +373,7 @@ static void give_up(struct gt_comm *c, const char *why)
 static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 {
 	struct shm_comm *s = (struct shm_comm *)c;
-	/* a rank that has closed the group has ended in order, so its end is no failure */
+	/* a rank that has closed the group has finished normally, so its end is no failure */
 	for (int i = 0; i < c->world && !gt_shm_is_broken(s); i++)
 		if (gt_shm_dead(s->root, s->member[i]) && !__atomic_load_n(&s->slot[i].left, __ATOMIC_ACQUIRE))
 			return gt_shm_break(s, err, "rank %d has died", s->member[i]);
@@ -388,7 +388,7 @@ static void set_send_buffer(struct gt_comm *c, size_t pair_bytes)
 static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
-	uint64_t off = 0; /* 0 is never the offset of a buffer, because the head is there */
+	uint64_t off = 0; /* 0 is never the offset of a buffer, because struct shm_head is at offset 0 */
 	struct gt_coll x = {.what = "shared buffer", .in = &off, .out = &off, .count = sizeof off, .dtype = GT_U8};
 	enum gt_code code = pub->rank == 0 ? gt_shm_alloc(c->root, bytes ? bytes : 1, &off, err) : GT_OK;
 	*out = NULL;

@@ -1,4 +1,5 @@
-/* Waits for other ranks. A wait ends if they come, if they are dead, if they have left, at the deadline, or if the group is broken.
+/* Waits for other ranks. A wait ends when they reach the awaited phase, when one of them has died or closed the group, at the deadline, or
+ * when the group is broken.
  *
  * A rank first spins (for ranks that finish within microseconds of each other), then yields its core a few times (the other rank may need
  * this core), then sleeps on a futex in slices and checks after each whether the others are alive. The length of the spin adapts: it
@@ -103,20 +104,21 @@ static bool reached(const struct shm_slot *s, uint32_t phase)
 void gt_shm_publish(struct shm_comm *c)
 {
 	struct shm_slot *s = &c->slot[c->pub.rank];
-	/* This is sequentially consistent with the sleeper's count and second check, so that one of the two sees the other. */
+	/* The store is sequentially consistent with a sleeper, which counts itself and then checks the phase again: either this rank sees the
+	 * sleeper or the sleeper sees the new phase. */
 	__atomic_store_n(&s->phase, ++c->phase, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
 		futex_wake(&s->phase);
 }
 
-/* Breaks the group if an awaited rank cannot come any more. */
+/* Breaks the group if the process of an awaited rank has ended or the rank has closed the group. */
 static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
 	char text[160];
 	for (int r = 0; r < c->pub.world; r++) {
 		if (reached(&c->slot[r], c->phase))
 			continue;
-		/* This is read before the second check of the phase, because the rank may have come and then ended. */
+		/* Both are read before the phase is checked again, because the rank may have reached the phase and then ended. */
 		bool dead = gt_shm_dead(c->root, c->member[r]), left = __atomic_load_n(&c->slot[r].left, __ATOMIC_ACQUIRE);
 		if ((!dead && !left) || reached(&c->slot[r], c->phase))
 			continue;
@@ -139,7 +141,7 @@ static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, co
 			late = i;
 	}
 	doing(c, ctx, text, sizeof text);
-	if (late < 0 && missing) /* the late rank is no member of this group, or has come already */
+	if (late < 0 && missing) /* the rank that causes the wait is no member of this group, or has reached the phase already */
 		return gt_shm_break(c, err, "rank %d has not answered rank %d, which in turn %s after %g s", gt_shm_culprit(c->root, c->member[r]),
 		                    c->member[r], text, c->root->timeout_s);
 	if (missing > 1)
@@ -193,7 +195,7 @@ enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void
 	}
 	if (deadline == 0 && turns > 0) /* the rank did not have to sleep, so its next spin may be longer */
 		c->spin = c->spin * 2 < c->root->spin ? c->spin * 2 : c->root->spin;
-	return GT_OK; /* a call to which all ranks have come is complete even if the group broke afterwards; the next call reports that */
+	return GT_OK; /* a call that all ranks have reached is complete even if the group broke afterwards; the next call reports that */
 }
 
 /* ---- wake-ups ----------------------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* The CPU device: memory, threads, and the table that maps operation codes to families. Streams, events and sync are nothing
- * here: a launch has done its work when it returns. */
+/* The CPU device: memory, threads, and the table that maps operation codes to families. The functions for streams, events and sync do
+ * nothing: a launch has done its work when it returns. */
 #include "base/bytes.h"
 #include "cpu/cpu.h"
 #include "opsig.h"
@@ -110,7 +110,7 @@ static const char *cpu_describe(const struct gt_kernel *k)
 
 static enum gt_code cpu_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
-	/* OpenMP stores the number of threads per thread, and another thread than the one of prepare() may launch */
+	/* OpenMP keeps this setting for each host thread, and the thread that launches may not be the one that called prepare() */
 	if (omp_get_max_threads() != dev->threads)
 		omp_set_num_threads(dev->threads);
 	return k->launch(dev, k, a, err);

@@ -5,8 +5,9 @@
 #include <string.h>
 
 /* ---- memory descriptors ------------------------------------------------------------------------------------------------------------- */
-/* True if a tag has the blocks of md. oneDNN 3 creates a blocked layout only from its tag, a name such as "Acdb16a": the dimensions,
- * slowest first, blocked ones in capitals, and the inner blocks. The caller tries tags with these blocks until the strides match too. */
+/* Returns true if a layout tag of oneDNN has the blocks of md. oneDNN 3 creates a blocked layout only from its tag, a name such as
+ * "Acdb16a": the dimensions, slowest first, blocked ones in capitals, and the inner blocks. The caller tries tags with these blocks until
+ * the strides match too. */
 static bool has_blocks(const struct gt_dnnl_md *md, const char *tag)
 {
 	char blocks[64];
@@ -16,7 +17,7 @@ static bool has_blocks(const struct gt_dnnl_md *md, const char *tag)
 	return (int)strspn(tag, "abcdefghijklABCDEFGHIJKL") == md->ndims && !strcmp(tag + md->ndims, blocks);
 }
 
-/* Compares strides; those of dimensions that consist of one block do not matter. */
+/* Returns whether two descriptors have the same strides. Strides of dimensions that consist of one block are ignored. */
 static bool same_strides(const struct gt_dnnl_md *a, const struct gt_dnnl_md *b)
 {
 	for (int i = 0; i < a->ndims; i++) {

@@ -14,7 +14,7 @@ struct job {
 	const struct gt_attr_conv2d *conv; /* attributes of the convolution; NULL: the operation is linear */
 	int64_t groups;
 	int act;
-	int64_t parts; /* number of parts of the batch that are executed one after the other: FWD with a relu */
+	int64_t parts; /* number of parts of the batch that are executed one after the other; > 1 only in a forward pass with relu */
 	const struct gt_tdesc *x, *y, *b;
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
@@ -36,14 +36,15 @@ static bool prefers_jit(const struct job *j)
 	return j->x->dtype == GT_BF16 && !strided && !(pixels <= 64 && in >= 256);
 }
 
-/* True for the first jit implementation of the same instruction set as a batch-reduce one. */
+/* The callback gt_dnnl_request.instead: returns true if `first` is a batch-reduce implementation and `name` is a jit implementation for the
+ * same instruction set. */
 static bool jit_instead(const char *first, const char *name)
 {
 	const char *isa = strchr(first, ':'), *colon = strchr(name, ':');
 	return !strncmp(first, "brgconv", 7) && !strncmp(name, "jit", 3) && isa && colon && !strcmp(colon, isa);
 }
 
-/* Creates the primitive of a pass with weights as in mw. *pd = NULL with GT_OK: oneDNN has none. */
+/* Creates the primitive of a pass for weights with the layout mw. Returns GT_OK with *pd = NULL if oneDNN has none. */
 static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
@@ -70,7 +71,7 @@ static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const s
 	return gt_dnnl_check(st, j->call, c ? "convolution" : "inner product", err);
 }
 
-/* Creates the primitive of a pass with weights as in mw, and the hint that a gradient's primitive needs. */
+/* Creates the primitive of a pass for weights with the layout mw, and the forward primitive that a gradient's primitive needs as a hint. */
 static enum gt_code pass_pd(const struct job *j, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t hint;
@@ -95,7 +96,7 @@ static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 	return dnnl_primitive_desc_query_md(pd, j->pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
-/* Selects the primitive. *mine: layout of the parameter; that of the primitive is weights_md(*pd). */
+/* Selects the primitive. *mine receives the layout of the parameter; weights_md(*pd) is the layout that the primitive needs. */
 static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
 	struct gt_dnnl_md any = gt_dnnl_md_any(j->w, j->groups);
@@ -193,8 +194,8 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 	return GT_OK;
 }
 
-/* The batch is executed in parts of about this size, so that the relu after a convolution finds the output in the cache. All parts have the
- * same size, because they share a primitive. */
+/* A batch is executed in parts whose output has about this size, so that the relu after a convolution finds the output in the cache. All
+ * parts have the same size, because they share a primitive. */
 #define RELU_PART (1 << 20) /* bytes of output per thread: half of an L2 cache */
 
 static int64_t relu_parts(const struct job *j)

@@ -9,7 +9,8 @@
 
 struct matrix {
 	int64_t rows, cols, begin, elements; /* elements: number of elements in memory, from `begin` on */
-	int64_t *map;                        /* offset in memory of each logical element, from `begin` on; NULL: the orders are the same */
+	/* offset of each logical element in memory, relative to `begin`; NULL: logical and memory order are the same */
+	int64_t *map;
 	struct gt_seg hyper;
 	double adjust;
 };
@@ -20,8 +21,8 @@ struct muon {
 	bool f64;
 	int n;
 	struct matrix *m;
-	int64_t most, side; /* largest number of elements of a matrix; largest shorter side */
-	int scalars, work;  /* indices of the inputs; -1: absent */
+	int64_t most, side; /* most: number of elements of the largest matrix; side: largest of the shorter sides of the matrices */
+	int scalars, work;  /* indices of the inputs `scalars` and `work`; -1: absent */
 };
 
 /* The arguments of one matrix at one step. */
@@ -118,7 +119,7 @@ static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muo
 	return GT_OK;
 }
 
-/* Lists the offsets in memory of the logical elements; NULL if the layout is plain. */
+/* Allocates a list of the offsets in memory of the logical elements. Sets *out to NULL if the layout is plain. */
 static enum gt_code make_map(const struct gt_tdesc *d, int64_t **out, struct gt_err *err)
 {
 	int64_t idx[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d);

@@ -45,8 +45,8 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Names the processor's instruction set by the largest one that both major versions of oneDNN know. The value of a set includes the bits of
- * its subsets. */
+/* Returns the name of the largest instruction set of this processor that both major versions of oneDNN know. oneDNN's value of a set
+ * includes the bits of its subsets. */
 const char *gt_dnnl_isa(void)
 {
 	static const struct {
@@ -106,7 +106,7 @@ dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t)
 }
 
 /* ---- layouts ----------------------------------------------------------------------------------------------------------------- */
-/* A descriptor with shape and type only. */
+/* Returns a descriptor with the shape and dtype of d, without a layout. */
 static struct gt_dnnl_md start_md(const struct gt_tdesc *d, int64_t groups)
 {
 	struct gt_dnnl_md md = {.dtype = gt_dnnl_dtype(d->dtype)};
@@ -124,7 +124,7 @@ struct gt_dnnl_md gt_dnnl_md_any(const struct gt_tdesc *d, int64_t groups)
 	return md;
 }
 
-/* Number of elements of dimension i in one of its blocks. */
+/* Returns the number of elements of dimension i in one block of the layout. */
 static int64_t block_of(const struct gt_layout *l, int i)
 {
 	int64_t p = 1;
@@ -313,7 +313,7 @@ enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err
 	return GT_OK;
 }
 
-/* Adds mem to the list; a scratch tensor gets its offset. */
+/* Adds mem to the kernel's list of tensors. A scratch tensor gets its offset in the workspace. */
 static enum gt_code add_memory(struct gt_dnnl_kernel *k, dnnl_status_t made, const dnnl_memory_t *mem, int where, int index,
                                struct gt_err *err)
 {

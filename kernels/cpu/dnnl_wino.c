@@ -8,9 +8,9 @@
 #define PART_BYTES (8 << 20)    /* maximum bytes of activations in a part of a call */
 #define WEIGHT_BYTES (40 << 20) /* maximum bytes of transformed weights in a part of a call */
 
-/* True if it is faster. Measured with reorders, 64 to 128 images, AVX-512, against the best direct kernel: 1.0 to 1.7 times as fast with 64
- * channels, 2 to 2.6 times with 256 and more. It is slower below 64 channels, for images under 4x4, and for so few tiles that the
- * transformation of the weights dominates. */
+/* Returns true if Winograd's algorithm is faster than direct convolution. Measured with reorders, 64 to 128 images, AVX-512, against the
+ * best direct kernel: 1.0 to 1.7 times as fast with 64 channels, 2 to 2.6 times with 256 and more. It is slower below 64 channels, for
+ * images under 4x4, and for so few tiles that the transformation of the weights dominates. */
 static bool pays(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
 	int64_t tiles = y->dim[0] * ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
@@ -48,7 +48,7 @@ static struct cut cut_of(enum gt_dnnl_pass pass, const struct gt_tdesc *x, const
 struct part {
 	struct gt_dnnl_md ours;
 	gt_dnnl_ref theirs; /* oneDNN's layout; NULL: the same as ours */
-	dnnl_memory_t a, b; /* memory in our layout and in oneDNN's */
+	dnnl_memory_t a, b; /* a: memory in our layout; b: memory in oneDNN's layout */
 	size_t stride;      /* bytes between the parts of a divided call; 0: every part uses the whole operand */
 };
 
@@ -62,7 +62,7 @@ struct job {
 	struct gt_dnnl_kernel *k;
 };
 
-/* Our layout of a part of an operand, divided along dimension `dim` (-1: not divided). */
+/* Describes one part of an operand in our layout. The operand is divided along dimension `dim` (-1: it is not divided). */
 static enum gt_code cut_part(const struct job *j, const struct gt_tdesc *t, int dim, struct part *p, struct gt_err *err)
 {
 	if (dim < 0 || j->cut.parts == 1)
@@ -107,7 +107,7 @@ static dnnl_status_t create(const struct job *j, enum gt_dnnl_pass pass, dnnl_pr
 	return st;
 }
 
-/* Selects the primitive. *pd = NULL with GT_OK: oneDNN has none. */
+/* Selects oneDNN's primitive. Returns GT_OK with *pd = NULL if oneDNN has none. */
 static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t forward = NULL;
@@ -123,7 +123,7 @@ static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struc
 	return st == dnnl_unimplemented ? GT_OK : gt_dnnl_check(st, j->call, "winograd convolution", err);
 }
 
-/* Adds both memories of an operand, which are the same if the layouts are equal. */
+/* Adds the memory of an operand in our layout and in oneDNN's. They are the same memory if the layouts are equal. */
 static enum gt_code operand(struct job *j, struct part *p, int where, int index, struct gt_err *err)
 {
 	GT_TRY(gt_dnnl_tensor_add(j->dev, j->k, &p->ours, where, index, &p->a, err));
@@ -150,13 +150,13 @@ static enum gt_code out_part(struct job *j, struct part *p, struct gt_err *err)
 	return p->a == p->b ? GT_OK : gt_dnnl_reorder_add(j->dev, j->k, p->b, p->a, err);
 }
 
-/* Builds the list of primitives; it takes ownership of pd. */
+/* Builds the kernel's list of primitives: reorders and the convolution pd, of which it takes ownership. */
 static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err *err)
 {
 	const struct gt_opcall *call = j->call;
 	enum gt_dnnl_pass pass = j->pass;
 	struct part *x = &j->x, *w = &j->w, *y = &j->y, *b = &j->b;
-	/* The parts of a divided batch contribute to the same sum. */
+	/* If the batch is divided, all parts add to the same weight gradient. */
 	bool add_w = call->accumulate & 1, add_b = call->accumulate & 2, split = j->cut.axis == BATCH && j->cut.parts > 1;
 	bool sum_w = add_w || split, sum_b = add_b || split;
 	enum gt_code code = GT_OK;

@@ -46,8 +46,8 @@ static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
 	{                                                                                                                                      \
 		loop_##op##_f32, loop_##op##_bf16, loop_##op##_f64                                                                                 \
 	}
-/* grain: number of elements that take about 8 µs on one core; a smaller call does not use a second core, because the fork would cost
- * more. */
+/* grain is the number of elements that take about 8 µs on one core. A smaller call does not use a second core, because starting a thread
+ * would cost more. */
 static const struct row {
 	gt_range_fn *fn[GT_T_COUNT];
 	int nin;

@@ -13,13 +13,13 @@
 struct gather {
 	struct gt_kernel head;
 	struct gt_attr_gather attr;
-	int64_t n, samples, images; /* n: number of rows of x, one view after the other */
-	int64_t rows, length; /* shape of the index; rows 0: the operand is the batch itself */
+	int64_t n, samples, images; /* n: number of rows of x, which holds the first view of all samples, then the next view */
+	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
 	int32_t c, h, w;
 	enum gt_dtype t;
 	bool move; /* true if an augmentation crops or flips images */
 	bool reflect;
-	float *scale, *shift; /* one entry per byte that is converted at a time: a row that moves, otherwise a whole image */
+	float *scale, *shift; /* one entry for each byte that is converted at a time: the bytes of a row if move is true, else of an image */
 };
 
 struct job {
@@ -64,7 +64,7 @@ static void convert(const struct gather *k, char *x, int64_t at, const uint8_t *
 		row_f64((double *)x + at, u, k->scale, k->shift, n);
 }
 
-/* Copies one row of the crop as bytes, mirrored if the augmentation says so. */
+/* Copies one row of the cropped image as bytes, mirrored if a.flip is not 0. */
 static void move_row(const struct gather *k, struct gt_aug a, const uint8_t *image, int32_t y, uint8_t *row)
 {
 	int32_t w = k->w, c = k->c, sy = gt_aug_source(y + a.dy, k->h, k->reflect);
@@ -142,7 +142,7 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 		j.index += (int64_t)(a->step_args->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
 		j.stride = (int64_t)a->step_args->stride;
 	}
-	if (a->stream) /* the loader's thread runs beside a step that uses all other threads */
+	if (a->stream) /* on other streams than 0, the loader's thread runs alone beside a step that uses all other threads */
 		samples(&j, 0, k->n);
 	else
 		gt_cpu_for(dev, k->n, grain > 0 ? grain : 1, 1, samples, &j);

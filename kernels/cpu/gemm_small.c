@@ -4,11 +4,11 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define KC 128   /* columns of `in` that are processed at a time: NB tiles of w by KC stay in L1 */
-#define KD 512   /* columns of `out` that are processed at a time in dx */
-#define DW_M GT_GEMM_APPLY_M /* rows of dy that are processed at a time in dw */
+#define KC 128   /* number of columns of `in` that are processed at a time, so that NB tiles of w by KC columns stay in the L1 cache */
+#define KD 512   /* number of columns of `out` that dx processes at a time */
+#define DW_M GT_GEMM_APPLY_M /* number of rows of dy that dw processes at a time */
 
-/* The rectangle of one thread: a x b units are divided by a grid whose largest cell is smallest. */
+/* The rectangle of the result that one thread computes. A result of a x b units is divided by the grid whose largest cell is smallest. */
 struct share {
 	int64_t a0, a1, b0, b1;
 };
@@ -29,14 +29,14 @@ static struct share share_of(int64_t a, int64_t b, int thread, int threads)
 	return (struct share){a * i / best, a * (i + 1) / best, b * j / u, b * (j + 1) / u};
 }
 
-/* One side of a product: rows that are read or written. */
+/* A matrix that a product reads (from) or writes (to) by rows. */
 struct gt_gemm_side {
 	const float *from;
 	float *to;
 	int64_t ld, cols;
 };
 
-/* Number of floats of packed dy per thread. */
+/* Returns the number of floats that a thread needs to pack dy. */
 static int64_t panel_size(int64_t m, int64_t out)
 {
 	return (m < DW_M ? m : DW_M) * ((out + 31) / 32 * 32);

@@ -19,8 +19,8 @@ struct args {
 	double eps;
 	const void *x, *dy;
 	const void *gamma, *beta; /* NULL: not affine */
-	void *mean, *rstd;        /* [samples, groups]; forward: NULL if not wanted */
-	void *y;                  /* y or dx; NULL: dx is not wanted */
+	void *mean, *rstd;        /* statistics of each group, [samples, groups]; in the forward pass, NULL if they are not stored */
+	void *y;                  /* output y, or gradient dx; NULL: dx is not computed */
 	void *dgamma, *dbeta;     /* NULL: not wanted */
 	bool add_gamma, add_beta;
 	double *part; /* backward: [2, samples, channels], for each channel the sums over its pixels of dy and of dy * xhat */
@@ -40,13 +40,13 @@ GT_LANE void put(void *p, int64_t i, float v, const bool half)
 		((float *)p)[i] = v;
 }
 
-/* The channels of a unit that one block has, [first, first + n) of sample `sample`. */
+/* A block of at most BLOCK channels: [first, first + n) of sample `sample`. */
 struct block {
 	int64_t sample, first, base; /* base: index of the first pixel's first channel */
 	int n;
 };
 
-/* sum[j] = the sum over the pixels of x - mean[j], squared or not, for each channel of a block. */
+/* Computes sum[j] for each channel j of a block: the sum over the pixels of x or, if squared is true, of (x - mean[j])^2. */
 GT_LANE void sum_block(const struct args *c, const struct block *b, const float *mean, const bool squared, double *sum, const bool half)
 {
 	for (int j = 0; j < BLOCK; j++)
@@ -67,7 +67,7 @@ static struct block block_of(const struct args *c, int64_t sample, int64_t first
 	return (struct block){sample, first, sample * c->pixels * c->channels + first, (int)n};
 }
 
-/* Adds the channels' numbers of a block up to those of its groups, of which `group` is the unit's first. */
+/* Adds the numbers of a block's channels to the sums of their groups. `group` is the first group of the unit. */
 GT_LANE void add_groups(const struct args *c, const struct block *b, int64_t group, const double *channel, double *sum)
 {
 	for (int j = 0; j < b->n; j++)
@@ -97,7 +97,7 @@ GT_LANE void forward(const struct args *c, int64_t unit, const bool half)
 		add_groups(c, &b, group, channel, sq);
 	}
 	for (int k = 0; k < ngroups; k++) {
-		double off = sum[k] / count - mean[k]; /* the squares are of distances from the rounded mean */
+		double off = sum[k] / count - mean[k]; /* sq has squares of distances from the rounded mean; off corrects that */
 		rstd[k] = (float)(1 / sqrt(fmax(sq[k] / count - off * off, 0) + c->eps));
 		if (c->mean) {
 			((float *)c->mean)[sample * c->groups + group + k] = mean[k];
@@ -188,13 +188,13 @@ UNITS(backward_f32, backward, false)
 UNITS(backward_bf16, backward, true)
 
 /* ---- f64 ------------------------------------------------------------------------------------------------------------------- */
-/* The index of an element: pixel p of channel j of group g. */
+/* Returns the index of pixel p of channel j of group g of a sample. */
 static int64_t index_of(const struct args *c, int64_t sample, int64_t g, int64_t p, int64_t j)
 {
 	return (sample * c->pixels + p) * c->channels + g * c->width + j;
 }
 
-/* Units are pairs of sample and group. */
+/* Normalises in f64 the units [begin, end). A unit is one group of one sample. */
 static void forward_f64(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct args *c = ctx;
@@ -275,7 +275,7 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 	return GT_OK;
 }
 
-/* The gradients of gamma and beta: the sums over the samples, in order. */
+/* Computes the gradient of gamma or beta as the sum of `part` over the samples, in order. */
 static void add_samples(const struct groupnorm *k, const double *part, void *grad, bool add)
 {
 	for (int64_t i = 0; i < k->shape.channels; i++) {

@@ -24,7 +24,7 @@ struct meeting {
 	bool go[2]; /* result of even and of odd rounds, written by the last thread to arrive; no thread is two rounds late */
 	_Alignas(64) atomic_int arrived;
 	atomic_int asleep;
-	bool failed; /* the first thread sets this when a kernel fails */
+	bool failed; /* true: a kernel has failed; only the first thread sets this */
 };
 
 static inline void relax(void)
@@ -34,7 +34,7 @@ static inline void relax(void)
 #endif
 }
 
-/* All threads wait for each other. False if the first thread had failed when they met. */
+/* A barrier: returns when all threads have called it. Returns false if a kernel of the first thread had failed by then. */
 static bool meet(struct meeting *m, int threads)
 {
 	uint32_t round = atomic_load_explicit(&m->round, memory_order_relaxed);
@@ -63,7 +63,7 @@ static bool joins(const struct gt_kernel *k)
 	return k->part || k->small;
 }
 
-/* One thread does all parts that a team would have, one after the other, which gives the same bits. */
+/* Executes the list with one thread, which does the parts of all threads of a team one after the other. The results have the same bits. */
 static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	for (int i = 0, threads = gt_cpu_threads(dev); i < n; i++) {
@@ -78,7 +78,7 @@ static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k,
 static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct meeting m = {.round = 0};
-	enum gt_code code = GT_OK; /* only the first thread writes it */
+	enum gt_code code = GT_OK; /* only the first thread writes code */
 #pragma omp parallel num_threads(gt_cpu_threads(dev))
 	{
 		int me = omp_get_thread_num(), threads = omp_get_num_threads();

@@ -13,14 +13,14 @@ struct args {
 	const void *x, *dy;
 	const void *gamma, *beta; /* parameters in the order of the activations; NULL: the layer has none */
 	void *mean, *rstd;
-	void *y; /* the output: y, or dx in a gradient */
+	void *y; /* output y, or gradient dx */
 	void *dgamma, *dbeta;
 	bool add_gamma, add_beta;
-	int64_t rows, cols, channels, pixels; /* pixels = 0: parameters have the order of the activations */
+	int64_t rows, cols, channels, pixels; /* pixels is 0 if gamma and beta have the element order of the activations */
 	double eps;
 };
 
-/* Index of the parameter of column j. */
+/* Returns the index in gamma and beta of column j of a row. */
 GT_LANE int64_t param_index(const struct args *c, int64_t j)
 {
 	return c->pixels ? j % c->channels * c->pixels + j / c->channels : j;
@@ -80,7 +80,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 	c.x = a->in[1];
 	c.mean = a->in[3];
 	c.rstd = a->in[4];
-	if (k->affine) { /* these come before dx, which may overwrite dy */
+	if (k->affine) { /* the gradients of gamma and beta are computed before dx, which may overwrite dy */
 		c.dgamma = k->dgamma ? a->out[1] : NULL;
 		c.dbeta = k->dbeta ? a->out[2] : NULL;
 		if (c.dgamma || c.dbeta)
@@ -97,7 +97,8 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 	return GT_OK;
 }
 
-/* The order of parameters: 1: that of the activations; 0: plain [C,H,W] with activations in NHWC; -1: another one. */
+/* Returns the element order of a parameter: 1 for the order of the activations, 0 for plain [C,H,W] with activations in NHWC, -1 for any
+ * other order. */
 static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 {
 	static const uint8_t hwc[3] = {1, 2, 0};

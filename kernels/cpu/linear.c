@@ -20,7 +20,7 @@ struct linear {
 	struct gt_attr_update update;
 	struct gt_seg seg;
 	char text[40];
-	int part, parts; /* linear.dw+update: this rank's part of the gradient and number of parts */
+	int part, parts; /* linear.dw+update: number of the part of dw that this call computes, and number of parts */
 };
 
 static const struct gt_layout tiles = {.order = {1, 0}, .nblk = 2, .blk_dim = {1, 0}, .blk = {16, 16}};
@@ -59,7 +59,8 @@ static void part_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_
 	k->isa->dw(&g, thread, threads);
 }
 
-/* linear.dw+update: applies each tile of dw as soon as it is computed. The bias gradient is stored. */
+/* Does a thread's part of linear.dw+update: it updates w with each tile of dw as soon as the tile is computed. The bias gradient is
+ * stored. */
 static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
 	struct linear *k = (struct linear *)head;
@@ -116,7 +117,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	return GT_OK;
 }
 
-/* linear.dx by oneDNN, followed by the gradient of relu in place. */
+/* A kernel of linear.dx by oneDNN, which is followed by the gradient of relu in place. */
 struct masked {
 	struct gt_kernel head;
 	struct gt_kernel *dx, *relu;

@@ -48,7 +48,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .loss = a->scratch,
 	    .rank = (int32_t *)((double *)a->scratch + k->rows),
 	};
-	/* Datasets are checked when they are opened, but not against the number of this model's outputs. */
+	/* Labels are checked when a dataset is opened, but not against the number of this model's outputs. */
 	for (int64_t r = 0; r < k->rows; r++)
 		if ((target[r] < 0 || target[r] >= k->cols) && !(k->may_ignore && target[r] == k->ignore))
 			return gt_fail(err, GT_EDATA, "label %d of sample %lld in its batch: the model has classes 0..%lld", (int)target[r],

@@ -11,7 +11,8 @@ struct merge {
 	int64_t c;
 	int nparts;
 	bool f64; /* statistics are f64, otherwise f32 */
-	bool running, counts, mean, rstd, part, join; /* which optional operands exist; join: the result is combined with `part` */
+	/* which optional operands exist; join: the result is merged with the statistics that `part` holds */
+	bool running, counts, mean, rstd, part, join;
 };
 
 static double get(const struct merge *k, const void *p, int64_t i)

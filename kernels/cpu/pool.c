@@ -11,7 +11,7 @@
 
 struct range {
 	int32_t begin, end; /* range of rows or columns, clipped to the input */
-	int32_t size;       /* number by which avgpool divides in this direction */
+	int32_t size;       /* number of rows or columns by which avgpool divides */
 };
 
 struct pool {
@@ -31,7 +31,7 @@ struct job {
 
 #define MANY 32 /* number of channels from which on a window is processed tap by tap */
 
-/* One row of the output. */
+/* The arguments of a loop over one row of the output. */
 struct row {
 	int64_t c, ow, w;
 	struct range h;
@@ -86,7 +86,7 @@ static void forward(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Computes images [begin, end). bf16 adds up in an f32 image of the thread. */
+/* Computes images [begin, end). Gradients of bf16 are added up in an f32 image that belongs to the thread. */
 static void backward(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;

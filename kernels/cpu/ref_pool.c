@@ -35,7 +35,7 @@ static struct window window_at(const struct pool *k, int64_t oy, int64_t ox)
 	w.x0 = ox * p->stride[1] - p->padding[1];
 	w.y1 = w.y0 + p->kernel[0];
 	w.x1 = w.x0 + p->kernel[1];
-	/* With ceil_mode a window may extend beyond the right padding; such pixels never count. */
+	/* With ceil_mode a window may extend beyond the right padding; pixels there never count in an average. */
 	w.y1 = w.y1 < k->ih + p->padding[0] ? w.y1 : k->ih + p->padding[0];
 	w.x1 = w.x1 < k->iw + p->padding[1] ? w.x1 : k->iw + p->padding[1];
 	w.size = (double)((w.y1 - w.y0) * (w.x1 - w.x0));

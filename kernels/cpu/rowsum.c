@@ -26,7 +26,7 @@ struct rowsum {
 	int views;
 };
 
-/* Partial sums are double and are added in a fixed tree. */
+/* Computes bias.db. Partial sums are double and are added in a fixed tree. */
 static enum gt_code launch_db(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct rowsum *k = (const struct rowsum *)kernel;

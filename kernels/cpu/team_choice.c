@@ -1,7 +1,7 @@
 #include "cpu/team_choice.h"
 
 #define WINDOW 0.02 /* seconds of a measurement; this is several time slices of Linux (3 ms) */
-#define GAIN 0.95   /* the other way is chosen if it takes at most this share of the time */
+#define GAIN 0.95   /* the other number of threads is chosen if it takes at most this share of the time */
 #define CHANGED 1.25
 #define WAIT_MIN 2
 #define WAIT_MAX 200 /* a trial with one thread costs at most one window, which is 0.5 % of the time between trials */

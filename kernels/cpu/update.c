@@ -20,10 +20,10 @@ struct update {
 	bool f64;
 	int64_t total; /* number of elements of all segments */
 	struct gt_seg *seg;
-	int64_t *start; /* start of each segment, counted over the preceding segments */
+	int64_t *start; /* for each segment, the number of elements of all segments before it */
 	char *opt;      /* the scalars of each segment at this step, as struct gt_opt_f32 or gt_opt_f64 */
 	size_t opt_size;
-	int nstate;        /* states are inputs 2 .. 1 + nstate */
+	int nstate;        /* number of states, which are inputs 2 ... 1 + nstate */
 	int scalars, work; /* indices of the inputs `scalars` and `work`; -1: absent */
 };
 
@@ -111,7 +111,7 @@ static const struct row {
 #undef GT_X
 };
 
-/* The row of an operation; NULL: it is not an element-wise optimizer update. */
+/* Returns the row of an operation, or NULL if it is not an element-wise optimizer update. */
 static const struct row *row_of(enum gt_opcode code)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -10,7 +10,7 @@
 
 #define AHEAD_DX 2 /* rows that a thread reads at once when it reads up to three tensors */
 
-/* Tables of one number per channel in the scratch memory; the partial results follow them. */
+/* Indices of tables in the scratch memory with one number for each channel. The partial results follow the tables. */
 enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
 
 /* ---- kernels: statistics ----------------------------------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
 		gt_moments_put(a.parts + (int64_t)k * 3 * a.c, a.c, c, gt_moments{0, 0, 0});
 }
 
-/* Evaluation: computes the coefficients from the running statistics. */
+/* For an evaluation: computes the coefficients of y = x * scale + shift from the running statistics. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a, float *coef)
 {
 	after_previous();
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a,
 		channel(a, coef, c, a.rmean[c], a.rvar[c]);
 }
 
-/* Computes the coefficients again from the statistics that the forward pass saved. */
+/* Computes the coefficients of y = x * scale + shift again from the statistics that the forward pass saved. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, float *coef)
 {
 	after_previous();
@@ -238,7 +238,7 @@ template <int V> struct channels {
 	float mean[V], scale[V], shift[V];
 };
 
-/* Loads the channels' numbers. bn(x) = x * scale + shift is computed as bn_finish does. */
+/* Loads the numbers of the channels of a thread. bn(x) = x * scale + shift is computed as bn_finish does. */
 template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const gt_cu_batchnorm_dx &a, int64_t col)
 {
 	float rstd[V], gamma[V];
@@ -257,7 +257,7 @@ template <int V, int MASK> __device__ static inline void load_channels(channels<
 	}
 }
 
-/* Computes the coefficients of dx for a channel. inv: 1 / the number of values. */
+/* Computes the coefficients of dx for a channel. inv is 1 / number of values. */
 __device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot, double inv)
 {
 	double rstd = a.rstd[c];
@@ -282,7 +282,7 @@ __device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *c
 		channel_dx(a, coef, c, sum, dot, 1.0 / (double)a.rows);
 }
 
-/* Computes the coefficients of dx from given sums (of all ranks). */
+/* Computes the coefficients of dx from the sums in a.given, which cover all ranks. */
 __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a, float *coef)
 {
 	after_previous();
@@ -435,7 +435,7 @@ template <class S, int V, int MASK> static cudaError_t backward(const struct gt_
 		return e;
 	if (!MASK || !a->g)
 		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, (const float *)a->scratch, t);
-	struct gt_cu_batchnorm_dx b = *a; /* the gradient after the mask is in g now */
+	struct gt_cu_batchnorm_dx b = *a; /* g now holds dy after the mask, so dx is computed from it */
 	b.dy = a->g;
 	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
 }

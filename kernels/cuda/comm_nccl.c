@@ -25,8 +25,8 @@ struct root {
 	double timeout_s;
 	void *token;        /* four bytes of device memory, for barriers */
 	struct block *blocks;
-	struct group *groups;     /* list of all groups */
-	struct gt_comm *host;     /* communicator of the same ranks between their hosts; NULL: none */
+	struct group *groups;     /* list of all groups that share this root */
+	struct gt_comm *host;     /* communicator of the same ranks on host memory, whose failures end the groups; NULL: none */
 	struct gt_cuda_watch watch;
 	_Atomic int broken; /* 0: no failure; 1: a thread is writing why; 2: why is complete */
 	char why[640];
@@ -66,7 +66,7 @@ static void collapse(struct root *r)
 	}
 }
 
-/* Records a failure. The first one is reported by all later calls. Any thread may call this. */
+/* Records that the groups are broken and why. All later calls report the first recorded failure. Any thread may call this. */
 static void tear(struct root *r, const char *why)
 {
 	int whole = 0;
@@ -96,7 +96,7 @@ static enum gt_code failed(struct group *g, ncclResult_t status, const char *wha
 	return fall(g, err, what, why);
 }
 
-/* Waits until NCCL's threads have finished a non-blocking call. */
+/* Waits until NCCL's threads have finished a non-blocking call, which returned `status`. */
 static enum gt_code settle(struct group *g, ncclResult_t status, const char *what, struct gt_err *err)
 {
 	double deadline = gt_clock() + g->root->timeout_s;
@@ -119,7 +119,7 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 	return status == ncclSuccess ? GT_OK : failed(g, status, what, err);
 }
 
-/* The function of struct gt_cuda_watch: checks for failures while the host waits for a stream. */
+/* The callback of struct gt_cuda_watch, which checks for failures while the host waits for a stream. */
 static enum gt_code look(void *user, double waited_s, struct gt_err *err)
 {
 	struct root *r = user;
@@ -323,7 +323,7 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 		return gt_fail(err, GT_EFAIL, "%s: cannot clear %zu bytes", g->root->dev->id, bytes);
 	GT_TRY(gt_cuda_finish(g->root->dev, s, NULL, err));
 	GT_TRY(
-	    /* the registration lasts until the group is closed */
+	    /* NCCL keeps the registration until the group is closed */
 	    settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &handle), "registering a buffer", err));
 	*out = b->p;
 	return GT_OK;
@@ -465,7 +465,7 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 }
 
 /* ---- abort, check and deadlines ----------------------------------------------------------------------------------------------------- */
-/* Any thread may call this. The thread that uses the groups aborts them in its next call. */
+/* Implements gt_comm_api.abort. Any thread may call it; the thread that uses the groups aborts them in its next call. */
 static void give_up(struct gt_comm *c, const char *why)
 {
 	char text[640];

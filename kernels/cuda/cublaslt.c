@@ -5,7 +5,7 @@
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
 #define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
-#define ALIGN 256     /* alignment in bytes of all operands, as the planner places them */
+#define ALIGN 256     /* alignment in bytes of all operands; the planner aligns every tensor so */
 #define BIAS_ALIGN 16 /* alignment in bytes of the bias, which epilogues read in vectors */
 /* bytes that NVIDIA recommends for Hopper; the scratch arena grows only by what the chosen algorithm needs */
 #define WORKSPACE ((size_t)32 << 20)
@@ -161,7 +161,7 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 		dev->lt->cublasLtMatmulPreferenceDestroy(pref);
 	if (code != GT_OK || !*found)
 		gt_lt_drop(dev, out);
-	/* it is no failure if the library has no algorithm with an epilogue */
+	/* without an algorithm for this epilogue, *found is false, which is no failure */
 	return spec->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? code : GT_OK;
 }
 

@@ -56,7 +56,7 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 	k->f = f;
 	k->type = gt_cuda_type(call->in[0]->dtype);
 	k->op = *call;
-	k->op.name = NULL; /* the caller's memory, as the descriptions and the attributes are */
+	k->op.name = NULL; /* the name belongs to the caller, so the kernel keeps no pointer to it */
 	k->op.attr = size ? memcpy(k->attr, call->attr, size) : NULL;
 	for (int i = 0; i < GT_MAX_IO; i++) {
 		if (i < call->nin && call->in[i])
@@ -103,7 +103,7 @@ static const char *cuda_describe(const struct gt_kernel *k)
 	return k->describe;
 }
 
-/* Only in tests: checks that operands are device memory. A host address would cause a fault in the kernel, long after this call. */
+/* Called only in tests: checks that operands are device memory. A host address would cause a fault in the kernel, long after this call. */
 static enum gt_code check_operands(struct gt_dev *dev, const struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 #ifdef GT_CUDA_CHECK_OPERANDS

@@ -20,7 +20,8 @@ struct conv {
 	int64_t weights;    /* number of elements of the weights */
 	bool bias, dw, add_dw, add_db;
 	void *zeros;       /* device memory with a bias of zeros, for a relu without a bias: cuDNN's fast engines require a bias */
-	/* offsets in bytes in the scratch memory: of bias or dw in 16 bits, of the partial sums of db; the workspace has offset 0 */
+	/* offsets in the scratch memory in bytes. half: of the 16-bit bias or dw; part: of the partial sums of db. The workspace of cuDNN has
+	 * offset 0 */
 	size_t half, part;
 	char text[96];
 };
@@ -120,7 +121,7 @@ static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, 
 	return GT_OK;
 }
 
-/* Reserves memory behind the workspace in the scratch memory; returns its offset. */
+/* Reserves bytes at the end of the scratch memory and returns their offset. */
 static size_t reserve(struct conv *k, size_t bytes)
 {
 	size_t at = k->head.scratch;
@@ -183,7 +184,7 @@ void gt_cuda_conv_close(struct gt_dev *dev)
 	dev->dnn = NULL;
 }
 
-#else /* without cuDNN, only convolutions are refused */
+#else /* the build has no cuDNN: only convolutions are refused */
 enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;

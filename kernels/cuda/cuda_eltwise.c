@@ -14,7 +14,7 @@ struct eltwise {
 	struct gt_kernel head;
 	enum gt_opcode code;
 	bool gelu_tanh;
-	int type, to; /* type of the operands; `to` is the result type of a cast */
+	int type, to; /* type: dtype of the inputs (GT_CU_F32, ...); to: dtype of the output of a cast */
 	int64_t n;
 	size_t bytes;
 	int nin;
@@ -58,7 +58,7 @@ enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, s
 		y->layout = x->layout, y->any = false;
 	struct gt_tdesc like = *y;
 	like.dtype = x->dtype;
-	if (!gt_tdesc_equal(x, &like)) /* of cast; others have the standard layout */
+	if (!gt_tdesc_equal(x, &like)) /* only a cast can fail here, because the other operations have the standard layout */
 		return gt_cuda_refuse(call, err, "input and output must have the same layout");
 	GT_CUDA_NEW(k, cast ? launch_cast : launch_eltwise, cast ? "cast" : "eltwise", err);
 	k->code = call->code;

@@ -3,9 +3,9 @@
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
-#define ROWS 1024         /* maximum rows of linear+loss: each has a block, which reads all weights */
-#define WEIGHTS (1 << 15) /* maximum elements of the weights: they fit into a cache beside the rows */
-#define BACK_ROWS 512     /* maximum rows of linear.dx+dw: a thread walks through an eighth of them */
+#define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
+#define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
+#define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw: a thread reads an eighth of them one after the other */
 #define BACK_IN (1 << 16)
 
 struct head {

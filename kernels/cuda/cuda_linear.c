@@ -21,7 +21,7 @@ struct linear {
 	bool no_dw, relu;
 	bool mask; /* in dx, a kernel after the product applies the gradient of the preceding relu, using the relu's output */
 	bool bits; /* the forward product writes a mask of bits, and the epilogue of the dx product reads it */
-	size_t bias16, colsum; /* offsets in the scratch memory: of the rounded bias, of colsum's partial sums */
+	size_t bias16, colsum; /* offsets in the scratch memory in bytes. bias16: of the rounded bias; colsum: of the partial sums of colsum */
 	char text[48];
 };
 
@@ -37,7 +37,7 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, k->bits ? a->out[1] : NULL, a->scratch, s, err);
 }
 
-/* Without an epilogue: y = bias, y += x w', y = relu(y). */
+/* Launches the forward pass without an epilogue: y = bias, y += x w', y = relu(y). */
 static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                  struct gt_err *err)
 {

@@ -20,7 +20,7 @@
 struct shape {          /* The matrices of one shape, which are consecutive in memory. */
 	int64_t rows, cols; /* size of a matrix, rounded up to 16 bytes */
 	int n;
-	int64_t x; /* elements between the start of the operands and the first of these matrices */
+	int64_t x; /* offset, in elements, of the first of these matrices in the memory of the operands */
 	struct gt_lt_gemm gram, poly, next;
 };
 
@@ -28,13 +28,14 @@ struct muon {
 	struct gt_kernel head;
 	struct gt_attr_muon attr;
 	enum gt_dtype type;            /* type of the operands of the Newton-Schulz iteration */
-	int n, nshapes, scalars, work; /* numbers of matrices and of shapes; indices of the inputs `scalars` and `work`, -1: absent */
+	/* n: number of matrices; nshapes: number of shapes; scalars, work: indices of these inputs, -1: absent */
+	int n, nshapes, scalars, work;
 	struct gt_cu_muon_matrix *matrix;
 	int *of; /* index of the shape of each matrix */
 	struct shape *shape;
 	void *dmatrix, *dchunk, *dfill; /* lists in device memory: matrices, chunks of the arena, chunks of the operands */
 	int nchunks, nfill;
-	size_t part, factor, x, y, a, p, workspace; /* offsets in the scratch memory */
+	size_t part, factor, x, y, a, p, workspace; /* offsets of the kernels' arrays in the scratch memory, in bytes */
 	char text[80];
 };
 
@@ -137,7 +138,7 @@ static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muo
 	return GT_OK;
 }
 
-/* Fills matrix, of and shape: assigns each matrix to the shape of its rounded size, and both to their offsets. */
+/* Fills the arrays matrix, of and shape of k: assigns each matrix to the shape of its rounded size, and sets the offsets of both. */
 static void sort_shapes(struct muon *k)
 {
 	int64_t unit = 16 / (int64_t)gt_dtype_size(k->type), at = 0;
@@ -189,7 +190,7 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 	return GT_OK;
 }
 
-/* Makes a list of chunks: of the arena, or (fill) of the operands of all matrices. */
+/* Makes a list of chunks of all matrices in device memory: of the arena or, if fill is true, of the operands of the products. */
 static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, void **out, int *count, struct gt_err *err)
 {
 	int64_t n = 0, at = 0;

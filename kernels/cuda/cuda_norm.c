@@ -3,7 +3,7 @@
 #include "moments.h"
 #include <stdlib.h>
 
-/* Input i of the call; NULL if it is absent. */
+/* Returns input i of the call, or NULL if it is absent. */
 static struct gt_tdesc *input(const struct gt_opcall *call, int i)
 {
 	return i < call->nin ? call->in[i] : NULL;
@@ -132,7 +132,7 @@ static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *ke
 	return GT_OK;
 }
 
-/* What the signature does not say. */
+/* Checks what the signature of batch normalisation (opsig.h) cannot express. Returns NULL, or the reason to refuse the call. */
 static const char *wrong_batchnorm(const struct gt_opcall *call)
 {
 	const struct gt_attr_norm *attr = call->attr;
@@ -188,7 +188,7 @@ enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call,
 }
 
 /* ---- batchnorm.merge --------------------------------------------------------------------------------------------------------------- */
-/* Absent, or of n channels, its last dimension. */
+/* Returns true if a table is absent, or if its last dimension has n channels. */
 static bool table(const struct gt_tdesc *d, int64_t n)
 {
 	return !d || d->dim[d->rank - 1] == n;

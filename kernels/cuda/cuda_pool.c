@@ -20,8 +20,8 @@ static enum gt_code launch_pool(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
-/* The windows of a call; NULL: adaptive. The gradient of adaptive_maxpool2d has attributes without windows (kernel 0, 0); its windows
- * follow from the shapes. */
+/* Returns the attributes with the pooling windows of a call, or NULL if pooling is adaptive. The gradient of adaptive_maxpool2d has
+ * attributes without windows (kernel 0, 0); its windows follow from the shapes. */
 static const struct gt_attr_pool2d *windows(const struct gt_opcall *call)
 {
 	const struct gt_attr_pool2d *attr = call->attr;
@@ -37,7 +37,7 @@ static const struct gt_attr_pool2d *windows(const struct gt_opcall *call)
 	}
 }
 
-/* True if every window overlaps the image and 32-bit arithmetic can hold all indices. */
+/* Returns true if, in direction d, every pooling window overlaps the image and 32-bit arithmetic can hold all indices. */
 static bool direction(const struct gt_attr_pool2d *attr, int d, int64_t in, int64_t out)
 {
 	if (in < 1 || out < 1 || (in + 1) * (out + 1) > INT32_MAX)

@@ -24,7 +24,7 @@ static enum gt_code launch_views(struct gt_dev *dev, struct gt_kernel *kernel, c
 	return GT_OK;
 }
 
-/* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too. */
+/* Prepares a sum over rows. Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so every tensor consists of rows of C elements. */
 enum gt_code gt_cuda_rowsum(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_tdesc *x = call->in[0];

@@ -6,7 +6,7 @@
 struct flatten {
 	struct gt_kernel head;
 	int64_t n, rows, cols; /* number of matrices to transpose, and the size of each */
-	size_t size;           /* bytes of an element; 0: both orders are the same, so the data are copied */
+	size_t size;           /* bytes of an element; 0: the orders of input and output are the same, so the data are copied */
 	size_t bytes;
 };
 

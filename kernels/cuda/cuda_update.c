@@ -8,7 +8,7 @@ struct update {
 	struct gt_kernel head;
 	enum gt_opcode code;
 	struct gt_attr_update attr;
-	int nstate, scalars, work; /* number of states, which are inputs 2, 3, …; indices of two other inputs, -1: absent */
+	int nstate, scalars, work; /* nstate: number of states, which are inputs 2, 3, …; scalars, work: indices of these inputs, -1: absent */
 	void *seg, *chunk;         /* lists in device memory: segments, and chunks of them */
 	int nchunks;
 };

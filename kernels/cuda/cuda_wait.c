@@ -4,7 +4,7 @@
 #include "cuda/cuda_internal.h"
 #include <time.h>
 
-#define SPIN_S 0.002 /* seconds in which the host polls without a pause; most windows of steps are finished by then */
+#define SPIN_S 0.002 /* seconds in which the host polls without a pause; most steps that were queued together are finished by then */
 #define NAP_NS 50000 /* nanoseconds between two polls after SPIN_S */
 #define LOOK_S 0.005 /* seconds between two calls of the watch functions */
 

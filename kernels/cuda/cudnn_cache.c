@@ -34,8 +34,8 @@ static struct entry *find(const struct gt_dnn_cache *c, const char *key)
 	return NULL;
 }
 
-/* Adds or replaces an entry. ours: the choice was made in this process; a choice from the file does not replace such an entry, which may
- * have been tried on the device. */
+/* Adds or replaces an entry. ours is true if the choice was made in this process. A choice from the file does not replace such an entry,
+ * which may have been tried on the device. */
 static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice, bool ours)
 {
 	struct entry *e = find(c, key);

@@ -8,7 +8,7 @@
 #define LIBRARY "libcudnn.so." TEXT(CUDNN_MAJOR)
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-/* Copies cuDNN's reason for the last error, on one line. */
+/* Copies cuDNN's reason for the last error to buf, as one line. */
 static void reason(const struct gt_dnn *dnn, char *buf, size_t size)
 {
 	buf[0] = '\0';
@@ -51,7 +51,7 @@ static enum gt_code load(struct gt_dnn *dnn, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Loads the library and checks its version: the major version of the build's headers, because attributes are only added within it. */
+/* Loads cuDNN and checks that it has the major version of the build's headers, because within a major version attributes are only added. */
 static enum gt_code load_checked(struct gt_dnn *dnn, struct gt_err *err)
 {
 	GT_TRY(load(dnn, err));

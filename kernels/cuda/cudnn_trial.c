@@ -11,7 +11,7 @@ struct trial {
 	void *at[GT_DNN_TENSORS], *workspace;
 };
 
-/* Measures n runs; *us: microseconds of one run. */
+/* Measures n runs of a plan. *us receives the microseconds of one run. */
 static enum gt_code time_runs(struct trial *w, struct gt_dnn_plan *p, int n, double *us, struct gt_err *err)
 {
 	float ms;
@@ -25,8 +25,8 @@ static enum gt_code time_runs(struct trial *w, struct gt_dnn_plan *p, int n, dou
 	return GT_OK;
 }
 
-/* Measures a plan: the fastest of three groups of runs, after one run that loads the kernel. If the first run is more than twice as slow as
- * the best plan, no group follows. */
+/* Measures a plan: runs it once to load the kernel, then takes the fastest of three groups of runs. If a single run takes more than twice
+ * as long as the best plan so far, it measures no groups. */
 static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double best, double *us, struct gt_err *err)
 {
 	double t;

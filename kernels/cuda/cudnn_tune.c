@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_ONES 3 /* candidates if nothing is timed: the first one that runs is used */
+#define FIRST_ONES 3 /* number of candidates if nothing is timed; the first one that runs is used */
 #define CONFIGS 96   /* maximum number of configurations of the heuristic that are examined; it offers about 40 */
 
 /* ---- permission --------------------------------------------------------------------------------------------------------------------- */
@@ -17,7 +17,7 @@ static const char *const verdict_text[GT_DNN_VERDICTS] = {
     [GT_DNN_NO_PLAN] = "refuse it",
 };
 
-/* Decides by the engine's notes whether the options allow it. */
+/* Decides by an engine's notes whether the options of the device allow the engine. */
 static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
                                  cudnnBackendDescriptor_t engine, bool compiled)
 {
@@ -117,12 +117,13 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
 /* ---- candidates of the heuristic ---------------------------------------------------------------------------------------------------- */
 struct offer {
 	struct gt_dnn_choice choice[GT_DNN_CANDIDATES];
-	/* numbers of candidates, of those on tensor cores, and of engines that the library named */
+	/* n: number of candidates; tensor_core: number of those on tensor cores; all: number of engines that the heuristic offered; refused:
+	 * number for each verdict */
 	int n, tensor_core, all, refused[GT_DNN_VERDICTS];
 	char last[300]; /* cuDNN's message about the last engine that it refused */
 };
 
-/* Reads the choice of a configuration. False if it has more knobs than struct gt_dnn_choice holds. */
+/* Reads engine and knobs of an engine configuration into *out. Returns false if it has more knobs than struct gt_dnn_choice holds. */
 static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, struct gt_dnn_choice *out)
 {
 	cudnnBackendDescriptor_t knob[GT_DNN_KNOBS], engine = gt_dnn_new(s, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
@@ -159,7 +160,8 @@ static bool enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const 
 	return o->n == GT_DNN_CANDIDATES || (!may_time(dev) && (tensor_cores ? o->tensor_core : o->n) == FIRST_ONES);
 }
 
-/* Adds allowed engines to o in the heuristic's order until there are enough. p contains the graph and is restored. */
+/* Adds engines that the options allow to the offer o, in the heuristic's order, until there are enough. p contains the graph and is
+ * restored. */
 static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled,
                 struct offer *o)
 {
@@ -251,7 +253,7 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_dnn_plan *p, const stru
 	return gt_fail(err, GT_EUNAVAILABLE, "%s", o.last);
 }
 
-/* Uses the choice of the cache if the library still has it and it runs. */
+/* Makes the plan of the choice in the cache, if the library still has its engine and the plan runs. */
 static enum gt_code from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key, struct gt_err *err)
 {
 	struct gt_dnn_choice choice;

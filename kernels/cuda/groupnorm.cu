@@ -4,10 +4,10 @@
 #include "cuda/columns.cuh"
 
 struct groupnorm_args {
-	const void *x, *dy; /* [samples, pixels, groups * width] */
-	void *y;            /* y; or dx, which may be dy, or NULL */
+	const void *x, *dy; /* activations and their gradient, [samples, pixels, groups * width] */
+	void *y;            /* output y; or gradient dx, which may be the memory of dy, or NULL if it is not computed */
 	const float *gamma, *beta; /* NULL: not affine */
-	float *mean, *rstd;        /* [samples, groups]; forward: NULL if not wanted */
+	float *mean, *rstd;        /* statistics of each group, [samples, groups]; in the forward pass, NULL if they are not stored */
 	float *dgamma, *dbeta;     /* NULL: not wanted */
 	int64_t samples, pixels;
 	int32_t groups, width, count; /* count: elements of a group of one sample */
@@ -16,14 +16,14 @@ struct groupnorm_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* The group of this thread's team, or -1: then the whole warp leaves. */
+/* Returns the group of this thread's team, or -1 if there is none; then the whole warp returns. */
 __device__ static inline int64_t group_of(const groupnorm_args &a, int team)
 {
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
 	return r < a.samples * a.groups ? r : -1;
 }
 
-/* Where element i of group r stands. */
+/* The position in memory of element i of group r. */
 struct element {
 	int64_t at;
 	int32_t channel;
@@ -116,7 +116,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 	}
 }
 
-/* Sums over the pixels of all samples of dy * xhat and of dy. */
+/* Computes the gradients of gamma and beta: the sums of dy * xhat and of dy over the pixels of all samples. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) groupnorm_sums(const groupnorm_args a, float *part, const tiling t)
 {
@@ -185,7 +185,7 @@ template <class S, int V> static cudaError_t sums(const groupnorm_args &a, float
 	return launch(groupnorm_finish, finish_grid(t.cols), dim3(FINISH_COLS, FINISH_LANES), s, a, (const float *)part, t);
 }
 
-/* Gradients of parameters first: dx may overwrite dy. */
+/* Launches the gradient. The gradients of the parameters are computed first, because dx may overwrite dy. */
 template <class S> static cudaError_t run(const struct gt_cu_call *c, const groupnorm_args &a, cudaStream_t s)
 {
 	bool back = backward_call(c->op), one = columns_of<S>(a.width, (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.y) == 1;

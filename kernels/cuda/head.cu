@@ -3,9 +3,9 @@
 #include "cuda/loss.cuh"
 
 #define WARPS (TEAM_BLOCK / 32)
-#define COLS 32  /* columns of x that a block of head_back owns */
-#define LANES 8  /* rows that a block of head_back processes at once */
-#define PIECE 64 /* rows of dy that are in shared memory at a time */
+#define COLS 32  /* number of columns of x for which a block of head_back computes dx and dw */
+#define LANES 8  /* number of rows that a block of head_back processes at once */
+#define PIECE 64 /* number of rows of dy that are in shared memory at a time */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* A block computes one row. Its threads share the sum over `in`; lane c of the first warp adds up output c, and that warp computes the
@@ -59,7 +59,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 		loss_total(a.loss.loss, a.loss.rank, a.loss.rows, a.loss.metrics);
 }
 
-/* A block owns 32 columns of x, in dx and in dw; a thread reads every eighth row of one column. C: upper limit of cols. */
+/* A block owns 32 columns of x, in dx and in dw; a thread reads every eighth row of one column. C is an upper limit of a.cols. */
 template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const gt_cu_head_back a)
 {
 	after_previous();

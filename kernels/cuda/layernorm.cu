@@ -2,8 +2,8 @@
  * caches. dgamma and dbeta are sums over rows (columns.cuh). */
 #include "cuda/columns.cuh"
 
-/* x and y are [rows, cols]. gamma and beta NULL: not affine. pixels 0: parameters have the element order of a row; else they are plain
- * [cols / pixels, pixels] and a row is NHWC. mean, rstd: one for each row, or NULL. */
+/* x and y are [rows, cols]. gamma and beta are NULL if the layer is not affine. If pixels is 0, the parameters have the element order of a
+ * row; otherwise they are plain [cols / pixels, pixels] and a row is NHWC. mean and rstd have one number for each row, or are NULL. */
 struct layernorm_args {
 	const void *x;
 	void *y;
@@ -13,7 +13,7 @@ struct layernorm_args {
 	double eps;
 };
 
-/* dx may be dy; dx, dgamma, dbeta may be NULL. */
+/* The arguments of the gradient. dx may be the same memory as dy. dx, dgamma and dbeta may be NULL. */
 struct layernorm_dx_args {
 	const void *dy, *x;
 	void *dx;
@@ -25,7 +25,7 @@ struct layernorm_dx_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Index of the parameter of column i. */
+/* Returns the index in gamma and beta of column i of a row. */
 __device__ static inline int64_t param_at(int64_t i, int64_t cols, int64_t pixels)
 {
 	if (!pixels)
@@ -34,7 +34,7 @@ __device__ static inline int64_t param_at(int64_t i, int64_t cols, int64_t pixel
 	return (i - pixel * channels) * pixels + pixel;
 }
 
-/* The row of this thread's team; -1: none, for all threads of the warp. */
+/* Returns the row of this thread's team, or -1 for all threads of a warp without a row. */
 __device__ static inline int64_t row_of(int64_t rows, int team)
 {
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
@@ -125,7 +125,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 	}
 }
 
-/* Sums dy * xhat and dy over the rows. */
+/* Computes the gradients of gamma and beta: the sums of dy * xhat and of dy over the rows. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) layernorm_sums(const layernorm_dx_args a, float *part, const tiling t)
 {
@@ -222,8 +222,8 @@ static int64_t cols_of(const struct gt_tdesc *x)
 	return n;
 }
 
-/* The order of parameters: 1: that of a row; 0: plain [C, H, W] with activations in NHWC; -1: another one. An open layout becomes that of a
- * row. */
+/* Returns the element order of a parameter: 1 for the order of a row, 0 for plain [C, H, W] with activations in NHWC, -1 for any other
+ * order. An open layout is set to the order of a row. */
 static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 {
 	static const uint8_t chw[3] = {0, 1, 2}, hwc[3] = {1, 2, 0};
@@ -236,7 +236,7 @@ static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 	return !p->layout.nblk && (!rank3 || !memcmp(p->layout.order, hwc, sizeof hwc)) ? 1 : -1;
 }
 
-/* The order of all parameters of a call; -1: they differ. */
+/* Returns the element order that all parameters of a call have, or -1 if they differ. */
 static int order_of(const struct gt_opcall *op)
 {
 	bool back = backward_call(op);

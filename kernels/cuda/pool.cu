@@ -10,10 +10,11 @@
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 struct span {
 	int32_t begin, end;
-	int32_t size; /* number by which an average divides in this direction */
+	int32_t size; /* number of rows or columns by which an average divides */
 };
 
-/* The pixels of window o, clipped to the image. With ceil_mode a window may begin beyond the right padding; such pixels never count. */
+/* Returns the range of pixels of window o in one direction, clipped to the image. With ceil_mode a window may extend beyond the right
+ * padding; pixels there never count. */
 template <int D> __device__ static inline span window(const gt_cu_pool &a, int32_t o)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end, size;
@@ -31,7 +32,7 @@ template <int D> __device__ static inline span window(const gt_cu_pool &a, int32
 	return span{begin, end, a.include_pad ? size : end - begin};
 }
 
-/* The range [begin, end) of windows that contain pixel i. */
+/* Returns the range [begin, end) of windows that contain pixel i in one direction. */
 template <int D> __device__ static inline span windows_of(const gt_cu_pool &a, int32_t i)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end;
@@ -46,7 +47,7 @@ template <int D> __device__ static inline span windows_of(const gt_cu_pool &a, i
 	return span{begin, end < out ? end : out, 0};
 }
 
-/* The pixel and the channel of this thread in a row of `width` pixels. False if the thread is beyond the row. */
+/* Sets pixel and channel to those of this thread in a row of `width` pixels. Returns false if the thread is beyond the row. */
 template <int V> __device__ static inline bool pixel_of(int64_t c, int32_t width, int32_t &pixel, int64_t &channel)
 {
 	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, units = (uint32_t)(c / V);
@@ -77,7 +78,7 @@ template <int V> __device__ static inline void get_idx(int32_t *v, const int32_t
 		}
 }
 
-/* Forward: computes one pixel of the output from its window. */
+/* The forward pass: a thread computes one pixel of the output from its window. */
 template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
 {
 	after_previous();

@@ -3,13 +3,13 @@
 
 /* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
 struct softmax_args {
-	const void *in[2]; /* x; or dy and y */
+	const void *in[2]; /* the input x; in a gradient, dy and y */
 	void *out;
 	int64_t rows, cols;
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* The row of this thread's team; -1: none, for all threads of the warp. */
+/* Returns the row of this thread's team, or -1 for all threads of a warp without a row. */
 __device__ static inline int64_t row_of(int64_t rows, int team)
 {
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
@@ -44,7 +44,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 	}
 }
 
-/* softmax: dx = y (dy - sum dy y); log_softmax: dx = dy - exp(y) sum dy. */
+/* Computes the gradient of softmax, dx = y (dy - sum dy y), or of log_softmax, dx = dy - exp(y) sum dy. */
 template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const softmax_args a, int team)
 {
 	after_previous();

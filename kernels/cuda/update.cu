@@ -6,7 +6,8 @@
 #define TREE 2048 /* number of partial sums that fit into the shared memory of a chunk */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* The update and its existing states (bits) are template arguments, because a branch would make the compiler keep states in memory. */
+/* The update operation and the bit mask of its existing states are template arguments, because a branch would make the compiler keep states
+ * in memory. */
 template <int CODE> struct row;
 #define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
 	template <> struct row<GT_OP_##NAME> {                                                                                            \
@@ -30,7 +31,7 @@ template <int CODE, int HAS> struct step {
 	}
 };
 
-/* Updates elements i .. i + 3; only the first n if n < 4. */
+/* Updates the elements i .. i + 3, or only the first n of them if n < 4. */
 template <class Step>
 __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
 {
@@ -91,7 +92,7 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 	if (threadIdx.x == 0) {
 		struct gt_seg seg = a.seg[c.seg];
 		step_args.lr[0] = rate_of(a.step_args, seg.lr);
-		seg.lr = 0; /* with a constant index the rates need no array in local memory */
+		seg.lr = 0; /* lr[0] has the rate of the segment: with a constant index, the array lr needs no local memory */
 		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &seg, &step_args, a.scalars);
 	}
 	__syncthreads();
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void update_fn(const gt_cu_update, bool);
 
-/* Selects the kernel of an update with these states. A row instantiates only kernels of states that it can have. */
+/* Returns the kernel of an update with the states in the bit mask `has`. Kernels exist only for states that the update can have. */
 template <int CODE> static update_fn *kernel_of(int has)
 {
 	constexpr int all = row<CODE>::all, must = row<CODE>::must;

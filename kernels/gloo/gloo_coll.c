@@ -14,7 +14,7 @@ struct job {
 	const struct gt_coll *x;
 	enum gt_coll_kind kind;
 	uint32_t seq;
-	size_t size, bytes; /* bytes of one element; bytes of `count` elements */
+	size_t size, bytes; /* size: bytes of one element; bytes: bytes of `count` elements */
 	bool done;          /* true while the rank waits for the end of the call, false while it waits for its begin */
 };
 
@@ -58,7 +58,7 @@ static enum gt_code wait_in(const struct job *j, int peer, int lane, struct gt_e
 	return end == GLOO_END ? GT_OK : fail(j, peer, end, err);
 }
 
-/* Waits until at most `left` of this rank's messages to that peer are still in flight. */
+/* Waits until at most `left` of the messages that this rank has sent to the peer in this lane are still in flight. */
 static enum gt_code wait_out(const struct job *j, int peer, int lane, uint32_t left, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
@@ -162,10 +162,10 @@ static void small_in(const struct job *j)
 
 /* ---- large data -------------------------------------------------------------------------------------------------------------- */
 struct span {
-	size_t at, n; /* offset and size in bytes */
+	size_t at, n; /* offset and size of a range in bytes */
 };
 
-/* The part of an all_reduce or a broadcast that rank r handles. */
+/* Returns the part of the operand of an all_reduce or a broadcast that rank r reduces or forwards. */
 static struct span part(const struct job *j, int r)
 {
 	size_t grain = GRAIN / j->size, units = (j->x->count + grain - 1) / grain, world = (size_t)j->c->pub.world;
@@ -211,7 +211,7 @@ static struct flow flow_of(const struct job *j, int r)
 	case GT_COLL_ALL_GATHER:
 		f = (struct flow){.whole_from = in, .whole_out = j->bytes, .whole_to = out + (size_t)r * j->bytes, .whole_in = j->bytes};
 		break;
-	case GT_COLL_BROADCAST: /* the root keeps its own part and sends it to all ranks */
+	case GT_COLL_BROADCAST: /* the root sends every other rank a part to forward, and its own part to all ranks */
 		own = part(j, rank), his = part(j, r);
 		if (rank == root)
 			f = (struct flow){.part_from = in + his.at, .part_out = his.n, .whole_from = in + own.at, .whole_out = own.n};
@@ -374,7 +374,7 @@ static enum gt_code describe(const struct job *j, bool small, struct gt_err *err
 	return GT_OK;
 }
 
-/* Gives the memory of the descriptions back to gloo for the call after the next one. */
+/* Posts receives into the memory of this call's descriptions, for the descriptions of the call after the next one. */
 static enum gt_code forget(const struct job *j, struct gt_err *err)
 {
 	for (int r = 0; r < j->c->pub.world; r++) {

@@ -31,7 +31,7 @@ static void free_group(struct gloo_comm *c)
 	free(c);
 }
 
-/* Reserves the memory for all messages except the operands. The kernel provides a page when the page is used first. */
+/* Reserves the memory for all messages except the operands. The operating system provides a page when the page is used first. */
 static enum gt_code place(struct gloo_comm *c, struct gt_err *err)
 {
 	size_t n = (size_t)c->pub.world, ring = round_up(c->root->pair_bytes, 4096), own = round_up(2 * GT_GLOO_CALL, 4096);
@@ -166,8 +166,8 @@ static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *
 	return code;
 }
 
-/* Checks the other end of each connection: it sends the group's random number and its rank, so that no other process that connected first
- * can take the rank's connection. */
+/* Checks the other end of each connection, which sends the group's random number and its rank, so that no other process that connected
+ * first can take the rank's connection. */
 static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
@@ -275,8 +275,8 @@ static void shut(struct gt_comm *pub)
 		free_root(c->root);
 		return;
 	}
-	/* A rank that continues without this one finds the announcement of its leaving in the memory of this rank's next call and next
-	 * message. */
+	/* Tells every other rank that this rank leaves: a rank that continues finds the flag `left` where it expects this rank's next call and
+	 * next message. */
 	struct gloo_root *r = c->root;
 	struct gloo_call *call = (struct gloo_call *)(void *)(c->own + ((c->seq + 1) & 1) * GT_GLOO_CALL);
 	if (gt_gloo_is_broken(r))

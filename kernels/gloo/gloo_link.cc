@@ -10,17 +10,18 @@
 #include <signal.h>
 #include <string>
 
-/* wait_for() adds it to the present time: the largest duration would wrap around. */
+/* An endless wait. It is not the largest duration, because wait_for() adds it to the present time, which would wrap around. */
 static const std::chrono::milliseconds for_ever = std::chrono::hours(24 * 365 * 10);
 
-/* gloo ties a port to memory; this one to all of it: an offset is an address, and no call makes a new one. */
+/* A port. gloo's buffers cover a range of memory; the buffer of a port covers the whole address space, so that an offset is an address and
+ * no message needs a new buffer. */
 struct gl_port {
 	std::unique_ptr<gloo::transport::UnboundBuffer> all;
 	int peer;
 	bool sends;
 };
 
-/* gloo's sentences begin with a file and a line in brackets. */
+/* Writes a message of gloo to why, without the file and line in brackets with which it begins. */
 static void say(char why[GL_WHY], const char *what) noexcept
 {
 	const char *end = *what == '[' ? std::strstr(what, "] ") : nullptr;
@@ -52,7 +53,7 @@ extern "C" struct gl_net *gl_net_new(int rank, int world, double timeout_s, char
 	}
 	sigset_t all, old;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* gloo's thread inherits it: signals are the trainer's */
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* gloo's thread inherits the mask, because only the trainer's threads handle signals */
 	std::chrono::milliseconds limit((long long)(timeout_s * 1e3) + 1);
 	bool ok = guarded(why, [&] { gl_pairs_make(n, rank, world, limit); });
 	pthread_sigmask(SIG_SETMASK, &old, nullptr);
@@ -131,6 +132,6 @@ extern "C" void gl_wake(struct gl_port *p)
 
 extern "C" bool gl_is_lost(struct gl_port *p)
 {
-	gl_wake(p); /* so that the wait is over before it begins; gloo looks for a lost connection first */
+	gl_wake(p); /* the wait then ends at once, but gloo checks first whether the connection is lost */
 	return gl_wait(p) == GL_LOST;
 }

@@ -26,7 +26,7 @@
 #define NONCE GT_SHA256_SIZE
 #define HELLO (16 + NONCE)
 #define PROOF (8 + NONCE + GT_SHA256_SIZE)
-#define GUESTS 64      /* maximum number of unauthenticated connections; a further one closes the oldest */
+#define GUESTS 64      /* maximum number of unauthenticated connections; one more closes the oldest of them */
 #define PROOF_S 2.0    /* seconds after which an unauthenticated connection is closed */
 #define AGAIN_S 0.02   /* seconds between two attempts to reach a rank */
 
@@ -46,7 +46,7 @@ struct meeting {
 	const struct gloo_place *at;
 	struct end end[GT_COMM_RANKS], guest[GUESTS];
 	int error[GT_COMM_RANKS]; /* errno of the last attempt to reach each rank; 0: the rank did not answer */
-	int failed;               /* errno that ends the meeting; 0: none */
+	int failed;               /* errno of the error for which the rank stops connecting; 0: none */
 };
 
 static void put(unsigned char *p, uint32_t v)
@@ -151,7 +151,7 @@ static void admit(struct meeting *m, struct end *guest)
 		drop(guest);
 		return;
 	}
-	drop(&m->end[rank]); /* the rank connects again because it gave up an earlier connection */
+	drop(&m->end[rank]); /* the peer connects again because it gave up an earlier connection, which is closed here */
 	m->end[rank] = *guest;
 	m->end[rank].state = THERE;
 	*guest = (struct end){.fd = -1};
@@ -197,7 +197,8 @@ static void advance(struct meeting *m, int rank)
 }
 
 /* ---- all connections together ------------------------------------------------------------------------------------------------------- */
-/* One turn: closes late guests, starts attempts that are due, polls all sockets, and advances those that are ready. */
+/* One turn: closes guests (unauthenticated connections) whose time is over, starts connection attempts that are due, polls all sockets, and
+ * advances those that are ready. */
 static void turn(struct meeting *m, double deadline)
 {
 	struct pollfd p[1 + GUESTS + GT_COMM_RANKS] = {{.fd = m->listener, .events = POLLIN}};

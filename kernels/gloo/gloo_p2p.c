@@ -40,7 +40,7 @@ static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum glo
 }
 
 /* ---- sends -------------------------------------------------------------------------------------------------------------------------- */
-/* Waits until one of this rank's messages to the peer has been sent. A body frees its part of the ring. */
+/* Waits until one of this rank's messages to the peer has been sent. If it is a body, its bytes of the ring become free. */
 static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless)
 {
 	struct gloo_peer *p = &c->peer[peer];
@@ -53,7 +53,8 @@ static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless
 	return end;
 }
 
-/* True if n bytes fit into the ring in one piece. *skip: bytes at the end of the ring that stay unused for that. */
+/* Returns true if n bytes fit into the ring in one piece. *skip receives the number of bytes at the end of the ring that stay unused for
+ * that. */
 static bool has_room(const struct gloo_comm *c, struct gloo_peer *p, size_t n, size_t *skip)
 {
 	if (p->ring_begin == p->ring_end)
@@ -83,7 +84,7 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 	if (end != GLOO_END)
 		return fail(c, t, end, err);
 	t->seq = ++p->sent;
-	t->state = BODY; /* messages about a failure call a transfer in this state by its number */
+	t->state = BODY; /* with this state, messages about a failure give the number of the transfer */
 	char *keep = p->keep + (size_t)(t->seq % GT_GLOO_HEADS_OUT) * GT_GLOO_HEAD;
 	struct gloo_head *h = (struct gloo_head *)(void *)keep;
 	*h = (struct gloo_head){.count = x->count, .seq = t->seq, .dtype = x->dtype};

@@ -1,8 +1,8 @@
-/* gloo's interface takes no connections: a pair makes its own. So that it comes by one of ours:
+/* gloo's interface accepts no existing connection: a pair opens its own. A pair gets one of our connections in three steps:
  *   1. gl_pairs_make() creates pairs, none of which ever accepts a connection (see below: this depends on the version of gloo).
  *   2. The pair connects to a socket of this process.
  *   3. dup3() replaces the pair's end of that connection, under the same descriptor number, by the connection that the pair is to have.
- * gloo's interface shows no descriptors either: they are found by the addresses of their sockets. */
+ * gloo's interface does not show its descriptors. They are found by the addresses of their sockets. */
 #include "gloo/gloo_pairs.hh"
 #include <cerrno>
 #include <cstdlib>
@@ -49,7 +49,7 @@ static bool there(int fd, Place *p)
 	return !getpeername(fd, reinterpret_cast<sockaddr *>(&p->at), &p->bytes);
 }
 
-/* The descriptor of this process that is bound to `own`, and to `peer`, or listens where that is NULL. */
+/* Returns the descriptor of this process whose socket has the address `own` and is connected to `peer` or, if peer is NULL, listens. */
 static int find(const Place &own, const Place *peer)
 {
 	int found = -1;
@@ -79,7 +79,7 @@ static tcp::Handler *handler_of(gloo::transport::Pair *p)
 	return dynamic_cast<tcp::Handler *>(p);
 }
 
-/* Under number fd gloo's thread finds `with` from now on. */
+/* Replaces the descriptor fd by `with`: gloo's thread uses that connection under the number fd from now on. */
 static void swap(tcp::Device *d, gloo::transport::Pair *p, int fd, int with)
 {
 	d->unregisterDescriptor(fd, handler_of(p));
@@ -91,7 +91,9 @@ static void swap(tcp::Device *d, gloo::transport::Pair *p, int fd, int with)
 static void make_context(gl_net *n, const char *address, int rank, int world, std::chrono::milliseconds limit)
 {
 	tcp::attr attr;
-	attr.hostname = address; /* of this host alone, and greater than the address in gl_pairs_adopt(): the greater one connects */
+	/* an address of this host only. It is greater than the address in gl_pairs_adopt(), because the side with the greater address
+	 * connects */
+	attr.hostname = address;
 	n->device = std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(attr));
 	n->context = n->device->createContext(rank, world);
 	n->context->setTimeout(limit);
@@ -113,7 +115,7 @@ void gl_pairs_make(gl_net *n, int rank, int world, std::chrono::milliseconds lim
 /* gloo before May 2023: the constructor of a pair listens, and the pair takes the first connection that arrives. So pairs are created on
  * gloo's thread, which therefore polls no socket meanwhile. An eventfd that never becomes readable replaces the listening socket before
  * gloo's thread continues. */
-/* gloo's thread calls it once. */
+/* Creates the pairs in handleEvents(), which gloo's thread calls once. */
 struct Maker : tcp::Handler {
 	tcp::Device *device;
 	gloo::transport::Context *context;
@@ -141,7 +143,7 @@ struct Maker : tcp::Handler {
 		Fd mute(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		auto &pair = context->createPair(peer);
 		Place own;
-		std::vector<char> bytes = pair->address().bytes(); /* begins with the socket's */
+		std::vector<char> bytes = pair->address().bytes(); /* the address of a pair begins with the address of its socket */
 		own.bytes = sizeof(sockaddr_in);
 		std::memcpy(&own.at, bytes.data(), own.bytes);
 		int fd = find(own, nullptr);
@@ -157,7 +159,7 @@ static void make_pairs(gl_net *n)
 	must(maker.event.n >= 0, "eventfd");
 	n->device->registerDescriptor(maker.event.n, EPOLLIN, &maker);
 	made.get();
-	/* The promise is kept a little before gloo's thread leaves the handler. unregisterDescriptor() waits until it has left. */
+	/* get() returns a little before gloo's thread leaves handleEvents(). unregisterDescriptor() waits until it has left. */
 	Fd last(eventfd(0, EFD_CLOEXEC));
 	n->device->registerDescriptor(last.n, EPOLLIN, &maker);
 	n->device->unregisterDescriptor(last.n, &maker);
@@ -186,8 +188,10 @@ void gl_pairs_adopt(gl_net *n, int peer, int connection)
 	std::vector<char> bytes = pair->address().bytes();
 	std::memcpy(bytes.data(), &at.at, sizeof lo);
 	pair->connect(bytes);
-	std::vector<std::unique_ptr<Fd>> ends; /* kept: gloo takes the end of what is still its connection for the end of the pair */
-	while (fd < 0) { /* others may come as well: those whose other end is not in this process */
+	/* These sockets stay open until the pair has its new connection, because gloo would take the end of its present connection for the end
+	 * of the pair. */
+	std::vector<std::unique_ptr<Fd>> ends;
+	while (fd < 0) { /* connections from other processes may arrive as well; they are not used */
 		ends.push_back(std::make_unique<Fd>(accept4(door.n, nullptr, nullptr, SOCK_CLOEXEC)));
 		Place from;
 		must(ends.back()->n >= 0, "cannot accept gloo's own connection");

@@ -49,13 +49,14 @@ void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int bla
 	n->blames = (uint16_t)blames;
 	snprintf(n->text, sizeof n->text, "%s", text);
 	n->check = sum_of(n);
-	for (int i = 0; i < r->world && k != GLOO_ACK; i++) { /* an ACK goes to one rank only, when its goodbye arrives */
+	/* an ACK is not sent here: it goes to one rank only, when the goodbye of that rank arrives */
+	for (int i = 0; i < r->world && k != GLOO_ACK; i++) {
 		if (i != r->rank)
 			post_note(r, k, i);
 	}
 }
 
-/* Reads what arrived from each peer: lost connections and new notes. Answers a goodbye with an ACK. */
+/* Checks each peer for a lost connection and for new notes. Answers a goodbye (GLOO_BYE) with an ACK. */
 static void look(struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
@@ -104,8 +105,8 @@ static void beat(struct gloo_root *r, double now)
 	}
 }
 
-/* True if the waiting thread has waited long enough. If its deadline is longer than the one given to open(), the peer's beats have to
- * arrive for it to wait so long. */
+/* Returns true if the waiting thread has reached its deadline. If that deadline is longer than the one given to open(), the thread waits
+ * that long only if the peer's beats arrive. */
 static bool is_due(struct gloo_root *r, double now)
 {
 	double heard = r->peer[r->waiting_peer].heard_s;
@@ -198,7 +199,8 @@ void gt_gloo_say_broken(struct gloo_root *r, const char *text)
 }
 
 /* ---- waits -------------------------------------------------------------------------------------------------------------------------- */
-/* Waits for a message until its end, a failure, the loss of the peer, or the deadline. The watch wakes the thread to check these. */
+/* Waits for a message until its end, a failure, the loss of the peer, or the deadline. The watch thread wakes the calling thread to check
+ * these. */
 enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, bool restless)
 {
 	bool late = false, lost = false;
@@ -225,7 +227,8 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 		else if (how == GL_LOST || lost)
 			end = GLOO_LOST;
 		else if (r->peer[member].lost)
-			lost = again = true; /* one more wait, which is not interrupted: data that arrived before the connection was lost still count */
+			/* waits once more without interruption, because data that arrived before the connection was lost still count */
+			lost = again = true;
 		else if (restless)
 			end = GLOO_TURN;
 		else if (!is_due(r, gt_clock()))

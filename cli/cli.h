@@ -11,26 +11,26 @@
 /* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {
 	GT_COMPLETE_NONE,
-	GT_COMPLETE_CONFIG,     /* *.cfg in this folder; if there are none, as GT_COMPLETE_BUNDLED */
-	GT_COMPLETE_BUNDLED,    /* `gtrain completion configs` */
+	GT_COMPLETE_CONFIG,     /* the files *.cfg of the working directory; if there are none, as GT_COMPLETE_BUNDLED */
+	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain: the output of `gtrain completion configs` */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
 	GT_COMPLETE_CHECKPOINT, /* a run directory or a step-… directory */
-	GT_COMPLETE_KEY,        /* KEY=VALUE of the schema: `gtrain completion keys` */
-	GT_COMPLETE_DEVICE,     /* `gtrain completion devices` */
-	GT_COMPLETE_DATASET,    /* `gtrain completion datasets` */
+	GT_COMPLETE_KEY,        /* KEY=VALUE for the keys of a config: the output of `gtrain completion keys` */
+	GT_COMPLETE_DEVICE,     /* the devices of this machine: the output of `gtrain completion devices` */
+	GT_COMPLETE_DATASET,    /* the known datasets: the output of `gtrain completion datasets` */
 	GT_COMPLETE_COMMAND,
-	GT_COMPLETE_CHOICE      /* one of `choices` */
+	GT_COMPLETE_CHOICE      /* the words in `choices` of the option or command */
 };
 
 enum gt_option_kind {
 	GT_OPTION_FLAG,     /* bool */
-	GT_OPTION_STRING,   /* const char *; not empty */
-	GT_OPTION_CHOICE,   /* const char *, one of `choices` */
+	GT_OPTION_STRING,   /* const char *: a text that is not empty */
+	GT_OPTION_CHOICE,   /* const char *: one of gt_option.choices */
 	GT_OPTION_LIST,     /* struct gt_strlist: the option can be repeated */
-	GT_OPTION_INT,      /* int64_t, min..max */
-	GT_OPTION_NPROC,    /* int64_t: 1..max, or `auto`, which is GT_NPROC_AUTO */
-	GT_OPTION_DURATION  /* double, seconds: 90, 90s, 15m, 1h30m, 2d */
+	GT_OPTION_INT,      /* int64_t from gt_option.min to gt_option.max */
+	GT_OPTION_NPROC,    /* int64_t from 1 to gt_option.max, or the word `auto`, which is GT_NPROC_AUTO */
+	GT_OPTION_DURATION  /* double: seconds, given as 90, 90s, 15m, 1h30m or 2d */
 };
 
 #define GT_NPROC_AUTO (-1)
@@ -57,13 +57,13 @@ struct gt_args {
 
 struct gt_option {
 	const char *name; /* without dashes; NULL ends a table */
-	char letter;      /* 0: none */
+	char letter;      /* the short form, for example 's' for -s; 0: the option has none */
 	enum gt_option_kind kind;
-	size_t offset;    /* into struct gt_args */
+	size_t offset;    /* offset of the option's member in struct gt_args */
 	const char *arg;  /* name of the argument; NULL for a flag */
 	enum gt_complete complete;
-	const char *choices; /* "a|b|c" */
-	int64_t min, max;    /* INT */
+	const char *choices; /* the possible words of the argument, as "a|b|c" */
+	int64_t min, max;    /* range of the argument of GT_OPTION_INT and GT_OPTION_NPROC */
 	const char *help;
 	bool required;
 };
@@ -72,43 +72,44 @@ struct gt_cli;
 
 struct gt_command {
 	const char *name;
-	const char *operands; /* as in the usage line: "CKPT FILE..." */
+	const char *operands; /* the operands in the usage line, for example "CKPT FILE..." */
 	const char *summary;  /* one line for the list of commands */
 	const char *about;    /* a paragraph for -h, with line breaks */
 	const char *example;
 	int min_operands, max_operands; /* max_operands -1: any number */
 	enum gt_complete first, rest;   /* types of the first operand and of the others */
-	const char *choices;            /* of the first operand, if its type is GT_COMPLETE_CHOICE */
+	const char *choices;            /* possible words of the first operand, if its type is GT_COMPLETE_CHOICE */
 	const struct gt_option *options;
 	enum gt_code (*run)(struct gt_cli *cli, struct gt_err *err);
 };
 
 extern const struct gt_command *const gt_commands[];   /* in the order of the help; NULL ends it */
 extern const struct gt_option gt_global_options[];
-const struct gt_command *gt_command_find(const char *name); /* NULL: there is none */
+const struct gt_command *gt_command_find(const char *name); /* returns NULL if no command has this name */
 enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* returns GT_EUSAGE and suggests a similar command */
 
 /* The state of the program. main() creates it and passes it to all functions. */
 struct gt_cli {
-	struct gt_arena *arena; /* for everything that lives as long as the process */
+	struct gt_arena *arena; /* memory of everything that lives as long as the process */
 	struct gt_args args;
 	const struct gt_command *command;
-	char **argv;            /* of main() */
+	char **argv;            /* argv of main() */
 	struct gt_rank_link *link; /* connection to the launcher if this process is a rank; else NULL */
-	struct gt_json json;    /* for gt_out_json */
+	struct gt_json json;    /* the JSON line that gt_out_json prints */
 	bool color_out, color_err;
 	bool animate;           /* stderr shows a progress line that is rewritten */
-	bool painted;           /* the progress line is visible now, without a newline: status_line.h */
+	bool painted;           /* the progress line is on the terminal now, without a newline (status_line.h) */
 	bool utf8;
 	int out_errno;          /* errno of the first failed write to stdout; 0: none */
 };
 
 /* ---- options.c: parsing. Errors are GT_EUSAGE: one line, with a suggestion if there is a similar word --------------------- */
-/* Parses words[*pos..n) into args. command NULL: parses global options only, and stops at the first other word. */
+/* Parses the words from index *pos to n - 1 into cli->args. If command is NULL, it parses global options only, and stops at the first other
+ * word. */
 enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *command, char **words, int n, int *pos, struct gt_err *err);
-/* Returns the candidate (of n strings) that is most similar to word; NULL: none is similar enough. */
+/* Returns the one of n candidates that is most similar to word; NULL if none is similar enough. */
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n);
-/* Returns the seconds of "90", "90s", "15m", "1h30m" or "2d"; negative: not a duration. */
+/* Returns the seconds of a duration such as "90", "90s", "15m", "1h30m" or "2d"; a negative number if s is not a duration. */
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
@@ -116,23 +117,25 @@ void gt_help_program(struct gt_cli *cli);
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c);
 
 /* ---- output.c: stdout and stderr ----------------------------------------------------------------------------------------- */
-void gt_output_init(struct gt_cli *cli); /* before options are parsed: no colours */
-void gt_output_style(struct gt_cli *cli); /* after options are parsed: colours and animation by terminal, environment and options */
-/* Writes to stdout. A failure is kept in cli->out_errno and reported at the end. */
+void gt_output_init(struct gt_cli *cli); /* prepares output without colours; call it before options are parsed */
+/* Decides by terminal, environment and options whether to use colours and animation. Call it after options are parsed. */
+void gt_output_style(struct gt_cli *cli);
+/* Writes to stdout. A failure of the write is stored in cli->out_errno and reported when the program ends. */
 void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
-enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes; GT_EIO: output was lost */
+enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes stdout; GT_EIO: output was lost */
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
 void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gt_cli_warn(struct gt_cli *cli, const char *text);
 void gt_cli_complain(struct gt_cli *cli, const char *text); /* writes "gtrain: text" */
 
 enum gt_style { GT_STYLE_NONE, GT_STYLE_BOLD, GT_STYLE_DIM, GT_STYLE_RED, GT_STYLE_YELLOW, GT_STYLE_GREEN };
-const char *gt_style(bool color, enum gt_style s); /* returns the escape sequence; "" without colour */
-/* Writes s as one word for a POSIX shell, in single quotes if necessary. Returns buf. */
+const char *gt_style(bool color, enum gt_style s); /* returns the escape sequence of a style, or "" if color is false */
+/* Writes s to buf as one word for a POSIX shell, in single quotes if necessary. Returns buf. */
 const char *gt_cli_shell_word(const char *s, char *buf, size_t size);
-/* Writes the program for commands that are printed for the user: the path that the user typed, as a word for a shell, or "gtrain". */
+/* Writes to buf the name of this program for commands that are suggested to the user: the path that the user typed, as a word for a shell,
+ * or "gtrain". Returns buf. */
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);
 /* Copies s into buf and replaces control characters by '?'. Returns buf. */
 const char *gt_cli_printable(const char *s, char *buf, size_t size);
@@ -140,7 +143,7 @@ const char *gt_cli_printable(const char *s, char *buf, size_t size);
 /* ---- text_table.c: aligned columns on stdout ------------------------------------------------------------------------------ */
 struct gt_table {
 	struct gt_arena *arena; /* not owned */
-	const char *align;      /* one letter per column: l, r */
+	const char *align;      /* one letter for each column: l is aligned to the left, r to the right */
 	int cols, rows, cap;
 	struct gt_table_row *row;
 	bool no_memory;
@@ -162,16 +165,21 @@ const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: 
 const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+29 where training diverges */
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
-enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err); /* loads operand 0, with --set and --nproc */
-/* The file that an operand CFG means: itself, or the config of that name that comes with gtrain, which is told. cmd_configs.c */
+/* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
+enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err);
+/* cmd_configs.c. Finds the file of an operand CFG: the file with this name or, if there is none, the config of this name that comes with
+ * gtrain; in the second case it prints the path. */
 enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);
-/* The options about ranks, and what a restart is to execute. */
+/* Copies the options about ranks to *o, with the command lines that start and restart ranks. */
 enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
-enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err); /* what `check` prints */
+/* Prints the report of `gtrain check`. */
+enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err);
 
-/* check_ranks.c: memory, buckets, stages, traffic of the ranks; as text, one line of it, and as members of a JSON object. */
+/* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
+/* Writes the summary line about the ranks to buf. */
 void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);
+/* Adds the members about the ranks to a JSON object. */
 void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 
 #define GT_OFFSET(member) offsetof(struct gt_args, member)

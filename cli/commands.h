@@ -10,7 +10,8 @@ extern const struct gt_command gt_cmd_run, gt_cmd_resume, gt_cmd_check, gt_cmd_p
 /* smoke_view.c: executes `gtrain run --smoke` and prints each phase and the result. */
 enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err);
 
-/* complete_<shell>.c: print the completion script, which is generated from the tables of options, on stdout. */
+/* complete_bash.c, complete_zsh.c and complete_fish.c: each function prints the completion script of one shell, which it generates from the
+ * tables of options, on stdout. */
 void gt_complete_bash(struct gt_cli *cli);
 void gt_complete_zsh(struct gt_cli *cli);
 void gt_complete_fish(struct gt_cli *cli);

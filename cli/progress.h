@@ -7,17 +7,18 @@
 
 #include "cli.h"
 
-#define GT_PROGRESS_EVALS 2 /* valid, test */
+#define GT_PROGRESS_EVALS 2 /* number of splits that are evaluated: valid and test */
 
 struct gt_progress_eval {
-	char split[16]; /* "": none */
+	char split[16]; /* the split that was evaluated; "": no evaluation */
 	struct gt_scores scores;
 	int64_t step, epoch;
 };
 
 /* The next permanent line: the scores of an epoch and the evaluations after it. */
 struct gt_progress_row {
-	bool have, whole;          /* whole: a complete epoch; false: evaluations within an epoch */
+	/* have: whether there is a line to print. whole: whether it is about a complete epoch, not about evaluations within an epoch */
+	bool have, whole;
 	int64_t step, epoch;
 	struct gt_scores train;
 	double seconds;
@@ -27,25 +28,26 @@ struct gt_progress_row {
 
 struct gt_progress {
 	struct gt_cli *cli;
-	double start, last; /* seconds of gt_clock(); last: time of the last progress line */
+	double start, last; /* times (gt_clock) at which the display began, and at which the last progress line was shown */
 	bool told;          /* an event was shown; false in a launcher and in ranks other than 0, which print no result */
-	bool out_told;      /* the loss of stdout was reported */
-	int64_t step, steps, epoch, epochs; /* epochs 0: the number of steps ends the run */
-	double loss;        /* of the last step */
+	bool out_told;      /* the warning that output to stdout is lost was printed */
+	int64_t step, steps, epoch, epochs; /* steps and epochs until now, and of the run; epochs is 0 if the number of steps ends the run */
+	double loss;        /* loss of the last training step */
 	struct gt_progress_row row;
 	struct gt_progress_eval eval;       /* the last evaluation, of the test split if there is one */
 	bool ended;                         /* the run has ended, and `result` is set */
 	struct gt_run_result result;
 	char best_metric[32];               /* result.best_metric */
 	char checkpoint[1024]; /* path of the last committed checkpoint; "": none */
-	bool complete;         /* the run was complete already; this was printed instead of a result */
-	bool early;            /* ended before the last step, by a signal or the time limit */
+	bool complete;         /* the run was complete before the command, which printed this instead of a result */
+	bool early;            /* a signal or the time limit ended the run before its last step */
 };
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli);
 void gt_progress_observe(void *user, const struct gt_event *ev); /* a gt_observer; user: struct gt_progress */
 void gt_progress_say(void *user, const char *line); /* prints a line from another rank or from the launcher */
-/* Ends the display. After a success prints the result on stdout, the path of the checkpoint, and commands that can follow. Returns code. */
+/* Ends the display of a command with exit code `code`. After a success, prints the result on stdout, the path of the checkpoint, and
+ * commands that can follow. Returns code. */
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "cli.h"
 
-int gt_status_columns(void); /* current width of the terminal of stderr; 0: not a terminal, no limit */
+int gt_status_columns(void); /* returns the current width of the terminal of stderr; 0 if stderr is not a terminal */
 void gt_status_paint(struct gt_cli *cli, const char *text); /* replaces the line; text must be narrower than the terminal */
 void gt_status_erase(struct gt_cli *cli);
 
@@ -16,8 +16,8 @@ void gt_status_erase(struct gt_cli *cli);
 #define GT_PART_TEXT 80
 struct gt_part {
 	int rank;    /* the part with the highest rank is left out first */
-	bool tight;  /* follows the part before it after one space instead of two */
-	double bar;  /* 0..1: a bar that takes the remaining width; NAN: text */
+	bool tight;  /* one space, instead of two, separates the part from the one before it */
+	double bar;  /* share of the bar that is filled, 0 ... 1, if the part is a bar, which takes the remaining width; NAN: it is a text */
 	char text[GT_PART_TEXT];
 };
 struct gt_parts {

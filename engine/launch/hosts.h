@@ -25,33 +25,34 @@ struct gt_host_message { /* one message */
 	uint32_t kind; /* GT_HOST_BYE ... */
 	int32_t node;  /* number of the sending host, from 0 */
 	int32_t rank;  /* GT_HOST_FAILS: the rank that failed; -1: none */
-	int32_t code;  /* GT_HOST_FAILS: its exit code; GT_HOST_STOPS: the signal */
+	int32_t code;  /* GT_HOST_FAILS: the exit code of that rank; GT_HOST_STOPS: the signal that the user sent */
 	int64_t step;  /* GT_HOST_FAILS: optimizer steps that the rank had completed, -1: none; GT_HOST_STOPS: 1 to kill the ranks, else 0 */
 	char host[64]; /* name of the sending host */
-	char why[1200]; /* the sentence of the failure */
+	char why[1200]; /* GT_HOST_FAILS: the sentence that describes the failure */
 };
-/* Kinds: the launcher ends in order; an attempt has failed; the launcher is connected; the user has stopped the run. */
+/* The kinds of messages. BYE: the sending launcher ends in order. FAILS: its attempt has failed. HERE: it has completed the handshake of
+ * this connection. STOPS: the user has stopped the run on its host. */
 enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE, GT_HOST_STOPS };
 
 struct gt_hosts;
 
-/* Opens the connections for one attempt. *rendezvous_fd: on node 0, a socket that listens for the ranks, which the caller owns; else -1.
- * GT_EPEER: node 0 cannot listen on the address. */
+/* Opens the connections for one attempt. On node 0, *rendezvous_fd becomes a socket that listens for the ranks, which the caller owns; on
+ * other nodes it becomes -1. GT_EPEER: node 0 cannot listen on the address. */
 enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out,
                            struct gt_err *err);
 void gt_hosts_close(struct gt_hosts *h); /* sends GT_HOST_BYE; h may be NULL, as in all functions below */
 
-int gt_hosts_fd(const struct gt_hosts *h); /* readable when gt_hosts_receive() has work to do; -1: none */
-/* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. True: *out is a message that was not returned
- * before: an attempt of another host has failed, or its user has stopped the run. A launcher that disappears without GT_HOST_BYE counts as
- * a failure. */
+/* Returns a descriptor that is readable when gt_hosts_receive() has work to do; -1 if h is NULL. */
+int gt_hosts_fd(const struct gt_hosts *h);
+/* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. Returns true if *out is a message that was not
+ * returned before: an attempt of another host has failed, or its user has stopped the run. A launcher that disappears without GT_HOST_BYE
+ * counts as a failure. */
 bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out);
 /* Sends how this host's attempt ended to the other hosts. */
 void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end);
-/* Informs the other hosts that the user has stopped this host by signal `sig`. kill: it was a second SIGINT, and no rank is to end in
- * order. late_s: hosts that connect within this number of seconds are informed too; 0: the default, for hosts that are connected or about
- * to connect. */
+/* Informs the other hosts that the user has stopped this host by signal `sig`. With `kill`, which means a second SIGINT, the other hosts
+ * kill their ranks at once. Hosts that connect within the next late_s seconds are informed too; 0 stands for the default of 0.5. */
 void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s);
-bool gt_hosts_pending(const struct gt_hosts *h); /* whether a host that may still connect has not received the last message */
+bool gt_hosts_pending(const struct gt_hosts *h); /* returns whether a host that may still connect has not received the last message */
 
 #endif

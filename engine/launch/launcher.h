@@ -43,7 +43,7 @@
 #define GT_TOKEN_SIZE 32  /* bytes of the token of a run */
 #define GT_PHASE_SIZE 64  /* bytes of the text of gt_rank_phase, with its NUL */
 
-/* How an attempt, or the run, ended. */
+/* How an attempt of a run, or the whole run, ended. */
 struct gt_launch_end {
 	enum gt_code code;  /* exit code of the process: an enum gt_code, or 128+n after signal n */
 	int rank;           /* the first rank that failed; -1: none did */
@@ -70,7 +70,7 @@ struct gt_launch_spec {
 	/* Called before a restart; returns the arguments of the next attempt ("resume" instead of "run"), or NULL to end the run. NULL: restart
 	 * with the same arguments. */
 	char *const *(*again)(void *user, const struct gt_launch_end *last);
-	/* Called with one line without its newline: output of a rank, or the launcher's message on a restart. The launcher waits until it
+	/* Called with one line, without its newline, that a rank has printed or that announces a restart. The launcher waits until the call
 	 * returns. */
 	void (*say)(void *user, const char *line);
 	void *user;             /* first argument of again and say */
@@ -80,43 +80,44 @@ struct gt_launch_spec {
  * before other threads exist, because the kernel ties PR_SET_PDEATHSIG to the thread that forks. */
 enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err);
 
-/* Whether the failure may be transient, so that a restart of the same run may succeed: true after a signal, a lost peer, an I/O error or
- * exhausted memory; false after a wrong config, bad data or a diverged loss. */
+/* Returns whether a failure with this exit code may be transient, so that a restart of the same run may succeed: true after a signal, a
+ * lost peer, an I/O error or exhausted memory; false after a wrong config, bad data or a diverged loss. */
 bool gt_launch_is_transient(enum gt_code code);
 
 /* ---- a rank --------------------------------------------------------------------------------------------------------------- */
 struct gt_rank_link;
 
-/* Connects this process to the launcher that started it. *out NULL: something else started this process, see gt_world_from_environment().
- * GT_EPEER: the launcher has ended. The caller closes the link when the process ends. */
+/* Connects this process to the launcher that started it. Sets *out to NULL if no launcher of gtrain started this process; see then
+ * gt_world_from_environment(). GT_EPEER: the launcher has ended. The caller closes the link when the process ends. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
-void gt_rank_close(struct gt_rank_link *l); /* NULL is fine, as for every function below */
+void gt_rank_close(struct gt_rank_link *l); /* l may be NULL, as in every function below */
 
 const struct gt_world *gt_rank_world(const struct gt_rank_link *l);
-int gt_rank_restart(const struct gt_rank_link *l);             /* number of attempts before this one */
-/* rank 0's listening socket; the caller owns and closes it; -1: none, or already taken */
+int gt_rank_restart(const struct gt_rank_link *l);             /* returns the number of attempts of the run before this one */
+/* Returns the socket on which rank 0 listens for the rendezvous; the caller owns and closes it. Returns -1 if this is another rank, or if
+ * the socket was already taken. */
 int gt_rank_take_listener(struct gt_rank_link *l);
-const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* GT_TOKEN_SIZE bytes */
-/* A descriptor that becomes readable (POLLIN or POLLHUP of poll) when the launcher ends the run or dies: waiting for other ranks is then
- * pointless. A SIGTERM alone does not mean this, because the user may send one, after which all ranks end in order. The link owns the
- * descriptor. -1: no link. */
+const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* returns the run's token, GT_TOKEN_SIZE bytes */
+/* Returns a descriptor that becomes readable (POLLIN or POLLHUP of poll) when the launcher ends the run or dies: waiting for other ranks is
+ * then pointless. A SIGTERM alone does not mean this, because the user may send one, after which all ranks end in order. The link owns the
+ * descriptor. Returns -1 if l is NULL. */
 int gt_rank_end_fd(const struct gt_rank_link *l);
-/* Writes the launcher's reason to out (size bytes) after gt_rank_end_fd has become readable, or "the run is being ended". One thread at a
- * time may call it. */
+/* Call it after the descriptor of gt_rank_end_fd has become readable: writes the launcher's reason for the end of the run to out (size
+ * bytes), or "the run is being ended" if the launcher sent no reason. One thread at a time may call it. */
 void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 
-/* Reports progress: `step` optimizer steps are done. */
+/* Reports to the launcher that `step` optimizer steps are done. */
 void gt_rank_report_progress(struct gt_rank_link *l, int64_t step);
-/* Reports progress and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass before the next
- * report; 0: the launcher's timeout. */
+/* Reports progress to the launcher and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass
+ * before the next report; 0: the launcher's timeout. */
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);
-/* Marks the rank as waiting in a collective, or not. The launcher does not name a waiting rank as the cause of a hang unless all ranks
- * wait. */
+/* Reports to the launcher whether this rank waits in a collective. The launcher does not name a waiting rank as the cause of a hang unless
+ * all ranks wait. */
 void gt_rank_set_waiting(struct gt_rank_link *l, bool waits);
 /* Reports the error with which this rank will exit, for the launcher's message. Only the first report counts. */
 void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence);
-/* Whether the launcher has died; the rank must then exit. Normally PR_SET_PDEATHSIG kills the rank; this covers the case that something
- * reset it. Costs one poll(2). */
+/* Returns whether the launcher has died; the rank must then exit. Normally PR_SET_PDEATHSIG kills the rank when the launcher dies; this
+ * function covers the case that something has reset that setting. It costs one poll(2). */
 bool gt_rank_orphaned(const struct gt_rank_link *l);
 
 #endif

@@ -24,7 +24,7 @@ struct gt_board {
 	uint32_t magic, version;   /* GT_BOARD_MAGIC, GT_BOARD_VERSION */
 	int32_t local_world, port; /* ranks on this host; port of the rendezvous */
 	unsigned char token[GT_TOKEN_SIZE];
-	char addr[GT_ADDR_SIZE];   /* of the host of rank 0 */
+	char addr[GT_ADDR_SIZE];   /* address of the host of rank 0 */
 	struct gt_board_slot slot[]; /* [local_world] */
 };
 
@@ -35,20 +35,20 @@ struct gt_rank_error {
 };
 
 /* ---- one attempt ------------------------------------------------------------------------------------------------------------ */
-struct gt_child { /* one rank, as the launcher sees it */
-	pid_t pid;      /* 0: not started */
-	int link;       /* the launcher's end of its error socket */
-	int out;        /* the pipe with its output; -1: it writes to the launcher's stdout and stderr */
-	bool gone;      /* it has ended and its status was collected */
-	bool stopped;   /* it is stopped, as by SIGSTOP */
-	double stopped_at; /* time, in seconds (gt_clock) */
-	int status;     /* its exit code or, if by_signal is set, the signal that ended it */
-	bool by_signal;
-	bool has_error; /* error holds its error report */
+struct gt_child { /* the process of one rank, as the launcher sees it */
+	pid_t pid;      /* process id; 0: the rank was not started */
+	int link;       /* the launcher's end of the socket for the rank's error report */
+	int out;        /* the pipe with the rank's output; -1: the rank writes to the launcher's stdout and stderr */
+	bool gone;      /* the rank has ended and its status was collected */
+	bool stopped;   /* the rank is stopped, as by SIGSTOP */
+	double stopped_at; /* time at which the rank was stopped, in seconds (gt_clock) */
+	int status;     /* the rank's exit code or, if by_signal is set, the signal that ended it */
+	bool by_signal; /* whether a signal ended the rank */
+	bool has_error; /* whether `error` holds the rank's error report */
 	struct gt_rank_error error;
-	uint64_t beats; /* its beats when last read */
-	double beat_at; /* time of the last change of beats, in seconds (gt_clock) */
-	char line[4096]; /* its output since the last newline */
+	uint64_t beats; /* gt_board_slot.beats of the rank when the launcher last read it */
+	double beat_at; /* time at which beats last changed, in seconds (gt_clock) */
+	char line[4096]; /* the rank's output since its last newline */
 	size_t nline;    /* bytes in line */
 };
 
@@ -67,11 +67,11 @@ struct gt_attempt {
 	struct gt_hosts *hosts;  /* connection to the launchers of other hosts; NULL: there is one host */
 	struct gt_child *child;  /* [spec->nproc] */
 	int started;             /* number of ranks that were started */
-	int signal_fd;
-	int stop_signal;         /* the user's first signal; 0: none */
-	int stop_node;           /* the node that received it */
-	char stop_host[64];      /* name of that node; empty: this host */
-	int interrupts;          /* number of SIGINTs */
+	int signal_fd;           /* descriptor of gt_signal_fd() */
+	int stop_signal;         /* the first signal by which the user stopped the run; 0: none */
+	int stop_node;           /* number of the host that received stop_signal */
+	char stop_host[64];      /* name of the host that received stop_signal; empty: this host */
+	int interrupts;          /* number of SIGINTs that this launcher has received */
 	unsigned passed;         /* bit 1 << signal: the signal was forwarded to the ranks */
 };
 
@@ -86,13 +86,13 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end);
 int gt_signal_fd(sigset_t *before);
 /* Forwards the signals that have arrived to the ranks and to the launchers of other hosts. */
 void gt_attempt_signals(struct gt_attempt *a);
-/* Ends the run by signal `sig`, which the user of this or of another host sent: sends it to the ranks, once. now: kill the ranks instead.
- * The ranks of all hosts agree among themselves to save a checkpoint and to exit. */
+/* Ends the run because the user has sent signal `sig` on this or on another host: forwards it to the ranks, once, or kills them if `now` is
+ * set. After the signal, the ranks of all hosts agree among themselves to save a checkpoint and to exit. */
 void gt_attempt_stop(struct gt_attempt *a, int sig, bool now);
 /* Sends a signal to all running ranks and, with group, to the processes that they have started. Use group only for signals that need no
  * handler, because only a rank itself may have one. */
 void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group);
-/* Waits for at most `seconds`. False: a signal requests the end of the run. */
+/* Waits for at most `seconds`. Returns false if a signal requests the end of the run. */
 bool gt_attempt_pause(struct gt_attempt *a, double seconds);
 /* Informs the other hosts that the user has stopped this host between two attempts, including hosts that begin their attempt within
  * `seconds`. */
@@ -104,13 +104,13 @@ void gt_attempt_kill_leftovers(void);
 /* ---- cpu_affinity.c ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cpu_info {
 	int cpu;           /* logical processor, numbered as by sched_setaffinity */
-	int package, core; /* two processors with both equal share one core */
+	int package, core; /* numbers of its package and of its core in the package; processors with equal numbers share a core */
 };
 /* Lists the processors that this process may use. Returns their number; 0 if the kernel does not report them. */
 int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE]);
-/* Chooses the processors of rank `local` of n: whole neighbouring cores, or single processors if there are fewer cores than ranks. Returns
- * false, and leaves set unchanged, if there are fewer processors than ranks. *cores: the number of threads that are useful on them. Sorts
- * p. */
+/* Chooses from the np processors in p, which it sorts, those of rank `local` of n ranks: whole neighbouring cores, or single processors if
+ * there are fewer cores than ranks. Sets *cores to the number of threads that are useful on them. Returns false, and leaves *set unchanged,
+ * if there are fewer processors than ranks. */
 bool gt_cpu_share(struct gt_cpu_info *p, int np, int local, int n, cpu_set_t *set, int *cores);
 
 #endif

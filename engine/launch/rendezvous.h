@@ -39,20 +39,20 @@ struct gt_rendezvous_spec {
 	const struct gt_world *world; /* addr and port of rank 0, which listens on that address only */
 	int listen_fd;                /* rank 0: a socket that already listens, which gt_rendezvous_open closes; -1: bind to addr and port */
 	const unsigned char *token;   /* 32 bytes, the same on every rank; NULL is rejected if world > 1 */
-	double timeout_s;             /* seconds for opening, and for each exchange */
+	double timeout_s;             /* time limit in seconds of gt_rendezvous_open, and of each further exchange */
 
 	const void *mine; /* this rank's value: nmine bytes, at most GT_RENDEZVOUS_MAX */
 	size_t nmine;
-	/* Called on rank 0 when all ranks have connected. all: the values of all ranks, its own at 0. Writes at most *n bytes to out, which all
-	 * ranks receive as rank 0's value, and sets *n. A failure becomes the failure of all ranks, in the same words. NULL: they receive
-	 * `mine`. */
+	/* Called on rank 0 when all ranks have connected, with the values of all ranks in all[0 ... world - 1]. It writes at most *n bytes to
+	 * out, which all ranks receive as rank 0's value, and sets *n to their number. If it fails, all ranks fail with the same message. NULL:
+	 * all ranks receive `mine` of rank 0. */
 	enum gt_code (*answer)(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err);
 	void *user;       /* first argument of answer */
-	/* Called while ranks wait for each other, with a fact that the user may want to correct: a connection with another token, or nobody
-	 * listening at addr; once each. NULL: not called. */
+	/* Called while ranks wait for each other, with a warning about a fact that the user may want to correct: a rank has another token, or
+	 * nothing listens at addr. Each warning comes once. NULL: not called. */
 	void (*warn)(void *user, const char *text);
 	void *warn_user;  /* first argument of warn */
-	struct gt_rdv_value *all; /* [world]: the values of all ranks, with rank 0's answer at 0; NULL: not wanted */
+	struct gt_rdv_value *all; /* [world] receives the values of all ranks, with rank 0's answer at 0; NULL: they are not needed */
 };
 
 struct gt_rendezvous;
@@ -69,7 +69,7 @@ enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, co
 /* Number of exchanges so far, including the one of gt_rendezvous_open. */
 int gt_rendezvous_exchanges(const struct gt_rendezvous *r);
 
-/* Writes the numeric address of this host that the other ranks can reach: the local address of this rank's connection. */
+/* Writes the numeric address at which the other ranks can reach this host: the local address of this rank's connection. */
 enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, size_t size, struct gt_err *err);
 
 /* Reads a token for ranks that no launcher of gtrain starts: a file of 64 hexadecimal digits that only its owner may read (GT_EUSAGE

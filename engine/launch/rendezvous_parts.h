@@ -7,7 +7,7 @@
 
 struct gt_rendezvous {
 	struct gt_world world;
-	double timeout;           /* seconds of each exchange */
+	double timeout;           /* time limit of each exchange in seconds */
 	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
 	void *warn_user;
 	struct gt_rdv_conn *conn; /* rank 0: [world], its own entry unused; other ranks: one connection, to rank 0 */
@@ -23,18 +23,19 @@ static inline bool gt_rdv_is_server(const struct gt_rendezvous *r)
 	return r->world.rank == 0;
 }
 
-/* rendezvous_join.c. gt_rdv_accept_all, on rank 0, returns when every rank has connected and authenticated itself; gt_rdv_connect, on other
- * ranks, when this rank has connected to rank 0. */
+/* rendezvous_join.c. On rank 0: accepts connections on `listener` until every rank has connected and authenticated itself. */
 enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err);
+/* On the other ranks: connects this rank to rank 0. */
 enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err);
-int gt_rdv_listen(const struct gt_world *w, struct gt_err *err); /* the listening socket; -1: failed, err has the reason */
+/* Returns a socket that listens on the address and port of rank 0; -1 if that failed, with the reason in err. */
+int gt_rdv_listen(const struct gt_world *w, struct gt_err *err);
 
 /* rendezvous_parts.c */
 void gt_rdv_close(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
-/* Reads and discards data until the peer has closed the connection or `until` (gt_clock) has passed, then closes it. Closing a socket with
- * unread bytes resets the connection and loses the sentence that is on its way to the peer. */
+/* Reads and discards data until the peer has closed the connection or the time `until` (gt_clock) has passed, then closes the socket.
+ * Closing a socket with unread bytes would reset the connection, and an error message on its way to the peer would be lost. */
 void gt_rdv_drain_close(int *fd, double until);
-/* Stores the failure; rank 0 also sends it to all other ranks. Returns code. */
+/* Stores the failure of the rendezvous in r; rank 0 also sends it to all other ranks. Returns code. */
 enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *msg);
 /* Lists the ranks whose entry in `there` is false: "rank 3", "ranks 1, 2, 5". */
 void gt_rdv_list_missing(const bool *there, int world, char *out, size_t size);

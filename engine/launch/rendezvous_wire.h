@@ -15,7 +15,7 @@ struct gt_rdv_conn {
 	uint32_t sent, got; /* number of frames sent and received */
 };
 
-/* Write and read a little-endian u32. */
+/* gt_rdv_put writes v as a little-endian u32, and gt_rdv_get reads one. */
 void gt_rdv_put(unsigned char *p, uint32_t v);
 uint32_t gt_rdv_get(const unsigned char *p);
 
@@ -23,13 +23,13 @@ uint32_t gt_rdv_get(const unsigned char *p);
 void gt_rdv_mac(const unsigned char *token, const char *what, const unsigned char *hello, const unsigned char *proof,
                 unsigned char out[GT_SHA256_SIZE]);
 
-/* Send or receive exactly n bytes before the time `until` (gt_clock). False: the peer has closed the connection, or the deadline has passed
- * (errno = ETIMEDOUT). */
+/* gt_rdv_send and gt_rdv_recv transfer exactly n bytes before the time `until` (gt_clock). They return false if the peer has closed the
+ * connection, or if the deadline has passed (errno = ETIMEDOUT). */
 bool gt_rdv_send(int fd, const void *data, size_t n, double until);
 bool gt_rdv_recv(int fd, void *data, size_t n, double until);
 
-/* Send or receive one frame. *out: malloc'ed payload, which the caller frees. A frame longer than cap, or with a wrong mac, counts as a
- * closed connection. */
+/* gt_rdv_send_frame and gt_rdv_recv_frame transfer one frame. server: this rank is the server of the connection. *out receives the payload,
+ * which the caller frees with free(). A frame longer than cap, or with a wrong mac, counts as a closed connection. */
 bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, size_t n, double until);
 bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned char **out, size_t *n, double until);
 

@@ -17,19 +17,21 @@
 struct gt_world {
 	const char *how; /* the starter: "single", "gtrain", "torchrun", "Open MPI", "MPICH", "Slurm" */
 	int rank, world;             /* number of this rank, from 0, and of all ranks */
-	int local_rank, local_world; /* the same among the ranks on this host */
-	int node, nnodes;            /* the same for hosts; -1: the starter does not provide it and the ranks are not distributed in blocks */
-	char addr[GT_ADDR_SIZE];     /* of rank 0; empty if how is "single" */
-	int port;                    /* of rank 0's rendezvous; 0 if how is "single" */
+	int local_rank, local_world; /* number of this rank among the ranks on this host, from 0, and number of ranks on this host */
+	int node, nnodes;            /* number of this host, from 0, and of all hosts; -1: the starter does not provide it and the ranks are not
+	                                distributed in blocks */
+	char addr[GT_ADDR_SIZE];     /* address of rank 0; empty if how is "single" */
+	int port;                    /* port of rank 0's rendezvous; 0 if how is "single" */
 };
 
-/* Fills *out from the environment. get: works like getenv, so that a test can provide an environment; NULL: getenv. An empty variable
+/* Fills *out from the environment. A test can provide an environment with `get`, which works like getenv; NULL: getenv. An empty variable
  * counts as not set. GT_EUSAGE: variables are missing, not numbers, out of range or inconsistent; the sentence names them. If no variable
  * is set at all, how = "single" and world = 1. */
 enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out,
                                        struct gt_err *err);
 
-/* The variable by which a process recognises this starter ("PMI_RANK" for "MPICH"); NULL if how is "single" or "gtrain". */
+/* Returns the environment variable by which a process recognises the starter `how` ("PMI_RANK" for "MPICH"); NULL if how is "single" or
+ * "gtrain". */
 const char *gt_world_variable(const char *how);
 
 #endif

@@ -17,10 +17,12 @@
 
 struct gt_logfile;
 
-/* Creates path, which must not exist. name: the path in messages, if the file is renamed later. GT_ECANTCREAT: it cannot be created. */
+/* Creates the file `path`, which must not exist. Messages call it `name`, which differs from path if the file is renamed later.
+ * GT_ECANTCREAT: the file cannot be created. */
 enum gt_code gt_logfile_create(const char *path, const char *name, struct gt_logfile **out, struct gt_err *err);
 
-/* All of these accept NULL. Interrupted and short writes are continued. The incomplete record of a failed write is truncated. */
+/* Writes a record. Continues interrupted and short writes, and truncates the incomplete record of a failed write. Like the functions below,
+ * it does nothing if f is NULL. */
 void gt_logfile_write(struct gt_logfile *f, const void *data, size_t n);
 void gt_logfile_sync(struct gt_logfile *f);
 const char *gt_logfile_error(struct gt_logfile *f);

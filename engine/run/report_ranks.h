@@ -1,4 +1,4 @@
-/* The part of gt_report about ranks. */
+/* Fills in the part of struct gt_report that describes the ranks of a run. */
 #ifndef GT_RUN_REPORT_RANKS_H
 #define GT_RUN_REPORT_RANKS_H
 

@@ -13,17 +13,19 @@ struct gt_ranks {
 	int nproc;                 /* number of ranks on this host */
 	bool capture;              /* pass the output of rank 0 to opts->say, as "[rank 0] …" */
 	int threads;               /* parallel.mode = "dp": number of ranks that are threads of the process; else 1 */
-	const char *token_file;    /* NULL: none */
+	const char *token_file;    /* file of the token for ranks on several hosts; NULL: none */
 };
 
-/* Fills *out. GT_ECONFIG: the mode and the number of ranks contradict each other. GT_EUSAGE: the options do. */
+/* Fills *out. GT_ECONFIG: parallel.mode and the number of ranks contradict each other. GT_EUSAGE: the options contradict each other. */
 enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_ranks *out, struct gt_err *err);
 
-/* Starts the ranks and returns when they have ended. dir: directory of the run; "": none. from: the checkpoint to resume from, or NULL. */
+/* Starts the ranks and returns when they have ended. dir: directory of the run; "": the run has none. from: the checkpoint from which the
+ * run resumes; NULL: the run is new. */
 enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
                              const struct gt_run_opts *o, struct gt_err *err);
 
-/* Returns the word for the device of a rank: on a host with several GPUs, the GPU with the index of the rank on the host. */
+/* Returns the device of a rank for the config's device `word`. With several ranks on a host, "cuda" and "auto" become "cuda:N", where N is
+ * the rank's number on the host, modulo the number of GPUs; without a GPU, word stays as it is. */
 const char *gt_rank_device(const char *word, const struct gt_world *w, char *buf, size_t size);
 
 #endif

@@ -11,14 +11,14 @@
 #include "conf/conf.h"
 #include "gtrain.h"
 
-#define GT_SMOKE_STEPS 6  /* of the uninterrupted run */
+#define GT_SMOKE_STEPS 6  /* number of optimizer steps of the uninterrupted run */
 #define GT_SMOKE_SAVE 4   /* the resumed run starts after this step */
-#define GT_SMOKE_EPOCH 3  /* batches of an epoch */
+#define GT_SMOKE_EPOCH 3  /* number of batches in an epoch */
 
 #define GT_SMOKE_SETS 24
 struct gt_smoke_plan {
 	int ranks;
-	const char *sets[GT_SMOKE_SETS]; /* changes of the config in the form of --set, "data.batch=16"; in the arena */
+	const char *sets[GT_SMOKE_SETS]; /* changes of the config in the form of --set, for example "data.batch=16", in the arena */
 	int nsets;
 };
 

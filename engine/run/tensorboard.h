@@ -11,8 +11,8 @@
 
 struct gt_tensorboard;
 
-/* Creates <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. next: as in
- * gt_ckpt_dir_continue(). The other functions accept NULL; a failed write does not end the training (run/logfile.h). */
+/* Creates <dir>/events.out.tfevents.<seconds>.<host>.<pid>. resume_step >= 0: the run continues after that step. next: *next of
+ * gt_ckpt_dir_continue(). The functions below accept t = NULL. A failed write does not end the training (run/logfile.h). */
 enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err);
 void gt_tensorboard_sync(struct gt_tensorboard *t);
 const char *gt_tensorboard_error(struct gt_tensorboard *t);

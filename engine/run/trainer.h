@@ -23,41 +23,41 @@ struct gt_trainer {
 	struct gt_tensorboard *tensorboard; /* NULL: log.tensorboard = false */
 	struct gt_json json;
 	struct gt_ckpt_meta at;           /* state of the training, as a checkpoint contains it */
-	struct gt_run_position ahead;            /* position after all queued steps */
+	struct gt_run_position ahead;            /* position after all steps that are queued on the device */
 	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; others: of the last evaluation */
 	double epoch_start;               /* time at which this session began the epoch */
-	bool due;                         /* an evaluation, a checkpoint or the end follows the queued steps */
-	int64_t skips;                    /* fp16: number of consecutive skipped steps */
+	bool due;                         /* an evaluation, a checkpoint or the end of the run follows the steps that are queued */
+	int64_t skips;                    /* number of consecutive steps that were skipped, up to the last one */
 	int64_t saved_step;               /* step of the last committed checkpoint; -1: none */
 	double saved_seconds;             /* gt_ckpt_meta.seconds of that checkpoint */
 	int64_t finite_step;              /* last step after which all parameters were checked as finite; -1: none */
-	double start, saved_at;           /* of the session, of the last checkpoint: seconds of gt_clock() */
-	double window_start;              /* begin of the period over which samples_per_s is measured */
-	int64_t window_samples;
-	double samples_per_s;
-	bool settled;                     /* samples_per_s covers a complete period */
+	double start, saved_at;           /* times (gt_clock) at which the session began, and at which it last committed a checkpoint */
+	double window_start;              /* time (gt_clock) at which the period over which samples_per_s is measured began */
+	int64_t window_samples;           /* number of samples trained in that period */
+	double samples_per_s;             /* speed of training over all ranks; 0: not measured yet */
+	bool settled;                     /* samples_per_s was measured over a long enough period */
 	int64_t session_samples;          /* number of samples trained in this session */
-	int64_t session_steps;
-	double pause_s;                   /* seconds of this session in evaluations and checkpoints */
-	int64_t windows;                  /* number of collected windows */
-	int64_t agree_at;                 /* the window after which ranks exchange signals and time limits */
-	bool timed_out, minutes_due;      /* the result of that exchange */
-	int signal;
+	int64_t session_steps;            /* number of steps applied in this session */
+	double pause_s;                   /* seconds that this session has spent in evaluations and checkpoints */
+	int64_t windows;                  /* number of windows (groups of steps that are queued at once) that are complete */
+	int64_t agree_at;                 /* value of `windows` at which ranks next exchange signals and time limits */
+	bool timed_out, minutes_due;      /* the last exchange found that the time limit has passed; that checkpoint.every_minutes has passed */
+	int signal;                       /* the signal that ends the run, on all ranks; 0: none */
 };
 
-/* Trains from t->at to the end of the run, to a signal (GT code 128 + n), or to the time limit. */
+/* Trains from t->at to the end of the run or to its time limit, or until a signal n, after which it returns the code 128 + n. */
 enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err);
 
-/* Returns whether a run at this step is complete. epoch: that of the next step. */
+/* Returns whether a run is complete after `step` optimizer steps and `epoch` epochs. */
 bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch);
 
-/* Returns the epoch of the last step, from 1; 0: there was no step. */
+/* Returns the epoch of the last optimizer step, from 1; 0 if there was no step. */
 int64_t gt_trainer_epoch(const struct gt_trainer *t);
 
 /* Returns checkpoint.best.mode as a word: "max" or "min". */
 const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 
-/* Writes an event to metrics.jsonl if `line`, and passes it to the observer. */
+/* Passes an event to the observer and, if `line` is set, writes it to metrics.jsonl. */
 enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
 
 

@@ -10,15 +10,16 @@
 
 #include "session/session.h"
 
-/* Fills in s->batch from the config, the data and the rank. It owns nothing that must be closed. */
+/* Fills in s->batch from the config, the data and the rank. There is no function to close it. */
 enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt_err *err);
 
-/* Fills in this rank's units of a step (or of an evaluation) over n samples of all ranks: full micro-batches first, then the remaining
- * samples. job->arena and job->space must be set. */
+/* Fill in job->unit for n samples of all ranks: gt_batch_train_units for an optimizer step, gt_batch_eval_units for an evaluation batch. A
+ * unit is this rank's part of one micro-batch. Full micro-batches come first, then the remaining samples. job->arena and job->space must be
+ * set. */
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 
-/* This rank's parts in an evaluation, which counts every sample once whatever the sampler. */
+/* Returns this rank's part of each batch of an evaluation. With every sampler, an evaluation counts every sample once. */
 struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s);
 
 #endif

@@ -14,19 +14,20 @@
 #include "optimizer.h"
 #include "plan/step.h"
 
-#define GT_SKIPS 64 /* fp16: this number of skipped steps in a row counts as a divergence; a dynamic scale has decreased by 2^64 then */
+/* A run in fp16 counts as diverged after this number of consecutive skipped steps. A dynamic scale is then smaller by the factor 2^64. */
+#define GT_SKIPS 64
 
 /* The optimizer of one or several groups. */
 struct gt_optim_call {
 	const struct gt_update_row *row;  /* the update operation */
-	struct gt_attr_muon attr;         /* its attributes; only attr.update unless row->matrix */
-	int nstates;                      /* number of states */
-	const char *state[GT_MAX_STATES]; /* their names in PyTorch: "momentum_buffer", "exp_avg", ... */
+	struct gt_attr_muon attr;         /* attributes of the operation; only attr.update is used unless row->matrix is set */
+	int nstates;                      /* number of states that the optimizer keeps for each parameter */
+	const char *state[GT_MAX_STATES]; /* PyTorch's names of the states: "momentum_buffer", "exp_avg", ... */
 };
 
 /* One kernel of an optimizer: over all of its parameters or, if the state is sharded, over this rank's shard of one bucket. */
 struct gt_optim_part {
-	int of;              /* index of its optimizer in gt_optim.call */
+	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs */
 	int bucket;          /* index of the bucket; -1: all buckets */
 	int64_t begin, n;    /* first element and number of elements, counted as if the arenas were whole */
 	struct gt_attr_muon attr;
@@ -37,28 +38,28 @@ struct gt_optim {
 	const struct gt_conf_train *conf;
 	struct gt_optim_call call[GT_MAX_LR];
 	int ncalls;
-	/* index in call[] for train.optimizer, then for each entry of train.groups: of[1 + gt_param.group], as in gt_step_args.lr */
+	/* of[0] is the index in call[] of train.optimizer, and of[1 + g] that of entry g of train.groups; gt_step_args.lr has the same order */
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
 	struct gt_optim_part *part;
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
-	int *summed;       /* the bucket of each sumsq, if the state is sharded */
-	struct gt_update steps; /* the calls, for the programs */
+	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
+	struct gt_update steps; /* all calls above, in the form that programs take */
 };
 
 /* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
-/* Whether gt_plan_fuse_updates can apply the optimizer; false: it needs stored gradients. gt_optim_update_spec describes the optimizer for
- * the parameters of a graph, as gt_plan_fuse_updates expects it. */
+/* Returns whether gt_plan_fuse_updates can apply the optimizer; if not, the optimizer needs stored gradients. */
 bool gt_optim_fused_update(const struct gt_optim *o);
+/* Describes the optimizer for the parameters of graph g in the form that gt_plan_fuse_updates takes. */
 enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, struct gt_update_spec *out, struct gt_err *err);
-/* Makes the segments of equal hyper-parameters and prepares the calls, after the first plan. Clipping and the check for finite gradients
- * read the sum of squares. c: the whole config, to name the line of a key in errors. GT_ECONFIG: a group matches no parameter, or an
- * optimizer cannot update a parameter. */
+/* Call it after the first plan is made. Divides the parameters into segments of equal hyper-parameters, and prepares the kernel calls of
+ * the update and of the sum of squares, which clipping and the check for finite gradients read. Errors name lines of the config c.
+ * GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a parameter. */
 enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err);
-/* Sets the operand pointers, after gt_space_alloc. */
+/* Sets the operand addresses of the prepared calls. Call it after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);
 
@@ -66,8 +67,8 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s);
  * epoch. */
 void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR]);
 
-/* Computes the learning rates of train.groups for display from these rates: each entry's rate times its factor; 0 if the entry is
- * frozen. */
+/* Computes the learning rates of the entries of train.groups for display, from the rates lr of gt_optim_rates: the entry's rate times its
+ * factor, or 0 if the entry is frozen. */
 void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], double out[GT_MAX_LR]);
 
 /* Returns the call that updates parameter p, which must not be frozen. */

@@ -9,10 +9,10 @@
 
 #include "conf/conf.h"
 
-/* The learning rate of optimizer step `step` (0 ... total - 1) of a run of `total` steps, with `per_epoch` steps in an epoch. lr: the base
- * learning rate. */
+/* Returns the learning rate of optimizer step `step` (0 ... total - 1) of a run of `total` steps, with `per_epoch` steps in an epoch. lr:
+ * the base learning rate. */
 double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t step, int64_t total, int64_t per_epoch);
-/* The learning rate of train.optimizer. */
+/* Returns the learning rate of train.optimizer at optimizer step `step`; the arguments are those of gt_schedule_rate. */
 double gt_schedule_lr(const struct gt_conf_train *t, int64_t step, int64_t total, int64_t per_epoch);
 
 #endif

@@ -31,9 +31,9 @@ struct gt_session;
 struct gt_session_spec {
 	const struct gt_conf *conf; /* not owned; ranks that are threads of one process share it */
 	const struct gt_team *team; /* the ranks of the run; not owned. NULL: there is one rank */
-	int rank, world;         /* with dry: the rank to plan and the number of ranks, which need not exist; 0, 0: one rank */
+	int rank, world;         /* with dry: the rank to plan and the number of ranks, which need not run; both 0: one rank */
 	const char *device;      /* overrides the config's device; NULL: the config's */
-	bool paper;              /* with dry: open no device; `device` only names the kind of device to plan for */
+	bool paper;              /* with dry: open no device; `device` only names the kind of device for which the session plans */
 	bool train;              /* build the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
 	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
@@ -42,67 +42,69 @@ struct gt_session_spec {
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
-	bool dry;                /* plan only: look for the data without reading it, and allocate no device memory */
+	bool dry;                /* the session only plans: it looks for the data without reading it, and allocates no device memory */
 };
 
 /* The programs that evaluate a split. */
 struct gt_eval_prog {
 	struct gt_loader *loader;
-	struct gt_prog full, tail; /* of a full batch; of the remaining samples */
-	int64_t batch;        /* samples of full, over all ranks */
-	int64_t nfull, ntail; /* number of executions of full; samples of tail (0: there is no tail) */
+	struct gt_prog full, tail; /* the programs of a full batch, and of the samples that remain after all full batches */
+	int64_t batch;        /* number of samples of a full batch, over all ranks */
+	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: none remain */
 };
 
-/* The purpose of a plan: two plans with equal keys are the same. */
+/* Describes a plan completely: a session has one plan for each key. */
 struct gt_plan_key {
-	int64_t n;       /* samples; with idle: of another rank */
+	int64_t n;       /* number of samples of this rank; with idle, of another rank */
 	int64_t all;     /* samples over all ranks, if the ranks normalise together (sync_bn) */
-	bool train;      /* differentiated, for the optimizer step */
-	bool loss;       /* with the loss */
-	bool accumulate; /* parameter gradients are added to those in memory */
-	bool idle;       /* for a rank without samples, which still takes part in the communication of the others (plan/syncbn.h) */
-	int level, copy; /* which copy of GRAD and of BUFFER it uses */
-	int stage;       /* mode pipe: its stage */
+	bool train;      /* the plan has a backward pass, for the optimizer step */
+	bool loss;       /* the plan computes the loss */
+	bool accumulate; /* the plan adds parameter gradients to those in memory instead of overwriting them */
+	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the others (plan/syncbn.h) */
+	int level, copy; /* index of the copy of the arena GRAD, and of the arena BUFFER, that the plan uses */
+	int stage;       /* mode pipe: the stage of the model that the plan computes */
 };
 
 /* The data of a session and its splits: session_data.c. */
 struct gt_session_data {
-	struct gt_dataset set[2];       /* training and test data; no samples: not needed, or not read (dry) */
+	struct gt_dataset set[2];       /* training and test data; empty if the session does not need it, or is dry and does not read it */
 	bool borrowed;                  /* set[] belongs to the caller (gt_session_spec.data) */
 	void *resident[2][2];           /* device addresses of the images and labels of set[i]; NULL in a dry session */
-	int64_t *index[GT_SPLITS];      /* sample numbers of each split, in the session's arena; view[] points to them. NULL: all samples */
-	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 for a split that is not used, -1 if unknown (dry) */
-	const char *note;               /* dry: why the data was not found; NULL: it was found */
+	int64_t *index[GT_SPLITS];      /* numbers of the samples of each split, in the session's arena; view[] points to them. NULL: the split
+	                                   has all samples of its dataset */
+	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
+	const char *note;               /* the reason why a dry session did not find the data; NULL: it was found */
 };
 
 /* How the samples of an optimizer step are divided among micro-batches and ranks: batch_partition.c. */
 struct gt_batch_partition {
 	int64_t size, micro;         /* samples of a step and of a micro-batch, over all ranks */
 	struct gt_batch_slice slice; /* this rank's parts of a micro-batch */
-	int64_t units;               /* number of parts of a step that this rank has */
-	int keep;                    /* number of parts that the rank reads at once; 0: 1 */
+	int64_t units;               /* number of units (parts of micro-batches) that this rank processes in a step */
+	int keep;                    /* number of parts of micro-batches that the loader keeps in memory for this rank at a time; 0 means 1 */
 	int64_t samples;             /* samples of an epoch, over all ranks; 0: unknown */
 	/* optimizer steps of an epoch and of the run; 0 if the data is missing and the run is counted in epochs */
 	int64_t steps_per_epoch, steps;
 };
 
-/* The communicators that a session opens besides the team's: session_team.c. NULL where there is none. The executor has the ones to use. */
+/* The communicators that a session opens and closes in addition to that of its team (session_team.c). A pointer is NULL if the session
+ * does not need that communicator. Programs use the communicators in gt_session.exec. */
 struct gt_session_comm {
 	struct gt_comm *split[GT_GROUP_COUNT];        /* groups on host memory, split from the team's communicator */
-	struct gt_comm *lane[GT_LANES];               /* further communicators of GT_GROUP_PIPE on host memory, from lane 1 on */
-	struct gt_comm *device_world;                 /* on device memory: all ranks, for GPUs that are joined by NCCL */
-	struct gt_comm *device_group[GT_GROUP_COUNT]; /* the same groups on device memory, for devices with their own memory */
-	struct gt_comm *device_lane[GT_LANES];        /* the same lanes on device memory */
+	struct gt_comm *lane[GT_LANES];               /* further communicators of GT_GROUP_PIPE on host memory, one for each lane from 1 */
+	struct gt_comm *device_world;                 /* communicator of all ranks on device memory, for GPUs that use NCCL */
+	struct gt_comm *device_group[GT_GROUP_COUNT]; /* groups on device memory, for devices with their own memory */
+	struct gt_comm *device_lane[GT_LANES];        /* further communicators of GT_GROUP_PIPE on device memory, one for each lane from 1 */
 };
 
 /* Mode pipe: the stages of the model: session_pipe.c. All zero in other modes. */
 struct gt_session_pipe {
 	int *stage_of;                  /* the stage of each layer; NULL before the first plan */
 	int *home;                      /* the stage of each parameter */
-	bool measured;                  /* stage_of follows measured costs */
-	bool reads;                     /* this rank reads samples */
+	bool measured;                  /* stage_of was computed from measured costs of the layers */
+	bool reads;                     /* a stage of this rank reads images or labels, so the rank needs a loader */
 	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
-	size_t pair_bytes;              /* bytes that may wait between two stages; 0: none */
+	size_t pair_bytes;              /* bytes of sent but unread data for which the communicator has room between two ranks; 0: default */
 	struct gt_bn_commit *bn_commit; /* with parallel.deferred_bn: one for each stage of this rank; else NULL */
 };
 
@@ -115,7 +117,7 @@ struct gt_session_programs {
 	int64_t num_params;           /* number of trained elements of the whole model's parameters */
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
 	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
-	struct gt_range rows;         /* with factored updates: where the loader's batches are, in GT_A_SHARED_ACT */
+	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
 	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
 };
@@ -124,13 +126,13 @@ struct gt_session {
 	const struct gt_conf *conf;         /* not owned */
 	struct gt_arena *arena;             /* memory of everything that lives as long as the session */
 	const struct gt_team *team;         /* not owned; NULL: there is one rank */
-	const struct gt_strategy *strategy; /* of parallel.mode */
+	const struct gt_strategy *strategy; /* the strategy of parallel.mode */
 	struct gt_rank_position at;         /* the position of this rank in the world */
 	bool sync_bn;                       /* parallel.sync_bn is set and there are ranks to share statistics with */
 	struct gt_loss_spec loss;           /* train.loss with its keys */
-	struct gt_device device;            /* owned; closed last but the arena */
+	struct gt_device device;            /* owned; only the arena is closed after it */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan on paper for either */
-	bool queues;                        /* steps wait in streams of the device */
+	bool queues;                        /* the device queues steps in streams, so that the host does not wait for each step */
 
 	struct gt_session_data data;
 	struct gt_batch_partition batch;
@@ -152,7 +154,8 @@ void gt_session_close(struct gt_session *s);
 enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out,
                            struct gt_err *err);
 
-/* The dtype in which a backend ("cpu", "cuda", "null") computes matrix products. GT_ECONFIG: the backend lacks the config's precision. */
+/* Sets *out to the dtype in which a backend ("cpu", "cuda", "null") computes matrix products. GT_ECONFIG: the backend lacks the config's
+ * precision. */
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
@@ -164,26 +167,27 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 /* Initialises parameters by the config's method and seed, and buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
 /* Checks that all parameters and buffers are finite. GT_EDIVERGED names the first that is not, the same one on all ranks. All ranks call
- * it, while no window is queued. */
+ * it, while no step is queued on the device. */
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err);
 /* Rewrites the 16-bit copies of the weights. Call it after changing the master weights from outside the optimizer. */
 enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err);
 
-/* Whether the loss is scaled before differentiation (gt_scaler): precision fp16. */
+/* Returns whether the loss is scaled before the backward pass (gt_scaler), as it is in precision fp16. */
 bool gt_session_scales_loss(const struct gt_session *s);
 /* Sets the loss scale, exact in f32, and the number of steps applied since it last changed. */
 enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err);
 
-/* Copies one tensor between the device and plain host memory of gt_tdesc_count elements. i: number of the parameter or buffer. state: -1
- * for the value itself, 0 ... for an optimizer state. If other ranks hold parts of the tensor (gt_session_has_tensor is false), all ranks
- * must call gt_session_get together, and rank 0 receives the whole tensor. */
+/* gt_session_get copies one tensor from the device to plain host memory of gt_tdesc_count elements, and gt_session_put copies it back. i:
+ * number of the parameter or buffer. state: -1 for the value itself, 0 ... for an optimizer state. gt_session_has_tensor returns whether
+ * rank 0 holds the whole tensor. If it does not, all ranks must call gt_session_get together, and rank 0 receives the whole tensor. */
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);
-struct gt_tdesc gt_session_desc(const struct gt_session *s, int i); /* shape and dtype, in plain layout */
+/* Returns shape and dtype of parameter or buffer i, in plain layout. */
+struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 
 /* Evaluates a split on every sample once. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err);
-struct gt_scores gt_session_scores(const struct gt_metrics *m); /* acc and top5 are NAN if no sample counts */
+struct gt_scores gt_session_scores(const struct gt_metrics *m); /* computes scores from sums; acc and top5 are NAN if no sample counts */
 
 #endif

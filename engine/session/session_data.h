@@ -13,10 +13,10 @@ enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 
-/* Number of views of each sample that an evaluation averages: the config key eval.tta. */
+/* Returns how many variants of each image (original, mirrored, shifted) an evaluation averages, as the config key eval.tta requests. */
 int gt_session_tta_views(const struct gt_conf *c);
 
-/* Fills the attributes of the gather kernel: normalisation and, with augment, the config's augmentation. */
+/* Fills the attributes of the gather kernel, which assembles batches: normalisation and, if augment is set, the config's augmentation. */
 enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err);
 
 #endif

@@ -4,33 +4,35 @@
 
 #include "session/session.h"
 
-/* Whether the session runs in mode "pipe". */
+/* Returns whether the session runs in mode "pipe". */
 static inline bool gt_session_is_pipeline(const struct gt_session *s)
 {
 	return s->conf->parallel.mode == GT_MODE_PIPE;
 }
 
-/* For the optimizer step: computes the number of activation slots, and of batches that a rank reads ahead, after the samples of a step are
- * divided (batch_partition.h). The partition of the model follows with its first graph (gt_session_pipe_stage). */
+/* Computes, for the optimizer step, the number of activation slots and of batches that the loader keeps. Call it after the samples of a
+ * step are divided (batch_partition.h). The first call of gt_session_pipe_stage partitions the model. */
 enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err);
 
-/* Whether parameter i belongs to a stage of this rank. */
+/* Returns whether parameter i belongs to a stage of this rank. */
 bool gt_session_pipe_has_param(const struct gt_session *s, int i);
 
 /* Replaces *g, the graph of the whole model, by the graph of stage w->stage. The first call decides the partition of the layers into
  * stages. */
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err);
 
-/* For parallel.deferred_bn: prepares, once, the calls that end a mini-batch on this rank's stages, and sets which units of the job form a
- * mini-batch. The plans of the job must exist. Bind the calls after gt_space_alloc. */
+/* For parallel.deferred_bn: prepares, once, the calls that update the running statistics of this rank's stages at the end of a mini-batch,
+ * and sets which units of the job form a mini-batch. The plans of the job must exist. */
 enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err);
+/* Sets the operand addresses of the calls of gt_session_pipe_bn_commit. Call it after gt_space_alloc. */
 void gt_session_pipe_bind(struct gt_session *s);
-void gt_session_pipe_close(struct gt_session *s); /* releases these calls, before the space is closed */
+/* Releases the calls of gt_session_pipe_bn_commit. Call it before the space is closed. */
+void gt_session_pipe_close(struct gt_session *s);
 
-/* The name of the first layer of a stage, which may be another rank's. */
+/* Returns the name of the first layer of a stage, which may belong to another rank. */
 const char *gt_session_pipe_first_layer(const struct gt_session *s, int stage);
 
-/* The world rank that holds parameter i; if several copies of the model hold it, the rank in the first copy. */
+/* Returns the world rank that holds parameter i; if several copies of the model hold it, the rank in the first copy. */
 int gt_session_pipe_rank_of(const struct gt_session *s, int i);
 
 #endif

@@ -6,8 +6,8 @@
 #include "store/ckpt.h"
 
 /* Commits the session's state as a checkpoint in dir and writes its path to path (size bytes). The caller fills meta except name and
- * config, which come from the session. All ranks call it. Rank 0 writes; of tensors that it does not hold itself, it holds one at a time.
- * The other ranks pass dir = NULL and get no path. */
+ * config, which come from the session. All ranks call it. Rank 0 writes the checkpoint; it receives tensors of other ranks one at a time,
+ * so that it needs memory for only one of them. The other ranks pass dir = NULL and get no path. */
 enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
                            struct gt_err *err);
 

@@ -11,7 +11,7 @@
 #include "session/session.h"
 
 /* Computes the weights of p, [out, C, kh, kw], into plain host memory, from the first p->init_samples training images as the loader
- * delivers them without augmentation. A pure function of data and config. */
+ * delivers them without augmentation. The result depends only on data and config. */
 enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *plain, struct gt_err *err);
 
 /* Computes the eigenvalues lambda[n], ascending, and eigenvectors v[n][n] (row i belongs to lambda[i]) of the symmetric matrix a[n][n],

@@ -27,30 +27,31 @@ struct gt_world_plan {
 enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out,
                                 struct gt_err *err);
 void gt_world_plan_close(struct gt_world_plan *c);
-/* The spec of one rank of the plan. */
+/* Returns the session spec of one rank of the world plan. */
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world);
 
 /* The figures of a verified world. */
 struct gt_world_report {
 	int least, most;                /* smallest and largest number of program steps of a rank in an optimizer step */
-	int64_t transfers, collectives; /* in an optimizer step, over all ranks */
-	size_t ahead;                   /* maximum number of unread bytes between two ranks in any program: gt_comm_report */
+	int64_t transfers, collectives; /* number of transfers and of collectives in an optimizer step, over all ranks */
+	size_t ahead;                   /* maximum number of sent but unread bytes between two ranks in any program (gt_comm_report.ahead) */
 };
-/* Verifies that the programs of all ranks match and that all ranks place parameters at the same offsets. GT_EINTERNAL: names those that do
- * not. */
+/* Verifies that the programs of all ranks match and that all ranks place parameters at the same offsets. GT_EINTERNAL: two ranks do not
+ * match; the sentence names them. */
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err);
 
-/* The training graph of a stage in the first copy of the model, on the largest part of a batch. */
+/* Returns the training graph of a stage in the first copy of the model, for the largest part of a batch. */
 const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage);
 
 /* The schedule of a pipeline and its idle time, in the arena of the world plan. */
 struct gt_world_plan_schedule {
 	struct gt_grid *grid;  /* NULL without a pipeline */
-	/* share of the time that ranks are idle, 0 ... 1: if a stage takes time in proportion to its FLOPs; if all take as long */
+	/* share of the time in which ranks are idle, 0 ... 1. bubble: the time of a stage is proportional to its FLOPs. even: all stages take
+	 * the same time */
 	double bubble, even;
 };
 enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_world_plan_schedule *out, struct gt_err *err);
-/* The schedule of the pipeline of one session, as far as the config determines it. */
+/* Computes the schedule of the pipeline of one session, as far as the config determines it. */
 enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
 /* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. */

@@ -18,7 +18,7 @@ struct gt_peer_info { /* only byte fields, because it is read unaligned from a m
 void gt_peer_info(const struct gt_team_spec *s, struct gt_peer_info *out);
 
 /* Compares the gt_peer_info of all ranks, all[world]. GT_ECONFIG: a rank runs another version or config than rank 0, or starts from another
- * point; the sentence names the first such rank. GT_EPEER: a rank is of another build. *one_host: all ranks can share memory. */
+ * point; the sentence names the first such rank. GT_EPEER: a rank is of another build. Sets *one_host if all ranks can share memory. */
 enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one_host, struct gt_err *err);
 
 /* Divides the processors of this host among its ranks if something other than gtrain's launcher started them and all of them may use the

@@ -32,13 +32,14 @@ struct gt_team_spec {
 	const struct gt_world *world;
 	struct gt_rank_link *link; /* not owned; NULL: no launcher started this process */
 	const char *token_file;    /* for ranks on several hosts that no launcher started; NULL: none */
-	double timeout_s;          /* seconds of each exchange; the first one gives ranks of several hosts GT_TEAM_JOIN_TIMEOUT to connect */
+	double timeout_s;          /* time limit of each exchange in seconds; in the first one, ranks of several hosts have at least
+	                              GT_TEAM_JOIN_TIMEOUT to connect */
 	const char *config;        /* text that must be the same on all ranks */
 	void (*warn)(void *user, const char *text); /* called with warnings while the rank waits for the others; NULL: not called */
 	void *warn_user;           /* first argument of warn */
 	const char *start;         /* description of the starting point (checkpoint or weights); must be the same on all ranks */
 };
-#define GT_TEAM_JOIN_TIMEOUT 300.0 /* seconds: enough for two people to type the commands on two hosts */
+#define GT_TEAM_JOIN_TIMEOUT 300.0 /* seconds in which all hosts have to connect: enough for two people to type the commands */
 
 /* Fills *out from the launcher or, without one, from the environment (launch/world.h). An environment that describes a world of one rank
  * counts as no environment. */
@@ -57,15 +58,15 @@ void gt_team_close(struct gt_team *t); /* t may be NULL */
 typedef enum gt_code gt_rank_body(void *user, const struct gt_team *team, struct gt_err *err);
 enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *body, void *user, struct gt_err *err);
 
-/* Compares a text (a config, a list of steps) on all ranks. GT_ECONFIG on every rank if it differs: "rank 3 has another config than rank
- * 0". */
+/* Compares the text of all ranks (a config, a list of steps), which messages call `what`. If one differs, all ranks return GT_ECONFIG with
+ * a message such as "rank 3 has another config than rank 0". */
 enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const char *text, struct gt_err *err);
 
 /* Replaces each v[i] by the maximum over all ranks. Ranks use it to agree on an event that only one of them has observed. */
 enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err);
 
-/* Sets the deadline in seconds for which ranks wait for each other, before one rank does something slow (a checkpoint). Returns the
- * previous deadline, which the caller restores afterwards. */
+/* Sets the number of seconds that ranks wait for each other in a communication. Call it before one rank does something slow, such as saving
+ * a checkpoint. Returns the previous number, which the caller restores afterwards. */
 double gt_team_set_timeout(const struct gt_team *t, double timeout_s);
 
 /* Copies n bytes at p from rank `root` to all other ranks. what: name of the data, for messages. */

@@ -6,8 +6,8 @@
  *         gt_loader_next(l, &batch, err);            batch.x, batch.target: one micro-batch, or this rank's part of it
  *     gt_loader_close(l);
  *
- * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. If the host can read the device's memory, it
- * works in one of two ways, which deliver the same bytes:
+ * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. If the host can read the device's memory,
+ * the loader works in one of two ways, which deliver the same bytes:
  * - depth > 0: a thread gathers ahead into a ring of buffers, of which the newest `keep` batches that were delivered stay valid.
  * - depth = 0: the caller's thread gathers in gt_loader_next; for small images this costs less than waking a thread.
  *
@@ -48,7 +48,7 @@ void gt_resident_drop(const struct gt_device *device, void *dev[2]);
  * part0 ... part0 + nparts - 1, one after the other, each as its own batch. All zero: the whole micro-batch. */
 struct gt_batch_slice {
 	int parts, part0, nparts;
-	bool strided; /* true: part p has the samples p, p + parts, p + 2 parts, ...; false: consecutive samples */
+	bool strided; /* true: part p has the samples p, p + parts, p + 2 * parts, ...; false: each part has consecutive samples */
 };
 
 /* Returns the number of samples in part p (0 ... parts - 1) of n samples, and in *first (if not NULL) the position of its first sample, as
@@ -62,8 +62,9 @@ static inline int64_t gt_part_size(int64_t n, int parts, int p, int64_t *first)
 	return q + (p < more);
 }
 
-/* Number of positions in the order of an epoch with n samples. pad: repeat the first samples at the end until each of `parts` parts has the
- * same number (torch.utils.data.DistributedSampler). drop_last: without an incomplete batch. */
+/* Returns the number of positions in the order of an epoch with n samples. pad: the first samples are repeated at the end until each of
+ * `parts` parts has the same number of samples (as in torch.utils.data.DistributedSampler). drop_last: an incomplete last batch is left
+ * out. */
 int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64_t batch);
 
 struct gt_loader_spec {
@@ -74,41 +75,43 @@ struct gt_loader_spec {
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
-	bool pad;                  /* as in gt_epoch_positions */
-	/* Give every part as many rows as part 0 has: rows without a sample get x = 0 and the target fill_target. Only if the device's memory
-	 * is the host's. */
+	bool pad;                  /* the first samples are repeated until all parts have equally many (gt_epoch_positions) */
+	/* If true, every part gets as many rows as part 0 has: a row without a sample has the input 0 and the label fill_target. Allowed
+	 * only if the device's memory is the host's. */
 	bool fill;
 	int32_t fill_target;
-	/* Memory for x, with fill: gt_loader_buffers() buffers of gt_loader_rows() bytes, in each of which this loader writes block slice.part0
-	 * of slice.parts. Not owned. NULL: the loader allocates x. */
+	/* Only with fill: memory for the inputs, that is gt_loader_buffers() buffers of gt_loader_rows() bytes. Each buffer has one block
+	 * for each of slice.parts parts, and this loader writes block slice.part0. Not owned. NULL: the loader allocates the inputs. */
 	char *rows;
 	int sampler;               /* enum gt_sampler */
 	uint64_t seed;
 	int64_t ignore_index;      /* targets with this value have weight 0 */
 	int depth;                 /* number of batches that a thread gathers ahead; 0: no thread */
-	int keep;                  /* number of batches that stay valid, including the newest; 0: 1 */
-	int event;                 /* the loader uses this event and the next one, on devices that copy asynchronously */
+	int keep;                  /* number of delivered batches that stay valid, including the newest one; 0 means 1 */
+	int event;                 /* index of the first of two device events that the loader uses if the device copies asynchronously */
 };
 
 /* A micro-batch, or a part of one. */
 struct gt_batch {
 	void *x, *target;        /* device addresses; owned by the loader */
-	int64_t n;               /* samples, including those that `fill` adds; x has this many rows for each view (gt_attr_gather.views) */
-	int64_t epoch, cursor;   /* epoch and position, from 0, of the first sample */
-	int64_t micro;           /* position of the first sample of the micro-batch */
-	int64_t stride;          /* positions from one sample to the next */
+	int64_t n;               /* number of samples, including rows that `fill` adds; x has n rows for each augmented view of the samples
+	                            (gt_attr_gather.views) */
+	int64_t epoch, cursor;   /* epoch of the first sample, and its position in the order of that epoch, from 0 */
+	int64_t micro;           /* position, in the order of the epoch, of the first sample of the whole micro-batch */
+	int64_t stride;          /* number of positions from one sample to the next */
 };
 
 struct gt_loader;
 
-/* number of buffers: keep, and depth (at most 16; 0 on a device with its own memory) */
+/* Returns the number of buffers that the loader uses: keep + depth, where depth is at most 16, and 0 on a device with its own memory. */
 int gt_loader_buffers(const struct gt_loader_spec *spec);
-size_t gt_loader_rows(const struct gt_loader_spec *spec); /* bytes of x for one micro-batch over all parts, each filled up */
+/* Returns the bytes of the inputs of one micro-batch over all parts, if every part has as many rows as part 0. */
+size_t gt_loader_rows(const struct gt_loader_spec *spec);
 
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
 void gt_loader_close(struct gt_loader *l);
 
-/* Starts, or starts again, at position `cursor` (0, or a multiple of batch) of `epoch`. */
+/* Starts the loader, or restarts it, at position `cursor` of `epoch`, which must be a multiple of gt_loader_spec.batch. */
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err);
 
 /* Stops the thread until the next gt_loader_start. */
@@ -132,11 +135,11 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_st
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err);
 
-/* Sums the target weights of n samples from position `cursor` of `epoch` on, over all parts: the divisor of the loss of an effective
- * batch. */
+/* Sets *out to the sum of the label weights (0 for ignored labels, else 1) of the n samples from position `cursor` of `epoch` on, over
+ * all parts. The loss of a step is divided by this sum. */
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
 
-/* The number in the dataset of the sample at position `cursor` of the current epoch, for messages. */
+/* Returns the number in the dataset of the sample at position `cursor` of the current epoch, for messages. */
 int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor);
 
 #endif

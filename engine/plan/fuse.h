@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 
-/* Call it after gt_graph_verify and before gt_plan_make. */
+/* Merges the element-wise nodes of g. Call it after gt_graph_verify and before gt_plan_make. */
 enum gt_code gt_graph_fuse(struct gt_graph *g, struct gt_err *err);
 
 #endif

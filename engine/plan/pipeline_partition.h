@@ -37,38 +37,38 @@
 
 /* One value that one stage sends to another. Both ends transfer it in the same phase. */
 struct gt_stage_transfer {
-	gt_vid v;            /* of the whole graph */
-	int from, to;        /* stages */
-	enum gt_phase phase; /* F or B */
-	int lane;            /* gt_attr_comm.lane: 0, unless gt_partition_lanes gave each pair of stages its own */
+	gt_vid v;            /* the value, as an index of the whole graph */
+	int from, to;        /* index of the sending and of the receiving stage */
+	enum gt_phase phase; /* GT_PHASE_F or GT_PHASE_B: phase in which both stages transfer it */
+	int lane;            /* value of gt_attr_comm.lane; 0 unless gt_partition_lanes gave each pair of stages a lane of its own */
 };
 
 struct gt_partition {
 	const struct gt_graph *full; /* the whole graph */
-	int stages, ranks;           /* numbers of stages and of ranks; stages is a multiple of ranks */
+	int stages, ranks;           /* number of stages and number of ranks of the pipeline; stages is a multiple of ranks */
 	bool split;                  /* the backward pass is in two phases, B and W */
-	int *stage;                  /* one for each node of full: its stage */
-	uint8_t *phase;              /* one for each node of full: enum gt_phase */
-	bool *live;                  /* one for each node of full: its stage needs it; false: a recomputation for other stages only */
-	struct gt_stage_transfer *cross;      /* ordered by the node that makes the value, then by the receiving stage */
+	int *stage;                  /* [node of full]: stage that executes the node */
+	uint8_t *phase;              /* [node of full]: enum gt_phase of the node */
+	bool *live;                  /* [node of full]: false: the node recomputes a value that its own stage does not need */
+	struct gt_stage_transfer *cross; /* all transfers, sorted by the node that makes the value, then by the receiving stage */
 	int ncross;
 };
 
-/* Finds the values that cross between stages. stage_of: one entry for each layer, ascending from 0 to stages - 1 (nodes that the engine
- * added after the layers belong to the last stage). The result is in the arena of full. GT_EINTERNAL: a value would have to be sent against
- * the direction of its phase. */
+/* Finds the values that one stage makes and another stage reads. stage_of: one entry for each layer, ascending from 0 to stages - 1
+ * (nodes that the engine added after the layers belong to the last stage). split: divide the backward pass into the phases B and W. The
+ * result is in the arena of full. Returns GT_EINTERNAL if a value would have to be sent against the direction of its phase. */
 enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of, int stages, int ranks, bool split,
                                struct gt_partition **out, struct gt_err *err);
 
-/* Gives each pair of stages a lane of its own between its two ranks. This is needed if ranks have several stages: transfers of different
- * pairs of stages between the same two ranks may then be received in another order than they are sent (a skip connection, and the value
- * right after it). Returns the number of lanes. Graphs of stages that are made afterwards use these lanes. */
+/* Gives the transfers of each pair of stages a lane (a communicator) of their own. This is needed if ranks have several stages: two
+ * ranks may then receive transfers of different pairs of stages in another order than they are sent. Returns the number of lanes. Graphs
+ * of stages that are made afterwards use these lanes. */
 int gt_partition_lanes(struct gt_partition *c);
 
 /* Makes the graph of one stage, in the arena of the whole graph, and verifies it. */
 enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
-bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* whether some node reads v or an alias of v */
+bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* returns whether some node reads v or an alias of v */
 
 /* ---- choosing the stages (balance.c) ---------------------------------------------------------------------------------------------- */
 int gt_graph_layers(const struct gt_graph *g); /* number of config layers that have nodes: the length of stage_of */
@@ -81,9 +81,9 @@ int gt_graph_layers(const struct gt_graph *g); /* number of config layers that h
 void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double *cost);
 
 /* Divides the layers into consecutive stages of at least one layer each, so that the cost of the most expensive stage is as low as
- * possible. Among such divisions it takes the one that sends the fewest bytes of activations between stages (gradients take the same ways
- * back). cost: one entry for each node, forward and backward, from gt_partition_costs or measured. The result is exact and takes O(stages *
- * layers^2) time. GT_ECONFIG: fewer layers than stages. */
+ * possible. Among such divisions it takes the one that sends the fewest bytes of activations from stage to stage (gradients take the same
+ * ways back). cost: one entry for each node, forward and backward, from gt_partition_costs or measured. The result is optimal; computing it
+ * takes O(stages * layers^2) time. Returns GT_ECONFIG if there are fewer layers than stages. */
 enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
 
 #endif

@@ -34,7 +34,7 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations of which every rank writes one block and reads all blocks (GT_OP_ROWS) */ \
+	X(GT_A_SHARED_ACT, "rows of all ranks") /* a rank writes its block of rows, reads all blocks (GT_OP_ROWS) */ \
 	X(GT_A_SCRATCH, "scratch")       /* workspace of calls outside the plans; the workspace of a plan's calls is part of ACT */ \
 	X(GT_A_METRICS, "metrics")
 
@@ -48,36 +48,38 @@ const char *gt_arena_name(enum gt_arena_id id);
 
 /* Layout and memory offset of one parameter or buffer. */
 struct gt_param_slot {
-	struct gt_tdesc desc; /* of the master values, with the layout that the first kernel chose */
-	int64_t offset;       /* in elements, for PARAM, GRAD, WORK and each slot of STATE; in bytes for BUFFER; -1 if the parameter belongs to
-	                         another pipeline stage */
+	struct gt_tdesc desc; /* description of the master values, with the layout that the first kernel chose */
+	int64_t offset;       /* of a parameter: offset in elements, the same in PARAM, GRAD, WORK and each slot of STATE; of a buffer: byte
+	                         offset in BUFFER; -1 if another pipeline stage has the parameter or buffer */
 	int64_t count;        /* number of elements, padding included */
-	int64_t part;         /* of a running mean: byte offset in BUFFER of its partial statistics (GT_V_PART); -1 if statistics are not
-	                         deferred */
+	int64_t part;         /* of a running mean whose update is deferred (plan/syncbn.h): byte offset in BUFFER of its partial statistics
+	                         (GT_V_PART); else -1 */
 	bool fused_update;    /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
 };
 
 /* A gradient bucket: a range of the flat arenas whose gradients are reduced together. It holds whole parameters. Buckets are in the order
  * in which the backward pass finishes their gradients. */
 struct gt_bucket {
-	int64_t begin, end; /* in elements, [begin, end); if the arenas are sharded, multiples of the number of shards */
-	bool learned;       /* false: its parameters are frozen and have no gradients */
+	int64_t begin, end; /* elements [begin, end) of the flat arenas; multiples of the number of shards if there are shards */
+	bool learned;       /* true: its parameters have gradients; false: its parameters are frozen */
 };
 
-/* What a rank has only its shards of. Everything else it has whole. */
+/* The tensors of which a rank stores only its own shards. It stores all other tensors whole. */
 enum gt_sharding {
 	GT_SHARD_NONE,         /* nothing */
-	GT_SHARD_STATE,        /* the optimizer state, its shards one after the other: ZeRO stage 1 */
-	GT_SHARD_STATE_GRADS,  /* gradients too: the backward pass writes a whole bucket behind the shards; the next bucket reuses that memory.
-	                          Stage 2 */
-	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters: a bucket is gathered behind the shards while it is in use
-	                          (gt_gather_span). Stage 3 with a fixed summation tree, which needs whole gradients */
-	GT_SHARD_ALL           /* optimizer state, gradients and parameters: stage 3 */
+	GT_SHARD_STATE,        /* the optimizer state (ZeRO stage 1) */
+	GT_SHARD_STATE_GRADS,  /* the optimizer state and the gradients (stage 2). The backward pass writes the whole gradients of a bucket
+	                          into memory behind the shards, which the next bucket reuses */
+	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters. Whole buckets of parameters are gathered into memory behind the
+	                          shards while they are in use (gt_gather_span). This is stage 3 with reproducible = "world", whose summation
+	                          tree needs whole gradients */
+	GT_SHARD_ALL           /* the optimizer state, the gradients and the parameters (stage 3) */
 };
 
-/* How the ranks of a data group make one optimizer update out of their gradients (chosen by gt_replicas_shard). */
+/* The method by which the ranks with the same parameters (a data group) sum their gradients and update the parameters. gt_replicas_shard
+ * chooses it. */
 enum gt_sync_method {
-	GT_SYNC_ALL_REDUCE,      /* gradients are summed on every rank, and every rank makes the whole update; also with one rank */
+	GT_SYNC_ALL_REDUCE,      /* every rank gets the sum of all gradients and makes the whole update; also used with one rank */
 	GT_SYNC_RANK0_UPDATE,    /* gradients are summed, and rank 0 makes the update; the other ranks have no optimizer state */
 	GT_SYNC_SHARDED_UPDATE,  /* each rank gets the sum of its shard of every bucket, has the optimizer state of that shard only, and updates
 	                            that shard of the parameters; enum gt_sharding says what else is sharded */
@@ -91,17 +93,20 @@ const char *gt_sync_method_name(enum gt_sync_method m);
 /* How the flat arenas are divided into buckets and shards. The strategy (par/) fills it in before the first plan is made. All zero means
  * one bucket and one rank. */
 struct gt_shard_spec {
-	int64_t bucket_bytes; /* a bucket is closed when it holds at least so many bytes; 0: no limit */
-	int64_t first_bytes;  /* the same for the first bucket, which is smaller (torch's DDP: 25 MiB and 1 MiB) */
-	int shards;           /* each bucket is divided into so many shards of equal length; 0: not divided */
-	int rank;             /* index of this rank in its data group, and of its shard if buckets are divided */
+	int64_t bucket_bytes; /* a bucket is closed when it has at least this number of bytes; 0: no limit */
+	int64_t first_bytes;  /* the first bucket is closed when it has at least this number of bytes, usually fewer than bucket_bytes; 0: no
+	                         limit */
+	int shards;           /* number of shards of equal length into which each bucket is divided; 0: buckets are not divided */
+	int rank;             /* index of this rank in its data group, 0 …; it is also the index of the rank's shard of each bucket */
 	enum gt_sync_method sync;
 	enum gt_sharding sharding; /* GT_SHARD_NONE unless sync is GT_SYNC_SHARDED_UPDATE */
 	bool shared_params;   /* all ranks of the data group share one PARAM and one WORK arena */
-	bool pipeline_stages; /* other ranks have other parameters: the ranks' sums over gradients must be added up */
+	bool pipeline_stages; /* the model is divided into pipeline stages, so each rank's sum of squares of gradients covers only its own
+	                         stages */
 };
 
-/* If parameters are sharded: bucket `bucket` is whole, in gather slot `slot`, from call `first` to call `last` (inclusive) of a plan. */
+/* With sharded parameters: the calls of a plan during which a bucket is whole. Bucket `bucket` is gathered into gather slot `slot`
+ * before call `first` and is released after call `last`. */
 struct gt_gather_span {
 	int bucket, slot, first, last;
 };
@@ -112,9 +117,10 @@ struct gt_param_layout {
 	struct gt_param_slot *param; /* one for each parameter of `first` */
 	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
 	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
-	int nstates;                 /* optimizer state tensors of each parameter, 0 … 3: slots of STATE */
-	int64_t elements;            /* length of each flat arena, padding included; if sharded, of all ranks together */
-	int64_t checked;             /* elements [0, checked): gradients that are stored before any update; the sum of squares covers these */
+	int nstates;                 /* number of optimizer state tensors of each parameter, 0 … 3; each is one slot of STATE */
+	int64_t elements;            /* number of elements of each flat arena, with padding; of a sharded arena, sum over all ranks */
+	int64_t checked;             /* the sum of squares covers elements [0, checked) of GRAD: all gradients that are stored before an
+	                                update */
 };
 
 /* How the flat arenas are divided into buckets, and the buckets into shards. */
@@ -122,7 +128,7 @@ struct gt_shards {
 	struct gt_shard_spec spec; /* set by the strategy */
 	struct gt_bucket *bucket;  /* in ascending order, without gaps; NULL before the first plan */
 	int nbuckets;              /* number of buckets; 0 before the first plan */
-	int64_t widest;            /* elements of the largest bucket */
+	int64_t widest;            /* number of elements of the largest bucket */
 	int gather_slots;          /* if parameters are sharded: the largest number of buckets that are whole at once */
 };
 
@@ -132,15 +138,16 @@ struct gt_memory {
 	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
 	int levels;               /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
 	int copies;               /* copies of BUFFER; 0 means 1 */
-	int act_slots[2];         /* activation slots in ACT: graphs that may be in execution at once, [false] in an evaluation, [true] in a
-	                             training step; 0 means 1 */
-	size_t act_slot_bytes[2]; /* bytes of one activation slot: those of the largest such graph */
+	int act_slots[2];         /* number of activation slots in ACT, that is of graphs that may be in execution at once; [0] in an
+	                             evaluation, [1] in a training step; 0 means 1 */
+	size_t act_slot_bytes[2]; /* bytes of one activation slot; [0] in an evaluation, [1] in a training step. The largest graph determines
+	                             them */
 	int ranks;                /* number of ranks whose scalars are merged in every step; 0 means 1 */
-	int slots;                /* steps that may be queued on the device at once; each has its own gt_scalars and gt_step_args. Set it
-	                             before gt_space_alloc; 0 means 1 */
+	int slots;                /* maximum number of steps that may be queued on the device; each has its own gt_scalars and gt_step_args.
+	                             Set it before gt_space_alloc; 0 means 1 */
 	int micros;               /* largest number of micro-batches in a step; 0 means 1 */
-	/* Provides the memory of an arena instead of the backend, or sets *out to NULL to leave it to the backend. Used for memory that a
-	 * communicator accesses without a copy. The space does not free such memory. NULL: the backend allocates every arena. */
+	/* Allocates the memory of an arena that ranks share or a communicator accesses without a copy. If it sets *out to NULL, the backend
+	 * allocates this arena. The space does not free memory that comes from this function. NULL: the backend allocates every arena. */
 	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
 	void *user;               /* passed to shared */
 	bool lent[GT_A_COUNT];    /* the arena's memory came from shared */
@@ -155,7 +162,7 @@ struct gt_space {
 	struct gt_memory memory;
 };
 
-/* A position in an arena, known before memory is allocated. */
+/* A position in an arena: the device address is this offset from the arena's base, which is known only after gt_space_alloc. */
 struct gt_range {
 	enum gt_arena_id arena;
 	size_t offset; /* bytes */
@@ -163,19 +170,19 @@ struct gt_range {
 
 /* One prepared kernel with its operands; or one communication (collective, send or receive) with at most one input and one output. */
 struct gt_call {
-	struct gt_kernel *kernel;        /* NULL: a communication */
-	const struct gt_attr_comm *comm; /* NULL: a kernel */
-	size_t count;                    /* communication: number of elements, as in gt_coll.count */
-	enum gt_dtype dtype;             /* communication: type of the elements */
-	struct gt_range from, to;        /* communication outside a graph: what in[0] and out[0] are bound to */
-	bool fused_update;               /* the kernel changes weights: it must run after the CHECK step */
-	const char *op, *layer;          /* names, for dumps and messages */
-	int node;                        /* index in the graph; -1: the call is not of a graph */
+	struct gt_kernel *kernel;        /* the prepared kernel; NULL: the call is a communication */
+	const struct gt_attr_comm *comm; /* attributes of the communication; NULL: the call is a kernel */
+	size_t count;                    /* of a communication: number of elements, counted as in gt_coll.count */
+	enum gt_dtype dtype;             /* of a communication: type of the elements */
+	struct gt_range from, to;        /* of a communication outside a graph: positions of the input in[0] and the output out[0] */
+	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
+	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
+	int node;                        /* index of the call's node in the graph; -1: the call is not of a graph */
 	enum gt_phase phase;
 	int nin, nout;
-	void *in[GT_MAX_IO], *out[GT_MAX_IO]; /* device addresses; NULL: absent */
+	void *in[GT_MAX_IO], *out[GT_MAX_IO]; /* device addresses of the operands; NULL: the operand is absent */
 	size_t scratch;        /* workspace size in bytes */
-	size_t scratch_offset; /* of a plan's call: byte offset of the workspace in the activation slot */
+	size_t scratch_offset; /* byte offset of the workspace in the activation slot, if the call belongs to a plan */
 	void *work;            /* device address of the workspace */
 	double flops;
 };
@@ -184,11 +191,12 @@ struct gt_call {
  * aliases or overwrites in place. */
 struct gt_slot {
 	gt_vid root;
-	enum gt_arena_id arena; /* of a root: ACT, or SHARED_ACT if other ranks read it */
-	size_t offset;          /* of a root: bytes, from the start of the activation slot or of SHARED_ACT */
-	ptrdiff_t shift;        /* bytes from the root's address to this value's; 0, except for GT_OP_ROWS: the rows of all ranks begin before
-	                           this rank's own */
-	int first, last;        /* of a root: indices of the nodes that first write and last read its memory; -1: none does */
+	enum gt_arena_id arena; /* for a root only: ACT, or SHARED_ACT if other ranks read the value */
+	size_t offset;          /* for a root only: byte offset from the start of the activation slot or of SHARED_ACT */
+	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root
+	                           is this rank's rows, and the rows of all ranks begin before them */
+	int first, last;        /* for a root only: index of the first node that writes its memory, and of the last node that reads it; -1:
+	                           none */
 };
 
 struct gt_plan {
@@ -197,38 +205,40 @@ struct gt_plan {
 	struct gt_slot *slot;  /* one for each value */
 	struct gt_call *call;  /* one for each lowered node, in execution order */
 	int ncalls;
-	struct gt_gather_span *span; /* if parameters are sharded: when each bucket is whole, in ascending order of first */
+	struct gt_gather_span *span; /* with sharded parameters: the calls during which each bucket is whole, sorted by gt_gather_span.first */
 	int nspans;
 	size_t act_bytes;      /* bytes of one activation slot: activations and workspace */
-	size_t rows_bytes;     /* bytes in SHARED_ACT */
+	size_t rows_bytes;     /* number of bytes that the plan uses in SHARED_ACT */
 	bool accumulate;       /* kernels add to parameter gradients instead of overwriting them */
-	struct gt_plan *of;    /* an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
-	int act_slot;              /* index of its activation slot in ACT */
-	int level;             /* index of its copy of GRAD */
-	int copy;              /* index of its copy of BUFFER */
+	struct gt_plan *of;    /* if this is an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
+	int act_slot;          /* index of the activation slot in ACT that the plan uses */
+	int level;             /* index of the copy of GRAD that the plan uses */
+	int copy;              /* index of the copy of BUFFER that the plan uses */
 };
 
 /* The optimizer, as far as the planner needs it. */
 struct gt_update_spec {
 	enum gt_opcode code;
-	struct gt_attr_update attr; /* without segments */
-	const struct gt_seg *hyper; /* one for each parameter: lr_mul and weight_decay */
+	struct gt_attr_update attr; /* hyper-parameters; its list of segments is empty */
+	const struct gt_seg *hyper; /* one entry for each parameter, with its lr_mul and weight_decay */
 };
 
-/* Creates a space. nstates: state tensors that the optimizer keeps for each parameter, 0 … 3. The space owns an arena of its own. */
+/* Creates a space with an arena of its own for host data. nstates: number of state tensors that the optimizer keeps for each parameter,
+ * 0 … 3. */
 enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
-void gt_space_close(struct gt_space *s); /* close its plans first */
+void gt_space_close(struct gt_space *s); /* the caller must have closed all plans of the space */
 
-/* fused_update.c: where the backend offers it, lets the kernel that makes a weight gradient also apply it. The gradient is then neither
- * stored nor read again. These nodes move behind all others, so that one CHECK can still stop the step before any weight changes. Instead
- * of the gradient's values the CHECK uses an upper bound of them, which a BOUND node computes from the gradient's two factors. Only for
- * programs of one micro-batch on one rank, without gradient clipping. */
+/* fused_update.c: where the backend supports it, replaces the kernel that computes a weight gradient by one that also updates the
+ * weight. The gradient is then neither stored nor read again. These kernels move behind all others, so that one CHECK step can still
+ * stop the update before any weight changes. The CHECK does not see the gradient's values; instead it uses an upper bound of them, which
+ * a BOUND node computes from the gradient's two factors. Use it only for programs of one micro-batch on one rank, without gradient
+ * clipping. */
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err);
 
-/* backend_fusion.c: replaces neighbouring nodes by one call, or a large operand by a smaller one, where the backend offers it: the bits
- * of a relu instead of its output, the last layer together with the loss, both gradients of a layer together. It tries a table of
- * patterns; each pattern asks prepare(), and a refused pattern leaves the graph unchanged. Call it on a graph that is otherwise finished,
- * before gt_plan_fuse_updates. accumulate, deterministic: the same values as for gt_plan_make. */
+/* backend_fusion.c: where the backend supports it, replaces neighbouring nodes by one node (the last layer and the loss; both gradients
+ * of a layer), or a large operand by a smaller one (one bit for each element of a relu instead of its output). It tries a table of
+ * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is
+ * otherwise finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
 /* The counterpart of gt_plan_fuse_updates for ranks that share one arena of parameters and one of optimizer state. The ranks do not add up
@@ -237,7 +247,9 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
  * is copied: every rank writes its rows into memory that all ranks read. The exchange of scalars before the CHECK and a barrier after the
  * step order these accesses. The sum over the samples has the same order as on one rank. Every rank has the same number of rows; some may
  * be padding rows, whose dy is 0.
- * gt_plan_factors_pay: sets *out to whether g is such a graph and the factors move fewer bytes than the gradients. */
+ *
+ * gt_plan_factors_pay sets *out to whether this is possible for g and the factors move fewer bytes than the gradients. gt_plan_factors
+ * rewrites the graph of one rank. */
 enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, int ranks, bool *out,
                                  struct gt_err *err);
 enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, struct gt_err *err);
@@ -245,7 +257,8 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *ap
 /* Lowers g: chooses the layouts that are open, prepares a kernel for every node, plans the memory. The arena of g must outlive the plan.
  * The first plan of a space decides layouts and offsets of the parameters, so it must be the training graph if there is one. The graphs of
  * several pipeline stages (plan/pipeline_partition.h) may share a space: each decides the offsets of its own parameters.
- * accumulate: kernels add to parameter gradients. deterministic: only kernels with a fixed order of summation. */
+ * accumulate: kernels add to the gradients of parameters instead of overwriting them. deterministic: use only kernels with a fixed order of
+ * summation. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
                           struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
@@ -256,16 +269,17 @@ enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int co
 /* Prepares one call outside a graph, for example the optimizer's. The caller releases its kernel before the device closes. Its workspace
  * is in GT_A_SCRATCH. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
-/* The same, but reserves no workspace: the caller must provide out->scratch bytes. */
+/* Prepares one call like gt_call_prepare, but reserves no workspace: the caller must provide out->scratch bytes. */
 enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 
-/* Computes the last open size, that of METRICS. Call it after all plans are made. */
+/* Computes the size of the arena METRICS; the sizes of the other arenas grow while plans are made. Call it after all plans are made. */
 void gt_space_size(struct gt_space *s);
 /* Allocates every arena once. Call it after all plans are made. The error names the arena and what to change. */
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 
-/* Fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only the operands of the batch, images at
- * x and labels at target; it is cheap, and the executor repeats it for each batch that has another address. */
+/* gt_plan_bind fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only those operands that
+ * are the batch: images at x and labels at target. It is cheap, and the executor calls it whenever a batch has another address than the
+ * one before. */
 void gt_plan_bind(struct gt_plan *p);
 void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
 
@@ -276,16 +290,16 @@ void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
  *	gt_scalars[slots]        this rank's, one for each queued step
  *	gt_step_args[slots * micros]   one for each micro-batch of each queued step
  *
- * Kernels are bound to step slot 0; for another step slot the executor passes them moved addresses. The functions return NULL before
- * gt_space_alloc. */
+ * A slot is the part for one of the steps that are queued at once. Kernels are bound to slot 0; for a step in another slot the executor
+ * passes them addresses in that slot. The functions that return pointers return NULL before gt_space_alloc. */
 #define GT_SCALER_BYTES 64
-struct gt_range gt_space_all_scalars(const struct gt_space *s); /* the scalars of all ranks */
-struct gt_range gt_space_own_scalars(const struct gt_space *s);      /* this rank's scalars, of step slot 0 */
+struct gt_range gt_space_all_scalars(const struct gt_space *s); /* position of the scalars of all ranks */
+struct gt_range gt_space_own_scalars(const struct gt_space *s); /* position of this rank's scalars in slot 0 */
 struct gt_scaler *gt_space_scaler(const struct gt_space *s);
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
 struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot);
 
-void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address; NULL for images and labels */
+void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address of value v; NULL for images and labels */
 /* Device address of parameter i in PARAM, GRAD, WORK or STATE (state slot `state`), or of a buffer in BUFFER. NULL if the arena is not
  * allocated or is sharded, or if the parameter belongs to another pipeline stage. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
@@ -294,26 +308,27 @@ void *gt_space_part(const struct gt_space *s, int i); /* partial statistics of r
 void *gt_space_at(const struct gt_space *s, struct gt_range r); /* device address; NULL before gt_space_alloc */
 /* Position of element e of PARAM, GRAD, WORK or STATE (slot 0). The arena must not be sharded. */
 struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e);
-/* Position of this rank's shard of bucket b, whether the arena is sharded or whole. gt_space_shard: elements in the shard. */
+/* Position of this rank's shard of bucket b, whether the arena is sharded or whole. */
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
-int64_t gt_space_shard(const struct gt_space *s, int b);
-/* Position of the whole bucket b: its range of the arena, or with a sharded arena gather slot `slot` behind the shards. */
+int64_t gt_space_shard(const struct gt_space *s, int b); /* number of elements of one shard of bucket b */
+/* Position of the whole bucket b. If the arena is sharded, this is gather slot `slot`, which is behind the shards. */
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
-/* Whether weight gradients are exchanged and applied as factors (gt_plan_factors). */
+/* Returns whether ranks exchange the two factors of each weight gradient instead of the gradient (gt_plan_factors). */
 static inline bool gt_space_factored(const struct gt_space *s)
 {
 	return s->shards.spec.sync == GT_SYNC_FACTORED_UPDATE;
 }
-/* Whether the ranks of the data group share one memory for this arena. */
+/* Returns whether the ranks of the data group share the memory of this arena. */
 static inline bool gt_space_is_shared(const struct gt_space *s, enum gt_arena_id a)
 {
 	bool params = a == GT_A_PARAM || a == GT_A_WORK;
 	return (params && s->shards.spec.shared_params) || (a == GT_A_STATE && gt_space_factored(s)) || a == GT_A_SHARED_ACT;
 }
 
-/* param_residency.c: if parameters are sharded, finds which buckets the calls of p need and when, and assigns gather slots to them. */
+/* param_residency.c: with sharded parameters, finds the calls of p during which each bucket must be whole (gt_plan.span), and assigns
+ * gather slots to the buckets. */
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 
 /* memory.c: gives each activation of p's graph and the workspace of each call its offset: aliases first, then in-place reuse, then offsets

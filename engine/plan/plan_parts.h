@@ -6,17 +6,17 @@
 
 #define GT_ALIGN 256 /* bytes; alignment that every device needs for vector loads and DMA */
 
-/* For numbers of copies, shards and the like, where 0 means 1. */
+/* Returns n, or 1 if n is 0. For fields that count copies, shards and the like, where 0 means 1. */
 static inline int gt_at_least_one(int n)
 {
 	return n ? n : 1;
 }
 
 /* space.c */
-/* Sets *yes to whether the backend accepts a call. If memory runs out, that is an error and not a refusal, because a plan must not depend
- * on the memory that is free. */
+/* Sets *yes to whether the backend supports a call. Returns an error if memory runs out: *yes is not false then, because a plan must not
+ * depend on the amount of free memory. */
 enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
-size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes; of a flat arena */
+size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes of one element of a flat arena */
 /* Device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
 

@@ -17,7 +17,8 @@
 
 #include "ir/graph.h"
 
-/* Call it after gt_graph_fuse. layers: the layer specs that g was built from. cheap: also drop the values that are cheap to compute. */
+/* Makes the backward pass of g recompute activations. Call it after gt_graph_fuse. layers: the layer specs from which g was built. cheap:
+ * also drop the values that are cheap to compute. */
 enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *layers, bool cheap, struct gt_err *err);
 
 #endif

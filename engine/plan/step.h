@@ -25,11 +25,11 @@
 
 /* X(id, name in dumps) */
 #define GT_STEPS(X)                                                                                                 \
-	X(GT_STEP_LOAD, "load")     /* reads the next micro-batch: it becomes the plan's images and labels */           \
-	X(GT_STEP_BIND, "bind")     /* makes the micro-batch that was loaded the images and labels of another plan too */ \
+	X(GT_STEP_LOAD, "load")     /* reads the images and labels of the next micro-batch for the plan */              \
+	X(GT_STEP_BIND, "bind")     /* gives the images and labels that a LOAD read to another plan too */              \
 	X(GT_STEP_PASS, "pass")     /* skips the next micro-batch, which only other ranks read */                       \
 	X(GT_STEP_LAUNCH, "launch") /* runs one kernel */                                                               \
-	X(GT_STEP_COMM, "comm")     /* runs a collective or a transfer: the call's comm */                              \
+	X(GT_STEP_COMM, "comm")     /* runs the collective or transfer gt_call.comm */                                  \
 	X(GT_STEP_ZERO, "zero")     /* sets the step's scalars (gt_scalars) to 0 */                                     \
 	X(GT_STEP_CLEAR, "clear")   /* sets `bytes` bytes of an arena to 0, from `range` on */                          \
 	X(GT_STEP_RECORD, "record") /* records an event on the step's stream */                                         \
@@ -49,39 +49,40 @@ struct gt_step {
 	enum gt_step_kind kind;
 	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them */
 	int micro;            /* all kinds: micro-batch of the step, 0 … nmicro - 1; index into the executor's array of gt_step_args */
-	struct gt_plan *plan; /* LOAD, BIND; LAUNCH and COMM if the call is of a node */
-	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE */
-	struct gt_call *end;  /* COMM, a send or receive within this rank: the call at the other end, which has no step of its own; else NULL */
+	struct gt_plan *plan; /* LOAD, BIND: plan that gets the batch; LAUNCH, COMM: plan of the call, NULL if the call is not of a graph */
+	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE: the call to run */
+	struct gt_call *end;  /* COMM: for a transfer within this rank, the call at its other end, which has no step of its own; else NULL */
 	int event;            /* RECORD, WAIT: index of the event */
-	bool apart;           /* COMM, a transfer: it must not run side by side with the transfers right before it */
-	struct gt_range range; /* CLEAR */
-	size_t bytes;         /* CLEAR */
+	bool apart;           /* COMM: the transfer begins after the transfers right before it have ended; false: at the same time */
+	struct gt_range range; /* CLEAR: position of the memory that is set to 0 */
+	size_t bytes;         /* CLEAR: number of bytes that are set to 0 */
 };
 
 struct gt_prog {
 	struct gt_step *step;
 	int n;           /* number of steps */
-	int nmicro;      /* number of micro-batches */
-	int64_t samples; /* of the whole program, over all ranks */
+	int nmicro;      /* number of micro-batches of one execution */
+	int64_t samples; /* number of samples of one execution, over all ranks */
 };
 
 /* The calls with which a program checks and applies gradients. */
 struct gt_update {
-	struct gt_call *const *sumsq; /* sums of squares of the stored gradients, for clipping and for the check that they are finite: one
-	                                 call, or one for each bucket if each rank sums only its shards */
-	int nsumsq;                   /* 0: no gradients are stored, or the check computes the sum itself */
+	struct gt_call *const *sumsq; /* calls that sum the squares of the stored gradients, for clipping and for the check that gradients
+	                                 are finite: one call, or one for each bucket if each rank sums only its shards */
+	int nsumsq;                   /* length of sumsq; 0: no gradients are stored, or the kernel of `check` computes the sum itself */
 	struct gt_call *check;
-	struct gt_call *const *update; /* one for each optimizer, or with sharded state one for each optimizer and bucket that it updates */
-	const int *bucket;             /* bucket of each update; -1: all buckets */
-	int nupdates;                  /* 0: the kernels that make the gradients apply them all */
+	struct gt_call *const *update; /* optimizer calls: one for each optimizer; with sharded state, one for each optimizer and bucket that
+	                                  it updates */
+	const int *bucket;             /* [nupdates]: bucket that each entry of update updates; -1: all buckets */
+	int nupdates;                  /* length of update; 0: all updates are fused into the kernels that compute the gradients */
 	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
-	struct gt_call *add; /* if gradients are sharded, one for each bucket: adds a reduced shard to the shard that this rank keeps */
+	struct gt_call *add; /* with sharded gradients, one call for each bucket: adds a reduced shard to the shard that this rank keeps */
 };
 
 /* Fills in the operand addresses of communication outside graphs and of instances of plans. Call it after gt_space_alloc. */
 void gt_prog_bind(struct gt_prog *p, const struct gt_space *s);
 
-/* Appends the program as text to *text (malloc'ed, grown), one line for each step; json: one JSON object for each step. */
+/* Appends the program to *text, which is malloc'ed and grown: one line for each step. If json is true, each line is a JSON object. */
 enum gt_code gt_prog_text(const struct gt_prog *p, const char *title, bool json, char **text, size_t *len, struct gt_err *err);
 
 #endif

@@ -25,10 +25,10 @@
 
 #include "plan/plan.h"
 
-/* Makes batch statistics synchronised. Call this and gt_graph_defer_bn after gt_graph_fuse and before gt_graph_recompute. If a rank may
- * have a single value in a channel, the graph must have been built with gt_model_spec.sync_bn. group: enum gt_group, of `world` ranks.
- * samples: number of samples of this micro-batch over all ranks of the group. GT_ECONFIG: a channel has one value over all ranks, so its
- * unbiased variance would divide by 0. */
+/* Makes the batch normalisations of g use the statistics of all ranks' samples. Call this and gt_graph_defer_bn after gt_graph_fuse and
+ * before gt_graph_recompute. If a rank may have a single value in a channel, the graph must have been built with gt_model_spec.sync_bn.
+ * group: enum gt_group; it has `world` ranks. samples: number of samples of this micro-batch over all ranks of the group. GT_ECONFIG: a
+ * channel has one value over all ranks, so its unbiased variance would divide by 0. */
 enum gt_code gt_graph_sync_bn(struct gt_graph *g, int group, int world, int64_t samples, struct gt_err *err);
 
 /* Reduces g to the graph of a rank that has none of the samples. Call it after gt_graph_sync_bn. g may have been built for any batch size;

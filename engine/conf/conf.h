@@ -37,22 +37,22 @@ struct gt_conf_augment {
 	int type; /* enum gt_aug_type */
 	int64_t pad;
 	int mode; /* 0: constant, 1: reflect */
-	double p; /* hflip */
+	double p; /* hflip: probability that an image is flipped */
 	bool alternate;
 };
 
 struct gt_conf_data {
 	const char *name, *root, *format;
 	struct gt_strings train, test;
-	int64_t batch, batch_per_rank; /* samples per step, over all ranks or on each; exactly one of them is > 0 after loading */
-	int64_t eval_batch;            /* samples per batch of an evaluation; 0: as in training */
+	int64_t batch, batch_per_rank; /* samples of a step over all ranks, or on each rank; exactly one of the two is > 0 after loading */
+	int64_t eval_batch;            /* samples of one batch of an evaluation; 0: the batch size of training */
 	bool shuffle, drop_last;
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
-	struct gt_floats mean, std;    /* one per channel, or one for all; empty: 0 and 1; pixels are byte / 255 */
+	struct gt_floats mean, std;    /* one number for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
 	struct gt_conf_augment augment[8];
 	int naugment;
-	int64_t classes, samples, samples_test; /* synthetic */
+	int64_t classes, samples, samples_test; /* of a synthetic dataset: number of classes, training samples and test samples */
 	int64_t limit;
 	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */
 };
@@ -62,21 +62,21 @@ struct gt_conf_optimizer {
 	double lr, momentum, dampening, weight_decay, eps, alpha;
 	double betas[2];
 	bool nesterov, centered;
-	int64_t ns_steps;    /* muon */
-	struct gt_floats ns; /* three coefficients */
+	int64_t ns_steps;    /* muon: number of Newton-Schulz iterations */
+	struct gt_floats ns; /* muon: the three coefficients of the Newton-Schulz iteration */
 	int adjust;          /* enum gt_muon_adjust */
 	bool normalize;
-	bool decay_bias, decay_norm; /* false: no weight decay for biases, for parameters of normalisations */
+	bool decay_bias, decay_norm; /* whether biases, and parameters of normalisations, have weight decay */
 };
 
 struct gt_conf_schedule {
-	int type, unit; /* unit: of step_size, milestones, t_max and warmup */
-	double warmup;            /* length, in units */
+	int type, unit; /* enum gt_schedule; enum gt_sched_unit of step_size, milestones, t_max and warmup */
+	double warmup;            /* length of the warm-up, in epochs or steps (unit) */
 	double warmup_start;      /* learning rate at the first step, as a factor of lr */
-	double step_size, gamma;  /* step, exponential, multistep */
+	double step_size, gamma;  /* schedule step: both; exponential and multistep: gamma only */
 	struct gt_floats milestones;
-	double t_max;             /* cosine, polynomial, onecycle; 0: until the end of the run */
-	double min_lr;            /* cosine, polynomial: a rate, not a factor */
+	double t_max;             /* cosine, polynomial, onecycle: length of the schedule; 0: until the end of the run */
+	double min_lr;            /* cosine, polynomial: lowest learning rate (not a factor of lr) */
 	double power;
 	double pct_start, div_factor, final_div_factor; /* onecycle, whose maximum is lr */
 };
@@ -92,14 +92,14 @@ struct gt_conf_group {
 	struct gt_strings match;
 	bool frozen;
 	bool frozen_stats; /* batch normalisations use their running statistics in training */
-	double freeze_after; /* epochs; 0: never */
+	double freeze_after; /* number of epochs after which the group is frozen; 0: never */
 	double lr_mul;
 	double weight_decay; /* NAN: the optimizer's */
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
-	const char *file; /* position of the entry in the config */
+	const char *file; /* file and line of the entry in the config */
 	int line;
-	bool own_optimizer, own_schedule; /* the entry has one of its own; false: a copy of train's */
+	bool own_optimizer, own_schedule; /* whether the entry has an optimizer and a schedule of its own; false: it has a copy of train's */
 };
 
 struct gt_conf_train {
@@ -114,8 +114,8 @@ struct gt_conf_train {
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
-	struct gt_conf_loss_scale loss_scale; /* fp16 */
-	const struct gt_conf_group *group; /* entry i belongs to model.groups[i], which has its patterns */
+	struct gt_conf_loss_scale loss_scale; /* for precision = "fp16" */
+	const struct gt_conf_group *group; /* entries of train.groups; entry i has the same patterns as gt_conf.model.groups[i] */
 	int ngroups;
 };
 
@@ -125,21 +125,21 @@ struct gt_conf_eval {
 
 struct gt_conf_parallel {
 	int mode;
-	int64_t nproc; /* 0: auto */
-	int64_t stage; /* zero */
-	int64_t chunks, replicas; /* pipe */
-	int across;    /* pipe: enum gt_across */
-	bool deferred_bn; /* pipe */
-	int schedule;  /* pipe: enum gt_pipe_schedule */
-	int64_t virtual_stages; /* interleaved */
-	int balance;   /* pipe: enum gt_pipe_balance */
-	struct gt_strings cuts; /* pipe: first layers of the second and later stages, … */
-	int cut[GT_MAX_LIST];   /* … and their indices, ascending */
+	int64_t nproc; /* number of ranks on each host; 0: "auto" */
+	int64_t stage; /* mode zero: ZeRO stage, 1 … 3 */
+	int64_t chunks, replicas; /* mode pipe: number of micro-batches of a batch; number of copies of the pipeline */
+	int across;    /* mode pipe: enum gt_across */
+	bool deferred_bn; /* mode pipe: running statistics are updated once for each mini-batch */
+	int schedule;  /* mode pipe: enum gt_pipe_schedule */
+	int64_t virtual_stages; /* schedule "interleaved": number of stages on each rank */
+	int balance;   /* mode pipe: enum gt_pipe_balance */
+	struct gt_strings cuts; /* mode pipe: names of the first layers of all stages but the first one */
+	int cut[GT_MAX_LIST];   /* indices, ascending, of the layers in cuts */
 	bool sync_bn;
 	double bucket_mb;
 	bool host_staged;
 	int64_t shards; /* reproducible = "world": number of virtual shards of a batch */
-	double timeout; /* seconds */
+	double timeout; /* seconds without progress after which a rank counts as lost */
 };
 
 struct gt_conf_checkpoint {
@@ -147,8 +147,8 @@ struct gt_conf_checkpoint {
 	int64_t every_epochs, every_steps;
 	double every_minutes;
 	int64_t keep;
-	const char *best_metric; /* "test/acc", "valid/loss", …; "": none */
-	int best_mode;           /* 0: max, 1: min */
+	const char *best_metric; /* metric that selects the best checkpoint: "test/acc", "valid/loss", …; "": none */
+	int best_mode;           /* 0: the highest value of best_metric is the best, 1: the lowest */
 	bool on_signal;
 };
 
@@ -165,7 +165,7 @@ struct gt_conf {
 	int64_t seed;
 	int reproducible, precision;
 	const char *device; /* "auto", "cpu", "cuda", "cuda:0" */
-	int64_t threads;    /* of a rank; 0: chosen automatically */
+	int64_t threads;    /* number of CPU threads of each rank; 0: chosen automatically */
 	bool winograd;
 	bool autotune;
 	bool cuda_graphs;
@@ -177,18 +177,21 @@ struct gt_conf {
 	struct gt_conf_parallel parallel;
 	struct gt_conf_checkpoint checkpoint;
 	struct gt_conf_log log;
-	const struct gt_cnode *tree; /* the tree that was read, for the lines in messages */
-	const char *text; /* the resolved config, as in <dir>/config.cfg; loading it gives the same struct */
+	const struct gt_cnode *tree; /* the parsed config, from which messages take line numbers */
+	const char *text; /* text of the config with all defaults, as in <dir>/config.cfg; loading it gives the same struct */
 };
 
-/* Reads, checks and resolves a file. sets: nsets strings "path=value" that override keys, with the same checks; value has the syntax of
- * libconfig, and a bare word is a string. Errors in them begin with "--set train.epochs=x: ". GT_ENOINPUT: no such file. GT_ECONFIG: one
- * line "file:line: path: expected …, got …", the first error by line. On failure *out is NULL. */
+/* Reads and checks a config file and sets all defaults. sets: nsets strings "path=value" that override keys, with the same checks; value
+ * has the syntax of libconfig, and a bare word is a string. Errors in them begin with "--set train.epochs=x: ". Returns GT_ENOINPUT if
+ * the file does not exist, and GT_ECONFIG with the error that has the lowest line, "file:line: path: expected …, got …". On failure *out
+ * is NULL. */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
-/* The same. With GT_ECONFIG, errors contains all errors, at most 20, sorted by line, without those that follow from another one. */
+/* Loads a config like gt_conf_load. If it returns GT_ECONFIG, `errors` contains all errors of the config, at most 20, sorted by line,
+ * without those that only follow from another error. */
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err);
-/* The same for n bytes in memory, such as the config of a checkpoint; @include is an error. label: the file name in messages. */
+/* Loads a config like gt_conf_load, from n bytes in memory, such as the config of a checkpoint; @include is an error. label: the file
+ * name in messages. */
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
@@ -202,10 +205,11 @@ enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err
 /* If the message in err begins with a key ("data.root: …"), puts "file:line: " of this key before it. Returns the code of err. */
 enum gt_code gt_conf_at_key(const struct gt_conf *c, struct gt_err *err);
 
-/* Fills out with the loss of the config, for the graph. */
+/* Sets *out to the loss of the config, for gt_graph_loss. */
 enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err);
 
-/* Calls fn with every key that has a single value and applies, in the order of the manual: the hyper-parameters of a run. */
+/* gt_conf_each_scalar calls fn with every key that has a single value and applies to this config, in the order of the manual. These keys
+ * are the hyper-parameters of a run. */
 enum gt_scalar_kind { GT_SCALAR_NUMBER, GT_SCALAR_BOOL, GT_SCALAR_TEXT };
 struct gt_conf_scalar {
 	const char *path; /* "train.optimizer.lr" */

@@ -11,17 +11,17 @@ enum gt_ctype { GT_C_GROUP, GT_C_LIST, GT_C_ARRAY, GT_C_INT, GT_C_FLOAT, GT_C_BO
 
 struct gt_source_loc {
 	const char *file; /* as the user named it; "--set a.b=c" for a node from --set */
-	int line;         /* from 1; 0: no line */
+	int line;         /* line number, from 1; 0: there is no line */
 };
 
 struct gt_cnode {
 	enum gt_ctype type;
-	const char *name; /* NULL in lists and arrays */
+	const char *name; /* name of the key; NULL for an element of a list or array */
 	struct gt_source_loc loc;
 	bool set;        /* the node comes from --set */
-	bool bad;        /* its value was an error: keys that depend on it are not checked */
-	bool unknown;    /* no key of its group has this name */
-	const char *raw; /* text of an unquoted scalar of --set, so that name=2024 can be a string; else NULL */
+	bool bad;        /* the value has an error, so keys that depend on it are not checked */
+	bool unknown;    /* the group of this node has no key of this name */
+	const char *raw; /* text of an unquoted value from --set, so that name=2024 can become a string; else NULL */
 	int64_t i;
 	double f;
 	bool b;
@@ -35,7 +35,7 @@ struct gt_cnode {
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
 	size_t len, cap;
-	struct gt_source_loc *loc; /* malloc'ed; origin of line i + 1 */
+	struct gt_source_loc *loc; /* malloc'ed; loc[i] is the origin of line i + 1 of text */
 	int nlines, cap_lines;
 };
 void gt_clean_free(struct gt_clean *c);
@@ -45,13 +45,13 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
-struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: no such member, or group is not a group */
-/* Returns the text of a string; NULL: n is not a string. */
+struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: `group` is no group or lacks it */
+/* Returns the text of the string n; NULL if n is not a string. */
 static inline const char *gt_cnode_string(const struct gt_cnode *n)
 {
 	return n->type == GT_C_STRING ? n->s : NULL;
 }
-/* Writes a value as text for "got …" in errors: "ten" with its quotes, 3, a group { }, …; 64 bytes suffice. Returns buf. */
+/* Writes the value n as text into buf, for "got …" in errors: "ten" (with quotes), 3, a group { }, …; 64 bytes suffice. Returns buf. */
 const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
 /* Copies s into buf and truncates it if necessary, never inside of a UTF-8 character. Returns buf. */
 const char *gt_utf8_truncate(const char *s, char *buf, size_t size);

@@ -16,19 +16,19 @@
 
 #include "conf/ctree.h"
 
-#define GT_CONF_MAX_BYTES (4 << 20) /* of all files of a config together */
+#define GT_CONF_MAX_BYTES (4 << 20) /* total size of all files of a config */
 #define GT_CONF_MAX_FILES 64
 #define GT_CONF_MAX_INCLUDES 8     /* depth of nested includes */
 #define GT_CONF_MAX_DEPTH 32       /* depth of nested brackets */
 #define GT_CONF_MAX_MEMBERS 4096   /* keys of one group; libconfig compares each of them with all others */
-#define GT_CONF_MAX_ELEMENTS 65536 /* of one list or array */
-#define GT_CONF_MAX_VALUES 500000  /* names and values together */
+#define GT_CONF_MAX_ELEMENTS 65536 /* elements of one list or array */
+#define GT_CONF_MAX_VALUES 500000  /* number of names and values together */
 
 /* Reads and checks a file with its includes. GT_ENOINPUT: it does not exist, or is not a readable regular file. GT_ECONFIG: any other
  * error, with file and line. */
 enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err);
-/* The same for n bytes in memory, in which @include is an error. label: the file name in messages. line1: number of the first line; 0: no
- * lines in messages. */
+/* Checks n bytes in memory like gt_source_check_file; @include is an error. label: the file name in messages. line1: number of the first
+ * line in messages; 0: messages have no line numbers. */
 enum gt_code gt_source_check_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,
                            struct gt_err *err);
 
@@ -46,14 +46,14 @@ struct gt_lexer {
 	struct gt_clean *out;
 	struct gt_frame frame[GT_CONF_MAX_DEPTH + 1];
 	int depth;
-	/* the text that is being read */
-	const char *p, *end, *bol; /* bol: begin of the current line */
+	/* The text that is being read: p is the current character, end is after the last one, bol is the beginning of the current line. */
+	const char *p, *end, *bol;
 	struct gt_source_loc at;
-	const char *key; /* the last name, in the text, for messages */
+	const char *key; /* the last name that was read, for messages; it points into the text */
 	int nkey;
 	char *str; /* malloc'ed: the string that is being read */
 	size_t nstr, cap_str;
-	/* reads an included file; NULL: @include is an error */
+	/* Reads an included file. NULL: @include is an error. */
 	enum gt_code (*include)(struct gt_lexer *lx, const char *name, struct gt_err *err);
 	void *user;
 };

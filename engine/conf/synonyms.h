@@ -5,11 +5,12 @@
 
 struct gt_synonym {
 	const char *word;   /* the foreign word; compared without regard to case */
-	const char *meant;  /* the path or name of a key, the type, or the value to suggest; NULL: there is none, because … */
-	const char *reason; /* … of this reason */
+	const char *meant;  /* what to suggest: the path or name of a key, a layer type, or a value; NULL: `reason` tells what to do */
+	const char *reason; /* if meant is NULL: text for the error that says why there is nothing to suggest and what to do instead */
 };
 
-/* Return the synonym of a key of a layer, another key, a layer type, or a value of the key `path`; NULL: unknown. */
+/* Each function looks up a foreign word and returns its entry, or NULL if it is unknown: the word for a key of a layer, for another key,
+ * for a layer type, or for a value of the key `path`. */
 const struct gt_synonym *gt_synonym_of_layer_key(const char *word);
 const struct gt_synonym *gt_synonym_of_key(const char *word);
 const struct gt_synonym *gt_synonym_of_layer_type(const char *word);

@@ -31,11 +31,11 @@ enum gt_vkind {
 	GT_V_BUFFER,  /* state that is not learned: running statistics */
 	GT_V_GRAD,    /* gradient of a parameter, in the gradient arena */
 	GT_V_ACT,     /* every other intermediate value: activations and their gradients */
-	GT_V_METRICS, /* struct gt_metrics */
-	GT_V_SCALE,   /* f64 scalar: the loss scale, by which the loss multiplies its gradient in an f16 training graph */
+	GT_V_METRICS, /* the metrics that the loss node adds up (struct gt_metrics) */
+	GT_V_SCALE,   /* f64 scalar: the loss scale, with which the loss node of an f16 training graph multiplies its gradient */
 	GT_V_BOUND,   /* f64 scalar: an upper bound of the gradients that fused updates apply without storing them (plan/fused_update.c) */
-	GT_V_PART     /* f64 [3, C] (moments.h): partial statistics of the micro-batches so far, for running statistics that are updated once
-	                 for each mini-batch (plan/syncbn.h) */
+	GT_V_PART     /* f64 [3, C] (moments.h): statistics of the micro-batches so far, from which the running statistics are updated at the
+	                 end of each mini-batch (plan/syncbn.h) */
 };
 
 enum gt_init_method {
@@ -64,29 +64,31 @@ struct gt_value {
 	const char *name;
 	enum gt_vkind kind;
 	struct gt_tdesc desc;
-	int producer; /* index of the node that makes it; -1 for inputs and parameters */
-	int param;    /* PARAM, WORK, BUFFER, GRAD: index into params; PART: index of the running mean; else -1 */
-	gt_vid again; /* of a recomputed value: the forward value that it repeats (plan/recompute.h); else -1 */
+	int producer; /* index of the node that makes the value; -1 for inputs and parameters */
+	int param;    /* for the kinds PARAM, WORK, BUFFER and GRAD: index of the parameter in gt_graph.params; PART: that of the running
+	                 mean; else -1 */
+	gt_vid again; /* if the value is recomputed in the backward pass: the forward value that it repeats (plan/recompute.h); else -1 */
 };
 
 struct gt_param {
-	const char *name;  /* "layer1.0.conv1.weight" */
-	const char *layer; /* "layer1.0.conv1" */
+	const char *name;  /* name of the parameter: "layer1.0.conv1.weight" */
+	const char *layer; /* name of its layer: "layer1.0.conv1" */
 	enum gt_param_class cls;
-	struct gt_tdesc desc;       /* of the master values: dtype and logical shape; the planner fills in the layout */
-	struct gt_init init;        /* distribution of method torch-default; the other methods use fan_in and fan_out (ir/init.h) */
-	enum gt_init_method method; /* how the values are drawn */
-	enum gt_init_method then;   /* GT_INIT_DIRAC or GT_INIT_WHITENING: applied after the draw; else equal to method */
-	double init_std;            /* > 0: the values are scaled to this standard deviation last */
-	double init_eps;            /* whitening: added to the variances, >= 0 */
-	int64_t init_samples;       /* whitening: number of training images used */
-	int64_t fan_in, fan_out;    /* number of inputs and outputs of one unit, as torch.nn.init counts them */
-	double lr_mul;              /* factor of the learning rate */
-	double weight_decay;        /* NAN: the optimizer's */
-	gt_vid value, work, grad;   /* -1: none */
-	bool frozen;                /* it is not learned */
-	int group;                  /* index of the model's group that matches it; -1: none. Of running statistics: the group that has
-	                               frozen_stats; else -1 */
+	struct gt_tdesc desc;       /* dtype and logical shape of the master values; the planner fills in the layout */
+	struct gt_init init;        /* initial distribution with method torch-default; the other methods compute theirs from fan_in and
+	                               fan_out (ir/init.h) */
+	enum gt_init_method method; /* method by which the initial values are drawn */
+	enum gt_init_method then;   /* GT_INIT_DIRAC or GT_INIT_WHITENING if that is applied after the draw; else equal to method */
+	double init_std;            /* if > 0: standard deviation to which the initial values are scaled at the end */
+	double init_eps;            /* GT_INIT_WHITENING: number >= 0 that is added to the variances */
+	int64_t init_samples;       /* GT_INIT_WHITENING: number of training images that are used */
+	int64_t fan_in, fan_out;    /* fan-in and fan-out of the weight tensor, as torch.nn.init computes them */
+	double lr_mul;              /* factor by which the learning rate is multiplied for this parameter */
+	double weight_decay;        /* weight decay of this parameter; NAN: that of the optimizer */
+	gt_vid value, work, grad;   /* values of the graph: the master values, their 16-bit copy, their gradient; -1: the graph has none */
+	bool frozen;                /* the parameter is not learned */
+	int group;                  /* index in gt_graph.groups of the first group that matches the name; -1: none. For running statistics: a
+	                               group with frozen_stats, else -1 */
 };
 
 /* The parts of one micro-batch's work that a pipeline schedule orders separately. */
@@ -99,11 +101,11 @@ enum gt_phase {
 
 struct gt_node {
 	const struct gt_op *op;
-	const char *name;  /* of the layer */
+	const char *name;  /* name of its layer */
 	int layer;         /* index of the layer spec, also for backward nodes; -1 for nodes that the engine added */
-	bool backward;     /* belongs to the backward pass */
-	bool deferred;     /* belongs to phase W of a pipeline stage with a split backward pass (plan/pipeline_partition.h) */
-	void *attr;        /* struct gt_attr_… of the operation, in the arena */
+	bool backward;     /* the node belongs to the backward pass */
+	bool deferred;     /* the node belongs to GT_PHASE_W of a pipeline stage whose backward pass is split (plan/pipeline_partition.h) */
+	void *attr;        /* attributes: the operation's struct gt_attr_…, in the arena */
 	int nin, nout;
 	int ndata;         /* the first ndata inputs are data, the others are parameters and buffers */
 	gt_vid in[GT_MAX_IO], out[GT_MAX_IO];
@@ -111,10 +113,12 @@ struct gt_node {
 
 struct gt_graph {
 	struct gt_arena *arena; /* not owned */
-	bool train;             /* for training: batch statistics, dropout, saved tensors; false: for evaluation */
-	int64_t batch;          /* rows of the input: samples of one execution, times views */
-	int views;              /* views of each sample, whose outputs are averaged before the loss; 1: the sample itself */
-	bool sync_bn;           /* batch statistics cover several ranks, so one value in a channel is enough on this rank (plan/syncbn.h) */
+	bool train;             /* true: a training graph, with batch statistics, dropout and saved tensors; false: an evaluation graph */
+	int64_t batch;          /* number of rows of the input: samples of one execution, multiplied by views */
+	int views;              /* number of augmented copies of each sample in the input, whose outputs are averaged before the loss
+	                           (test-time augmentation); 1: only the sample itself */
+	bool sync_bn;           /* batch statistics cover the samples of several ranks, so this rank may have a single value in a channel
+	                           (plan/syncbn.h) */
 	enum gt_dtype compute;  /* dtype of activations: f32, bf16, f16, f64 */
 	struct gt_value *values;
 	struct gt_node *nodes;
@@ -123,14 +127,14 @@ struct gt_graph {
 	int cap_values, cap_nodes, cap_params; /* allocated lengths of the arrays */
 	gt_vid input, target, output /* logits */, metrics;
 	const struct gt_layer_spec *spec; /* while the graph is built: spec of the layer that infer handles */
-	enum gt_init_method init;         /* the model's method */
-	const struct gt_param_group *groups; /* while the graph is built: the model's groups */
+	enum gt_init_method init;         /* the model's method of initialisation */
+	const struct gt_param_group *groups; /* while the graph is built: the model's parameter groups */
 	int ngroups;
-	int layer;                        /* values that gt_graph_node writes into a new node: layer and backward */
-	bool backward;
-	int stage, stages;                /* of a graph that gt_partition_stage made: index and number of stages. Parameters of other stages
-	                                     have no values; input, target, output and metrics may be absent (-1) or read by no node.
-	                                     stages 0: a whole graph */
+	int layer;                        /* gt_graph_node copies this to gt_node.layer of each new node */
+	bool backward;                    /* gt_graph_node copies this to gt_node.backward of each new node */
+	int stage, stages;                /* pipeline stage that this graph is (gt_partition_stage), and number of stages; stages = 0: a
+	                                     whole graph. In the graph of a stage, parameters of other stages have no values, and input,
+	                                     target, output and metrics may be absent (-1) */
 };
 
 static inline enum gt_phase gt_node_phase(const struct gt_node *n)
@@ -145,14 +149,14 @@ struct gt_layer_spec {
 	const struct gt_op *op;
 	void *attr;                        /* attribute struct, which conf/ fills in from the keys in op->attrs */
 	const char *in[GT_MAX_LAYER_IN];   /* names of earlier layers, or "input" for the model's input */
-	int nin;                           /* 0: the input is the output of the layer before */
-	double lr_mul;                     /* factor of the learning rate; default 1 */
-	double weight_decay;               /* NAN: the optimizer's */
+	int nin;                           /* number of names in `in`; 0: the input is the output of the layer before */
+	double lr_mul;                     /* factor by which the learning rate of its parameters is multiplied; default 1 */
+	double weight_decay;               /* weight decay of its parameters; NAN: that of the optimizer */
 	bool frozen;                       /* its parameters are not learned */
 	bool recompute;                    /* its output is not kept for the backward pass but computed again */
 	int init;                          /* enum gt_init_method; -1: the model's method */
-	double init_std, init_eps;         /* as in gt_param */
-	int64_t init_samples;              /* as in gt_param */
+	double init_std, init_eps;         /* same meaning as in struct gt_param */
+	int64_t init_samples;              /* same meaning as in struct gt_param */
 	const char *file;                  /* source location of the layer in the config; NULL: none */
 	int line;
 };
@@ -170,7 +174,7 @@ struct gt_model_spec {
 	const struct gt_param_group *groups;
 	int ngroups;
 	enum gt_init_method init;
-	bool sync_bn; /* as in gt_graph */
+	bool sync_bn; /* same meaning as in struct gt_graph */
 	const struct gt_layer_spec *layers;
 	int nlayers;
 };
@@ -181,11 +185,12 @@ struct gt_loss_spec {
 };
 
 /* Builds the forward graph and infers all shapes. The output of every layer must be used; that of the last layer is the model's output.
- * GT_ECONFIG: "file:line: model.layers[3] (fc1): …". */
+ * Returns GT_ECONFIG, with a message of the form "file:line: model.layers[3] (fc1): …", if a layer does not fit. */
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
                             struct gt_graph **out, struct gt_err *err);
 
-/* Test-time augmentation: averages the output, [views * N, C], over the views of each sample. Rows are ordered by view, then by sample. */
+/* For test-time augmentation, where a batch has several views (augmented copies) of each of N samples: averages the output, [views * N, C],
+ * over the views of each sample. Its rows are sorted by view, then by sample. */
 enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err);
 
 /* Adds the loss node after the output. In a training graph the node also makes the gradient of the output. */
@@ -198,20 +203,21 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
  * and so on. GT_EINTERNAL: an invariant does not hold, which is a bug in gtrain. */
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
-double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* 0 for an alias */
-double gt_graph_flops(const struct gt_graph *g);       /* of all nodes */
-bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n); /* whether n has GT_OPF_ALIAS and alias() returns true */
-gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* the value of which v is an alias, or v itself; -1 for -1 */
-int64_t gt_graph_num_params(const struct gt_graph *g); /* number of learned elements, over all parameters */
+double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floating-point operations of a node; 0 for an alias */
+double gt_graph_flops(const struct gt_graph *g);                         /* floating-point operations of all nodes */
+/* Returns whether the output of n is only another description of its input's memory (GT_OPF_ALIAS). */
+bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);
+gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value of which v is an alias, or v; -1 for -1 */
+int64_t gt_graph_num_params(const struct gt_graph *g); /* sum of the numbers of elements of all learned parameters */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
 /* Appends a node. name and attr are kept, not copied: they must be in the arena or static. */
 enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out,
                            struct gt_err *err);
-/* The same for one row of the operations' table (several layer types may share an opcode). */
+/* Appends a node like gt_graph_node, for a row of the table of operations instead of an opcode, which several layer types may share. */
 enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, struct gt_node **out,
                               struct gt_err *err);
-/* Appends one forward node and infers it. attr is copied; NULL: the row's defaults. */
+/* Appends one forward node and infers its outputs. attr is copied; NULL: the defaults of the operation. */
 enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, int nin, const gt_vid *in,
                             gt_vid *out, struct gt_err *err);
 /* Adds a value. name is kept, not copied. GT_ECONFIG: the tensor has no elements or more than 2^40. */
@@ -231,10 +237,10 @@ enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const c
 /* Appends the gradient of a parameter to n's outputs, and adds the gradient value on first use. param: the parameter's value or work copy;
  * if it is -1 or frozen, the output is absent (-1). n must be the newest node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);
-bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param is present (not -1), is a parameter or its work copy, and is
-                                                                 not frozen */
-void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input; v = -1: absent */
+bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param is a parameter, or its work copy, that is
+                                                                 present (not -1) and not frozen */
+void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v);
-enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g); /* f32, or f64 in an f64 graph */
+enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g); /* dtype of statistics: f32, or f64 in an f64 graph */
 
 #endif

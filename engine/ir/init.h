@@ -23,9 +23,9 @@ struct gt_init_stream {
 
 void gt_init_begin(struct gt_init_stream *s, uint64_t seed);
 
-/* Fills plain_out, host memory in plain (row-major) layout, with the initial values of p: p->desc's dtype and element count. index: the
- * index of p in the graph. Parameters with method `torch` share one stream and must be initialised in the order of the graph (index 0, 1,
- * …); other parameters may be initialised in any order. */
+/* Writes the initial values of p to plain_out, host memory for all elements of p in the dtype of p->desc and in plain (row-major)
+ * layout. index: the index of p in the graph. Parameters with method `torch` share one stream and must be initialised in the order of
+ * the graph (index 0, 1, …); other parameters may be initialised in any order. */
 void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *plain_out);
 
 #endif

@@ -24,7 +24,7 @@ enum gt_opflag {
 	GT_OPF_INPLACE = 1 << 2, /* out[0] may overwrite in[0] if no later node reads in[0] */
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
 	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
-	GT_OPF_ONCE = 1 << 5     /* is never recomputed: it changes state, or other ranks take part in it */
+	GT_OPF_ONCE = 1 << 5     /* must not be recomputed, because it changes state or other ranks take part in it */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
@@ -35,20 +35,20 @@ struct gt_attr_def {
 	enum gt_attr_type type;
 	size_t offset;      /* byte offset in the operation's attribute struct, of an int64_t, int64_t[2], double, bool or int (ENUM) */
 	double def;         /* default value; NAN: the key is required */
-	double min, max;    /* range, inclusive */
-	const char *values; /* ENUM: words in the form "a|b"; the value is the index of the word */
+	double min, max;    /* range of the value, inclusive */
+	const char *values; /* ENUM: the allowed words, "a|b"; the stored value is the index of the word */
 	const char *help;   /* text for gtrain.cfg(5) and shell completion */
 };
 
 struct gt_op {
 	enum gt_opcode code;    /* GT_OP_COUNT: a composite, which adds nodes of other operations and none of its own */
-	const char *name;       /* layer type, if it differs from the opcode's name (batchnorm2d); NULL: the opcode's name */
+	const char *name;       /* name of the layer type; NULL: it is the name of the opcode */
 	const char *help;       /* one line for gtrain.cfg(5); NULL for internal operations */
-	const char *also;       /* words under which people look for the layer type, for "did you mean": "dense|fc"; NULL: none */
+	const char *also;       /* other names of the layer type, such as "dense|fc", for which an error suggests this type; NULL: none */
 	unsigned flags;         /* enum gt_opflag */
 	uint8_t min_in, max_in; /* number of data inputs of a layer */
-	const struct gt_attr_def *attrs; /* keys; the last one has key NULL */
-	size_t attr_size;       /* composites: bytes of the attribute struct; 0 for the others, see gt_op_attr_size */
+	const struct gt_attr_def *attrs; /* keys of the layer type in the config; the last entry has key NULL */
+	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
 
 	/* Completes attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). An error says what was
 	 * expected and what was found; the caller puts the layer and its source location in front. */
@@ -59,15 +59,15 @@ struct gt_op {
 	enum gt_code (*gradient)(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err);
 
 	/* For recomputation: appends a node that computes out[0] of n again in the backward pass, from n's inputs, which are available there,
-	 * and from its other outputs. NULL: a copy of n does. */
+	 * and from its other outputs. NULL: a copy of n computes it. */
 	enum gt_code (*again)(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err);
 
-	/* With GT_OPF_ALIAS: whether out[0] of this node is an alias of in[0]. */
+	/* With GT_OPF_ALIAS: returns whether out[0] of node n is an alias of in[0]. */
 	bool (*alias)(const struct gt_graph *g, const struct gt_node *n);
 
 	/* Composites only: adds the nodes of one layer (gt_graph_apply) and returns its output in *y. */
 	enum gt_code (*expand)(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y, struct gt_err *err);
-	/* Floating-point operations of a node; a multiply-add counts as two. NULL: one for each output element. */
+	/* Returns the number of floating-point operations of a node; a multiply-add counts as two. NULL: one for each output element. */
 	double (*flops)(const struct gt_graph *g, const struct gt_node *n);
 };
 
@@ -75,13 +75,13 @@ const struct gt_op *gt_op_get(enum gt_opcode code);     /* the first row of an o
 const struct gt_op *gt_op_at(int i);                    /* every row, in the manual's order; NULL after the last one */
 const struct gt_op *gt_op_find_layer(const char *type); /* NULL: there is no such layer type */
 const struct gt_op *gt_op_find_loss(const char *type);  /* NULL: there is no such loss */
-const struct gt_op *gt_op_find_also(const char *word);  /* the layer type that people call so, in any case; NULL: none */
+const struct gt_op *gt_op_find_also(const char *word);  /* finds a layer type by gt_op.also, upper or lower case; NULL: none */
 const char *gt_op_name(const struct gt_op *op);
 size_t gt_op_attr_size(const struct gt_op *op);         /* bytes of the attribute struct; 0: it has none */
 /* Writes the defaults into an attribute struct, which it sets to 0 first; required keys stay 0. */
 void gt_op_defaults(const struct gt_op *op, void *attr);
 
-/* The families: file ops_<family>.c has the rows gt_ops_<family>, in the manual's order. */
+/* The families of operations. File ops_<family>.c has the rows gt_ops_<family>, in the order of the manual. */
 #define GT_FAMILIES(X) X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(composite) X(loss) X(internal)
 #define GT_X(family) extern const struct gt_op gt_ops_##family[];
 GT_FAMILIES(GT_X)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* The end of a family. */
+/* The entry that ends the rows of a family. */
 #define GT_OPS_END                                                                                                                         \
 	{                                                                                                                                      \
 		.code = GT_OP_COUNT                                                                                                                \
@@ -28,25 +28,26 @@
 #define GT_GRADIENT_ARGS struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err
 
 /* shared.c */
-/* GT_ECONFIG: the first input of n has another rank. */
+/* Checks that the first input of n has `rank` dimensions. Returns GT_ECONFIG if not. */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
 /* Number of positions of a sliding window in one dimension, as in torch.nn.Conv2d and MaxPool2d. n: input length; k: window length (kernel
  * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last window may reach beyond the padded input (even
  * a single window may), but it must begin inside the input or the padding before it. A result below 1 means that no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
-/* Functions for gt_op.alias and gt_op.flops: always true, and always 0. */
-bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n);
-double gt_flops_none(const struct gt_graph *g, const struct gt_node *n);
-enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err); /* the output has the input's description */
-/* Appends one node dx = code(dy, other) with n's attributes; other -1: dx = code(dy). Appends nothing if !want[0]. */
+bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n); /* for gt_op.alias: returns true */
+double gt_flops_none(const struct gt_graph *g, const struct gt_node *n); /* for gt_op.flops: returns 0 */
+/* For gt_op.infer: the output has the same shape and dtype as the input. */
+enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err);
+/* For gt_op.gradient: appends one node dx = code(dy, other), or dx = code(dy) if other is -1, with n's attributes. Appends nothing if
+ * want[0] is false. */
 enum gt_code gt_gradient_unary(GT_GRADIENT_ARGS, enum gt_opcode code, gt_vid other);
-/* For linear and conv2d: dw (and db) = code_dw(dy, x), and dx = code_dx(dy, w). */
+/* For gt_op.gradient of linear and conv2d: appends the nodes dw, db = code_dw(dy, x) (db only with a bias) and dx = code_dx(dy, w). */
 enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw);
 /* Appends a backward node of n with the input dy and n's attributes. */
 enum gt_code gt_backward_node(struct gt_graph *g, const struct gt_node *n, enum gt_opcode code, gt_vid dy, struct gt_node **out,
                               struct gt_err *err);
-/* PyTorch's default distributions. The bound of the weights is that of kaiming_uniform_(a = sqrt(5)), computed in PyTorch's order of
- * operations. */
+/* Return the distributions from which PyTorch draws the weights, and the biases, of linear and convolution layers by default. The bound for
+ * weights is that of kaiming_uniform_(a = sqrt(5)), computed in PyTorch's order of operations. */
 struct gt_init gt_init_weight_default(int64_t fan_in);
 struct gt_init gt_init_bias_default(int64_t fan_in);
 

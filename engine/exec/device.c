@@ -51,7 +51,8 @@ static void name_threads(struct gt_devinfo *info, int n)
 		memcpy(info->name + used, text, len + 1);
 }
 
-/* Opens device `index` of a backend. *found: number of devices of that backend, -1 if the backend could not be asked; found may be NULL. */
+/* Opens device `index` of a backend. Sets *found, if found is not NULL, to the number of devices of that backend, or to -1 if the backend
+ * cannot be loaded or fails. */
 static enum gt_code open_one(const char *name, int index, const struct gt_dev_opts *given, struct gt_device *out, int *found,
                              struct gt_err *err)
 {
@@ -65,7 +66,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 		code = out->be->probe(info, MAX_DEVICES, &n, err);
 	if (found)
 		*found = code == GT_OK ? n : -1;
-	if (code == GT_OK && n == 0) /* probe() has stored in err why there is no device */
+	if (code == GT_OK && n == 0) /* probe() has stored in err the reason why there is no device */
 		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
 	else if (code == GT_OK && index >= n)
 		code = gt_fail(err, GT_EUNAVAILABLE, "device %s:%d does not exist: there %s %d", name, index, n == 1 ? "is" : "are", n);
@@ -79,13 +80,14 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
-/* True if the driver's device files exist; WSL has the second one. */
+/* Returns whether a device file of the NVIDIA driver exists; WSL has the second of the two. */
 static bool gpu_is_there(void)
 {
 	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);
 }
 
-/* Opens the first GPU, or the CPU. If a GPU exists but cannot be used, most often because a library is missing, the caller is told why. */
+/* Opens the first GPU, or the CPU. If a GPU exists but cannot be used, usually because a library is missing, writes the reason to
+ * out->note. */
 static enum gt_code open_auto(const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err)
 {
 	struct gt_err why = {0};

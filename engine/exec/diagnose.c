@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Index of the first element of a tensor that is not finite, in memory order; -1 if all are finite. */
+/* Returns the index, in memory order, of the first element of a tensor that is not finite; -1 if all are finite. */
 static enum gt_code first_bad(struct gt_exec *x, const struct gt_tdesc *d, const void *dev, int64_t *at, struct gt_err *err)
 {
 	size_t bytes = gt_tdesc_bytes(d);

@@ -1,4 +1,4 @@
-/* Steps that communicate: a collective, or a sequence of adjacent sends and receives, which run at the same time. */
+/* Executes COMM steps: a collective, or a sequence of adjacent sends and receives, which run at the same time. */
 #include "comm.h"
 #include "base/clock.h"
 #include "exec/exec_parts.h"
@@ -18,7 +18,7 @@ static collective *function(const struct gt_comm_api *a, int kind)
 	return NULL;
 }
 
-/* True if two transfers use the same communicator and stream. */
+/* Returns whether two transfers use the same communicator and stream. */
 static bool together(const struct gt_step *a, const struct gt_step *b)
 {
 	return a->stream == b->stream && a->call->comm->group == b->call->comm->group && a->call->comm->lane == b->call->comm->lane;
@@ -29,7 +29,7 @@ static bool transfers(const struct gt_step *s)
 	return s->kind == GT_STEP_COMM && !s->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
-/* Runs the transfers from step i on in one call. The later steps of such a sequence do nothing, because the first one included them. */
+/* Runs the transfer of step i and the adjacent transfers after it in one call. The later steps then do nothing. */
 static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, struct gt_err *err)
 {
 	struct gt_p2p list[GT_COMM_BATCH];
@@ -58,7 +58,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	const struct gt_attr_comm *a = s->call->comm;
 	struct gt_comm *c = a->lane ? x->lane[a->lane] : x->group[a->group];
 	enum gt_code code;
-	if (s->end) { /* both stages are on this rank, so the transfer is a copy */
+	if (s->end) { /* sender and receiver are both on this rank, so the transfer is a copy */
 		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->end, *to = a->kind == GT_COMM_SEND ? s->end : s->call;
 		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
 	}

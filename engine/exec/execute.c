@@ -6,14 +6,14 @@
 #define WINDOW_S 0.1 /* maximum length of a window in seconds, so that signals, time limits and the progress line are handled in time */
 /* maximum number of program steps in one graph: each is a node, which costs about a kilobyte of device memory and a microsecond */
 #define GRAPH_STEPS 16384
-#define LIST 64 /* number of launches that the backend gets in one call */
-#define EVENT (GT_EVENTS - 2) /* first of two events, one for each window of the ring */
+#define LIST 64 /* maximum number of kernels that one call of the backend launches */
+#define EVENT (GT_EVENTS - 2) /* index of the first of two device events, one for each window in gt_exec.ring */
 
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
 
 /* ---- open and close ----------------------------------------------------------------------------------------------------------------- */
-/* Bytes of the scaler and the scalars of n steps. Device memory has the layout of space.c, and each window of the ring has a copy of it in
- * host memory. */
+/* Returns the bytes of the scaler and the scalars of n steps. They follow each other in device memory (GT_A_METRICS in plan.h), and each
+ * window has a copy of them in host memory. */
 static size_t scalars_bytes(int n)
 {
 	return GT_SCALER_BYTES + (size_t)n * sizeof(struct gt_scalars);
@@ -49,7 +49,7 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 void gt_exec_close(struct gt_exec *x)
 {
 	if (x->depth && !x->be->host_memory)
-		x->be->sync(x->dev, 0, NULL); /* queued copies may still use the memory that is freed below */
+		x->be->sync(x->dev, 0, NULL); /* copies that are still queued may use the memory that is freed below */
 	for (int i = 0; i < x->nprogs; i++)
 		for (int k = 0; k < GT_EXEC_SIZES; k++)
 			if (x->prog[i].graph[k])
@@ -108,7 +108,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
 		struct gt_batch others;
-		if (!x->be->host_memory) /* their numbers have been sent with all others (gt_loader_take_parts) */
+		if (!x->be->host_memory) /* gt_loader_take_parts has already taken the part */
 			return GT_OK;
 		GT_TRY(gt_loader_skip_part(l, &others, err));
 		step_args->epoch = (uint64_t)others.epoch;
@@ -247,8 +247,8 @@ static enum gt_code run(struct gt_exec *x, const struct gt_prog *p, struct gt_lo
 	return GT_OK;
 }
 
-/* Runs the program and measures each step by the device's clock, because the host is some steps ahead of the device. A step's time is that
- * of its kernels and the gaps between them. */
+/* Runs the program and measures each of its steps with device events, because the host is some steps ahead of the device. The time of a
+ * step includes the gaps between its kernels. */
 static enum gt_code run_marked(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
 {
 	for (int i = 0; i < p->n; i++) {
@@ -282,7 +282,7 @@ static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct g
 {
 	GT_TRY(x->be->capture_begin(x->dev, err));
 	enum gt_code code = run(x, p, l, n, err);
-	/* it is called after a failure too, because the stream would stay in capture */
+	/* the capture ends after a failure too, because the stream would otherwise stay in capture */
 	enum gt_code ended = x->be->capture_end(x->dev, graph, code == GT_OK ? err : NULL);
 	if (code != GT_OK && ended == GT_OK)
 		x->be->graph_free(x->dev, *graph);

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #define MAX_DEPTH 16
-#define MAX_SIZES 8 /* maximum number of distinct sizes: parts of a full micro-batch and of the last one of an epoch */
+#define MAX_SIZES 8 /* maximum number of different sizes of a part, in full micro-batches and in the last one of an epoch */
 
-/* The permutation of one epoch, in row epoch % 2 of the arrays in host and device memory. */
+/* The order of the samples in one epoch. It is in row epoch % 2 of the arrays loader.orders (host) and orders_dev (device). */
 struct order {
 	int64_t epoch;
 	int64_t *host;
-	bool sent; /* a copy of the permutation to the device is queued */
+	bool sent; /* the copy of this order to the device is queued */
 };
 
 /* A position in the endless sequence of parts. */
@@ -24,11 +24,11 @@ struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	int64_t samples; /* number of samples of an epoch */
-	int64_t row;     /* length of a permutation */
+	int64_t samples; /* number of samples that are used in an epoch */
+	int64_t row;     /* number of positions in the order of an epoch; at least samples */
 	struct order order[2];
-	struct order counted; /* a separate permutation for gt_loader_weight, because a thread may write the other two */
-	int64_t *orders, *orders_dev; /* both rows in host and device memory; the same array if the device uses host memory */
+	struct order counted; /* the order that gt_loader_weight uses, because the producer thread may write the two others at any time */
+	int64_t *orders, *orders_dev; /* [2 * row]: the orders in host memory and in device memory; equal if the device uses host memory */
 	struct {
 		int64_t n;
 		struct gt_kernel *kernel;
@@ -36,44 +36,44 @@ struct gt_loader {
 	int nsizes;
 	int nbuf;
 	void **x, **target; /* [nbuf] buffers of inputs and of labels */
-	int slot;           /* index of the next buffer, if there is no producer thread */
-	struct place next; /* the next part that the consumer gets */
+	int slot;           /* without a producer thread: index of the next buffer */
+	struct place next; /* the part that the caller of gt_loader_next gets next */
 
-	/* State of the producer, protected by `lock` if there is a thread. */
+	/* State of the producer. If the producer is a thread, `lock` protects it. */
 	pthread_t thread;
 	bool threaded, stop;
 	pthread_mutex_t lock;
 	pthread_cond_t filled, freed;
-	struct place ahead;              /* the next part that the producer gathers */
+	struct place ahead;              /* the part that the producer gathers next */
 	struct gt_batch *ring;           /* [nbuf] batches */
 	int head, count;                 /* index of the first ready batch; number of ready batches */
-	int lent;                        /* number of batches before head that the consumer holds */
+	int lent;                        /* number of batches before head that have been delivered and must stay valid */
 	struct gt_err failure;
 };
 
-/* Number of rows of x per sample. */
+/* Returns the number of rows of the input for each sample. */
 static int64_t views(const struct gt_loader *l)
 {
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
 }
 
-/* True if some labels may be ignored by the loss. */
+/* Returns whether the loss may ignore some labels. */
 static bool ignores(const struct gt_loader *l)
 {
 	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
 }
 
-/* Number of samples of the micro-batch that begins at `cursor`. */
+/* Returns the number of samples of the micro-batch that begins at position `cursor`. */
 static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 {
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
 	if (in_batch > l->samples - cursor)
 		in_batch = l->samples - cursor;
-	/* a tail batch is divided like a full one: full micro-batches, then the rest */
+	/* the last batch of an epoch is divided like a full one: into full micro-batches and a rest */
 	return n < in_batch ? n : in_batch;
 }
 
-/* The part at position p: its number of samples and their position. */
+/* Fills in the number of samples of the part at position p, and their position in the order of the epoch. */
 static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
 {
 	const struct gt_batch_slice *c = &l->spec.slice;
@@ -98,7 +98,7 @@ static void advance(const struct gt_loader *l, struct place *p)
 	}
 }
 
-/* Like part_at, but skips empty parts. */
+/* Does the same as part_at for the first part from position p on that is not empty. */
 static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
 {
 	struct gt_batch b = part_at(l, p);
@@ -114,7 +114,7 @@ int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64
 	return drop_last ? n - n % batch : n;
 }
 
-/* Writes the indices of the samples of an epoch in their order. */
+/* Writes the order of the samples of an epoch, as numbers of samples in the dataset. */
 static enum gt_code fill(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
 {
 	const struct gt_view *v = l->spec.view;
@@ -137,7 +137,7 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
-	if (o->sent) /* the wait is short, because the copy of this row was queued two epochs ago */
+	if (o->sent) /* waits for the copy of the order that had this row before, which was queued two epochs ago */
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	GT_TRY(fill(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {
@@ -150,7 +150,7 @@ static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err
 	return GT_OK;
 }
 
-/* Queues the kernel for n samples, to x; step_args in host or device memory. */
+/* Queues the kernel that gathers n samples into x. step_args is in host or device memory. */
 static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, void *x, int slot, int stream,
                            struct gt_err *err)
 {
@@ -170,7 +170,7 @@ static size_t row_bytes(const struct gt_loader *l)
 	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
 }
 
-/* If `fill` is set: the number of rows that every part has. */
+/* With gt_loader_spec.fill: returns the number of rows that every part has. */
 static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 {
 	struct place first = {b->epoch, b->micro, 0};
@@ -185,7 +185,7 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
 
-/* Gathers a batch. Its epoch, cursor, n and stride are given; x and target are set. */
+/* Gathers a batch. The caller has set epoch, cursor, n and stride; the function sets x and target. */
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
 	struct gt_step_args step_args = {
@@ -208,7 +208,7 @@ static void *produce(void *arg)
 	int slot = 0;
 	pthread_mutex_lock(&l->lock);
 	for (;;) {
-		/* a third epoch would overwrite the permutation that the consumer still uses */
+		/* the order of a third epoch would overwrite the one that the consumer still uses */
 		while (!l->stop && (l->count + l->lent >= l->nbuf || l->ahead.epoch > l->next.epoch + 1))
 			pthread_cond_wait(&l->freed, &l->lock);
 		if (l->stop)
@@ -320,7 +320,7 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
                               struct gt_err *err)
 {
-	int slot = l->slot; /* a recorded graph always uses the buffers with which it was recorded, in the order of its steps */
+	int slot = l->slot; /* a graph that replays the kernels uses the same buffers as when it was captured */
 	l->slot = (slot + 1) % l->nbuf;
 	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
 	return launch(l, n, step_args, out->x, slot, stream, err);
@@ -370,7 +370,7 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false),
 	                index = gt_tdesc_make(GT_I64, 2, rows, false), target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
 	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};
-	x = gt_tdesc_make(x.dtype, 4, shape, true); /* an input of rank 2, [N, C], has the same bytes */
+	x = gt_tdesc_make(x.dtype, 4, shape, true); /* an input of two dimensions, [N, C], has the same bytes */
 	struct gt_opcall oc = {.code = GT_OP_GATHER,
 	                       .name = "data",
 	                       .attr = &l->spec.attr,
@@ -383,7 +383,7 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 	return GT_OK;
 }
 
-/* Prepares the kernels for the parts of a micro-batch of n samples. */
+/* Prepares the gather kernels for all sizes of parts of a micro-batch of n samples. */
 static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
 	const struct gt_batch_slice *c = &l->spec.slice;
@@ -494,7 +494,7 @@ void gt_loader_close(struct gt_loader *l)
 	if (l->be->host_memory) {
 		free(l->orders);
 	} else {
-		l->be->sync(l->dev, 0, NULL); /* a copy of a permutation may still be queued */
+		l->be->sync(l->dev, 0, NULL); /* the copy of an order to the device may still be queued */
 		if (l->orders_dev)
 			l->be->free(l->dev, l->orders_dev);
 		if (l->orders)

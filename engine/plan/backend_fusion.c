@@ -1,4 +1,4 @@
-/* Backend fusion: replaces neighbouring nodes by one call, where the backend offers it. Unlike fusion (fuse.h), which every backend
+/* Backend fusion: replaces neighbouring nodes by one node where the backend supports it. Unlike fusion (fuse.h), which every backend
  * supports and which changes no bit, this may change rounding, because sums may be added in another order. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
@@ -11,7 +11,8 @@ struct fusion {
 };
 
 /* ---- asking the backend ------------------------------------------------------------------------------------------------------------ */
-/* The description of v that lower.c will pass to the backend. For a parameter, the layout is the chosen one, or open (any). */
+/* Returns the description of value v that lower.c will pass to the backend. The layout of a parameter is the one that a kernel has
+ * chosen, or not chosen yet (gt_tdesc.any). */
 static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
 {
 	const struct gt_value *val = &f->g->values[v];
@@ -71,7 +72,7 @@ static gt_vid operand(const struct gt_node *n, int i)
 	return i < n->nin ? n->in[i] : -1;
 }
 
-/* ---- patterns: each tries to rewrite node i, whose opcode is that of the table below ----------------------------------------------- */
+/* ---- patterns: each function tries to rewrite node i; the table below names the opcode of node i ----------------------------------- */
 /* Merges linear.dw and linear.dx of one layer into linear.back, which reads dy once. */
 static enum gt_code both_gradients(struct fusion *f, int i, struct gt_err *err)
 {
@@ -102,7 +103,8 @@ static enum gt_code both_gradients(struct fusion *f, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Where linear.dx is masked by the output of a linear's relu, lets the linear write one bit for each element and masks with these bits. */
+/* If the result of linear.dx is masked by the output of a relu that is fused into a linear, makes that linear write one bit for each output
+ * element too, and masks with these bits. */
 static enum gt_code mask_of_bits(struct fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -110,7 +112,7 @@ static enum gt_code mask_of_bits(struct fusion *f, int i, struct gt_err *err)
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
-	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies, which the backend is asked about first */
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed ones */
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
 		mask = linear.out[1];
@@ -144,7 +146,7 @@ static enum gt_code layer_and_loss(struct fusion *f, int i, struct gt_err *err)
 	struct gt_attr_linear_loss *attr;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || g->nodes[p].nout > 1 || ((const struct gt_attr_linear *)g->nodes[p].attr)->act)
 		return GT_OK;
-	for (int k = p + 1; k < i; k++) /* no node between the two that remains may read y */
+	for (int k = p + 1; k < i; k++) /* no node that stands between the two and is kept may read y */
 		if (!gt_node_alias(g, &g->nodes[k]))
 			for (int o = 0; o < g->nodes[k].nin; o++)
 				if (gt_graph_source(g, g->nodes[k].in[o]) == y)
@@ -167,7 +169,7 @@ static enum gt_code layer_and_loss(struct fusion *f, int i, struct gt_err *err)
 	GT_TRY(offered(f, &n, &yes, err));
 	if (!yes)
 		return GT_OK;
-	replace(g, i, p, &n); /* aliases of y may now come before it in the list; their memory does not depend on the order */
+	replace(g, i, p, &n); /* aliases of y may now come before y in the list, which is allowed because they have no memory of their own */
 	return GT_OK;
 }
 
@@ -175,7 +177,7 @@ static const struct {
 	enum gt_opcode code;
 	enum gt_code (*apply)(struct fusion *f, int node, struct gt_err *err);
 } patterns[] = {
-	{GT_OP_LINEAR_DX, both_gradients}, /* first, because mask_of_bits adds an operand */
+	{GT_OP_LINEAR_DX, both_gradients}, /* comes first, because mask_of_bits adds an operand to the node */
 	{GT_OP_LINEAR_DX, mask_of_bits},
 	{GT_OP_CROSS_ENTROPY, layer_and_loss},
 	{GT_OP_NLL, layer_and_loss},
@@ -186,7 +188,7 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
 {
 	struct fusion f = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
 	for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
-		for (int i = g->nnodes - 1; i >= 0; i--) /* from the end, because a pattern may remove an earlier node */
+		for (int i = g->nnodes - 1; i >= 0; i--) /* goes from the last node to the first, because a pattern may remove an earlier node */
 			if (i < g->nnodes && g->nodes[i].op->code == patterns[p].code)
 				GT_TRY(patterns[p].apply(&f, i, err));
 	return GT_OK;

@@ -33,7 +33,7 @@ void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double 
 /* An activation that one layer makes and a later layer reads in the forward pass. */
 struct edge {
 	gt_vid v;
-	int from, to; /* layers */
+	int from, to; /* indices of the layers that make it and read it */
 };
 
 struct table {

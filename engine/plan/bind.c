@@ -1,20 +1,21 @@
 /* Computes the device addresses of a plan's values and binds them to its calls, after memory is allocated. */
 #include "plan/plan_parts.h"
 
-/* `at` is an address in the first of n equal copies in an arena; returns the same address in copy i. */
+/* An arena has n equal copies, one after the other, and `at` is an address in the first one. Returns the corresponding address in copy
+ * i. */
 static void *part(void *at, size_t bytes, int n, int i)
 {
 	return at ? (char *)at + bytes / (size_t)gt_at_least_one(n) * (size_t)i : NULL;
 }
 
-/* The start of the plan's activation slot. */
+/* Returns the address at which the plan's activation slot begins. */
 static char *act_slot(const struct gt_plan *p)
 {
 	char *base = p->space->memory.base[GT_A_ACT];
 	return base ? base + p->space->memory.act_slot_bytes[p->graph->train] * (size_t)p->act_slot : NULL;
 }
 
-/* If parameters are sharded: the gather slot of param's bucket while call i runs. */
+/* With sharded parameters: returns the gather slot that has param's bucket while call i runs. */
 static int gather_slot(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->layout.param[param].offset);
@@ -24,7 +25,8 @@ static int gather_slot(const struct gt_plan *p, int i, int param)
 	return 0;
 }
 
-/* The address of value v as an operand of call i: as gt_plan_value, but sharded parameters and gradients are in gather slots. */
+/* Returns the address of value v as an operand of call i. Unlike gt_plan_value, it returns the address in a gather slot for a sharded
+ * parameter or gradient. */
 static void *operand(const struct gt_plan *p, int i, gt_vid v)
 {
 	const struct gt_space *s = p->space;
@@ -76,7 +78,7 @@ void gt_plan_bind(struct gt_plan *p)
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
 			c->in[k] = operand(p, i, n->in[k]);
-		if (c->fused_update) { /* operands that lower_node appended: scalars, then the states */
+		if (c->fused_update) { /* operands that lower_node appended to a fused update: the scalars, then the optimizer states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
 				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);

@@ -3,7 +3,7 @@
 #include "plan/fuse.h"
 #include "ir/op.h"
 
-/* The only node that reads v, or -1. */
+/* Returns the index of the node that reads v if there is exactly one such node; otherwise -1. */
 static int sole_reader(const struct gt_graph *g, gt_vid v)
 {
 	int reader = -1;
@@ -56,7 +56,7 @@ static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The relu.dx whose mask is y, or -1. */
+/* Returns the index of the relu.dx node whose mask is y; -1: there is none. */
 static int relu_gradient(const struct gt_graph *g, gt_vid y)
 {
 	for (int i = 0; i < g->nnodes; i++)
@@ -78,7 +78,7 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	bool sole = sole_reader(g, masked) == dx;
 	if (!sole && !residual)
 		return GT_OK;
-	for (int i = r + 1; i < dx; i++) /* no node before batchnorm.dx may read it */
+	for (int i = r + 1; i < dx; i++) /* no node before batchnorm.dx may read the masked gradient */
 		for (int k = 0; k < g->nodes[i].nin; k++)
 			if (g->nodes[i].in[k] == masked)
 				return GT_OK;
@@ -128,7 +128,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 }
 
 static const struct {
-	enum gt_opcode code; /* of the node that absorbs */
+	enum gt_opcode code; /* opcode of the node that absorbs another one */
 	enum gt_code (*apply)(struct gt_graph *g, int node, struct gt_err *err);
 } patterns[] = {
 	{GT_OP_LINEAR, act_epilogue},

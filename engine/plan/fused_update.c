@@ -42,7 +42,7 @@ static bool is_dw(const struct gt_node *n)
 	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0;
 }
 
-/* Makes the attributes of the update that replaces linear.dw node i; of part `part` of `parts`. */
+/* Makes the attributes of the fused update that replaces linear.dw node i. It updates part `part` (0 … parts - 1) of the weights. */
 static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
                                struct gt_attr_dw_update **out, struct gt_err *err)
 {
@@ -60,9 +60,9 @@ static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update
 
 /* One weight gradient whose update is fused. */
 struct fused {
-	int node;       /* index of the linear.dw node, which becomes the bound node */
-	gt_vid dy, x;   /* the factors of the gradient */
-	gt_vid w, db;   /* the weights, and the bias gradient or -1 */
+	int node;       /* index of the linear.dw node, which is turned into the BOUND node */
+	gt_vid dy, x;   /* the two factors of the gradient */
+	gt_vid w, db;   /* the weights; the gradient of the bias, -1: there is no bias */
 	struct gt_attr_dw_update *attr;
 };
 
@@ -76,7 +76,7 @@ static enum gt_code append(struct gt_graph *g, enum gt_opcode code, const void *
 	return GT_OK;
 }
 
-/* Turns linear.dw node i into the bound of its gradient. */
+/* Turns linear.dw node i into a BOUND node, which computes an upper bound of the gradient. */
 static struct fused replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound)
 {
 	struct gt_node *dw = &g->nodes[i];
@@ -93,7 +93,7 @@ static struct fused replaced(struct gt_graph *g, int i, struct gt_attr_dw_update
 	return e;
 }
 
-/* Lets node n make the bias gradient, if there is one. */
+/* Adds the gradient of the bias to the outputs of node n, if there is a bias. */
 static void makes_db(struct gt_graph *g, struct gt_node *n, gt_vid db)
 {
 	n->out[n->nout++] = db;
@@ -179,7 +179,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	return GT_OK;
 }
 
-/* Replaces *v, this rank's rows, by the rows of all ranks. */
+/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). */
 static enum gt_code share_rows(struct gt_graph *g, const struct fused *e, gt_vid *v, struct gt_err *err)
 {
 	struct gt_attr_rows *attr;

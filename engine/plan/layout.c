@@ -14,7 +14,7 @@ static int64_t grain(const struct gt_space *s)
 	return GT_ALIGN / (int64_t)gt_dtype_size(s->layout.work);
 }
 
-/* Gives parameter i the next offset of the flat arenas, in the open bucket. */
+/* Assigns to parameter i the next offset of the flat arenas, in the bucket that is being filled. */
 static void place_flat(struct gt_space *s, int i)
 {
 	struct gt_param_slot *p = &s->layout.param[i];
@@ -23,7 +23,7 @@ static void place_flat(struct gt_space *s, int i)
 	s->layout.elements = round_up(s->layout.elements + p->count, grain(s));
 }
 
-/* Closes the open bucket, which begins at the end of the last closed one, unless it is empty. */
+/* Closes the bucket that is being filled, unless it is empty. It begins at the end of the last closed bucket. */
 static void close_bucket(struct gt_space *s, bool learned)
 {
 	int64_t begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;
@@ -40,7 +40,8 @@ static bool bucket_full(const struct gt_space *s)
 	return limit > 0 && (s->layout.elements - begin) * (int64_t)gt_dtype_size(s->layout.master) >= limit;
 }
 
-/* Bytes of one flat arena on this rank: its shards with `gather_slots` gather slots behind them, or the whole arena. */
+/* Returns the bytes of one flat arena on this rank: if it is sharded, this rank's shards and `gather_slots` gather slots behind them;
+ * otherwise the whole arena. */
 static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int gather_slots)
 {
 	int64_t n = gt_space_sharded(s, a) ? s->layout.elements / s->shards.spec.shards + gather_slots * s->shards.widest : s->layout.elements;
@@ -71,7 +72,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 	size_t buffers = s->memory.bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->memory.copies);
 	if (!s->shards.bucket)
 		GT_NEW(s->shards.bucket, s->arena, 2 * g->nparams + 1, err);
-	for (int n = 0; n < g->nnodes; n++) { /* gradients in the order in which they are finished */
+	for (int n = 0; n < g->nnodes; n++) { /* assigns offsets in the order in which the gradients are finished */
 		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->layout.checked < 0 && !gt_space_factored(s))
 			s->layout.checked = s->layout.elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
@@ -79,7 +80,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->layout.param[g->values[v].param].offset < 0)
 				place_flat(s, g->values[v].param);
 		}
-		if (bucket_full(s)) /* after a whole node, so that all gradients of a node are in one bucket */
+		if (bucket_full(s)) /* a bucket is closed only after a whole node, so that all gradients of a node are in one bucket */
 			close_bucket(s, true);
 	}
 	close_bucket(s, true);
@@ -89,7 +90,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 		struct gt_param_slot *p = &s->layout.param[i];
 		if (g->params[i].value < 0)
 			continue;
-		p->desc.any = false; /* no kernel chose another layout */
+		p->desc.any = false; /* no kernel has chosen a layout, so the parameter keeps the plain one */
 		if (g->params[i].cls == GT_PARAM_BUFFER && p->offset < 0) {
 			p->count = gt_tdesc_padded(&p->desc);
 			p->offset = (int64_t)buffers;

@@ -8,7 +8,8 @@ static bool in_space(enum gt_vkind k)
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_GRAD || k == GT_V_BUFFER;
 }
 
-/* The description that a kernel gets. For a parameter it is the space's, with the layout chosen so far, in the value's dtype. */
+/* Returns the description of a value that a kernel gets. For a parameter it has the layout that is stored in the space, and the dtype of
+ * the value (master values or 16-bit copy). */
 static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *v)
 {
 	if (!in_space(v->kind))
@@ -87,7 +88,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 		}
 	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
 		oc.in[oc.nin++] = &scalars;
-		for (int k = 0; k < s->layout.nstates; k++) /* the states have the layout of the weights */
+		for (int k = 0; k < s->layout.nstates; k++) /* the optimizer states have the layout of the weights */
 			oc.in[oc.nin++] = &in[2];
 	}
 	GT_TRY(gt_kernel_prepare(s, &oc, c, err));

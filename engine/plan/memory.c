@@ -14,11 +14,11 @@
 #define ALIGN 256
 
 struct block {
-	gt_vid root;          /* the value whose memory it is, if call is NULL */
-	struct gt_call *call; /* the call whose workspace it is; NULL: it is of a value */
+	gt_vid root;          /* if call is NULL: the value that is stored in the block */
+	struct gt_call *call; /* the call whose workspace the block is; NULL: the block stores a value */
 	size_t bytes, offset;
-	int first, last;      /* lifetime: indices of nodes, inclusive */
-	size_t own;           /* byte offset in the block of this rank's part, if other ranks have parts too */
+	int first, last;      /* lifetime of the block: from node `first` to node `last`, inclusive */
+	size_t own;           /* byte offset of this rank's rows in the block; 0 unless the block has the rows of all ranks */
 };
 
 static int by_size(const void *a, const void *b)
@@ -31,7 +31,7 @@ static int by_size(const void *a, const void *b)
 	return x->call ? x->first - y->first : x->root - y->root;
 }
 
-/* Whether node i may write out[0] over in[0]. */
+/* Returns whether node i may write out[0] to the memory of in[0]. */
 static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i)
 {
 	const struct gt_node *n = &g->nodes[i];
@@ -42,7 +42,7 @@ static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const
 	    gt_tdesc_bytes(&g->values[n->in[0]].desc) != gt_tdesc_bytes(&g->values[n->out[0]].desc) ||
 	    gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&g->values[n->out[0]].desc))
 		return false;
-	for (int k = 1; k < n->nin; k++) /* another operand in the same memory might be read after it is overwritten */
+	for (int k = 1; k < n->nin; k++) /* the node might read another operand in the same memory after it has overwritten it */
 		if (n->in[k] >= 0 && slot[n->in[k]].root == root)
 			return false;
 	return true;
@@ -56,7 +56,7 @@ static size_t assign_offsets(struct block *block, int n)
 	for (int i = 0; i < n; i++) {
 		struct block *b = &block[i];
 		bool moved = true;
-		while (moved) { /* move it behind every placed block that overlaps in time and memory */
+		while (moved) { /* moves the block behind every placed block with which it overlaps in time and in memory */
 			moved = false;
 			for (int j = 0; j < i; j++) {
 				size_t o = block[j].offset, e = o + block[j].bytes;
@@ -85,7 +85,7 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		gt_vid r = p->slot[n->in[0]].root;
 		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
 		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
-		/* no block for the batch, which the loader places, nor a second one for a value that two layers read */
+		/* the batch gets no block, because the loader has its memory; a value that two layers read gets only one */
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)

@@ -3,8 +3,8 @@
  * or once for both if no other bucket is needed in between. */
 #include "plan/plan.h"
 
-/* The span of bucket b that a call of the given pass extends: b's last span, if it is of the same pass or no other bucket was gathered
- * since. */
+/* Returns the span that a call of the given pass (forward or backward) extends when it reads bucket b: the last span of b, if it belongs
+ * to the same pass or if no other bucket was gathered after it. */
 static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 {
 	for (int k = p->nspans - 1; k >= 0; k--) {
@@ -15,7 +15,7 @@ static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 	return NULL;
 }
 
-/* Notes that call i reads bucket b: extends a span or begins a new one. */
+/* Records that call i reads bucket b: extends a span of this bucket, or begins a new one. */
 static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
 {
 	bool backward = p->graph->nodes[p->call[i].node].backward;
@@ -42,7 +42,7 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 				GT_TRY(use(p, i, gt_space_bucket_of(s, s->layout.param[v->param].offset), err));
 		}
 	}
-	for (int k = 0; k < p->nspans; k++) { /* the lowest gather slot that no overlapping span has */
+	for (int k = 0; k < p->nspans; k++) { /* takes the lowest gather slot that no overlapping span uses */
 		struct gt_gather_span *y = &p->span[k];
 		bool taken = true;
 		for (y->slot = 0; taken; y->slot += taken) {

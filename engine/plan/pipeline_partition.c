@@ -5,8 +5,8 @@
 
 /* ---- values that cross ------------------------------------------------------------------------------------------------------------- */
 
-/* The value that a node on stage t really reads when it reads v: aliases are resolved, and a value that another stage recomputes is
- * replaced by the forward value that it repeats. */
+/* Returns the value that stage t needs when one of its nodes reads v. An alias is replaced by the value that owns the memory, and a
+ * value that another stage recomputes is replaced by the forward value that it repeats. */
 static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
 {
 	const struct gt_graph *g = c->full;
@@ -23,7 +23,7 @@ static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
 	}
 }
 
-/* Whether n recomputes a value. */
+/* Returns whether node n recomputes a value. */
 static bool is_again(const struct gt_graph *g, const struct gt_node *n)
 {
 	for (int k = 0; k < n->nout; k++)
@@ -32,7 +32,8 @@ static bool is_again(const struct gt_graph *g, const struct gt_node *n)
 	return false;
 }
 
-/* Whether only the optimizer's update waits for n, so that n may be in phase W. wanted: values that a node of phase B reads. */
+/* Returns whether node n may be in phase W, because only the optimizer's update needs its outputs. wanted: values that a node of phase B
+ * reads. */
 static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
 	bool again = is_again(g, n);
@@ -46,7 +47,7 @@ static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const 
 static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
-	bool *used, *wanted; /* one for each value: read by some live node; read by a node of phase B */
+	bool *used, *wanted; /* [value]: whether a live node reads it; whether a node of phase B reads it */
 	GT_NEW(used, g->arena, g->nvalues, err);
 	GT_NEW(wanted, g->arena, g->nvalues, err);
 	for (int i = g->nnodes - 1; i >= 0; i--) {
@@ -85,7 +86,8 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 	return GT_OK;
 }
 
-/* Notes that stage t reads v in a phase. use: [value][stage], 1 + the phase in which the value arrives; 0: it does not. */
+/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: it does not
+ * receive it. */
 static enum gt_code note_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -102,7 +104,7 @@ static enum gt_code note_use(struct gt_partition *c, uint8_t *use, gt_vid v, int
 	return GT_OK;
 }
 
-/* Checks every operand of every live node, notes those that another stage makes, and lists them in order. */
+/* Checks every operand of every live node, and lists those that another stage makes in the order of gt_partition.cross. */
 static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -188,7 +190,7 @@ struct build {
 	const struct gt_partition *c;
 	struct gt_graph *g; /* of the stage */
 	int stage;
-	gt_vid *map;        /* one for each value of the whole graph: its copy in the stage's graph; -1: none yet */
+	gt_vid *map;        /* [value of the whole graph]: its copy in the stage's graph; -1: it has not been copied */
 };
 
 static enum gt_code copy_value(struct build *b, gt_vid v, gt_vid *out, struct gt_err *err)
@@ -271,8 +273,8 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Whether a value of the forward pass is not sent in the forward pass: it is sent in the backward pass, to an earlier stage or on the same
- * rank. */
+/* Returns whether transfer x sends a value of the forward pass only at the start of the backward pass, because the receiver needs it in the
+ * backward pass or both stages are on one rank. */
 static bool late(const struct gt_partition *c, const struct gt_stage_transfer *x)
 {
 	return c->phase[c->full->values[x->v].producer] == GT_PHASE_F && (x->phase == GT_PHASE_B || x->from % c->ranks == x->to % c->ranks);
@@ -308,7 +310,7 @@ static enum gt_code transfer(struct build *b, const struct gt_stage_transfer *x,
 	return GT_OK;
 }
 
-/* Appends the late SEND nodes, at the start of phase B. */
+/* Appends, at the start of phase B, the SEND nodes of transfers for which late() is true. */
 static enum gt_code emit_late(struct build *b, struct gt_err *err)
 {
 	for (const struct gt_stage_transfer *x = b->c->cross; x < b->c->cross + b->c->ncross; x++)

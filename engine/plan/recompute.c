@@ -5,13 +5,13 @@
 
 struct pass {
 	struct gt_graph *g;
-	/* one entry for each value: */
-	gt_vid *root;  /* the value of which it is an alias, or itself */
-	bool *drop;    /* it is dropped after the forward pass */
-	gt_vid *again; /* of a dropped value: the recomputed value; -1: not yet recomputed */
+	/* The arrays below have one entry for each value. */
+	gt_vid *root;  /* the value that owns its memory: the one of which it is an alias, or itself */
+	bool *drop;    /* whether it is dropped after the forward pass */
+	gt_vid *again; /* the value that recomputes a dropped value; -1: there is none yet */
 };
 
-/* Index of the first backward node. The nodes before it are the forward pass, the last of them is the loss. */
+/* Returns the index of the first backward node. The nodes before it are the forward pass; the last of them is the loss. */
 static int first_backward(const struct gt_graph *g)
 {
 	int i = 0;
@@ -30,7 +30,7 @@ static void find_roots(struct pass *p, int nforward)
 			p->root[g->nodes[i].out[0]] = p->root[g->nodes[i].in[0]];
 }
 
-/* saved[root]: the backward pass reads the value, before anything is dropped. */
+/* Sets saved[root] to whether the backward pass reads a forward value with this root, before any value is dropped. */
 static void find_saved(const struct pass *p, int nforward, bool *saved)
 {
 	const struct gt_graph *g = p->g;
@@ -40,7 +40,7 @@ static void find_saved(const struct pass *p, int nforward, bool *saved)
 				saved[p->root[g->nodes[i].in[k]]] = true;
 }
 
-/* Whether the backward pass has all operands of n without keeping another value. */
+/* Returns whether all operands of node n are available in the backward pass without keeping a further value in memory. */
 static bool operands_kept(const struct pass *p, const struct gt_node *n, const bool *saved)
 {
 	for (int k = 0; k < n->nin; k++) {
@@ -51,7 +51,7 @@ static bool operands_kept(const struct pass *p, const struct gt_node *n, const b
 	return true;
 }
 
-/* Whether n's layer has recompute = true. */
+/* Returns whether the layer of node n has recompute = true. */
 static bool asks_recompute(const struct gt_layer_spec *layers, const struct gt_node *n)
 {
 	return n->layer >= 0 && layers[n->layer].recompute;
@@ -62,7 +62,7 @@ static bool asks_recompute(const struct gt_layer_spec *layers, const struct gt_n
 static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, bool cheap, int nforward, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;
-	bool *saved, *kept; /* one for each root; kept: some layer whose output shares its memory does not have recompute = true */
+	bool *saved, *kept; /* kept[root]: a layer without recompute = true has an output that shares the memory of this value */
 	GT_NEW(saved, g->arena, g->nvalues, err);
 	GT_NEW(kept, g->arena, g->nvalues, err);
 	find_saved(p, nforward, saved);
@@ -91,7 +91,7 @@ static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
 	if (*v < 0 || !p->drop[*v])
 		return GT_OK;
 	if (p->again[*v] < 0) {
-		struct gt_node n = g->nodes[g->values[*v].producer], *c; /* a copy: the array may move */
+		struct gt_node n = g->nodes[g->values[*v].producer], *c; /* a copy, because the array may move when nodes are appended */
 		for (int k = 0; k < n.nin; k++)
 			GT_TRY(available(p, &n.in[k], err));
 		if (n.op->again) {

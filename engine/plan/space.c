@@ -68,7 +68,7 @@ enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, str
 	return GT_OK;
 }
 
-/* Bytes of METRICS in which the scalars of all ranks are gathered. */
+/* Returns the number of bytes of the arena METRICS in which the scalars of all ranks are gathered. */
 static size_t gathered_bytes(const struct gt_space *s)
 {
 	return s->memory.ranks < 2 ? 0 : ((size_t)s->memory.ranks * sizeof(struct gt_scalars) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;

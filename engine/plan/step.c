@@ -17,7 +17,7 @@ void gt_prog_bind(struct gt_prog *p, const struct gt_space *s)
 	for (int i = 0; i < p->n; i++) {
 		struct gt_call *c = p->step[i].call;
 		struct gt_plan *q = p->step[i].plan;
-		if (q && q->of && q != bound) { /* an instance: strategies make these, so no one else binds them */
+		if (q && q->of && q != bound) { /* binds instances of plans here, because strategies make them while they make the program */
 			gt_plan_bind(q);
 			bound = q;
 		}

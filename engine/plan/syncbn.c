@@ -10,7 +10,7 @@ struct pass {
 	struct gt_graph *g;
 	int group, world;
 	int64_t samples;
-	struct gt_node old; /* the node that is being replaced; the new nodes have its layer and direction */
+	struct gt_node old; /* the node that is being replaced; the new nodes belong to the same layer and pass */
 };
 
 static enum gt_code copy_attr(struct gt_graph *g, const struct gt_attr_norm *from, struct gt_attr_norm **out, struct gt_err *err)
@@ -208,13 +208,13 @@ enum gt_code gt_graph_defer_bn(struct gt_graph *g, struct gt_err *err)
 		g->values[v].producer = i;
 		for (int k = 0; k < 3; k++)
 			n->in[running + k] = -1;
-		n->nout = index; /* of the output that is the partial statistics */
+		n->nout = index; /* index of the output that is the partial statistics */
 		n->out[n->nout++] = v;
 	}
 	return GT_OK;
 }
 
-/* The attributes of a normalisation, from the node that makes its partial statistics. */
+/* Returns the attributes of a normalisation, given the node that makes its partial statistics. */
 static const struct gt_attr_norm *attr_of(const struct gt_graph *g, gt_vid part)
 {
 	return g->nodes[g->values[part].producer].attr;

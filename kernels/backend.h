@@ -111,25 +111,25 @@ struct gt_backend {
 	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*sync)(struct gt_dev *dev, int stream, struct gt_err *err);
 
-	/* Optional, all four or none: copies that do not block the host. host_alloc returns zeroed host memory that the device can access
-	 * itself; free it with host_free. copy_async from or to such memory returns at once. The device reads or writes the memory when the
-	 * stream reaches the copy, so the caller must not change or use it before then. host_wait blocks the host until the device has reached
-	 * the last record() of the event, and reports faults as sync does. */
+	/* Optional (all four functions or none): copies that do not block the host. host_alloc returns zeroed host memory that the device can
+	 * access itself; free it with host_free. copy_async from or to such memory returns at once. The device reads or writes the memory when
+	 * the stream reaches the copy, so the caller must not change or use it before then. host_wait blocks the host until the device has
+	 * reached the last record() of the event, and reports faults as sync does. */
 	enum gt_code (*host_alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 	void (*host_free)(struct gt_dev *dev, void *p);
 	enum gt_code (*copy_async)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream,
 	                           struct gt_err *err);
 	enum gt_code (*host_wait)(struct gt_dev *dev, int event, struct gt_err *err);
 
-	/* Optional, both or neither: time measured by the device, for benchmarks. mark() stores the device's time when the stream reaches this
-	 * point; it fails during a capture. elapsed() waits until the device has reached mark `to` and returns the seconds since mark `from`,
-	 * which must come before `to` in the stream. */
+	/* Optional (both functions or neither): time measured by the device, for benchmarks. mark() stores the device's time when the stream
+	 * reaches this point; it fails during a capture. elapsed() waits until the device has reached mark `to` and returns the seconds since
+	 * mark `from`, which must come before `to` in the stream. */
 	enum gt_code (*mark)(struct gt_dev *dev, int mark, int stream, struct gt_err *err);
 	enum gt_code (*elapsed)(struct gt_dev *dev, int from, int to, double *seconds, struct gt_err *err);
 
-	/* Optional, all four or none: capture and replay, as with CUDA graphs. Launches on stream 0, and on streams that wait for it, between
-	 * capture_begin and capture_end are recorded and do not run; copies to or from the host and sync are not allowed there. replay runs
-	 * the recorded list on stream 0. Free the graph with graph_free, before the device closes. */
+	/* Optional (all four functions or none): capture and replay, as with CUDA graphs. Launches on stream 0, and on streams that wait for
+	 * it, between capture_begin and capture_end are recorded and do not run; copies to or from the host and sync are not allowed there.
+	 * replay runs the recorded list on stream 0. Free the graph with graph_free, before the device closes. */
 	enum gt_code (*capture_begin)(struct gt_dev *dev, struct gt_err *err);
 	enum gt_code (*capture_end)(struct gt_dev *dev, void **graph, struct gt_err *err);
 	enum gt_code (*replay)(struct gt_dev *dev, void *graph, struct gt_err *err);

@@ -127,8 +127,9 @@ struct gt_comm {
 struct gt_comm_boot {
 	/* file descriptor of shm's shared segment, with close-on-exec set; -1: no segment, or the descriptor was not inherited */
 	int fd;
-	/* A string without a newline. shm: lets a process of the same user on the same host open the segment without inheriting fd. gloo: a
-	 * random number that peers present to each other on each connection. Pass it through the rendezvous, never in a command line. */
+	/* A string without a newline. For shm, it lets a process of the same user on the same host open the segment without inheriting fd. For
+	 * gloo, it is a random number that peers present to each other on each connection. Pass it through the rendezvous, never in a command
+	 * line. */
 	char id[264];
 };
 

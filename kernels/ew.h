@@ -27,7 +27,7 @@
 #ifdef __CUDACC__
 #define GT_EW GT_HD
 #else
-#define GT_EW GT_HD __attribute__((always_inline)) /* so that each caller compiles it for its own instruction set */
+#define GT_EW GT_HD __attribute__((always_inline)) /* inlined, so that each caller compiles the function for its own instruction set */
 #endif
 
 #define GT_UNUSED __attribute__((unused))
@@ -245,7 +245,7 @@ GT_HD void gt_check_move(struct gt_step_args *numbers)
 		double lr = numbers[0].lr[k], lr_here = lr;
 		int64_t here = numbers[0].step;
 		for (int64_t i = 1; i <= left; i++) {
-			if (numbers[i].step != here) { /* the first micro-batch of a step */
+			if (numbers[i].step != here) { /* numbers[i] is for the first micro-batch of a step */
 				lr = lr_here;
 				lr_here = numbers[i].lr[k];
 				here = numbers[i].step;

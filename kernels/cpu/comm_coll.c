@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRAIN 64 /* unit in bytes; the parts of two ranks meet at a cache line of aligned buffers */
+#define GRAIN 64 /* bytes; parts of ranks are multiples of it, so that in aligned buffers two ranks do not write to one cache line */
 
 struct job {
 	struct shm_comm *c;
@@ -17,7 +17,7 @@ struct job {
 	enum gt_coll_kind kind;
 	uint32_t seq;
 	size_t size, bytes; /* size: bytes of one element; bytes: bytes of `count` elements */
-	bool done;          /* true while the rank waits for the end of the call, false while it waits for its begin */
+	bool done;          /* true: this rank waits for others to finish the call; false: for others to begin it */
 };
 
 static const struct shm_desc *desc_of(const struct job *j, int rank)
@@ -68,7 +68,8 @@ static bool is_blocked(enum gt_coll_kind k)
 	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
 }
 
-/* Copies n elements from `at` on (of every block) into this rank's staging memory for the next phase. */
+/* Copies n elements of the operand (if it has blocks: of each block), from element `at` on, into this rank's staging memory for the next
+ * phase. */
 static void stage_in(const struct job *j, size_t at, size_t n)
 {
 	const struct shm_comm *c = j->c;

@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct header) == GT_SHM_LINE, "a header never wraps aroun
 
 struct transfer {
 	const struct gt_p2p *x;
-	size_t bytes, done; /* number of bytes transferred so far, including padding */
+	size_t bytes, done; /* bytes: size of the message's data; done: number of bytes transferred so far, including padding */
 	uint32_t seq;
 	bool started, finished;
 };

@@ -43,9 +43,9 @@ struct shm_slot {
 
 /* A stream of messages from one rank to another: a header, then the data, both padded to GT_SHM_LINE. */
 struct shm_pair {
-	uint64_t head GT_SHM_ALIGN; /* bytes written, by the sender */
-	uint64_t ring;              /* offset of the ring; 0: not allocated yet */
-	uint64_t tail GT_SHM_ALIGN; /* bytes read, by the receiver */
+	uint64_t head GT_SHM_ALIGN; /* number of bytes that the sender has written */
+	uint64_t ring;              /* offset of the message ring in the segment; 0: the ring is not allocated yet */
+	uint64_t tail GT_SHM_ALIGN; /* number of bytes that the receiver has read */
 };
 
 struct shm_member {

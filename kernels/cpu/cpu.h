@@ -46,8 +46,8 @@ gt_cpu_prepare gt_cpu_muon; /* dnnl_muon.c */
 /* These functions prepare the f64 calls of four families with the plain loops of ref_*.c. oneDNN or vector loops do the other calls of
  * these families. */
 gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm;
-gt_cpu_prepare gt_dnnl_wino;   /* in dnnl_wino.c, called by gt_cpu_conv; sets *out to NULL if it does not suit the call */
-gt_cpu_prepare gt_dnnl_linear; /* in dnnl_conv.c, called by gt_cpu_linear */
+gt_cpu_prepare gt_dnnl_wino;   /* gt_cpu_conv calls it (dnnl_wino.c); it sets *out to NULL if Winograd's algorithm does not suit the call */
+gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
 
 /* launch_list.c: implements gt_backend.launch_list. */
 enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);

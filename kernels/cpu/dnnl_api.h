@@ -58,7 +58,7 @@ struct gt_dnnl_window {
 struct gt_dnnl_request {
 	enum gt_dnnl_pass pass;
 	const struct gt_dnnl_window *window;    /* NULL: inner product */
-	const struct gt_dnnl_md *x, *w, *b, *y; /* b: NULL without bias; not used by GT_DNNL_DX */
+	const struct gt_dnnl_md *x, *w, *b, *y; /* descriptors of the operands; b is NULL without bias, and GT_DNNL_DX does not use it */
 	const_dnnl_primitive_attr_t attr;
 	const_dnnl_primitive_desc_t hint; /* descriptor of the forward primitive, which oneDNN's gradients require; NULL for GT_DNNL_FWD */
 	/* Optional; if NULL, the first implementation that oneDNN offers is used. It returns whether to use the implementation `name` instead

@@ -38,7 +38,7 @@ struct gt_dnnl_tensor {
 	uint8_t where; /* GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH */
 	uint8_t index; /* number of the input or output */
 	size_t offset; /* byte offset in the workspace, of a scratch tensor */
-	size_t stride; /* bytes from one slice to the next; 0: all slices use the same memory */
+	size_t stride; /* bytes from one slice of the batch to the next; 0: all slices use the same memory */
 };
 
 struct gt_dnnl_step {
@@ -48,8 +48,8 @@ struct gt_dnnl_step {
 	int add_to;
 	size_t add_from;
 	int64_t add_count; /* number of f32 elements */
-	bool add_first;    /* true: the first slice adds too; false: the first slice overwrites the output */
-	bool add_moves;    /* every slice has its own elements of the output */
+	bool add_first;    /* true: the first slice adds to the output, as the others do; false: it overwrites the output */
+	bool add_moves;    /* true: every slice of the batch has its own elements of the output */
 	bool once;         /* execute the step for the first slice only */
 	int64_t relu_count;  /* number of elements of out[0], or of each slice of it if relu_moves is set */
 	enum gt_dtype relu_type;
@@ -64,7 +64,7 @@ struct gt_dnnl_kernel {
 	char text[96]; /* head.describe */
 };
 
-/* Creates an empty list kernel with launch and release set. */
+/* Creates an empty list kernel, whose functions launch and release are set. */
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
 /* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where is GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH.
@@ -93,7 +93,7 @@ enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct 
 
 /* Creates the attributes of all primitives of gtrain: the caller provides the scratchpad. The caller destroys *out. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
-/* Returns whether pd uses one of oneDNN's slow implementations: a reference or a gemm, which is not brgemm. */
+/* Returns whether pd uses one of oneDNN's slow implementations, whose names contain "ref", or "gemm" without "brgemm". */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
 
 /* dst[i] += src[i], or dst[i] = src[i] if add is false. */

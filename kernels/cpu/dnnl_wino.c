@@ -47,7 +47,7 @@ static struct cut cut_of(enum gt_dnnl_pass pass, const struct gt_tdesc *x, const
 
 struct part {
 	struct gt_dnnl_md ours;
-	gt_dnnl_ref theirs; /* oneDNN's layout; NULL: the same as ours */
+	gt_dnnl_ref theirs; /* oneDNN's layout of the operand; NULL: it is the same as ours */
 	dnnl_memory_t a, b; /* a: memory in our layout; b: memory in oneDNN's layout */
 	size_t stride;      /* bytes between the parts of a divided call; 0: every part uses the whole operand */
 };

@@ -80,7 +80,7 @@ void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t 
 
 struct eltwise {
 	struct gt_kernel head;
-	gt_range_fn *fn; /* the loop of the operation; NULL: it copies its input */
+	gt_range_fn *fn; /* the loop of the operation; NULL: the operation copies its input */
 	int64_t n, grain;
 	size_t bytes;
 	int nin;

@@ -21,7 +21,7 @@
 
 struct meeting {
 	_Alignas(64) _Atomic uint32_t round;
-	bool go[2]; /* result of even and of odd rounds, written by the last thread to arrive; no thread is two rounds late */
+	bool go[2]; /* result of the barrier in even and in odd rounds, written by the last thread to arrive; no thread is two rounds late */
 	_Alignas(64) atomic_int arrived;
 	atomic_int asleep;
 	bool failed; /* true: a kernel has failed; only the first thread sets this */

@@ -11,7 +11,7 @@
 
 struct args {
 	const void *x, *dy;
-	const void *gamma, *beta; /* parameters in the order of the activations; NULL: the layer has none */
+	const void *gamma, *beta; /* parameters in the element order of the activations; NULL: the layer has no parameters */
 	void *mean, *rstd;
 	void *y; /* output y, or gradient dx */
 	void *dgamma, *dbeta;

@@ -4,7 +4,7 @@
 #define GAIN 0.95   /* the other number of threads is chosen if it takes at most this share of the time */
 #define CHANGED 1.25
 #define WAIT_MIN 2
-#define WAIT_MAX 200 /* a trial with one thread costs at most one window, which is 0.5 % of the time between trials */
+#define WAIT_MAX 200 /* maximum of gt_team_choice.wait; a trial takes one window, which is 0.5 % of this number of windows */
 
 static void settle(struct gt_team_choice *c, double mean)
 {

@@ -54,7 +54,7 @@ struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, cudaStream_t stream, struct gt_err *err);
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k); /* NULL: free(k) is enough */
 	size_t scratch;       /* bytes of workspace */
-	const char *describe; /* static, or inside the kernel */
+	const char *describe; /* name of the implementation: static memory, or inside the kernel */
 	int nin, nout;        /* numbers of inputs and outputs of the call */
 	void *counter;        /* counters of finished blocks, from gt_cuda_counters; freed with the kernel */
 };

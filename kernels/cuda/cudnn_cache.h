@@ -36,7 +36,7 @@ struct gt_dnn_cache;
 
 /* Opens the cache and reads the file if it exists. Fails only if memory is exhausted. Without a cache folder, it exists in memory only. */
 enum gt_code gt_dnn_cache_open(const char *card, const char *library, struct gt_dnn_cache **out, struct gt_err *err);
-void gt_dnn_cache_close(struct gt_dnn_cache *c); /* saves the file; c may be NULL, as in the functions below */
+void gt_dnn_cache_close(struct gt_dnn_cache *c); /* saves the file and frees c; here and in the functions below, c may be NULL */
 bool gt_dnn_cache_find(const struct gt_dnn_cache *c, const char *key, struct gt_dnn_choice *out);
 /* Records that the choice for this key has run. */
 void gt_dnn_cache_ran(struct gt_dnn_cache *c, const char *key);

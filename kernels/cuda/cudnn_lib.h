@@ -33,7 +33,7 @@
 struct gt_dnn {
 	void *so;
 	cudnnHandle_t handle;          /* NULL: there is no device; prop describes one (tests of plans without a GPU) */
-	cudnnBackendDescriptor_t prop; /* CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, cuDNN 9.8 and newer */
+	cudnnBackendDescriptor_t prop; /* properties of the device (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR); needs cuDNN 9.8 or newer */
 	cudaStream_t stream;           /* the stream of the handle */
 	size_t version;                /* 91900 for 9.19.0 */
 	struct gt_dnn_cache *cache;
@@ -72,7 +72,8 @@ void gt_dnn_finalize(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, const cha
 int64_t gt_dnn_get(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                    int64_t cap, void *values);
 void gt_dnn_drop(struct gt_dnn_set *s, int keep); /* destroys all but the first `keep` descriptors, and clears a failure */
-/* Writes "cuDNN 9.19.0: operation graph: CUDNN_STATUS_NOT_SUPPORTED: reason" to buf and returns buf. */
+/* Describes the first failure of the set in buf, as "cuDNN 9.19.0: operation graph: CUDNN_STATUS_NOT_SUPPORTED: reason", and returns
+ * buf. */
 const char *gt_dnn_told(const struct gt_dnn_set *s, char *buf, size_t size);
 
 /* Returns GT_EFAIL with "cuda:0: cuDNN 9.19.0: cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED: reason". */

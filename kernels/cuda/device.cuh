@@ -63,7 +63,7 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* True if the grid is not too large: 2^31 - 1 blocks in x are allowed. */
+/* Returns true if CUDA allows a grid with this number of blocks in x: at most 2^31 - 1. */
 static inline bool grid_fits(int64_t blocks)
 {
 	return blocks <= INT32_MAX;

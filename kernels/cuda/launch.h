@@ -5,8 +5,8 @@
  *     cudaError_t e = gt_cu_eltwise_start(GT_OP_RELU, false, GT_CU_BF16, &a, stream);
  *
  * Pointers are device memory. Each function returns cudaSuccess or the error of the launch; an error inside a kernel appears at the next
- * wait. `counter` fields point to counters that are 0 before a launch and that the kernel leaves at 0. `type` arguments are GT_CU_F32,
- * ... */
+ * wait. Fields named `counter` point to counters that are 0 before a launch and that the kernel leaves at 0. Arguments named `type` are
+ * GT_CU_F32, ... */
 #ifndef GT_KERNELS_CUDA_LAUNCH_H
 #define GT_KERNELS_CUDA_LAUNCH_H
 
@@ -36,7 +36,7 @@ struct gt_cu_fault {
 };
 
 /* ---- families that are whole in one .cu file: softmax.cu, layernorm.cu --------------------------------------------------------------- */
-/* A call, as the function that starts its kernels gets it. */
+/* The call that gt_cu_family.start receives: operands and their device addresses. */
 struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
 	int type;                   /* dtype of the activations: GT_CU_F32, ... */
@@ -75,7 +75,8 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 	}
 
 /* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
-/* code: one of GT_OP_RELU ... GT_OP_SILU_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh: gt_attr_gelu.approximate is 1. out may be in[0]. */
+/* The arguments of an element-wise operation. code is one of GT_OP_RELU ... GT_OP_SILU_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh is true if
+ * gt_attr_gelu.approximate is 1. out may be the same memory as in[0]. */
 struct gt_cu_eltwise {
 	const void *in[GT_MAX_IO];
 	void *out;
@@ -94,7 +95,7 @@ cudaError_t gt_cu_fill_rows_start(int type, const float *row, void *y, int64_t r
 struct gt_cu_dropout {
 	const void *x;
 	void *y;
-	int64_t samples, n; /* number of samples; elements of a sample */
+	int64_t samples, n; /* number of samples; number of elements of a sample */
 	uint32_t layer, threshold;
 	float scale;
 	bool aligned; /* x and y are aligned to 16 bytes */
@@ -107,8 +108,8 @@ cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStr
 cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
 
 /* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
- * its own tensor. unit: 2, 4 or 16 bytes; every pointer and width is a multiple of it. If join is true, the parts are copied to whole,
- * otherwise whole to the parts; a NULL part is left out. */
+ * its own tensor. A unit has 2, 4 or 16 bytes (the argument unit); every pointer and width is a multiple of it. If join is true, the parts
+ * are copied to whole, otherwise whole to the parts; a NULL part is left out. */
 struct gt_cu_concat {
 	void *part[GT_MAX_IO];
 	void *whole;
@@ -143,12 +144,12 @@ struct gt_cu_head {
 	const float *bias; /* NULL: none */
 	void *y;
 	int64_t in;
-	struct gt_cu_loss loss; /* its x is y above */
+	struct gt_cu_loss loss; /* arguments of the loss, whose x is the member y of this struct */
 };
 cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s);
 
-/* The gradients of that layer: dx = dy w, 0 where mask <= 0; dw = dy' x; db = the column sums of dy. add_dw and add_db: += instead of =. db
- * may be NULL. */
+/* The gradients of a linear layer with few outputs: dx = dy w, but 0 where mask <= 0; dw = dy' x; db = the column sums of dy. If add_dw or
+ * add_db is true, dw or db is added to the existing values. db may be NULL. */
 struct gt_cu_head_back {
 	const void *dy, *x, *w, *mask; /* mask may be x; NULL: no mask */
 	void *dx;
@@ -203,7 +204,7 @@ struct gt_cu_muon_matrix {
 	double adjust;
 	int64_t x;           /* offset, in elements, of its operand of the products: [rows, rounded up to whole blocks][ld] */
 	int32_t rows, cols, ld;
-	int32_t first, chunks; /* its entries of gt_cu_muon.chunk */
+	int32_t first, chunks; /* first entry of the matrix in gt_cu_muon.chunk; number of its entries */
 };
 struct gt_cu_muon_factor { /* the factors of a matrix at one step */
 	float direction, weight, step; /* p = p * weight - step * NS(d * direction) */
@@ -213,7 +214,7 @@ struct gt_cu_muon {
 	const float *g;
 	uint16_t *work;
 	const struct gt_scalars *scalars;       /* NULL: no clipping, no loss scale, and the step is never skipped */
-	const struct gt_cu_muon_matrix *matrix; /* device memory, as are the following pointers */
+	const struct gt_cu_muon_matrix *matrix; /* the matrices, in device memory; all later pointers of this struct are device memory too */
 	/* chunk: chunks of the arena. fill: chunks of the operands of the products, with begin relative to the matrix and a multiple of 4. In
 	 * both, gt_cu_chunk.seg is the number of the matrix. */
 	const struct gt_cu_chunk *chunk, *fill;
@@ -290,13 +291,13 @@ struct gt_cu_moments {
 	int64_t c;
 	double eps, momentum;
 	int n;
-	bool deferred, join; /* deferred: as in gt_attr_norm; join: as in gt_cu_batchnorm */
+	bool deferred, join; /* deferred: as gt_attr_norm.deferred; join: merge with the statistics that `part` holds */
 };
 cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 
 /* ---- pool.cu ----------------------------------------------------------------------------------------------------------------- */
-/* NHWC: x [n, h, w, c] and y [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass of a maximum. Pairs are height,
- * width. If adaptive is true, the pooling windows follow from the shapes alone. */
+/* The arguments of pooling in NHWC: x is [n, h, w, c] and y is [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass
+ * of a maximum. Pairs are height, width. If adaptive is true, the pooling windows follow from the shapes alone. */
 struct gt_cu_pool {
 	const void *in; /* x, or dy */
 	void *out;      /* y, or dx */

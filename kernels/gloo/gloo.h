@@ -32,10 +32,10 @@
 
 #define GT_GLOO_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the description of a call */
 #define GT_GLOO_PIECE ((size_t)256 << 10) /* bytes of a piece of a large call, which is reduced while the next one is received */
-#define GT_GLOO_AHEAD 4                   /* maximum number of pieces of a peer that wait to be reduced */
-#define GT_GLOO_HEAD ((size_t)4 << 10)    /* bytes of the head of a message, with the data of a small message */
-#define GT_GLOO_HEADS_IN 8                /* maximum number of heads that arrive before their receive is called */
-#define GT_GLOO_HEADS_OUT 64              /* maximum number of heads that their sender keeps */
+#define GT_GLOO_AHEAD 4                   /* maximum number of pieces of large data from a peer that wait to be reduced */
+#define GT_GLOO_HEAD ((size_t)4 << 10)    /* bytes of the head of a message of exchange(), with the data of a small message */
+#define GT_GLOO_HEADS_IN 8                /* maximum number of message heads from a peer that arrive before exchange() takes them */
+#define GT_GLOO_HEADS_OUT 64              /* maximum number of message heads that a sender keeps until they are sent */
 #define GT_GLOO_ALIGN 64
 
 /* The description of one rank's collective call. Every other rank receives it and compares it with its own. */
@@ -66,14 +66,15 @@ struct gloo_note {
 	uint16_t grade, blames; /* enum gloo_grade; number of the rank that the note names */
 	char text[1008];
 };
-enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE }; /* precedence of failures: a reported error, a death, a deadline */
+/* kinds of failures in the order of their precedence: a reported error, a death, an expired deadline */
+enum gloo_grade { GLOO_SAID, GLOO_DEAD, GLOO_LATE };
 
 /* The state of a group that open() created, in one process. The groups that are split from that group share it. */
 struct gloo_root {
 	struct gl_net *net;
 	int rank, world;
 	double timeout_s; /* current deadline of exchanges in seconds (gt_comm_api.set_timeout) */
-	double base_s;    /* deadline given to open(): maximum silence of a rank that is alive */
+	double base_s;    /* deadline given to open() in seconds: longest time for which a rank that lives may send no beat */
 	size_t pair_bytes;
 	uint64_t next_id;
 	struct gloo_comm *groups; /* all groups; they live until the root is closed, because messages may still arrive for them */
@@ -98,7 +99,8 @@ struct gloo_root {
 		struct gl_port *in[GLOO_NOTES], *out;
 		struct gloo_note note[GLOO_NOTES];
 		bool seen[GLOO_NOTES], lost;
-		/* A beat is sent when the peer's last beat has arrived and BEAT_S have passed. Its last byte is its number. */
+		/* A beat is a message of 8 bytes by which a rank shows that it lives; its last byte is its number. A rank sends one when the peer's
+		 * last beat has arrived and BEAT_S seconds, or base_s / 8 if that is shorter, have passed. */
 		struct gl_port *beat_in, *beat_out;
 		unsigned char heard[8], beat[2][8];
 		uint32_t beats_in, beats_out;

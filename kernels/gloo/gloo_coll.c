@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRAIN 64 /* unit in bytes; all_reduce and broadcast divide their operands at multiples of it */
+#define GRAIN 64 /* bytes; all_reduce and broadcast divide their operands among the ranks at multiples of it */
 
 struct job {
 	struct gloo_comm *c;
@@ -15,7 +15,7 @@ struct job {
 	enum gt_coll_kind kind;
 	uint32_t seq;
 	size_t size, bytes; /* size: bytes of one element; bytes: bytes of `count` elements */
-	bool done;          /* true while the rank waits for the end of the call, false while it waits for its begin */
+	bool done;          /* true: this rank waits for others to finish the call; false: for others to begin it */
 };
 
 static const struct gloo_call *call_of(const struct job *j, int rank)
@@ -178,7 +178,7 @@ static struct span part(const struct job *j, int r)
 /* The transfers between this rank and rank r. Sizes are in bytes; 0 means that there is no transfer. */
 struct flow {
 	const char *part_from;
-	char *part_to; /* NULL: the received part goes to the staging memory, where it is reduced */
+	char *part_to; /* destination of the received part; NULL: the staging memory, where the part is reduced */
 	size_t part_out, part_in;
 	const char *whole_from;
 	char *whole_to;

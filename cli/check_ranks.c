@@ -32,7 +32,7 @@ static enum gt_code memory(struct gt_cli *cli, const struct gt_report *r, struct
 	return GT_OK;
 }
 
-/* How the copies of the model make one update, in a sentence that begins with the method's name. */
+/* Returns a sentence about how the copies of the model make one update. It begins with the method's name. */
 static const char *sync_sentence(const struct gt_report *r)
 {
 	static const struct {

@@ -151,7 +151,7 @@ static enum gt_code bench(struct gt_cli *cli, struct gt_err *err)
 	enum gt_code code = gt_cli_ranks(cli, &o, err);
 	if (code == GT_OK)
 		code = gt_bench(conf, &o, cli->args.steps ? (int)cli->args.steps : 100, &b, err);
-	if (code == GT_OK && b) /* NULL: rank 0, another process, has printed it */
+	if (code == GT_OK && b) /* b is NULL if rank 0 is another process, which has printed the result */
 		code = cli->args.json ? print_json(cli, b, err) : print(cli, b, err);
 	gt_bench_free(b);
 	gt_conf_free(conf);

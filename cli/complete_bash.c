@@ -136,7 +136,7 @@ static const char tail[] =
 	"}\n"
 	"complete -o default -F _gtrain gtrain\n";
 
-/* "	run) options='--set …'; kind of the operand at hand". */
+/* Prints the case of one command, which sets its options and the kind of its current operand: "	run) options='--set …' …". */
 static void command(struct gt_cli *cli, const struct gt_command *c)
 {
 	gt_out(cli, "\t%s)\n\t\toptions='", c->name);

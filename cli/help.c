@@ -48,7 +48,7 @@ void gt_help_program(struct gt_cli *cli)
 	gt_out(cli, "\n'gtrain COMMAND -h' explains a command; gtrain(1) and gtrain.cfg(5) are the manual.\n");
 }
 
-/* "usage: gtrain run [-n] [-o DIR] [-s KEY=VALUE]... CFG", wrapped. */
+/* Prints "usage: gtrain run [-n] [-o DIR] [-s KEY=VALUE]... CFG", wrapped at the width of the help. */
 static void usage(struct gt_cli *cli, const struct gt_command *c)
 {
 	char word[96];

@@ -173,7 +173,7 @@ static bool is_choice(const char *choices, const char *value)
 
 static enum gt_code append(struct gt_cli *cli, struct gt_strlist *l, const char *s, struct gt_err *err)
 {
-	if ((l->n & (l->n - 1)) == 0) { /* full at every power of two */
+	if ((l->n & (l->n - 1)) == 0) { /* the array is full whenever its length is a power of two */
 		const char **v;
 		GT_NEW(v, cli->arena, l->n ? 2 * l->n : 1, err);
 		if (l->n)

@@ -44,8 +44,8 @@ static void add(struct words *w, const char *fmt, ...)
 	w->v[w->n] = NULL;
 }
 
-/* The command line of `command`, without operand, time limit and --from, which the engine adds. A `resume` takes neither --init nor --out:
- * its directory has both. A smoke test reads the events of its runs, has directories of its own, and says how many ranks they have. */
+/* Builds the command line of `command`, without operand, time limit and --from, which the engine adds. A `resume` gets neither --init nor
+ * --out, because its directory has both. A smoke test reads the events of its runs, and sets their directories and numbers of ranks. */
 static enum gt_code command_line(struct gt_cli *cli, const char *command, char *const **out, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;

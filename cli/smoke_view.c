@@ -12,7 +12,7 @@ struct view {
 	char name[128];
 };
 
-/* "6 steps, a checkpoint after step 4; batches of 16 (in the config: 512); fp32, ddp on 2 ranks" */
+/* Writes "6 steps, a checkpoint after step 4; batches of 16 (in the config: 512); fp32, ddp on 2 ranks" to buf. */
 static void plan_text(const struct gt_smoke *s, char *buf, size_t size)
 {
 	char batch[GT_UNITS], config[GT_UNITS], of[64] = "", world[64] = "";

@@ -6,7 +6,7 @@
 #define MAX_COLS 12
 
 struct gt_table_row {
-	const char *cell[MAX_COLS]; /* all NULL: a rule */
+	const char *cell[MAX_COLS]; /* texts of the cells of a row; if all are NULL, the row is a horizontal rule */
 	bool head;
 };
 

@@ -17,7 +17,7 @@ enum { PLANE = 32 * 32, PIXELS = 3 * PLANE, MAX_THREADS = 8 };
 struct job {
 	struct gt_gzfile file;
 	uint64_t size; /* size of the content: first a hint, later exact */
-	uint64_t at;   /* index of its first sample */
+	uint64_t at;   /* index of the file's first sample in the split */
 	enum gt_code rc;
 	struct gt_err err;
 };
@@ -28,7 +28,7 @@ struct work {
 	int64_t classes, total; /* total: samples that fit in out */
 	struct gt_dataset *out;
 	atomic_int next;
-	atomic_bool again; /* a hint was wrong */
+	atomic_bool again; /* the size of a file was not what its gzip trailer says, so another pass is needed */
 };
 
 static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_err *err)

@@ -148,7 +148,7 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 				rc = cut_fail(f, err);
 				break;
 			}
-			if (at >= IN_TOTAL) { /* empty members or a header field without end */
+			if (at >= IN_TOTAL) { /* the file has only empty members, or a header field without an end, so far */
 				rc = gt_fail(err, GT_EDATA, "%s: gzip: the first %d KiB contain no data", f->shown, IN_TOTAL / 1024);
 				break;
 			}
@@ -161,7 +161,7 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 		int zr = inflate(&z, Z_NO_FLUSH);
 		if (zr == Z_STREAM_END) {
 			if (at == f->size && !z.avail_in)
-				break; /* a short content; gt_gzfile_read checks its end */
+				break; /* the content is shorter than requested; gt_gzfile_read checks its end */
 			inflateReset(&z);
 		} else if (zr != Z_OK && zr != Z_BUF_ERROR) {
 			rc = zlib_fail(f, zr, z.msg, at - z.avail_in, err);
@@ -239,8 +239,8 @@ static enum gt_code why_bad(const struct gt_gzfile *f, const uint8_t *raw, uint6
 	return rc;
 }
 
-/* Expands the members of raw from *in on into dst until the end, an error, or until dst is full (*full; *in and *out stand before
- * the member that did not fit). */
+/* Decompresses the gzip members of raw from offset *in to offset *out of dst, and advances both offsets. Stops at the end, at an error, or
+ * when a member does not fit into dst: then it sets *full, and the offsets are those before this member. */
 static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompressor *d, const uint8_t *raw, uint64_t *in, uint8_t *dst,
                             uint64_t *out, uint64_t cap, bool *full, struct gt_err *err)
 {
@@ -265,7 +265,7 @@ static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompr
 	return GT_OK;
 }
 
-/* Reads the compressed bytes and opens a decompressor, for both readers. */
+/* For gt_gzfile_read and gt_gzfile_load: reads the compressed bytes and opens a decompressor. */
 static enum gt_code gz_begin(const struct gt_gzfile *f, uint8_t **raw, struct libdeflate_decompressor **d, struct gt_err *err)
 {
 	*d = NULL;

@@ -70,7 +70,8 @@ enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile 
 
 static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
-	/* The published names, those with a dot that some programs write when they unpack, and the subfolders of torchvision. */
+	/* The files are searched in the folder itself and in the subfolders of torchvision, under the published names and under names with a
+	 * dot, which some programs write when they unpack the files. */
 	static const char *const sub[] = {"", "/raw", "/FashionMNIST/raw", "/MNIST/raw"};
 	static const char *const names[2][2][2] = {
 	    {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}, {"train-images.idx3-ubyte", "train-labels.idx1-ubyte"}},
@@ -160,7 +161,7 @@ static enum gt_code read_images(struct pair *p, struct gt_dataset *out, struct g
 		return rc;
 	}
 	out->memory = raw;
-	out->images = raw + h->header; /* one channel: NHWC is what the file holds, and it stays where it was expanded */
+	out->images = raw + h->header; /* one channel: the file already has the order NHWC, so the pixels stay where they are */
 	if (out->c == 1)
 		return GT_OK;
 	size_t plane = (size_t)(out->h * out->w), c = (size_t)out->c;

@@ -9,7 +9,8 @@
 
 #define MAX_FILE ((uint64_t)256 << 20) /* maximum size of a PNG or JPEG file */
 
-/* Grey to RGB repeats; RGB to grey is ITU-R 601-2 luma in 16 bits, as PIL's convert("L"). in and out must not overlap. */
+/* Converts pixels from `from` to `to` channels. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in 16 bits, as PIL's
+ * convert("L"). in and out must not overlap. */
 static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)
 {
 	if (from == to) {
@@ -23,7 +24,7 @@ static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pi
 	}
 }
 
-/* One image of any size and 1 or 3 channels to c*h*w bytes at out; first the channels, then the size, as PIL pipelines do. */
+/* Converts one image of any size with 1 or 3 channels to c*h*w bytes at out: first the channels, then the size, as PIL pipelines do. */
 static enum gt_code fit(const uint8_t *in, int64_t ih, int64_t iw, int ic, uint8_t *out, int c, int64_t h, int64_t w, struct gt_err *err)
 {
 	if (ih == h && iw == w) {
@@ -51,7 +52,7 @@ static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint
 	return *out ? GT_OK : gt_fail_memory(err, bytes);
 }
 
-/* The first `cap` images of an IDX file: u8, rank 2 (one image: H,W), 3 (N,H,W) or 4 (N,C,H,W). */
+/* Reads the first `cap` images of an IDX file of u8 with rank 2 (one image: H,W), 3 (N,H,W) or 4 (N,C,H,W). */
 static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
                              struct gt_err *err)
 {

@@ -17,7 +17,7 @@ static uint32_t number(const uint8_t *p, int bytes, bool little)
 
 int gt_exif_orientation(const uint8_t *p, size_t n)
 {
-	if (n >= 6 && !memcmp(p, "Exif\0\0", 6)) /* of a JPEG's APP1; a PNG's eXIf begins with the TIFF header */
+	if (n >= 6 && !memcmp(p, "Exif\0\0", 6)) /* the prefix of APP1 in a JPEG; eXIf in a PNG begins with the TIFF header */
 		p += 6, n -= 6;
 	if (n < 8 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
 		return 1;
@@ -50,7 +50,7 @@ enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_er
 	if (!out)
 		return gt_fail_memory(err, bytes);
 	bool swapped = how[orientation - 1].swapped, right = how[orientation - 1].right, bottom = how[orientation - 1].bottom;
-	int64_t stride = swapped ? p->h : p->w; /* of a row of out */
+	int64_t stride = swapped ? p->h : p->w; /* pixels of a row of out */
 	for (int64_t y = 0; y < p->h; y++)
 		for (int64_t x = 0; x < p->w; x++) {
 			int64_t tx = right ? p->w - 1 - x : x, ty = bottom ? p->h - 1 - y : y;

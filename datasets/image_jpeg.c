@@ -14,7 +14,7 @@ struct catcher {
 	struct jpeg_progress_mgr progress;
 	jmp_buf back;
 	char why[JMSG_LENGTH_MAX];
-	uint8_t *row; /* of CMYK */
+	uint8_t *row; /* memory for a row of CMYK pixels */
 };
 
 static void on_error(j_common_ptr cinfo)
@@ -65,7 +65,7 @@ static int orientation_of(const struct jpeg_decompress_struct *j)
 	return 1;
 }
 
-/* The part that longjmp can leave. Its memory is owned by out, so that the caller frees it. */
+/* Decodes an image. libjpeg's errors leave this function by longjmp, so all its memory is owned by out and freed by the caller. */
 static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, const uint8_t *raw, size_t size, const char *name,
                            struct gt_pixels *out, int *orientation, struct gt_err *err)
 {
@@ -74,12 +74,12 @@ static enum gt_code decode(struct jpeg_decompress_struct *j, struct catcher *c, 
 	jpeg_create_decompress(j);
 	c->progress.progress_monitor = on_progress;
 	j->progress = &c->progress;
-	j->mem->max_memory_to_use = 1024l << 20; /* coefficients of a progressive picture of the largest size */
+	j->mem->max_memory_to_use = 1024l << 20; /* enough for the coefficients of a progressive image of the largest size */
 	jpeg_mem_src(j, raw, size);
 	jpeg_save_markers(j, JPEG_APP0 + 1, 0xffff);
 	jpeg_read_header(j, TRUE);
 	GT_TRY(gt_image_check_size(name, j->image_width, j->image_height, err));
-	/* In a sequential Huffman picture a block of 8 x 8 takes two bits at the least; a quarter of that leaves room for subsampling. */
+	/* In a sequential Huffman image, a block of 8 x 8 takes at least two bits; a quarter of that leaves room for subsampling. */
 	if (!j->progressive_mode && !j->arith_code && (uint64_t)j->image_width * j->image_height / 1024 > size)
 		return gt_fail(err, GT_EDATA, "%s: JPEG: the header announces %u x %u pixels, which is more than the file can hold",
 		               name, j->image_width,

@@ -29,10 +29,11 @@ static void on_error(png_structp png, png_const_charp why)
 
 static void on_warning(png_structp png, png_const_charp why)
 {
-	(void)png, (void)why; /* unusual metadata; damage of the pixels is an error */
+	(void)png, (void)why; /* libpng warns of unusual metadata, which is ignored; it reports damaged pixels as errors */
 }
 
-/* Everything between setjmp and its return, and nothing that a longjmp could leave half done: memory hangs on `out` and `rows`. */
+/* Decodes an image. libpng's errors leave this function by longjmp, so all its memory is owned by `out` and `rows` and freed by the
+ * caller. */
 static enum gt_code decode(png_structp png, png_infop info, struct source *s, const char *name, struct gt_pixels *out, png_bytep **rows,
                            int *orientation, struct gt_err *err)
 {
@@ -47,7 +48,7 @@ static enum gt_code decode(png_structp png, png_infop info, struct source *s, co
 	uint32_t w = png_get_image_width(png, info), h = png_get_image_height(png, info);
 	int type = png_get_color_type(png, info), depth = png_get_bit_depth(png, info);
 	GT_TRY(gt_image_check_size(name, w, h, err));
-	/* Deflate makes at most 1,032 bytes of one: a tiny file that announces a huge picture is refused before memory is taken. */
+	/* Deflate expands data by at most the factor 1,032: a tiny file that announces a huge image is rejected before memory is allocated. */
 	if ((uint64_t)png_get_rowbytes(png, info) * h / 1032 > s->size)
 		return gt_fail(err, GT_EDATA, "%s: PNG: the header announces %u x %u pixels, which is more than the file can hold", name, w, h);
 	if (type == PNG_COLOR_TYPE_PALETTE)

@@ -9,8 +9,8 @@
 enum { BITS = 22 };
 
 struct taps {
-	int64_t most;   /* weights an output pixel */
-	int64_t *first; /* input pixel of its first weight */
+	int64_t most;   /* maximum number of weights of an output pixel */
+	int64_t *first; /* for each output pixel, the index of the input pixel to which its first weight applies */
 	int64_t *count;
 	int32_t *weight;
 };
@@ -54,7 +54,7 @@ static enum gt_code taps_make(int64_t in, int64_t out, struct taps *t, struct gt
 	return GT_OK;
 }
 
-/* out[r][i][ch] = sum over x of weight * in[r][first + x][ch], strides in bytes; works for rows and for columns. */
+/* Computes out[r][i][ch] = sum over x of weight * in[r][first + x][ch]. Strides are in bytes, so that it works for rows and for columns. */
 static void pass(const uint8_t *in, int64_t in_row, int64_t in_step, uint8_t *out, int64_t out_row, int64_t out_step, int64_t rows,
                  int64_t n, int c, const struct taps *t)
 {
@@ -82,7 +82,7 @@ enum gt_code gt_image_resize(const uint8_t *in, int64_t h, int64_t w, int c, uin
 		taps_free(&tx);
 		return rc;
 	}
-	/* Rows first, but where the picture becomes wider and lower the columns first, on fewer pixels: Pillow's order, too. */
+	/* The rows are scaled first. If the image becomes wider and lower, the columns are scaled first, because that leaves fewer pixels. */
 	bool columns = ow > w && oh < h;
 	size_t bytes = (size_t)((columns ? oh * w : h * ow) * c);
 	uint8_t *mid = malloc(bytes);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define GRID 5        /* a pattern is GRID x GRID random values per channel, interpolated */
-#define NOISE_SHIFT 2 /* of the sum of four random bytes, -510..510: noise of -127..127, standard deviation 37 */
+#define NOISE_SHIFT 2 /* shift of the sum of four random bytes, -510..510, which gives noise of -127..127 with standard deviation 37 */
 
 /* Returns a value of the grid of (class, channel), 32..223, so that noise rarely exceeds the range of a byte. */
 static int32_t corner(uint64_t key, uint32_t class, uint32_t channel, uint32_t y, uint32_t x)
@@ -16,7 +16,7 @@ static int32_t corner(uint64_t key, uint32_t class, uint32_t channel, uint32_t y
 	return 32 + (int32_t)(gt_rng_draw(key, class, channel, y * GRID + x, 0).v[0] % 192u);
 }
 
-/* Bilinear, positions in 1/256 of a cell. */
+/* Computes the pattern of a class by bilinear interpolation of its grid, with positions in 1/256 of a cell. */
 static void make_pattern(uint64_t key, uint32_t class, const struct gt_dataset *d, uint8_t *out)
 {
 	for (int64_t c = 0; c < d->c; c++) {

@@ -68,7 +68,7 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 struct birth {
 	char **env;
 	char text[12][48];
-	int link, out; /* the rank's end of the socket to the launcher, and of the pipe of its output */
+	int link, out; /* the rank's ends of the socket to the launcher and of the pipe for its output */
 	bool pin;
 	cpu_set_t cpus;
 	pid_t launcher;

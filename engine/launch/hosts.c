@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define STRANGERS 16             /* maximum number of unauthenticated connections at node 0; a further one closes the oldest */
-#define PROOF_S 5.0              /* seconds in which a connection must be open and proven */
+#define PROOF_S 5.0              /* seconds in which a connection must be established and authenticated */
 #define AGAIN_S 0.02             /* seconds between two rounds over node 0's ports; the pause doubles after each round */
 #define SELDOM_S 0.2             /* maximum seconds between two rounds; it is less than LATE_S */
 #define BYE_S 0.2                /* seconds for the rest of a message that has begun to arrive */
@@ -36,7 +36,7 @@ struct line {
 	double until;
 	int node;
 	bool told[2]; /* which of the two messages FAILED and STOPPED the other end has received */
-	bool here; /* the other end has confirmed this connection, so it would say goodbye before it leaves */
+	bool here; /* both ends have authenticated this connection, so the other end sends GT_HOST_BYE before it closes it in order */
 	size_t got;
 	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
 };
@@ -46,15 +46,15 @@ struct gt_hosts {
 	unsigned char token[GT_TOKEN_SIZE];
 	struct line *line; /* node 0: [nnodes] with its own unused, then STRANGERS unauthenticated ones; other nodes: one */
 	int lines;
-	struct addrinfo *at; /* on other nodes: the addresses of node 0, resolved once */
+	struct addrinfo *at; /* the addresses of node 0, which other nodes resolve once */
 	int port, next;      /* node 0's first port, and the index of the next port to try */
 	double again, pause;
 	struct news {
-		bool known;   /* the first such message has arrived; later ones are ignored, except the second SIGINT */
-		bool fresh;   /* gt_hosts_receive() has not yet returned it */
+		bool known;   /* a message of this kind has arrived; later ones are ignored, except that of a second SIGINT */
+		bool fresh;   /* gt_hosts_receive() has not yet returned this message */
 		double until; /* time until which hosts that connect receive this message */
 		struct gt_host_message word;
-	} news[2]; /* one for each of FAILED and STOPPED */
+	} news[2]; /* the message about a failure (FAILED) and the message about a stop (STOPPED) */
 };
 enum { FAILED, STOPPED };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define SPARE 32 /* descriptors for processes that connect and are not hosts */
-#define LATE_S 2.0 /* seconds by which the back-offs of the launchers may end apart */
+#define LATE_S 2.0 /* maximum seconds between the ends of the back-offs of two launchers */
 
 static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 {
@@ -28,7 +28,8 @@ static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Decides about another attempt: true to continue with *argv after the back-off. A user's stop ends the run, on the other hosts too. */
+/* Decides about another attempt. Returns true, after the back-off, if there is one, with its arguments in *argv. If the user has stopped
+ * the run, it returns false, and informs the other hosts. */
 static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
 {
 	const struct gt_launch_spec *s = a->spec;
@@ -56,7 +57,7 @@ static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const *
 	return false;
 }
 
-/* Reserves descriptors: two per rank, the other ends while a rank is started, and a connection to each host. */
+/* Reserves descriptors: two for each rank, two more while a rank is started, and one for the connection to each host. */
 static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
 {
 	char who[64];

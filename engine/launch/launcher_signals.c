@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define TICK_S 0.1 /* seconds between two checks for signals while other hosts are told */
+#define TICK_S 0.1 /* seconds between two checks for signals while the launcher informs other hosts */
 
 static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
 

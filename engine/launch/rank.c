@@ -1,4 +1,4 @@
-/* The rank's side of launch/launcher.h. */
+/* The functions of launch/launcher.h that a rank calls: it reports progress and errors to the launcher that started it. */
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #define STRANGERS 64 /* maximum number of unauthenticated connections; a further one closes the oldest */
-#define STRANGER_S 5 /* seconds that such a connection has for its proof */
+#define STRANGER_S 5 /* seconds in which a connection must authenticate itself */
 #define KNOCK_MS 5   /* milliseconds between two rounds over rank 0's ports while it does not answer; longer after each round */
 #define SELDOM_MS 100 /* maximum milliseconds between two rounds */
 #define SILENT_S 10.0 /* seconds that ranks wait for each other before they print a warning */

@@ -1,4 +1,4 @@
-/* How a connection and a whole rendezvous end. */
+/* Closes connections of a rendezvous, and reports its failure to all ranks. */
 #include "launch/rendezvous_parts.h"
 #include "base/clock.h"
 #include <stdio.h>
@@ -24,7 +24,7 @@ void gt_rdv_drain_close(int *fd, double until)
 
 static void linger(struct gt_rendezvous *r)
 {
-	double until = gt_clock() + 1; /* time in which the others can read the message */
+	double until = gt_clock() + 1; /* time until which the other ranks can read the message */
 	for (int i = 1; i < r->world.world; i++)
 		if (r->conn[i].fd >= 0)
 			shutdown(r->conn[i].fd, SHUT_WR);

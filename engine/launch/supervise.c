@@ -1,4 +1,5 @@
-/* The supervision of one attempt: the output of the ranks, their ends, their progress, and the end of all of them after a failure. */
+/* Supervises the ranks of one attempt: passes on their output, checks their progress, collects their exit codes, and ends all ranks after
+ * the failure of one. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/hosts.h"
@@ -18,7 +19,7 @@
 
 #define TICK_S 0.1       /* seconds between two checks of the board */
 #define PEER_WAIT_S 0.2  /* seconds in which the end of a lost peer has to be detected after a rank reported the loss */
-#define HOST_WAIT_S 0.7  /* the same time if the peer's host has to report its end */
+#define HOST_WAIT_S 0.7  /* seconds in which another host has to report the end of a lost peer */
 #define BURST (64 << 10) /* bytes that are read from one rank before the others have their turn */
 #define TAIL (1 << 20)   /* bytes that are read after a rank's end, because a process that left its group may go on writing */
 
@@ -184,7 +185,7 @@ static void stop_host(struct watch *w, const struct gt_host_message *word)
 	gt_attempt_stop(a, word->code, now);
 }
 
-/* Decides what the end of a rank means, by c->status. */
+/* Decides by the exit status of a rank whether it has failed, has ended in order or has lost a peer. */
 static void judge(struct watch *w, int local)
 {
 	const struct gt_child *c = &w->a->child[local];
@@ -253,10 +254,11 @@ static void judge_progress(struct watch *w, double now)
 	for (int i = 0; i < a->spec->nproc; i++) {
 		struct gt_child *c = &a->child[i];
 		struct gt_board_slot *s = &a->board->slot[i];
-		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire); /* before the beats: see gt_rank_set_waiting */
+		/* `waits` is read before the beats, because gt_rank_set_waiting writes the beats first. */
+		bool waits = !c->stopped && atomic_load_explicit(&s->waits, memory_order_acquire);
 		uint64_t beats = atomic_load_explicit(&s->beats, memory_order_acquire);
 		uint32_t allow = atomic_load_explicit(&s->allow_ms, memory_order_relaxed);
-		/* The time that a stopped rank asked for does not count. */
+		/* A rank that is stopped does not get the time that it requested with gt_rank_phase. */
 		double limit = allow && !c->stopped ? allow * 1e-3 : a->spec->timeout_s;
 		if (!gt_child_alive(c))
 			continue;
@@ -267,7 +269,7 @@ static void judge_progress(struct watch *w, double now)
 		}
 		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
 			continue;
-		/* its communicator has a deadline of its own and knows the rank for which it waits */
+		/* the communicator of a waiting rank has its own deadline, and its error names the rank for which it waits */
 		if (waits && now - c->beat_at <= 2 * limit + 1)
 			continue;
 		int *slot = waits ? &waiting : &worst;
@@ -375,7 +377,8 @@ static bool expects_word(const struct watch *w)
 	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
 }
 
-/* All ranks ended after the user's signal: sets the exit code, and a message that says who got it and at which step. */
+/* Called when all ranks have ended after the user's signal: sets the exit code, and a message that names the host that received the signal,
+ * and the step. */
 static void stopped(struct watch *w)
 {
 	const struct gt_attempt *a = w->a;

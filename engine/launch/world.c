@@ -12,7 +12,7 @@ struct env {
 	void *user;
 };
 
-/* The variables that one starter sets; NULL: it has no such variable. */
+/* Names of the environment variables that one starter sets; NULL: the starter has no such variable. */
 struct family {
 	const char *how, *rank, *world, *local_rank, *local_world, *node, *nnodes;
 };
@@ -102,7 +102,8 @@ static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_
 	return GT_OK;
 }
 
-/* The first host of a Slurm list: "gpu[003-005,9],login1" → "gpu003"; "a[1-2]-ib[0-3]" → "a1-ib0" (scontrol show hostnames | head -1). */
+/* Writes the first host of a Slurm list to out, as `scontrol show hostnames | head -1` prints it: "gpu[003-005,9],login1" → "gpu003";
+ * "a[1-2]-ib[0-3]" → "a1-ib0". */
 static enum gt_code first_host(const char *name, const char *list, char *out, size_t size, struct gt_err *err)
 {
 	size_t n = 0;
@@ -218,7 +219,7 @@ static enum gt_code join_slurm(const struct env *e, struct gt_world *w, struct g
 	return GT_OK;
 }
 
-/* True in a step of srun. The shells of sbatch and salloc inherit SLURM_PROCID=0 of a job with many tasks, but are no ranks. */
+/* Returns whether this process belongs to a job step of srun. The shells of sbatch and salloc also have SLURM_PROCID=0 but are no ranks. */
 static bool in_step(const struct env *e)
 {
 	const char *name = value(e, "SLURM_JOB_NAME");

@@ -174,7 +174,7 @@ enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *
 	GT_TRY(gt_session_init(s, err));
 	GT_NEW(times, b->arena, s->prog.full.n, err);
 	GT_TRY(steps_run(s, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
-	if (s->exec.graphs) /* again: windows are longer once the time of a step is known, and graphs are recorded */
+	if (s->exec.graphs) /* warms up again: when the time of a step is known, more steps are queued at once and recorded as graphs */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(steps_run(s, steps, err));
 	GT_TRY(pass(s, steps, &seconds, err));

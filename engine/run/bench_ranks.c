@@ -101,7 +101,7 @@ struct job {
 	const struct gt_run_opts *o;
 	int steps;
 	const struct gt_dataset *data; /* shared by ranks that are threads; NULL: each rank reads its own */
-	struct gt_bench *result;       /* of rank 0 */
+	struct gt_bench *result;       /* result of rank 0 */
 };
 
 static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_err *err)

@@ -1,4 +1,4 @@
-/* gtrain fetch. The table of datasets is in the program; the downloader is in a plugin that only this command opens. */
+/* `gtrain fetch`. The program contains the table of datasets; the downloader is a plugin that only this command opens. */
 #include "base/plugin.h"
 #include "gtrain.h"
 #include "dataset.h"

@@ -29,7 +29,7 @@ struct copy {
 	size_t n;
 	bool too_long;
 	int64_t damaged;
-	struct gt_arena *arena; /* for the values of parsed lines */
+	struct gt_arena *arena; /* memory of the values of parsed lines */
 };
 
 /* Handles a complete line without its newline: keeps, drops or counts it. */

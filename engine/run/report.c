@@ -54,7 +54,7 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *
 		if (!g)
 			continue;
 		graph_rows(r, g);
-		if (g->output >= 0) { /* the stage that has the last layer */
+		if (g->output >= 0) { /* this rank has the last stage, and so the last layer */
 			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
 		}

@@ -84,7 +84,7 @@ static void on_warning(void *user, const char *text)
 		t->opts->observe(t->opts->user, &ev);
 }
 
-/* The same, and writes a line to metrics.jsonl. */
+/* Prints a warning and writes it to metrics.jsonl. */
 static enum gt_code warn_line(struct gt_trainer *t, const char *text, struct gt_err *err)
 {
 	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
@@ -115,7 +115,8 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	*text = 0;
 	if (!at->has_best)
 		return;
-	if (at->best_epoch < 0) /* a checkpoint of an earlier version, which has no epoch; correct if the batch has never changed */
+	/* A checkpoint of an earlier version has no epoch. The one that is computed here is correct if the batch has never changed. */
+	if (at->best_epoch < 0)
 		at->best_epoch = (at->best_step + t->s->batch.steps_per_epoch - 1) / t->s->batch.steps_per_epoch;
 	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
 		return;
@@ -128,8 +129,8 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	at->has_best = false;
 }
 
-/* gt_session_spec.sized: prints the warnings before memory is allocated, because a machine with too little memory can end the process.
- * metrics.jsonl is not open yet and does not receive them. */
+/* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
+ * end the process. metrics.jsonl is not open yet and does not receive them. */
 static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
 	struct gt_trainer *t = user;
@@ -228,7 +229,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales_loss(t->s))
 			t->at.loss_scale = 0, t->at.good_steps = 0;
-		else if (t->at.loss_scale > 0) /* 0: the run had another precision before */
+		else if (t->at.loss_scale > 0) /* a loss scale of 0 means that the run had another precision before */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
 		if (t->at.cursor % t->s->batch.size || t->at.cursor >= t->s->batch.samples)
 			return gt_fail(err, GT_ECONFIG, "%s: the checkpoint is at sample %lld of an epoch, which is not a multiple of data.batch = "
@@ -291,7 +292,7 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 	return code;
 }
 
-/* Prints a warning of any rank, because the ranks are not connected yet. */
+/* Prints a warning on every rank, not only on rank 0, because the ranks are not connected yet. */
 static void on_team_warning(void *user, const char *text)
 {
 	const struct gt_run_opts *o = user;
@@ -381,7 +382,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	return code;
 }
 
-/* The common part of both commands. from: the checkpoint to resume from; NULL: a new run. */
+/* The common part of gt_run and gt_resume. from: the checkpoint from which the run resumes; NULL: the run is new. */
 static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_ranks r;

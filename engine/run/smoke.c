@@ -27,8 +27,8 @@ struct smoke {
 	const char *dir, *run, *whole; /* DIR, DIR/run, DIR/uninterrupted */
 	double heard;                  /* time of the last event */
 	double train_s, eval_s, save_s;
-	int64_t step;                  /* that was reached */
-	bool no_memory;                /* for an event */
+	int64_t step;                  /* optimizer step that the last event reported */
+	bool no_memory;                /* there was no memory to parse an event */
 };
 
 static void tell(struct smoke *s, const char *phase, double seconds)

@@ -16,15 +16,15 @@ static bool on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
 	return gt_device_choice(o->device ? o->device : c->device) < 1;
 }
 
-/* Stages of a pipeline are a property of the config where it names their cuts. */
+/* Returns the number of ranks that the config requires because it names the layers at which the stages of a pipeline begin. */
 static int ranks_of_cuts(const struct gt_conf_parallel *p)
 {
 	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
 	return (int)((p->cuts.n + 1) / each * p->replicas);
 }
 
-/* As many as the config asks for, if the machine has as many processors (GPUs); else the largest divisor of that number that it has, and at
- * least 2 on a CPU, so that ranks communicate. */
+/* Returns the number of ranks: as many as the config requests if the machine has as many processors or GPUs, else the largest divisor of
+ * that number for which it has enough, but at least 2 on a CPU, so that ranks communicate. */
 static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	const struct gt_conf_parallel *p = &c->parallel;
@@ -73,7 +73,8 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 	return n < r->batch ? n : r->batch;
 }
 
-/* Samples of a split that leave GT_SMOKE_EPOCH whole batches, and two for validation where the config has any. */
+/* Returns the number of samples that leaves GT_SMOKE_EPOCH whole batches for training and, if the config has a validation split, at least
+ * two samples for validation. */
 static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 {
 	double valid = c->data.valid;
@@ -159,7 +160,7 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU can sum in a different order in the second run */
 		GT_TRY(set(p, a, err, "reproducible", "run"));
 		if (c->parallel.balance == GT_BALANCE_MEASURED &&
-		    c->train.clip_norm > 0) /* the norm's last bits depend on where the model is cut */
+		    c->train.clip_norm > 0) /* the last bits of the norm depend on the partition of the model into stages */
 			GT_TRY(set(p, a, err, "parallel.balance", "computed"));
 	}
 	return GT_OK;

@@ -15,7 +15,7 @@ struct gt_tensorboard {
 	struct gt_logfile *log;
 };
 
-/* Castagnoli's polynomial, reflected. A few dozen bytes a record: a bit at a time is fast enough and needs no table. */
+/* Uses Castagnoli's polynomial, reflected. A record has only a few dozen bytes, so computing one bit at a time is fast enough. */
 uint32_t gt_crc32c(const void *data, size_t n)
 {
 	const uint8_t *p = data;
@@ -34,7 +34,7 @@ static uint32_t masked(const void *data, size_t n)
 	return ((c >> 15) | (c << 17)) + 0xa282ead8u;
 }
 
-/* A protobuf being written. */
+/* A protobuf message that is being assembled. */
 struct msg {
 	size_t n;
 	bool full; /* something did not fit */
@@ -131,7 +131,7 @@ static void record(struct gt_tensorboard *t, const struct msg *m)
 	gt_logfile_write(t->log, buf, m->n + 16);
 }
 
-/* "prefix/name" = v; nothing where v is no number. */
+/* Adds the scalar "prefix/name" with the value v to a summary; adds nothing if v is NaN. */
 static void scalar(struct msg *summary, const char *prefix, const char *name, double v)
 {
 	struct msg value;
@@ -154,7 +154,8 @@ static void scores(struct msg *summary, const char *prefix, const struct gt_scor
 	scalar(summary, prefix, "top5", s->top5);
 }
 
-/* A Summary.Value without a value, whose metadata carries what the hparams plugin reads: HParamsPluginData with `inner` as `field`. */
+/* Adds a Summary.Value without a value. Its metadata contains the message that the hparams plugin reads: an HParamsPluginData whose field
+ * number `field` is `inner`. */
 static void hparams_value(struct msg *summary, const char *name, int field, const struct msg *inner)
 {
 	struct msg data, plugin, metadata, value;
@@ -168,9 +169,9 @@ static void hparams_value(struct msg *summary, const char *name, int field, cons
 	message(summary, 1, &value);
 }
 
-enum { SESSION_START = 3, SESSION_END = 4, STATUS_SUCCESS = 1 }; /* of HParamsPluginData; of Status */
+enum { SESSION_START = 3, SESSION_END = 4, STATUS_SUCCESS = 1 }; /* two fields of HParamsPluginData, and a value of Status */
 
-/* An entry of SessionStartInfo.hparams, a map from string to google.protobuf.Value. */
+/* Adds an entry to SessionStartInfo.hparams, a map from string to google.protobuf.Value. */
 static void put_hparam(void *user, const struct gt_conf_scalar *s)
 {
 	struct msg *info = user, value, entry;
@@ -230,7 +231,7 @@ void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
 	record(t, &m);
 }
 
-/* A name that no file has: in a container, two sessions may have the same pid within one second. */
+/* Creates the file under a name that no other file has: in containers, two sessions may have the same pid within one second. */
 static enum gt_code create(struct gt_tensorboard *t, const char *dir, int64_t next, struct gt_err *err)
 {
 	char host[64] = "host", name[160], path[GT_PATH_SIZE], final[GT_PATH_SIZE];
@@ -248,7 +249,7 @@ static enum gt_code create(struct gt_tensorboard *t, const char *dir, int64_t ne
 		else
 			gt_fail(err, code, "%s: the file exists already", final);
 		if (code && lstat(path, &st) && lstat(final, &st))
-			break; /* another reason */
+			break; /* the file cannot be created for another reason than that the name exists */
 	}
 	return code;
 }

@@ -133,7 +133,7 @@ static enum gt_code diverged(struct gt_trainer *t, const struct gt_window *w, co
 	return code;
 }
 
-#define SETTLED_S 0.25 /* a speed is measured over so long at the least, but at the start of a session */
+#define SETTLED_S 0.25 /* minimum seconds over which a speed is measured, except at the start of a session */
 
 static void restart_window(struct gt_trainer *t)
 {
@@ -148,7 +148,7 @@ static double time_left(const struct gt_trainer *t)
 	return t->samples_per_s > 0 ? left * (double)t->s->batch.size / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
 }
 
-/* One step as the device has done it. m: of its batch. lr: as in gt_step_args. */
+/* Reports a step that the device has completed. m: metrics of the batch of the step. lr: learning rates of the step (gt_step_args.lr). */
 static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, const double *lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -190,7 +190,7 @@ static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 	ev.seconds = now - t->epoch_start;
 	t->scores[GT_TRAIN] = ev.scores;
 	t->at.epoch_sums = (struct gt_metrics){0};
-	t->epoch_start = now; /* where nothing comes between */
+	t->epoch_start = now; /* the next epoch begins now unless an evaluation or a checkpoint comes first */
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
@@ -230,7 +230,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 	}
 	if (scales) {
 		t->at.good_steps = w->scaler->good;
-		t->ahead.step = t->at.step; /* nothing else is queued: lockstep */
+		t->ahead.step = t->at.step; /* with a loss scale, steps run in lockstep, so no other step is queued */
 	}
 	if (dt > 1)
 		restart_window(t);
@@ -332,7 +332,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	meta.seconds += gt_clock() - t->start;
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
 	tell_phase(t, "saving a checkpoint", NULL, 0);
-	gt_metrics_sync(t->metrics); /* what is said of the steps that it holds lasts as long as it does */
+	gt_metrics_sync(t->metrics); /* the log lines about the steps of the checkpoint must be as durable as the checkpoint */
 	gt_tensorboard_sync(t->tensorboard);
 	double timeout = gt_team_set_timeout(t->team, SAVE_S);
 	GT_TRY(gt_state_save(t->s, t->dir, &meta, path, sizeof path, err));
@@ -350,8 +350,9 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 
 #define AGREE_S 0.02 /* seconds between two exchanges of ranks about signals and time limits */
 
-/* Exchanges what only one rank may have seen: a signal, or the end of the time. All ranks do this after the same windows. Rank 0 determines
- * the number of windows until the next exchange and the number of steps in a window, because the clocks of ranks differ. */
+/* Exchanges events that only one rank may have observed: a signal, or the end of the time limit. All ranks do this after the same window
+ * (group of steps that are queued at once). Rank 0 determines the number of windows until the next exchange and the number of steps in a
+ * window, because the clocks of ranks differ. */
 static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
@@ -365,7 +366,7 @@ static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
 		if (t->s->at.rank == 0) {
 			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, &t->s->prog.full));
-			if (!x->told_s && v[4]) /* windows will be longer than those so far */
+			if (!x->told_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)
 				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
@@ -389,7 +390,7 @@ static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
 	double session_s = gt_clock() - t->start;
-	/* Where a checkpoint holds the last step, its time: the next session counts from there. */
+	/* If the last step has a checkpoint, reports the training time in it, because the next session continues from that time. */
 	double seconds = t->saved_step == t->at.step ? t->saved_seconds : t->at.seconds + session_s;
 	struct gt_run_result r = {.seconds = seconds,
 	                          .peak_acc = t->at.peak_acc,
@@ -428,7 +429,7 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		restart_window(t);
 	}
 	t->pause_s += gt_clock() - start;
-	if (t->at.cursor == 0) /* what stood between two epochs belongs to neither */
+	if (t->at.cursor == 0) /* the time between two epochs, for evaluations and checkpoints, belongs to neither epoch */
 		t->epoch_start = gt_clock();
 	return GT_OK;
 }
@@ -465,7 +466,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		t->windows++;
 		gt_rank_report_progress(x->link, t->at.step);
 		GT_TRY(agree(t, err));
-		/* A checkpoint that minutes ask for comes when nothing is queued, as a signal and the end of the time do. */
+		/* After a signal, the time limit or checkpoint.every_minutes, no more steps are queued until the queued ones are complete. */
 		stop = t->signal || t->timed_out || t->minutes_due;
 		if (x->queued)
 			continue;

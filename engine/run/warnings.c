@@ -109,7 +109,7 @@ static uint64_t host_memory(void)
 		;
 	if (f)
 		fclose(f);
-	if ((f = fopen("/sys/fs/cgroup/memory.max", "re"))) { /* "max" where there is none */
+	if ((f = fopen("/sys/fs/cgroup/memory.max", "re"))) { /* the file contains "max" if the container has no limit */
 		if (fscanf(f, "%llu", &limit) != 1)
 			limit = 0;
 		fclose(f);

@@ -78,7 +78,7 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 	return GT_OK;
 }
 
-/* The plans of a unit in a pipeline, one for each stage of this rank. */
+/* Sets the plans of a unit in a pipeline, one for each stage of this rank. */
 static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);

@@ -8,7 +8,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double cl
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
-	memset(&o, 0, sizeof o); /* padding too, because calls are compared as bytes */
+	memset(&o, 0, sizeof o); /* clears the padding too, because calls are compared as bytes */
 	o.row = gt_update_row(row->update);
 	o.attr.update.momentum = c->momentum;
 	o.attr.update.dampening = c->dampening;
@@ -64,7 +64,7 @@ void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], 
 		out[i] = o->conf->group[i].frozen ? 0 : lr[1 + i] * o->conf->group[i].lr_mul;
 }
 
-/* The hyper-parameters of a parameter: factor of its rate, weight decay, index of its rate. */
+/* Returns the hyper-parameters of a parameter: the factor of its learning rate, its weight decay, and the index of its learning rate. */
 static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p)
 {
 	const struct gt_conf_train *t = o->conf;
@@ -167,7 +167,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	p->attr = o->call[p->of].attr;
 	if (o->call[p->of].row->matrix)
 		m = n - 1;
-	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update lie behind all others, never between */
+	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
 		    seg[i].begin - seg[m].end < gap)
 			seg[m].end = seg[i].end;
@@ -203,7 +203,7 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall up = {.code = c->row->code, .name = "optimizer", .deterministic = deterministic};
-	up.attr = &p->attr; /* it begins with a struct gt_attr_update */
+	up.attr = &p->attr; /* gt_attr_muon begins with a struct gt_attr_update */
 	p->attr.update.work_dtype = work.dtype = s->layout.work;
 	up.nin = operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
@@ -277,7 +277,7 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
-	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, step_args = sizeof(struct gt_step_args) /* the first of the numbers */,
+	int64_t words[2] = {GT_SCALARS_WORDS, GT_SCALER_WORDS}, step_args = sizeof(struct gt_step_args) /* those of the first step */,
 	        parts[2] = {s->memory.ranks, GT_SCALARS_WORDS};
 	struct gt_tdesc scalars = gt_tdesc_make(GT_F64, 1, &words[0], false), scaler = gt_tdesc_make(GT_F64, 1, &words[1], false),
 	                numbers = gt_tdesc_make(GT_U8, 1, &step_args, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
@@ -293,7 +293,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
 	o->steps.check = &o->check;
-	if (o->nsumsq == 1 && !several) { /* a device may do both in one kernel */
+	if (o->nsumsq == 1 && !several) { /* a device may sum the squares and check the sum in one kernel */
 		struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false);
 		struct gt_opcall joined = check;
 		joined.nin = 5;
@@ -319,7 +319,7 @@ static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struc
 	return GT_OK;
 }
 
-/* Prepares the additions of a shard of a bucket's gradients to the rank's sum of it. */
+/* Prepares the calls that add a shard of a bucket's gradients to the sum of the rank's shard. */
 static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	if (!gt_space_sharded(s, GT_A_GRAD))
@@ -345,7 +345,7 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	return prepare_parts(o, s, deterministic, err);
 }
 
-/* The address of a part's elements in a slot of an arena. */
+/* Returns the address of the elements of an optimizer part in a slot of an arena. */
 static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slot)
 {
 	if (bucket < 0)

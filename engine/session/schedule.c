@@ -1,7 +1,7 @@
 #include "session/schedule.h"
 #include <math.h>
 
-/* The learning rate of OneCycleLR with two phases and cosine annealing. */
+/* Returns the learning rate of OneCycleLR with two phases and cosine annealing. */
 static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double x, double length)
 {
 	double first = max_lr / s->div_factor, last = first / s->final_div_factor;

@@ -1,9 +1,10 @@
-/* Evaluations: the programs of a split over all its samples, and the scores. */
+/* Evaluates a split: executes its programs on all samples, and computes the scores. */
 #include "session/session.h"
 #include "session/session_team.h"
 #include <math.h>
 
-/* Queues the next `times` batches of `all` samples without waiting for them; `behind` batches follow. */
+/* Queues `times` batches on the device without waiting for them. all: number of batches of the evaluation that these complete; behind:
+ * number of batches that follow. */
 static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, int64_t behind, int64_t all,
                              struct gt_err *err)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The position of this rank in the world. What the schema allows but this build cannot run is refused here, by both names. */
+/* Finds the position of this rank in the world. Rejects settings that the schema allows but that cannot be combined, and names both. */
 static enum gt_code find_position(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -31,7 +31,7 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	const struct gt_conf *c = s->conf;
 	const char *word = spec->device ? spec->device : c->device;
 	int threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads);
-	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* the bits of a sum depend on the number of threads, not only of ranks */
+	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* the bits of a sum also depend on the number of threads */
 		threads = 1;
 	struct gt_dev_opts opts = {.threads = threads,
 	                           .deterministic = c->reproducible != GT_REPRO_NONE,
@@ -56,7 +56,7 @@ static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
 static enum gt_code alloc_memory(struct gt_session *s, struct gt_err *err)
 {
 	enum gt_code code = gt_space_alloc(s->space, err);
-	if (err && code == GT_EFAIL) { /* memory: names the key that needs less */
+	if (err && code == GT_EFAIL) { /* out of memory: adds the key that reduces the memory that is needed */
 		struct gt_err said = *err;
 		gt_conf_refuse(s->conf, "data.batch", err, "%s", said.msg);
 		err->code = code;
@@ -129,7 +129,7 @@ enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_sessi
 	return GT_OK;
 }
 
-/* Also closes what a failed build has opened: everything else is zero. */
+/* After a failed gt_session_open, closes what it has opened: everything else is zero. */
 void gt_session_close(struct gt_session *s)
 {
 	if (!s)

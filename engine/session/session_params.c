@@ -26,8 +26,8 @@ static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
 	return s->space->layout.first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
 }
 
-/* The part of parameter i that shard `shard` has in a sharded arena (of an optimizer state: in slot `state`). at: address in this rank's
- * own shard. */
+/* Returns the part of parameter i that shard `shard` has in a sharded arena; for an optimizer state, in slot `state`. Its address `at` is
+ * that in this rank's own shard. */
 static struct piece piece_of(const struct gt_session *s, int i, int state, int shard)
 {
 	const struct gt_space *sp = s->space;
@@ -70,7 +70,7 @@ static enum gt_code copy_piece(struct gt_session *s, struct piece p, size_t size
 	           : be->copy(s->device.dev, p.at, host, bytes, GT_COPY_H2D, 0, err);
 }
 
-/* Rank 0 receives the parts of the other ranks. All ranks call it. */
+/* Gathers the parts of a tensor from the other ranks on rank 0. All ranks call it. */
 static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t size, char *physical, struct gt_err *err)
 {
 	struct gt_comm *c = gt_session_host_group(s);
@@ -138,7 +138,7 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer(s, i, state, plain, NULL, err);
 }
 
-/* True if another rank writes the parameters that all ranks share. */
+/* Returns whether another rank than this one writes the parameters that all ranks share. */
 static bool anothers(const struct gt_session *s)
 {
 	return s->space->shards.spec.shared_params && s->at.data != 0;

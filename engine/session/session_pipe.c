@@ -10,12 +10,12 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 		return GT_OK;
 	const struct gt_conf_parallel *p = &s->conf->parallel;
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
-	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch goes through all of them */
+	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch passes through all stages of the rank */
 	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->batch.units,
 	                         &s->space->memory.act_slots[true], &s->batch.keep, err);
 }
 
-#define MEASURE_S 600.0 /* seconds that the other ranks wait for the one that measures */
+#define MEASURE_S 600.0 /* maximum seconds for which the other ranks wait for rank 0, which measures */
 
 /* Partitions the pipeline by measured costs. Only rank 0 measures and sends its result to the others, so that all have the same
  * partition. */
@@ -81,7 +81,7 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 }
 
 #define ROOM ((size_t)1 << 30) /* bytes that may be in transfer from one stage to another */
-/* Of these, the bytes that are provided so that no send waits for its receiver: a rank that defers work (zero-bubble) comes late. */
+/* Part of these bytes that is provided only so that no send waits for its receiver, as when a rank defers work (zero-bubble). */
 #define AHEAD ((size_t)32 << 20)
 
 /* Verifies the transfers of a whole step of all ranks, and that the data in transfer between two stages fit into the allowed memory. */
@@ -169,7 +169,7 @@ static int stages_here(const struct gt_session *s)
 	return gt_pipe_stages(s->conf, s->at.npipe);
 }
 
-/* A training graph of this rank's k-th stage. */
+/* Returns a training graph of this rank's k-th stage. */
 static const struct gt_graph *graph_of(const struct gt_session *s, int k)
 {
 	for (int i = 0; i < s->prog.nplans; i++)

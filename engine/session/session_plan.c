@@ -1,4 +1,4 @@
-/* From the config to graphs and plans, one for each purpose (gt_plan_key). */
+/* Builds graphs from the config, and plans from graphs: one plan for each gt_plan_key. */
 #include "session/session_plan.h"
 #include "ir/op.h"
 #include "plan/fuse.h"
@@ -7,7 +7,7 @@
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 
-/* True if two plans have the same kernels; parts of their memory may differ. */
+/* Returns whether the plans of two keys have the same kernels; parts of their memory may differ. */
 static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)

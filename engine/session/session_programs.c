@@ -103,7 +103,7 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, str
 	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
 }
 
-/* The index of the layer whose `out` is the number of the model's outputs. */
+/* Returns the index of the layer whose `out` is the number of the model's outputs. */
 static int last_with_out(const struct gt_conf *c)
 {
 	for (int i = c->model.nlayers - 1; i > 0; i--)
@@ -118,7 +118,7 @@ static int last_with_out(const struct gt_conf *c)
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	if (g->output < 0) /* another stage has it */
+	if (g->output < 0) /* another stage of the pipeline has the output of the model */
 		return GT_OK;
 	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
 	for (int i = 0; i < 2; i++) {
@@ -135,7 +135,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 	return GT_OK;
 }
 
-/* The programs of the optimizer step. */
+/* Builds the programs of the optimizer step, for a full batch and for the short last batch of an epoch. */
 static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;

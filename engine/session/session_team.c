@@ -174,7 +174,7 @@ bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct g
 	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
 	if (spec->team && spec->team->comm)
 		return be->host_memory && spec->team->comm->api->common;
-	return strncmp(device, "cuda", 4) != 0; /* an assumption before the device is open: its ranks are on one host */
+	return strncmp(device, "cuda", 4) != 0; /* the device of a dry session may not be open; its ranks are then assumed to be on one host */
 }
 
 void gt_session_comm_close(struct gt_session *s)

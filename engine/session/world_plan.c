@@ -68,7 +68,7 @@ void gt_world_plan_close(struct gt_world_plan *c)
 {
 	if (!c)
 		return;
-	for (int r = c->world; r-- > 0;) /* from the last to the first, because the others use the first one's data */
+	for (int r = c->world; r-- > 0;) /* closes the first session last, because the other sessions use its data */
 		gt_session_close(c->rank[r]);
 	gt_arena_close(c->arena);
 }

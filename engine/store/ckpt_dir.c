@@ -38,7 +38,8 @@ static enum gt_code put_back(const char *dir, struct gt_ckpt_entry *e, int n, st
 	return GT_OK;
 }
 
-/* Points the symlinks to what the newest manifest says. A run that died after a commit had not moved them yet. */
+/* Points the symlinks latest and best to the checkpoints that the newest manifest names. A run that died right after a commit has not moved
+ * them yet. */
 static enum gt_code repair_links(const char *dir, const struct gt_ckpt_entry *newest, struct gt_err *err)
 {
 	bool changed = false;
@@ -80,7 +81,7 @@ static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
 		d->serial = d->parent = newest->serial;
 		d->step = newest->step;
 	}
-	if (newest && !code) /* the run that committed this checkpoint may have been killed before it moved the ones that it left behind */
+	if (newest && !code) /* the run that committed the newest checkpoint may have been killed before it moved those that it left behind */
 		code = gt_ckpt_history_move(d->path, newest->serial, newest->parent, INT64_MAX, err);
 	if (!code)
 		code = gt_ckpt_next_commit(d->path, d->serial, err);

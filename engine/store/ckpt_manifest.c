@@ -28,7 +28,7 @@ const char *gt_ckpt_file_name(int file)
 
 /* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes a number. JSON has no infinity or NaN, so these are strings; a run's best loss may be infinite. */
+/* Writes a number. JSON has neither infinity nor NaN, so these are written as strings; a run's best loss may be infinite. */
 static void put_double(struct gt_json *j, const char *key, double v)
 {
 	if (isfinite(v))

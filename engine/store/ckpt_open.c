@@ -1,4 +1,4 @@
-/* Reading checkpoints: checks a directory against its manifest, and searches the newest complete checkpoint of a run. */
+/* Opens and reads checkpoints: checks a directory against its manifest, and searches the newest complete checkpoint of a run. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include "store/st_file.h"
@@ -150,11 +150,11 @@ struct search {
 	bool verify;
 	void (*warn)(void *user, const char *text);
 	void *user;
-	struct gt_err first; /* why the newest checkpoint was not usable */
+	struct gt_err first; /* the reason why the newest checkpoint is not usable */
 	bool vanished;       /* a candidate was removed during the search, by the retention of a run */
 };
 
-/* Opens the newest usable checkpoint. entries: newest first. GT_ENOINPUT: there is no candidate. */
+/* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */
 static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e, int n, struct gt_ckpt **out, struct gt_err *err)
 {
 	enum gt_code code = GT_ENOINPUT;
@@ -176,7 +176,8 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->vanished = true;
 			continue;
 		}
-		/* Only damage, which includes a bad disk, makes the search go on to an older checkpoint. GT_EFAIL says nothing about this one. */
+		/* Only damage, which includes a bad disk, makes the search continue with an older checkpoint. Another error says nothing about this
+		 * checkpoint. */
 		if (one != GT_EDATA && one != GT_EIO) {
 			if (err)
 				*err = why;
@@ -245,7 +246,7 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	return open_step(s, step, out, err);
 }
 
-/* Copies the last component of a path; "" if it does not fit. */
+/* Copies the last component of a path to name; "" if it is too long for name. */
 static void last_name(const char *path, char name[GT_CKPT_NAME])
 {
 	size_t n = strlen(path);
@@ -259,7 +260,8 @@ static void last_name(const char *path, char name[GT_CKPT_NAME])
 		memcpy(name, path + from, n - from);
 }
 
-/* True if the path names a checkpoint, not a run. If the name is that of a checkpoint, a missing manifest is damage, not an empty run. */
+/* Returns whether the path names a checkpoint, not a run. A directory that is named like a checkpoint but has no manifest is a damaged
+ * checkpoint, not an empty run. */
 bool gt_ckpt_is_step_dir(const char *path)
 {
 	char name[GT_CKPT_NAME];
@@ -279,7 +281,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		strcpy(dir, path);
 		return GT_OK;
 	}
-	/* The path itself decides if its last component is step-… or a link to one in the same directory. */
+	/* If the last component of the path is step-… or a link to a step-… in the same directory, the path gives directory and step. */
 	last_name(path, name);
 	GT_TRY(gt_path_parent(dir, path, err));
 	if (*name && strcmp(name, ".") && strcmp(name, "..")) {

@@ -1,4 +1,4 @@
-/* A commit: writes files and manifest into a temporary directory, makes them durable, then renames it once. */
+/* Commits a checkpoint: writes its files and its manifest into a temporary directory, makes them durable, then renames the directory. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include "store/st_file.h"
@@ -107,8 +107,8 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	return code;
 }
 
-/* Renames the temporary directory to its final name, which an older commit of the same step may have. Afterwards tmp is what remains to be
- * removed; "" if nothing. */
+/* Renames the temporary directory to its final name, which an older commit of the same step may have. Afterwards s->tmp is the path of a
+ * directory that has to be removed, or "" if there is none. */
 static enum gt_code take_name(struct save *s, struct gt_err *err)
 {
 	struct stat st;
@@ -187,7 +187,7 @@ static enum gt_code save(struct save *s, struct gt_err *err)
 	}
 	s->dir->serial++;
 	GT_TRY(gt_dir_sync(s->dir->path, err));
-	/* The checkpoint is committed from here on. */
+	/* take_name() has committed the checkpoint. */
 	GT_TRY(settle(s, err));
 	return s->tmp[0] ? gt_tree_remove(s->tmp, err) : GT_OK;
 }

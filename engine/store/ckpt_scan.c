@@ -112,7 +112,7 @@ static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, in
 	}
 }
 
-/* True if the name may be that of the older checkpoint of a step whose name a new one took: the two were exchanged. */
+/* Returns whether the name may belong to the older of two checkpoints of the same step: a commit exchanges the names of the two. */
 static bool displaced(const char *name)
 {
 	return !strncmp(name, "step-", 5) && strstr(name, ".tmp-");

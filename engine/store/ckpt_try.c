@@ -1,4 +1,4 @@
-/* gt_ckpt_dir_check: the questions of gt_ckpt_dir_open, asked without an answer on disk. */
+/* gt_ckpt_dir_check: makes the checks of gt_ckpt_dir_open without writing to the disk. */
 #include "base/fileio.h"
 #include "store/ckpt.h"
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* errno's value if no entry can be created in an existing directory; 0 if it can. */
+/* Returns 0 if an entry can be created in the existing directory `path`, else the errno value of the reason. */
 static int unwritable(const char *path)
 {
 	struct statfs fs;
 	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
 		return errno;
-	/* These file systems accept no files, whatever access(2) reports to root. */
+	/* proc and sysfs accept no new files, although access(2) may report to root that they do. */
 	if (!statfs(path, &fs) && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
 		return ENOENT;
 	return 0;

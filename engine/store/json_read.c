@@ -217,7 +217,7 @@ static bool members(struct scan *s, struct gt_json_value *of, int depth)
 	}
 }
 
-/* The type of a value, by its first character. */
+/* Returns the type of a JSON value that begins with the character c. */
 static enum gt_json_type type_of(unsigned char c)
 {
 	static const char first[] = "nft\"[{";

@@ -96,7 +96,7 @@ static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out
 	return GT_OK;
 }
 
-/* The other ranks: do the same with the answer of rank 0. */
+/* On the other ranks: checks with the answer of rank 0 that all ranks agree, and divides the cores. */
 static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_err *err)
 {
 	const struct answer *a = all[0].data;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define OPEN_S 60.0 /* seconds for opening the communicator, in which a thread may fail to get memory */
-#define FOREVER 1e9 /* seconds after that, because a thread does not die alone, and one that fails reports it */
+#define FOREVER 1e9 /* seconds of every later wait: it needs no limit, because a thread does not die alone, and one that fails reports it */
 
 struct crew {
 	const struct gt_comm_api *api;

@@ -58,7 +58,8 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-/* The process that started the ranks: the nearest ancestor that does not have the variable. A shell between the two has it. */
+/* Returns the process that started the ranks: the nearest ancestor that does not have the environment variable. A shell between that
+ * process and a rank has the variable. */
 static pid_t starter(const char *variable)
 {
 	pid_t pid = getppid();
@@ -114,7 +115,7 @@ static bool same_user(int fd, struct ucred *peer)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &n) && peer->uid == geteuid();
 }
 
-/* The name belongs to the ranks of one start. If a process of another user holds it, they cannot meet. */
+/* Reports that a process of another user holds the name of the socket, so that the ranks cannot connect to each other. */
 static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
 {
 	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name through which the ranks that %s started find "
@@ -140,7 +141,7 @@ static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at
 	               w->how, (int)by.pid);
 }
 
-/* Limits waits for a peer on this host: it answers at once or not at all. */
+/* Sets short time limits on a socket, because a peer on this host answers at once or not at all. */
 static void be_brief(int fd)
 {
 	struct timeval t = {.tv_sec = 2};

@@ -15,7 +15,7 @@ struct gt_aug {
 	int32_t flip;   /* not 0: mirror left to right, after the crop */
 };
 
-/* Draws a random crop and flip. hflip: probability of a flip, 0 ... 1. */
+/* Draws a random crop and flip. hflip is the probability of a flip, 0 ... 1. */
 GT_HD struct gt_aug gt_aug_draw(uint64_t seed, uint64_t epoch, uint64_t sample, int pad, double hflip)
 {
 	struct gt_philox r = gt_rng_draw(gt_rng_key(seed, GT_RNG_AUGMENT, 0), (uint32_t)epoch, (uint32_t)sample, (uint32_t)(sample >> 32), 0);

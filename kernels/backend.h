@@ -98,7 +98,7 @@ struct gt_backend {
 	enum gt_code (*prepare)(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k);
 	size_t (*scratch)(const struct gt_kernel *k); /* bytes of workspace that a launch needs */
-	/* The name of the implementation, for `gtrain bench` and plans: "brgconv:avx512_core_bf16". Owned by the kernel. */
+	/* Returns the name of the implementation, for `gtrain bench` and plans: "brgconv:avx512_core_bf16". The kernel owns the string. */
 	const char *(*describe)(const struct gt_kernel *k);
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *args, struct gt_err *err);
 	/* Optional (NULL): launches n kernels on stream 0, one after the other, with the same results as n calls of launch. It may save the

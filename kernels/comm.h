@@ -175,8 +175,8 @@ struct gt_comm_api {
 	enum gt_code (*split)(struct gt_comm *c, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err);
 	/* Allocates memory of this rank that the transport accesses without a copy (shm: every rank of the host can read and write it), zeroed
 	 * and aligned to at least 64 bytes. All ranks call it; bytes may differ between ranks. The group that open() created owns the memory
-	 * and frees it when it is closed. Call it before step 0. Collectives on other memory also work, through a copy. GT_EFAIL: out of
-	 * memory; the group stays intact. */
+	 * and frees it when it is closed. Call it before step 0. Collectives on other memory also work, through a copy. Returns GT_EFAIL if
+	 * memory is exhausted; the group stays intact. */
 	enum gt_code (*buffer)(struct gt_comm *c, size_t bytes, void **out, struct gt_err *err);
 
 	enum gt_code (*all_reduce)(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);

@@ -210,7 +210,8 @@ GT_EW struct gt_philox gt_dropout_draw(uint64_t key, uint64_t epoch, uint64_t po
 	return gt_rng_draw(key, (uint32_t)epoch, (uint32_t)position, (uint32_t)(position >> 32), quad);
 }
 
-/* The threshold for probability p: an element is kept if the upper 24 bits of its word are at least the threshold. */
+/* Returns the threshold for the probability p of dropping an element: an element is kept if the upper 24 bits of its word are at least the
+ * threshold. */
 GT_EW uint32_t gt_dropout_threshold(double p)
 {
 	return (uint32_t)(p * 0x1p24 + 0.5);
@@ -228,7 +229,8 @@ GT_EW double gt_dropout_scale(double p)
 	return p < 1.0 ? 1.0 / (1.0 - p) : 0.0;
 }
 
-/* The factor that clips gradients to the norm clip_norm: min(1, clip_norm / (norm + 1e-6)); 1 without clipping; NaN if the norm is NaN. */
+/* Returns the factor that clips gradients to the norm clip_norm: min(1, clip_norm / (norm + 1e-6)); 1 without clipping; NaN if the norm is
+ * NaN. */
 GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 {
 	double c = clip_norm / (sqrt(sumsq) + 1e-6);
@@ -322,13 +324,13 @@ GT_HD double gt_pow_n(double x, int64_t n)
 	return y;
 }
 
-/* The factor by which Muon normalises an update direction of this norm; NaN if the norm is NaN. */
+/* Returns the factor by which Muon normalises an update direction of this norm, or NaN if the norm is NaN. */
 GT_EW double gt_muon_scale(double norm, double eps)
 {
 	return 1 / (norm < eps ? eps : norm);
 }
 
-/* The factor by which Muon adjusts the learning rate for a matrix [rows, cols]. adjust: enum gt_muon_adjust. */
+/* Returns the factor by which Muon adjusts the learning rate for a matrix [rows, cols]. adjust is an enum gt_muon_adjust. */
 GT_EW double gt_muon_adjust(int adjust, int64_t rows, int64_t cols)
 {
 	double r = (double)rows, c = (double)cols;

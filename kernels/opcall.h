@@ -182,7 +182,7 @@ struct gt_attr_linear {
 	int act;
 };
 
-/* Bytes of one row of linear's mask, for `out` features: a multiple of 16, because a row is stored in runs of 128 bits. */
+/* Returns the bytes of one row of linear's mask for `out` features: a multiple of 16, because a row is stored in runs of 128 bits. */
 static inline int64_t gt_mask_bytes(int64_t out)
 {
 	return (out + 127) / 128 * 16;
@@ -258,7 +258,7 @@ struct gt_attr_linear_loss {
 #define GT_MAX_CHANNELS 16
 struct gt_attr_gather {
 	float scale[GT_MAX_CHANNELS], shift[GT_MAX_CHANNELS]; /* per channel: x = u8 * scale + shift, which is (u8/255 - mean) / std */
-	int pad;              /* pad_crop: random shift by -pad ... pad pixels in both directions; 0: off */
+	int pad;              /* random crop (pad_crop): the image is shifted by -pad ... pad pixels in both directions; 0: off */
 	bool pad_reflect;     /* true: the padding mirrors the image. false: it is black (byte 0) and then normalised, as in torchvision's
 	                       * RandomCrop before Normalize */
 	double hflip;         /* probability of mirroring left to right, 0 ... 1; 0: off */
@@ -408,7 +408,8 @@ struct gt_opcall {
 	const char *name; /* name of the layer for messages */
 	const void *attr; /* attribute struct of the operation, as GT_OPCODES names it */
 	int nin, nout;
-	struct gt_tdesc *in[GT_MAX_IO], *out[GT_MAX_IO]; /* NULL: absent. prepare() chooses the layout of tensors with .any set */
+	/* descriptors of the operands; NULL: absent. prepare() chooses the layout of tensors with .any set */
+	struct gt_tdesc *in[GT_MAX_IO], *out[GT_MAX_IO];
 	uint32_t accumulate;                             /* bit i: the kernel adds to out[i] */
 	bool deterministic;                              /* allow only fixed orders of reduction (reproducible != none) */
 };

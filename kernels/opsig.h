@@ -41,7 +41,8 @@ const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i);
 size_t gt_opcode_attr_size(enum gt_opcode code); /* bytes of the operation's attribute struct; 0: it has none */
 
 /* Checks numbers, presence, dtypes, shapes and layouts of a call's operands and gt_opcall.accumulate. An open layout (gt_tdesc.any) of an
- * operand that has the standard layout is set to it. GT_EINTERNAL: the call does not fit the signature, which is a bug in gtrain. */
+ * operand that has the standard layout is set to it. Returns GT_EINTERNAL if the call does not fit the signature, which is a bug in
+ * gtrain. */
 enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The collectives of the shared-memory communicator. There are three ways. All ranks choose the same one, because each sees the
- * descriptions of all:
+/* The collectives of the shared-memory communicator. There are three methods. All ranks choose the same one, because each rank reads the
+ * descriptions of all ranks:
  *   small   The data go through the staging memory in the first phase, and every rank reduces or copies for itself. One phase.
  *   direct  The operands are in the segment and every rank reads those of the others. In an all-reduce a rank reduces its part and stores
  *           it in all results. Each part of a buffer is thus read and written by one rank only, so that in-place calls need no copy.
@@ -62,7 +62,7 @@ static char *stage(const struct job *j, int rank, uint32_t of_phase)
 	return j->c->stage + ((size_t)rank * 2 + (of_phase & 1)) * GT_SHM_HALF;
 }
 
-/* True if the staging memory holds a piece of every rank's block. */
+/* Returns true if, in a collective of this kind, the staging memory of a rank holds a piece of the block for every rank. */
 static bool is_blocked(enum gt_coll_kind k)
 {
 	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;

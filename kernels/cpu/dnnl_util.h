@@ -12,8 +12,8 @@
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
 dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev);
 
-/* Converts a oneDNN status: GT_OK, or a sentence with the operation, the failed call and the status. GT_EUNAVAILABLE: oneDNN has no
- * implementation. */
+/* Converts a oneDNN status to GT_OK, or to an error with a sentence that names the operation, the failed call and the status. The error is
+ * GT_EUNAVAILABLE if oneDNN has no implementation. */
 enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err);
 
 dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* returns dnnl_data_type_undef if oneDNN lacks the dtype */

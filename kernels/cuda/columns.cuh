@@ -39,8 +39,8 @@ static inline struct tiling tile_columns(int64_t rows, int64_t cols, int v)
 	return t;
 }
 
-/* Number of columns that a thread owns: 1 unless all rows begin at multiples of 16 bytes. at is the bitwise or of the addresses of all
- * tensors. */
+/* Returns the number of columns that a thread owns: 1 unless all rows begin at multiples of 16 bytes. at is the bitwise or of the addresses
+ * of all tensors. */
 template <class S> static inline int columns_of(int64_t cols, uintptr_t at)
 {
 	return cols % width<S>::n == 0 && at % 16 == 0 ? width<S>::n : 1;
@@ -51,7 +51,7 @@ static inline dim3 tiling_grid(const struct tiling &t)
 	return dim3((unsigned)t.tiles, (unsigned)t.splits);
 }
 
-/* Number of floats in part for `planes` results per column, for any V. */
+/* Returns the number of floats that the array `part` needs for `planes` partial results per column, for any V. */
 static inline int64_t tiling_floats(int64_t rows, int64_t cols, int planes)
 {
 	int64_t most = 0;

@@ -107,7 +107,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
                              struct gt_err *err);
 
 /* ---- cuda_wait.c ---------------------------------------------------------------------------------------------------------- */
-void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w); /* the caller owns w and keeps it until gt_cuda_unwatch */
+void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w); /* adds a watcher; the caller owns w and keeps it until gt_cuda_unwatch */
 void gt_cuda_unwatch(struct gt_dev *dev, struct gt_cuda_watch *w);
 /* Blocks the host until the device has completed the work that is queued on s or, if e is not NULL, that precedes the last record of e.
  * Every wait of the host uses this function, so that none is without a deadline. */

@@ -52,8 +52,8 @@ struct gt_dnn_plan {
 /* Chooses an engine and makes its plan. The cache's choice is used if it is still valid. Otherwise the candidates are the engines of the
  * heuristic (mode A, then fallback) that dev's options allow and that run. With dev->autotune, and if the run need not be reproducible, the
  * fastest is used; otherwise the first one on tensor cores or, if there is none, the first one. (In cuDNN 9.19 the first three engines for
- * a 1x1 convolution with stride 2 in 16 bits do not use tensor cores.) GT_EUNAVAILABLE: no engine is allowed; err has the reasons, without
- * naming the call. */
+ * a 1x1 convolution with stride 2 in 16 bits do not use tensor cores.) Returns GT_EUNAVAILABLE if no engine is allowed; err then has the
+ * reasons, without the name of the call. */
 enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err);
 void gt_dnn_plan_drop(struct gt_dnn_plan *p); /* p may be zeroed */
 
@@ -84,7 +84,7 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
                                    const struct gt_dnn_choice *choice, bool compiled);
 /* Runs the *n choices on memory of its own. Keeps in choice those that ran, and their number in *n: if timed is true, all of them, the
  * fastest first; otherwise only the first one that runs. Changes nothing during a capture, without a device, or if memory is too small.
- * GT_EUNAVAILABLE: none runs. */
+ * Returns GT_EUNAVAILABLE if none runs. */
 enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
                         struct gt_err *err);
 

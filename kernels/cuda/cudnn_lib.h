@@ -32,7 +32,7 @@
 
 struct gt_dnn {
 	void *so;
-	cudnnHandle_t handle;          /* NULL: there is no device; prop describes one (tests of plans without a GPU) */
+	cudnnHandle_t handle;          /* NULL in tests of plans without a GPU; prop then describes a device */
 	cudnnBackendDescriptor_t prop; /* properties of the device (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR); needs cuDNN 9.8 or newer */
 	cudaStream_t stream;           /* the stream of the handle */
 	size_t version;                /* 91900 for 9.19.0 */
@@ -42,7 +42,7 @@ struct gt_dnn {
 #undef GT_X
 };
 
-/* Loads cuDNN as dev->dnn if it is not loaded yet. GT_EUNAVAILABLE with the loader's reason if the library is missing. */
+/* Loads cuDNN as dev->dnn if it is not loaded yet. Returns GT_EUNAVAILABLE with the loader's reason if the library is missing. */
 enum gt_code gt_dnn_open(struct gt_dev *dev, struct gt_err *err);
 void gt_dnn_close(struct gt_dnn *dnn); /* dnn may be NULL */
 

@@ -1,5 +1,5 @@
 /* Group normalisation of channels-last activations. The elements of a group, `width` neighbouring channels of every pixel of a sample,
- * belong to a team of threads (device.cuh), which walks them three times; the second and third time they come out of the caches. dgamma
+ * belong to a team of threads (device.cuh), which reads them three times; the second and third time they come from the caches. dgamma
  * and dbeta are sums over the pixels of all samples (columns.cuh). */
 #include "cuda/columns.cuh"
 

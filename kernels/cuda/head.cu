@@ -59,7 +59,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 		loss_total(a.loss.loss, a.loss.rank, a.loss.rows, a.loss.metrics);
 }
 
-/* A block owns 32 columns of x, in dx and in dw; a thread reads every eighth row of one column. C is an upper limit of a.cols. */
+/* A block computes 32 columns of dx and of dw; a thread reads every eighth row of one column. C is an upper limit of a.cols. */
 template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const gt_cu_head_back a)
 {
 	after_previous();

@@ -26,8 +26,8 @@ struct gt_cu_step_args {
 	struct gt_step_args host;
 };
 
-/* A fault that a kernel found in its data, in host memory; later faults do not overwrite the first. Codes: a label, a sample index or a
- * position in the epoch is out of range. */
+/* A fault that a kernel found in its data. The struct is in host memory, and later faults do not overwrite the first one. The codes mean
+ * that a label, a sample index or a position in the epoch is out of range. */
 enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX, GT_CU_FAULT_PLACE };
 struct gt_cu_fault {
 	int32_t code;
@@ -104,7 +104,7 @@ struct gt_cu_dropout {
 cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s);
 
 /* ---- shape.cu ---------------------------------------------------------------------------------------------------------------- */
-/* Transposes `batch` matrices of rows x cols elements of 2 or 4 bytes. size: bytes of an element. */
+/* Transposes `batch` matrices of rows x cols elements. size is the number of bytes of an element: 2 or 4. */
 cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
 
 /* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
@@ -229,7 +229,7 @@ struct gt_cu_muon {
 };
 /* Updates the momentum and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes zero. */
 cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
-/* Updates p with the directions in x. */
+/* Updates the parameters p with the update directions in x. */
 cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */

@@ -111,7 +111,7 @@ static enum gt_code compare(const struct job *j, struct gt_err *err)
 	return GT_OK;
 }
 
-/* True if a rank's operand has one block for every rank. */
+/* Returns true if, in a collective of this kind, the operand of a rank has one block for every rank. */
 static bool is_blocked(enum gt_coll_kind k)
 {
 	return k == GT_COLL_REDUCE_SCATTER || k == GT_COLL_SCATTER;
@@ -360,8 +360,8 @@ static enum gt_code describe(const struct job *j, bool small, struct gt_err *err
 {
 	struct gloo_comm *c = j->c;
 	const struct gt_coll *x = j->x;
-	/* The memory of this description held that of the call before the last one. Every rank has received that one, or this rank could not be
-	 * here. */
+	/* The memory of this description held the description of the call before the last one. Every rank has received that description,
+	 * because otherwise the last call could not have ended. */
 	for (int r = 0; r < c->pub.world; r++) {
 		if (r != c->pub.rank)
 			GT_TRY(wait_out(j, r, GLOO_CALL, 1, err));

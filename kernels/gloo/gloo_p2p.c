@@ -173,7 +173,7 @@ static enum gt_code take_head(struct gloo_comm *c, struct transfer *t, struct gt
 	return GT_OK;
 }
 
-/* True if a head has arrived, even if gloo has not reported it yet. */
+/* Returns true if a message head has arrived from the peer, even if gloo has not reported it yet. */
 static bool head_is_there(const struct gloo_peer *p)
 {
 	const char *at = p->heads + (size_t)(p->got % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;

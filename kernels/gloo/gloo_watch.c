@@ -128,7 +128,7 @@ static const struct gloo_note *told_by(const struct gloo_root *r, int rank)
 	return rank < r->world && r->peer[rank].seen[GLOO_BROKEN] ? &r->peer[rank].note[GLOO_BROKEN] : NULL;
 }
 
-/* True if all known failures are expired deadlines. */
+/* Returns true if all failures that this rank knows are expired deadlines. */
 static bool only_late(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
@@ -171,8 +171,9 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	va_end(ap);
 	pthread_mutex_lock(&r->lock);
 	look(r);
-	/* A rank that knows of another failure takes that as the cause of its own observation and does not report its own. A rank that is late
-	 * because it waits for another one reports that all the same. */
+	/* A rank that knows of another failure takes it as the cause of its own, which it then does not report. There are two exceptions: an
+	 * error of the rank itself (GLOO_SAID), and an expired deadline if all known failures are expired deadlines, because a late rank may
+	 * only be waiting for another one. */
 	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
 		r->told = true;
 		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);
@@ -309,8 +310,8 @@ static void flush(struct gloo_root *r, double deadline)
 	}
 }
 
-/* True if every peer has answered this rank's goodbye: then all data that this rank sent have arrived. If the connection were closed at
- * once, data that the peer has not read yet could be lost. */
+/* Returns true if every peer has answered this rank's goodbye (GLOO_BYE). Then all data that this rank sent have arrived. If the connection
+ * were closed at once, data that the peer has not read yet could be lost. */
 static bool all_answered(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {

@@ -7,10 +7,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-struct gt_arena; /* owned by the caller of gt_arena_open */
+struct gt_arena; /* opaque; the caller of gt_arena_open owns it */
 
 enum gt_code gt_arena_open(struct gt_arena **out, struct gt_err *err);
-void gt_arena_close(struct gt_arena *a); /* NULL: does nothing */
+void gt_arena_close(struct gt_arena *a); /* frees all memory of a; does nothing if a is NULL */
 
 /* Returns memory for n elements of `size` bytes; NULL: out of memory, or n * size overflows. Prefer the macros below, which fill err. */
 void *gt_arena_alloc(struct gt_arena *a, size_t n, size_t size);
@@ -18,7 +18,7 @@ char *gt_arena_strdup(struct gt_arena *a, const char *s);
 char *gt_arena_printf(struct gt_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 size_t gt_arena_bytes(const struct gt_arena *a); /* number of bytes allocated so far */
 
-enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* the error "out of memory", GT_EFAIL */
+enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* fills err with "out of memory", returns GT_EFAIL */
 
 /* Sets ptr to n zeroed elements of its type, or returns the error "out of memory" from the calling function. */
 #define GT_NEW(ptr, arena, n, err)                                                       \

@@ -9,13 +9,14 @@
 
 #define GT_POLL_MAX 2048 /* maximum number of entries of gt_poll() */
 
-/* Raises the soft limit of open files (RLIMIT_NOFILE, `ulimit -n`) so that this process can open `need` more descriptors, or `want` if the
- * hard limit allows it. Never lowers it. who: the subject of the error ("2 ranks on this host"). GT_EFAIL: the hard limit is too low. */
+/* Raises the soft limit of open files (RLIMIT_NOFILE, `ulimit -n`) so that this process can open `need` more descriptors, or `want` if
+ * the hard limit allows it. Never lowers the limit. who: the subject of the error ("2 ranks on this host"). Returns GT_EFAIL if the hard
+ * limit is too low. */
 enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct gt_err *err);
 
 /* Calls poll(2) on the entries of p[0 … n) whose fd is not negative, for at most wait_s seconds. poll(2) itself also counts unused entries,
- * and fails with EINVAL if there are more entries than allowed descriptors. Returns the number of entries with events; 0 also after a
- * signal; -1: see errno. */
+ * and fails with EINVAL if there are more entries than allowed descriptors. Returns the number of entries with events: 0 after the
+ * time or after a signal, -1 after an error, which is in errno. */
 int gt_poll(struct pollfd *p, int n, double wait_s);
 
 /* Returns whether errno `error` means that the process or the machine has no descriptors or buffers left. In this case accept(2) leaves the

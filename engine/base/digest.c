@@ -23,7 +23,7 @@ void gt_digest_bytes(const void *data, size_t n, char hex[GT_DIGEST_HEX])
 enum gt_code gt_digest_open(struct gt_digest **out, struct gt_err *err)
 {
 	struct gt_digest *d = malloc(sizeof *d);
-	if (d && !(d->state = XXH3_createState())) { /* aligned to 64 bytes, which malloc does not guarantee */
+	if (d && !(d->state = XXH3_createState())) { /* the state must be aligned to 64 bytes, which malloc does not guarantee */
 		free(d);
 		d = NULL;
 	}

@@ -10,10 +10,11 @@
 
 void gt_digest_bytes(const void *data, size_t n, char hex[GT_DIGEST_HEX]);
 
-/* The digest of data in pieces: open, then start, add, …, get for each digest; the caller closes it. */
+/* Computes digests of data that comes in pieces. After gt_digest_open, call for each digest gt_digest_start, gt_digest_add for each
+ * piece, and gt_digest_get. At the end call gt_digest_close. */
 struct gt_digest;
 enum gt_code gt_digest_open(struct gt_digest **out, struct gt_err *err);
-void gt_digest_close(struct gt_digest *d); /* NULL: does nothing */
+void gt_digest_close(struct gt_digest *d); /* does nothing if d is NULL */
 void gt_digest_start(struct gt_digest *d);
 void gt_digest_add(struct gt_digest *d, const void *data, size_t n);
 void gt_digest_get(const struct gt_digest *d, char hex[GT_DIGEST_HEX]);

@@ -33,7 +33,7 @@ enum gt_code {
 struct gt_err {
 	enum gt_code code;
 	char msg[1024]; /* one line, no newline, no leading program name */
-	int line;       /* line of the config that msg names; 0: none */
+	int line;       /* line of the config that msg names; 0: msg names no line */
 	int subject;    /* number of leading bytes of msg that name file, line and key; 0: msg names no key */
 };
 

@@ -41,7 +41,7 @@ enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err)
 void gt_nonce(char buf[GT_NONCE_SIZE])
 {
 	uint64_t v;
-	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* early during boot; the number must be unique, not secret */
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* fails early during boot; the number must be unique, not secret */
 		struct timespec t;
 		clock_gettime(CLOCK_REALTIME, &t);
 		v = (uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 44;
@@ -214,7 +214,7 @@ enum gt_code gt_dir_sync(const char *path, struct gt_err *err)
 	if (fd < 0)
 		return gt_fail(err, GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	int e = fsync(fd) ? errno : 0;
-	close(fd); /* nothing was written through it */
+	close(fd); /* nothing was written through fd, so an error of close means no loss */
 	if (e && e != EINVAL)
 		return gt_fail(err, GT_EIO, "%s: cannot fsync: %s", path, strerror(e));
 	return GT_OK;
@@ -252,7 +252,7 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	if (!code)
 		code = gt_file_rename(tmp, path, err);
 	if (code)
-		unlink(tmp); /* has been renamed already if only the sync of the folder failed */
+		unlink(tmp); /* fails without harm if only the sync of the folder failed, because tmp was renamed */
 	return code;
 }
 

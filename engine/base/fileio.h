@@ -19,7 +19,7 @@
 #define GT_EINTR_MAX 100
 #define GT_NONCE_SIZE 17 /* 16 hexadecimal digits and the NUL */
 
-/* Writes "dir/name" into buf (GT_PATH_SIZE bytes). GT_ECANTCREAT: it does not fit. */
+/* Writes "dir/name" into buf (GT_PATH_SIZE bytes). Returns GT_ECANTCREAT if it does not fit. */
 enum gt_code gt_path_join(char *buf, const char *dir, const char *name, struct gt_err *err);
 /* Writes the parent folder of path into buf (GT_PATH_SIZE bytes); "." if path has no slash. */
 enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err);
@@ -30,23 +30,25 @@ void gt_nonce(char buf[GT_NONCE_SIZE]);
 enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err);
 
 /* ---- open files ----------------------------------------------------------------------------------------------------------- */
-/* Creates a file for writing, with close-on-exec; mode is that of open(2). Fails if the name exists, even as a symbolic link. */
+/* Creates a file for writing, with close-on-exec. mode: permissions, as for open(2). Fails if the name exists, even as a symbolic link. */
 enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err);
 enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n, struct gt_err *err);
 /* Syncs and closes fd; closes it in any case. After a failure the content of the file is unknown: discard it, and do not sync it again. */
 enum gt_code gt_file_sync_close(int fd, const char *path, struct gt_err *err);
 /* Opens a regular file for reading, without blocking on a FIFO, and returns its length. */
 enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_err *err);
-/* The same for a file that will be replaced: fails for a symbolic link. *fd: -1 if the file does not exist, which is not an error. */
+/* Opens a file like gt_file_open, but fails for a symbolic link; for files that gtrain itself replaces. Sets *fd to -1, which is no
+ * error, if the file does not exist. */
 enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err);
-/* Reads exactly n bytes at offset. GT_EDATA: the file ends before. */
+/* Reads exactly n bytes at offset. Returns GT_EDATA if the file ends before. */
 enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64_t offset, struct gt_err *err);
 /* Calls fn with the first `bytes` bytes of the file in pieces, in order. Stops at the first failure, which can be that of fn. */
 enum gt_code gt_file_each(int fd, const char *path, uint64_t bytes,
                           enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err), void *user, struct gt_err *err);
 
 /* ---- whole files ---------------------------------------------------------------------------------------------------------- */
-/* Reads a regular file of at most cap bytes. *data: allocated by malloc, with a NUL after the n bytes; the caller frees it. */
+/* Reads a whole regular file of at most cap bytes. Sets *data to memory from malloc, which has a NUL after the *n bytes; the caller
+ * frees it. */
 enum gt_code gt_file_read(const char *path, size_t cap, char **data, size_t *n, struct gt_err *err);
 /* Replaces a file atomically: writes and syncs a temporary file, renames it, and syncs the folder. After a failure the old file is
  * unchanged. */
@@ -66,9 +68,10 @@ enum gt_code gt_dir_sync(const char *path, struct gt_err *err);
 enum gt_code gt_tree_remove(const char *path, struct gt_err *err);
 
 /* ---- lock ----------------------------------------------------------------------------------------------------------------- */
-/* Creates the file, locks it with flock(2), and writes the process id into it. *held: another process holds the lock; *holder is then its
- * process id, 0 if unknown, and *fd is -1. The lock ends when the descriptor is closed; processes started by exec do not inherit it. */
+/* Creates the file, locks it with flock(2), and writes the process id into it. If another process holds the lock, sets *held to true,
+ * *holder to the id of that process (0: unknown), and *fd to -1. The lock ends when the descriptor is closed; processes started by exec
+ * do not inherit it. */
 enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, struct gt_err *err);
-void gt_lock_drop(int fd); /* -1: does nothing */
+void gt_lock_drop(int fd); /* releases the lock; does nothing if fd is -1 */
 
 #endif

@@ -20,7 +20,7 @@ static enum gt_code make_one(const char *path, struct gt_err *err)
 		return gt_dir_sync(parent, err);
 	}
 	int e = errno;
-	if (!stat(path, &st)) { /* EEXIST, or EROFS or EACCES for an ancestor that exists */
+	if (!stat(path, &st)) { /* mkdir fails with EEXIST, or with EROFS or EACCES, if the path exists */
 		if (S_ISDIR(st.st_mode))
 			return GT_OK;
 		e = ENOTDIR;

@@ -10,7 +10,7 @@ static void put(struct gt_json *j, const char *s, size_t n)
 {
 	if (j->no_memory)
 		return;
-	if (j->cap - j->len <= n) { /* with space for the NUL */
+	if (j->cap - j->len <= n) { /* `<=` keeps space for the NUL */
 		size_t cap = j->cap ? j->cap : 256;
 		while (cap - j->len <= n) {
 			if (cap > SIZE_MAX / 4) {
@@ -183,7 +183,7 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 	}
 	int n = snprintf(buf, sizeof buf, "%.*g", digits < 1 ? 1 : digits > 17 ? 17 : digits, value);
 	for (int i = 0; i < n; i++)
-		if (buf[i] == ',') /* the decimal comma of some locales */
+		if (buf[i] == ',') /* replaces the decimal comma of some locales */
 			buf[i] = '.';
 	lead(j, key);
 	put(j, buf, (size_t)n);

@@ -27,7 +27,7 @@ struct gt_json {
 	char *text; /* NUL-terminated after the first write */
 	size_t len, cap;
 	int depth;
-	char close[GT_JSON_DEPTH]; /* '}' or ']' of each open level */
+	char close[GT_JSON_DEPTH]; /* the bracket, '}' or ']', that closes each open object or array */
 	bool comma;                /* whether a comma must precede the next value */
 	bool no_memory, misused;
 };
@@ -36,12 +36,13 @@ void gt_json_object(struct gt_json *j, const char *key);
 void gt_json_array(struct gt_json *j, const char *key);
 void gt_json_end(struct gt_json *j); /* closes the innermost object or array */
 
-void gt_json_string(struct gt_json *j, const char *key, const char *value); /* NULL: null */
+void gt_json_string(struct gt_json *j, const char *key, const char *value); /* writes null if value is NULL */
 void gt_json_int(struct gt_json *j, const char *key, int64_t value);
 void gt_json_uint(struct gt_json *j, const char *key, uint64_t value);
 void gt_json_bool(struct gt_json *j, const char *key, bool value);
 void gt_json_null(struct gt_json *j, const char *key);
-/* digits: number of significant digits, 1..17; with 17, reading the text gives the same double. NaN and infinities are written as null. */
+/* Writes a number with `digits` significant digits, 1..17; with 17, reading the text gives the same double. NaN and infinities become
+ * null. */
 void gt_json_double(struct gt_json *j, const char *key, double value, int digits);
 
 /* Returns the length of the UTF-8 sequence at s, of which `left` bytes may be read; 0: not a valid sequence (RFC 3629: no overlong forms,
@@ -49,8 +50,8 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 int gt_utf8_length(const unsigned char *s, size_t left);
 bool gt_utf8_valid(const char *s);
 
-/* *text: the finished line without a newline, owned by j. GT_EFAIL: out of memory. GT_EINTERNAL: an object or array is not closed, or the
- * calls were not in a valid order. */
+/* Sets *text to the finished line without a newline, owned by j. Returns GT_EFAIL if memory ran out, and GT_EINTERNAL if an object or
+ * array is not closed or the calls were not in a valid order. */
 enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err *err);
 void gt_json_line(struct gt_json *j); /* appends a newline to a finished text */
 void gt_json_reset(struct gt_json *j);

@@ -12,7 +12,7 @@ static ssize_t append(void *cookie, const char *data, size_t n)
 		char *text = m->lost ? NULL : realloc(m->text, cap);
 		if (!text) {
 			m->lost = true;
-			return 0; /* stdio treats this as an error */
+			return 0; /* stdio treats a return of 0 as an error */
 		}
 		m->text = text;
 		m->cap = cap;
@@ -34,7 +34,7 @@ enum gt_code gt_memstream_close(FILE *f, struct gt_memstream *m, char **text, si
 	bool lost = ferror(f);
 	lost |= fclose(f) != 0 || m->lost;
 	if (!lost && !m->text)
-		lost = !(m->text = calloc(1, 1)); /* nothing was written */
+		lost = !(m->text = calloc(1, 1)); /* nothing was written, so the text is empty */
 	if (lost) {
 		free(m->text);
 		m->text = NULL;

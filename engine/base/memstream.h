@@ -21,8 +21,9 @@ struct gt_memstream {
 	bool lost; /* whether a write failed for lack of memory */
 };
 
-FILE *gt_memstream_open(struct gt_memstream *m); /* NULL: out of memory */
-/* Closes f. *text: allocated by malloc, with a NUL after its *len bytes (len may be NULL). GT_EFAIL: out of memory; *text is NULL. */
+FILE *gt_memstream_open(struct gt_memstream *m); /* returns NULL if memory runs out */
+/* Closes f. Sets *text to memory from malloc, which has a NUL after its *len bytes (len may be NULL). Returns GT_EFAIL, with *text =
+ * NULL, if memory ran out. */
 enum gt_code gt_memstream_close(FILE *f, struct gt_memstream *m, char **text, size_t *len, struct gt_err *err);
 
 #endif

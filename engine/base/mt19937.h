@@ -8,12 +8,12 @@
 
 struct gt_mt19937 {
 	uint32_t state[624];
-	int next; /* index of the next word; 624: generate new words first */
+	int next; /* index in state of the next word to use; 624: all are used, so new ones are generated first */
 };
 
 void gt_mt19937_seed(struct gt_mt19937 *m, uint64_t seed); /* like torch.manual_seed(seed), which uses only the low 32 bits */
 uint32_t gt_mt19937_u32(struct gt_mt19937 *m);
-uint64_t gt_mt19937_u64(struct gt_mt19937 *m); /* from two draws, the high half first */
+uint64_t gt_mt19937_u64(struct gt_mt19937 *m); /* makes two 32-bit draws, the high half first */
 
 /* Return one element of torch.empty(n).uniform_(lo, hi) in f32 (24 random bits) and f64 (53). PyTorch computes x * (hi - lo) + lo. Its
  * kernels for CPUs with AVX2 contract this to a fused multiply-add, as these functions do; with ATEN_CPU_CAPABILITY=default, PyTorch's

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 
 struct gt_problem {
-	enum gt_code code; /* exit code of a run; GT_OK: a warning that does not end a run */
+	enum gt_code code; /* exit code of a run that fails for this reason; GT_OK: a warning that does not end a run */
 	const char *text;  /* "file:line: path: expected …, got …", or a sentence without a line */
-	int line;          /* 0: none */
+	int line;          /* line of the config; 0: none */
 	int subject;       /* number of leading bytes of text that name file, line and key; 0: it names none */
 };
 
@@ -26,7 +26,7 @@ struct gt_problems {
 	int seen;               /* number of entries added, including dropped ones */
 };
 
-/* Copies err. GT_EFAIL: out of memory. */
+/* Appends a copy of err to the list. Returns GT_EFAIL if memory runs out. */
 enum gt_code gt_problems_add(struct gt_problems *p, const struct gt_err *err);
 /* Sorts by file, then by line; entries of one line keep their order. Entries without a line come first, then those of the file `main`, then
  * those of other files in the order of their first entries. */

@@ -19,14 +19,15 @@ void gt_sha256_start(struct gt_sha256 *s);
 void gt_sha256_add(struct gt_sha256 *s, const void *data, size_t n);
 void gt_sha256_end(struct gt_sha256 *s, unsigned char out[GT_SHA256_SIZE]);
 
-/* The HMAC of data in pieces: call start, then gt_sha256_add() with h->inner for each piece, then end. */
+/* Computes the HMAC of data that comes in pieces: call gt_hmac_start, then gt_sha256_add with &h->inner for each piece, then
+ * gt_hmac_end. */
 struct gt_hmac {
 	struct gt_sha256 inner, outer;
 };
 void gt_hmac_start(struct gt_hmac *h, const void *key, size_t nkey);
 void gt_hmac_end(struct gt_hmac *h, unsigned char out[GT_SHA256_SIZE]);
 
-/* Compares in a time that does not depend on where a and b differ. */
+/* Returns whether a and b are equal, in a time that does not depend on where they differ. */
 bool gt_mac_equal(const unsigned char a[GT_SHA256_SIZE], const unsigned char b[GT_SHA256_SIZE]);
 
 #endif

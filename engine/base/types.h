@@ -36,14 +36,14 @@ enum gt_dtype {
 };
 
 size_t gt_dtype_size(enum gt_dtype t);
-const char *gt_dtype_name(enum gt_dtype t);                /* "f32" */
-const char *gt_dtype_safetensors(enum gt_dtype t);         /* "F32" */
+const char *gt_dtype_name(enum gt_dtype t);                /* name in texts, such as "f32" */
+const char *gt_dtype_safetensors(enum gt_dtype t);         /* name in safetensors files, such as "F32" */
 bool gt_dtype_from_safetensors(const char *s, enum gt_dtype *out);
 
 struct gt_layout {
 	uint8_t order[GT_MAX_RANK]; /* the dimensions, the slowest one first */
 	uint8_t nblk;
-	uint8_t blk_dim[GT_MAX_BLOCKS]; /* slowest first */
+	uint8_t blk_dim[GT_MAX_BLOCKS]; /* dimension of each inner block, the slowest block first */
 	uint8_t blk[GT_MAX_BLOCKS];
 };
 
@@ -55,7 +55,7 @@ struct gt_tdesc {
 	struct gt_layout layout;
 };
 
-/* Returns a description with the plain layout, or with channels_last and rank 4 with NHWC. */
+/* Returns a description of a tensor. The layout is NHWC if channels_last is true and the rank is 4, otherwise plain. */
 struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last);
 
 int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* number of logical elements; rank 0 has one */
@@ -68,7 +68,8 @@ bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b);
 /* Returns the physical index of the element with logical index idx, which has one entry per dimension. */
 int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx);
 
-/* Copy between a plain host buffer and the physical layout of d. pack sets the padding to zero; unpack leaves it out. */
+/* gt_tdesc_pack copies a plain host buffer to the physical layout of d and sets the padding to 0. gt_tdesc_unpack copies back, without the
+ * padding. */
 void gt_tdesc_pack(const struct gt_tdesc *d, const void *plain, void *physical);
 void gt_tdesc_unpack(const struct gt_tdesc *d, const void *physical, void *plain);
 

@@ -72,7 +72,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	char path[320], got[64];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
-	if (tmpl->bad) { /* its error is reported; the layers of all its instances are unknown */
+	if (tmpl->bad) { /* the template's error has been reported, and the layers of its instances are unknown */
 		x->rd->errors->seen++;
 		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
 		x->last = name;
@@ -112,11 +112,11 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
 		int errors = x->rd->errors->seen;
 		GT_TRY(expand_list(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
-		if (x->rd->errors->seen > errors) { /* further instances would repeat the errors, with nested blocks many times */
+		if (x->rd->errors->seen > errors) { /* other instances of the template would only repeat its errors */
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
 		}
-		x->spec[x->n - 1].recompute &= proto->recompute; /* the output of a block is kept unless an outer block has recompute too */
+		x->spec[x->n - 1].recompute &= proto->recompute; /* keeps the output of a block, unless an outer block has recompute too */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->loc, path, err));
 	}
@@ -152,7 +152,7 @@ enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
 	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
 	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
 	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
-	if (!layers) /* reported by gt_object_read */
+	if (!layers) /* gt_object_read has reported the missing key */
 		return GT_OK;
 	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
 	x.blocks = gt_conf_given(rd->root, "model.blocks");

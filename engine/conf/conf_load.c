@@ -26,9 +26,9 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
-	if (code != GT_OK) /* a syntax error: the only one */
+	if (code != GT_OK) /* after a syntax error, which is the only error in the list */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
-	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* the line for errors about keys that are missing */
+	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* errors about missing keys name line 1 */
 	rd.from_file = !text;
 	c->tree = rd.root;
 	code = read_tree(&rd, sets, nsets, err);
@@ -38,7 +38,7 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 	return errors->n && code == GT_OK ? GT_ECONFIG : code;
 }
 
-/* Loads a config. errors NULL: the caller needs only the first error. */
+/* Loads a config. If errors is NULL, the caller needs only the first error. */
 static enum gt_code open_conf(const char *path, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
                               struct gt_conf **out, struct gt_err *err)
 {

@@ -64,12 +64,12 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	struct gt_conf *c = rd->conf;
 	const struct gt_cnode *schema = gt_conf_given(rd->root, "schema");
 	char got[64];
-	/* Checked first, because a file of another version would cause errors about unknown keys. */
+	/* The version is checked first, because a file of another version would cause errors about unknown keys. */
 	if (schema && (schema->type != GT_C_INT || schema->i != 1))
 		return gt_conf_fail(err, schema->loc, "schema", "expected 1, the version that this gtrain reads, got %s",
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
-	/* Defaults that depend on other keys. */
+	/* Sets the defaults that depend on other keys. */
 	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;

@@ -224,7 +224,8 @@ static void indent(FILE *f, int depth)
 		fputc('\t', f);
 }
 
-/* Closes the groups of path `from` that do not contain `to`, and opens those that contain only `to`. Returns the depth. */
+/* Closes the groups of path `from` that do not contain path `to`, then opens the remaining groups of `to`. Returns the number of open
+ * groups. */
 static int move(FILE *f, const char *from, const char *to)
 {
 	size_t same = 0;

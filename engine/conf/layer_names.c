@@ -5,7 +5,7 @@
 
 static struct gt_layer_name *slot_of(const struct gt_expand *x, const char *name)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
+	uint32_t h = 2166136261u; /* the hash function FNV-1a */
 	for (const char *s = name; *s; s++)
 		h = (h ^ (unsigned char)*s) * 16777619u;
 	while (x->slot[h & x->mask].name && strcmp(x->slot[h & x->mask].name, name))

@@ -87,7 +87,7 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	snprintf(path, sizeof path, "%s.%.64s", at, n->name);
 	if (r && !strcmp(r->path, "in"))
 		return read_in(x, s, n, path, l, err);
-	if (r && r->type == GT_T_OTHER) /* name and type have been read */
+	if (r && r->type == GT_T_OTHER) /* the caller has read the keys name and type */
 		return GT_OK;
 	if (!r && !d) {
 		const char *words[64];
@@ -164,8 +164,8 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));
 	GT_TRY(gt_layer_declare(x, l.name, l.name, name ? name->loc : entry->loc, path, err));
-	/* The input of the first layer of a block is that of the block, the input of any other layer is the previous one. `in` is set only if
-	 * the input is not the previous layer. */
+	/* By default, the input of the first layer of a block is the input of the block, and the input of any other layer is the previous
+	 * layer. l.in is set only if the input is not the previous layer. */
 	if (!l.nin && s && index == 0 && strcmp(s->input, x->last))
 		l.in[l.nin++] = s->input;
 	else if (l.nin == 1 && !strcmp(l.in[0], x->last))
@@ -178,7 +178,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
                                 struct gt_err *err)
 {
-	struct gt_err ignored; /* an error of the name is reported already, or is not the error here */
+	struct gt_err ignored; /* errors about the name are not reported here */
 	const char *name;
 	enum gt_code code = gt_layer_fullname(x, s, entry, at, index, &name, &ignored);
 	if (code == GT_OK && !gt_layer_declared(x, name))

@@ -100,7 +100,7 @@ static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p
 	struct gt_frame *f = frame(lx);
 	if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
 		return unexpected(lx, p, err);
-	if (f->state == VALUE) { /* the value is written on the line of its name */
+	if (f->state == VALUE) { /* the value of a key is written on the line of its name */
 		f->state = SEP;
 		return GT_OK;
 	}

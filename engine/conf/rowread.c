@@ -223,7 +223,7 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	gt_row_expects(r, n, want, sizeof want);
 	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
 		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
-	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* the error names the wrong element */
+	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* finds the wrong element for the error */
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
@@ -288,7 +288,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		return gt_conf_fail(err, n->loc, at, "unknown key; %s", syn->reason);
 	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
-	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word, deeper in the same section */
+	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
 		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
@@ -304,7 +304,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		gt_guess_try(&g, level[i]);
 	if (g.best)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
-	for (const struct gt_row *r = rows; r && r->path; r++) /* the same word in another section */
+	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in another section */
 		if (!strcmp(leaf(r->path), name) && !generic(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;
@@ -340,7 +340,7 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 		char path[PATH], at[2 * PATH];
 		bool section = false;
 		size_t len = (size_t)snprintf(path, sizeof path, "%s%s", prefix, n->name);
-		if (len + 2 > sizeof path) { /* a dot may follow */
+		if (len + 2 > sizeof path) { /* keeps room for a dot and the NUL */
 			GT_TRY(unknown_key(rd, n, shown, prefix, rows, err));
 			continue;
 		}
@@ -382,8 +382,8 @@ static const char *users(const char *is, char *buf, size_t size)
 	return buf;
 }
 
-/* Returns whether --set made a key of the file inapplicable: --set has the key that decides about it, or the key that decides about that
- * one. */
+/* Returns whether key r does not apply because of --set: --set changed the key named by r->when, on which r depends, or one on which
+ * that key depends in turn. */
 static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
 {
 	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_find(rows, r->when)) {
@@ -394,7 +394,7 @@ static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, 
 	return false;
 }
 
-/* Returns whether a key that decides about r has an error or is missing. */
+/* Returns whether it is unknown if key r applies, because a key on which it depends has an error or is missing. */
 static bool undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
 {
 	for (; r->when; r = gt_row_find(rows, r->when)) {
@@ -405,7 +405,7 @@ static bool undecided(const struct gt_row *rows, const struct gt_row *r, const s
 	return false;
 }
 
-/* Checks for a key that does not apply because of another key, and for a missing key. */
+/* Checks that key r is not in the config if it does not apply, and is there if it is required. */
 static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
                               const char *shown, void *base, struct gt_err *err)
 {

@@ -119,7 +119,7 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	};
 	char a[32], b[32];
 	bool whole = integral(r);
-	if (r->values) { /* "a", "b" or "c" */
+	if (r->values) { /* writes the allowed words: "a", "b" or "c" */
 		size_t n = 0;
 		char word[48];
 		buf[0] = 0;

@@ -30,7 +30,7 @@ void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const s
 			s.text = gt_values_word(r->values, *(const int *)at, word, sizeof word);
 			break;
 		default:
-			continue; /* lists */
+			continue; /* keys with several values are left out */
 		}
 		fn(user, &s);
 	}

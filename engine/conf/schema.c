@@ -9,21 +9,22 @@
 #define AT(member) .offset = offsetof(struct gt_conf, member)
 #define AT_OPTIMIZER(member) AT(train.optimizer.member)
 #define AT_SCHEDULE(member) AT(train.schedule.member)
-#define OPT(P) .when = P "type", .by_optimizer = true /* for the types whose row names the key */
+#define OPT(P) .when = P "type", .by_optimizer = true /* for the optimizer types whose row in optimizer_rows.h names the key */
 #define SCHED(P, types) .when = P "type", .is = types
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
 
-/* The types of optimizer from optimizer_rows.h: "sgd|adam|…", and their descriptions for the help text: "; sgd: torch.optim.SGD; …". */
+/* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
+ * descriptions for the help text, "; sgd: torch.optim.SGD; …". */
 #define WORD(NAME, word, ...) "|" word
 #define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
 
-/* The keys of an optimizer and of a schedule below the path P (a literal). A gives the offset of a member. Used for train.optimizer and
- * train.schedule, and for an entry of train.groups. */
+/* The rows of the keys of an optimizer, and below of a schedule, for train.optimizer and train.schedule and for entries of train.groups. P:
+ * prefix of the paths, a string literal. A: macro that gives the offset of a member. */
 #define OPTIMIZER_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = OPTIMIZER_WORDS, .help = "update rule" OPTIMIZER_HELP}, \
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
@@ -395,7 +396,7 @@ const char *gt_row_default_of(const struct gt_row *r, int type)
 	return k && k->def ? k->def : r->def;
 }
 
-/* Writes the default for gt_schema_key.def, with those of optimizers that have another one: "(0.0; muon: 0.95)". */
+/* Writes the default of a key for gt_schema_key.def, with the defaults of those optimizers that have another one: "(0.0; muon: 0.95)". */
 static const char *default_words(const struct gt_row *r, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -435,7 +436,7 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 	return r;
 }
 
-/* ---- the public face ------------------------------------------------------------------------------------------------------ */
+/* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
 static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
 {
 	char path[128], range[64], def_words[160];

@@ -43,7 +43,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 		value++;
 	if (*value && strchr("[({\"", *value))
 		return parse(a, label, value, out, err);
-	/* The text is a number or a boolean if all of it is one; otherwise it is a string without quotes. */
+	/* If the whole text is a number or a boolean, it is the value; otherwise the text is a string without quotes. */
 	if (*value && value[strspn(value, "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] == 0 &&
 	    parse(a, label, value, out, NULL) == GT_OK && scalar(*out)) {
 		GT_NEW_STR((*out)->raw, gt_arena_strdup(a, value), err);
@@ -57,10 +57,10 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 	return GT_OK;
 }
 
-/* The node that a path names: a member of a group, or an element of a list. */
+/* The position in the tree that a path names: a member of a group, or an element of a list. The node there may not exist. */
 struct slot {
 	struct gt_cnode *in;
-	const char *name; /* NULL: an element */
+	const char *name; /* name of the member; NULL: the position is element `index` */
 	int index;
 };
 
@@ -82,7 +82,8 @@ static enum gt_code put(struct gt_arena *a, const struct slot *s, struct gt_cnod
 	return GT_OK;
 }
 
-/* Enters the node of a slot, which must have the type that the rest of the path needs. Creates a group that does not exist. */
+/* Sets s->in to the node at position s, which must have the type `want` that the rest of the path needs. Creates the node if it is
+ * missing. */
 static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path,
                           struct gt_err *err)
 {

@@ -67,7 +67,7 @@ static const struct gt_synonym keys[] = {
 	{0},
 };
 
-/* Words that are no layer type, with the reason; the rows of the operations have other names of layer types (ir/op.h). */
+/* Words that are no layer type, with advice. Other names of existing layer types are in the rows of the operations (gt_op.also). */
 static const struct gt_synonym layer_types[] = {
 	{"crossentropyloss", NULL, "a loss is not a layer; write train.loss = \"cross_entropy\""},
 	{"mseloss", NULL, "a loss is not a layer; write train.loss = \"mse\""},

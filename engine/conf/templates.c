@@ -144,7 +144,7 @@ static enum gt_code array_value(struct gt_expand *x, const struct gt_scope *s, c
 		const struct gt_cnode *v = n->kid[i];
 		if (gt_cnode_string(v))
 			GT_TRY(gt_scope_value(x, s, v, path, &v, err));
-		copy->kid[i] = (struct gt_cnode *)v; /* the copy is only read */
+		copy->kid[i] = (struct gt_cnode *)v; /* the elements of the copy are not changed */
 	}
 	*out = copy;
 	return GT_OK;
@@ -167,7 +167,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			v = gt_cnode_find(s->inst, word + 1);
 		if (!v && defaults) {
 			v = gt_cnode_find(defaults, word + 1);
-			own = true; /* a default belongs to the scope of the template, an argument to the scope around the instance */
+			own = true; /* "$word" in a default is a parameter of the template; in a key of the instance, one of the outer scope */
 		}
 		if (!v)
 			return gt_conf_fail(err, s->inst->loc, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Collects an error with the line of a key, and continues. */
+/* Adds an error about a key, with its line, to the list of errors, and continues. */
 #define FAIL(rd, path, ...)                                                                                       \
 	do {                                                                                                        \
 		if (!gt_conf_refused((rd)->root, (path)))                                                                 \
@@ -16,7 +16,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *batch = gt_conf_given(rd->root, "data.batch"), *per_rank = gt_conf_given(rd->root, "data.batch_per_rank");
-	if (batch && per_rank && batch->set != per_rank->set) { /* the one from --set replaces the other one of the file */
+	if (batch && per_rank && batch->set != per_rank->set) { /* the key from --set replaces the other key, which is in the file */
 		if (batch->set)
 			d->batch_per_rank = 0;
 		else
@@ -67,7 +67,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Collects an error with the line of a key of the optimizer or the schedule. */
+/* Adds an error about a key of the optimizer or the schedule, with its line, to the list of errors. */
 #define FAIL_AT(section, key, ...)                                                                              \
 	do {                                                                                                        \
 		char at_[64], path_[160];                                                                               \
@@ -118,7 +118,7 @@ static bool device_fits(const char *d)
 		return true;
 	if (strncmp(d, "cuda:", 5))
 		return false;
-	for (d += 5;; d++) { /* cuda:0,1 */
+	for (d += 5;; d++) { /* a list of indices, such as cuda:0,1 */
 		size_t n = strspn(d, "0123456789");
 		if (n < 1 || n > 3)
 			return false;
@@ -128,7 +128,7 @@ static bool device_fits(const char *d)
 	}
 }
 
-/* Checks parallel.cuts, and finds the indices of the layers. GT_ECONFIG: the first error. */
+/* Checks parallel.cuts, and finds the indices of its layers. Returns GT_ECONFIG with the first error. */
 #define CUT_FAIL(...) gt_conf_fail(err, gt_conf_location(rd->root, "parallel.cuts"), "parallel.cuts", __VA_ARGS__)
 static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 {

@@ -3,7 +3,7 @@
  * no learned parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all. */
 #include "ir/rows.h"
 
-/* One of the gradients of a value that are to be summed. */
+/* An entry in the list of the gradients of a value, which are summed. */
 struct part {
 	struct part *next;
 	gt_vid v;
@@ -11,8 +11,8 @@ struct part {
 
 struct walk {
 	struct gt_graph *g;
-	bool *need;         /* one for each value: its gradient is needed */
-	struct part **part; /* one for each value: its gradients so far, newest first */
+	bool *need;         /* [value]: whether its gradient is needed */
+	struct part **part; /* [value]: list of its gradients so far, the newest first */
 };
 
 static enum gt_code push(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *err)
@@ -52,7 +52,7 @@ static enum gt_code total(struct walk *w, gt_vid v, const char *name, gt_vid *ou
 static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
 {
 	struct gt_graph *g = w->g;
-	struct gt_node n = g->nodes[i]; /* a copy: the array may move */
+	struct gt_node n = g->nodes[i]; /* a copy, because the array may move when nodes are appended */
 	bool want[GT_MAX_IO] = {0};
 	gt_vid dx[GT_MAX_IO], dy;
 	if (!n.nout || !w->need[n.out[0]])

@@ -5,13 +5,13 @@
 /* A hash table from layer names to indices, with open addressing, at most half full. */
 struct names {
 	const struct gt_layer_spec *layers;
-	int *slot; /* index + 1; 0: free */
+	int *slot; /* index of the layer + 1; 0: the entry is free */
 	uint32_t mask;
 };
 
 static uint32_t hash(const char *s)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
+	uint32_t h = 2166136261u; /* the hash function FNV-1a */
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 16777619u;
 	return h;
@@ -154,7 +154,7 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	struct gt_tdesc d = gt_tdesc_make(compute, flat ? 2 : 4, (int64_t[]){batch, m->input[0], m->input[1], m->input[2]}, true);
 	GT_TRY(gt_graph_value(g, "input", GT_V_INPUT, &d, &g->input, err));
 	GT_TRY(build_layers(g, m, err));
-	g->spec = NULL; /* owned by the caller, who may free it */
+	g->spec = NULL; /* the caller owns the layer specs and may free them */
 	g->groups = NULL;
 	g->ngroups = 0;
 	g->layer = -1;

@@ -19,7 +19,7 @@ static void put(const struct gt_param *p, void *out, int64_t i, double v)
 		((float *)out)[i] = (float)v;
 }
 
-/* The distribution of p with its method. */
+/* Returns the distribution from which the initial values of p are drawn. */
 static struct gt_init resolve(const struct gt_param *p)
 {
 	double in = (double)p->fan_in, sum = in + (double)p->fan_out;

@@ -17,13 +17,13 @@ UNARY_GRADIENT(silu_gradient, GT_OP_SILU_DX, n->in[0])
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
-UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* it draws the same mask again */
+UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws the same mask again */
 
 #define UNARY(opcode, text, more_flags, ...)                                                                                               \
 	{                                                                                                                                      \
 		.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__                          \
 	}
-/* The rows of an activation and of its gradient; both may run in place. */
+/* The row of an activation, and the row of its gradient. Both may run in place. */
 #define ACT(id, opcode, text, ...)                                                                                                         \
 	UNARY(opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__),                    \
 	{                                                                                                                                      \
@@ -46,7 +46,7 @@ static const struct gt_attr_def scale_attrs[] = {
     GT_KEYS_END,
 };
 
-/* Forward: maximum, exponential, sum and scale for each element. Backward: three operations for each element. */
+/* Counts four operations for each element in the forward pass (maximum, exponential, sum, scale), and three in the backward pass. */
 static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (n->backward ? 3.0 : 4.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));

@@ -33,7 +33,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 			               (long long)patch, (long long)a->out);
 	}
 	int64_t w[4] = {a->out, x.dim[1] / a->groups, a->kernel[0], a->kernel[1]}, area = w[2] * w[3];
-	int64_t fan_in = w[1] * area, fan_out = w[0] * area; /* torch.nn.init._calculate_fan_in_and_fan_out */
+	int64_t fan_in = w[1] * area, fan_out = w[0] * area; /* computed as in torch.nn.init._calculate_fan_in_and_fan_out */
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 4, w, gt_init_weight_default(fan_in), fan_in, fan_out, err));
 	if (a->bias)
 		GT_TRY(gt_graph_param(g, n, "bias", GT_PARAM_BIAS, 1, &a->out, gt_init_bias_default(fan_in), fan_in, fan_out, err));
@@ -48,7 +48,8 @@ static enum gt_code conv_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_CONV2D_DX, GT_OP_CONV2D_DW);
 }
 
-/* For the forward pass and both gradients: one multiply-add for each pair of an element of y (or dy) and a value of one filter of w. */
+/* Counts one multiply-add for each pair of an element of y (or dy) and a value of one filter of w, in the forward pass and for each
+ * gradient. */
 static double conv_flops_of(const struct gt_graph *g, gt_vid y, gt_vid w)
 {
 	const struct gt_tdesc *d = gt_graph_desc(g, w);
@@ -70,7 +71,7 @@ static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 	return conv_flops_of(g, n->in[0], n->out[0]);
 }
 
-#define CELLS 65536 /* an upper bound that keeps products far from overflow */
+#define CELLS 65536 /* this upper bound keeps products of these sizes far from overflow */
 static const struct gt_attr_def conv_attrs[] = {
     GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
     GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,

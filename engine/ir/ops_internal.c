@@ -2,13 +2,13 @@
  * so they have no infer. */
 #include "ir/rows.h"
 
-/* A multiply-add for each element of the first operand. */
+/* Counts a multiply-add for each element of the first operand. */
 static double in0_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-/* An addition for each element of the first operand. */
+/* Counts an addition for each element of the first operand. */
 static double in0_half_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));

@@ -22,7 +22,7 @@ static enum gt_code linear_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW);
 }
 
-/* For the forward pass and both gradients: one multiply-add for each pair of an output element and an input feature. */
+/* Counts one multiply-add for each pair of an output element and an input feature, in the forward pass and for each gradient. */
 static double linear_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_tdesc *x = gt_graph_desc(g, n->in[0]), *w = gt_graph_desc(g, n->in[1]);
@@ -41,7 +41,7 @@ static const struct gt_attr_def linear_attrs[] = {
     GT_KEYS_END,
 };
 
-/* The products, and the operations of a loss for each class (ops_loss.c). */
+/* Counts the operations of the linear layer and those of the loss (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));

@@ -17,7 +17,7 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	return g->train ? gt_graph_output(g, n, "dx", &x, &dx, err) : GT_OK;
 }
 
-/* For each class: maximum, exponential, sum, difference and scale. */
+/* Counts five operations for each class: maximum, exponential, sum, difference and scale. */
 static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));

@@ -111,8 +111,8 @@ static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	return norm_outputs(g, n, 2, (int64_t[]){x.dim[0], a->groups}, err);
 }
 
-/* Appends dy x gamma mean rstd -> dx dgamma dbeta. The node makes dx even if it is not wanted, because one pass over the data makes all
- * three. */
+/* Appends the backward node, with the inputs dy, x, gamma, mean, rstd and the outputs dx, dgamma, dbeta. The node makes dx even if it is
+ * not wanted, because one pass over the data makes all three. */
 static enum gt_code norm_gradient(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, enum gt_opcode code,
                                   struct gt_err *err)
 {
@@ -164,7 +164,7 @@ static enum gt_code groupnorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_GROUPNORM_DX, err);
 }
 
-/* Scale and shift, and in training a second pass of the same size for the statistics. */
+/* Counts the operations of scale and shift, and in training as many again for the statistics. */
 static double norm_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_norm *a = n->attr;
@@ -176,7 +176,7 @@ static double layernorm_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 4.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-/* Two sums over dy and x, then dx from these sums. */
+/* Counts the operations of two sums over dy and x, and of dx, which is computed from these sums. */
 static double norm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return 8.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));

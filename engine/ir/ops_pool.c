@@ -101,7 +101,7 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_ADAPTIVE_AVGPOOL2D_DX, -1);
 }
 
-/* One comparison or addition for each cell of each window. In the backward pass the windows are those of dy (in[0]). */
+/* Counts one comparison or addition for each element of each window. In the backward pass the windows are those of dy (in[0]). */
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;
@@ -113,7 +113,7 @@ static double maxpool_dx_flops(const struct gt_graph *g, const struct gt_node *n
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-/* One operation for each input cell: almost every cell is in one window only (windows may overlap a little). */
+/* Counts one operation for each input element, because almost every element is in one window only. */
 static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? n->out[0] : n->in[0]));

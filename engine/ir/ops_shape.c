@@ -15,7 +15,7 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* Whether NHWC has the elements in PyTorch's order (NCHW): with one channel or one pixel. */
+/* Returns whether the elements of an NHWC tensor are in PyTorch's order (NCHW), which they are with one channel or one pixel. */
 static bool same_order(const struct gt_tdesc *d)
 {
 	return d->rank == 2 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;

@@ -45,7 +45,7 @@ enum gt_code gt_gradient_unary(GT_GRADIENT_ARGS, enum gt_opcode code, gt_vid oth
 
 struct gt_init gt_init_weight_default(int64_t fan_in)
 {
-	/* torch.nn.init: calculate_gain('leaky_relu', sqrt(5)), then std, then bound. The last bit depends on this order. */
+	/* As torch.nn.init does: calculate_gain('leaky_relu', sqrt(5)), then std, then bound. The last bit depends on this order. */
 	double a = sqrt(5.0), gain = sqrt(2.0 / (1.0 + a * a)), std = gain / sqrt((double)fan_in);
 	return (struct gt_init){GT_INIT_UNIFORM, sqrt(3.0) * std};
 }

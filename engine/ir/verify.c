@@ -48,7 +48,7 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 	const struct gt_node *n = &g->nodes[i];
 	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (gt_op_attr_size(n->op) && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
-	int least = n->op->code != GT_OP_COMM; /* a send has no output, a receive no input */
+	int least = n->op->code != GT_OP_COMM; /* smallest number of inputs and of outputs: a send has no output, and a receive has no input */
 	if (n->nin < least || n->nin > GT_MAX_IO || n->nout < least || n->nout > GT_MAX_IO || n->ndata < least || n->ndata > n->nin ||
 	    n->nin + n->nout < 1)
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata,
@@ -77,7 +77,7 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 	const struct gt_param *p = &g->params[i];
 	bool learned = p->cls != GT_PARAM_BUFFER && !p->frozen;
 	bool half = p->cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
-	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* it belongs to another stage */
+	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* the parameter belongs to another pipeline stage */
 		return GT_OK;
 	if (!p->name || !p->layer || p->value < 0 || g->values[p->value].param != i || !gt_tdesc_equal(&g->values[p->value].desc, &p->desc))
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) and its value differ", i, p->name ? p->name : "?");

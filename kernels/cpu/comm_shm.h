@@ -21,8 +21,8 @@
 #include "comm.h"
 #include "cpu/comm_reduce.h"
 
-#define GT_SHM_LINE 128                  /* bytes; two cache lines, because processors fetch them in pairs */
-#define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of one half of the stage of a rank */
+#define GT_SHM_LINE 128                  /* alignment of shared data in bytes: two cache lines, because processors fetch them in pairs */
+#define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of one half of the stage (the staging memory) of a rank */
 #define GT_SHM_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the first phase, so that no second phase is needed */
 #define GT_SHM_ALIGN __attribute__((aligned(GT_SHM_LINE)))
 
@@ -37,7 +37,7 @@ struct shm_slot {
 	uint32_t sleepers;           /* number of ranks that sleep on phase */
 	uint32_t left;               /* not 0: the rank has closed the group */
 	uint32_t bell GT_SHM_ALIGN;  /* futex, changed when a message ring of this rank has new data or new space */
-	uint32_t drowsy;             /* not 0: this rank sleeps on bell, or is about to */
+	uint32_t drowsy;             /* not 0: this rank sleeps on bell, or is about to sleep */
 	struct shm_desc desc[2] GT_SHM_ALIGN;
 };
 
@@ -60,7 +60,7 @@ enum { SHM_WHOLE, SHM_BREAKING, SHM_BROKEN };
 struct shm_head {
 	uint64_t magic;
 	uint32_t abi, world;
-	uint64_t token;              /* identifies this group, so that a stale boot record cannot open it */
+	uint64_t token;              /* random number that identifies this group, so that the boot record of an earlier group cannot open it */
 	uint64_t end GT_SHM_ALIGN;   /* offset of the end of the memory in use */
 	uint32_t broken GT_SHM_ALIGN;
 	char why[1024];              /* sentence of the failure; valid once broken is SHM_BROKEN */
@@ -82,7 +82,7 @@ struct shm_comm {
 	struct gt_comm pub;
 	struct shm_root *root;
 	struct shm_slot *slot;
-	struct shm_pair *pair;  /* [from * world + to] */
+	struct shm_pair *pair;  /* message stream from each rank to each other rank: [from * world + to] */
 	char *stage;            /* memory through which ranks pass data: [rank][half] */
 	size_t pair_bytes;      /* size of each message ring in bytes */
 	uint32_t phase, seq;
@@ -114,7 +114,8 @@ typedef void gt_shm_doing(const struct shm_comm *c, const void *ctx, char *buf, 
 bool gt_shm_is_broken(const struct shm_comm *c);
 /* Returns GT_EPEER with the sentence of the failure. Call it only if the group is broken. */
 enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err);
-/* Breaks the group with this sentence. If it is already broken, err gets the earlier sentence. Returns GT_EPEER. */
+/* Breaks the group and records the formatted sentence as the reason. If the group is already broken, err gets the earlier sentence. Returns
+ * GT_EPEER. */
 enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool gt_shm_dead(const struct shm_root *r, int member);                     /* whether the member's process has ended */
 void gt_shm_publish(struct shm_comm *c);                                    /* publishes that this rank has reached the next phase */

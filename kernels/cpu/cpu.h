@@ -5,17 +5,17 @@
 #include "backend.h"
 #include "cpu/team_choice.h"
 
-struct gt_dev; /* defined in cpu.c: threads and the oneDNN handles; opaque, so that only dnnl_*.c include oneDNN */
+struct gt_dev; /* A CPU device: its threads and oneDNN handles. Only cpu.c defines the struct, so that only dnnl_*.c include oneDNN */
 int gt_cpu_threads(const struct gt_dev *dev);
 bool gt_cpu_deterministic(const struct gt_dev *dev);
 bool gt_cpu_winograd(const struct gt_dev *dev);
 
-/* dnnl_util.c: the oneDNN engine and stream of a device. */
+/* The oneDNN engine and stream of a device (dnnl_util.c). */
 struct gt_dnnl;
 struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev);
 enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err);
 void gt_dnnl_close(struct gt_dnnl *d);               /* d may be NULL */
-/* Returns the instruction set that oneDNN and gtrain may use on this machine: "avx512_core_bf16" */
+/* Returns the name of the instruction set that oneDNN and gtrain may use on this machine: "avx512_core_bf16" */
 const char *gt_dnnl_isa(void);
 void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
 
@@ -28,7 +28,7 @@ struct gt_kernel {
 	void (*part)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, int thread, int threads);
 	bool small;
 	struct gt_team_choice choice; /* the choice of threads for the list of launches that begins with this kernel */
-	void (*release)(struct gt_kernel *k); /* NULL: free(k) is enough */
+	void (*release)(struct gt_kernel *k); /* frees k and what it owns; NULL: free(k) is enough */
 	size_t scratch;       /* bytes of workspace */
 	const char *describe; /* name of the implementation: static memory, or freed by release */
 };

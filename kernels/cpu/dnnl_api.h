@@ -26,7 +26,7 @@ struct gt_dnnl_md {
 	int ndims;
 	dnnl_dims_t dims;
 	bool any;            /* true: oneDNN chooses the layout, and the members below are not used */
-	dnnl_dims_t padded;  /* dims, rounded up to whole blocks */
+	dnnl_dims_t padded;  /* sizes of the dimensions, rounded up to whole blocks */
 	dnnl_dims_t strides; /* elements from one entry (of a blocked dimension: one block) to the next */
 	int nblk;                   /* number of inner blocks */
 	int64_t blk[GT_MAX_BLOCKS]; /* sizes of the inner blocks, the slowest-changing first */

@@ -148,7 +148,7 @@ static _Noreturn void become(const struct gt_attempt *a, int local, const struct
 	if (!local)
 		keep(a->listen_fd);
 	sigprocmask(SIG_SETMASK, b->mask, NULL);
-	execve("/proc/self/exe", argv, b->env); /* this is the running program, even if its file was replaced */
+	execve("/proc/self/exe", argv, b->env); /* /proc/self/exe is the running program, even if its file was replaced */
 	snprintf(w.text, sizeof w.text, "cannot execute the program again: %s", strerror(errno));
 	send(b->link, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL);
 	_exit(GT_EFAIL);

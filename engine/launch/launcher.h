@@ -65,7 +65,7 @@ struct gt_launch_spec {
 	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
 	int max_restarts;       /* restarts after failures that may be transient (gt_launch_is_transient) */
 	double backoff_s;       /* seconds before the first restart, doubled for each further one, at most 60; 0: 1 */
-	bool pin;               /* divide the cores among the ranks */
+	bool pin;               /* give each rank its own cores */
 	bool capture;           /* pass the output of rank 0 to say too, with the prefix "[rank 0] " */
 	/* Called before a restart; returns the arguments of the next attempt ("resume" instead of "run"), or NULL to end the run. NULL: restart
 	 * with the same arguments. */

@@ -89,8 +89,8 @@ void gt_attempt_signals(struct gt_attempt *a);
 /* Ends the run because the user has sent signal `sig` on this or on another host: forwards it to the ranks, once, or kills them if `now` is
  * set. After the signal, the ranks of all hosts agree among themselves to save a checkpoint and to exit. */
 void gt_attempt_stop(struct gt_attempt *a, int sig, bool now);
-/* Sends a signal to all running ranks and, with group, to the processes that they have started. Use group only for signals that need no
- * handler, because only a rank itself may have one. */
+/* Sends a signal to all running ranks and, if `group` is set, to the processes that they have started. Set `group` only for signals that
+ * need no handler, because processes that a rank has started may have none. */
 void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group);
 /* Waits for at most `seconds`. Returns false if a signal requests the end of the run. */
 bool gt_attempt_pause(struct gt_attempt *a, double seconds);

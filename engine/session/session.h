@@ -61,7 +61,7 @@ struct gt_plan_key {
 	bool loss;       /* the plan computes the loss */
 	bool accumulate; /* the plan adds parameter gradients to those in memory instead of overwriting them */
 	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the others (plan/syncbn.h) */
-	int level, copy; /* index of the copy of the arena GRAD, and of the arena BUFFER, that the plan uses */
+	int level, copy; /* index of the copy of the arena GRAD, and index of the copy of the arena BUFFER, that the plan uses */
 	int stage;       /* mode pipe: the stage of the model that the plan computes */
 };
 

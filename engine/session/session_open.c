@@ -56,7 +56,7 @@ static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
 static enum gt_code alloc_memory(struct gt_session *s, struct gt_err *err)
 {
 	enum gt_code code = gt_space_alloc(s->space, err);
-	if (err && code == GT_EFAIL) { /* out of memory: adds the key that reduces the memory that is needed */
+	if (err && code == GT_EFAIL) { /* no memory: the error names a key that reduces the memory of a run */
 		struct gt_err said = *err;
 		gt_conf_refuse(s->conf, "data.batch", err, "%s", said.msg);
 		err->code = code;

@@ -147,7 +147,8 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The work after the rename: histories, files of the commit, and links. After a kill here the next writer does it. */
+/* Does the work that follows the rename of a commit: moves histories, installs the files next-*, and sets the symlinks. If a kill
+ * interrupts it, the next run that opens the directory does this work. */
 static enum gt_code settle(struct save *s, struct gt_err *err)
 {
 	struct gt_ckpt_dir *d = s->dir;

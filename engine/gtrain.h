@@ -231,13 +231,13 @@ struct gt_check_stage {
 	const char *first, *last; /* names of its first and last layer */
 	int nlayers;
 	int64_t params;           /* number of elements of its parameters */
-	double share;             /* its share of the FLOPs of a step, 0 ... 1 */
+	double share;             /* share of the stage in the FLOPs of a step, 0 ... 1 */
 	int slots;                /* number of micro-batches whose activations it keeps at the same time */
 };
 struct gt_check_group {      /* an entry of train.groups */
 	const char *match;       /* patterns of the names of its parameters, such as "*.norm1.bias, *.norm2.bias" */
-	bool frozen;             /* its parameters are not trained */
-	bool frozen_stats;       /* its batch normalisations do not update their running statistics */
+	bool frozen;             /* the parameters of the group are not trained */
+	bool frozen_stats;       /* the batch normalisations of the group do not update their running statistics */
 	double lr[5];            /* learning rate of the group at 0, 25, 50, 75, 100 % of the run; NAN: the length of the run is not known */
 };
 struct gt_report {

@@ -10,7 +10,7 @@
 enum gt_ctype { GT_C_GROUP, GT_C_LIST, GT_C_ARRAY, GT_C_INT, GT_C_FLOAT, GT_C_BOOL, GT_C_STRING };
 
 struct gt_source_loc {
-	const char *file; /* as the user named it; "--set a.b=c" for a node from --set */
+	const char *file; /* name of the file as the user wrote it; "--set a.b=c" for a node from --set */
 	int line;         /* line number, from 1; 0: there is no line */
 };
 

@@ -9,7 +9,7 @@
 #define AT(member) .offset = offsetof(struct gt_conf, member)
 #define AT_OPTIMIZER(member) AT(train.optimizer.member)
 #define AT_SCHEDULE(member) AT(train.schedule.member)
-#define OPT(P) .when = P "type", .by_optimizer = true /* for the optimizer types whose row in optimizer_rows.h names the key */
+#define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
 #define SCHED(P, types) .when = P "type", .is = types
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes

@@ -51,7 +51,7 @@ struct gt_lexer {
 	struct gt_source_loc at;
 	const char *key; /* the last name that was read, for messages; it points into the text */
 	int nkey;
-	char *str; /* malloc'ed: the string that is being read */
+	char *str; /* contents of the string that is being read; malloc'ed */
 	size_t nstr, cap_str;
 	/* Reads an included file. NULL: @include is an error. */
 	enum gt_code (*include)(struct gt_lexer *lx, const char *name, struct gt_err *err);

@@ -1,23 +1,23 @@
 /* The executor: runs programs (plan/step.h) on a device. It knows steps, kernels and buffers, but no parallel mode, model or optimizer.
  *
- *     gt_exec_open(&x, err);                                 x.be, x.dev and x.space are set
+ *     gt_exec_open(&x, err);                                 the caller has set x.be, x.dev and x.space
  *     int n = gt_exec_window_size(&x, prog, steps_left);
- *     gt_exec_step_args(&x, &step_args, err);                        the caller fills n * prog->nmicro entries
- *     for (int i = 0; i < n; i++)                            adds the positions of the samples
+ *     gt_exec_step_args(&x, &step_args, err);                the caller fills in n * prog->nmicro entries
+ *     for (int i = 0; i < n; i++)                            fills in the positions of the samples
  *         gt_loader_take_parts(loader, prog->nmicro, &step_args[i * prog->nmicro], err);
  *     gt_exec_launch(&x, prog, loader, n, err);
- *     gt_exec_collect(&x, &window, err);                     waits; window->scalars[0 ... n - 1]
+ *     gt_exec_collect(&x, &window, err);                     waits; the results are window->scalars[0 ... n - 1]
  *     gt_exec_close(&x);
  *
- * Windows. The executor queues steps in windows: up to GT_WINDOW consecutive executions of one program. Each execution has its own numbers
- * (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A window costs
- * one copy of its numbers to the device, one graph launch, and one copy of its scalars back, which the host reads while the next window
- * runs:
+ * Windows. The executor queues steps in windows: up to GT_WINDOW consecutive executions of one program. Each execution has its own step
+ * arguments (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A
+ * window costs one copy of its step arguments to the device, one graph launch, and one copy of its scalars back, which the host reads while
+ * the next window runs:
  *
  *     host     fill 0, launch 0 | fill 1, launch 1 | wait and collect 0 | fill 2, launch 2 | wait and collect 1 | ...
  *     device                    | window 0 ------------------ | window 1 ------------------------------ | window 2 ...
  *
- *     window   copy numbers to the device | step 0 | step 1 | ... | step n - 1 | copy scalars to the host
+ *     window   copy step arguments to the device | step 0 | step 1 | ... | step n - 1 | copy scalars to the host
  *
  * At most `depth` windows are queued. On a device whose memory is the host's, a window is one step; the launch itself executes it, on the
  * same code path without the copies. The windows of an evaluation all add to the scalars of slot 0. They are not collected:
@@ -84,8 +84,8 @@ struct gt_exec {
 enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err);
 void gt_exec_close(struct gt_exec *x);
 
-/* Returns the number of steps that the next window (see above) of program p should have; it is at most `want`, the number of steps that
- * remain, which is >= 1. */
+/* Returns the number of steps that the next window of program p should have, that is to be queued on the device at once. It is at most
+ * `want`, the number of steps that remain, which is >= 1. */
 int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want);
 /* Returns the seconds of one step of program p by the latest measurement; 0: not measured yet, or the device does not queue steps. */
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);

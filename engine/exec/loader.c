@@ -14,9 +14,9 @@ struct order {
 	bool sent; /* the copy of this order to the device is queued */
 };
 
-/* A position in the endless sequence of parts. */
+/* A position in the sequence of parts that the loader delivers, epoch after epoch. */
 struct place {
-	int64_t epoch, cursor; /* index of the sample at which the micro-batch begins */
+	int64_t epoch, cursor; /* cursor: position in the epoch at which the micro-batch begins */
 	int part;
 };
 

@@ -153,7 +153,7 @@ struct gt_layer_spec {
 	double lr_mul;                     /* factor by which the learning rate of its parameters is multiplied; default 1 */
 	double weight_decay;               /* weight decay of its parameters; NAN: that of the optimizer */
 	bool frozen;                       /* its parameters are not learned */
-	bool recompute;                    /* its output is not kept for the backward pass but computed again */
+	bool recompute;                    /* the output of the layer is not kept for the backward pass, which computes it again */
 	int init;                          /* enum gt_init_method; -1: the model's method */
 	double init_std, init_eps;         /* same meaning as in struct gt_param */
 	int64_t init_samples;              /* same meaning as in struct gt_param */

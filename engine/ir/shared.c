@@ -55,7 +55,8 @@ struct gt_init gt_init_bias_default(int64_t fan_in)
 	return (struct gt_init){GT_INIT_UNIFORM, 1.0 / sqrt((double)fan_in)};
 }
 
-/* The weights' gradient comes first: x is no longer needed after it, so dx can use its memory, and an all-reduce can start earlier. */
+/* The weight gradient is computed before dx. After it x is no longer needed, so dx can use its memory, and the all-reduce of the weight
+ * gradient can start earlier. */
 enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw)
 {
 	struct gt_node *b;

@@ -70,7 +70,7 @@ static size_t bytes_of(const struct gt_call *c)
 	return c->count * gt_dtype_size(c->dtype);
 }
 
-/* Bytes of a message in its channel: the data rounded up to 64 bytes, and a header of 64 bytes. */
+/* Returns the bytes that a message takes in its channel: the data, rounded up to 64 bytes, and a header of 64 bytes. */
 static size_t room_of(const struct gt_call *c)
 {
 	return (bytes_of(c) + 63) / 64 * 64 + 64;
@@ -81,7 +81,7 @@ static bool is_transfer(const struct gt_call *c)
 	return c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV;
 }
 
-/* "rank 1, step 12: send of layer1.0.relu (f32 x 4096, micro-batch 0, pipe)" */
+/* Describes an event: "rank 1, step 12: send of layer1.0.relu (f32 x 4096, micro-batch 0, pipe)". */
 static const char *describe(const struct event *e, int rank, char buf[256])
 {
 	const struct gt_call *c = e->call;

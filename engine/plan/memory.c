@@ -134,7 +134,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 				last[r] = i;
 		}
 	}
-	if (g->output >= 0) /* predictions and the search for the origin of a NaN read the output after the last node */
+	if (g->output >= 0) /* keeps the output, which predictions and the search for the origin of a NaN read after the last node */
 		last[slot[g->output].root] = g->nnodes;
 
 	for (int i = 0; i < g->nnodes; i++)

@@ -43,7 +43,7 @@ static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const 
 	return n->backward && n->op->code != GT_OP_COMM;
 }
 
-/* Finds the live nodes and their phases, from the last node to the first. */
+/* Finds gt_partition.live and .phase of each node, from the last node to the first. */
 static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -188,7 +188,7 @@ int gt_partition_lanes(struct gt_partition *c)
 
 struct build {
 	const struct gt_partition *c;
-	struct gt_graph *g; /* of the stage */
+	struct gt_graph *g; /* graph of the stage, which is being built */
 	int stage;
 	gt_vid *map;        /* [value of the whole graph]: its copy in the stage's graph; -1: it has not been copied */
 };
@@ -280,7 +280,7 @@ static bool late(const struct gt_partition *c, const struct gt_stage_transfer *x
 	return c->phase[c->full->values[x->v].producer] == GT_PHASE_F && (x->phase == GT_PHASE_B || x->from % c->ranks == x->to % c->ranks);
 }
 
-/* Appends the SEND or RECV node of a crossing value. */
+/* Appends the SEND node (if sends is true) or the RECV node of transfer x. */
 static enum gt_code transfer(struct build *b, const struct gt_stage_transfer *x, bool sends, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;

@@ -5,10 +5,9 @@
 
 struct pass {
 	struct gt_graph *g;
-	/* The arrays below have one entry for each value. */
-	gt_vid *root;  /* the value that owns its memory: the one of which it is an alias, or itself */
-	bool *drop;    /* whether it is dropped after the forward pass */
-	gt_vid *again; /* the value that recomputes a dropped value; -1: there is none yet */
+	gt_vid *root;  /* [value]: the value that owns its memory: the one of which it is an alias, or itself */
+	bool *drop;    /* [value]: whether it is dropped after the forward pass and recomputed */
+	gt_vid *again; /* [value]: for a dropped value, the value that recomputes it; -1: there is none yet */
 };
 
 /* Returns the index of the first backward node. The nodes before it are the forward pass; the last of them is the loss. */

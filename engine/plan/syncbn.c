@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include <string.h>
 
-/* Indices of operands and outputs (opcall.h). */
+/* Indices of inputs and outputs of batchnorm (BN_…), batchnorm.merge (MERGE_…) and batchnorm.dx (DX_…), see opcall.h. */
 enum { BN_RMEAN = 3, BN_RES = 6, BN_PART = 3, MERGE_RMEAN = 1, MERGE_PART = 2, DX_BETA = 5, DX_G = 3 };
 
 struct pass {

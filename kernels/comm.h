@@ -241,6 +241,5 @@ struct gt_coll_call {
 struct gt_coll_call gt_coll_signature(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);
 void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size); /* "all_reduce #17 of gradients (1000 f32, sum)" */
 bool gt_coll_reduces(enum gt_coll_kind k);
-bool gt_coll_rooted(enum gt_coll_kind k);
 
 #endif

@@ -224,14 +224,6 @@ double gt_node_flops(const struct gt_graph *g, const struct gt_node *n)
 	return n->nout && n->out[0] >= 0 ? (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) : 0;
 }
 
-double gt_graph_flops(const struct gt_graph *g)
-{
-	double sum = 0;
-	for (int i = 0; i < g->nnodes; i++)
-		sum += gt_node_flops(g, &g->nodes[i]);
-	return sum;
-}
-
 int64_t gt_graph_num_params(const struct gt_graph *g)
 {
 	int64_t sum = 0;

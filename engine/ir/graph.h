@@ -204,7 +204,6 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
 double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floating-point operations of a node; 0 for an alias */
-double gt_graph_flops(const struct gt_graph *g);                         /* floating-point operations of all nodes */
 /* Returns whether the output of n is only another description of its input's memory (GT_OPF_ALIAS). */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);
 gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value of which v is an alias, or v; -1 for -1 */

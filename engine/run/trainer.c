@@ -22,7 +22,8 @@ static void warn_of_logs(struct gt_trainer *t)
 	}
 }
 
-int64_t gt_trainer_epoch(const struct gt_trainer *t)
+/* Returns the epoch of the last step, from 1; 0: there was no step. */
+static int64_t last_epoch(const struct gt_trainer *t)
 {
 	return t->at.epoch + (t->at.cursor > 0);
 }
@@ -31,7 +32,7 @@ enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bo
 {
 	const struct gt_session *s = t->s;
 	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
-	ev->epoch = gt_trainer_epoch(t);
+	ev->epoch = last_epoch(t);
 	ev->steps = s->batch.steps;
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
 	if (line) {
@@ -255,7 +256,7 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 	t->at.has_best = true;
 	t->at.best = v;
 	t->at.best_step = t->at.step;
-	t->at.best_epoch = gt_trainer_epoch(t);
+	t->at.best_epoch = last_epoch(t);
 	t->at.best_metric = c->best_metric;
 	t->at.best_mode = gt_best_mode_name(c);
 	return true;
@@ -268,7 +269,7 @@ static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct
 	    (t->at.peak_epoch > 0 && r->acc <= t->at.peak_acc))
 		return;
 	t->at.peak_acc = r->acc;
-	t->at.peak_epoch = gt_trainer_epoch(t);
+	t->at.peak_epoch = last_epoch(t);
 }
 
 /* Reports a phase other than training, such as an evaluation of `split` (or NULL). */

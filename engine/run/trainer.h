@@ -51,14 +51,10 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err);
 /* Returns whether a run is complete after `step` optimizer steps and `epoch` epochs. */
 bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch);
 
-/* Returns the epoch of the last optimizer step, from 1; 0 if there was no step. */
-int64_t gt_trainer_epoch(const struct gt_trainer *t);
-
 /* Returns checkpoint.best.mode as a word: "max" or "min". */
 const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 
 /* Passes an event to the observer and, if `line` is set, writes it to metrics.jsonl. */
 enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
-
 
 #endif

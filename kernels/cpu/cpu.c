@@ -17,7 +17,7 @@
 
 struct gt_dev {
 	int threads;
-	bool deterministic, winograd;
+	bool winograd;
 	struct gt_dnnl *dnnl;
 };
 
@@ -29,11 +29,6 @@ int gt_cpu_threads(const struct gt_dev *dev)
 bool gt_cpu_winograd(const struct gt_dev *dev)
 {
 	return dev->winograd;
-}
-
-bool gt_cpu_deterministic(const struct gt_dev *dev)
-{
-	return dev->deterministic;
 }
 
 struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev)
@@ -249,7 +244,6 @@ static enum gt_code cpu_open(const struct gt_dev_opts *opts, struct gt_dev **out
 	if (!(dev = calloc(1, sizeof *dev)))
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *dev);
 	dev->threads = opts->threads > 0 ? opts->threads : default_threads();
-	dev->deterministic = opts->deterministic;
 	dev->winograd = opts->winograd;
 	omp_set_dynamic(0);
 	omp_set_num_threads(dev->threads);

@@ -7,7 +7,6 @@
 
 struct gt_dev; /* A CPU device: its threads and oneDNN handles. Only cpu.c defines the struct, so that only dnnl_*.c include oneDNN */
 int gt_cpu_threads(const struct gt_dev *dev);
-bool gt_cpu_deterministic(const struct gt_dev *dev);
 bool gt_cpu_winograd(const struct gt_dev *dev);
 
 /* The oneDNN engine and stream of a device (dnnl_util.c). */

@@ -14,7 +14,7 @@ dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev)
 	return gt_cpu_dnnl(dev)->engine;
 }
 
-dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev)
+static dnnl_stream_t stream_of(const struct gt_dev *dev)
 {
 	return gt_cpu_dnnl(dev)->stream;
 }
@@ -87,7 +87,8 @@ enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const 
 	return gt_cpu_refuse(call, err, why);
 }
 
-dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t)
+/* dnnl_data_type_undef: oneDNN lacks this dtype. */
+static dnnl_data_type_t dnnl_dtype(enum gt_dtype t)
 {
 	switch (t) {
 	case GT_F32:
@@ -109,7 +110,7 @@ dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t)
 /* Returns a descriptor with the shape and dtype of d, without a layout. */
 static struct gt_dnnl_md start_md(const struct gt_tdesc *d, int64_t groups)
 {
-	struct gt_dnnl_md md = {.dtype = gt_dnnl_dtype(d->dtype)};
+	struct gt_dnnl_md md = {.dtype = dnnl_dtype(d->dtype)};
 	if (groups > 1)
 		md.dims[md.ndims++] = groups;
 	for (int i = 0; i < d->rank; i++)
@@ -229,7 +230,8 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) static void add_ran
 		dst[i] += src[i];
 }
 
-void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n, bool add)
+/* dst[i] += src[i], or dst[i] = src[i] if add is false. */
+static void add_f32(int threads, float *dst, const float *src, int64_t n, bool add)
 {
 	const int64_t chunk = 16384;
 #pragma omp parallel for schedule(static) num_threads(threads) if (n > 2 * chunk)
@@ -260,7 +262,7 @@ static enum gt_code set_handles(struct gt_dnnl_kernel *k, const struct gt_launch
 static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	struct gt_dnnl_kernel *k = (struct gt_dnnl_kernel *)head;
-	dnnl_stream_t stream = gt_dnnl_stream(dev);
+	dnnl_stream_t stream = stream_of(dev);
 	for (int slice = 0; slice < k->slices; slice++) {
 		GT_TRY(set_handles(k, a, slice, err));
 		for (int i = 0; i < k->nsteps; i++) {
@@ -278,7 +280,7 @@ static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, cons
 			if (!s->prim) {
 				const float *from = (const float *)((char *)a->scratch + s->add_from);
 				float *to = (float *)a->out[s->add_to] + (s->add_moves ? slice * s->add_count : 0);
-				gt_cpu_add_f32(gt_cpu_threads(dev), to, from, s->add_count, s->add_first || (slice && !s->add_moves));
+				add_f32(gt_cpu_threads(dev), to, from, s->add_count, s->add_first || (slice && !s->add_moves));
 				continue;
 			}
 			dnnl_status_t st = dnnl_primitive_execute(s->prim, stream, s->nargs, s->args);

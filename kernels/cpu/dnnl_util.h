@@ -10,13 +10,10 @@
 #include "cpu/dnnl_api.h"
 
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
-dnnl_stream_t gt_dnnl_stream(const struct gt_dev *dev);
 
 /* Converts a oneDNN status to GT_OK, or to an error with a sentence that names the operation, the failed call and the status. The error is
  * GT_EUNAVAILABLE if oneDNN has no implementation. */
 enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err);
-
-dnnl_data_type_t gt_dnnl_dtype(enum gt_dtype t); /* returns dnnl_data_type_undef if oneDNN lacks the dtype */
 
 /* Describes a tensor with its layout. With groups > 1 (convolution weights), dimension 0 is split into the dimensions groups and
  * O/groups. */
@@ -95,8 +92,5 @@ enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct 
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
 /* Returns whether pd uses one of oneDNN's slow implementations, whose names contain "ref", or "gemm" without "brgemm". */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
-
-/* dst[i] += src[i], or dst[i] = src[i] if add is false. */
-void gt_cpu_add_f32(int threads, float *dst, const float *src, int64_t n, bool add);
 
 #endif

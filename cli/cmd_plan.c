@@ -7,7 +7,7 @@ static const struct gt_option options[] = {
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
 	GT_OPT_MODE,
-	{"rank", 0, GT_OPTION_INT, GT_OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "rank whose list is printed; default: 0"},
+	{"rank", 0, GT_OPTION_INT, GT_OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "rank whose list of steps is printed; default: 0"},
 	{0},
 };
 

@@ -101,7 +101,7 @@ complete -c gtrain -n '__gtrain_is plan' -s s -l set -x -a '(__gtrain_keys)' -d 
 complete -c gtrain -n '__gtrain_is plan' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is plan' -l world -x -d 'plan for N ranks, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is plan' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
-complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'rank whose list is printed; default: 0'
+complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'rank whose list of steps is printed; default: 0'
 complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a eval -d 'measure the loss and accuracy of a checkpoint'

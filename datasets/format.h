@@ -13,8 +13,8 @@ struct gt_paths {
 };
 /* Adds DIR/name, or DIR/name.gz if only that exists. Returns false if neither exists. */
 bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name);
-enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name,
-                          struct gt_err *err); /* DIR/name, even if it does not exist */
+/* Adds the path DIR/name. Does not check that the file exists. */
+enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err);
 void gt_paths_free(struct gt_paths *p);
 
 struct gt_format {

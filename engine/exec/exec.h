@@ -32,7 +32,7 @@
 #define GT_WINDOW 64     /* maximum number of steps in a window */
 #define GT_LANES 32      /* number of lanes: gt_attr_comm.lane is 0 ... GT_LANES - 1 */
 #define GT_EXEC_PROGS 16 /* maximum number of programs that one executor can run */
-#define GT_EXEC_SIZES 3  /* number of window sizes: 64, 8 or 1 steps; a program has one graph for each */
+#define GT_EXEC_SIZES 3  /* number of sizes that a window may have: 64, 8 or 1 training steps */
 
 /* One window, in the executor's ring. */
 struct gt_window {
@@ -52,7 +52,7 @@ struct gt_exec_prog {
 	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: it is an evaluation */
 	bool warm;     /* the program has been launched before. A first launch may load libraries, which is not possible during a capture */
 	double step_s; /* measured seconds of one step; 0: not measured yet */
-	void *graph[GT_EXEC_SIZES]; /* the captured graph for each window size; NULL: not captured yet */
+	void *graph[GT_EXEC_SIZES]; /* for each size of a window, the CUDA graph that was captured; NULL: not captured yet */
 };
 
 struct gt_exec {

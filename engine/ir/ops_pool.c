@@ -15,8 +15,9 @@ static enum gt_code pool_shape(struct gt_graph *g, struct gt_node *n, struct gt_
 			               (long long)a->padding[i]);
 		y->dim[2 + i] = gt_window_out(in, a->kernel[i], a->stride[i], a->padding[i], 1, a->ceil_mode);
 		if (y->dim[2 + i] < 1)
-			return gt_fail(err, GT_ECONFIG, "expected a%s of at least %lld with padding, got %lld + 2 * %lld", i ? " width" : " height",
-			               (long long)a->kernel[i], (long long)in, (long long)a->padding[i]);
+			return gt_fail(err, GT_ECONFIG,
+			               "expected an input whose %s with padding is at least that of the window, %lld; got %lld + 2 * %lld",
+			               i ? "width" : "height", (long long)a->kernel[i], (long long)in, (long long)a->padding[i]);
 	}
 	return GT_OK;
 }

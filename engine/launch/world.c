@@ -96,7 +96,7 @@ static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_
 		w->nnodes = w->world / w->local_world;
 	}
 	if (w->node >= 0 && w->nnodes >= 0 && w->node >= w->nnodes)
-		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: nodes are counted from 0",
+		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment must be less than %s=%d: nodes are counted from 0",
 		               f->node, w->node, f->nnodes,
 		               w->nnodes);
 	return GT_OK;

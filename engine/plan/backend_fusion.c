@@ -27,7 +27,7 @@ static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
 	return d;
 }
 
-/* Sets *yes to whether the backend accepts node n. */
+/* Sets *yes to whether the backend accepts node n in the form that fusion f gives it. */
 static enum gt_code offered(const struct fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err)
 {
 	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];

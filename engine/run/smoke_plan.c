@@ -73,8 +73,8 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 	return n < r->batch ? n : r->batch;
 }
 
-/* Returns the number of samples that leaves GT_SMOKE_EPOCH whole batches for training and, if the config has a validation split, at least
- * two samples for validation. */
+/* Returns how many training samples the smoke test reads: enough for GT_SMOKE_EPOCH whole batches after the validation split, if the config
+ * has one, is taken from them; that split then has at least two samples. */
 static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 {
 	double valid = c->data.valid;

@@ -36,7 +36,7 @@ enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool pape
 	struct gt_world_plan *world_plan;
 	*out = NULL;
 	if (world > GT_WORLD_PLAN_MAX)
-		return gt_fail(err, GT_EUSAGE, "%d ranks: at most %d ranks can be planned at once", world, GT_WORLD_PLAN_MAX);
+		return gt_fail(err, GT_EUSAGE, "expected at most %d ranks in a plan, got %d", GT_WORLD_PLAN_MAX, world);
 	GT_TRY(gt_arena_open(&a, err));
 	world_plan = gt_arena_alloc(a, 1, sizeof *world_plan);
 	if (world_plan)

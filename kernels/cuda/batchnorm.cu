@@ -42,8 +42,9 @@ __device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int
 	}
 }
 
-/* Computes the statistics of a tile: each thread combines groups of four rows, the block combines its threads, and the last block of the
- * tile combines the pieces and stores the results of its channels. */
+/* Computes the statistics of a tile, which is a range of channels. Several blocks share a tile, and each has some of the rows. Each thread
+ * makes partial statistics of four rows at a time. The block merges those of its threads. The block that finishes last merges those of all
+ * blocks of the tile, and stores the mean and the scale of the tile's channels. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_batchnorm a, float *coef, float *part, const tiling t)
 {

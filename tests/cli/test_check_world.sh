@@ -127,7 +127,7 @@ expect_mode() { # name, sentence, options...
 }
 expect_mode mode_checks_keys 'parallel.stage' -s parallel.mode=zero -s parallel.stage=2 --mode ddp
 expect_mode mode_single 'parallel.mode = "single" and 2 ranks do not go together' --mode single --world 2
-expect_mode too_many '5000 ranks: at most 4096 ranks can be planned at once' --world 5000
+expect_mode too_many 'expected at most 4096 ranks in a plan, got 5000' --world 5000
 "$gtrain" check net.cfg --mode zero --world 2 --json >mode.json && equal mode_by_option zero "$(number 'd["mode"]' mode.json)"
 # The file's stage is zero's: --mode takes it with it, and a run that goes back has it again.
 sed 's/mode = "ddp";/mode = "zero"; stage = 3;/' net.cfg >zero.cfg

@@ -33,10 +33,11 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	snprintf(symbol, sizeof symbol, "gt_backend_%s", name);
 	GT_TRY(gt_device_plugin(name, symbol, &p, err));
 	*out = p;
-	if ((*out)->abi != GT_BACKEND_ABI)
-		return gt_fail(err, GT_EUNAVAILABLE, "backend %s has interface version %u, but this gtrain needs %u: install both from one build",
-		               name,
-		               (*out)->abi, GT_BACKEND_ABI);
+	uint32_t abi = (*out)->abi;
+	if (abi != GT_BACKEND_ABI)
+		return gt_fail(err, GT_EUNAVAILABLE,
+		               "backend %s has interface version %u.%u, but this gtrain needs %u.%u: install both from one build", name, abi >> 16,
+		               abi & 0xffff, GT_BACKEND_ABI >> 16, GT_BACKEND_ABI & 0xffff);
 	return GT_OK;
 }
 

@@ -47,6 +47,7 @@ combine accumulate_no_clip_sgd 'train.clip_norm=0.0' 'train.optimizer.type=sgd' 
 combine nesterov_bf16_no_accumulate 'train.accumulate=1' 'precision=bf16' 'train.optimizer.type=sgd' 'train.optimizer.momentum=0.9' \
 	'train.optimizer.nesterov=true'
 combine rmsprop_onecycle 'train.optimizer.type=rmsprop' 'train.optimizer.momentum=0.5' 'train.schedule.type=onecycle'
+combine lion_bf16 'train.optimizer.type=lion' 'train.optimizer.lr=0.0001' 'precision=bf16' 'train.optimizer.weight_decay=0.1'
 combine adamw_exempt 'train.optimizer.type=adamw' 'train.optimizer.decay_bias=false' 'train.optimizer.decay_norm=false'
 combine mse 'train.loss=mse' 'train.label_smoothing=0.0'
 combine ignore_index 'train.ignore_index=2'

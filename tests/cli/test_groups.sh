@@ -20,7 +20,8 @@ model = { input = [3, 12, 12]; layers = (
 train = { epochs = 3; optimizer = { type = "adam"; lr = 0.01; };
 	groups = ( { match = ["whiten.weight", "bn.weight"]; frozen = true; },
 		{ match = "whiten.bias"; freeze_after = 1.0; optimizer = { type = "sgd"; lr = 0.1; momentum = 0.9; }; },
-		{ match = "conv.weight"; optimizer = { type = "muon"; lr = 0.02; }; schedule = { type = "polynomial"; t_max = 3.0; }; } ); };
+		{ match = "conv.weight"; optimizer = { type = "muon"; lr = 0.02; }; schedule = { type = "polynomial"; t_max = 3.0; }; },
+		{ match = "head.weight"; optimizer = { type = "lion"; lr = 0.001; }; } ); };
 eval = { tta = "mirror_translate"; };
 checkpoint = { dir = ""; every_epochs = 1; keep = 9; };
 log = { every_steps = 1; };
@@ -50,12 +51,12 @@ refused() { # NAME STATUS PATTERN ARGS...
 run "$tmp/a" || { echo "not ok groups_run: $(cat "$tmp/log")"; exit 1; }
 echo "ok groups_run"
 printf '%s\n' "$tmp"/a/step-* | sort >"$tmp/steps"
-# The rates of the groups: frozen, frozen after an epoch of 3 steps, along a line to 0 after 9.
+# The rates of the groups: frozen, frozen after an epoch of 3 steps, along a line to 0 after 9, constant.
 python3 - "$tmp/a/metrics.jsonl" <<'PY'
 import json, sys
 got = [l["lr_groups"] for l in map(json.loads, open(sys.argv[1])) if l["event"] == "train"]
-want = [[0, 0.1 if i < 3 else 0, 0.02 * (1 - i / 9)] for i in range(9)]
-near = len(got) == 9 and all(len(g) == 3 and all(abs(a - b) < 1e-12 for a, b in zip(g, w)) for g, w in zip(got, want))
+want = [[0, 0.1 if i < 3 else 0, 0.02 * (1 - i / 9), 0.001] for i in range(9)]
+near = len(got) == 9 and all(len(g) == 4 and all(abs(a - b) < 1e-12 for a, b in zip(g, w)) for g, w in zip(got, want))
 print("ok groups_in_metrics" if near else f"not ok groups_in_metrics: {got}")
 PY
 "$GTRAIN" check "$tmp/net.cfg" >"$tmp/out" 2>"$tmp/log"
@@ -65,7 +66,7 @@ else echo "not ok groups_in_check: $(grep groups "$tmp/out" "$tmp/log" | head -n
 if "$GTRAIN" check "$tmp/net.cfg" --json | python3 -c '
 import json, sys
 g = json.load(sys.stdin)["groups"]
-sys.exit(not (len(g) == 3 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0))'
+sys.exit(not (len(g) == 4 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0))'
 then echo 'ok groups_in_check_json'; else echo 'not ok groups_in_check_json'; fi
 if "$GTRAIN" run "$tmp/net.cfg" -o "$tmp/plain" -q --no-progress -s 'train.groups=()' -s train.steps=1 >"$tmp/out" 2>"$tmp/log" &&
 	! grep -q lr_groups "$tmp/plain/metrics.jsonl"; then
@@ -89,8 +90,8 @@ say("groups_frozen_stay", all(w[0][k] == w[-1][k] for k in ("whiten.weight", "bn
 say("groups_freeze_after", w[0]["whiten.bias"] == w[-1]["whiten.bias"] and w[0]["whiten.bias"][1].count(0.0) < 24)
 say("groups_others_move", all(w[0][k] != w[-1][k] for k in ("conv.weight", "bn.bias", "head.weight", "head.bias")))
 say("groups_states", sorted(read(steps[-1] + "/optimizer.safetensors")) == sorted(
-    ["momentum_buffer.whiten.bias", "momentum_buffer.conv.weight"]
-    + [f"{s}.{p}" for s in ("exp_avg", "exp_avg_sq") for p in ("bn.bias", "head.weight", "head.bias")]),
+    ["momentum_buffer.whiten.bias", "momentum_buffer.conv.weight", "exp_avg.head.weight"]
+    + [f"{s}.{p}" for s in ("exp_avg", "exp_avg_sq") for p in ("bn.bias", "head.bias")]),
     str(sorted(read(steps[-1] + "/optimizer.safetensors"))))
 v = w[0]["whiten.weight"][1]
 say("whitening_has_both_signs", all(v[i] == -v[i + len(v) // 2] for i in range(len(v) // 2)))

@@ -189,7 +189,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 {
 	struct gt_progress *p = user;
 	const struct gt_args *a = &p->cli->args;
-	p->told |= ev->kind != GT_EV_PHASE;
+	p->shown |= ev->kind != GT_EV_PHASE;
 	p->step = ev->step;
 	if (ev->steps > 0) {
 		p->steps = ev->steps;
@@ -333,10 +333,10 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
 	const struct gt_args *a = &p->cli->args;
 	end_row(p);
-	if (p->cli->animate && !p->told) /* a killed rank may have left its status line */
+	if (p->cli->animate && !p->shown) /* a killed rank may have left its status line */
 		p->cli->painted = true;
 	gt_status_erase(p->cli);
-	if (code == GT_OK && p->told && !p->complete && !a->json)
+	if (code == GT_OK && p->shown && !p->complete && !a->json)
 		result(p);
 	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
 		tell_resume(p);

@@ -29,7 +29,7 @@ struct gt_progress_row {
 struct gt_progress {
 	struct gt_cli *cli;
 	double start, last; /* times (gt_clock) at which the display began, and at which the last progress line was shown */
-	bool told;          /* an event was shown; false in a launcher and in ranks other than 0, which print no result */
+	bool shown;         /* an event was shown; false in a launcher and in ranks other than 0, which print no result */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
 	int64_t step, steps, epoch, epochs; /* steps and epochs until now, and of the run; epochs is 0 if the number of steps ends the run */
 	double loss;        /* loss of the last training step */

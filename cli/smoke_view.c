@@ -143,8 +143,8 @@ static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
 		gt_json_string(&cli->json, "error", err->msg);
 	gt_json_end(&cli->json);
 	struct gt_err lost;
-	enum gt_code told = gt_out_json(cli, code == GT_OK ? err : &lost);
-	return code == GT_OK ? told : code;
+	enum gt_code written = gt_out_json(cli, code == GT_OK ? err : &lost);
+	return code == GT_OK ? written : code;
 }
 
 enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)

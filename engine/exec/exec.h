@@ -67,10 +67,10 @@ struct gt_exec {
 	double *waited;    /* for bench: total seconds in which this rank's thread was in communication; NULL: not measured */
 	bool graphs;       /* capture and replay graphs, if the backend can */
 	int most;          /* maximum number of steps in a window; 0: the number of steps that take about 0.1 s */
-	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses told_s
-	 * instead of this rank's own measurement. */
-	bool told;
-	double told_s;     /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */
+	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses
+	 * rank0_step_s instead of this rank's own measurement. */
+	bool uses_rank0_time;
+	double rank0_step_s; /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */
 	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next one */
 	int depth;         /* number of windows that may be queued: 1 with lockstep or if the device's memory is the host's, else 2 */
 	struct gt_window ring[2];

@@ -172,7 +172,7 @@ int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want
 	double limit = x->space->memory.slots;
 	if (!e || !e->warm)
 		return 1;
-	double step_s = x->told ? x->told_s : e->step_s;
+	double step_s = x->uses_rank0_time ? x->rank0_step_s : e->step_s;
 	if (x->most)
 		limit = x->most;
 	else if (e->train)

@@ -35,7 +35,7 @@ struct line {
 	enum state state; /* state of the other end; unauthenticated connections at node 0 begin as GREETED */
 	double until;
 	int node;
-	bool told[2]; /* which of the two messages FAILED and STOPPED the other end has received */
+	bool sent[2]; /* which of the two messages FAILED and STOPPED the other end has received */
 	bool here; /* both ends have authenticated this connection, so the other end sends GT_HOST_BYE before it closes it in order */
 	size_t got;
 	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
@@ -100,9 +100,9 @@ static void spread(struct gt_hosts *h)
 	for (int k = 0; k < 2; k++)
 		for (int i = 0; h->news[k].known && i < peers(h); i++) {
 			struct line *l = &h->line[i];
-			if (l->state != JOINED || l->told[k] || l->node == h->news[k].word.node)
+			if (l->state != JOINED || l->sent[k] || l->node == h->news[k].word.node)
 				continue;
-			l->told[k] = true;
+			l->sent[k] = true;
 			say(h, l, &h->news[k].word);
 		}
 }
@@ -115,7 +115,7 @@ static void learn(struct gt_hosts *h, const struct gt_host_message *w, double la
 	if ((n->known && !kills) || (w->kind != GT_HOST_FAILS && w->kind != GT_HOST_STOPS))
 		return;
 	for (int i = 0; i < peers(h); i++)
-		h->line[i].told[k] = false;
+		h->line[i].sent[k] = false;
 	*n = (struct news){.known = true, .fresh = w->node != h->node, .until = gt_clock() + late_s, .word = *w};
 	n->word.host[sizeof w->host - 1] = n->word.why[sizeof w->why - 1] = 0;
 	spread(h);
@@ -128,7 +128,7 @@ bool gt_hosts_pending(const struct gt_hosts *h)
 		if (!n->known || gt_clock() > n->until || (!is_hub(h) && n->word.node != h->node))
 			continue;
 		for (int i = is_hub(h); i < peers(h); i++)
-			if (!h->line[i].told[k] && (is_hub(h) ? i : 0) != n->word.node)
+			if (!h->line[i].sent[k] && (is_hub(h) ? i : 0) != n->word.node)
 				return true;
 	}
 	return false;

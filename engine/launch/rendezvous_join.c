@@ -327,7 +327,7 @@ enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token,
 	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher told this rank the exact port */
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
 	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
-	bool told = false;
+	bool reported = false;
 	int pause = KNOCK_MS;
 	while (gt_clock() < until) {
 		for (int k = 0; k < ports && w->port + k <= 65535 && gt_clock() < until; k++) {
@@ -336,12 +336,12 @@ enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token,
 			if (r->conn[0].fd >= 0)
 				return GT_OK;
 		}
-		if (!told && (why.reason == OTHER_TOKEN || gt_clock() > silent)) {
+		if (!reported && (why.reason == OTHER_TOKEN || gt_clock() > silent)) {
 			char text[600];
 			snprintf(text, sizeof text, "rank %d has not reached rank 0 at %s port %d: %s; trying for %.0f s more", w->rank, w->addr,
 			         why.port, why.text, until - gt_clock());
 			warn(r, text);
-			told = true;
+			reported = true;
 		}
 		poll(NULL, 0, pause);
 		pause = 2 * pause < SELDOM_MS ? 2 * pause : SELDOM_MS;

@@ -55,14 +55,14 @@ enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_e
 
 void gt_rdv_list_missing(const bool *there, int world, char *out, size_t size)
 {
-	int n = 0, told = 0;
+	int n = 0, named = 0;
 	size_t at = 0;
 	for (int i = 0; i < world; i++)
 		n += !there[i];
 	at += (size_t)snprintf(out, size, n == 1 ? "rank " : "ranks ");
-	for (int i = 0; i < world && told < 8; i++)
+	for (int i = 0; i < world && named < 8; i++)
 		if (!there[i])
-			at += (size_t)snprintf(out + at, size - at, "%s%d", told++ ? ", " : "", i);
-	if (n > told)
-		snprintf(out + at, size - at, " and %d more", n - told);
+			at += (size_t)snprintf(out + at, size - at, "%s%d", named++ ? ", " : "", i);
+	if (n > named)
+		snprintf(out + at, size - at, " and %d more", n - named);
 }

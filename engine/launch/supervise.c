@@ -191,11 +191,11 @@ static void judge(struct watch *w, int local)
 	const struct gt_child *c = &w->a->child[local];
 	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
 	/* ranks agree to end by a signal that any of them received */
-	bool told = c->has_error && c->error.code == code && code > 128 && !c->by_signal;
+	bool by_itself = c->has_error && c->error.code == code && code > 128 && !c->by_signal;
 	char what[160];
 	if (w->failed_at >= 0 || code == 0)
 		return;
-	if (told || (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL)))) {
+	if (by_itself || (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL)))) {
 		if (!w->orderly)
 			w->orderly_at = gt_clock();
 		w->orderly = stop ? 128 + stop : code;

@@ -14,7 +14,7 @@ struct gt_logfile {
 	off_t end;           /* end of the last complete record */
 	int64_t lost;        /* number of lost records */
 	bool torn;           /* an incomplete record could not be truncated: no record may follow */
-	bool told;
+	bool written;
 	struct gt_err first; /* the first failure */
 	char name[GT_PATH_SIZE];
 };
@@ -72,9 +72,9 @@ void gt_logfile_sync(struct gt_logfile *f)
 
 const char *gt_logfile_error(struct gt_logfile *f)
 {
-	if (!f || f->told || f->first.code == GT_OK)
+	if (!f || f->written || f->first.code == GT_OK)
 		return NULL;
-	f->told = true;
+	f->written = true;
 	return f->first.msg;
 }
 

@@ -367,14 +367,14 @@ static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
 		if (t->s->at.rank == 0) {
 			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, &t->s->prog.full));
-			if (!x->told_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
+			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)
 				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
 		}
 		GT_TRY(gt_team_max(t->team, v, 5, err));
 		t->agree_at = t->windows + v[3];
-		x->told_s = 1e-9 * (double)v[4];
+		x->rank0_step_s = 1e-9 * (double)v[4];
 	}
 	t->signal = t->signal ? t->signal : (int)v[0];
 	t->timed_out = v[1];
@@ -455,7 +455,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	t->saved_seconds = t->at.seconds;
 	t->finite_step = -1;
 	t->ahead = (struct gt_run_position){t->at.step, t->at.epoch, t->at.cursor};
-	x->told = t->s->at.world > 1;
+	x->uses_rank0_time = t->s->at.world > 1;
 	GT_TRY(gt_loader_start(t->s->prog.loader, t->at.epoch, t->at.cursor, err));
 	restart_window(t);
 	while (!finished(t)) {

@@ -247,7 +247,7 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		enum gt_code code = turn(c, t, n, &moved, &left, err);
 		if (code == GT_OK && !moved)
-			gt_shm_doze(c, bell);
+			gt_shm_wait_briefly(c, bell);
 		__atomic_store_n(&own->drowsy, 0, __ATOMIC_SEQ_CST);
 		GT_TRY(code);
 		if (!left)

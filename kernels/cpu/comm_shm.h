@@ -128,7 +128,7 @@ void gt_shm_say_awaits(struct shm_comm *c, int rank);
 int gt_shm_culprit(const struct shm_root *r, int member);
 void gt_shm_ring(struct shm_comm *c, int rank);                             /* wakes a rank after one of its message rings has changed */
 /* Sleeps until this rank's bell differs from `bell`, but only for a short time. */
-void gt_shm_doze(struct shm_comm *c, uint32_t bell);
+void gt_shm_wait_briefly(struct shm_comm *c, uint32_t bell);
 static inline void gt_shm_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

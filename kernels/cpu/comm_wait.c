@@ -209,7 +209,7 @@ void gt_shm_ring(struct shm_comm *c, int rank)
 	}
 }
 
-void gt_shm_doze(struct shm_comm *c, uint32_t bell)
+void gt_shm_wait_briefly(struct shm_comm *c, uint32_t bell)
 {
 	futex_wait(&c->slot[c->pub.rank].bell, bell);
 }

@@ -104,7 +104,7 @@ static enum gt_code walk(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 		return alone(dev, n, k, args, err);
 	double begin = gt_clock();
 	enum gt_code code = (c->one ? alone : team)(dev, n, k, args, err);
-	gt_team_walked(c, gt_clock() - begin);
+	gt_team_choice_record(c, gt_clock() - begin);
 	return code;
 }
 

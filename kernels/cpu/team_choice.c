@@ -17,7 +17,7 @@ static void settle(struct gt_team_choice *c, double mean)
 	c->before = c->mean[c->one];
 }
 
-void gt_team_walked(struct gt_team_choice *c, double seconds)
+void gt_team_choice_record(struct gt_team_choice *c, double seconds)
 {
 	c->seconds += seconds;
 	c->walks++;

@@ -23,6 +23,6 @@ struct gt_team_choice {
 };
 
 /* Reports that an execution of the list, with the number of threads that c->one selects, took `seconds`. */
-void gt_team_walked(struct gt_team_choice *c, double seconds);
+void gt_team_choice_record(struct gt_team_choice *c, double seconds);
 
 #endif

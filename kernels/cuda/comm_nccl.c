@@ -48,7 +48,7 @@ static struct group *of(struct gt_comm *c)
 extern const struct gt_comm_api gt_comm_nccl;
 
 /* ---- failures -------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code told(struct root *r, struct gt_err *err)
+static enum gt_code report_failure(struct root *r, struct gt_err *err)
 {
 	while (atomic_load(&r->broken) == 1)
 		;
@@ -82,7 +82,7 @@ static enum gt_code fall(struct group *g, struct gt_err *err, const char *what, 
 	snprintf(text, sizeof text, "rank %d: %s (%s): %.500s", g->pub.rank, what, g->pub.name, why);
 	tear(g->root, text);
 	collapse(g->root);
-	return told(g->root, err);
+	return report_failure(g->root, err);
 }
 
 static enum gt_code failed(struct group *g, ncclResult_t status, const char *what, struct gt_err *err)
@@ -103,7 +103,7 @@ static enum gt_code settle(struct group *g, ncclResult_t status, const char *wha
 	while (status == ncclInProgress) {
 		if (atomic_load(&g->root->broken)) {
 			collapse(g->root);
-			return told(g->root, err);
+			return report_failure(g->root, err);
 		}
 		ncclResult_t asked = g->root->nccl.ncclCommGetAsyncError(g->comm, &status);
 		if (asked != ncclSuccess)
@@ -139,7 +139,7 @@ static enum gt_code look(void *user, double waited_s, struct gt_err *err)
 	if (!atomic_load(&r->broken))
 		return GT_OK;
 	collapse(r);
-	return told(r, err);
+	return report_failure(r, err);
 }
 
 static void enlist(struct group *g)
@@ -231,7 +231,7 @@ static enum gt_code ready(struct group *g, struct gt_err *err)
 {
 	if (atomic_load(&g->root->broken)) {
 		collapse(g->root);
-		return told(g->root, err);
+		return report_failure(g->root, err);
 	}
 	return gt_cuda_use(g->root->dev, err);
 }
@@ -478,7 +478,7 @@ static enum gt_code check(struct gt_comm *c, struct gt_err *err)
 	struct group *g = of(c);
 	ncclResult_t status = ncclSuccess;
 	if (atomic_load(&g->root->broken))
-		return told(g->root, err);
+		return report_failure(g->root, err);
 	ncclResult_t asked = g->root->nccl.ncclCommGetAsyncError(g->comm, &status);
 	if (asked == ncclSuccess && (status == ncclSuccess || status == ncclInProgress))
 		return GT_OK;

@@ -105,7 +105,7 @@ enum gt_code gt_dnn_open_profile(struct gt_dev *dev, const char *json, struct gt
 	}
 #if CUDNN_VERSION >= 90800
 	struct gt_dnn_set s = {.dnn = dnn};
-	char told[400];
+	char text[400];
 	dnn->prop = gt_dnn_new(&s, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "device properties");
 	gt_dnn_put(&s, dnn->prop, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
 	gt_dnn_finalize(&s, dnn->prop, "device properties");
@@ -113,7 +113,7 @@ enum gt_code gt_dnn_open_profile(struct gt_dev *dev, const char *json, struct gt
 		dev->dnn = dnn;
 		return gt_dnn_cache_open("described", "cudnn", &dnn->cache, err);
 	}
-	code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_told(&s, told, sizeof told));
+	code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_failure_text(&s, text, sizeof text));
 #else
 	(void)dev, (void)json;
 	code = gt_fail(err, GT_EUNAVAILABLE, "built with the headers of cuDNN %d.%d: plans without a GPU need 9.8", CUDNN_MAJOR, CUDNN_MINOR);
@@ -196,7 +196,7 @@ void gt_dnn_drop(struct gt_dnn_set *s, int keep)
 	s->status = CUDNN_STATUS_SUCCESS;
 }
 
-const char *gt_dnn_told(const struct gt_dnn_set *s, char *buf, size_t size)
+const char *gt_dnn_failure_text(const struct gt_dnn_set *s, char *buf, size_t size)
 {
 	char version[32];
 	version_text(s->dnn, version, sizeof version);

@@ -52,8 +52,8 @@ enum gt_code gt_dnn_open_profile(struct gt_dev *dev, const char *json, struct gt
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------------------- */
 #define GT_DNN_SET 160 /* maximum number of descriptors in a set */
-/* A set of descriptors, destroyed in reverse order. After the first failure all further calls do nothing, and gt_dnn_told() describes the
- * failure. */
+/* A set of descriptors, destroyed in reverse order. After the first failure all further calls do nothing, and
+ * gt_dnn_failure_text() describes the failure. */
 struct gt_dnn_set {
 	struct gt_dnn *dnn;
 	cudnnBackendDescriptor_t d[GT_DNN_SET];
@@ -74,7 +74,7 @@ int64_t gt_dnn_get(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBacken
 void gt_dnn_drop(struct gt_dnn_set *s, int keep); /* destroys all but the first `keep` descriptors, and clears a failure */
 /* Describes the first failure of the set in buf, as "cuDNN 9.19.0: operation graph: CUDNN_STATUS_NOT_SUPPORTED: reason", and returns
  * buf. */
-const char *gt_dnn_told(const struct gt_dnn_set *s, char *buf, size_t size);
+const char *gt_dnn_failure_text(const struct gt_dnn_set *s, char *buf, size_t size);
 
 /* Returns GT_EFAIL with "cuda:0: cuDNN 9.19.0: cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED: reason". */
 enum gt_code gt_dnn_fail(const struct gt_dev *dev, cudnnStatus_t status, const char *what, struct gt_err *err);

@@ -179,7 +179,7 @@ static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_c
 	base = h.n;
 	int64_t n = gt_dnn_get(&h, heur, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, config);
 	if (h.status != CUDNN_STATUS_SUCCESS)
-		gt_dnn_told(&h, o->last, sizeof o->last);
+		gt_dnn_failure_text(&h, o->last, sizeof o->last);
 	for (int64_t i = 0; i < n && !enough(dev, c, o); i++) {
 		struct gt_dnn_choice choice;
 		bool known = read_choice(&h, config[i], &choice);
@@ -187,7 +187,7 @@ static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_c
 		choice.workspace = p->workspace;
 		choice.tensor_core = p->tensor_core;
 		if (v == GT_DNN_NO_PLAN)
-			gt_dnn_told(known ? &p->set : &h, o->last, sizeof o->last);
+			gt_dnn_failure_text(known ? &p->set : &h, o->last, sizeof o->last);
 		gt_dnn_drop(&p->set, keep);
 		gt_dnn_drop(&h, base);
 		o->all++;
@@ -247,7 +247,7 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_dnn_plan *p, const stru
 			gt_dnn_cache_add(dev->dnn->cache, key, &o.choice[i]);
 			return GT_OK;
 		}
-		gt_dnn_told(&p->set, o.last, sizeof o.last);
+		gt_dnn_failure_text(&p->set, o.last, sizeof o.last);
 		gt_dnn_drop(&p->set, keep);
 	}
 	return gt_fail(err, GT_EUNAVAILABLE, "%s", o.last);
@@ -276,7 +276,7 @@ static enum gt_code from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const 
 
 enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err)
 {
-	char key[GT_DNN_KEY], told[400];
+	char key[GT_DNN_KEY], text[400];
 	memset(out, 0, sizeof *out);
 	GT_TRY(gt_dnn_open(dev, err));
 	out->set.dnn = dev->dnn;
@@ -284,7 +284,7 @@ enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, s
 	gt_dnn_key(dev, c, key);
 	enum gt_code code = GT_OK;
 	if (out->set.status != CUDNN_STATUS_SUCCESS)
-		code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_told(&out->set, told, sizeof told));
+		code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_failure_text(&out->set, text, sizeof text));
 	if (code == GT_OK)
 		code = from_cache(dev, out, c, key, err);
 	if (code == GT_OK && !out->how)

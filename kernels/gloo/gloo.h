@@ -92,7 +92,7 @@ struct gloo_root {
 	double limit_s;  /* the deadline that the last wait exceeded, in seconds */
 	bool restless;   /* true: the waiting thread is woken at every turn of the watch thread */
 	double first_s;  /* time of the first reported failure; 0: none */
-	bool told;       /* true: this rank has reported a failure itself */
+	bool reported;   /* true: this rank has reported a failure itself */
 	uint32_t broken; /* atomic; not 0: the ranks have agreed on the failure */
 	char why[1008];
 	struct gloo_peer_root {

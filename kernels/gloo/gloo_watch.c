@@ -124,7 +124,7 @@ bool gt_gloo_is_broken(const struct gloo_root *r)
 static const struct gloo_note *told_by(const struct gloo_root *r, int rank)
 {
 	if (rank == r->rank)
-		return r->told ? &r->own[GLOO_BROKEN] : NULL;
+		return r->reported ? &r->own[GLOO_BROKEN] : NULL;
 	return rank < r->world && r->peer[rank].seen[GLOO_BROKEN] ? &r->peer[rank].note[GLOO_BROKEN] : NULL;
 }
 
@@ -174,8 +174,8 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	/* A rank that knows of another failure takes it as the cause of its own, which it then does not report. There are two exceptions: an
 	 * error of the rank itself (GLOO_SAID), and an expired deadline if all known failures are expired deadlines, because a late rank may
 	 * only be waiting for another one. */
-	if (!r->broken && !r->told && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
-		r->told = true;
+	if (!r->broken && !r->reported && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
+		r->reported = true;
 		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);
 		r->first_s = r->first_s > 0 ? r->first_s : gt_clock();
 	}
@@ -190,8 +190,8 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 void gt_gloo_say_broken(struct gloo_root *r, const char *text)
 {
 	pthread_mutex_lock(&r->lock);
-	if (!r->broken && !r->told) {
-		r->told = true;
+	if (!r->broken && !r->reported) {
+		r->reported = true;
 		gt_gloo_note(r, GLOO_BROKEN, GLOO_SAID, r->rank, text);
 		r->first_s = r->first_s > 0 ? r->first_s : gt_clock();
 		decide(r);
@@ -221,7 +221,7 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 		if (how == GL_DONE)
 			break;
 		look(r);
-		if (!r->broken && r->first_s > 0 && !r->told && only_late(r))
+		if (!r->broken && r->first_s > 0 && !r->reported && only_late(r))
 			end = GLOO_TIME;
 		else if (r->broken || r->first_s > 0)
 			end = GLOO_FAIL;

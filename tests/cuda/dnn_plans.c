@@ -308,7 +308,7 @@ static bool compile(const struct gt_dnn_conv *c, struct gt_dnn_plan *p, char *to
 			gt_dnn_put_desc(s, p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
 			gt_dnn_put_desc(s, p->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, dev.dnn->prop);
 			gt_dnn_finalize(s, p->plan, "execution plan");
-			gt_dnn_told(s, told, size);
+			gt_dnn_failure_text(s, told, size);
 			if (s->status == CUDNN_STATUS_SUCCESS || strstr(told, STUB))
 				return true;
 		}

@@ -17,7 +17,7 @@ static void walk_until(struct machine *m, double until)
 		seconds *= 1 + m->noise * gt_rng_uniform(gt_philox4x32(m->walks++, 1, 0, 0, 1, 2).v[0]);
 		m->by_one += m->c.one ? seconds : 0;
 		m->clock += seconds;
-		gt_team_walked(&m->c, seconds);
+		gt_team_choice_record(&m->c, seconds);
 	}
 }
 

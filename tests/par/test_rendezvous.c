@@ -16,13 +16,13 @@
 
 #define MAXW 8
 
-struct told { /* by a rank, in shared memory */
+struct outcome { /* by a rank, in shared memory */
 	enum gt_code code;
 	char msg[1024];
 	double s;
 	int warnings;
 };
-static struct told *told;
+static struct outcome *outcome;
 static int warnings;
 static const unsigned char token[32] = "a token for the tests, 32 bytes";
 static int port;
@@ -59,17 +59,17 @@ static enum gt_code say(struct gt_rendezvous *r, const char *key, struct gt_err 
 static void ranks(int world, enum gt_code (*fn)(int rank, int world, int listener, struct gt_err *err), int listener)
 {
 	pid_t pid[MAXW];
-	if (!told)
-		told = mmap(NULL, MAXW * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	memset(told, 0, MAXW * sizeof *told);
+	if (!outcome)
+		outcome = mmap(NULL, MAXW * sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(outcome, 0, MAXW * sizeof *outcome);
 	for (int r = 0; r < world; r++)
 		if (!(pid[r] = fork())) {
 			struct gt_err e = {0};
 			double t = gt_clock();
-			told[r].code = fn(r, world, listener, &e);
-			snprintf(told[r].msg, sizeof told[r].msg, "%s", e.msg);
-			told[r].s = gt_clock() - t;
-			told[r].warnings = warnings;
+			outcome[r].code = fn(r, world, listener, &e);
+			snprintf(outcome[r].msg, sizeof outcome[r].msg, "%s", e.msg);
+			outcome[r].s = gt_clock() - t;
+			outcome[r].warnings = warnings;
 			_exit(0);
 		}
 	if (listener >= 0)
@@ -80,8 +80,8 @@ static void ranks(int world, enum gt_code (*fn)(int rank, int world, int listene
 
 #define ALL_TELL(world, skip, want, words)                                                                                      \
 	for (int r_ = 0; r_ < (world); r_++)                                                                                        \
-	CHECK_MSG(r_ == (skip) || (told[r_].code == (want) && strstr(told[r_].msg, words)), "rank %d: code %d, %s", r_, told[r_].code, \
-	          told[r_].msg)
+	CHECK_MSG(r_ == (skip) || (outcome[r_].code == (want) && strstr(outcome[r_].msg, words)), "rank %d: code %d, %s", r_,       \
+	          outcome[r_].code, outcome[r_].msg)
 
 static enum gt_code swap(int rank, int world, int listener, struct gt_err *err)
 {
@@ -273,12 +273,12 @@ TEST(ranks_that_are_not_there)
 {
 	ranks(4, absent, loopback());
 	ALL_TELL(2, -1, GT_EPEER, "rank 2 did not reach the rendezvous within 1 s");
-	CHECK_MSG(told[3].code == GT_EPEER, "%s", told[3].msg); /* its own limit may come first */
+	CHECK_MSG(outcome[3].code == GT_EPEER, "%s", outcome[3].msg); /* its own limit may come first */
 	ranks(3, silent, loopback());
 	ALL_TELL(3, 1, GT_EPEER, "rank 1 did not exchange \"config\" within 2 s");
 	ranks(4, dies, loopback());
 	ALL_TELL(4, 1, GT_EPEER, "rank 1 closed its connection before it exchanged \"config\"");
-	CHECK_MSG(told[0].s < 10 && told[3].s < 10, "%.1f s", told[0].s); /* at once, far below the 30 s */
+	CHECK_MSG(outcome[0].s < 10 && outcome[3].s < 10, "%.1f s", outcome[0].s); /* at once, far below the 30 s */
 	ranks(3, zero_dies, loopback());
 	ALL_TELL(3, 0, GT_EPEER, "rank 0 closed its connection before it exchanged \"config\"");
 }
@@ -339,8 +339,8 @@ TEST(strangers_do_no_harm)
 	ranks(2, strangers, loopback());
 	ALL_TELL(2, -1, GT_OK, "");
 	ranks(2, wrong_token, loopback());
-	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not reach the rendezvous"), "%s", told[0].msg);
-	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "another token"), "%s", told[1].msg);
+	CHECK_MSG(outcome[0].code == GT_EPEER && strstr(outcome[0].msg, "rank 1 did not reach the rendezvous"), "%s", outcome[0].msg);
+	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "another token"), "%s", outcome[1].msg);
 }
 
 /* On several hosts rank 0 may be behind any of some ports: what another program on a later one does says less than the wrong token. */
@@ -368,11 +368,12 @@ TEST(strongest_reason)
 	}
 	ranks(2, wrong_token_then_silence, fd);
 	close(silent);
-	CHECK_MSG(told[0].code == GT_EPEER && strstr(told[0].msg, "rank 1 did not reach the rendezvous") &&
-	              strstr(told[0].msg, "that claims to be rank 1 has another token"),
-	          "%s", told[0].msg);
-	CHECK_MSG(told[1].code == GT_EPEER && strstr(told[1].msg, "rank 0 on this port has another token"), "%s", told[1].msg);
-	CHECK_MSG(told[0].warnings == 1 && told[1].warnings == 1, "%d and %d warnings, expected one each", told[0].warnings, told[1].warnings);
+	CHECK_MSG(outcome[0].code == GT_EPEER && strstr(outcome[0].msg, "rank 1 did not reach the rendezvous") &&
+	              strstr(outcome[0].msg, "that claims to be rank 1 has another token"),
+	          "%s", outcome[0].msg);
+	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "rank 0 on this port has another token"), "%s", outcome[1].msg);
+	CHECK_MSG(outcome[0].warnings == 1 && outcome[1].warnings == 1, "%d and %d warnings, expected one each", outcome[0].warnings,
+	          outcome[1].warnings);
 }
 
 /* No inherited socket: rank 0 binds; the first port is taken by something silent, as torchrun's store takes MASTER_PORT. */

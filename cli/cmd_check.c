@@ -49,6 +49,11 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 			gt_json_null(j, split[i].split);
 	}
 	gt_json_end(j);
+	if (r->pretrained) {
+		gt_json_object(j, "pretrained");
+		gt_pretrained_json(j, r->pretrained);
+		gt_json_end(j);
+	}
 	gt_json_int(j, "batch", r->batch);
 	gt_json_int(j, "micro_batch", r->micro_batch);
 	gt_json_int(j, "steps_per_epoch", r->steps_per_epoch);
@@ -127,13 +132,15 @@ static void describe_rates(const struct gt_report *r, const double *lr, char *bu
 
 static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
-	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512];
+	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512], loaded[2048];
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "ll");
 	describe_samples(r, samples, sizeof samples);
 	snprintf(data, sizeof data, "%s", r->data ? r->data : "");
 	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
 	gt_table_add(&t, (const char *[]){"data", text});
+	if (r->pretrained)
+		gt_table_add(&t, (const char *[]){"pretrained", gt_pretrained_text(r->pretrained, loaded, sizeof loaded)});
 	if (r->micro_batch > 0 && r->micro_batch < r->batch)
 		snprintf(text, sizeof text, "%" PRId64 " samples per step, in micro-batches of %" PRId64, r->batch, r->micro_batch);
 	else

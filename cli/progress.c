@@ -214,6 +214,10 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		if (!a->quiet && !a->json && ev->text)
 			gt_cli_note(p->cli, "%s", ev->text);
 		break;
+	case GT_EV_PRETRAINED:
+		if (!a->quiet && !a->json && ev->text)
+			gt_cli_note(p->cli, "pretrained: %s", ev->text);
+		break;
 	case GT_EV_RESUME:
 		if (!a->quiet && !a->json && ev->text) {
 			char step[GT_UNITS];

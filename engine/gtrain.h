@@ -15,6 +15,7 @@
 #ifndef GT_GTRAIN_H
 #define GT_GTRAIN_H
 
+#include "base/json.h"
 #include "base/problems.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,6 +64,7 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
 	GT_EV_SKIP,  /* fp16: gradients overflowed and the step was not applied; step: the number that it would have had */
 	GT_EV_EPOCH, /* an epoch of training is complete; its evaluations, if any, follow */
 	GT_EV_PHASE, /* progress of an evaluation or of a save, in text and share; never a line of metrics.jsonl */
+	GT_EV_PRETRAINED, /* a new run has loaded weights from a file (model.pretrained) */
 	GT_EV_COMPLETE /* a resume of a run that is already complete; text says so and how to prolong it. There are no other events then */ };
 
 /* Scores of a model on some samples. loss: mean loss. acc and top5: share (0 ... 1) of the samples whose label has the largest output, and
@@ -83,6 +85,23 @@ struct gt_run_result {
 	int64_t peak_epoch;   /* epoch, from 1, of the evaluation with the highest accuracy; 0: no evaluation had an accuracy */
 };
 
+/* What model.pretrained loads: names of the model, and names of the file. */
+struct gt_pretrained_report {
+	const char *file;            /* path of the file */
+	int loaded, tensors;         /* number of the model's tensors that the file has; number of all tensors of the model */
+	int64_t elements;            /* elements of the loaded tensors */
+	const char *converted;       /* dtype of values that are converted to f32: "f16", "bf16" or "f64"; NULL: none */
+	bool stripped;               /* all names in the file begin with "module.", which is removed */
+	const char *const *initial;  /* names in the model that keep their initial values */
+	const char *const *dropped;  /* names in the file that an entry of model.pretrained.map with to = "" skips */
+	const char *const *unused;   /* all other names in the file that the model does not have */
+	int ninitial, ndropped, nunused;
+};
+/* Writes a report as one line of text, with at most six names of each list, to buf (2048 bytes suffice), and returns buf; and as members
+ * of the open JSON object, with all names. */
+const char *gt_pretrained_text(const struct gt_pretrained_report *r, char *buf, size_t size);
+void gt_pretrained_json(struct gt_json *j, const struct gt_pretrained_report *r);
+
 /* An event of a run. A field whose comment begins with kinds of events is set for these kinds only. */
 struct gt_event {
 	enum gt_event_kind kind;
@@ -92,6 +111,7 @@ struct gt_event {
 	double acc;            /* TRAIN: accuracy on the batch; NAN if no sample counts */
 	struct gt_scores scores; /* EVAL: scores of the evaluation; EPOCH: scores on the training batches of the epoch */
 	const struct gt_run_result *result; /* END: results of the run */
+	const struct gt_pretrained_report *pretrained; /* PRETRAINED: what was loaded; text is gt_pretrained_text of it */
 	double share;          /* PHASE: share of the evaluation or save that is done, 0 ... 1 */
 	const double *lr_groups; /* TRAIN: learning rate of each entry of train.groups, in their order; 0 for frozen groups */
 	int ngroups;           /* TRAIN: number of entries of lr_groups */
@@ -277,6 +297,7 @@ struct gt_report {
 	struct gt_check_group *groups;
 	int ngroups;
 	const char *data;                    /* where the data was found, or why it was not */
+	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
 	struct gt_arena *arena;              /* owns the report's memory */
 };

@@ -16,12 +16,13 @@ engine/launch:base launch
 engine/exec:base kernels datasets conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain
 engine/session:base kernels ir conf plan par store exec team session gtrain
-engine/run:base kernels datasets ir conf par store launch exec team session run gtrain
+engine/state:base kernels ir conf store team session state gtrain
+engine/run:base kernels datasets ir conf par store launch exec team session state run gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | run/*) echo "${1%%/*}" ;;
+	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | run/*) echo "${1%%/*}" ;;
 	gtrain.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels

@@ -102,6 +102,18 @@ struct gt_conf_group {
 	bool own_optimizer, own_schedule; /* whether the entry has an optimizer and a schedule of its own; false: it has a copy of train's */
 };
 
+/* An entry of model.pretrained.map: which tensor of the model gets the values of a tensor of the file. */
+struct gt_conf_rename {
+	const char *from; /* pattern of names in the file, with at most one '*' */
+	const char *to;   /* name in the model, in which '*' stands for what the '*' of `from` matched; "": the tensor is not loaded */
+};
+#define GT_MAX_RENAMES 64
+struct gt_conf_pretrained {
+	const char *file; /* safetensors file from which a new run takes its first weights; "": none */
+	const struct gt_conf_rename *map;
+	int nmap;
+};
+
 struct gt_conf_train {
 	int64_t epochs;
 	int64_t steps; /* > 0: number of optimizer steps of the run */
@@ -172,6 +184,7 @@ struct gt_conf {
 	int64_t window;     /* maximum number of steps queued on a GPU; 0: as many as take about 0.1 s */
 	struct gt_conf_data data;
 	struct gt_model_spec model;
+	struct gt_conf_pretrained pretrained; /* model.pretrained */
 	struct gt_conf_train train;
 	struct gt_conf_eval eval;
 	struct gt_conf_parallel parallel;

@@ -74,7 +74,9 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
 	GT_COLLECT(rd, err, data_paths(rd, err));
+	GT_COLLECT(rd, err, absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
 	GT_COLLECT(rd, err, read_augment(rd, err));
+	GT_COLLECT(rd, err, gt_conf_pretrained_map(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
 	GT_COLLECT(rd, err, gt_conf_layers(rd, err));
 	return gt_conf_validate(rd, err);

@@ -142,6 +142,18 @@ static void put_augment(FILE *f, const struct gt_conf *c)
 	fputs(c->data.naugment ? "\n\t);\n" : ");\n", f);
 }
 
+static void put_map(FILE *f, const struct gt_conf *c)
+{
+	const struct gt_conf_pretrained *p = &c->pretrained;
+	fputs("\t\tmap = (", f);
+	for (int i = 0; i < p->nmap; i++) {
+		fprintf(f, "%s\n\t\t\t{", i ? "," : "");
+		put_keys(f, gt_rows_rename, &p->map[i]);
+		fputs(" }", f);
+	}
+	fputs(p->nmap ? "\n\t\t);\n" : ");\n", f);
+}
+
 static void put_groups(FILE *f, const struct gt_conf *c)
 {
 	const struct gt_conf_train *t = &c->train;
@@ -266,6 +278,8 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		group = r->path;
 		if (!strcmp(r->path, "data.augment")) {
 			put_augment(f, c);
+		} else if (!strcmp(r->path, "model.pretrained.map")) {
+			put_map(f, c);
 		} else if (!strcmp(r->path, "train.groups")) {
 			put_groups(f, c);
 		} else if (!strcmp(r->path, "model.layers")) {

@@ -165,6 +165,12 @@ const struct gt_row gt_rows[] = {
              "PyTorch's numbers for the same seed"},
     {"model.blocks", GT_T_OTHER, .def = "{ }", .help = "templates that entries of model.layers instantiate"},
     {"model.layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
+    {"model.pretrained.file", GT_T_STRING, AT(pretrained.file), "\"\"",
+     .help = "safetensors file from which a new run takes the tensors that it has for the model, by name, relative to the folder of the "
+             "config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
+    {"model.pretrained.map", GT_T_OTHER, .def = "[]",
+     .help = "names that differ between the file and the model: a list of groups, of which the first that matches a name counts; the other "
+             "names are the same in both"},
 
     {"train.epochs", GT_T_INT, AT(train.epochs), "0", 0, 1 << 30,
      .help = "number of passes over the training split; 0: train.steps ends "
@@ -292,6 +298,15 @@ const struct gt_row gt_rows_augment[] = {
     {"alternate", GT_T_BOOL, AUG(alternate), "false", .when = "type", .is = "hflip",
      .help = "draw once for each image in the first epoch, then mirror the image in every other epoch, so that two epochs in a row never "
              "show the same version"},
+    {NULL},
+};
+
+#define RENAME(member) .offset = offsetof(struct gt_conf_rename, member)
+const struct gt_row gt_rows_rename[] = {
+    {"from", GT_T_STRING, RENAME(from), NULL, .flags = GT_R_REQUIRED,
+     .help = "name of a tensor in the file, or a pattern of names with one *, which stands for any characters"},
+    {"to", GT_T_STRING, RENAME(to), NULL, .flags = GT_R_REQUIRED,
+     .help = "name of the tensor in the model, where * stands for what the * of from matched; \"\": the tensor is not loaded"},
     {NULL},
 };
 
@@ -447,6 +462,8 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
 			each(gt_rows_augment, "data.augment[].", fn, user);
+		} else if (!strcmp(r->path, "model.pretrained.map")) {
+			each(gt_rows_rename, "model.pretrained.map[].", fn, user);
 		} else if (!strcmp(r->path, "train.groups")) {
 			each(gt_rows_group, "train.groups[].", fn, user);
 		} else if (!strcmp(r->path, "model.layers")) {

@@ -50,6 +50,7 @@ struct gt_row {
 /* The tables of keys. The last row of each has path NULL. */
 extern const struct gt_row gt_rows[];           /* keys of the whole config, read into struct gt_conf */
 extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_conf_augment */
+extern const struct gt_row gt_rows_rename[];    /* keys of an entry of model.pretrained.map, read into struct gt_conf_rename */
 extern const struct gt_row gt_rows_group[];     /* keys of an entry of train.groups, read into struct gt_conf_group */
 extern const struct gt_row gt_rows_optimizer[]; /* keys of the optimizer of an entry of train.groups */
 extern const struct gt_row gt_rows_schedule[];  /* keys of the schedule of an entry of train.groups */
@@ -128,6 +129,8 @@ bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 /* confread.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
+/* pretrained_map.c: reads model.pretrained.map. */
+enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err);
 /* groups.c: reads train.groups, and sets the defaults that depend on the type of an optimizer. */
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);
 /* Sets those defaults of an optimizer that depend on its type. given: the optimizer's group in the config, whose keys keep their values, or

@@ -179,7 +179,7 @@ enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps,
 		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
-		GT_TRY(gt_world_plan_preflight(c, o->device, r.nproc, err));
+		GT_TRY(gt_world_plan_preflight(c, o->device, r.nproc, NULL, err));
 		return gt_ranks_launch(&r, c, "", NULL, o, err);
 	}
 	GT_TRY(r.threads > 1 ? threads(&j, r.threads, err) : one_process(&j, &r, err));

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "run/trainer.h"
 #include "session/session_data.h"
-#include "session/state.h"
+#include "state/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

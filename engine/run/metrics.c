@@ -192,7 +192,8 @@ static void put_result(struct gt_json *j, const struct gt_run_result *r)
 /* Formats an event. "event" and "step" are always first, and "time" is last. */
 static void format(struct gt_json *j, const struct gt_event *e)
 {
-	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch", "", "complete"};
+	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch", "",
+	                                    "pretrained", "complete"};
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	gt_json_reset(j);
@@ -238,6 +239,9 @@ static void format(struct gt_json *j, const struct gt_event *e)
 	case GT_EV_WARN:
 	case GT_EV_COMPLETE:
 		gt_json_string(j, "text", e->text);
+		break;
+	case GT_EV_PRETRAINED:
+		gt_pretrained_json(j, e->pretrained);
 		break;
 	case GT_EV_SKIP:
 		gt_json_int(j, "epoch", e->epoch);

@@ -5,6 +5,7 @@
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
+#include "state/pretrained.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,9 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
 	GT_NEW_STR(r->device, gt_arena_strdup(r->arena, s->device.info.name), err);
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].source), err);
+	enum gt_code missing = gt_pretrained_check(c, g, r->arena, &r->pretrained, err);
+	if (missing != GT_ENOINPUT) /* gt_check_machine reports a missing file */
+		GT_TRY(missing);
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
 	r->world = world_plan->world;

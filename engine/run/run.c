@@ -10,8 +10,9 @@
 #include "run/warnings.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
-#include "session/state.h"
 #include "session/world_plan.h"
+#include "state/pretrained.h"
+#include "state/state.h"
 #include "store/ckpt_scan.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,13 @@ static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, st
 	return warn_line(t, text, err);
 }
 
+static enum gt_code tell_pretrained(struct gt_trainer *t, const struct gt_pretrained_report *r, struct gt_err *err)
+{
+	char text[2048];
+	struct gt_event ev = {.kind = GT_EV_PRETRAINED, .pretrained = r, .text = gt_pretrained_text(r, text, sizeof text)};
+	return gt_trainer_send_event(t, &ev, true, err);
+}
+
 /* Messages to print after the start line; "": none. */
 struct notes {
 	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512];
@@ -202,6 +210,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	const struct gt_world *w = &t->team->world;
 	char device[32];
 	enum gt_dtype converted = GT_F32;
+	const struct gt_pretrained_report *pretrained = NULL;
 	struct notes say = {0};
 	struct gt_session_spec spec = session_spec(c);
 	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
@@ -239,6 +248,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
 	} else {
 		GT_TRY(gt_session_init(t->s, err));
+		GT_TRY(gt_pretrained_load(t->s, &pretrained, err));
 	}
 	t->at.world = w->world;
 	if (o->dry)
@@ -251,6 +261,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	GT_TRY(tell_start(t, err));
 	if (converted != GT_F32)
 		GT_TRY(tell_conversion(t, converted, err));
+	if (pretrained)
+		GT_TRY(tell_pretrained(t, pretrained, err));
 	if (*t->s->device.note) {
 		struct gt_event ev = {.kind = GT_EV_WARN, .text = t->s->device.note};
 		GT_TRY(gt_trainer_send_event(t, &ev, false, err));
@@ -341,12 +353,19 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	return code;
 }
 
+static enum gt_code check_pretrained(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_pretrained_report *report;
+	return gt_pretrained_check(s->conf, s->space->layout.first, s->arena, &report, err);
+}
+
 /* Checks the run before ranks are started, so that an error that all ranks would report is reported once. Errors that only a rank can
  * detect, such as a missing GPU, are left to the ranks. */
 static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
-	GT_TRY(gt_world_plan_preflight(j->c, o->device, r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1), err));
+	int world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
+	GT_TRY(gt_world_plan_preflight(j->c, o->device, world, j->from ? NULL : check_pretrained, err));
 	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
 }
 
@@ -373,8 +392,10 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	spec.world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
 	spec.device = gt_rank_device(o->device ? o->device : j->c->device, &here, device, sizeof device);
 	enum gt_code code = gt_session_open(&spec, &s, err);
-	if (code == GT_OK)
+	if (code == GT_OK) {
+		code = j->from ? GT_OK : check_pretrained(s, err);
 		gt_session_close(s);
+	}
 	gt_dataset_free(&data[0]);
 	gt_dataset_free(&data[1]);
 	if (code == GT_OK && o->init && (code = gt_st_open(o->init, &init, err)) == GT_OK)
@@ -389,6 +410,9 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
 	if (o->dry) /* autotuning would write to the user's cache */
 		c->autotune = false;
+	if (!from && o->init && *c->pretrained.file)
+		return gt_conf_refuse(c, "model.pretrained.file", err,
+		                      "expected no file beside --init %.300s, which sets all weights; remove one of them", o->init);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
 		GT_TRY(preflight(&j, &r, err));

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "launch/signals.h"
 #include "session/schedule.h"
-#include "session/state.h"
+#include "state/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

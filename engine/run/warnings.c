@@ -2,6 +2,7 @@
 #include "base/bytes.h"
 #include "ir/op.h"
 #include "store/ckpt.h"
+#include "store/safetensors.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -208,6 +209,16 @@ enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char 
 	}
 	if (code != GT_OK)
 		GT_TRY(gt_problems_add(out, &e));
+	struct gt_st_file *f;
+	code = *c->pretrained.file ? gt_st_open(c->pretrained.file, &f, &e) : GT_OK;
+	if (code == GT_OK && *c->pretrained.file)
+		gt_st_close(f);
+	if (code != GT_OK) {
+		struct gt_err said = e;
+		gt_conf_refuse(c, "model.pretrained.file", &e, "%s", said.msg);
+		e.code = code;
+		GT_TRY(gt_problems_add(out, &e));
+	}
 	if (data_note) {
 		gt_fail(&e, GT_ENOINPUT, "%s", data_note);
 		GT_TRY(gt_problems_add(out, &e));

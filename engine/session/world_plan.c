@@ -198,13 +198,15 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 
 /* ---- checks before a start ---------------------------------------------------------------------------------------------------------- */
 
-static enum gt_code ready(const struct gt_session *s, struct gt_err *err)
+static enum gt_code ready(const struct gt_session *s, gt_session_check *also, struct gt_err *err)
 {
+	if (also)
+		GT_TRY(also(s, err));
 	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_best(s, err);
 }
 
 /* Runs the checks before step 0 that one process can do. If there are too many ranks, only the first one is checked. */
-enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err)
+enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan = NULL;
 	struct gt_world_report proof;
@@ -213,12 +215,12 @@ enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int 
 		struct gt_session_spec spec = gt_world_plan_spec(c, device, true, 0, world);
 		struct gt_session *s;
 		GT_TRY(gt_session_open(&spec, &s, err));
-		code = ready(s, err);
+		code = ready(s, also, err);
 		gt_session_close(s);
 		return code;
 	}
 	GT_TRY(gt_world_plan_open(c, device, true, world, &world_plan, err));
-	code = ready(world_plan->rank[0], err);
+	code = ready(world_plan->rank[0], also, err);
 	if (code == GT_OK)
 		code = gt_world_plan_verify(world_plan, &proof, err);
 	gt_world_plan_close(world_plan);

@@ -54,7 +54,9 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 /* Computes the schedule of the pipeline of one session, as far as the config determines it. */
 enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
-/* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. */
-enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, struct gt_err *err);
+/* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. also: a further
+ * check of the first rank's session; NULL: none. */
+typedef enum gt_code gt_session_check(const struct gt_session *s, struct gt_err *err);
+enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err);
 
 #endif

@@ -1,9 +1,10 @@
 /* Copies the state of a session to and from checkpoints: parameters, buffers and optimizer states. */
-#ifndef GT_SESSION_STATE_H
-#define GT_SESSION_STATE_H
+#ifndef GT_STATE_STATE_H
+#define GT_STATE_STATE_H
 
 #include "session/session.h"
 #include "store/ckpt.h"
+#include "store/safetensors.h"
 
 /* Commits the session's state as a checkpoint in dir and writes its path to path (size bytes). The caller fills meta except name and
  * config, which come from the session. All ranks call it. Rank 0 writes the checkpoint; it receives tensors of other ranks one at a time,
@@ -17,5 +18,9 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 /* Loads weights from a safetensors file. It must contain exactly the session's tensors, by name and shape, and every value must be finite.
  * f16, bf16 and f64 values are converted to f32; *converted is their dtype, or GT_F32 if no value was converted. */
 enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err);
+/* Copies one tensor t of such a file into parameter or buffer i. *converted changes only if its values are converted. The caller calls
+ * gt_session_cast_weights at the end. */
+enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
+                                    struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "session/state.h"
+#include "state/state.h"
 #include "store/convert.h"
 #include "store/safetensors.h"
 #include <stdio.h>
@@ -156,8 +156,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 	return gt_session_cast_weights(s, err);
 }
 
-static enum gt_code import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
-                                  struct gt_err *err)
+enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
+                                    struct gt_err *err)
 {
 	struct gt_tdesc d = gt_session_desc(s, i);
 	int64_t n = gt_tdesc_count(&d);
@@ -190,8 +190,8 @@ enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dty
 	GT_TRY(gt_st_open(path, &f, err));
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_st_tensor *t = gt_st_find(f, g->params[i].name);
-		code = t ? import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: the tensor %s is missing",
-		                                                                  path, g->params[i].name);
+		code = t ? gt_state_import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: the tensor %s is missing",
+		                                                                          path, g->params[i].name);
 	}
 	if (code == GT_OK && gt_st_count(f) != g->nparams)
 		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, g->nparams, gt_st_count(f));

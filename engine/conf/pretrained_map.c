@@ -1,0 +1,60 @@
+/* Reads model.pretrained.map: names of tensors in a file, and their names in the model. */
+#include "conf/schema.h"
+#include <stdio.h>
+#include <string.h>
+
+static int stars(const char *s)
+{
+	int n = 0;
+	for (; *s; s++)
+		n += *s == '*';
+	return n;
+}
+
+static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_rename *r,
+                               struct gt_err *err)
+{
+	char path[128];
+	r->from = r->to = "";
+	GT_TRY(gt_object_read(rd, gt_rows_rename, entry, shown, r, err));
+	if (gt_conf_refused(entry, "from") || gt_conf_refused(entry, "to"))
+		return GT_OK;
+	snprintf(path, sizeof path, "%sfrom", shown);
+	if (!*r->from || stars(r->from) > 1)
+		return gt_conf_fail(err, gt_conf_location(entry, "from"), path, "expected a name, or a pattern with one *, got \"%.100s\"",
+		                    r->from);
+	snprintf(path, sizeof path, "%sto", shown);
+	if (stars(r->to) > stars(r->from))
+		return gt_conf_fail(err, gt_conf_location(entry, "to"), path,
+		                    "expected at most as many * as from = \"%.100s\" has, got \"%.100s\"", r->from, r->to);
+	return GT_OK;
+}
+
+enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_cnode *list = gt_conf_given(rd->root, "model.pretrained.map");
+	struct gt_conf_pretrained *p = &rd->conf->pretrained;
+	struct gt_conf_rename *map;
+	char shown[64], got[64];
+	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
+		return GT_OK;
+	if (list->type != GT_C_LIST || list->nkids > GT_MAX_RENAMES)
+		return gt_conf_fail(err, list->loc, "model.pretrained.map", "expected a list ( ) of at most %d groups, got %s", GT_MAX_RENAMES,
+		                    gt_cnode_text(list, got, sizeof got));
+	if (list->nkids && !*p->file && !gt_conf_refused(rd->root, "model.pretrained.file"))
+		return gt_conf_fail(err, list->loc, "model.pretrained.map", "expected model.pretrained.file, whose names this key maps, got none");
+	GT_NEW(map, rd->arena, list->nkids ? list->nkids : 1, err);
+	for (int i = 0; i < list->nkids; i++) {
+		snprintf(shown, sizeof shown, "model.pretrained.map[%d]", i);
+		if (list->kid[i]->type != GT_C_GROUP) {
+			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
+			                                 gt_cnode_text(list->kid[i], got, sizeof got)));
+			continue;
+		}
+		strcat(shown, ".");
+		GT_COLLECT(rd, err, read_entry(rd, list->kid[i], shown, &map[i], err));
+	}
+	p->map = map;
+	p->nmap = list->nkids;
+	return GT_OK;
+}

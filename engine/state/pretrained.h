@@ -1,0 +1,31 @@
+/* The first weights of a run from a safetensors file that has some of the model's tensors (model.pretrained).
+ *
+ *     name in the file --> without "module.", if all have it --> first entry of model.pretrained.map that matches --> name in the model
+ *
+ * A tensor of the model that the file does not have keeps its initial value. It is an error if nothing is loaded, if an entry of the map
+ * matches no name, if two tensors of the file have the same name in the model, or if a shape differs: only to = "" skips a tensor. */
+#ifndef GT_STATE_PRETRAINED_H
+#define GT_STATE_PRETRAINED_H
+
+#include "session/session.h"
+#include "store/safetensors.h"
+
+struct gt_pretrained {
+	struct gt_pretrained_report report; /* its strings are in the arena that gt_pretrained_match got */
+	int *source; /* [nparams]: index of the tensor in the file that parameter or buffer i is loaded from; -1: none */
+};
+
+/* Finds out which tensors of the open file f, which the config names, parameters and buffers of g are loaded from. Reads no values.
+ * GT_EDATA, with the line of the config: the file does not fit. GT_ECONFIG: the map does not. */
+enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f, struct gt_arena *a,
+                                 struct gt_pretrained *out, struct gt_err *err);
+
+/* Opens the file of the config and matches it as above. *report is NULL if the config names no file. GT_ENOINPUT: the file is missing. */
+enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph *g, struct gt_arena *a,
+                                 const struct gt_pretrained_report **report, struct gt_err *err);
+
+/* Loads the tensors into a session whose tensors have their initial values. All ranks call it; each reads the file. *report is in the
+ * session's arena, or NULL if the config names no file. */
+enum gt_code gt_pretrained_load(struct gt_session *s, const struct gt_pretrained_report **report, struct gt_err *err);
+
+#endif

@@ -101,28 +101,49 @@ GT_EW double gt_sqrt_f64(double x)
 	return sqrt(x);
 }
 
-GT_EW float gt_exp_f32(float x)
+/* Sets *n so that x = *n ln 2 + r with |r| <= ln 2 / 2, and returns exp(r) - 1. */
+GT_EW float gt_exp_reduced_f32(float x, int32_t *n)
 {
-#ifdef __CUDA_ARCH__
-	return expf(x);
-#else
-	/* x = n ln 2 + r. The sum with 1.5 * 2^23 leaves n in the low bits. Outside the clamps the result is 0 or infinity in any case. */
-	const float shift = 0x1.8p23f;
-	float c = x < -104.0f ? -104.0f : x;
-	c = c > 89.0f ? 89.0f : c;
-	float s = fmaf(c, 0x1.715476p+0f, shift), n = s - shift;
-	float r = fmaf(n, -0x1.62e400p-1f, c);
-	r = fmaf(n, -0x1.7f7d1cp-20f, r);
+	const float shift = 0x1.8p23f; /* the sum with 1.5 * 2^23 leaves n in the low bits */
+	float s = fmaf(x, 0x1.715476p+0f, shift), m = s - shift;
+	float r = fmaf(m, -0x1.62e400p-1f, x);
+	r = fmaf(m, -0x1.7f7d1cp-20f, r);
 	float q = 0x1.6a4f72p-10f;
 	q = fmaf(q, r, 0x1.123980p-7f);
 	q = fmaf(q, r, 0x1.5558aep-5f);
 	q = fmaf(q, r, 0x1.555492p-3f);
 	q = fmaf(q, r, 0x1.fffffcp-2f);
-	float p = fmaf(q, r * r, r) + 1.0f;
+	*n = (int32_t)(gt_f32_bits(s) - gt_f32_bits(shift));
+	return fmaf(q, r * r, r);
+}
+
+GT_EW float gt_exp_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return expf(x);
+#else
+	/* Outside the clamps the result is 0 or infinity in any case. */
+	int32_t k, half;
+	float c = x < -104.0f ? -104.0f : x;
+	c = c > 89.0f ? 89.0f : c;
+	float p = gt_exp_reduced_f32(c, &k) + 1.0f;
 	/* 2^n as two factors: a single factor would overflow at n = 128, and only the last product may round a subnormal result. */
-	int32_t k = (int32_t)(gt_f32_bits(s) - gt_f32_bits(shift)), half = k >> 1;
+	half = k >> 1;
 	float s1 = gt_f32_from_bits((uint32_t)(half + 127) << 23), s2 = gt_f32_from_bits((uint32_t)(k - half + 127) << 23);
 	return p * s1 * s2;
+#endif
+}
+
+/* exp(x) - 1 for x <= 0; for x > 0 the result has no meaning. */
+GT_EW float gt_expm1_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return expm1f(x);
+#else
+	int32_t k;
+	float m = gt_exp_reduced_f32(x < -30.0f ? -30.0f : x, &k); /* below -18 the result rounds to -1 */
+	float s = gt_f32_from_bits((uint32_t)(k + 127) << 23);
+	return fmaf(m, s, s - 1.0f);
 #endif
 }
 
@@ -178,6 +199,11 @@ GT_EW float gt_log_f32(float x)
 GT_EW double gt_exp_f64(double x)
 {
 	return exp(x);
+}
+
+GT_EW double gt_expm1_f64(double x)
+{
+	return expm1(x);
 }
 
 GT_EW double gt_tanh_f64(double x)

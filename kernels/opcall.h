@@ -132,6 +132,16 @@
 	X(GT_OP_GELU_DX, "gelu.dx", eltwise, gelu, "dy(..) x(..) -> dx(..)") \
 	X(GT_OP_SILU, "silu", eltwise, none, "x(..) -> y(..)") \
 	X(GT_OP_SILU_DX, "silu.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_MISH, "mish", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_MISH_DX, "mish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_ELU, "elu", eltwise, elu, "x(..) -> y(..)") \
+	X(GT_OP_ELU_DX, "elu.dx", eltwise, elu, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_RELU6, "relu6", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_RELU6_DX, "relu6.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
+	X(GT_OP_HARDSIGMOID, "hardsigmoid", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_HARDSIGMOID_DX, "hardsigmoid.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_HARDSWISH, "hardswish", eltwise, none, "x(..) -> y(..)") \
+	X(GT_OP_HARDSWISH_DX, "hardswish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
 	X(GT_OP_SOFTMAX, "softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
 	X(GT_OP_SOFTMAX_DX, "softmax.dx", softmax, none, "dy(N,C,..) y(N,C,..) -> dx(N,C,..)") \
 	X(GT_OP_LOG_SOFTMAX, "log_softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
@@ -224,6 +234,10 @@ struct gt_attr_norm {
 
 struct gt_attr_leaky {
 	double slope; /* factor of negative inputs */
+};
+
+struct gt_attr_elu {
+	double alpha; /* minus the limit of y for x -> -infinity */
 };
 
 struct gt_attr_gelu {

@@ -227,8 +227,8 @@ struct seen {
  * number near 1, and in 16 bits one step of a result below 4 whose rounding falls on the other side of a tie. */
 static double tolerance(const struct pair_job *j, bool half, enum gt_dtype t, double tol)
 {
-	static const enum gt_opcode codes[] = {GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH, GT_OP_TANH_DX,
-	                                       GT_OP_GELU,    GT_OP_GELU_DX,    GT_OP_SILU, GT_OP_SILU_DX};
+	static const enum gt_opcode codes[] = {GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH, GT_OP_TANH_DX, GT_OP_GELU, GT_OP_GELU_DX,
+	                                       GT_OP_SILU,    GT_OP_SILU_DX,    GT_OP_MISH, GT_OP_MISH_DX, GT_OP_ELU,  GT_OP_ELU_DX};
 	for (size_t i = 0; i < sizeof codes / sizeof *codes && tol == 0 && getenv("PAIR_GPU"); i++)
 		if (j->call.code == codes[i])
 			return !half ? 0x1p-20 : t == GT_BF16 ? 0x1p-7 : 0x1p-10;

@@ -14,6 +14,11 @@ UNARY_GRADIENT(sigmoid_gradient, GT_OP_SIGMOID_DX, n->out[0])
 UNARY_GRADIENT(tanh_gradient, GT_OP_TANH_DX, n->out[0])
 UNARY_GRADIENT(gelu_gradient, GT_OP_GELU_DX, n->in[0])
 UNARY_GRADIENT(silu_gradient, GT_OP_SILU_DX, n->in[0])
+UNARY_GRADIENT(mish_gradient, GT_OP_MISH_DX, n->in[0])
+UNARY_GRADIENT(elu_gradient, GT_OP_ELU_DX, n->in[0])
+UNARY_GRADIENT(relu6_gradient, GT_OP_RELU6_DX, n->out[0])
+UNARY_GRADIENT(hardsigmoid_gradient, GT_OP_HARDSIGMOID_DX, n->in[0])
+UNARY_GRADIENT(hardswish_gradient, GT_OP_HARDSWISH_DX, n->in[0])
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
@@ -32,6 +37,11 @@ UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws t
 
 static const struct gt_attr_def leaky_attrs[] = {
     GT_KEY(gt_attr_leaky, "slope", slope, GT_ATTR_FLOAT, .def = 0.01, .min = -1e6, .max = 1e6, .help = "factor of negative inputs"),
+    GT_KEYS_END,
+};
+static const struct gt_attr_def elu_attrs[] = {
+    GT_KEY(gt_attr_elu, "alpha", alpha, GT_ATTR_FLOAT, .def = 1, .min = 0, .max = 1e6,
+           .help = "minus the limit of y where x is very negative"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def gelu_attrs[] = {
@@ -79,6 +89,11 @@ const struct gt_op gt_ops_act[] = {
     ACT(tanh, GT_OP_TANH, "hyperbolic tangent"),
     ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = gelu_attrs),
     ACT(silu, GT_OP_SILU, "x * sigmoid(x)", .also = "swish"),
+    ACT(mish, GT_OP_MISH, "x * tanh(log(1 + exp(x)))"),
+    ACT(elu, GT_OP_ELU, "x, or alpha * (exp(x) - 1) where x is negative", .attrs = elu_attrs),
+    ACT(relu6, GT_OP_RELU6, "min(max(0, x), 6)"),
+    ACT(hardsigmoid, GT_OP_HARDSIGMOID, "min(max(0, x + 3), 6) / 6", .also = "hard_sigmoid"),
+    ACT(hardswish, GT_OP_HARDSWISH, "x * min(max(0, x + 3), 6) / 6", .also = "hard_swish|hswish"),
     UNARY(GT_OP_SOFTMAX, "exp(x) / sum exp(x) over dimension 1", 0, .infer = gt_infer_same, .gradient = softmax_gradient,
           .flops = softmax_flops),
     UNARY(GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .infer = gt_infer_same, .gradient = log_softmax_gradient,

@@ -66,6 +66,16 @@ static const struct row {
     [GT_OP_GELU_DX] = {ROW(gelu_dx), 2, 8192},
     [GT_OP_SILU] = {ROW(silu), 1, 16384},
     [GT_OP_SILU_DX] = {ROW(silu_dx), 2, 16384},
+    [GT_OP_MISH] = {ROW(mish), 1, 12288},
+    [GT_OP_MISH_DX] = {ROW(mish_dx), 2, 12288},
+    [GT_OP_ELU] = {ROW(elu), 1, 16384},
+    [GT_OP_ELU_DX] = {ROW(elu_dx), 2, 16384},
+    [GT_OP_RELU6] = {ROW(relu6), 1, 65536},
+    [GT_OP_RELU6_DX] = {ROW(relu6_dx), 2, 65536},
+    [GT_OP_HARDSIGMOID] = {ROW(hardsigmoid), 1, 65536},
+    [GT_OP_HARDSIGMOID_DX] = {ROW(hardsigmoid_dx), 2, 65536},
+    [GT_OP_HARDSWISH] = {ROW(hardswish), 1, 65536},
+    [GT_OP_HARDSWISH_DX] = {ROW(hardswish_dx), 2, 65536},
     [GT_OP_MUL] = {ROW(mul), 2, 65536},
     [GT_OP_ADD] = {ROW(add2), 2, 65536},
 };
@@ -132,6 +142,8 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 		grain = row->grain;
 		if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
 			slope = ((const struct gt_attr_leaky *)call->attr)->slope;
+		else if (call->code == GT_OP_ELU || call->code == GT_OP_ELU_DX)
+			slope = ((const struct gt_attr_elu *)call->attr)->alpha;
 		else if (call->code == GT_OP_SCALE)
 			slope = ((const struct gt_attr_scale *)call->attr)->factor;
 	}

@@ -70,6 +70,8 @@ enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, s
 	k->nin = call->nin;
 	if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
 		k->slope = (float)((const struct gt_attr_leaky *)call->attr)->slope;
+	else if (call->code == GT_OP_ELU || call->code == GT_OP_ELU_DX)
+		k->slope = (float)((const struct gt_attr_elu *)call->attr)->alpha;
 	else if (call->code == GT_OP_SCALE)
 		k->slope = (float)((const struct gt_attr_scale *)call->attr)->factor;
 	*out = &k->head;

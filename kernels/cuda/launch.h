@@ -75,7 +75,7 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 	}
 
 /* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
-/* The arguments of an element-wise operation. code is one of GT_OP_RELU ... GT_OP_SILU_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh is true if
+/* The arguments of an element-wise operation. code is one of GT_OP_RELU ... GT_OP_HARDSWISH_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh is true if
  * gt_attr_gelu.approximate is 1. out may be the same memory as in[0]. */
 struct gt_cu_eltwise {
 	const void *in[GT_MAX_IO];

@@ -16,19 +16,22 @@ TEST(eltwise)
 {
 	struct gt_attr_leaky leaky = {0.1};
 	struct gt_attr_scale scale = {-0.3};
+	struct gt_attr_elu elu = {1.3};
 	struct gt_attr_gelu gelu[2] = {{0}, {1}};
 	static const enum gt_opcode codes[] = {
-	    GT_OP_RELU,    GT_OP_RELU_DX, GT_OP_LEAKY_RELU, GT_OP_LEAKY_RELU_DX, GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH,
-	    GT_OP_TANH_DX, GT_OP_GELU,    GT_OP_GELU_DX,    GT_OP_SILU,          GT_OP_SILU_DX, GT_OP_MUL,        GT_OP_ADD,
-	    GT_OP_SCALE};
-	for (int c = 0; c < 15; c++)
+	    GT_OP_RELU,        GT_OP_RELU_DX,        GT_OP_LEAKY_RELU, GT_OP_LEAKY_RELU_DX, GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH,
+	    GT_OP_TANH_DX,     GT_OP_GELU,           GT_OP_GELU_DX,    GT_OP_SILU,          GT_OP_SILU_DX, GT_OP_MUL,        GT_OP_ADD,
+	    GT_OP_SCALE,       GT_OP_MISH,           GT_OP_MISH_DX,    GT_OP_ELU,           GT_OP_ELU_DX,  GT_OP_RELU6,      GT_OP_RELU6_DX,
+	    GT_OP_HARDSIGMOID, GT_OP_HARDSIGMOID_DX, GT_OP_HARDSWISH,  GT_OP_HARDSWISH_DX};
+	for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
 		for (int t = 0; t < 3; t++)
 			for (int s = 0; s < NSIZES; s++) {
 				bool leak = codes[c] == GT_OP_LEAKY_RELU || codes[c] == GT_OP_LEAKY_RELU_DX;
 				struct pair_job j = {.call = {.code = codes[c],
-				                              .attr = leak                      ? (void *)&leaky
-				                                      : codes[c] == GT_OP_SCALE ? (void *)&scale
-				                                                                : &gelu[s % 2]},
+				                              .attr = leak                                                ? (void *)&leaky
+				                                      : codes[c] == GT_OP_SCALE                           ? (void *)&scale
+				                                      : codes[c] == GT_OP_ELU || codes[c] == GT_OP_ELU_DX ? (void *)&elu
+				                                                                                          : &gelu[s % 2]},
 				                     .in_place = s % 3 == 1};
 				struct gt_opsig sig;
 				gt_opsig_read(codes[c], &sig);

@@ -97,6 +97,64 @@ FORMULA(f_silu_dx)
 	*mag = fabs(a) * (1 + fabs(b));
 	return a * sig(b) * (1 + b * (1 - sig(b)));
 }
+FORMULA(f_mish)
+{
+	double t = tanh(log1p(exp(a)));
+	(void)b;
+	*mag = fabs(a * t);
+	return a * t;
+}
+FORMULA(f_mish_dx)
+{
+	double t = tanh(log1p(exp(b)));
+	*mag = fabs(a) * (1 + fabs(b));
+	return a * (t + b * sig(b) * (1 - t * t));
+}
+FORMULA(f_elu)
+{
+	(void)b;
+	*mag = fabs(a);
+	return a < 0 ? 1.3 * expm1(a) : a;
+}
+FORMULA(f_elu_dx)
+{
+	double d = b <= 0 ? a * 1.3 * exp(b) : a;
+	*mag = fabs(d);
+	return d;
+}
+FORMULA(f_relu6)
+{
+	(void)b;
+	*mag = 0;
+	return fmin(fmax(a, 0), 6);
+}
+FORMULA(f_relu6_dx)
+{
+	*mag = 0;
+	return b <= 0 || b >= 6 ? 0 : a;
+}
+FORMULA(f_hardsigmoid)
+{
+	(void)b;
+	*mag = 1;
+	return fmin(fmax(a + 3, 0), 6) / 6;
+}
+FORMULA(f_hardsigmoid_dx)
+{
+	*mag = fabs(a);
+	return b > -3 && b < 3 ? a / 6 : 0;
+}
+FORMULA(f_hardswish)
+{
+	(void)b;
+	*mag = fabs(a);
+	return a * fmin(fmax(a + 3, 0), 6) / 6;
+}
+FORMULA(f_hardswish_dx)
+{
+	*mag = fabs(a) * (1 + fabs(b));
+	return b <= -3 ? 0 : b < 3 ? a * (b / 3 + 0.5) : a;
+}
 FORMULA(f_mul)
 {
 	*mag = 0;
@@ -109,6 +167,7 @@ FORMULA(f_add)
 }
 
 static const struct gt_attr_leaky leaky = {0.1};
+static const struct gt_attr_elu elu = {1.3};
 static const struct gt_attr_gelu gelu_erf = {0}, gelu_tanh = {1};
 /* ulps: roundings in the formula, two ulp for each exp, tanh or erf among them. */
 static const struct {
@@ -134,6 +193,16 @@ static const struct {
     {GT_OP_SILU_DX, f_silu_dx, 2, 12, NULL},
     {GT_OP_MUL, f_mul, 2, 0, NULL},
     {GT_OP_ADD, f_add, 2, 0, NULL},
+    {GT_OP_MISH, f_mish, 1, 9, NULL},
+    {GT_OP_MISH_DX, f_mish_dx, 2, 16, NULL},
+    {GT_OP_ELU, f_elu, 1, 4, &elu},
+    {GT_OP_ELU_DX, f_elu_dx, 2, 5, &elu},
+    {GT_OP_RELU6, f_relu6, 1, 0, NULL},
+    {GT_OP_RELU6_DX, f_relu6_dx, 2, 0, NULL},
+    {GT_OP_HARDSIGMOID, f_hardsigmoid, 1, 3, NULL},
+    {GT_OP_HARDSIGMOID_DX, f_hardsigmoid_dx, 2, 3, NULL},
+    {GT_OP_HARDSWISH, f_hardswish, 1, 4, NULL},
+    {GT_OP_HARDSWISH_DX, f_hardswish_dx, 2, 4, NULL},
 };
 
 static void act_case(size_t which, enum gt_dtype t, int64_t n)
@@ -188,7 +257,7 @@ TEST(activations_have_the_same_bits_everywhere)
 				digest = (digest ^ ((uint16_t *)y)[i]) * 0x100000001b3;
 			free(a), free(b), free(y);
 		}
-	CHECK_MSG(digest == 0xf39b8a09cfc6b16aull, "digest 0x%llx", (unsigned long long)digest);
+	CHECK_MSG(digest == 0xb1e397d2d47c7b7full, "digest 0x%llx", (unsigned long long)digest);
 }
 
 TEST(activations_show_nan_and_saturate)
@@ -202,6 +271,10 @@ TEST(activations_show_nan_and_saturate)
 	    {GT_OP_SIGMOID, {NAN, 1, 0, 0.5, 0.5, 1, 3.720075976020836e-44}},
 	    {GT_OP_TANH, {NAN, 1, -1, 0, 0, 1, -1}},
 	    {GT_OP_SILU, {NAN, INFINITY, NAN, 0, 0, 100, -3.720075976020836e-42}}, /* -inf: -inf / inf, as in PyTorch */
+	    {GT_OP_MISH, {NAN, INFINITY, NAN, 0, 0, 100, -3.720075976020836e-42}},
+	    {GT_OP_RELU6, {NAN, 6, 0, 0, 0, 6, 0}},
+	    {GT_OP_HARDSIGMOID, {NAN, 1, 0, 0.5, 0.5, 1, 0}},
+	    {GT_OP_HARDSWISH, {NAN, INFINITY, NAN, 0, 0, 100, 0}}, /* -inf * 0 */
 	};
 	for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
 		for (size_t t = 0; t < 3; t++) {

@@ -15,6 +15,7 @@ typedef void span_fn(float *out, const float *in, int n);
 		}                                                                                                                                  \
 	}
 SPAN(span_exp, gt_exp_f32(x))
+SPAN(span_expm1, gt_expm1_f32(x > 0 ? -x : x))
 SPAN(span_tanh, gt_tanh_f32(x))
 SPAN(span_erf, gt_erf_f32(x))
 
@@ -67,6 +68,14 @@ static void sweep(const char *name, span_fn *fn, double (*ref)(double), double l
 TEST(exp_f32_within_2_ulp)
 {
 	sweep("exp", span_exp, exp, 2);
+}
+static double expm1_of_minus(double x)
+{
+	return expm1(x > 0 ? -x : x);
+}
+TEST(expm1_f32_within_2_ulp)
+{
+	sweep("expm1", span_expm1, expm1_of_minus, 2);
 }
 TEST(tanh_f32_within_2_ulp)
 {

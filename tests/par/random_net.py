@@ -46,7 +46,7 @@ def learned(kind, shape, x, norm, **keys):
         x = put("groupnorm", c, [x], True, num_groups=r.choice([g for g in (1, 2, 3, 4, 8, c[0]) if c[0] % g == 0]))
     elif normed:
         x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
-    kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
+    kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", "mish", "elu", None])
     if kind:
         keys = {"approximate": '"tanh"'} if kind == "gelu" and r.random() < 0.5 else {}
         x = put(kind, c, [x], **keys)

@@ -46,7 +46,7 @@ struct gt_args {
 	const char *color;
 
 	struct gt_strlist sets;
-	bool dry_run, strict, verify, smoke;
+	bool dry_run, strict, verify, smoke, report, csv;
 	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit;
 	const char *master_addr, *token_file;
@@ -125,6 +125,10 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(prin
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes stdout; GT_EIO: output was lost */
+/* Writes a text as a field of a CSV file (RFC 4180): in quotation marks if it has a comma, a quotation mark or a line break. */
+void gt_out_csv(struct gt_cli *cli, const char *text);
+/* Returns the number of columns to use on stdout: $COLUMNS, the width of the terminal, or 80. */
+int gt_out_columns(void);
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
 void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gt_cli_warn(struct gt_cli *cli, const char *text);
@@ -153,6 +157,10 @@ void gt_table_head(struct gt_table *t, const char *const *cell); /* printed in b
 void gt_table_add(struct gt_table *t, const char *const *cell);  /* copies the cells */
 void gt_table_rule(struct gt_table *t);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
+int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */
+/* Copies at most `width` code points of s to buf, of which the last is an ellipsis if s is longer, with control characters replaced by '?'.
+ * Returns buf. */
+const char *gt_text_fit(const struct gt_cli *cli, const char *s, int width, char *buf, size_t size);
 
 /* ---- units.c: numbers as text. Each function writes into buf (GT_UNITS bytes suffice) and returns it ------------------------- */
 #define GT_UNITS 48
@@ -174,6 +182,11 @@ enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char
 enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
 /* Prints the report of `gtrain check`. */
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err);
+
+/* eval_report.c. Prints the report by class of `gtrain eval --report`: as text, as a member of a JSON object, or as CSV. */
+enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err);
+void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r);
+void gt_cli_class_csv(struct gt_cli *cli, const struct gt_class_report *r);
 
 /* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);

@@ -5,38 +5,70 @@
 static const struct gt_option options[] = {
 	{"split", 0, GT_OPTION_CHOICE, GT_OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
 	 "split to use: train, valid or test; default: test"},
+	{"report", 0, GT_OPTION_FLAG, GT_OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused"},
+	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "with --report, print only the scores of the classes, as CSV"},
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
+	{"nproc", 0, GT_OPTION_INT, GT_OFFSET(nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
+	 "number of ranks that share the samples; default: 1"},
 	{0},
 };
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "event", "eval");
+	gt_json_int(j, "step", r->step);
+	gt_json_string(j, "split", r->split);
+	gt_json_int(j, "samples", r->samples);
+	gt_json_double(j, "loss", r->loss, 9);
+	gt_json_double(j, "acc", r->acc, 9);
+	gt_json_double(j, "top5", r->top5, 9);
+	gt_json_double(j, "seconds", r->seconds, 6);
+	if (r->report)
+		gt_cli_class_json(j, r->report);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
+{
+	char acc[48] = "", top5[48] = "", samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
+	if (!isnan(r->acc))
+		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->acc);
+	if (!isnan(r->top5))
+		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
+	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
+	       gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
+	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;
+}
+
+static void say(void *user, const char *line)
+{
+	gt_cli_note(user, "%s", line);
+}
 
 static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	struct gt_eval_result r = {.acc = NAN, .top5 = NAN};
-	GT_TRY(gt_eval(a->operands.v[0], a->split ? a->split : "test", a->device, a->sets.v, a->sets.n, &r, err));
-	if (a->json) {
-		struct gt_json *j = &cli->json;
-		gt_json_object(j, NULL);
-		gt_json_string(j, "event", "eval");
-		gt_json_int(j, "step", r.step);
-		gt_json_string(j, "split", r.split);
-		gt_json_int(j, "samples", r.samples);
-		gt_json_double(j, "loss", r.loss, 9);
-		gt_json_double(j, "acc", r.acc, 9);
-		gt_json_double(j, "top5", r.top5, 9);
-		gt_json_double(j, "seconds", r.seconds, 6);
-		gt_json_end(j);
-		return gt_out_json(cli, err);
-	}
-	char acc[48] = "", top5[48] = "", samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
-	if (!isnan(r.acc))
-		snprintf(acc, sizeof acc, "accuracy %.4f  ", r.acc);
-	if (!isnan(r.top5))
-		snprintf(top5, sizeof top5, "top-5 %.4f  ", r.top5);
-	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r.split, acc, top5, gt_units_loss(loss, r.loss),
-	       gt_units_count(samples, r.samples), gt_units_count(step, r.step), gt_units_seconds(took, r.seconds));
-	return GT_OK;
+	struct gt_eval_result *r;
+	struct gt_run_opts o = {.device = a->device, .say = say, .user = cli};
+	enum gt_code code = GT_OK;
+	if (a->csv && (!a->report || a->json))
+		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
+	GT_TRY(gt_cli_ranks(cli, &o, err));
+	GT_TRY(gt_eval(a->operands.v[0], a->split ? a->split : "test", a->report, a->sets.v, a->sets.n, &o, &r, err));
+	if (!r) /* rank 0 is another process, which has printed the result */
+		return GT_OK;
+	if (a->csv)
+		gt_cli_class_csv(cli, r->report);
+	else
+		code = a->json ? print_json(cli, r, err) : print(cli, r, err);
+	gt_eval_free(r);
+	return code;
 }
 
 const struct gt_command gt_cmd_eval = {
@@ -45,7 +77,7 @@ const struct gt_command gt_cmd_eval = {
 	.summary = "measure the loss and accuracy of a checkpoint",
 	.about = "Measures the loss and accuracy of a checkpoint. CKPT is a step-... directory or the\n"
 	         "directory of a run, of which the best checkpoint is used, or else the newest.",
-	.example = "gtrain eval runs/fmnist-mlp",
+	.example = "gtrain eval runs/fmnist-mlp --report",
 	.min_operands = 1,
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,

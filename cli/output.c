@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void gt_output_init(struct gt_cli *cli)
@@ -63,6 +64,28 @@ enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err)
 	gt_out_line(cli, line);
 	gt_json_reset(&cli->json);
 	return GT_OK;
+}
+
+void gt_out_csv(struct gt_cli *cli, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		gt_out(cli, "%s", text);
+		return;
+	}
+	gt_out(cli, "\"");
+	for (const char *p = text; *p; p++)
+		gt_out(cli, *p == '"' ? "\"\"" : "%c", *p);
+	gt_out(cli, "\"");
+}
+
+int gt_out_columns(void)
+{
+	const char *given = getenv("COLUMNS");
+	struct winsize ws;
+	long n = given ? strtol(given, NULL, 10) : 0;
+	if (n > 0 && n < 10000)
+		return (int)n;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 1 ? ws.ws_col : 80;
 }
 
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err)

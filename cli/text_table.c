@@ -10,13 +10,26 @@ struct gt_table_row {
 	bool head;
 };
 
-/* Returns the width of s on a terminal: its number of code points, which is correct for the words in these tables. */
-static int width(const char *s)
+int gt_text_width(const char *s)
 {
 	int n = 0;
 	for (; *s; s++)
 		n += ((unsigned char)*s & 0xc0) != 0x80;
 	return n;
+}
+
+const char *gt_text_fit(const struct gt_cli *cli, const char *s, int width, char *buf, size_t size)
+{
+	const char *dots = cli->utf8 ? "…" : "~";
+	gt_cli_printable(s, buf, size - 4);
+	if (gt_text_width(buf) <= width && strlen(buf) == strlen(s))
+		return buf;
+	char *end = buf;
+	for (int n = 0; *end && (n += ((unsigned char)*end & 0xc0) != 0x80) < width;)
+		end++;
+	*end = '\0';
+	strcat(buf, dots);
+	return buf;
 }
 
 void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align)
@@ -84,8 +97,8 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 		return gt_fail_memory(err, 0);
 	for (int i = 0; i < t->rows; i++)
 		for (int c = 0; c < t->cols && t->row[i].cell[0]; c++)
-			if (width(t->row[i].cell[c]) > w[c])
-				w[c] = width(t->row[i].cell[c]);
+			if (gt_text_width(t->row[i].cell[c]) > w[c])
+				w[c] = gt_text_width(t->row[i].cell[c]);
 	for (int c = 0; c < t->cols; c++)
 		total += w[c] + GAP;
 	for (int i = 0; i < t->rows; i++) {
@@ -100,7 +113,7 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 		gt_out(cli, "%s", r->head ? gt_style(cli->color_out, GT_STYLE_BOLD) : "");
 		int blank = 0; /* spaces that are printed before the next text, so that none are at the end of a line */
 		for (int c = 0; c < t->cols; c++) {
-			int pad = w[c] - width(r->cell[c]);
+			int pad = w[c] - gt_text_width(r->cell[c]);
 			if (t->align[c] == 'r')
 				blank += pad;
 			if (*r->cell[c]) {

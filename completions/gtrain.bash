@@ -41,6 +41,7 @@ _gtrain_argument()
 	eval:--split) kind='choice' choices='train valid test' ;;
 	eval:--set | eval:-s) kind='key' choices='' ;;
 	eval:--device) kind='device' choices='' ;;
+	eval:--nproc) kind='none' choices='' ;;
 	predict:--top) kind='none' choices='' ;;
 	predict:--device) kind='device' choices='' ;;
 	export:--out | export:-o) kind='file' choices='' ;;
@@ -118,7 +119,7 @@ _gtrain()
 		((operand)) || kind='config' choices=''
 		;;
 	eval)
-		options=' --split --set -s --device'
+		options=' --split --report --csv --set -s --device --nproc'
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	predict)

@@ -313,16 +313,52 @@ void gt_report_free(struct gt_report *r);
 enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err);
 
 /* ---- use of a checkpoint ---------------------------------------------------------------------------------------------------- */
+/* How well a model recognises one class. The definitions are scikit-learn's; a ratio whose divisor is 0 is 0. */
+struct gt_class_score {
+	const char *name;      /* name of the class; NULL: not known */
+	int64_t support;       /* number of samples of the class */
+	int64_t predicted;     /* number of samples that the model assigns to the class */
+	int64_t correct;       /* number of samples of the class that the model assigns to it */
+	double precision, recall, f1; /* correct / predicted; correct / support; harmonic mean of the two */
+	double auc;            /* area under the ROC curve of this class against all others; NAN: one of the two has no samples */
+};
+struct gt_class_mean {
+	double precision, recall, f1;
+};
+/* The samples of class `label` that the model assigns to another class. */
+struct gt_confusion_cell {
+	int32_t label, predicted;
+	int64_t n;
+};
+#define GT_CONFUSION_CLASSES 1000 /* largest number of classes for which a report has the whole confusion matrix */
+struct gt_class_report {
+	int64_t classes, samples;        /* number of classes; number of samples that count */
+	struct gt_class_score *score;    /* [classes] */
+	struct gt_class_mean macro;      /* mean over the classes that are the label or the prediction of a sample */
+	struct gt_class_mean weighted;   /* mean over the samples, each with the scores of its class */
+	double accuracy, top5;           /* shares of the samples, 0 ... 1 */
+	double log_loss;                 /* mean of -log(probability of the label), without label smoothing */
+	double auc;                      /* two classes: the area of class 1; more: the mean area over the classes that have one */
+	int64_t *matrix;                 /* [classes * classes]: number of samples by label, then by prediction; NULL: too many classes */
+	struct gt_confusion_cell *confused; /* all pairs of a label and another prediction that occur, most frequent first */
+	int64_t nconfused;
+};
+
 struct gt_eval_result {
 	char split[16];
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
+	struct gt_class_report *report;  /* NULL: none was requested */
+	struct gt_arena *arena;          /* owns this struct and the report */
 };
-/* Evaluates a checkpoint on a split. ckpt: a run directory (selects its best checkpoint, else the latest) or a step-... directory. */
-enum gt_code gt_eval(const char *ckpt, const char *split, const char *device, const char *const *sets, int nsets,
-                     struct gt_eval_result *out,
-                     struct gt_err *err);
+/* Evaluates a checkpoint on a split. ckpt: a run directory (selects its best checkpoint, else the latest) or a step-... directory.
+ * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
+ * config says), argv, link, say. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a result; on the other ranks,
+ * and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */
+enum gt_code gt_eval(const char *ckpt, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
+                     struct gt_eval_result **out, struct gt_err *err);
+void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */
 
 struct gt_prediction {
 	const char *file;

@@ -17,12 +17,15 @@ engine/exec:base kernels datasets conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain
 engine/session:base kernels ir conf plan par store exec team session gtrain
 engine/state:base kernels ir conf store team session state gtrain
-engine/run:base kernels datasets ir conf par store launch exec team session state run gtrain
+engine/score:base kernels ir plan store exec team session score gtrain
+engine/run:base kernels datasets ir conf par store launch exec team session state score run gtrain
+engine/infer:base kernels datasets ir conf store exec session state score run infer gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | run/*) echo "${1%%/*}" ;;
+	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | score/* | run/* | infer/*)
+		echo "${1%%/*}" ;;
 	gtrain.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels

@@ -2,13 +2,10 @@
 #include "run/bench.h"
 #include "comm.h"
 #include "par/pipe.h"
-#include "run/run_ranks.h"
-#include "session/session_data.h"
+#include "run/rank_session.h"
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
 #include <stdlib.h>
-
-#define PATIENCE 4 /* a rank may take this multiple of parallel.timeout before its first step */
 
 /* ---- what they have measured ------------------------------------------------------------------------------------------------------------
  */
@@ -93,19 +90,17 @@ enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own,
 	return predict(s, all, b, err);
 }
 
-/* ---- the ranks
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the ranks ----------------------------------------------------------------------------------------------------------------------- */
 
 struct job {
 	struct gt_conf *c;
-	const struct gt_run_opts *o;
 	int steps;
-	const struct gt_dataset *data; /* shared by ranks that are threads; NULL: each rank reads its own */
-	struct gt_bench *result;       /* result of rank 0 */
+	struct gt_bench *result; /* result of rank 0 */
 };
 
-static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_err *err)
+static enum gt_code with_session(void *user, struct gt_session *s, struct gt_err *err)
 {
+	struct job *j = user;
 	struct gt_arena *a;
 	struct gt_measured own;
 	if (!s->prog.full.n)
@@ -127,62 +122,15 @@ static enum gt_code with_session(struct job *j, struct gt_session *s, struct gt_
 	return code;
 }
 
-/* gt_rank_body. */
-static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
-{
-	struct job *j = user;
-	char device[32];
-	struct gt_session *s;
-	struct gt_session_spec spec = {.conf = j->c,
-	                               .team = team,
-	                               .train = true,
-	                               .data = j->data,
-	                               .device =
-	                                   gt_rank_device(j->o->device ? j->o->device : j->c->device, &team->world, device, sizeof device)};
-	gt_rank_phase(team->link, "reading data and planning", PATIENCE * j->c->parallel.timeout);
-	GT_TRY(gt_session_open(&spec, &s, err));
-	gt_rank_phase(team->link, "", 0);
-	enum gt_code code = with_session(j, s, err);
-	gt_session_close(s);
-	return code;
-}
-
-static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
-{
-	struct gt_team_spec spec = {.world = &r->world, .link = j->o->link, .token_file = r->token_file, .timeout_s = j->c->parallel.timeout,
-	                            .config = j->c->text, .start = "a benchmark"};
-	struct gt_team *team;
-	GT_TRY(gt_team_open(&spec, &team, err));
-	enum gt_code code = be_rank(j, team, err);
-	gt_team_close(team);
-	return code;
-}
-
-static enum gt_code threads(struct job *j, int n, struct gt_err *err)
-{
-	struct gt_session_spec spec = {.conf = j->c, .train = true};
-	struct gt_dataset data[2];
-	GT_TRY(gt_session_read_data(&spec, data, err));
-	j->data = data;
-	enum gt_code code = gt_team_threads(n, j->o->link, be_rank, j, err);
-	gt_dataset_free(&data[0]);
-	gt_dataset_free(&data[1]);
-	return code;
-}
-
 enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err)
 {
-	struct job j = {.c = c, .o = o, .steps = steps};
-	struct gt_ranks r;
+	struct job j = {.c = c, .steps = steps};
+	struct gt_rank_session r = {
+	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a benchmark", .body = with_session, .user = &j};
 	*out = NULL;
 	if (steps <= 0)
 		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
-	GT_TRY(gt_ranks_of(c, o, &r, err));
-	if (r.launch) {
-		GT_TRY(gt_world_plan_preflight(c, o->device, r.nproc, NULL, err));
-		return gt_ranks_launch(&r, c, "", NULL, o, err);
-	}
-	GT_TRY(r.threads > 1 ? threads(&j, r.threads, err) : one_process(&j, &r, err));
+	GT_TRY(gt_rank_session_run(&r, err));
 	*out = j.result;
 	return GT_OK;
 }

@@ -9,7 +9,7 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
                              struct gt_err *err)
 {
 	while (times > 0) {
-		int n = gt_exec_window_size(&s->exec, p, times);
+		int n = s->after_batch ? 1 : gt_exec_window_size(&s->exec, p, times);
 		struct gt_step_args *step_args;
 		GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 		for (int i = 0; i < n; i++) {
@@ -17,6 +17,8 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
 			GT_TRY(gt_loader_take_parts(l, 1, &step_args[i], err));
 		}
 		GT_TRY(gt_exec_launch(&s->exec, p, l, n, err));
+		if (s->after_batch)
+			GT_TRY(s->after_batch(s->after_batch_user, p, err));
 		times -= n;
 		if (s->watch)
 			s->watch(s->watch_user, 1 - (double)(times + behind) / (double)all);
@@ -35,11 +37,16 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struc
 	struct gt_eval_prog *e = &s->prog.eval[split];
 	struct gt_metrics m;
 	int64_t all = e->nfull + (e->ntail ? 1 : 0);
+	bool graphs = s->exec.graphs;
 	GT_TRY(gt_session_sync_buffers(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
-	GT_TRY(eval_run(s, &e->full, e->loader, e->nfull, all - e->nfull, all, err));
-	GT_TRY(eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, 0, all, err));
+	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.held */
+	enum gt_code code = eval_run(s, &e->full, e->loader, e->nfull, all - e->nfull, all, err);
+	if (code == GT_OK)
+		code = eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, 0, all, err);
+	s->exec.graphs = graphs;
+	GT_TRY(code);
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));

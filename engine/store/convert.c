@@ -1,5 +1,6 @@
 #include "store/convert.h"
 #include "ew.h"
+#include <string.h>
 
 bool gt_converts_f32(enum gt_dtype t)
 {
@@ -8,6 +9,10 @@ bool gt_converts_f32(enum gt_dtype t)
 
 void gt_convert_f32(float *to, const void *from, enum gt_dtype t, int64_t n)
 {
+	if (t == GT_F32) {
+		memcpy(to, from, (size_t)n * sizeof *to);
+		return;
+	}
 	for (int64_t i = 0; i < n; i++)
 		if (t == GT_F64)
 			to[i] = (float)((const double *)from)[i];

@@ -1,68 +1,11 @@
-/* gt_eval and gt_predict: evaluation and prediction with a checkpoint. */
-#include "gtrain.h"
-#include "base/clock.h"
-#include "run/trainer.h"
+/* gt_predict: classifies images with a checkpoint. */
+#include "infer/inference.h"
 #include "session/session_data.h"
 #include "state/state.h"
+#include "store/convert.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Opens a step directory, or of a run directory the best checkpoint, else the newest; and loads its config. */
-static enum gt_code open_checkpoint(const char *path, const char *const *sets, int nsets, struct gt_ckpt **ckpt, struct gt_conf **conf,
-                                    struct gt_err *err)
-{
-	char cfg[4400];
-	GT_TRY(gt_ckpt_open(path, NULL, true, NULL, NULL, ckpt, err)); /* if the best one is damaged, this is an error; no other one is used */
-	snprintf(cfg, sizeof cfg, "%s/config.cfg", gt_ckpt_path(*ckpt));
-	const char *text = gt_ckpt_meta(*ckpt)->config;
-	enum gt_code code = gt_conf_load_text(cfg, text, strlen(text), sets, nsets, conf, err); /* without @include */
-	if (code != GT_OK)
-		gt_ckpt_close(*ckpt);
-	return code;
-}
-
-static enum gt_code eval_split(const struct gt_session_spec *spec, const struct gt_ckpt *ckpt, enum gt_split_id split,
-                               struct gt_eval_result *out, struct gt_err *err)
-{
-	struct gt_session *s;
-	struct gt_scores r;
-	GT_TRY(gt_session_open(spec, &s, err));
-	enum gt_code code = s->prog.eval[split].nfull ? gt_state_load(s, ckpt, false, err)
-	                                         : gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[split]);
-	double start = gt_clock();
-	if (code == GT_OK)
-		code = gt_session_eval(s, split, &r, err);
-	if (code == GT_OK) {
-		*out = (struct gt_eval_result){.samples = r.samples, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .seconds = gt_clock() - start,
-		                               .step = gt_ckpt_meta(ckpt)->step};
-		snprintf(out->split, sizeof out->split, "%s", gt_split_names[split]);
-	}
-	gt_session_close(s);
-	return code;
-}
-
-enum gt_code gt_eval(const char *path, const char *split, const char *device, const char *const *sets, int nsets,
-                     struct gt_eval_result *out, struct gt_err *err)
-{
-	struct gt_ckpt *ckpt;
-	struct gt_conf *c;
-	int id = 0;
-	while (id < GT_SPLITS && strcmp(split, gt_split_names[id]))
-		id++;
-	if (id == GT_SPLITS)
-		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
-	GT_TRY(open_checkpoint(path, sets, nsets, &ckpt, &c, err));
-	struct gt_session_spec spec = {.conf = c, .device = device};
-	spec.eval[id] = true;
-	enum gt_code code = eval_split(&spec, ckpt, (enum gt_split_id)id, out, err);
-	gt_ckpt_close(ckpt);
-	gt_conf_free(c);
-	return code;
-}
-
-/* ---- predict -------------------------------------------------------------------------------------------------------------- */
 
 #define PREDICT_BATCH 64
 #define PREDICT_MAX 100000 /* maximum number of images of one file */
@@ -70,6 +13,7 @@ enum gt_code gt_eval(const char *path, const char *split, const char *device, co
 /* Runs images through the graph in batches of PREDICT_BATCH, and passes rows of logits (plain f32) to fn. */
 struct predictor {
 	struct gt_session *s;
+	const struct gt_ckpt *ckpt;
 	float *logits;
 	void *raw;
 	int64_t classes;
@@ -97,23 +41,10 @@ static void report(const struct predictor *p, const float *z, const char *file, 
 		}
 		out.top[k].label = best;
 		out.top[k].p = exp(z[best] - max) / sum;
-		out.top[k].name = gt_dataset_class(p->s->conf->data.name, best);
+		out.top[k].name = gt_inference_class(p->ckpt, p->s->conf, best);
 		out.n = k + 1;
 	}
 	p->fn(p->user, &out);
-}
-
-static void to_float(const void *raw, enum gt_dtype t, float *out, int64_t n)
-{
-	const float *f = raw;
-	const uint16_t *h = raw;
-	for (int64_t i = 0; i < n; i++)
-		if (t == GT_BF16) {
-			uint32_t u = (uint32_t)h[i] << 16;
-			memcpy(&out[i], &u, sizeof u);
-		} else {
-			out[i] = f[i];
-		}
 }
 
 static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, const char *file, int64_t first, int64_t n, bool scaled,
@@ -132,7 +63,7 @@ static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, cons
 	}
 	GT_TRY(s->device.be->copy(s->device.dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(d), GT_COPY_D2H, 0, err));
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
-	to_float(p->raw, d->dtype, p->logits, gt_tdesc_count(d));
+	gt_convert_f32(p->logits, p->raw, d->dtype, gt_tdesc_count(d));
 	for (int64_t i = 0; i < n; i++)
 		report(p, p->logits + i * p->classes, file, first + i, scaled);
 	return GT_OK;
@@ -219,7 +150,8 @@ enum gt_code gt_predict(const char *path, const char *const *files, int nfiles, 
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c;
 	struct predictor p = {.top = top, .fn = fn, .user = user};
-	GT_TRY(open_checkpoint(path, NULL, 0, &ckpt, &c, err));
+	GT_TRY(gt_inference_open(path, NULL, 0, &ckpt, &c, err));
+	p.ckpt = ckpt;
 	struct gt_session_spec spec = {.conf = c, .device = device, .predict = PREDICT_BATCH};
 	enum gt_code code = gt_session_open(&spec, &p.s, err);
 	if (code == GT_OK)

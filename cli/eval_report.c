@@ -1,0 +1,233 @@
+/* Prints the report by class of `gtrain eval --report`. */
+#include "cli.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CLASSES 40 /* with more classes, the table shows only the worst ones */
+#define WORST 20        /* number of the worst classes, and of the most confused pairs, to show */
+#define JSON_PAIRS 100  /* number of the most confused pairs in a JSON object */
+#define NAME 24         /* maximum width of a name */
+
+/* ---- JSON and CSV -------------------------------------------------------------------------------------------------------------- */
+
+static void mean_json(struct gt_json *j, const char *key, const struct gt_class_mean *m)
+{
+	gt_json_object(j, key);
+	gt_json_double(j, "precision", m->precision, 17);
+	gt_json_double(j, "recall", m->recall, 17);
+	gt_json_double(j, "f1", m->f1, 17);
+	gt_json_end(j);
+}
+
+void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r)
+{
+	gt_json_object(j, "report");
+	gt_json_int(j, "samples", r->samples);
+	gt_json_double(j, "accuracy", r->accuracy, 17);
+	gt_json_double(j, "top5", r->top5, 17);
+	gt_json_double(j, "log_loss", r->log_loss, 17);
+	gt_json_double(j, "auc", r->auc, 17);
+	mean_json(j, "macro", &r->macro);
+	mean_json(j, "weighted", &r->weighted);
+	gt_json_array(j, "classes");
+	for (int64_t c = 0; c < r->classes; c++) {
+		const struct gt_class_score *s = &r->score[c];
+		gt_json_object(j, NULL);
+		gt_json_int(j, "class", c);
+		gt_json_string(j, "name", s->name);
+		gt_json_double(j, "precision", s->precision, 17);
+		gt_json_double(j, "recall", s->recall, 17);
+		gt_json_double(j, "f1", s->f1, 17);
+		gt_json_double(j, "auc", s->auc, 17);
+		gt_json_int(j, "support", s->support);
+		gt_json_int(j, "predicted", s->predicted);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_array(j, "confused");
+	for (int64_t i = 0; i < r->nconfused && i < JSON_PAIRS; i++) {
+		gt_json_object(j, NULL);
+		gt_json_int(j, "class", r->confused[i].label);
+		gt_json_int(j, "predicted", r->confused[i].predicted);
+		gt_json_int(j, "samples", r->confused[i].n);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	if (r->matrix)
+		gt_json_array(j, "confusion");
+	else
+		gt_json_null(j, "confusion");
+	for (int64_t c = 0; r->matrix && c < r->classes; c++) {
+		gt_json_array(j, NULL);
+		for (int64_t p = 0; p < r->classes; p++)
+			gt_json_int(j, NULL, r->matrix[c * r->classes + p]);
+		gt_json_end(j);
+	}
+	if (r->matrix)
+		gt_json_end(j);
+	gt_json_end(j);
+}
+
+void gt_cli_class_csv(struct gt_cli *cli, const struct gt_class_report *r)
+{
+	gt_out(cli, "class,name,precision,recall,f1,auc,support,predicted\n");
+	for (int64_t c = 0; c < r->classes; c++) {
+		const struct gt_class_score *s = &r->score[c];
+		gt_out(cli, "%" PRId64 ",", c);
+		gt_out_csv(cli, s->name ? s->name : "");
+		gt_out(cli, ",%.17g,%.17g,%.17g,", s->precision, s->recall, s->f1);
+		if (!isnan(s->auc)) /* an empty field: the class has no samples, or all of them */
+			gt_out(cli, "%.17g", s->auc);
+		gt_out(cli, ",%" PRId64 ",%" PRId64 "\n", s->support, s->predicted);
+	}
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------------------- */
+
+static const char *score(double v, char *buf)
+{
+	if (isnan(v))
+		return "";
+	snprintf(buf, GT_UNITS, "%.4f", v);
+	return buf;
+}
+
+/* Writes "3 Dress", or "3" if the class has no name, in at most `width` columns. */
+static const char *class_text(const struct gt_cli *cli, const struct gt_class_report *r, int64_t c, int width, char *buf, size_t size)
+{
+	char all[256];
+	snprintf(all, sizeof all, "%" PRId64 "%s%s", c, r->score[c].name ? " " : "", r->score[c].name ? r->score[c].name : "");
+	return gt_text_fit(cli, all, width, buf, size);
+}
+
+static void row(struct gt_table *t, const char *name, const struct gt_class_mean *m, double auc, int64_t support)
+{
+	char precision[GT_UNITS], recall[GT_UNITS], f1[GT_UNITS], area[GT_UNITS], count[GT_UNITS];
+	gt_table_add(t, (const char *[]){name, score(m->precision, precision), score(m->recall, recall), score(m->f1, f1),
+	                                 gt_units_count(count, support), score(auc, area)});
+}
+
+struct ranked {
+	double f1;
+	int64_t c;
+};
+
+static int by_f1(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	return x->f1 != y->f1 ? (x->f1 < y->f1 ? -1 : 1) : x->c < y->c ? -1 : 1;
+}
+
+/* Prints the scores of all classes, or of the worst ones, and the means. */
+static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
+{
+	struct ranked *order;
+	struct gt_table t;
+	char name[160];
+	int64_t n = 0, shown;
+	GT_NEW(order, cli->arena, r->classes + 1, err);
+	for (int64_t c = 0; c < r->classes; c++)
+		if (r->classes <= MOST_CLASSES || r->score[c].support)
+			order[n++] = (struct ranked){r->score[c].f1, c};
+	shown = n;
+	if (r->classes > MOST_CLASSES) {
+		qsort(order, (size_t)n, sizeof *order, by_f1);
+		shown = n < WORST ? n : WORST;
+		gt_out(cli, "\nThe %" PRId64 " classes of %" PRId64 " with the lowest F1:\n", shown, r->classes);
+	}
+	int space = width - 46;                                         /* the columns of numbers have 46 characters, */
+	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* or 37 without the area, for which a narrow terminal has no space */
+	space = space >= 8 ? space : space + 9;
+	space = space < 8 ? 8 : space > NAME ? NAME : space;
+	gt_table_head(&t, (const char *[]){"class", "precision", "recall", "F1", "support", "ROC AUC"});
+	for (int64_t i = 0; i < shown; i++) {
+		const struct gt_class_score *s = &r->score[order[i].c];
+		row(&t, class_text(cli, r, order[i].c, space, name, sizeof name), &(struct gt_class_mean){s->precision, s->recall, s->f1},
+		    s->auc, s->support);
+	}
+	gt_table_rule(&t);
+	row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, r->samples);
+	row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, r->samples);
+	gt_out(cli, "\n");
+	return gt_table_print(cli, &t, err);
+}
+
+static int digits(int64_t n)
+{
+	return snprintf(NULL, 0, "%" PRId64, n);
+}
+
+/* Prints the confusion matrix if it fits into `width` columns; else returns false. */
+static bool matrix(struct gt_cli *cli, const struct gt_class_report *r, int width)
+{
+	int64_t k = r->classes, most = k - 1;
+	int name = 0;
+	char text[160];
+	if (!r->matrix || k > MOST_CLASSES)
+		return false;
+	for (int64_t i = 0; i < k * k; i++)
+		most = r->matrix[i] > most ? r->matrix[i] : most;
+	for (int64_t c = 0; c < k; c++) {
+		int w = gt_text_width(class_text(cli, r, c, NAME, text, sizeof text));
+		name = w > name ? w : name;
+	}
+	int cell = digits(most), space = width - (int)k * (cell + 1);
+	int least = digits(k - 1) + 4; /* a name may be cut to three letters */
+	if (space < (least < name ? least : name))
+		return false;
+	name = name < space ? name : space;
+	gt_out(cli, "\nConfusion (row: class, column: prediction)\n%s%*s", gt_style(cli->color_out, GT_STYLE_BOLD), name,
+	       "");
+	for (int64_t p = 0; p < k; p++)
+		gt_out(cli, " %*" PRId64, cell, p);
+	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
+	for (int64_t c = 0; c < k; c++) {
+		class_text(cli, r, c, name, text, sizeof text);
+		gt_out(cli, "%s%*s", text, name - gt_text_width(text), "");
+		for (int64_t p = 0; p < k; p++) {
+			int64_t n = r->matrix[c * k + p];
+			const char *style = gt_style(cli->color_out, c == p ? GT_STYLE_GREEN : n ? GT_STYLE_YELLOW : GT_STYLE_DIM);
+			char count[32] = ".";
+			if (n)
+				snprintf(count, sizeof count, "%" PRId64, n);
+			gt_out(cli, " %s%*s%s", style, cell, count, gt_style(cli->color_out, GT_STYLE_NONE));
+		}
+		gt_out(cli, "\n");
+	}
+	return true;
+}
+
+/* Prints the pairs of classes that are confused most often. */
+static enum gt_code pairs(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
+{
+	struct gt_table t;
+	char label[160], predicted[160], count[GT_UNITS], share[GT_UNITS];
+	int64_t shown = r->nconfused < WORST ? r->nconfused : WORST;
+	int space = (width - 24) / 2;
+	space = space < 4 ? 4 : space > NAME ? NAME : space;
+	gt_out(cli, "\nThe most frequent confusions, %" PRId64 " of %" PRId64 " pairs:\n", shown, r->nconfused);
+	gt_table_init(&t, cli->arena, "llrr");
+	gt_table_head(&t, (const char *[]){"class", "prediction", "samples", "of class"});
+	for (int64_t i = 0; i < shown; i++) {
+		const struct gt_confusion_cell *x = &r->confused[i];
+		snprintf(share, sizeof share, "%.1f%%", 100 * (double)x->n / (double)r->score[x->label].support);
+		gt_table_add(&t, (const char *[]){class_text(cli, r, x->label, space, label, sizeof label),
+		                                  class_text(cli, r, x->predicted, space, predicted, sizeof predicted),
+		                                  gt_units_count(count, x->n), share});
+	}
+	return gt_table_print(cli, &t, err);
+}
+
+enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err)
+{
+	int width = gt_out_columns();
+	GT_TRY(scores(cli, r, width, err));
+	gt_out(cli, "\nlog loss %.4f", r->log_loss);
+	if (!isnan(r->auc))
+		gt_out(cli, "  ROC AUC %.4f", r->auc);
+	gt_out(cli, "\n");
+	return matrix(cli, r, width) || !r->nconfused ? GT_OK : pairs(cli, r, width, err);
+}

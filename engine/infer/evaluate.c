@@ -1,0 +1,143 @@
+/* gt_eval: the scores of a checkpoint on a split, and the report by class. */
+#include "base/clock.h"
+#include "ir/op.h"
+#include "infer/inference.h"
+#include "run/rank_session.h"
+#include "score/class_report.h"
+#include "score/outputs.h"
+#include "state/state.h"
+#include <stdio.h>
+#include <string.h>
+
+struct job {
+	const struct gt_ckpt *ckpt;
+	struct gt_conf *c;
+	enum gt_split_id split;
+	bool report;
+	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs */
+	int64_t samples, ignore;       /* of the split; label that does not count */
+	struct gt_eval_result *result; /* result of rank 0 */
+};
+
+/* Called by the session with outputs of the model, on rank 0. */
+static enum gt_code take_outputs(void *user, const struct gt_output_rows *rows, struct gt_err *err)
+{
+	struct job *j = user;
+	if (!j->tally)
+		GT_TRY(gt_class_tally_open(j->samples, rows->classes, j->ignore, &j->tally, err));
+	return gt_class_tally_add(j->tally, rows->z, rows->label, rows->n, err);
+}
+
+/* gt_session.watch: an evaluation that advances is not a hang. */
+static void report_progress(void *user, double share)
+{
+	(void)share;
+	gt_rank_phase(user, "evaluating", 0);
+}
+
+/* A report needs one target class for each sample. */
+static enum gt_code check_report(const struct job *j, const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_op *op = s->loss.op;
+	if (j->report && op->code != GT_OP_CROSS_ENTROPY && op->code != GT_OP_NLL && op->code != GT_OP_MSE)
+		return gt_conf_refuse(j->c, "train.loss", err,
+		                      "--report and the loss %s do not go together: a report needs one class for each sample; leave --report out",
+		                      op->name);
+	return GT_OK;
+}
+
+static enum gt_code make_report(struct job *j, struct gt_eval_result *r, struct gt_err *err)
+{
+	GT_TRY(gt_class_tally_report(j->tally, r->arena, &r->report, err));
+	for (int64_t i = 0; i < r->report->classes; i++) {
+		const char *name = gt_inference_class(j->ckpt, j->c, i);
+		if (name)
+			GT_NEW_STR(r->report->score[i].name, gt_arena_strdup(r->arena, name), err);
+	}
+	return GT_OK;
+}
+
+/* Makes the result, on rank 0. */
+static enum gt_code finish(struct job *j, const struct gt_scores *scores, double seconds, struct gt_err *err)
+{
+	struct gt_arena *a;
+	GT_TRY(gt_arena_open(&a, err));
+	struct gt_eval_result *r = gt_arena_alloc(a, 1, sizeof *r);
+	enum gt_code code = r ? GT_OK : gt_fail_memory(err, sizeof *r);
+	if (code == GT_OK) {
+		*r = (struct gt_eval_result){.samples = scores->samples, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
+		                             .step = gt_ckpt_meta(j->ckpt)->step, .arena = a};
+		snprintf(r->split, sizeof r->split, "%s", gt_split_names[j->split]);
+		double start = gt_clock();
+		if (j->report)
+			code = make_report(j, r, err);
+		r->seconds = seconds + gt_clock() - start;
+	}
+	if (code == GT_OK)
+		j->result = r;
+	else
+		gt_arena_close(a);
+	return code;
+}
+
+/* gt_rank_session.body */
+static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *err)
+{
+	struct job *j = user;
+	struct gt_scores scores;
+	if (!s->prog.eval[j->split].nfull)
+		return gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[j->split]);
+	GT_TRY(check_report(j, s, err));
+	GT_TRY(gt_state_load(s, j->ckpt, false, err));
+	if (s->at.rank == 0) {
+		j->samples = s->data.view[j->split].n;
+		j->ignore = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index;
+	}
+	double start = gt_clock();
+	s->watch = report_progress;
+	s->watch_user = s->exec.link;
+	struct gt_outputs *outputs = NULL;
+	if (j->report)
+		GT_TRY(gt_outputs_open(s, j->split, take_outputs, j, &outputs, err));
+	enum gt_code code = gt_session_eval(s, j->split, &scores, err);
+	gt_outputs_close(outputs);
+	GT_TRY(code);
+	return s->at.rank == 0 ? finish(j, &scores, gt_clock() - start, err) : GT_OK;
+}
+
+enum gt_code gt_eval(const char *path, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
+                     struct gt_eval_result **out, struct gt_err *err)
+{
+	struct job j = {.report = report};
+	struct gt_ckpt *ckpt;
+	char start[64];
+	int id = 0;
+	*out = NULL;
+	while (id < GT_SPLITS && strcmp(split, gt_split_names[id]))
+		id++;
+	if (id == GT_SPLITS)
+		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
+	GT_TRY(gt_inference_open(path, sets, nsets, &ckpt, &j.c, err));
+	j.ckpt = ckpt;
+	j.split = (enum gt_split_id)id;
+	if (!o->nproc && !o->link)
+		j.c->parallel.nproc = 1;
+	snprintf(start, sizeof start, "an evaluation of step %lld", (long long)gt_ckpt_meta(ckpt)->step);
+	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate, .user = &j};
+	r.spec.eval[id] = true;
+	enum gt_code code = gt_rank_session_run(&r, err);
+	if (code == GT_OK)
+		*out = j.result;
+	else
+		gt_eval_free(j.result);
+	gt_class_tally_close(j.tally);
+	gt_ckpt_close(ckpt);
+	gt_conf_free(j.c);
+	return code;
+}
+
+void gt_eval_free(struct gt_eval_result *r)
+{
+	if (r)
+		gt_arena_close(r->arena);
+}

@@ -1,0 +1,23 @@
+#include "infer/inference.h"
+#include "dataset.h"
+#include <stdio.h>
+#include <string.h>
+
+enum gt_code gt_inference_open(const char *path, const char *const *sets, int nsets, struct gt_ckpt **ckpt, struct gt_conf **conf,
+                               struct gt_err *err)
+{
+	char cfg[4400];
+	GT_TRY(gt_ckpt_open(path, NULL, true, NULL, NULL, ckpt, err));
+	snprintf(cfg, sizeof cfg, "%s/config.cfg", gt_ckpt_path(*ckpt));
+	const char *text = gt_ckpt_meta(*ckpt)->config;
+	enum gt_code code = gt_conf_load_text(cfg, text, strlen(text), sets, nsets, conf, err); /* without @include */
+	if (code != GT_OK)
+		gt_ckpt_close(*ckpt);
+	return code;
+}
+
+const char *gt_inference_class(const struct gt_ckpt *ckpt, const struct gt_conf *conf, int64_t label)
+{
+	(void)ckpt;
+	return gt_dataset_class(conf->data.name, label);
+}

@@ -1,45 +1,18 @@
 /* Reads images for `gtrain predict`: recognises a file by its first bytes, and converts it to the input of a model. */
-#include "image.h"
 #include "base/arena.h"
 #include "dataset.h"
 #include "format.h"
 #include "gzfile.h"
+#include "image/decode.h"
+#include "image/transform.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FILE ((uint64_t)256 << 20) /* maximum size of a PNG or JPEG file */
+#define MAX_FILE ((uint64_t)256 << 20) /* maximum size of an encoded image */
 
-/* Converts pixels from `from` to `to` channels. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in 16 bits, as PIL's
- * convert("L"). in and out must not overlap. */
-static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)
+static struct gt_transform scale_to(int64_t h, int64_t w)
 {
-	if (from == to) {
-		memcpy(out, in, pixels * (size_t)from);
-	} else if (from == 1) {
-		for (size_t i = 0; i < pixels; i++)
-			memset(out + 3 * i, in[i], 3);
-	} else {
-		for (size_t i = 0; i < pixels; i++)
-			out[i] = (uint8_t)((in[3 * i] * 19595u + in[3 * i + 1] * 38470u + in[3 * i + 2] * 7471u + 0x8000u) >> 16);
-	}
-}
-
-/* Converts one image of any size with 1 or 3 channels to c*h*w bytes at out: first the channels, then the size, as PIL pipelines do. */
-static enum gt_code fit(const uint8_t *in, int64_t ih, int64_t iw, int ic, uint8_t *out, int c, int64_t h, int64_t w, struct gt_err *err)
-{
-	if (ih == h && iw == w) {
-		convert(in, ic, out, c, (size_t)(h * w));
-		return GT_OK;
-	}
-	if (ic == c)
-		return gt_image_resize(in, ih, iw, c, out, h, w, err);
-	uint8_t *tmp = malloc((size_t)(ih * iw * c));
-	if (!tmp)
-		return gt_fail_memory(err, (size_t)(ih * iw * c));
-	convert(in, ic, tmp, c, (size_t)(ih * iw));
-	enum gt_code rc = gt_image_resize(tmp, ih, iw, c, out, h, w, err);
-	free(tmp);
-	return rc;
+	return (struct gt_transform){.type = GT_TF_RESIZE, .size = {h, w}, .interpolation = GT_INTERP_BILINEAR};
 }
 
 static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint8_t **out, struct gt_err *err)
@@ -59,6 +32,8 @@ static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, 
 	struct gt_gzfile f = {0};
 	struct gt_idx x;
 	uint8_t *raw = NULL, *tmp = NULL;
+	struct gt_transform resize = scale_to(h, w);
+	struct gt_image_scratch *s = NULL;
 	GT_TRY(gt_idx_open(path, GT_DEFAULT_MAX_BYTES, &f, &x, err));
 	int64_t ic = x.rank == 4 ? x.dim[1] : 1, ih = x.dim[x.rank == 1 ? 0 : x.rank - 2], iw = x.dim[x.rank - 1],
 	        count = x.rank > 2 ? x.dim[0] : 1;
@@ -79,13 +54,17 @@ static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, 
 		rc = gt_fail_memory(err, x.bytes);
 	if (rc == GT_OK)
 		rc = gt_gzfile_read(&f, raw, x.bytes, err);
+	if (rc == GT_OK)
+		rc = gt_image_scratch_open(&s, err);
 	for (int64_t i = 0; rc == GT_OK && i < *n; i++) {
 		const uint8_t *from = raw + x.header + i * ih * iw * ic;
 		for (int64_t k = 0; ic == 3 && k < ih * iw; k++)
 			for (int64_t ch = 0; ch < 3; ch++)
 				tmp[3 * k + ch] = from[ch * ih * iw + k];
-		rc = fit(ic == 3 ? tmp : from, ih, iw, (int)ic, *out + i * c * h * w, (int)c, h, w, err);
+		rc = gt_image_transform(ic == 3 ? tmp : from, ih, iw, (int)ic, f.shown, (struct gt_transform_list){&resize, 1}, NULL, (int)c, h, w,
+		                        s, *out + i * c * h * w, err);
 	}
+	gt_image_scratch_close(s);
 	*scaled = ih != h || iw != w;
 	gt_gzfile_close(&f);
 	free(raw);
@@ -93,30 +72,36 @@ static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, 
 	return rc;
 }
 
-static enum gt_code read_picture(struct gt_gzfile *f, bool png, int64_t c, int64_t h, int64_t w, uint8_t **out, int64_t *n, bool *scaled,
+static enum gt_code read_picture(struct gt_gzfile *f, int64_t c, int64_t h, int64_t w, uint8_t **out, int64_t *n, bool *scaled,
                                  struct gt_err *err)
 {
 	uint8_t *raw;
 	uint64_t size;
-	struct gt_pixels p;
+	int64_t ih, iw;
+	int ic;
+	struct gt_transform resize = scale_to(h, w);
+	struct gt_image_scratch *s = NULL;
 	GT_TRY(gt_gzfile_load(f, &raw, &size, err));
-	enum gt_code rc = png ? gt_png_decode(raw, size, f->shown, &p, err) : gt_jpeg_decode(raw, size, f->shown, &p, err);
+	enum gt_code rc = gt_image_scratch_open(&s, err);
+	if (rc == GT_OK)
+		rc = gt_image_probe(raw, size, f->shown, s, &ih, &iw, &ic, err);
+	if (rc == GT_OK)
+		rc = take_memory(1, c, h, w, out, err);
+	if (rc == GT_OK)
+		rc = gt_image_load(raw, size, f->shown, (struct gt_transform_list){&resize, 1}, NULL, (int)c, h, w, s, *out, err);
+	gt_image_scratch_close(s);
 	free(raw);
 	GT_TRY(rc);
 	*n = 1;
-	*scaled = p.w != w || p.h != h;
-	rc = take_memory(1, c, h, w, out, err);
-	if (rc == GT_OK)
-		rc = fit(p.data, p.h, p.w, p.c, *out, (int)c, h, w, err);
-	free(p.data);
-	return rc;
+	*scaled = iw != w || ih != h;
+	return GT_OK;
 }
 
 enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
                            struct gt_err *err)
 {
 	struct gt_gzfile f;
-	uint8_t b[8] = {0};
+	uint8_t b[12] = {0};
 	size_t got;
 	*out = NULL;
 	*n = 0;
@@ -127,15 +112,13 @@ enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, in
 		               (long long)w);
 	GT_TRY(gt_gzfile_open(path, MAX_FILE, &f, err));
 	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
-	if (rc == GT_OK && got == 8 && !memcmp(b, "\x89PNG\r\n\x1a\n", 8)) {
-		rc = read_picture(&f, true, c, h, w, out, n, scaled, err);
-	} else if (rc == GT_OK && got >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff) {
-		rc = read_picture(&f, false, c, h, w, out, n, scaled, err);
+	if (rc == GT_OK && gt_image_format_of(b, got) != GT_IMAGE_UNKNOWN) {
+		rc = read_picture(&f, c, h, w, out, n, scaled, err);
 	} else if (rc == GT_OK && got >= 4 && !b[0] && !b[1]) {
 		gt_gzfile_close(&f);
 		rc = read_idx(path, c, h, w, cap, out, n, scaled, err);
 	} else if (rc == GT_OK) {
-		rc = gt_fail(err, GT_EDATA, "%s: expected a PNG, JPEG or IDX file", f.shown);
+		rc = gt_fail(err, GT_EDATA, "%s: expected a PNG, JPEG, WebP or IDX file", f.shown);
 	}
 	gt_gzfile_close(&f);
 	if (rc != GT_OK) {

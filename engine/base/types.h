@@ -15,6 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Short lists with a fixed capacity, as keys of a config have them. */
+#define GT_MAX_LIST 64
+struct gt_floats { int n; double v[GT_MAX_LIST]; };
+struct gt_ints { int n; int64_t v[GT_MAX_LIST]; };
+struct gt_strings { int n; const char *v[GT_MAX_LIST]; };
+
 #define GT_MAX_RANK 5
 #define GT_MAX_BLOCKS 3
 

@@ -10,6 +10,7 @@
 #define GT_CONF_CONF_H
 
 #include "base/problems.h"
+#include "image/transform.h"
 #include "ir/graph.h"
 #include "optimizer.h"
 
@@ -20,26 +21,13 @@ enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PI
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
-enum gt_aug_type { GT_AUG_PAD_CROP, GT_AUG_HFLIP };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
 enum gt_pipe_balance { GT_BALANCE_COMPUTED, GT_BALANCE_MEASURED };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
-#define GT_MAX_LIST 64
 #define GT_MAX_CH 16
-
-struct gt_floats { int n; double v[GT_MAX_LIST]; };
-struct gt_ints { int n; int64_t v[GT_MAX_LIST]; };
-struct gt_strings { int n; const char *v[GT_MAX_LIST]; };
-
-struct gt_conf_augment {
-	int type; /* enum gt_aug_type */
-	int64_t pad;
-	int mode; /* 0: constant, 1: reflect */
-	double p; /* hflip: probability that an image is flipped */
-	bool alternate;
-};
+#define GT_MAX_TRANSFORMS 8
 
 struct gt_conf_data {
 	const char *name, *root, *format;
@@ -50,7 +38,7 @@ struct gt_conf_data {
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
 	struct gt_floats mean, std;    /* one number for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
-	struct gt_conf_augment augment[8];
+	struct gt_transform augment[GT_MAX_TRANSFORMS];
 	int naugment;
 	int64_t classes, samples, samples_test; /* of a synthetic dataset: number of classes, training samples and test samples */
 	int64_t limit;

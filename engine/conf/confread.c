@@ -4,6 +4,24 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Sets the defaults that depend on the type, and copies data.mean, which random_erasing uses. given: the entry in the config. */
+static void augment_defaults(struct gt_transform *t, const struct gt_cnode *given, const struct gt_floats *mean)
+{
+	bool erasing = t->type == GT_TF_RANDOM_ERASING;
+	if (erasing || t->type == GT_TF_RANDOM_RESIZED_CROP) {
+		if (!gt_conf_given(given, "scale"))
+			t->scale[0] = erasing ? 0.02 : 0.08, t->scale[1] = erasing ? 0.33 : 1;
+		if (!gt_conf_given(given, "ratio"))
+			t->ratio[0] = erasing ? 0.3 : 3.0 / 4, t->ratio[1] = erasing ? 3.3 : 4.0 / 3;
+	}
+	if (!gt_conf_given(given, "p") && (erasing || t->type == GT_TF_HFLIP || t->type == GT_TF_VFLIP || t->type == GT_TF_GRAYSCALE))
+		t->p = t->type == GT_TF_GRAYSCALE ? 0.1 : 0.5;
+	if (!gt_conf_given(given, "interpolation") && (t->type == GT_TF_RANDOM_RESIZED_CROP || t->type == GT_TF_RESIZE))
+		t->interpolation = GT_INTERP_BILINEAR;
+	if (erasing)
+		t->mean = *mean;
+}
+
 static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_cnode *list = gt_conf_given(rd->root, "data.augment");
@@ -24,6 +42,7 @@ static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
 		}
 		strcat(shown, ".");
 		GT_TRY(gt_object_read(rd, gt_rows_augment, list->kid[i], shown, &d->augment[i], err));
+		augment_defaults(&d->augment[i], list->kid[i], &d->mean);
 	}
 	d->naugment = list->nkids;
 	return GT_OK;

@@ -103,6 +103,12 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		else
 			fprintf(f, "[%" PRId64 ", %" PRId64 "]", v[0], v[1]);
 		break;
+	case GT_T_SIZE:
+		if (!v[1])
+			put_int(f, v[0]);
+		else
+			fprintf(f, "[%" PRId64 ", %" PRId64 "]", v[0], v[1]);
+		break;
 	case GT_T_OTHER:
 		break;
 	}

@@ -118,6 +118,10 @@ enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *ba
 	case GT_T_PAIR:
 		sscanf(d, "[%lf, %lf]", (double *)to, (double *)to + 1);
 		break;
+	case GT_T_SIZE:
+		((int64_t *)to)[0] = strtoll(d, NULL, 10);
+		((int64_t *)to)[1] = 0;
+		break;
 	case GT_T_DIMS:
 	case GT_T_OTHER:
 		break;
@@ -202,6 +206,9 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 		return len == 2 && number(r, element(n, 0), to) && number(r, element(n, 1), (double *)to + 1);
 	case GT_T_INT2:
 		return (len == 1 || len == 2) && integer(r, element(n, 0), &v[0]) && integer(r, element(n, len - 1), &v[1]);
+	case GT_T_SIZE:
+		v[1] = 0;
+		return (len == 1 || len == 2) && integer(r, element(n, 0), &v[0]) && (len == 1 || integer(r, element(n, 1), &v[1]));
 	case GT_T_DIMS:
 		v[0] = v[1] = v[2] = 1;
 		for (; (len == 1 || len == 3) && i < len && integer(r, element(n, i), &v[i]); i++)
@@ -236,6 +243,8 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	}
 	const char *s = string(n);
 	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
+	if (syn && !syn->meant)
+		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; %s", want, gt_utf8_truncate(s, word, sizeof word), syn->reason);
 	if (syn)
 		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
 		                    gt_utf8_truncate(s, word, sizeof word), syn->meant);

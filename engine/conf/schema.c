@@ -285,19 +285,48 @@ const struct gt_row gt_rows[] = {
     {NULL},
 };
 
-#define AUG(member) .offset = offsetof(struct gt_conf_augment, member)
+#define AUG(member) .offset = offsetof(struct gt_transform, member)
+#define TYPE(types) .when = "type", .is = types
 const struct gt_row gt_rows_augment[] = {
-    {"type", GT_T_ENUM, AUG(type), NULL, .flags = GT_R_REQUIRED, .values = "pad_crop|hflip",
-     .help = "pad_crop: pad the image, then crop it to its old size at a random position; hflip: mirror it horizontally"},
-    {"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, .when = "type", .is = "pad_crop",
-     .help = "number of pixels added on every "
-             "side"},
-    {"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", .when = "type", .is = "pad_crop",
+    {"type", GT_T_ENUM, AUG(type), NULL, .flags = GT_R_REQUIRED,
+     .values = GT_TRANSFORM_WORDS,
+     .help = "pad_crop: pad the image, then crop it to its old size at a random position; hflip: mirror it horizontally; "
+             "random_resized_crop: crop a random part and resize it; resize: resize the image; center_crop: crop its centre, padded with "
+             "black if it is smaller; vflip: mirror it vertically; rotate: rotate it by a random angle; color_jitter: change brightness, "
+             "contrast, saturation and hue at random; grayscale: replace its colours by grey; random_erasing: fill a random rectangle; "
+             "trivial_augment: apply one random operation of random strength, as torchvision's TrivialAugmentWide; rand_augment: apply "
+             "random operations of a given strength, as torchvision's RandAugment"},
+    {"size", GT_T_SIZE, AUG(size), NULL, 1, 65500, GT_R_REQUIRED, TYPE("random_resized_crop|resize|center_crop"),
+     .help = "size of the result in pixels; one number: height and width, but for resize the shorter side"},
+    {"scale", GT_T_PAIR, AUG(scale), "([0.08, 1.0]; random_erasing: [0.02, 0.33])", 0, 1, GT_R_ABOVE,
+     TYPE("random_resized_crop|random_erasing"), .help = "lowest and highest area of the random part, as a share of the image's area"},
+    {"ratio", GT_T_PAIR, AUG(ratio), "([0.75, 1.3333333333333333]; random_erasing: [0.3, 3.3])", 0, 1000, GT_R_ABOVE,
+     TYPE("random_resized_crop|random_erasing"), .help = "lowest and highest ratio of the width to the height of the random part"},
+    {"interpolation", GT_T_ENUM, AUG(interpolation), "(\"bilinear\"; rotate, trivial_augment and rand_augment: \"nearest\")",
+     .values = "nearest|bilinear|bicubic", TYPE("random_resized_crop|resize|rotate|trivial_augment|rand_augment"),
+     .help = "how pixels are computed; resizing: bilinear or bicubic, with antialiasing; rotation and shear: nearest or bilinear"},
+    {"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, TYPE("pad_crop"), .help = "number of pixels added on every side"},
+    {"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", TYPE("pad_crop"),
      .help = "constant: pad with black; reflect: pad with the mirrored edge"},
-    {"p", GT_T_FLOAT, AUG(p), "0.5", 0, 1, .when = "type", .is = "hflip", .help = "probability"},
-    {"alternate", GT_T_BOOL, AUG(alternate), "false", .when = "type", .is = "hflip",
+    {"p", GT_T_FLOAT, AUG(p), "(0.5; grayscale: 0.1)", 0, 1, TYPE("hflip|vflip|grayscale|random_erasing"), .help = "probability"},
+    {"alternate", GT_T_BOOL, AUG(alternate), "false", TYPE("hflip"),
      .help = "draw once for each image in the first epoch, then mirror the image in every other epoch, so that two epochs in a row never "
              "show the same version"},
+    {"degrees", GT_T_FLOAT, AUG(degrees), NULL, 0, 180, GT_R_REQUIRED, TYPE("rotate"),
+     .help = "largest angle; the angle is drawn from -degrees to degrees"},
+    {"brightness", GT_T_FLOAT, AUG(brightness), "0.0", 0, 100, TYPE("color_jitter"),
+     .help = "the factor of the brightness is drawn from max(0, 1 - x) to 1 + x; 0: unchanged"},
+    {"contrast", GT_T_FLOAT, AUG(contrast), "0.0", 0, 100, TYPE("color_jitter"), .help = "the same for the contrast"},
+    {"saturation", GT_T_FLOAT, AUG(saturation), "0.0", 0, 100, TYPE("color_jitter"), .help = "the same for the saturation"},
+    {"hue", GT_T_FLOAT, AUG(hue), "0.0", 0, 0.5, TYPE("color_jitter"),
+     .help = "the shift of the hue is drawn from -x to x, in turns of the colour wheel; 0: unchanged"},
+    {"ops", GT_T_INT, AUG(ops), "2", 1, GT_MAX_DRAWN_OPS, TYPE("rand_augment"), .help = "number of operations"},
+    {"magnitude", GT_T_INT, AUG(magnitude), "9", 0, 1000, TYPE("rand_augment"),
+     .help = "index of the strength of the operations; less than bins"},
+    {"bins", GT_T_INT, AUG(bins), "31", 2, 1001, TYPE("trivial_augment|rand_augment"), .help = "number of strengths of each operation"},
+    {"random", GT_T_BOOL, AUG(random), "false", TYPE("random_erasing"), .help = "fill with random bytes"},
+    {"fill", GT_T_FLOATS, AUG(fill), "[]", 0, 1, TYPE("random_erasing|rotate|trivial_augment|rand_augment"),
+     .help = "colour of new pixels, whose values are 0..1; one number, or one per channel; []: black, and data.mean for random_erasing"},
     {NULL},
 };
 

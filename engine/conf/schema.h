@@ -22,6 +22,7 @@ enum gt_row_type {
 	GT_T_PAIR,    /* double[2] */
 	GT_T_DIMS,    /* int64_t[3]: the config has one number or three */
 	GT_T_INT2,    /* int64_t[2]: the config has two numbers, or one number for both */
+	GT_T_SIZE,    /* int64_t[2]: the config has two numbers, or one number, with which the second is 0 */
 	GT_T_OTHER    /* a list or group that a function of its own reads; gt_row.offset is not used */
 };
 
@@ -49,7 +50,7 @@ struct gt_row {
 
 /* The tables of keys. The last row of each has path NULL. */
 extern const struct gt_row gt_rows[];           /* keys of the whole config, read into struct gt_conf */
-extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_conf_augment */
+extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_transform */
 extern const struct gt_row gt_rows_rename[];    /* keys of an entry of model.pretrained.map, read into struct gt_conf_rename */
 extern const struct gt_row gt_rows_group[];     /* keys of an entry of train.groups, read into struct gt_conf_group */
 extern const struct gt_row gt_rows_optimizer[]; /* keys of the optimizer of an entry of train.groups */

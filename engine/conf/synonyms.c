@@ -115,6 +115,19 @@ static const struct {
 	{"data.augment.type", {"flip", "hflip", NULL}},
 	{"data.augment.type", {"RandomCrop", "pad_crop", NULL}},
 	{"data.augment.type", {"crop", "pad_crop", NULL}},
+	{"data.augment.type", {"RandomVerticalFlip", "vflip", NULL}},
+	{"data.augment.type", {"RandomResizedCrop", "random_resized_crop", NULL}},
+	{"data.augment.type", {"CenterCrop", "center_crop", NULL}},
+	{"data.augment.type", {"RandomRotation", "rotate", NULL}},
+	{"data.augment.type", {"ColorJitter", "color_jitter", NULL}},
+	{"data.augment.type", {"RandomGrayscale", "grayscale", NULL}},
+	{"data.augment.type", {"RandomErasing", "random_erasing", NULL}},
+	{"data.augment.type", {"cutout", "random_erasing", NULL}},
+	{"data.augment.type", {"TrivialAugmentWide", "trivial_augment", NULL}},
+	{"data.augment.type", {"TrivialAugment", "trivial_augment", NULL}},
+	{"data.augment.type", {"RandAugment", "rand_augment", NULL}},
+	{"data.augment.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
+	{"data.augment.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
 };
 
 static const struct gt_synonym *find(const struct gt_synonym *list, const char *word)

@@ -175,10 +175,12 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struc
 		out->scale[i] = (float)(1 / (255 * std));
 		out->shift[i] = (float)(-channel(&d->mean, i, 0) / std);
 	}
+	if (augment && !gt_transform_in_kernel((struct gt_transform_list){d->augment, d->naugment}))
+		return gt_conf_refuse(c, "data.augment", err, "expected only pad_crop and hflip for a dataset whose images are all in memory");
 	for (int i = 0; augment && i < d->naugment; i++) {
-		const struct gt_conf_augment *a = &d->augment[i];
+		const struct gt_transform *a = &d->augment[i];
 		out->augment = true;
-		if (a->type == GT_AUG_PAD_CROP) {
+		if (a->type == GT_TF_PAD_CROP) {
 			out->pad = (int)a->pad;
 			out->pad_reflect = a->mode == 1;
 		} else {

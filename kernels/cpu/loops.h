@@ -9,14 +9,8 @@
 #ifndef GT_KERNELS_CPU_LOOPS_H
 #define GT_KERNELS_CPU_LOOPS_H
 
+#include "clones.h"
 #include "cpu/cpu.h"
-
-/* With GT_NO_CLONES, code is compiled only for the compiler's -march, to compare instruction sets. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(GT_NO_CLONES)
-#define GT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define GT_CLONES
-#endif
 
 typedef void gt_range_fn(const void *ctx, int64_t begin, int64_t end);
 

@@ -98,9 +98,9 @@ TEST(conf_values)
 	      c->precision == GT_PREC_BF16);
 	CHECK(c->data.train.n == 2 && !strcmp(c->data.train.v[1], "b") && c->data.test.n == 1 && !strcmp(c->data.test.v[0], "c"));
 	CHECK(c->data.batch == 0 && c->data.batch_per_rank == 32 && c->data.mean.n == 1 && c->data.mean.v[0] == 0 && c->data.std.v[0] == 1);
-	CHECK(c->data.naugment == 2 && c->data.augment[0].type == GT_AUG_PAD_CROP && c->data.augment[0].pad == 4 &&
+	CHECK(c->data.naugment == 2 && c->data.augment[0].type == GT_TF_PAD_CROP && c->data.augment[0].pad == 4 &&
 	      c->data.augment[0].mode == 1);
-	CHECK(c->data.augment[1].type == GT_AUG_HFLIP && c->data.augment[1].p == 1 && c->data.valid == 0.25 && c->data.prefetch == 0);
+	CHECK(c->data.augment[1].type == GT_TF_HFLIP && c->data.augment[1].p == 1 && c->data.valid == 0.25 && c->data.prefetch == 0);
 	const struct gt_layer_spec *l = c->model.layers;
 	const struct gt_attr_conv2d *a = l[0].attr;
 	CHECK(a->out == 4 && a->kernel[0] == 3 && a->kernel[1] == 5 && a->padding[0] == 1 && a->padding[1] == 2 && a->stride[1] == 1 &&

@@ -57,7 +57,11 @@ static void word(const char *w, size_t n, bool macro_line)
 {
 	if ((macro_line && n <= 3) || *w == '.' || *w == '\'')
 		fputs("\\&", out);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0, line = 0; i < n; i++, line++) {
+		if (macro_line && line > 80 && i && w[i - 1] == '|') { /* a long list of values continues on the next line */
+			fputs("\\\n", out);
+			line = 0;
+		}
 		if (w[i] == '"')
 			fputs("\\(dq", out);
 		else if (w[i] == '\\')

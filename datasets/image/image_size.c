@@ -1,5 +1,5 @@
 /* Limits for the size of an image. */
-#include "image.h"
+#include "image/decode.h"
 
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err)
 {

@@ -1,8 +1,7 @@
 /* Reads the orientation of an image, tag 0x0112 in the first directory of its Exif data (Exif 2.32, 4.6.4: TIFF 6.0), and rotates and
  * mirrors the image so that it is upright. */
-#include "base/arena.h"
-#include "image.h"
-#include <stdlib.h>
+#include "image/decode.h"
+#include "image/image_scratch.h"
 #include <string.h>
 
 enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY = 12 };
@@ -36,7 +35,7 @@ int gt_exif_orientation(const uint8_t *p, size_t n)
 	return 1;
 }
 
-enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_err *err)
+enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err)
 {
 	/* 1..8: where row 0 and column 0 of what is stored belong, as the standard's table has it. */
 	static const struct {
@@ -45,10 +44,9 @@ enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_er
 	           {true, false, false},  {true, false, true},  {true, true, true},  {true, true, false}};
 	if (orientation <= 1 || orientation > 8)
 		return GT_OK;
-	size_t c = (size_t)p->c, bytes = (size_t)p->w * (size_t)p->h * c;
-	uint8_t *out = malloc(bytes);
-	if (!out)
-		return gt_fail_memory(err, bytes);
+	size_t c = (size_t)p->c;
+	uint8_t *out;
+	GT_TRY(gt_scratch_take(s, GT_BUF_UPRIGHT, (size_t)p->w * (size_t)p->h * c, &out, err));
 	bool swapped = how[orientation - 1].swapped, right = how[orientation - 1].right, bottom = how[orientation - 1].bottom;
 	int64_t stride = swapped ? p->h : p->w; /* pixels of a row of out */
 	for (int64_t y = 0; y < p->h; y++)
@@ -56,7 +54,6 @@ enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_er
 			int64_t tx = right ? p->w - 1 - x : x, ty = bottom ? p->h - 1 - y : y;
 			memcpy(out + (size_t)(swapped ? tx * stride + ty : ty * stride + tx) * c, p->data + (size_t)(y * p->w + x) * c, c);
 		}
-	free(p->data);
 	p->data = out;
 	if (swapped) {
 		int64_t w = p->w;

@@ -1,0 +1,359 @@
+/* Applies a list of transforms to one image. A transform that changes the size describes what it needs of its input first (view_make), so
+ * that only this part is decoded; the transforms behind it work on the result. */
+#include "aug.h"
+#include "image/decode.h"
+#include "image/image_scratch.h"
+#include "image/resample.h"
+#include "image/transform.h"
+#include <math.h>
+#include <string.h>
+
+/* The image between two transforms. */
+struct work {
+	struct gt_image_scratch *s;
+	struct gt_transform_list list;
+	const struct gt_sample_key *key;
+	const char *name;
+	struct gt_pixels px;
+	bool owned;   /* px.data may be changed */
+	uint8_t *out; /* the result, h * w * c bytes; used for every image of this size */
+	int64_t h, w;
+	int c;
+};
+
+/* What a transform that changes the size reads of an image, and how many transforms of the list this covers. */
+struct view {
+	int next;                         /* index of the first transform that is not part of the view */
+	bool resample;                    /* false: only a crop */
+	int64_t top, left, height, width; /* the crop; it can exceed the image, whose surroundings are black. With resample, it is the box that
+	                                     is resized, within the image. */
+	struct gt_resample r;
+	int64_t row, column; /* with resample: the pixel of the (reduced) image at which r counts from 0 */
+};
+
+static bool changes_size(const struct gt_transform *t)
+{
+	return t->type == GT_TF_RESIZE || t->type == GT_TF_RANDOM_RESIZED_CROP || t->type == GT_TF_CENTER_CROP;
+}
+
+static int64_t height_of(const struct gt_transform *t)
+{
+	return t->size[0];
+}
+
+static int64_t width_of(const struct gt_transform *t)
+{
+	return t->size[1] ? t->size[1] : t->size[0];
+}
+
+/* The position of a centred crop, as torchvision's CenterCrop: rounded to even inside an image, rounded down in the padding. */
+static int64_t centre(int64_t crop, int64_t size)
+{
+	return crop <= size ? (int64_t)rint((double)(size - crop) / 2) : -((crop - size) / 2);
+}
+
+/* Describes transform i, and those behind it that can be computed with it, for an image of h x w pixels. */
+static struct view view_make(const struct work *k, int i, int64_t h, int64_t w)
+{
+	const struct gt_transform *t = &k->list.t[i], *then = i + 1 < k->list.n ? t + 1 : NULL;
+	struct view v = {.next = i + 1, .height = h, .width = w};
+	struct gt_resample_axis *x = &v.r.x, *y = &v.r.y;
+	struct gt_transform_draw d;
+	if (t->type == GT_TF_CENTER_CROP) {
+		v.height = height_of(t);
+		v.width = width_of(t);
+		v.top = centre(v.height, h);
+		v.left = centre(v.width, w);
+		return v;
+	}
+	v.resample = true;
+	v.r.interpolation = t->interpolation;
+	y->out = height_of(t);
+	x->out = width_of(t);
+	if (t->type == GT_TF_RANDOM_RESIZED_CROP) {
+		gt_transform_draw(k->list, i, k->key, h, w, &d);
+		v.top = d.top;
+		v.left = d.left;
+		v.height = d.height;
+		v.width = d.width;
+	} else if (!t->size[1]) { /* the shorter side has the size; the longer one is rounded down */
+		y->out = h <= w ? t->size[0] : t->size[0] * h / w;
+		x->out = w <= h ? t->size[0] : t->size[0] * w / h;
+	}
+	y->end = y->out;
+	x->end = x->out;
+	if (then && then->type == GT_TF_CENTER_CROP && height_of(then) <= y->out && width_of(then) <= x->out) {
+		y->begin = centre(height_of(then), y->out);
+		x->begin = centre(width_of(then), x->out);
+		y->end = y->begin + height_of(then);
+		x->end = x->begin + width_of(then);
+		v.next++;
+		then = v.next < k->list.n ? then + 1 : NULL;
+	}
+	if (then && then->type == GT_TF_HFLIP && !gt_transform_in_kernel(k->list)) {
+		gt_transform_draw(k->list, v.next, k->key, y->end - y->begin, x->end - x->begin, &d);
+		x->mirror = d.apply;
+		v.next++;
+	}
+	return v;
+}
+
+static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, int64_t n, int64_t size, int reduce)
+{
+	int64_t end = (begin + n + reduce - 1) / reduce, most = (size + reduce - 1) / reduce;
+	*origin = begin / reduce;
+	a->from = (double)begin / reduce - (double)*origin;
+	a->to = (double)(begin + n) / reduce - (double)*origin;
+	a->in = (end < most ? end : most) - *origin;
+}
+
+/* Finishes a view of an image of h x w pixels that is reduced by `reduce`, and sets the part of the reduced image that it needs. */
+static enum gt_code view_prepare(struct view *v, struct work *k, int64_t h, int64_t w, int reduce, struct gt_decode_part *part,
+                                 struct gt_err *err)
+{
+	*part = (struct gt_decode_part){.reduce = reduce};
+	if (!v->resample) {
+		part->y0 = v->top < 0 ? 0 : v->top;
+		part->x0 = v->left < 0 ? 0 : v->left;
+		part->y1 = v->top + v->height > h ? h : v->top + v->height;
+		part->x1 = v->left + v->width > w ? w : v->left + v->width;
+		return GT_OK;
+	}
+	set_box(&v->r.y, &v->row, v->top, v->height, h, reduce);
+	set_box(&v->r.x, &v->column, v->left, v->width, w, reduce);
+	GT_TRY(gt_image_check_size(k->name, v->r.x.end - v->r.x.begin, v->r.y.end - v->r.y.begin, err));
+	GT_TRY(gt_resample_prepare(&v->r, k->s, err));
+	part->y0 = v->row + v->r.y.first;
+	part->y1 = v->row + v->r.y.last;
+	part->x0 = v->column + v->r.x.first;
+	part->x1 = v->column + v->r.x.last;
+	return GT_OK;
+}
+
+/* Returns the largest reduction of a JPEG at which the box has at least the pixels of the result. */
+static int reduction(const struct view *v)
+{
+	int reduce = 1;
+	while (v->resample && reduce < 8 && v->height >= 2 * reduce * v->r.y.out && v->width >= 2 * reduce * v->r.x.out)
+		reduce *= 2;
+	return reduce;
+}
+
+/* Returns memory for an image of h x w pixels other than that of the present one: the output if it has this size, else a buffer. */
+static enum gt_code take_image(struct work *k, int64_t h, int64_t w, uint8_t **to, struct gt_err *err)
+{
+	*to = k->out;
+	if (h == k->h && w == k->w && k->px.data != k->out)
+		return GT_OK;
+	GT_TRY(gt_image_check_size(k->name, w, h, err));
+	GT_TRY(gt_scratch_take(k->s, GT_BUF_A, 0, to, err));
+	return gt_scratch_take(k->s, k->px.data == *to ? GT_BUF_B : GT_BUF_A, (size_t)(h * w * k->c), to, err);
+}
+
+static void set_image(struct work *k, int64_t h, int64_t w, uint8_t *data)
+{
+	k->px = (struct gt_pixels){.w = w, .h = h, .c = k->c, .data = data};
+	k->owned = true;
+}
+
+static enum gt_code view_apply(const struct view *v, struct work *k, struct gt_err *err)
+{
+	const struct gt_pixels *p = &k->px;
+	uint8_t *to;
+	int64_t c = k->c;
+	if (v->resample) {
+		int64_t h = v->r.y.end - v->r.y.begin, w = v->r.x.end - v->r.x.begin;
+		GT_TRY(take_image(k, h, w, &to, err));
+		GT_TRY(gt_resample(&v->r, p->data, p->left - v->column, p->top - v->row, p->w * c, k->c, to, k->s, err));
+		set_image(k, h, w, to);
+		return GT_OK;
+	}
+	GT_TRY(take_image(k, v->height, v->width, &to, err));
+	int64_t before = v->left < p->left ? p->left - v->left : 0, skip = v->left + before - p->left,
+	        n = p->w - skip < v->width - before ? p->w - skip : v->width - before;
+	for (int64_t y = 0; y < v->height; y++) {
+		int64_t from = v->top + y - p->top;
+		uint8_t *row = to + y * v->width * c;
+		if (from < 0 || from >= p->h) {
+			memset(row, 0, (size_t)(v->width * c));
+			continue;
+		}
+		memset(row, 0, (size_t)(before * c));
+		memcpy(row + before * c, p->data + (from * p->w + skip) * c, (size_t)(n * c));
+		memset(row + (before + n) * c, 0, (size_t)((v->width - before - n) * c));
+	}
+	set_image(k, v->height, v->width, to);
+	return GT_OK;
+}
+
+/* A random crop of the padded image and a mirror image of it, as the gather kernel makes them. */
+static enum gt_code move(struct work *k, struct gt_aug g, const struct gt_transform *crop, struct gt_err *err)
+{
+	const struct gt_pixels *p = &k->px;
+	uint8_t *to;
+	size_t c = (size_t)k->c;
+	int reflect = crop && crop->mode == 1;
+	if (reflect && (crop->pad >= p->h || crop->pad >= p->w))
+		return gt_fail(err, GT_EDATA, "%s: expected an image larger than the pad of %lld, whose edge is mirrored, got %lld x %lld pixels",
+		               k->name, (long long)crop->pad, (long long)p->w, (long long)p->h);
+	GT_TRY(take_image(k, p->h, p->w, &to, err));
+	for (int64_t y = 0; y < p->h; y++) {
+		int32_t row = gt_aug_source((int32_t)y + g.dy, (int32_t)p->h, reflect);
+		for (int64_t x = 0; x < p->w; x++) {
+			int32_t column = gt_aug_source((int32_t)(g.flip ? p->w - 1 - x : x) + g.dx, (int32_t)p->w, reflect);
+			uint8_t *at = to + (size_t)(y * p->w + x) * c;
+			if (row < 0 || column < 0)
+				memset(at, 0, c);
+			else
+				memcpy(at, p->data + (size_t)(row * p->w + column) * c, c);
+		}
+	}
+	set_image(k, p->h, p->w, to);
+	return GT_OK;
+}
+
+static enum gt_code vflip(struct work *k, struct gt_err *err)
+{
+	const struct gt_pixels *p = &k->px;
+	size_t row = (size_t)(p->w * k->c);
+	uint8_t *to;
+	GT_TRY(take_image(k, p->h, p->w, &to, err));
+	for (int64_t y = 0; y < p->h; y++)
+		memcpy(to + (size_t)y * row, p->data + (size_t)(p->h - 1 - y) * row, row);
+	set_image(k, p->h, p->w, to);
+	return GT_OK;
+}
+
+/* Applies transform i, which keeps the size. */
+static enum gt_code apply_one(struct work *k, int i, struct gt_err *err)
+{
+	const struct gt_transform *t = &k->list.t[i];
+	struct gt_transform_draw d;
+	gt_transform_draw(k->list, i, k->key, k->px.h, k->px.w, &d);
+	switch (t->type) {
+	case GT_TF_PAD_CROP:
+		return move(k, (struct gt_aug){.dy = (int32_t)d.top, .dx = (int32_t)d.left}, t, err);
+	case GT_TF_HFLIP:
+		return d.apply ? move(k, (struct gt_aug){.flip = 1}, NULL, err) : GT_OK;
+	case GT_TF_VFLIP:
+		return d.apply ? vflip(k, err) : GT_OK;
+	default:
+		return gt_fail(err, GT_EINTERNAL, "%s: transform %d has an unknown type %d", k->name, i, t->type);
+	}
+}
+
+/* The gather kernel crops before it flips, whatever their order in the list. */
+static enum gt_code apply_as_kernel(struct work *k, struct gt_err *err)
+{
+	struct gt_aug g = {0};
+	const struct gt_transform *crop = NULL;
+	struct gt_transform_draw d;
+	for (int i = 0; i < k->list.n; i++) {
+		gt_transform_draw(k->list, i, k->key, k->px.h, k->px.w, &d);
+		if (k->list.t[i].type == GT_TF_PAD_CROP) {
+			crop = &k->list.t[i];
+			g.dy = (int32_t)d.top;
+			g.dx = (int32_t)d.left;
+		} else {
+			g.flip = d.apply;
+		}
+	}
+	return g.dy || g.dx || g.flip ? move(k, g, crop, err) : GT_OK;
+}
+
+/* Applies the list from transform i on, and copies the result to out. */
+static enum gt_code apply(struct work *k, int i, struct gt_err *err)
+{
+	if (!i && gt_transform_in_kernel(k->list)) {
+		GT_TRY(apply_as_kernel(k, err));
+		i = k->list.n;
+	}
+	while (i < k->list.n) {
+		if (changes_size(&k->list.t[i])) {
+			struct view v = view_make(k, i, k->px.h, k->px.w);
+			struct gt_decode_part part;
+			GT_TRY(view_prepare(&v, k, k->px.h, k->px.w, 1, &part, err));
+			GT_TRY(view_apply(&v, k, err));
+			i = v.next;
+		} else {
+			GT_TRY(apply_one(k, i++, err));
+		}
+	}
+	if (k->px.h != k->h || k->px.w != k->w)
+		return gt_fail(err, GT_EDATA, "%s: expected an image of %lld x %lld pixels%s, got %lld x %lld", k->name, (long long)k->w,
+		               (long long)k->h, k->list.n ? " after its transforms" : "", (long long)k->px.w, (long long)k->px.h);
+	if (k->px.data != k->out)
+		memcpy(k->out, k->px.data, (size_t)(k->h * k->w * k->c));
+	return GT_OK;
+}
+
+/* Converts the image in k to k->c channels. */
+static enum gt_code set_channels(struct work *k, struct gt_err *err)
+{
+	struct gt_pixels *p = &k->px;
+	uint8_t *to;
+	if (p->c == k->c)
+		return GT_OK;
+	if ((p->c != 1 && p->c != 3) || (k->c != 1 && k->c != 3))
+		return gt_fail(err, GT_EDATA, "%s: expected an image of %d channels, got %d", k->name, k->c, p->c);
+	GT_TRY(gt_scratch_take(k->s, GT_BUF_A, (size_t)(p->h * p->w * k->c), &to, err));
+	gt_pixels_convert(p->data, p->c, to, k->c, (size_t)(p->h * p->w));
+	p->data = to;
+	p->c = k->c;
+	k->owned = true;
+	return GT_OK;
+}
+
+static enum gt_code load(struct work *k, const uint8_t *raw, size_t size, struct gt_err *err)
+{
+	struct gt_image_head head;
+	struct view v = {0};
+	GT_TRY(gt_decode_head(raw, size, k->name, k->s, &head, err));
+	struct gt_decode_part part = gt_decode_whole(&head);
+	bool sized = k->list.n && changes_size(&k->list.t[0]);
+	if (sized) {
+		v = view_make(k, 0, head.h, head.w);
+		int reduce = head.format == GT_IMAGE_JPEG && head.orientation == 1 ? reduction(&v) : 1;
+		GT_TRY(view_prepare(&v, k, head.h, head.w, reduce, &part, err));
+	}
+	GT_TRY(gt_decode_pixels(raw, size, k->name, &head, &part, k->s, &k->px, err));
+	k->owned = true;
+	GT_TRY(set_channels(k, err));
+	if (sized)
+		GT_TRY(view_apply(&v, k, err));
+	return apply(k, v.next, err);
+}
+
+enum gt_code gt_image_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
+                           const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
+                           struct gt_err *err)
+{
+	struct work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
+	enum gt_code rc = load(&k, raw, size, err);
+	gt_scratch_trim(s);
+	return rc;
+}
+
+enum gt_code gt_image_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
+                                const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
+                                struct gt_err *err)
+{
+	struct work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
+	k.px = (struct gt_pixels){.w = iw, .h = ih, .c = ic, .data = pixels};
+	enum gt_code rc = set_channels(&k, err);
+	if (rc == GT_OK)
+		rc = apply(&k, 0, err);
+	gt_scratch_trim(s);
+	return rc;
+}
+
+enum gt_code gt_image_probe(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, int64_t *h, int64_t *w, int *c,
+                            struct gt_err *err)
+{
+	struct gt_image_head head;
+	GT_TRY(gt_decode_head(raw, size, name, s, &head, err));
+	*h = head.h;
+	*w = head.w;
+	*c = head.c;
+	return GT_OK;
+}

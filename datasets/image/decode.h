@@ -1,0 +1,86 @@
+/* Decoders of single images. They write into the buffers of a scratch, and reject what is damaged.
+ *
+ *     struct gt_image_head head;
+ *     gt_decode_head(raw, size, name, scratch, &head, err);               format and size, from the header
+ *     struct gt_decode_part part = gt_decode_whole(&head);                or a smaller part, or fewer pixels of a JPEG
+ *     gt_decode_pixels(raw, size, name, &head, &part, scratch, &pixels, err);
+ */
+#ifndef GT_IMAGE_DECODE_H
+#define GT_IMAGE_DECODE_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_IMAGE_MAX_SIDE 65500                /* the limit of JPEG */
+#define GT_IMAGE_MAX_PIXELS ((int64_t)1 << 26) /* 64 Mi: 192 MiB of RGB */
+
+struct gt_image_scratch;
+struct gt_jpeg; /* the state of libjpeg in a scratch */
+
+enum gt_image_format { GT_IMAGE_UNKNOWN, GT_IMAGE_JPEG, GT_IMAGE_PNG, GT_IMAGE_WEBP };
+
+struct gt_image_head {
+	enum gt_image_format format;
+	int64_t w, h;    /* upright, in pixels */
+	int c;           /* number of channels that the decoder gives: 1 (grey) or 3 (RGB) */
+	int orientation; /* Exif orientation of the stored pixels, 1 (upright) to 8 */
+};
+
+/* What to decode: the image reduced by `reduce`, of which at least the pixels x0 <= x < x1, y0 <= y < y1 are needed. */
+struct gt_decode_part {
+	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, by a smaller DCT. Only an upright JPEG can be
+	                           reduced. */
+	int64_t x0, y0, x1, y1; /* in pixels of the reduced image, whose size is rounded up */
+};
+
+struct gt_pixels {
+	int64_t w, h;
+	int64_t left, top;  /* position of the first pixel in the whole image, if only a part was decoded */
+	int c;              /* number of channels: 1 (grey) or 3 (RGB) */
+	const uint8_t *data; /* h * w * c bytes, owned by the scratch */
+};
+
+/* Recognises a format by the first bytes of a file; 12 bytes suffice. */
+enum gt_image_format gt_image_format_of(const uint8_t *raw, size_t size);
+struct gt_decode_part gt_decode_whole(const struct gt_image_head *head);
+
+/* Decode an image of `size` bytes. Errors name it by `name`. A grey image remains grey. Any other becomes 8-bit RGB as by PIL's
+ * convert("RGB"): alpha is dropped, the high byte of 16-bit values is used, CMYK is converted, and colour profiles are ignored. (PIL clamps
+ * 16-bit grey to 255; these functions use its high byte, as for colours.) The image is rotated by its Exif orientation, as by PIL's
+ * ImageOps.exif_transpose. GT_EDATA: the image is damaged or truncated. gt_decode_pixels follows gt_decode_head at once, with the same
+ * scratch. The pixels of a part are those of the whole image; damage behind a part may remain unnoticed. */
+enum gt_code gt_decode_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
+                            struct gt_err *err);
+enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name, const struct gt_image_head *head,
+                              const struct gt_decode_part *part, struct gt_image_scratch *s, struct gt_pixels *out, struct gt_err *err);
+
+/* Converts pixels from `from` to `to` channels, 1 or 3. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in 16 bits, as
+ * PIL's convert("L"). in and out must not overlap. */
+void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels);
+
+/* ---- for the decoders ----------------------------------------------------------------------------------------------------- */
+/* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)
+ * if the body has none or is damaged. */
+int gt_exif_orientation(const uint8_t *p, size_t n);
+/* Rotates and mirrors an image that is stored with this orientation so that it is upright. */
+enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err);
+
+/* Rejects an image whose size is zero or too large. Call it before memory is allocated for the pixels. */
+enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err);
+
+/* The decoders of the formats: *_head fills all but `format`; w and h are those of the stored image. */
+enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
+                          struct gt_err *err);
+enum gt_code gt_jpeg_pixels(const char *name, const struct gt_decode_part *part, struct gt_image_scratch *s, struct gt_pixels *out,
+                            struct gt_err *err);
+void gt_jpeg_close(struct gt_jpeg *j); /* accepts NULL */
+enum gt_code gt_png_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_head *head, struct gt_err *err);
+enum gt_code gt_png_pixels(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_pixels *out,
+                           struct gt_err *err);
+enum gt_code gt_webp_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_head *head, struct gt_err *err);
+enum gt_code gt_webp_pixels(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_pixels *out,
+                            struct gt_err *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* Memory of one thread for images in progress: buffers that are reused from image to image, the state of libjpeg, and tables of weights.
+ *
+ *     GT_TRY(gt_scratch_take(s, GT_BUF_A, bytes, &p, err));       bytes, and GT_BUF_SLACK more that may be used
+ */
+#ifndef GT_IMAGE_IMAGE_SCRATCH_H
+#define GT_IMAGE_IMAGE_SCRATCH_H
+
+#include "base/err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_BUF_SLACK 64
+
+enum gt_scratch_buf {
+	GT_BUF_DECODED, /* pixels of a decoder */
+	GT_BUF_UPRIGHT, /* the same after rotation by the Exif orientation */
+	GT_BUF_A,       /* results of transforms, in turn with B */
+	GT_BUF_B,
+	GT_BUF_MID,     /* the image between the two passes of a resize */
+	GT_BUF_ROW,     /* one row */
+	GT_BUF_TAPS_X,  /* weights of a resize */
+	GT_BUF_TAPS_Y,
+	GT_BUF_COUNT
+};
+
+/* The parameters from which a table of weights was made (resample.h). */
+struct gt_taps_key {
+	double from, to;
+	int64_t in, out, begin, end;
+	int interpolation, mirror;
+};
+
+struct gt_image_scratch {
+	struct {
+		uint8_t *p;
+		size_t bytes;
+	} buf[GT_BUF_COUNT];
+	struct gt_taps_key taps[2]; /* of GT_BUF_TAPS_X and GT_BUF_TAPS_Y; all 0: none */
+	struct gt_jpeg *jpeg;       /* NULL until the first JPEG (decode.h) */
+};
+
+/* Sets *out to a buffer of at least n bytes plus slack, whose content is undefined if it had to grow. */
+enum gt_code gt_scratch_take(struct gt_image_scratch *s, enum gt_scratch_buf which, size_t n, uint8_t **out, struct gt_err *err);
+/* Frees buffers that are larger than GT_IMAGE_SCRATCH_KEEP. */
+void gt_scratch_trim(struct gt_image_scratch *s);
+
+#endif

@@ -1,0 +1,39 @@
+/* Changes the size of an image by a filter that is as wide as the reduction, which avoids aliasing: Pillow's Image.resize, which
+ * torchvision's resizing of PIL images calls.
+ *
+ *     struct gt_resample r = {.y = {.to = h, .in = h, .out = 128, .end = 128}, .x = {…}, …};
+ *     gt_resample_prepare(&r, scratch, err);          r.y.first, r.y.last: the range of input pixels that the result depends on
+ *     gt_resample(&r, pixels, …, out, scratch, err);
+ */
+#ifndef GT_IMAGE_RESAMPLE_H
+#define GT_IMAGE_RESAMPLE_H
+
+#include "base/err.h"
+#include "image/image_scratch.h"
+#include <stdbool.h>
+
+/* One axis. The box [from, to) of the input, in pixels, becomes `out` pixels, of which those of the window [begin, end) are computed. Only
+ * the pixels 0 <= i < in are read. */
+struct gt_resample_axis {
+	double from, to;
+	int64_t in, out, begin, end;
+	bool mirror; /* write the pixels of the window in reverse order */
+	/* set by gt_resample_prepare */
+	int64_t first, last;                   /* the window needs the input pixels first <= i < last */
+	int64_t most;                          /* maximum number of weights of an output pixel */
+	const int32_t *start, *count, *weight; /* of pixel i of the window: its first input pixel, its number of weights, and at
+	                                          weight[i * most] the weights, in units of 2^-22 */
+};
+
+struct gt_resample {
+	struct gt_resample_axis x, y;
+	int interpolation; /* GT_INTERP_BILINEAR or GT_INTERP_BICUBIC */
+};
+
+enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch *s, struct gt_err *err);
+/* in: pixel (left, top) of the input, with `stride` bytes from row to row; it has at least the pixels that the window needs. out: the
+ * window, (y.end - y.begin) * (x.end - x.begin) * c bytes. */
+enum gt_code gt_resample(const struct gt_resample *r, const uint8_t *in, int64_t left, int64_t top, int64_t stride, int c, uint8_t *out,
+                         struct gt_image_scratch *s, struct gt_err *err);
+
+#endif

@@ -1,0 +1,141 @@
+/* The random parameters of transforms. Each transform of a list has its own stream of numbers, so that a change of one entry leaves the
+ * others as they are. pad_crop and hflip draw the numbers of the gather kernel (kernels/aug.h), whatever their index. */
+#include "aug.h"
+#include "image/transform.h"
+#include <math.h>
+#include <string.h>
+
+struct numbers {
+	uint64_t key, epoch, sample;
+	uint32_t drawn; /* number of numbers that were drawn */
+	struct gt_philox block;
+};
+
+static struct numbers numbers_open(const struct gt_sample_key *key, int index)
+{
+	return (struct numbers){gt_rng_key(key->seed, GT_RNG_TRANSFORM, (uint32_t)index), key->epoch, key->sample, 0, {{0}}};
+}
+
+static uint32_t next(struct numbers *n)
+{
+	if (n->drawn % 4 == 0)
+		n->block = gt_rng_draw(n->key, (uint32_t)n->epoch, (uint32_t)n->sample, (uint32_t)(n->sample >> 32), n->drawn / 4);
+	return n->block.v[n->drawn++ % 4];
+}
+
+static double uniform(struct numbers *n, double from, double to)
+{
+	return from + (to - from) * ((double)next(n) * 0x1p-32);
+}
+
+/* Draws an integer 0 ... count - 1. */
+static int64_t below(struct numbers *n, int64_t count)
+{
+	return (int64_t)((uint64_t)next(n) * (uint64_t)count >> 32);
+}
+
+/* torchvision's RandomResizedCrop.get_params: ten attempts, then the largest centred part with an allowed ratio. */
+static void draw_resized_crop(const struct gt_transform *t, struct numbers *n, int64_t h, int64_t w, struct gt_transform_draw *d)
+{
+	for (int i = 0; i < 10; i++) {
+		double area = (double)h * (double)w * uniform(n, t->scale[0], t->scale[1]);
+		double ratio = exp(uniform(n, log(t->ratio[0]), log(t->ratio[1])));
+		double width = rint(sqrt(area * ratio)), height = rint(sqrt(area / ratio));
+		if (width > 0 && width <= (double)w && height > 0 && height <= (double)h) {
+			d->width = (int64_t)width;
+			d->height = (int64_t)height;
+			d->top = below(n, h - d->height + 1);
+			d->left = below(n, w - d->width + 1);
+			return;
+		}
+	}
+	double ratio = (double)w / (double)h;
+	d->width = ratio > t->ratio[1] ? (int64_t)rint((double)h * t->ratio[1]) : w;
+	d->height = ratio < t->ratio[0] ? (int64_t)rint((double)w / t->ratio[0]) : h;
+	d->width = d->width < 1 ? 1 : d->width;
+	d->height = d->height < 1 ? 1 : d->height;
+	d->top = (h - d->height) / 2;
+	d->left = (w - d->width) / 2;
+}
+
+/* torchvision's RandomErasing.get_params: ten attempts; if none of them fits, the image stays as it is. */
+static void draw_erasing(const struct gt_transform *t, struct numbers *n, int64_t h, int64_t w, struct gt_transform_draw *d)
+{
+	if (uniform(n, 0, 1) >= t->p)
+		return;
+	for (int i = 0; i < 10; i++) {
+		double area = (double)h * (double)w * uniform(n, t->scale[0], t->scale[1]);
+		double ratio = exp(uniform(n, log(t->ratio[0]), log(t->ratio[1])));
+		/* torchvision calls the height over the width its ratio here, in contrast to RandomResizedCrop */
+		double height = rint(sqrt(area * ratio)), width = rint(sqrt(area / ratio));
+		if (height >= (double)h || width >= (double)w)
+			continue;
+		d->apply = height > 0 && width > 0;
+		d->height = (int64_t)height;
+		d->width = (int64_t)width;
+		d->top = below(n, h - d->height + 1);
+		d->left = below(n, w - d->width + 1);
+		d->noise = (uint64_t)next(n) << 32;
+		d->noise |= next(n);
+		return;
+	}
+}
+
+static void draw_jitter(const struct gt_transform *t, struct numbers *n, struct gt_transform_draw *d)
+{
+	const double most[] = {t->brightness, t->contrast, t->saturation};
+	for (int i = 0; i < 4; i++)
+		d->order[i] = i;
+	for (int i = 3; i > 0; i--) {
+		int k = (int)below(n, i + 1), old = d->order[i];
+		d->order[i] = d->order[k];
+		d->order[k] = old;
+	}
+	for (int i = 0; i < 3; i++)
+		d->factor[i] = uniform(n, most[i] > 1 ? 0 : 1 - most[i], 1 + most[i]);
+	d->factor[3] = uniform(n, -t->hue, t->hue);
+}
+
+void gt_transform_draw(struct gt_transform_list list, int index, const struct gt_sample_key *key, int64_t h, int64_t w,
+                       struct gt_transform_draw *out)
+{
+	const struct gt_transform *t = &list.t[index];
+	struct gt_aug g;
+	*out = (struct gt_transform_draw){0};
+	if (!key)
+		return;
+	struct numbers n = numbers_open(key, index);
+	switch (t->type) {
+	case GT_TF_PAD_CROP:
+		g = gt_aug_draw(key->seed, key->epoch, key->sample, (int)t->pad, 0);
+		out->apply = true;
+		out->top = g.dy;
+		out->left = g.dx;
+		out->height = h;
+		out->width = w;
+		break;
+	case GT_TF_HFLIP:
+		g = gt_aug_of(&(struct gt_attr_gather){.augment = true, .hflip = t->p, .hflip_alternate = t->alternate}, key->seed, key->epoch,
+		              key->sample, 0);
+		out->apply = g.flip;
+		break;
+	case GT_TF_VFLIP:
+	case GT_TF_GRAYSCALE:
+		out->apply = uniform(&n, 0, 1) < t->p;
+		break;
+	case GT_TF_RANDOM_RESIZED_CROP:
+		draw_resized_crop(t, &n, h, w, out);
+		break;
+	case GT_TF_ROTATE:
+		out->angle = uniform(&n, -t->degrees, t->degrees);
+		break;
+	case GT_TF_COLOR_JITTER:
+		draw_jitter(t, &n, out);
+		break;
+	case GT_TF_RANDOM_ERASING:
+		draw_erasing(t, &n, h, w, out);
+		break;
+	default:
+		break;
+	}
+}

@@ -45,7 +45,7 @@ struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
 
-	struct gt_strlist sets;
+	struct gt_strlist sets, lists;
 	bool dry_run, strict, verify, smoke, report, csv;
 	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit;

@@ -3,93 +3,154 @@
 #include <stdio.h>
 
 static const struct gt_option options[] = {
-	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, 10, "number of most likely classes to show, 1 to 10; "
+	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
 	 "default: 1"},
+	{"list", 0, GT_OPTION_LIST, GT_OFFSET(lists), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	 "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
+	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print CSV with a header line"},
 	GT_OPT_DEVICE,
 	{0},
 };
 
 struct printing {
 	struct gt_cli *cli;
+	int top;
+	int64_t images, scaled; /* number of images, and of those that were scaled */
+	char name[1024];        /* file of the first image that was scaled */
 	enum gt_code code;
 	struct gt_err *err;
 };
 
-static void print_json(struct printing *s, const struct gt_prediction *p)
+static void class_json(struct gt_json *j, const struct gt_prediction *p, int i)
 {
-	struct gt_json *j = &s->cli->json;
+	gt_json_int(j, "class", p->top[i].label);
+	gt_json_string(j, "name", p->top[i].name);
+	gt_json_double(j, "probability", p->top[i].p, 9);
+}
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_string(j, "file", p->file);
+	gt_json_string(j, "path", p->file);
 	if (p->error) {
 		gt_json_string(j, "error", p->error);
 		gt_json_end(j);
-		s->code = gt_out_json(s->cli, s->err);
-		return;
+		return gt_out_json(cli, err);
 	}
 	gt_json_int(j, "index", p->index);
 	gt_json_bool(j, "scaled", p->scaled);
+	class_json(j, p, 0);
 	gt_json_array(j, "top");
 	for (int i = 0; i < p->n; i++) {
 		gt_json_object(j, NULL);
-		gt_json_int(j, "label", p->top[i].label);
-		gt_json_string(j, "name", p->top[i].name);
-		gt_json_double(j, "p", p->top[i].p, 9);
+		class_json(j, p, i);
 		gt_json_end(j);
 	}
 	gt_json_end(j);
 	gt_json_end(j);
-	s->code = gt_out_json(s->cli, s->err);
+	return gt_out_json(cli, err);
 }
 
-static void print(void *user, const struct gt_prediction *p)
+static void csv_header(struct gt_cli *cli, int top)
 {
-	struct printing *s = user;
-	char file[1024], name[128];
-	if (s->code != GT_OK)
-		return;
-	if (p->error)
-		gt_cli_complain(s->cli, p->error);
-	if (s->cli->args.json) {
-		print_json(s, p);
-		return;
+	gt_out(cli, "path,index,class,name,probability");
+	for (int i = 2; i <= top; i++)
+		gt_out(cli, ",class_%d,name_%d,probability_%d", i, i, i);
+	gt_out(cli, "\n");
+}
+
+static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top)
+{
+	gt_out_csv(cli, p->file);
+	gt_out(cli, ",%" PRId64, p->index);
+	for (int i = 0; i < top; i++) {
+		if (i >= p->n) { /* the model has fewer classes */
+			gt_out(cli, ",,,");
+			continue;
+		}
+		gt_out(cli, ",%d,", p->top[i].label);
+		gt_out_csv(cli, p->top[i].name ? p->top[i].name : "");
+		gt_out(cli, ",%.9g", p->top[i].p);
 	}
-	if (p->error)
-		return;
-	gt_out(s->cli, "%s", gt_cli_printable(p->file, file, sizeof file));
+	gt_out(cli, "\n");
+}
+
+static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
+{
+	char file[1024], name[128];
+	gt_out(cli, "%s", gt_cli_printable(p->file, file, sizeof file));
 	if (p->index > 0)
-		gt_out(s->cli, "[%" PRId64 "]", p->index);
+		gt_out(cli, "[%" PRId64 "]", p->index);
 	for (int i = 0; i < p->n; i++) {
 		if (p->top[i].name)
-			gt_out(s->cli, "\t%s %.4f", gt_cli_printable(p->top[i].name, name, sizeof name), p->top[i].p);
+			gt_out(cli, "\t%s %.4f", gt_cli_printable(p->top[i].name, name, sizeof name), p->top[i].p);
 		else
-			gt_out(s->cli, "\t%d %.4f", p->top[i].label, p->top[i].p);
+			gt_out(cli, "\t%d %.4f", p->top[i].label, p->top[i].p);
 	}
-	gt_out(s->cli, "\n");
-	if (p->scaled && p->index == 0 && !s->cli->args.quiet) {
-		char text[1280];
-		snprintf(text, sizeof text, "%s: the image was scaled to the input size of the model", p->file);
-		gt_cli_warn(s->cli, text);
-	}
+	gt_out(cli, "\n");
+}
+
+/* Returns false if the output cannot be written any more. */
+static bool print(void *user, const struct gt_prediction *p)
+{
+	struct printing *s = user;
+	struct gt_cli *cli = s->cli;
+	if (p->error)
+		gt_cli_complain(cli, p->error);
+	else if (p->scaled && !s->scaled++)
+		snprintf(s->name, sizeof s->name, "%s", p->file);
+	s->images += !p->error;
+	if (cli->args.json)
+		s->code = print_json(cli, p, s->err);
+	else if (!p->error && cli->args.csv)
+		print_csv(cli, p, s->top);
+	else if (!p->error)
+		print_text(cli, p);
+	return s->code == GT_OK && !cli->out_errno;
+}
+
+static void warn_scaled(struct printing *s)
+{
+	char text[1280], scaled[GT_UNITS], images[GT_UNITS];
+	if (!s->scaled || s->cli->args.quiet)
+		return;
+	if (s->images == 1)
+		snprintf(text, sizeof text, "%s: the image was scaled to the input size of the model", s->name);
+	else
+		snprintf(text, sizeof text, "%s of %s images were scaled to the input size of the model; the first one is %s",
+		         gt_units_count(scaled, s->scaled), gt_units_count(images, s->images), s->name);
+	gt_cli_warn(s->cli, text);
 }
 
 static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	struct printing s = {.cli = cli, .err = err};
-	GT_TRY(gt_predict(a->operands.v[0], a->operands.v + 1, a->operands.n - 1, a->top ? (int)a->top : 1, a->device, print, &s, err));
-	return s.code;
+	struct printing s = {.cli = cli, .top = a->top ? (int)a->top : 1, .err = err};
+	struct gt_predict_spec spec = {.ckpt = a->operands.v[0], .inputs = a->operands.v + 1, .ninputs = a->operands.n - 1, .lists = a->lists.v,
+	                               .nlists = a->lists.n, .top = s.top, .device = a->device};
+	if (!spec.ninputs && !spec.nlists)
+		return gt_fail(err, GT_EUSAGE, "expected a FILE or --list, got none");
+	if (a->csv && a->json)
+		return gt_fail(err, GT_EUSAGE, "--csv and --json do not go together");
+	if (a->csv)
+		csv_header(cli, s.top);
+	enum gt_code code = gt_predict(&spec, print, &s, err);
+	warn_scaled(&s);
+	return s.code != GT_OK ? s.code : code;
 }
 
 const struct gt_command gt_cmd_predict = {
 	.name = "predict",
-	.operands = "CKPT FILE...",
+	.operands = "CKPT [FILE...]",
 	.summary = "classify images (PNG, JPEG, IDX) with a checkpoint",
-	.about = "Classifies images with a checkpoint. A FILE is a PNG or JPEG image, or an IDX file\n"
-	         "of images. Prints one line per image: the file, then classes and their\n"
-	         "probabilities, separated by tabs. If a file is damaged, names it, classifies the\n"
-	         "others, and ends with status 65.",
+	.about = "Classifies images with a checkpoint. A FILE is a PNG or JPEG image, an IDX file of\n"
+	         "images, a folder, which stands for all images below it, or @LIST, which stands for\n"
+	         "the files that LIST names. Prints one line per image: the file, then classes and\n"
+	         "their probabilities, separated by tabs. If a file is damaged, names it, classifies\n"
+	         "the others, and ends with status 65.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
-	.min_operands = 2,
+	.min_operands = 1,
 	.max_operands = -1,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.rest = GT_COMPLETE_FILE,

@@ -43,6 +43,7 @@ _gtrain_argument()
 	eval:--device) kind='device' choices='' ;;
 	eval:--nproc) kind='none' choices='' ;;
 	predict:--top) kind='none' choices='' ;;
+	predict:--list) kind='file' choices='' ;;
 	predict:--device) kind='device' choices='' ;;
 	export:--out | export:-o) kind='file' choices='' ;;
 	bench:--set | bench:-s) kind='key' choices='' ;;
@@ -123,7 +124,7 @@ _gtrain()
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	predict)
-		options=' --top --device'
+		options=' --top --list --csv --device'
 		kind='file'
 		((operand)) || kind='checkpoint'
 		;;

@@ -360,18 +360,29 @@ enum gt_code gt_eval(const char *ckpt, const char *split, bool report, const cha
                      struct gt_eval_result **out, struct gt_err *err);
 void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */
 
+#define GT_TOP 10 /* maximum number of classes of a prediction */
 struct gt_prediction {
 	const char *file;
-	const char *error;  /* why the image cannot be classified; NULL: it was classified */
+	const char *error;  /* why the file cannot be classified; NULL: it was classified */
 	int64_t index;      /* number of the image in the file, from 0 */
 	bool scaled;        /* the image had another size than the model's input and was scaled */
 	int n;              /* entries of top */
-	struct { int label; double p; const char *name; } top[10]; /* the most probable classes, with number, probability and name */
+	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
+	                                                                  not known) */
 };
-/* Classifies images and calls fn for each. top: number of classes for each image. If one of several files cannot be read, fn receives its
- * error, the other files are classified, and the result is GT_EDATA. The error of a single file is returned itself. */
-enum gt_code gt_predict(const char *ckpt, const char *const *files, int nfiles, int top, const char *device,
-                        void (*fn)(void *user, const struct gt_prediction *p), void *user, struct gt_err *err);
+struct gt_predict_spec {
+	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
+	const char *const *inputs; /* files; folders, which stand for all images below them; "@LIST"; "-" for a list on standard input */
+	int ninputs;
+	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
+	int nlists;
+	int top;                   /* number of classes for each image, 1 ... GT_TOP */
+	const char *device;        /* device, instead of the config's; NULL: the config decides */
+};
+/* Classifies images and calls fn for each, in order; fn returns false to end the prediction. If one of several files cannot be read, fn
+ * receives its error, the other files are classified, and the result is GT_EDATA. The error of a single file is returned itself. */
+enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
+                        struct gt_err *err);
 
 struct gt_inspect_tensor {
 	const char *file, *name, *dtype;

@@ -1,5 +1,6 @@
 /* gt_predict: classifies images with a checkpoint. */
 #include "infer/inference.h"
+#include "infer/input_files.h"
 #include "session/session_data.h"
 #include "state/state.h"
 #include "store/convert.h"
@@ -7,115 +8,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREDICT_BATCH 64
-#define PREDICT_MAX 100000 /* maximum number of images of one file */
+#define BATCH 64
+#define PENDING 1024          /* maximum number of results that wait for their batch, including errors of files */
+#define FILE_IMAGES 10000000  /* maximum number of images of one file */
 
-/* Runs images through the graph in batches of PREDICT_BATCH, and passes rows of logits (plain f32) to fn. */
+/* A result that waits until its batch is complete, so that results have the order of the files. */
+struct pending {
+	const char *file;
+	int64_t index; /* number of the image in the file */
+	bool scaled;
+	int row;       /* row of the batch */
+	char *error;   /* why the file cannot be classified; malloc'ed; NULL: it has a row */
+};
+
+/* Fills batches of BATCH images across files, runs them through the graph, and passes the results to fn. */
 struct predictor {
 	struct gt_session *s;
 	const struct gt_ckpt *ckpt;
-	float *logits;
-	void *raw;
 	int64_t classes;
 	int top;
-	void (*fn)(void *user, const struct gt_prediction *p);
+	bool (*fn)(void *user, const struct gt_prediction *p);
 	void *user;
+	bool ended;               /* fn wants no more results */
+	struct gt_dataset batch;  /* the images of one batch */
+	void *dev[2];             /* their device addresses */
+	struct gt_loader *loader; /* reads the batch */
+	struct pending pending[PENDING];
+	int npending, rows;       /* rows: images in the batch */
+	float *logits;
+	void *raw;                /* the outputs in the compute dtype */
 };
 
-static void report(const struct predictor *p, const float *z, const char *file, int64_t index, bool scaled)
+static void report(const struct predictor *p, const float *z, struct gt_prediction *out)
 {
-	struct gt_prediction out = {.file = file, .index = index, .scaled = scaled};
 	double max = -INFINITY, sum = 0;
 	for (int64_t c = 0; c < p->classes; c++)
 		max = z[c] > max ? z[c] : max;
 	for (int64_t c = 0; c < p->classes; c++)
 		sum += exp(z[c] - max);
-	for (int k = 0; k < p->top && k < p->classes && k < 10; k++) {
+	for (int k = 0; k < p->top && k < p->classes && k < GT_TOP; k++) {
 		int best = -1;
 		for (int c = 0; c < p->classes; c++) {
 			bool taken = false;
 			for (int j = 0; j < k; j++)
-				taken |= out.top[j].label == c;
+				taken |= out->top[j].label == c;
 			if (!taken && (best < 0 || z[c] > z[best]))
 				best = c;
 		}
-		out.top[k].label = best;
-		out.top[k].p = exp(z[best] - max) / sum;
-		out.top[k].name = gt_inference_class(p->ckpt, p->s->conf, best);
-		out.n = k + 1;
+		out->top[k].label = best;
+		out->top[k].p = exp(z[best] - max) / sum;
+		out->top[k].name = gt_inference_class(p->ckpt, p->s->conf, best);
+		out->n = k + 1;
 	}
-	p->fn(p->user, &out);
 }
 
-static enum gt_code predict_batch(struct predictor *p, struct gt_loader *l, const char *file, int64_t first, int64_t n, bool scaled,
-                                  struct gt_err *err)
+/* Reads the images of one file as *n images of the model's input size: a picture, or all images of an IDX file. The caller frees *out. */
+static enum gt_code read_file(const struct predictor *p, const char *file, uint8_t **out, int64_t *n, bool *scaled, struct gt_err *err)
 {
-	struct gt_session *s = p->s;
-	struct gt_plan *plan = s->prog.predict;
-	const struct gt_tdesc *d = gt_graph_desc(plan->graph, plan->graph->output);
-	struct gt_batch b;
-	struct gt_step_args step_args = {0};
-	GT_TRY(gt_loader_next(l, &b, err));
-	gt_plan_bind_batch(plan, b.x, b.target);
-	for (int i = 0; i < plan->ncalls; i++) {
-		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .step_args = &step_args};
-		GT_TRY(s->device.be->launch(s->device.dev, plan->call[i].kernel, &a, err));
-	}
-	GT_TRY(s->device.be->copy(s->device.dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(d), GT_COPY_D2H, 0, err));
-	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
-	gt_convert_f32(p->logits, p->raw, d->dtype, gt_tdesc_count(d));
-	for (int64_t i = 0; i < n; i++)
-		report(p, p->logits + i * p->classes, file, first + i, scaled);
-	return GT_OK;
+	const int64_t *in = p->s->conf->model.input;
+	GT_TRY(gt_image_read(file, in[0], in[1], in[2], FILE_IMAGES + 1, out, n, scaled, err));
+	if (*n <= FILE_IMAGES)
+		return GT_OK;
+	free(*out);
+	*out = NULL;
+	return gt_fail(err, GT_EDATA, "%s: expected at most %d images in a file; divide it", file, FILE_IMAGES);
 }
 
-/* Predicts the images of one file. *bad: this file cannot be used, but others can. */
-static enum gt_code predict_file(struct predictor *p, const char *file, bool *bad, struct gt_err *err)
+/* ---- batches -------------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code open_batch(struct predictor *p, struct gt_err *err)
 {
 	struct gt_session *s = p->s;
 	const int64_t *in = s->conf->model.input;
-	size_t image = (size_t)(in[0] * in[1] * in[2]);
-	struct gt_dataset d = {.c = in[0], .h = in[1], .w = in[2], .classes = p->classes};
-	struct gt_loader *l = NULL;
-	int64_t n;
-	bool scaled;
-	enum gt_code read = gt_image_read(file, in[0], in[1], in[2], PREDICT_MAX, &d.images, &n, &scaled, err);
-	*bad = read != GT_OK && read != GT_ECONFIG; /* GT_ECONFIG: the model takes no images at all */
-	GT_TRY(read);
-	d.n = (n + PREDICT_BATCH - 1) / PREDICT_BATCH * PREDICT_BATCH; /* the last batch is padded with black images */
-	uint8_t *grown = realloc(d.images, (size_t)d.n * image);
-	d.labels = calloc((size_t)d.n, sizeof *d.labels);
-	enum gt_code code = grown && d.labels ? GT_OK : gt_fail_memory(err, (size_t)d.n * image);
-	d.memory = d.images = grown ? grown : d.images;
-	void *dev[2] = {NULL, NULL};
-	if (code == GT_OK) {
-		memset(d.images + (size_t)n * image, 0, (size_t)(d.n - n) * image);
-		code = gt_resident_make(&s->device, &d, dev, err);
-	}
-	struct gt_view view = {&d, dev[0], dev[1], NULL, d.n};
-	struct gt_loader_spec spec = {.device = &s->device,
-	                              .view = &view,
-	                              .x = s->prog.predict->graph->values[s->prog.predict->graph->input].desc,
-	                              .batch = PREDICT_BATCH,
-	                              .micro = PREDICT_BATCH,
-	                              .ignore_index = -1};
-	if (code == GT_OK)
-		code = gt_session_gather_attr(s->conf, false, &spec.attr, err);
-	if (code == GT_OK)
-		code = gt_loader_open(&spec, &l, err);
-	if (code == GT_OK)
-		code = gt_loader_start(l, 0, 0, err);
-	for (int64_t i = 0; i < n && code == GT_OK; i += PREDICT_BATCH)
-		code = predict_batch(p, l, file, i, n - i < PREDICT_BATCH ? n - i : PREDICT_BATCH, scaled, err);
-	gt_loader_close(l);
-	gt_resident_drop(&s->device, dev);
-	gt_dataset_free(&d);
-	return code;
-}
-
-static enum gt_code predict_all(struct predictor *p, const struct gt_ckpt *ckpt, const char *const *files, int nfiles, struct gt_err *err)
-{
-	const struct gt_graph *g = p->s->prog.predict->graph;
+	const struct gt_graph *g = s->prog.predict->graph;
 	const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 	if (d->rank != 2)
 		return gt_fail(err, GT_ECONFIG, "predict: expected a model whose output is [batch, classes], got an output with %d dimensions",
@@ -123,43 +88,181 @@ static enum gt_code predict_all(struct predictor *p, const struct gt_ckpt *ckpt,
 	p->classes = d->dim[1];
 	p->logits = malloc((size_t)gt_tdesc_count(d) * sizeof *p->logits);
 	p->raw = malloc(gt_tdesc_bytes(d));
-	if (!p->logits || !p->raw)
-		return gt_fail_memory(err, gt_tdesc_bytes(d));
-	GT_TRY(gt_state_load(p->s, ckpt, false, err));
-	int failed = 0;
-	for (int i = 0; i < nfiles; i++) {
-		bool bad = false;
+	p->batch = (struct gt_dataset){.n = BATCH, .c = in[0], .h = in[1], .w = in[2], .classes = p->classes};
+	p->batch.memory = p->batch.images = calloc(BATCH, (size_t)(in[0] * in[1] * in[2]));
+	p->batch.labels = calloc(BATCH, sizeof *p->batch.labels);
+	if (!p->logits || !p->raw || !p->batch.images || !p->batch.labels)
+		return gt_fail_memory(err, BATCH * (size_t)(in[0] * in[1] * in[2]));
+	GT_TRY(gt_resident_make(&s->device, &p->batch, p->dev, err));
+	struct gt_view view = {&p->batch, p->dev[0], p->dev[1], NULL, BATCH};
+	struct gt_loader_spec spec = {
+	    .device = &s->device, .view = &view, .x = *gt_graph_desc(g, g->input), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
+	GT_TRY(gt_session_gather_attr(s->conf, false, &spec.attr, err));
+	return gt_loader_open(&spec, &p->loader, err);
+}
+
+static void close_batch(struct predictor *p)
+{
+	for (int i = 0; i < p->npending; i++)
+		free(p->pending[i].error);
+	gt_loader_close(p->loader);
+	if (p->s)
+		gt_resident_drop(&p->s->device, p->dev);
+	gt_dataset_free(&p->batch);
+	free(p->logits);
+	free(p->raw);
+}
+
+/* Computes the logits of the batch. Rows without an image have old or black pixels, and their outputs are not used. */
+static enum gt_code run_batch(struct predictor *p, struct gt_err *err)
+{
+	struct gt_session *s = p->s;
+	const struct gt_device *d = &s->device;
+	struct gt_plan *plan = s->prog.predict;
+	const struct gt_tdesc *desc = gt_graph_desc(plan->graph, plan->graph->output);
+	size_t bytes = (size_t)(p->batch.n * p->batch.c * p->batch.h * p->batch.w);
+	struct gt_batch b;
+	struct gt_step_args step_args = {0};
+	if (p->dev[0] != p->batch.images)
+		GT_TRY(d->be->copy(d->dev, p->dev[0], p->batch.images, bytes, GT_COPY_H2D, 0, err));
+	GT_TRY(gt_loader_start(p->loader, 0, 0, err));
+	GT_TRY(gt_loader_next(p->loader, &b, err));
+	gt_plan_bind_batch(plan, b.x, b.target);
+	for (int i = 0; i < plan->ncalls; i++) {
+		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .step_args = &step_args};
+		GT_TRY(d->be->launch(d->dev, plan->call[i].kernel, &a, err));
+	}
+	GT_TRY(d->be->copy(d->dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(desc), GT_COPY_D2H, 0, err));
+	GT_TRY(d->be->sync(d->dev, 0, err));
+	gt_convert_f32(p->logits, p->raw, desc->dtype, gt_tdesc_count(desc));
+	return GT_OK;
+}
+
+/* Runs the batch and passes the results that waited for it to fn. */
+static enum gt_code flush(struct predictor *p, struct gt_err *err)
+{
+	if (p->rows)
+		GT_TRY(run_batch(p, err));
+	for (int i = 0; i < p->npending; i++) {
+		struct pending *e = &p->pending[i];
+		struct gt_prediction out = {.file = e->file, .error = e->error, .index = e->index, .scaled = e->scaled};
+		if (!e->error)
+			report(p, p->logits + e->row * p->classes, &out);
+		if (!p->ended)
+			p->ended = !p->fn(p->user, &out);
+		free(e->error);
+		e->error = NULL;
+	}
+	p->npending = p->rows = 0;
+	return GT_OK;
+}
+
+static enum gt_code add_image(struct predictor *p, const char *file, int64_t index, bool scaled, const uint8_t *pixels, struct gt_err *err)
+{
+	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
+	memcpy(p->batch.images + (size_t)p->rows * bytes, pixels, bytes);
+	p->pending[p->npending++] = (struct pending){.file = file, .index = index, .scaled = scaled, .row = p->rows++};
+	return p->rows == BATCH || p->npending == PENDING ? flush(p, err) : GT_OK;
+}
+
+static enum gt_code add_error(struct predictor *p, const char *file, const char *why, struct gt_err *err)
+{
+	struct pending *e = &p->pending[p->npending];
+	*e = (struct pending){.file = file, .error = strdup(why)};
+	if (!e->error)
+		return gt_fail_memory(err, strlen(why) + 1);
+	p->npending++;
+	return p->npending == PENDING ? flush(p, err) : GT_OK;
+}
+
+/* ---- files ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Adds the images of one file. *bad: this file cannot be used, but others can. */
+static enum gt_code add_file(struct predictor *p, const struct gt_input *in, bool *bad, struct gt_err *err)
+{
+	uint8_t *images;
+	int64_t n;
+	bool scaled;
+	*bad = in->error != NULL;
+	if (in->error)
+		return gt_fail(err, in->code, "%s", in->error);
+	enum gt_code code = read_file(p, in->path, &images, &n, &scaled, err);
+	*bad = code != GT_OK && code != GT_ECONFIG; /* GT_ECONFIG: the model takes no images at all */
+	GT_TRY(code);
+	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
+	for (int64_t i = 0; i < n && code == GT_OK && !p->ended; i++)
+		code = add_image(p, in->path, i, scaled, images + (size_t)i * bytes, err);
+	free(images);
+	return code;
+}
+
+static enum gt_code predict_all(struct predictor *p, const struct gt_inputs *in, struct gt_err *err)
+{
+	int64_t failed = 0;
+	GT_TRY(gt_state_load(p->s, p->ckpt, false, err));
+	GT_TRY(open_batch(p, err));
+	for (int64_t i = 0; i < in->n && !p->ended; i++) {
+		bool bad;
 		struct gt_err why = {0};
-		enum gt_code code = predict_file(p, files[i], &bad, &why);
-		if (code != GT_OK && (!bad || nfiles == 1)) {
+		enum gt_code code = add_file(p, &in->v[i], &bad, &why);
+		if (code != GT_OK && (!bad || in->n == 1)) {
 			if (err)
 				*err = why;
 			return code;
 		}
 		if (code != GT_OK) {
 			failed++;
-			p->fn(p->user, &(struct gt_prediction){.file = files[i], .error = why.msg});
+			GT_TRY(add_error(p, in->v[i].path, why.msg, err));
 		}
 	}
-	return failed ? gt_fail(err, GT_EDATA, "%d of %d files could not be classified", failed, nfiles) : GT_OK;
+	GT_TRY(flush(p, err));
+	return failed && !p->ended ? gt_fail(err, GT_EDATA, "%lld of %lld files could not be classified", (long long)failed, (long long)in->n)
+	                           : GT_OK;
 }
 
-enum gt_code gt_predict(const char *path, const char *const *files, int nfiles, int top, const char *device,
-                        void (*fn)(void *user, const struct gt_prediction *p), void *user, struct gt_err *err)
+static enum gt_code find_inputs(const struct gt_predict_spec *spec, struct gt_inputs *in, struct gt_err *err)
+{
+	for (int i = 0; i < spec->ninputs; i++)
+		GT_TRY(gt_inputs_add(in, spec->inputs[i], err));
+	for (int i = 0; i < spec->nlists; i++)
+		GT_TRY(gt_inputs_add_list(in, spec->lists[i], err));
+	return GT_OK;
+}
+
+static enum gt_code with_checkpoint(struct predictor *p, const struct gt_predict_spec *spec, const struct gt_inputs *in, struct gt_err *err)
 {
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c;
-	struct predictor p = {.top = top, .fn = fn, .user = user};
-	GT_TRY(gt_inference_open(path, NULL, 0, &ckpt, &c, err));
-	p.ckpt = ckpt;
-	struct gt_session_spec spec = {.conf = c, .device = device, .predict = PREDICT_BATCH};
-	enum gt_code code = gt_session_open(&spec, &p.s, err);
+	GT_TRY(gt_inference_open(spec->ckpt, NULL, 0, &ckpt, &c, err));
+	p->ckpt = ckpt;
+	struct gt_session_spec session = {.conf = c, .device = spec->device, .predict = BATCH};
+	enum gt_code code = gt_session_open(&session, &p->s, err);
 	if (code == GT_OK)
-		code = predict_all(&p, ckpt, files, nfiles, err);
-	free(p.logits);
-	free(p.raw);
-	gt_session_close(p.s);
+		code = predict_all(p, in, err);
+	close_batch(p);
+	gt_session_close(p->s);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(c);
+	return code;
+}
+
+enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
+                        struct gt_err *err)
+{
+	struct gt_inputs in = {0};
+	struct predictor *p = calloc(1, sizeof *p);
+	if (!p)
+		return gt_fail_memory(err, sizeof *p);
+	p->top = spec->top;
+	p->fn = fn;
+	p->user = user;
+	enum gt_code code = gt_arena_open(&in.arena, err);
+	if (code == GT_OK)
+		code = find_inputs(spec, &in, err);
+	if (code == GT_OK)
+		code = with_checkpoint(p, spec, &in, err);
+	gt_inputs_free(&in);
+	gt_arena_close(in.arena);
+	free(p);
 	return code;
 }

@@ -115,3 +115,27 @@ ok fp16_diverges "$why"
 rc=$? why=
 [ $rc = 78 ] && grep -q 'precision = "fp16" and device "cpu" do not go together' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 ok fp16_not_on_the_cpu "$why"
+
+# predict reads the outputs in their own type: half-precision outputs give the probabilities of fp32, rounded
+if command -v python3 >/dev/null; then
+	python3 -c '
+import struct
+open("'"$tmp"'/three.idx", "wb").write(struct.pack(">IIIIII", 0x804, 3, 3, 4, 4, 0)[:20] + bytes(i * 37 % 256 for i in range(144)))'
+	train "$tmp/half" -s window=8
+	"$sim/bin/gtrain" predict "$tmp/half" "$tmp/three.idx" --device cuda --csv --top 4 >"$tmp/half.csv" 2>"$tmp/out"
+	"$sim/bin/gtrain" run "$tmp/net.cfg" --device cpu -s precision=fp32 --init "$tmp/half/latest/model.safetensors" -s train.epochs=1 \
+		-s train.optimizer.lr=0 -o "$tmp/full" -q --no-progress >"$tmp/out" 2>&1
+	"$sim/bin/gtrain" predict "$tmp/full" "$tmp/three.idx" --device cpu --csv --top 4 >"$tmp/full.csv" 2>"$tmp/out"
+	why=$(python3 -c '
+import csv, sys
+a, b = (list(csv.reader(open(f)))[1:] for f in sys.argv[1:])
+assert len(a) == len(b) == 3, (len(a), len(b))
+for x, y in zip(a, b):
+    p, q = ({r[i]: float(r[i + 2]) for i in range(2, 14, 3)} for r in (x, y))
+    # an output of this net is below 8: half precision rounds it, and what it is computed from, by less than 2^-8 in all
+    assert all(abs(p[c] - q[c]) < 0.01 for c in p), (p, q)
+' "$tmp/half.csv" "$tmp/full.csv" 2>&1 | tail -n 1)
+	ok fp16_predicted "$why"
+else
+	echo 'skip fp16_predicted: python3 is not installed'
+fi

@@ -1,0 +1,227 @@
+#include "infer/input_files.h"
+#include "base/fileio.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum gt_code append(struct gt_inputs *in, const char *path, const struct gt_err *why, struct gt_err *err)
+{
+	if (in->n == in->cap) {
+		int64_t cap = in->cap ? 2 * in->cap : 64;
+		struct gt_input *v = realloc(in->v, (size_t)cap * sizeof *v);
+		if (!v)
+			return gt_fail_memory(err, (size_t)cap * sizeof *v);
+		in->v = v;
+		in->cap = cap;
+	}
+	struct gt_input *i = &in->v[in->n];
+	*i = (struct gt_input){0};
+	GT_NEW_STR(i->path, gt_arena_strdup(in->arena, path), err);
+	if (why) {
+		i->code = why->code;
+		GT_NEW_STR(i->error, gt_arena_strdup(in->arena, why->msg), err);
+	}
+	in->n++;
+	return GT_OK;
+}
+
+void gt_inputs_free(struct gt_inputs *in)
+{
+	free(in->v);
+	in->v = NULL;
+	in->n = in->cap = 0;
+}
+
+/* ---- folders -------------------------------------------------------------------------------------------------------------------- */
+
+struct walk {
+	struct gt_inputs *in;
+	char path[GT_PATH_SIZE]; /* the current folder or file */
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} *seen;                 /* the folders that have been read */
+	int64_t nseen, cap;
+};
+
+static bool is_image(const char *name)
+{
+	static const char *const ends[] = {".jpg", ".jpeg", ".png"};
+	const char *dot = strrchr(name, '.');
+	for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+		if (!strcasecmp(dot, ends[i]))
+			return true;
+	return false;
+}
+
+/* Adds an entry with the error of a folder. */
+static enum gt_code bad_folder(struct walk *w, enum gt_code code, const char *why, struct gt_err *err)
+{
+	struct gt_err e = {0};
+	gt_fail(&e, code, "%s: %s", w->path, why);
+	return append(w->in, w->path, &e, err);
+}
+
+/* Marks an open folder as read; *first is false if it already was. */
+static enum gt_code mark(struct walk *w, int fd, bool *first, struct gt_err *err)
+{
+	struct stat st;
+	*first = true;
+	if (fstat(fd, &st))
+		return gt_fail(err, GT_EIO, "%s: %s", w->path, strerror(errno));
+	for (int64_t i = 0; i < w->nseen; i++)
+		if (w->seen[i].dev == st.st_dev && w->seen[i].ino == st.st_ino)
+			*first = false;
+	if (w->nseen == w->cap) {
+		int64_t cap = w->cap ? 2 * w->cap : 64;
+		void *seen = realloc(w->seen, (size_t)cap * sizeof *w->seen);
+		if (!seen)
+			return gt_fail_memory(err, (size_t)cap * sizeof *w->seen);
+		w->seen = seen;
+		w->cap = cap;
+	}
+	w->seen[w->nseen].dev = st.st_dev;
+	w->seen[w->nseen++].ino = st.st_ino;
+	return GT_OK;
+}
+
+static int shown(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static enum gt_code walk(struct walk *w, struct gt_err *err);
+
+/* Adds the entry `name` of the current folder, whose path has `len` bytes. */
+static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, struct gt_err *err)
+{
+	struct stat st;
+	const char *slash = len && w->path[len - 1] == '/' ? "" : "/";
+	if ((size_t)snprintf(w->path + len, sizeof w->path - len, "%s%s", slash, name) >= sizeof w->path - len) {
+		w->path[len] = 0;
+		return bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
+	}
+	/* a link to a missing file is left to the reader of images, which names it */
+	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
+		return walk(w, err);
+	return is_image(name) ? append(w->in, w->path, NULL, err) : GT_OK;
+}
+
+/* Adds all images below the folder w->path, which has the same value on return. */
+static enum gt_code walk(struct walk *w, struct gt_err *err)
+{
+	struct dirent **list = NULL;
+	size_t len = strlen(w->path);
+	int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = -1;
+	bool first = true;
+	enum gt_code code = fd < 0 ? GT_OK : mark(w, fd, &first, err);
+	if (fd >= 0 && code == GT_OK && first)
+		n = scandir(w->path, &list, shown, by_name);
+	if (n < 0 && first && code == GT_OK)
+		code = errno == ENOMEM || errno == EMFILE || errno == ENFILE
+		           ? gt_fail(err, GT_EFAIL, "%s: cannot read the folder: %s", w->path, strerror(errno))
+		           : bad_folder(w, GT_ENOINPUT, strerror(errno), err);
+	if (fd >= 0)
+		close(fd);
+	for (int i = 0; i < n; i++) {
+		if (code == GT_OK)
+			code = walk_entry(w, len, list[i]->d_name, err);
+		w->path[len] = 0;
+		free(list[i]);
+	}
+	free(list);
+	return code;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct gt_input *)a)->path, ((const struct gt_input *)b)->path);
+}
+
+static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt_err *err)
+{
+	struct walk *w = calloc(1, sizeof *w);
+	int64_t begin = in->n;
+	if (!w)
+		return gt_fail_memory(err, sizeof *w);
+	w->in = in;
+	snprintf(w->path, sizeof w->path, "%s", path); /* the caller has checked its length */
+	enum gt_code code = walk(w, err);
+	if (code == GT_OK && in->n == begin)
+		code = bad_folder(w, GT_ENOINPUT, "expected images (.jpg, .jpeg, .png) in the folder or below it, found none", err);
+	if (in->n > begin)
+		qsort(in->v + begin, (size_t)(in->n - begin), sizeof *in->v, by_path);
+	free(w->seen);
+	free(w);
+	return code;
+}
+
+/* Adds a file or a folder. */
+static enum gt_code add_path(struct gt_inputs *in, const char *path, struct gt_err *err)
+{
+	struct stat st;
+	if (strlen(path) < GT_PATH_SIZE && !stat(path, &st) && S_ISDIR(st.st_mode))
+		return add_folder(in, path, err);
+	return append(in, path, NULL, err);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
+
+static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, struct gt_err *err)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+	int64_t number = 0, begin = in->n;
+	enum gt_code code = GT_OK;
+	errno = 0;
+	while (code == GT_OK && (n = getline(&line, &cap, f)) >= 0) {
+		number++;
+		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+			line[--n] = 0;
+		if (memchr(line, 0, (size_t)n))
+			code = gt_fail(err, GT_EDATA, "%s:%lld: expected the path of a file, got a line with a NUL byte", name, (long long)number);
+		else if (n >= GT_PATH_SIZE)
+			code = gt_fail(err, GT_EDATA, "%s:%lld: expected a path of at most %d bytes, got %lld", name, (long long)number,
+			               GT_PATH_SIZE - 1, (long long)n);
+		else if (n)
+			code = add_path(in, line, err);
+	}
+	if (code == GT_OK && ferror(f))
+		code = gt_fail(err, GT_EIO, "%s: cannot read the list: %s", name, strerror(errno));
+	if (code == GT_OK && in->n == begin)
+		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list of paths, one on each line, got none", name);
+	free(line);
+	return code;
+}
+
+enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err)
+{
+	if (!strcmp(list, "-"))
+		return read_list(in, stdin, "standard input", err);
+	FILE *f = fopen(list, "re");
+	if (!f)
+		return gt_fail(err, GT_ENOINPUT, "%s: cannot open the list: %s", list, strerror(errno));
+	enum gt_code code = read_list(in, f, list, err);
+	fclose(f);
+	return code;
+}
+
+enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err)
+{
+	if (operand[0] == '@' || !strcmp(operand, "-"))
+		return gt_inputs_add_list(in, operand + (operand[0] == '@'), err);
+	return add_path(in, operand, err);
+}

@@ -1,0 +1,35 @@
+/* The files that `gtrain predict` classifies, from its operands.
+ *
+ *     struct gt_inputs in = {.arena = a};
+ *     gt_inputs_add(&in, "shoe.png", err);         a file, a folder, "@LIST", or "-", which is "@-"
+ *     gt_inputs_add_list(&in, "LIST", err);        a file with one path on each line; "-": standard input
+ *     ... in.v[0 ... in.n - 1] ...
+ *     gt_inputs_free(&in);
+ *
+ * A folder stands for all images below it, sorted by their paths as bytes. An image is a file whose name ends in .jpg, .jpeg or .png.
+ * Hidden files and folders are left out. Symbolic links are followed; each folder is read once, so that loops of links end. */
+#ifndef GT_INFER_INPUT_FILES_H
+#define GT_INFER_INPUT_FILES_H
+
+#include "base/arena.h"
+#include <stdint.h>
+
+struct gt_input {
+	const char *path;
+	const char *error; /* why a folder cannot be read or has no image; NULL: path is a file to read */
+	enum gt_code code; /* exit code of the error */
+};
+
+struct gt_inputs {
+	struct gt_arena *arena; /* memory of the paths; not owned */
+	struct gt_input *v;
+	int64_t n, cap;
+};
+
+/* An operand or a line that is no usable file becomes an entry with an error, or an error when the file is read. Errors of these functions
+ * concern a list: GT_ENOINPUT if it cannot be opened or is empty, GT_EDATA if it has a NUL byte or a path that is too long. */
+enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err);
+enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err);
+void gt_inputs_free(struct gt_inputs *in);
+
+#endif

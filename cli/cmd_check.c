@@ -72,6 +72,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 		gt_json_object(j, NULL);
 		gt_json_string(j, "match", r->groups[i].match);
 		gt_json_bool(j, "frozen", r->groups[i].frozen);
+		gt_json_double(j, "frozen_until", r->groups[i].frozen_until, 15);
 		gt_json_bool(j, "frozen_stats", r->groups[i].frozen_stats);
 		gt_json_array(j, "lr");
 		for (int k = 0; k < 5; k++)
@@ -166,9 +167,12 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	gt_table_add(&t, (const char *[]){"lr", text});
 	for (int i = 0; i < r->ngroups; i++) {
 		const struct gt_check_group *g = &r->groups[i];
-		char rates[256];
+		char rates[256], until[64] = "";
 		describe_rates(r, g->lr, rates, sizeof rates);
-		snprintf(text, sizeof text, "%s%s  (%s)", g->frozen ? "frozen" : rates, g->frozen_stats ? ", statistics frozen" : "", g->match);
+		if (g->frozen_until > 0)
+			snprintf(until, sizeof until, "frozen for %g epoch%s, then ", g->frozen_until, g->frozen_until == 1 ? "" : "s");
+		snprintf(text, sizeof text, "%s%s%s  (%s)", until, g->frozen ? "frozen" : rates, g->frozen_stats ? ", statistics frozen" : "",
+		         g->match);
 		snprintf(data, sizeof data, "  groups[%d]", i);
 		gt_table_add(&t, (const char *[]){data, text});
 	}

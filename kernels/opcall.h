@@ -290,6 +290,7 @@ struct gt_seg {
 	double lr_mul;       /* factor of the learning rate */
 	double weight_decay;
 	int lr;              /* index into gt_step_args.lr: 0 ... GT_MAX_LR - 1 */
+	int64_t since;       /* number of optimizer steps before the first one that updates the segment; its own steps count from there */
 };
 
 struct gt_attr_update {

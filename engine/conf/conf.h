@@ -80,6 +80,7 @@ struct gt_conf_group {
 	struct gt_strings match;
 	bool frozen;
 	bool frozen_stats; /* batch normalisations use their running statistics in training */
+	double frozen_until; /* number of epochs for which the group is frozen at the beginning; 0: not at all */
 	double freeze_after; /* number of epochs after which the group is frozen; 0: never */
 	double lr_mul;
 	double weight_decay; /* NAN: the optimizer's */

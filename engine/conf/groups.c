@@ -30,7 +30,7 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
 static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_group *g,
                                struct gt_err *err)
 {
-	static const char *const trains[] = {"freeze_after", "lr_mul", "weight_decay", "optimizer", "schedule"};
+	static const char *const trains[] = {"frozen_until", "freeze_after", "lr_mul", "weight_decay", "optimizer", "schedule"};
 	const struct gt_conf_train *t = &rd->conf->train;
 	enum gt_code code = GT_OK;
 	char path[128];
@@ -60,6 +60,13 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 		    "frozen_stats = true and freeze_after = %g do not go together, because statistics are frozen for the whole run; remove one of "
 		    "them",
 		    g->freeze_after);
+	}
+	if (g->freeze_after > 0 && g->freeze_after <= g->frozen_until) {
+		snprintf(path, sizeof path, "%sfreeze_after", shown);
+		return gt_conf_fail(err, gt_conf_location(entry, "freeze_after"), path,
+		                    "expected more than frozen_until = %g epochs, got %g: these parameters would never be trained; write frozen = "
+		                    "true",
+		                    g->frozen_until, g->freeze_after);
 	}
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);

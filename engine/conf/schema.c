@@ -348,6 +348,10 @@ const struct gt_row gt_rows_group[] = {
     {"frozen_stats", GT_T_BOOL, GROUP(frozen_stats), "false",
      .help = "batch normalisations whose weight and bias the group matches use their running statistics in training and do not update "
              "them, as in PyTorch's eval(); without this key, frozen ones still update them, as in PyTorch's train()"},
+    {"frozen_until", GT_T_FLOAT, GROUP(frozen_until), "0.0", 0, INFINITY,
+     .help = "number of epochs at the beginning of the run in which these parameters are not trained, and in which batch normalisations "
+             "whose weight and bias the group matches use their running statistics and do not update them; layers before the first trained "
+             "parameter need no backward pass then; 0: none"},
     {"freeze_after", GT_T_FLOAT, GROUP(freeze_after), "0.0", 0, INFINITY,
      .help = "number of epochs after which the learning rate of "
              "these parameters is 0; 0: never"},

@@ -167,6 +167,7 @@ struct gt_param_group {
 	int nmatch;
 	bool frozen;
 	bool frozen_stats; /* batch normalisations use running statistics in training and do not update them */
+	bool any_stats;    /* with frozen_stats: a match of only one of weight and bias is no error, and has no effect on the statistics */
 };
 
 struct gt_model_spec {

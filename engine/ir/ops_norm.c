@@ -36,6 +36,10 @@ static enum gt_code frozen_stats(struct gt_graph *g, const struct gt_node *n, bo
 	*out = with_weight ? weight : -1;
 	if (!with_weight && !with_bias)
 		return GT_OK;
+	if ((weight != bias || !track) && g->groups[with_weight ? weight : bias].any_stats) {
+		*out = -1;
+		return GT_OK;
+	}
 	if (weight != bias)
 		return gt_fail(err, GT_ECONFIG,
 		               "train.groups[%d].frozen_stats: expected a match of both %s.weight and %s.bias or of neither, got %s.%s only: add "

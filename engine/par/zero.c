@@ -36,11 +36,14 @@ static size_t shard_elements(const struct gt_space *s, int b)
 	return (size_t)gt_space_shard(s, b);
 }
 
-/* Appends steps that set the padding of bucket b to 0: the elements between its gradients and after the last one. All buckets use the same
+/* Appends steps that set to 0 the elements of bucket b that the unit makes no gradients of: padding, and parameters that are frozen in this
+ * phase of the run. All buckets use the same
  * memory, so the padding has values of earlier buckets, and the sum of squares would include them. */
-static void clear_gaps(struct gt_emit *e, int b)
+static void clear_gaps(struct gt_emit *e, int b, int unit)
 {
 	const struct gt_space *s = e->job->space;
+	const struct gt_plan *own = e->job->unit[unit].plan;
+	const struct gt_graph *g = (own && own->graph->batch > 0 ? own : e->job->like)->graph;
 	const struct gt_bucket *k = &s->shards.bucket[b];
 	if (s->shards.nbuckets == 1 || !s->shards.bucket[1].learned)
 		return;
@@ -48,7 +51,7 @@ static void clear_gaps(struct gt_emit *e, int b)
 		next = after = k->end;
 		for (int i = 0; i < s->layout.first->nparams; i++) {
 			const struct gt_param_slot *p = &s->layout.param[i];
-			if (s->layout.first->params[i].cls != GT_PARAM_BUFFER && p->offset >= at && p->offset < next) {
+			if (s->layout.first->params[i].cls != GT_PARAM_BUFFER && g->params[i].grad >= 0 && p->offset >= at && p->offset < next) {
 				next = p->offset;
 				after = p->offset + p->count;
 			}
@@ -70,7 +73,7 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 	const struct gt_space *s = e->job->space;
 	struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0), own = gt_space_own_shard(s, GT_A_GRAD, b), part = whole;
 	part.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.rank * gt_space_shard(s, b)).offset;
-	clear_gaps(e, b);
+	clear_gaps(e, b, unit);
 	gt_emit_collective(e,
 	                   &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, whole, unit ? part : own, shard_elements(s, b),
 	                                           s->layout.master, what},

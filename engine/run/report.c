@@ -79,6 +79,7 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 			n += (size_t)snprintf(text + n, size - n, "%s%s", k ? ", " : "", m->v[k]);
 		g->match = text;
 		g->frozen = t->group[i].frozen;
+		g->frozen_until = t->group[i].frozen_until;
 		g->frozen_stats = t->group[i].frozen_stats;
 	}
 	for (int k = 0; k < 5; k++) {

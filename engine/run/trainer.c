@@ -66,10 +66,12 @@ static int64_t run_length(const struct gt_trainer *t, const struct gt_prog **p)
 	const struct gt_session *s = t->s;
 	const struct gt_conf *c = s->conf;
 	const int64_t marks[2] = {c->train.eval_every_steps, c->checkpoint.every_steps};
-	int64_t n = (s->batch.samples - t->ahead.cursor) / s->batch.size;
-	*p = n ? &s->prog.full : &s->prog.tail;
+	int64_t n = (s->batch.samples - t->ahead.cursor) / s->batch.size, end;
+	*p = gt_session_step_prog(s, t->ahead.step, !n, &end);
 	if (!n)
 		return 1;
+	if (n > end - t->ahead.step)
+		n = end - t->ahead.step;
 	for (int i = 0; i < 2; i++)
 		if (marks[i] > 0 && n > marks[i] - t->ahead.step % marks[i])
 			n = marks[i] - t->ahead.step % marks[i];

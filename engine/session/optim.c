@@ -30,10 +30,36 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double cl
 	return o;
 }
 
+/* Adds the end of a phase to the ascending list, unless it is there. */
+static void add_thaw(struct gt_optim *o, double epochs)
+{
+	int at = 0;
+	while (at < o->nphases && o->thaw[at] < epochs)
+		at++;
+	if (epochs <= 0 || (at < o->nphases && o->thaw[at] == epochs))
+		return;
+	memmove(&o->thaw[at + 1], &o->thaw[at], (size_t)(o->nphases - at) * sizeof *o->thaw);
+	o->thaw[at] = epochs;
+	o->nphases++;
+}
+
+int64_t gt_optim_steps(const struct gt_optim *o, double epochs)
+{
+	double steps = ceil(epochs * (double)o->per_epoch - 1e-9);
+	return steps < 0x1p62 ? (int64_t)steps : (int64_t)1 << 62;
+}
+
+bool gt_optim_frozen(const struct gt_optim *o, int group, int phase)
+{
+	return group >= 0 && phase > 0 && o->conf->group[group].frozen_until >= o->thaw[phase - 1];
+}
+
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 {
 	memset(o, 0, sizeof *o);
 	o->conf = t;
+	for (int i = 0; i < t->ngroups; i++)
+		add_thaw(o, t->group[i].frozen_until);
 	for (int i = 0; i <= t->ngroups; i++) {
 		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
 		int k = 0;
@@ -54,7 +80,8 @@ void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64
 	for (int i = 0; i < t->ngroups; i++) {
 		const struct gt_conf_group *g = &t->group[i];
 		bool over = g->freeze_after > 0 && (double)step >= g->freeze_after * (double)per_epoch - 1e-9;
-		lr[1 + i] = over ? 0 : gt_schedule_rate(&g->schedule, g->optimizer.lr, step, total, per_epoch);
+		bool before = (double)step < g->frozen_until * (double)per_epoch - 1e-9;
+		lr[1 + i] = over || before ? 0 : gt_schedule_rate(&g->schedule, g->optimizer.lr, step, total, per_epoch);
 	}
 }
 
@@ -72,6 +99,7 @@ static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p
 	const struct gt_conf_optimizer *c = g ? &g->optimizer : &t->optimizer;
 	bool exempt = (p->cls == GT_PARAM_BIAS && !c->decay_bias) || (p->cls == GT_PARAM_NORM && !c->decay_norm);
 	struct gt_seg s = {.lr_mul = p->lr_mul * (g ? g->lr_mul : 1), .lr = 1 + p->group};
+	s.since = g ? gt_optim_steps(o, g->frozen_until) : 0;
 	s.weight_decay = !isnan(p->weight_decay)        ? p->weight_decay
 	                 : g && !isnan(g->weight_decay) ? g->weight_decay
 	                 : exempt                       ? 0
@@ -132,7 +160,7 @@ static enum gt_code check_groups(const struct gt_optim *o, const struct gt_conf 
 
 /* Lists the learned parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
  * become one segment, unless the optimizer needs each parameter as a matrix. The padding between two parameters is zero and stays zero. */
-static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, struct gt_err *err)
+static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
 	const struct gt_tdesc **desc;
@@ -145,7 +173,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *w = &g->params[i];
 		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->layout.param[i].offset < 0 || s->layout.param[i].fused_update ||
-		    o->of[1 + w->group] != p->of)
+		    o->of[1 + w->group] != p->of || gt_optim_frozen(o, w->group, phase))
 			continue;
 		struct gt_seg x = hyper_of(o, w);
 		x.begin = s->layout.param[i].offset - p->begin;
@@ -169,6 +197,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, struct
 		m = n - 1;
 	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
+		    seg[m].since == seg[i].since &&
 		    seg[i].begin - seg[m].end < gap)
 			seg[m].end = seg[i].end;
 		else
@@ -212,12 +241,13 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 }
 
 /* Prepares the kernels of the updates, and the range of the arenas that each updates. */
-static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
+static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	bool sharded = gt_space_sharded(s, GT_A_STATE);
-	int ranges = sharded ? s->shards.nbuckets : 1, *bucket;
+	int ranges = sharded ? s->shards.nbuckets : 1, *bucket, n = 0;
 	struct gt_call **update;
-	GT_NEW(o->part, s->arena, ranges * o->ncalls, err);
+	if (!phase)
+		GT_NEW(o->part, s->arena, (1 + o->nphases) * ranges * o->ncalls, err);
 	GT_NEW(update, s->arena, ranges * o->ncalls, err);
 	GT_NEW(bucket, s->arena, ranges * o->ncalls, err);
 	for (int b = 0; b < ranges; b++) {
@@ -230,17 +260,19 @@ static enum gt_code prepare_parts(struct gt_optim *o, struct gt_space *s, bool d
 			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->layout.elements};
 			if (sharded)
 				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->shards.spec.rank * shard, .n = shard};
-			GT_TRY(segments(o, p, s, err));
+			GT_TRY(segments(o, p, phase, s, err));
 			if (!p->attr.update.nseg)
 				continue;
 			GT_TRY(prepare_update(o, p, s, deterministic, err));
-			bucket[o->nparts] = sharded ? b : -1;
-			update[o->nparts++] = &p->call;
+			bucket[n] = sharded ? b : -1;
+			update[n++] = &p->call;
+			o->nparts++;
 		}
 	}
-	o->steps.update = update;
-	o->steps.bucket = bucket;
-	o->steps.nupdates = o->nparts;
+	o->steps[phase] = o->steps[0];
+	o->steps[phase].update = update;
+	o->steps[phase].bucket = bucket;
+	o->steps[phase].nupdates = n;
 	return GT_OK;
 }
 
@@ -269,8 +301,8 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 		list[o->nsumsq] = &o->sumsq[o->nsumsq];
 		o->nsumsq++;
 	}
-	o->steps.sumsq = list;
-	o->steps.nsumsq = o->nsumsq;
+	o->steps[0].sumsq = list;
+	o->steps[0].nsumsq = o->nsumsq;
 	return GT_OK;
 }
 
@@ -292,14 +324,14 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	bool several = s->memory.ranks > 1;
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
-	o->steps.check = &o->check;
+	o->steps[0].check = &o->check;
 	if (o->nsumsq == 1 && !several) { /* a device may sum the squares and check the sum in one kernel */
 		struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &s->layout.checked, false);
 		struct gt_opcall joined = check;
 		joined.nin = 5;
 		joined.in[4] = &flat;
 		if (gt_call_prepare(s, &joined, &o->check, NULL) == GT_OK) {
-			o->steps.nsumsq = 0;
+			o->steps[0].nsumsq = 0;
 			return GT_OK;
 		}
 	}
@@ -315,7 +347,7 @@ static enum gt_code prepare_merges(struct gt_optim *o, struct gt_space *s, struc
 	GT_NEW(o->merge, s->arena, n + 1, err);
 	for (int i = 0; i < n; i++, o->nmerge++)
 		GT_TRY(gt_call_prepare(s, &add, &o->merge[i], err));
-	o->steps.merge = o->merge;
+	o->steps[0].merge = o->merge;
 	return GT_OK;
 }
 
@@ -331,7 +363,7 @@ static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct 
 		struct gt_opcall add = {.code = GT_OP_ADD, .name = "gradients", .nin = 2, .nout = 1, .in = {&flat, &flat}, .out = {&flat}};
 		GT_TRY(gt_call_prepare(s, &add, &o->add[b], err));
 	}
-	o->steps.add = o->add;
+	o->steps[0].add = o->add;
 	return GT_OK;
 }
 
@@ -342,7 +374,9 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	GT_TRY(prepare_merges(o, s, err));
 	GT_TRY(prepare_adds(o, s, err));
 	GT_TRY(prepare_check(o, s, err));
-	return prepare_parts(o, s, deterministic, err);
+	for (int phase = 0; phase <= o->nphases; phase++)
+		GT_TRY(prepare_parts(o, phase, s, deterministic, err));
+	return GT_OK;
 }
 
 /* Returns the address of the elements of an optimizer part in a slot of an arena. */

@@ -41,12 +41,16 @@ struct gt_optim {
 	/* of[0] is the index in call[] of train.optimizer, and of[1 + g] that of entry g of train.groups; gt_step_args.lr has the same order */
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
+	double thaw[GT_MAX_LR]; /* [nphases]: ends of the phases in epochs, ascending: the values of frozen_until */
+	int nphases;
+	int64_t per_epoch; /* number of optimizer steps of an epoch, which the caller sets before the first plan; 0: not known */
 	struct gt_optim_part *part;
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
 	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
-	struct gt_update steps; /* all calls above, in the form that programs take */
+	/* All calls above, in the form that programs take: [0] after all phases, [1 + i] in phase i, without updates of frozen parameters. */
+	struct gt_update steps[GT_MAX_LR];
 };
 
 /* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
@@ -62,6 +66,11 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 /* Sets the operand addresses of the prepared calls. Call it after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);
+
+/* Returns the number of optimizer steps in `epochs` epochs, rounded up. */
+int64_t gt_optim_steps(const struct gt_optim *o, double epochs);
+/* Returns whether an entry of train.groups (-1: none) is frozen in a phase, given as in gt_plan_key.phase, by frozen_until. */
+bool gt_optim_frozen(const struct gt_optim *o, int group, int phase);
 
 /* Fills lr with the learning rates of optimizer step `step` (0 ... total - 1) of a run of `total` steps, with `per_epoch` steps in an
  * epoch. */

@@ -63,6 +63,7 @@ struct gt_plan_key {
 	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the others (plan/syncbn.h) */
 	int level, copy; /* index of the copy of the arena GRAD, and index of the copy of the arena BUFFER, that the plan uses */
 	int stage;       /* mode pipe: the stage of the model that the plan computes */
+	int phase;       /* with train: 1 + index of the phase in which the plan is used (gt_train_phase); 0: after all phases */
 };
 
 /* The data of a session and its splits: session_data.c. */
@@ -108,14 +109,23 @@ struct gt_session_pipe {
 	struct gt_bn_commit *bn_commit; /* with parallel.deferred_bn: one for each stage of this rank; else NULL */
 };
 
-#define GT_PLANS 128 /* maximum number of plans in a session */
+#define GT_PLANS 256 /* maximum number of plans in a session */
+/* A phase of the run, at its beginning, in which parameters are frozen that are trained later (train.groups, frozen_until). The phases
+ * follow each other in the order of their ends. */
+struct gt_train_phase {
+	int64_t end;               /* number of optimizer steps after which the phase is over; 0 if the steps of an epoch are not known */
+	struct gt_prog full, tail; /* the programs of the optimizer step in the phase */
+};
 /* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
 struct gt_session_programs {
 	struct gt_plan *plan[GT_PLANS];        /* plans and instances of plans */
 	struct gt_plan_key plan_key[GT_PLANS]; /* the key of each plan */
 	int nplans;                   /* 0 ... GT_PLANS */
 	int64_t num_params;           /* number of trained elements of the whole model's parameters */
-	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch */
+	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch.
+	                                 They are those after all phases */
+	struct gt_train_phase *phase; /* [optim.nphases] */
+	int building;                 /* while programs are built: the phase of their plans, as in gt_plan_key */
 	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
@@ -164,6 +174,10 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
+
+/* Returns the program of an optimizer step, from 0; tail: of a short last batch. *end: the step at which another program begins, or
+ * INT64_MAX. */
+const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end);
 
 /* Rejects a checkpoint.best.metric that the run never measures, because there would never be a best checkpoint. */
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err);

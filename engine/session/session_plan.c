@@ -11,8 +11,25 @@
 static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
-		return a->idle && b->idle;
-	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage;
+		return a->idle && b->idle && a->phase == b->phase;
+	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage &&
+	       a->phase == b->phase;
+}
+
+/* Sets the groups of the model to those of a phase: what is frozen until its end is frozen. */
+static enum gt_code phase_groups(const struct gt_session *s, int phase, struct gt_model_spec *model, struct gt_err *err)
+{
+	struct gt_param_group *group;
+	GT_NEW(group, s->arena, model->ngroups, err);
+	for (int i = 0; i < model->ngroups; i++) {
+		group[i] = model->groups[i];
+		if (!gt_optim_frozen(&s->optim, i, phase))
+			continue;
+		group[i].any_stats = !group[i].frozen_stats;
+		group[i].frozen = group[i].frozen_stats = true;
+	}
+	model->groups = group;
+	return GT_OK;
 }
 
 static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
@@ -23,13 +40,16 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
 	model.sync_bn = s->sync_bn;
+	if (w->phase)
+		GT_TRY(phase_groups(s, w->phase, &model, err));
 	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
 	if (w->loss)
 		GT_TRY(gt_graph_loss(g, &s->loss, err));
-	if (w->train)
-		GT_TRY(gt_graph_differentiate(g, err));
+	if (w->train && gt_graph_differentiate(g, err) != GT_OK)
+		return w->phase ? gt_fail_prefix(err, "train.groups: in the epochs before %g", s->optim.thaw[w->phase - 1])
+		                : err ? err->code : GT_ECONFIG;
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
 	if (w->train && s->sync_bn)
@@ -40,7 +60,8 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	}
 	if (w->train)
 		GT_TRY(gt_graph_recompute(g, c->model.layers, c->train.recompute, err));
-	s->prog.num_params = gt_graph_num_params(g);
+	if (!w->phase)
+		s->prog.num_params = gt_graph_num_params(g);
 	if (gt_session_is_pipeline(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	*out = g;

@@ -11,7 +11,7 @@
 /* Builds the program of one optimizer step over n samples of all ranks. */
 static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
-	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps, .at = s->at,
+	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps[s->prog.building], .at = s->at,
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
 	GT_TRY(gt_batch_train_units(s, n, &job, err));
@@ -135,16 +135,45 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 	return GT_OK;
 }
 
-/* Builds the programs of the optimizer step, for a full batch and for the short last batch of an epoch. */
-static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
+/* Builds the programs of the optimizer step, for a full batch and for the short last batch of an epoch, of the phase s->prog.building. */
+static enum gt_code step_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t known = s->batch.samples > 0 ? s->batch.samples : s->batch.size;
 	if (known >= s->batch.size)
-		GT_TRY(train_prog(s, s->batch.size, &s->prog.full, err));
+		GT_TRY(train_prog(s, s->batch.size, full, err));
 	/* A run with train.steps may end before the first short batch. In fp16, skipped steps are repeated with later batches. */
 	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch.size && c->precision != GT_PREC_FP16;
-	return known % s->batch.size && !ends_before ? train_prog(s, known % s->batch.size, &s->prog.tail, err) : GT_OK;
+	return known % s->batch.size && !ends_before ? train_prog(s, known % s->batch.size, tail, err) : GT_OK;
+}
+
+/* The programs after all phases come first, because the first plan decides the layout of the parameters, and most are trained in it. */
+static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_optim *o = &s->optim;
+	GT_TRY(step_progs(s, &s->prog.full, &s->prog.tail, err));
+	GT_NEW(s->prog.phase, s->arena, o->nphases + 1, err);
+	for (int i = 0; i < o->nphases; i++) {
+		struct gt_train_phase *p = &s->prog.phase[i];
+		p->end = gt_optim_steps(o, o->thaw[i]);
+		s->prog.building = 1 + i;
+		GT_TRY(step_progs(s, &p->full, &p->tail, err));
+	}
+	s->prog.building = 0;
+	return GT_OK;
+}
+
+const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end)
+{
+	*end = INT64_MAX;
+	for (int i = 0; i < s->optim.nphases; i++) {
+		const struct gt_train_phase *p = &s->prog.phase[i];
+		if (step >= p->end)
+			continue;
+		*end = p->end;
+		return tail ? &p->tail : &p->full;
+	}
+	return tail ? &s->prog.tail : &s->prog.full;
 }
 
 enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
@@ -172,6 +201,10 @@ static void bind(struct gt_session *s)
 		gt_plan_bind(s->prog.plan[i]);
 	gt_prog_bind(&s->prog.full, s->space);
 	gt_prog_bind(&s->prog.tail, s->space);
+	for (int i = 0; s->prog.phase && i < s->optim.nphases; i++) {
+		gt_prog_bind(&s->prog.phase[i].full, s->space);
+		gt_prog_bind(&s->prog.phase[i].tail, s->space);
+	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		gt_prog_bind(&s->prog.eval[i].full, s->space);
 		gt_prog_bind(&s->prog.eval[i].tail, s->space);

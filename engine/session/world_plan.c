@@ -86,10 +86,14 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 	return s;
 }
 
-/* Program k of a rank: the step and the last step of an epoch, then the evaluations and their last batches. */
+/* Program k of a rank: the step and the last step of an epoch, then the evaluations and their last batches, then the steps of phases. */
 #define PROGRAMS (2 + 2 * GT_SPLITS)
 static const struct gt_prog *program(const struct gt_session *s, int k)
 {
+	if (k >= PROGRAMS) {
+		const struct gt_train_phase *p = &s->prog.phase[(k - PROGRAMS) / 2];
+		return (k - PROGRAMS) % 2 ? &p->tail : &p->full;
+	}
 	const struct gt_eval_prog *e = &s->prog.eval[k < 2 ? 0 : (k - 2) / 2];
 	if (k < 2)
 		return k ? &s->prog.tail : &s->prog.full;
@@ -130,7 +134,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 		out->most = n > out->most ? n : out->most;
 		GT_TRY(same_layout(c, r, err));
 	}
-	for (int k = 0; k < PROGRAMS; k++) {
+	for (int k = 0; k < PROGRAMS + 2 * c->rank[0]->optim.nphases; k++) {
 		struct gt_comm_report proof;
 		for (int r = 0; r < c->world; r++)
 			prog[r] = program(c->rank[r], k);

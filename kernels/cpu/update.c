@@ -32,7 +32,7 @@ struct args {
 	void *p, *state[GT_MAX_STATES];
 	const void *g;
 	uint16_t *work;
-	bool first, nesterov;
+	bool nesterov;
 };
 
 struct sum_args {
@@ -75,7 +75,6 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	    .p = a->in[0],
 	    .g = a->in[1],
 	    .work = k->work >= 0 ? a->in[k->work] : NULL,
-	    .first = a->step_args->step == 1,
 	    .nesterov = k->attr.nesterov,
 	};
 	(void)err;
@@ -171,7 +170,6 @@ struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_
 {
 	struct gt_cpu_apply a = {.code = code,
 	                         .opt = gt_opt_make_f32(code, attr, attr->seg, step_args, scalars),
-	                         .first = step_args->step == 1,
 	                         .nesterov = attr->nesterov,
 	                         .p = p};
 	const struct gt_update_row *row = gt_update_row(code);
@@ -184,7 +182,7 @@ struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_
 void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n)
 {
 	const struct gt_cpu_apply *a = ctx;
-	struct args c = {.p = a->p + at, .g = g, .first = a->first, .nesterov = a->nesterov};
+	struct args c = {.p = a->p + at, .g = g, .nesterov = a->nesterov};
 	for (int i = 0; i < GT_MAX_STATES; i++)
 		c.state[i] = a->state[i] ? a->state[i] + at : NULL;
 	row_of(a->code)->f32(&c, &a->opt, 0, n);

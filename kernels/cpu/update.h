@@ -8,7 +8,7 @@
 struct gt_cpu_apply {
 	enum gt_opcode code; /* an element-wise update */
 	struct gt_opt_f32 opt;
-	bool first, nesterov;
+	bool nesterov;
 	float *p, *state[GT_MAX_STATES]; /* the parameters; the optimizer's states in the order of its own operation, NULL for an absent one */
 };
 

@@ -33,7 +33,7 @@ template <int CODE, int HAS> struct step {
 
 /* Updates the elements i .. i + 3, or only the first n of them if n < 4. */
 template <class Step>
-__device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, bool first, int64_t i, int n, bool vector)
+__device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, int64_t i, int n, bool vector)
 {
 	bool half = a.attr.work_dtype == GT_F16;
 	float p[4], g[4], s[3][4] = {};
@@ -55,7 +55,7 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 #pragma unroll
 	for (int j = 0; j < 4; j++) {
 		float own[3] = {s[0][j], s[1][j], s[2][j]};
-		p[j] = Step::f(h, p[j], g[j], own, first, a.attr.nesterov);
+		p[j] = Step::f(h, p[j], g[j], own, h.first, a.attr.nesterov);
 		s[0][j] = own[0], s[1][j] = own[1], s[2][j] = own[2];
 	}
 	if (vector) {
@@ -97,9 +97,9 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 	}
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;
-	bool first = step_args.step == 1, vector = aligned && c.begin % 4 == 0;
+	bool vector = aligned && c.begin % 4 == 0;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4)
-		update_quad<step<CODE, HAS>>(a, h, first, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
+		update_quad<step<CODE, HAS>>(a, h, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
 }
 
 /* A block handles a chunk of 4096 elements, which it reads at once. Lane j of its first warp adds the squares of elements j, j + 32, … in

@@ -1,6 +1,7 @@
 #!/bin/bash
 # train.groups with frozen_stats by the CUDA backend's own kernels, on the host's CUDA runtime, against the CPU's: all batch normalisations
-# of a net, and one of two, whose parameters are frozen too. How near: tests/par/test_modes.sh.
+# of a net, and one of two, whose parameters are frozen too; and with frozen_until, which ends
+# after two and after four steps. How near: tests/par/test_modes.sh.
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
@@ -24,4 +25,5 @@ while read -r name groups; do
 done <<'END'
 all ({match="bn?.*";frozen_stats=true;})
 one ({match="bn1.*";frozen=true;frozen_stats=true;})
+until ({match="conv1.*";frozen_until=0.5;},{match=["bn1.*","bn2.*"];frozen_until=1.0;})
 END

@@ -114,4 +114,25 @@ TEST(calls_and_rates)
 	gt_conf_free(c);
 }
 
+/* Two ends of frozen_until make two phases; a parameter's own steps begin where its phase ends. */
+TEST(phases)
+{
+	struct gt_conf *c = load(text, "train.groups=({match=\"conv1.*\";frozen_until=2.0;},{match=\"bn.*\";frozen_until=0.25;},"
+	                               "{match=\"conv2.*\";frozen_until=2.0;},{match=\"fc.bias\";})");
+	struct gt_optim o;
+	double lr[GT_MAX_LR];
+	gt_optim_init(&o, &c->train);
+	o.per_epoch = 10;
+	CHECK(o.nphases == 2 && o.thaw[0] == 0.25 && o.thaw[1] == 2 && gt_optim_steps(&o, 0.25) == 3 && gt_optim_steps(&o, 2) == 20);
+	CHECK(gt_optim_frozen(&o, 0, 1) && gt_optim_frozen(&o, 1, 1) && !gt_optim_frozen(&o, 3, 1) && !gt_optim_frozen(&o, -1, 1));
+	CHECK(gt_optim_frozen(&o, 2, 2) && !gt_optim_frozen(&o, 1, 2) && !gt_optim_frozen(&o, 0, 0));
+	gt_optim_rates(&o, 2, 40, 10, lr);
+	CHECK(lr[1] == 0 && lr[2] == 0 && lr[4] > 0);
+	gt_optim_rates(&o, 3, 40, 10, lr);
+	CHECK(lr[1] == 0 && lr[2] > 0);
+	gt_optim_rates(&o, 20, 40, 10, lr);
+	CHECK(lr[1] > 0 && lr[3] > 0);
+	gt_conf_free(c);
+}
+
 RUN_TESTS()

@@ -143,9 +143,9 @@ static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_predict = {
 	.name = "predict",
 	.operands = "CKPT [FILE...]",
-	.summary = "classify images (PNG, JPEG, IDX) with a checkpoint",
-	.about = "Classifies images with a checkpoint. A FILE is a PNG or JPEG image, an IDX file of\n"
-	         "images, a folder, which stands for all images below it, or @LIST, which stands for\n"
+	.summary = "classify images (PNG, JPEG, WebP, IDX) with a checkpoint",
+	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX file\n"
+	         "of images, a folder, which stands for all images below it, or @LIST, which stands for\n"
 	         "the files that LIST names. Prints one line per image: the file, then classes and\n"
 	         "their probabilities, separated by tabs. If a file is damaged, names it, classifies\n"
 	         "the others, and ends with status 65.",

@@ -38,11 +38,10 @@ static void report_progress(void *user, double share)
 /* A report needs one target class for each sample. */
 static enum gt_code check_report(const struct job *j, const struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_op *op = s->loss.op;
-	if (j->report && op->code != GT_OP_CROSS_ENTROPY && op->code != GT_OP_NLL && op->code != GT_OP_MSE)
+	if (j->report && !gt_session_has_classes(s))
 		return gt_conf_refuse(j->c, "train.loss", err,
 		                      "--report and the loss %s do not go together: a report needs one class for each sample; leave --report out",
-		                      op->name);
+		                      s->loss.op->name);
 	return GT_OK;
 }
 
@@ -91,7 +90,7 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	GT_TRY(gt_state_load(s, j->ckpt, false, err));
 	if (s->at.rank == 0) {
 		j->samples = s->data.view[j->split].n;
-		j->ignore = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index;
+		j->ignore = gt_session_ignored_label(s);
 	}
 	double start = gt_clock();
 	s->watch = report_progress;

@@ -53,7 +53,7 @@ struct walk {
 
 static bool is_image(const char *name)
 {
-	static const char *const ends[] = {".jpg", ".jpeg", ".png"};
+	static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp"};
 	const char *dot = strrchr(name, '.');
 	for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
 		if (!strcasecmp(dot, ends[i]))
@@ -160,7 +160,7 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 	snprintf(w->path, sizeof w->path, "%s", path); /* the caller has checked its length */
 	enum gt_code code = walk(w, err);
 	if (code == GT_OK && in->n == begin)
-		code = bad_folder(w, GT_ENOINPUT, "expected images (.jpg, .jpeg, .png) in the folder or below it, found none", err);
+		code = bad_folder(w, GT_ENOINPUT, "expected images (.jpg, .jpeg, .png, .webp) in the folder or below it, found none", err);
 	if (in->n > begin)
 		qsort(in->v + begin, (size_t)(in->n - begin), sizeof *in->v, by_path);
 	free(w->seen);

@@ -6,8 +6,8 @@
  *     ... in.v[0 ... in.n - 1] ...
  *     gt_inputs_free(&in);
  *
- * A folder stands for all images below it, sorted by their paths as bytes. An image is a file whose name ends in .jpg, .jpeg or .png.
- * Hidden files and folders are left out. Symbolic links are followed; each folder is read once, so that loops of links end. */
+ * A folder stands for all images below it, sorted by their paths as bytes. An image is a file whose name ends in .jpg, .jpeg, .png or
+ * .webp. Hidden files and folders are left out. Symbolic links are followed; each folder is read once, so that loops of links end. */
 #ifndef GT_INFER_INPUT_FILES_H
 #define GT_INFER_INPUT_FILES_H
 

@@ -1,6 +1,7 @@
 /* gt_predict: classifies images with a checkpoint. */
 #include "infer/inference.h"
 #include "infer/input_files.h"
+#include "run/run_ranks.h"
 #include "session/session_data.h"
 #include "state/state.h"
 #include "store/convert.h"
@@ -235,6 +236,7 @@ static enum gt_code with_checkpoint(struct predictor *p, const struct gt_predict
 	struct gt_conf *c;
 	GT_TRY(gt_inference_open(spec->ckpt, NULL, 0, &ckpt, &c, err));
 	p->ckpt = ckpt;
+	gt_ranks_use_one(c);
 	struct gt_session_spec session = {.conf = c, .device = spec->device, .predict = BATCH};
 	enum gt_code code = gt_session_open(&session, &p->s, err);
 	if (code == GT_OK)

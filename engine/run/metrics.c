@@ -5,6 +5,7 @@
 #include "store/ckpt.h"
 #include "store/json_read.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,8 @@ static void put_scores(struct gt_json *j, const struct gt_scores *s)
 	gt_json_double(j, "loss", s->loss, 9);
 	gt_json_double(j, "acc", s->acc, 9);
 	gt_json_double(j, "top5", s->top5, 9);
+	if (!isnan(s->f1))
+		gt_json_double(j, "f1", s->f1, 9);
 	gt_json_int(j, "samples", s->samples);
 }
 

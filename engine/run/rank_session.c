@@ -59,5 +59,7 @@ enum gt_code gt_rank_session_run(struct gt_rank_session *r, struct gt_err *err)
 			GT_TRY(gt_world_plan_preflight(r->conf, r->opts->device, ranks.nproc, NULL, err));
 		return gt_ranks_launch(&ranks, r->conf, "", NULL, r->opts, err);
 	}
+	if (!r->spec.train && ranks.world.world == 1 && ranks.threads == 1)
+		gt_ranks_use_one(r->conf);
 	return ranks.threads > 1 ? threads(r, ranks.threads, err) : one_process(r, &ranks, err);
 }

@@ -118,6 +118,12 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	return GT_OK;
 }
 
+void gt_ranks_use_one(struct gt_conf *c)
+{
+	c->parallel.mode = GT_MODE_SINGLE;
+	c->parallel.nproc = 1;
+}
+
 /* ---- launch and restart ------------------------------------------------------------------------------------------------------- */
 struct launch {
 	const struct gt_conf *c;

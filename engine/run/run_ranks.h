@@ -24,6 +24,10 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
                              const struct gt_run_opts *o, struct gt_err *err);
 
+/* Changes a config so that one rank uses its model, whatever the parallel mode in which it was trained: without it, settings that divide
+ * the ranks of the training, such as parallel.replicas and parallel.cuts, would be refused. */
+void gt_ranks_use_one(struct gt_conf *c);
+
 /* Returns the device of a rank for the config's device `word`. With several ranks on a host, "cuda" and "auto" become "cuda:N", where N is
  * the rank's number on the host, modulo the number of GPUs; without a GPU, word stays as it is. */
 const char *gt_rank_device(const char *word, const struct gt_world *w, char *buf, size_t size);

@@ -1,6 +1,7 @@
 #include "run/trainer.h"
 #include "base/clock.h"
 #include "launch/signals.h"
+#include "score/macro_f1.h"
 #include "session/schedule.h"
 #include "state/state.h"
 #include <math.h>
@@ -80,6 +81,12 @@ static int64_t run_length(const struct gt_trainer *t, const struct gt_prog **p)
 	return n;
 }
 
+/* Returns whether the best checkpoint is selected by scores of the training steps of an epoch. */
+static bool best_of_training(const struct gt_conf *c)
+{
+	return !strncmp(c->checkpoint.best_metric, "train/", 6);
+}
+
 /* Queues the next window. */
 static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 {
@@ -114,7 +121,7 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	}
 	bool boundary = t->ahead.epoch != epoch;
 	t->due = gt_trainer_complete(c, t->ahead.step, t->ahead.epoch) || every(c->train.eval_every_steps, t->ahead.step) ||
-	         every(c->checkpoint.every_steps, t->ahead.step) ||
+	         every(c->checkpoint.every_steps, t->ahead.step) || (boundary && best_of_training(c)) ||
 	         (boundary && (every(c->train.eval_every_epochs, t->ahead.epoch) || every(c->checkpoint.every_epochs, t->ahead.epoch)));
 	return GT_OK;
 }
@@ -252,8 +259,9 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 	const char *slash = strchr(c->best_metric, '/');
 	if (!slash || strncmp(c->best_metric, split, (size_t)(slash - c->best_metric)) || strlen(split) != (size_t)(slash - c->best_metric))
 		return false;
-	double v = !strcmp(slash + 1, "loss") ? r->loss : !strcmp(slash + 1, "top5") ? r->top5 : r->acc;
-	if (!isfinite(r->loss) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
+	const char *score = slash + 1;
+	double v = !strcmp(score, "loss") ? r->loss : !strcmp(score, "top5") ? r->top5 : !strcmp(score, "f1") ? r->f1 : r->acc;
+	if (!isfinite(r->loss) || !isfinite(v) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
 		return false;
 	t->at.has_best = true;
 	t->at.best = v;
@@ -314,7 +322,8 @@ static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *er
 		advanced(&e, 0);
 		t->s->watch = advanced;
 		t->s->watch_user = &e;
-		enum gt_code code = gt_session_eval(t->s, (enum gt_split_id)i, r, err);
+		bool f1 = strstr(t->s->conf->checkpoint.best_metric, "/f1") != NULL;
+		enum gt_code code = (f1 ? gt_macro_f1_eval : gt_session_eval)(t->s, (enum gt_split_id)i, r, err);
 		t->s->watch = NULL;
 		GT_TRY(code);
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
@@ -425,6 +434,8 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);
 	}
+	if (boundary)
+		best |= improves(t, gt_split_names[GT_TRAIN], &t->scores[GT_TRAIN]);
 	if (best || last || save_due(t, boundary, t->at.step != step)) {
 		GT_TRY(save(t, best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);

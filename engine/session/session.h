@@ -206,6 +206,13 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 
 /* Evaluates a split on every sample once. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err);
-struct gt_scores gt_session_scores(const struct gt_metrics *m); /* computes scores from sums; acc and top5 are NAN if no sample counts */
+/* Computes scores from sums. acc and top5 are NAN if no sample counts; f1 is NAN. */
+struct gt_scores gt_session_scores(const struct gt_metrics *m);
+
+/* Returns whether the loss compares the outputs of each sample with one class, so that outputs and label give a prediction that is right or
+ * wrong. */
+bool gt_session_has_classes(const struct gt_session *s);
+/* Returns the label of samples that do not count. */
+int64_t gt_session_ignored_label(const struct gt_session *s);
 
 #endif

@@ -191,16 +191,31 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struc
 	return GT_OK;
 }
 
+/* Returns whether the run measures this metric: "SPLIT/SCORE". */
+static bool measures(const struct gt_session *s, const char *metric)
+{
+	const char *slash = strchr(metric, '/'), *score = slash ? slash + 1 : "";
+	int i = 0;
+	while (slash && i < GT_SPLITS && (strlen(gt_split_names[i]) != (size_t)(slash - metric) ||
+	                                  strncmp(metric, gt_split_names[i], (size_t)(slash - metric))))
+		i++;
+	if (!slash || i == GT_SPLITS || (i == GT_TRAIN ? !s->prog.full.n && !s->prog.tail.n : !s->prog.eval[i].nfull))
+		return false;
+	return !strcmp(score, "acc") || !strcmp(score, "loss") || !strcmp(score, "top5") || (!strcmp(score, "f1") && i != GT_TRAIN);
+}
+
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
 {
-	const char *m = s->conf->checkpoint.best_metric, *slash = strchr(m, '/');
+	const char *m = s->conf->checkpoint.best_metric;
 	if (!*m)
 		return GT_OK;
-	for (int i = GT_VALID; i < GT_SPLITS && slash; i++)
-		if (s->prog.eval[i].nfull && strlen(gt_split_names[i]) == (size_t)(slash - m) &&
-		    !strncmp(m, gt_split_names[i], (size_t)(slash - m)) &&
-		    (!strcmp(slash, "/acc") || !strcmp(slash, "/loss") || !strcmp(slash, "/top5")))
-			return GT_OK;
-	return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
-	                      "expected SPLIT/acc, SPLIT/loss or SPLIT/top5 of an evaluated split (valid, test), got \"%s\"", m);
+	if (!measures(s, m))
+		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
+		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5 or SPLIT/f1 of an evaluated split (valid, test), or train/acc, "
+		                      "train/loss or train/top5, got \"%s\"", m);
+	if (strstr(m, "/f1") && !gt_session_has_classes(s))
+		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
+		                      "\"%s\" and the loss %s do not go together: an F1 score needs one class for each sample", m,
+		                      s->loss.op->name);
+	return GT_OK;
 }

@@ -1,7 +1,19 @@
 /* Evaluates a split: executes its programs on all samples, and computes the scores. */
 #include "session/session.h"
+#include "ir/op.h"
 #include "session/session_team.h"
 #include <math.h>
+
+bool gt_session_has_classes(const struct gt_session *s)
+{
+	enum gt_opcode code = s->loss.op->code;
+	return code == GT_OP_CROSS_ENTROPY || code == GT_OP_NLL || code == GT_OP_MSE;
+}
+
+int64_t gt_session_ignored_label(const struct gt_session *s)
+{
+	return s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index;
+}
 
 /* Queues `times` batches on the device without waiting for them. all: number of batches of the evaluation that these complete; behind:
  * number of batches that follow. */
@@ -29,7 +41,7 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
 struct gt_scores gt_session_scores(const struct gt_metrics *m)
 {
 	double n = m->count > 0 ? (double)m->count : NAN;
-	return (struct gt_scores){m->weight > 0 ? m->loss / m->weight : 0, (double)m->correct / n, (double)m->top5 / n, m->count};
+	return (struct gt_scores){m->weight > 0 ? m->loss / m->weight : 0, (double)m->correct / n, (double)m->top5 / n, NAN, m->count};
 }
 
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err)

@@ -48,7 +48,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
-	                                .ignore_index = s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index};
+	                                .ignore_index = gt_session_ignored_label(s)};
 	GT_TRY(gt_session_gather_attr(c, train, &spec->attr, err));
 	spec->keep = train ? s->batch.keep : 0;
 	if (!gt_session_is_pipeline(s) || s->pipe.reads)

@@ -101,6 +101,19 @@ else
 	consistent report_cuda_fp16 cuda16.json
 fi
 
+# A checkpoint of a pipeline with copies, or with parallel.cuts, is evaluated on one rank.
+mode_args 'gpipe*2' 4
+"$gtrain" run -q --no-progress net.cfg -o copies "${mode[@]}" -s parallel.nproc=4 >/dev/null 2>err
+"$gtrain" run -q --no-progress net.cfg -o cuts --nproc 2 -s parallel.mode=pipe -s parallel.nproc=2 -s 'parallel.cuts=["fc2"]' \
+	>/dev/null 2>err
+printf '\0\0\010\003\0\0\0\001\0\0\0\010\0\0\0\010%064d' 7 >one.idx
+for run in copies cuts; do
+	"$gtrain" eval $run --report --json >"$run.json" 2>err </dev/null
+	consistent report_of_$run $run.json
+	if "$gtrain" predict $run one.idx >out 2>err; then echo "ok predict_with_$run"; else
+		echo "not ok predict_with_$run: $(tail -n 1 err)"; fi
+done
+
 # the text fits the terminal; the matrix is shown where it fits, and else the confused pairs
 for width in 45 60 80 200; do
 	for run in net wide; do

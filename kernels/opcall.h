@@ -53,10 +53,12 @@
  *                   they are present, unless the parts contain no values.
  * batchnorm.sums    sums: the sum of dy, the sum of dy * (x - mean), and the number of values. The other operands are as in batchnorm.dx,
  *                   for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
+ * prelu             K is 1 or C.
  * softmax           Normalises over dimension 1; so does log_softmax.
  * dropout           It is its own gradient: a call dy -> dx draws the same mask again.
  * flatten           Writes the elements in PyTorch's order.
  * scale             Multiplies by a factor. It is its own gradient.
+ * mul.channels      v is [N,C] or [N,C,1,1]: y = x * v at every pixel; add.channels: y = x + v. dv is the gradient of v, a sum over pixels.
  * concat            Along dimension 1. At most 8 inputs, as for add.
  * views.mean        The weighted mean over the views of each sample (aug.h): x is [views * N, C].
  * identity          Never lowered to a kernel: the planner makes y an alias of x.
@@ -142,6 +144,8 @@
 	X(GT_OP_HARDSIGMOID_DX, "hardsigmoid.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
 	X(GT_OP_HARDSWISH, "hardswish", eltwise, none, "x(..) -> y(..)") \
 	X(GT_OP_HARDSWISH_DX, "hardswish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	X(GT_OP_PRELU, "prelu", channels, prelu, "x(N,C,..) w:f(K) -> y(N,C,..)") \
+	X(GT_OP_PRELU_DX, "prelu.dx", channels, prelu, "dy(N,C,..) x(N,C,..) w:f(K) -> [dx(N,C,..)] [dw:f(K)+]") \
 	X(GT_OP_SOFTMAX, "softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
 	X(GT_OP_SOFTMAX_DX, "softmax.dx", softmax, none, "dy(N,C,..) y(N,C,..) -> dx(N,C,..)") \
 	X(GT_OP_LOG_SOFTMAX, "log_softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
@@ -152,6 +156,10 @@
 	X(GT_OP_ADD, "add", eltwise, none, "a(..) b(..)* -> y(..)") \
 	X(GT_OP_SCALE, "scale", eltwise, scale, "x(..) -> y(..)") \
 	X(GT_OP_MUL, "mul", eltwise, none, "a(..) b(..) -> y(..)") \
+	X(GT_OP_MUL_CHANNELS, "mul.channels", channels, none, "x(N,C,..) v -> y(N,C,..)") \
+	X(GT_OP_MUL_CHANNELS_DV, "mul.channels.dv", channels, none, "dy(N,C,..) x(N,C,..) -> dv") \
+	X(GT_OP_ADD_CHANNELS, "add.channels", channels, none, "x(N,C,..) v -> y(N,C,..)") \
+	X(GT_OP_ADD_CHANNELS_DV, "add.channels.dv", channels, none, "dy(N,C,..) -> dv") \
 	X(GT_OP_CONCAT, "concat", shape, none, "[x(N,_,..)]* -> y(N,_,..)") \
 	X(GT_OP_CONCAT_DX, "concat.dx", shape, none, "dy(N,_,..) -> [dx(N,_,..)]*") \
 	X(GT_OP_VIEWS_MEAN, "views.mean", rowsum, views, "x(_,C) -> y(_,C)") \
@@ -238,6 +246,10 @@ struct gt_attr_leaky {
 
 struct gt_attr_elu {
 	double alpha; /* minus the limit of y for x -> -infinity */
+};
+
+struct gt_attr_prelu {
+	int64_t num; /* number of weights: 1, or the channels */
 };
 
 struct gt_attr_gelu {

@@ -82,6 +82,38 @@ static const struct gt_attr_def dropout_attrs[] = {
     GT_KEYS_END,
 };
 
+static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_prelu *a = n->attr;
+	int64_t channels = gt_graph_desc(g, n->in[0])->dim[1];
+	if (a->num != 1 && a->num != channels)
+		return gt_fail(err, GT_ECONFIG, "num_parameters: expected 1 or the %lld channels of its input, got %lld", (long long)channels,
+		               (long long)a->num);
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_NORM, 1, &a->num, (struct gt_init){GT_INIT_CONST, 0.25}, 0, 0, err));
+	return gt_infer_same(g, n, err);
+}
+
+/* One node makes dx and dw. It makes dx even if it is not wanted, because the weight is rarely all that learns. */
+static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
+{
+	struct gt_node *b;
+	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	if (!want[0] && !gt_graph_learns(g, n->in[1]))
+		return GT_OK;
+	GT_TRY(gt_backward_node(g, n, GT_OP_PRELU_DX, dy, &b, err));
+	gt_node_input(b, n->in[0]);
+	b->ndata = 2;
+	gt_node_input(b, n->in[1]);
+	GT_TRY(gt_graph_output(g, b, "dx", &d, &dx[0], err));
+	return gt_graph_grad(g, b, n->in[1], err);
+}
+
+static const struct gt_attr_def prelu_attrs[] = {
+    GT_KEY(gt_attr_prelu, "num_parameters", num, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
+           .help = "number of weights: 1, or one for each channel"),
+    GT_KEYS_END,
+};
+
 const struct gt_op gt_ops_act[] = {
     ACT(relu, GT_OP_RELU, "max(0, x)"),
     ACT(leaky_relu, GT_OP_LEAKY_RELU, "x, or slope * x where x is negative", .attrs = leaky_attrs),
@@ -94,6 +126,9 @@ const struct gt_op gt_ops_act[] = {
     ACT(relu6, GT_OP_RELU6, "min(max(0, x), 6)"),
     ACT(hardsigmoid, GT_OP_HARDSIGMOID, "min(max(0, x + 3), 6) / 6", .also = "hard_sigmoid"),
     ACT(hardswish, GT_OP_HARDSWISH, "x * min(max(0, x + 3), 6) / 6", .also = "hard_swish|hswish"),
+    UNARY(GT_OP_PRELU, "x, or w * x where x is negative, with a learned w, at first 0.25; decay_norm applies to w",
+          GT_OPF_INPLACE | GT_OPF_CHEAP, .attrs = prelu_attrs, .infer = prelu_infer, .gradient = prelu_gradient),
+    {.code = GT_OP_PRELU_DX, .flags = GT_OPF_INPLACE},
     UNARY(GT_OP_SOFTMAX, "exp(x) / sum exp(x) over dimension 1", 0, .infer = gt_infer_same, .gradient = softmax_gradient,
           .flops = softmax_flops),
     UNARY(GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .infer = gt_infer_same, .gradient = log_softmax_gradient,

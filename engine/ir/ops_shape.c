@@ -55,6 +55,39 @@ static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, str
 	return gt_infer_same(g, n, err);
 }
 
+/* Returns whether v has one number for each channel of x: [N, C] or [N, C, 1, 1] beside [N, C, H, W]. */
+static bool per_channel(const struct gt_tdesc *x, const struct gt_tdesc *v)
+{
+	return x->rank == 4 && v->dim[0] == x->dim[0] && v->dim[1] == x->dim[1] &&
+	       (v->rank == 2 || (v->rank == 4 && v->dim[2] == 1 && v->dim[3] == 1));
+}
+
+/* Inputs of one shape, or two of which one has one number for each channel of the other: the node then becomes `code`, whose first input is
+ * the larger one. */
+static enum gt_code broadcast_infer(struct gt_graph *g, struct gt_node *n, enum gt_opcode code, struct gt_err *err)
+{
+	const struct gt_tdesc *a = gt_graph_desc(g, n->in[0]), *b = gt_graph_desc(g, n->in[1]);
+	if (n->ndata != 2 || gt_tdesc_same_shape(a, b) || (!per_channel(a, b) && !per_channel(b, a)))
+		return same_shapes_infer(g, n, err);
+	if (!per_channel(a, b)) {
+		gt_vid first = n->in[0];
+		n->in[0] = n->in[1];
+		n->in[1] = first;
+	}
+	n->op = gt_op_get(code);
+	return gt_infer_same(g, n, err);
+}
+
+static enum gt_code add_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	return broadcast_infer(g, n, GT_OP_ADD_CHANNELS, err);
+}
+
+static enum gt_code mul_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	return broadcast_infer(g, n, GT_OP_MUL_CHANNELS, err);
+}
+
 static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) * (n->nin - 1);
@@ -74,6 +107,48 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 		GT_TRY(gt_graph_output(g, b, i ? "db" : "da", &d, &dx[i], err));
 	}
 	return GT_OK;
+}
+
+/* dx = dy * v, dv = the sum over the pixels of dy * x. */
+static enum gt_code mul_channels_gradient(GT_GRADIENT_ARGS)
+{
+	struct gt_node *b;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), v = *gt_graph_desc(g, n->in[1]);
+	if (want[1]) {
+		GT_TRY(gt_backward_node(g, n, GT_OP_MUL_CHANNELS_DV, dy, &b, err));
+		gt_node_input(b, n->in[0]);
+		b->ndata = 2;
+		GT_TRY(gt_graph_output(g, b, "dv", &v, &dx[1], err));
+	}
+	if (want[0]) {
+		GT_TRY(gt_backward_node(g, n, GT_OP_MUL_CHANNELS, dy, &b, err));
+		gt_node_input(b, n->in[1]);
+		b->ndata = 2;
+		GT_TRY(gt_graph_output(g, b, "dx", &x, &dx[0], err));
+	}
+	return GT_OK;
+}
+
+static enum gt_code add_channels_gradient(GT_GRADIENT_ARGS)
+{
+	struct gt_node *b;
+	struct gt_tdesc v = *gt_graph_desc(g, n->in[1]);
+	dx[0] = want[0] ? dy : -1;
+	if (!want[1])
+		return GT_OK;
+	GT_TRY(gt_backward_node(g, n, GT_OP_ADD_CHANNELS_DV, dy, &b, err));
+	return gt_graph_output(g, b, "dv", &v, &dx[1], err);
+}
+
+/* Counts the operations of a sum over the pixels. */
+static double mul_dv_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+}
+
+static double add_dv_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
 static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -121,22 +196,23 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_ADD,
-        .help = "sum of two to eight inputs of one shape",
+        .help = "sum of two to eight inputs of one shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
         .also = "residual|sum",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
         .min_in = 2,
         .max_in = GT_MAX_LAYER_IN,
-        .infer = same_shapes_infer,
+        .infer = add_infer,
         .gradient = pass_gradient,
         .flops = add_flops,
     },
     {
         .code = GT_OP_MUL,
-        .help = "product of two inputs of one shape, element by element",
+        .help = "product of two inputs of one shape, element by element, or of [N, C, H, W] and [N, C] or [N, C, 1, 1] "
+                "(squeeze-and-excitation)",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
         .min_in = 2,
         .max_in = 2,
-        .infer = same_shapes_infer,
+        .infer = mul_infer,
         .gradient = mul_gradient,
     },
     {
@@ -161,6 +237,10 @@ const struct gt_op gt_ops_shape[] = {
         .alias = gt_alias_always,
         .flops = gt_flops_none,
     },
+    {.code = GT_OP_MUL_CHANNELS, .flags = GT_OPF_INPLACE | GT_OPF_CHEAP, .gradient = mul_channels_gradient},
+    {.code = GT_OP_ADD_CHANNELS, .flags = GT_OPF_INPLACE | GT_OPF_CHEAP, .gradient = add_channels_gradient},
+    {.code = GT_OP_MUL_CHANNELS_DV, .flops = mul_dv_flops},
+    {.code = GT_OP_ADD_CHANNELS_DV, .flops = add_dv_flops},
     {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none},
     {.code = GT_OP_CONCAT_DX, .flops = gt_flops_none},
     GT_OPS_END,

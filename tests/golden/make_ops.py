@@ -88,6 +88,12 @@ class Fn(nn.Module):
         return self.fn(*x)
 
 
+def like(all, v):
+    """[N, C] beside [N, C, H, W] is [N, C, 1, 1]."""
+    rank = max(x.dim() for x in all)
+    return [x.reshape(x.shape + (1,) * (rank - x.dim())) for x in v]
+
+
 LAYERS = {  # type: (shape of x0, keys) -> module
     "linear": lambda x, k: nn.Linear(x[1], int(k["out"]), bias=k.get("bias") != "false"),
     "conv2d": lambda x, k: nn.Conv2d(x[1], int(k["out"]), pair(k["kernel"]), pair(k.get("stride", "1")), pair(k.get("padding", "0")),
@@ -117,8 +123,9 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "log_softmax": lambda x, k: nn.LogSoftmax(1),
     "flatten": lambda x, k: nn.Flatten(),
     "identity": lambda x, k: nn.Identity(),
-    "add": lambda x, k: Fn(lambda *v: sum(v[1:], v[0])),
-    "mul": lambda x, k: Fn(lambda a, b: a * b),
+    "prelu": lambda x, k: nn.PReLU(int(k.get("num_parameters", 1))),
+    "add": lambda x, k: Fn(lambda *v: sum(like(v, v[1:]), like(v, v[:1])[0])),
+    "mul": lambda x, k: Fn(lambda a, b: like((a, b), (a,))[0] * like((a, b), (b,))[0]),
     "concat": lambda x, k: Fn(lambda *v: torch.cat(v, 1)),
     "shortcut": shortcut,
 }
@@ -131,7 +138,7 @@ def inputs(case, shapes, rnd):
 def layer_case(case, shapes, kind, keys, rnd):
     m = LAYERS[kind](shapes[0][0], keys).double()
     m.train(keys.get("mode") != "eval")
-    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm))
+    norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm, nn.PReLU))
              for p in s.parameters()}
     with torch.no_grad():
         for name, p in m.named_parameters():

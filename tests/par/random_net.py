@@ -10,10 +10,11 @@ import sys
 
 seed = int(sys.argv[1])
 r = random.Random(seed)
+later = random.Random(-1 - seed)  # for layer types that were added later: the rest of a seed's net stays as it was
 layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
 
 
-def put(kind, shape, ins, learns=False, **keys):
+def put(kind, shape, ins, learns=False, rnd=r, **keys):
     name = f"{kind.replace('2d', '').replace('1d', '')}{len(layers)}"
     text = f'{{ name = "{name}"; type = "{kind}"; '
     text += "in = [" + ", ".join(f'"{i}"' for i in ins) + "]; "
@@ -21,13 +22,13 @@ def put(kind, shape, ins, learns=False, **keys):
         text += f"{k} = {v}; "
     if learns:
         params.append(name)
-        if r.random() < 0.08 and len(params) > 1:
+        if rnd.random() < 0.08 and len(params) > 1:
             text += "frozen = true; "
-        elif r.random() < 0.1:
-            text += f"lr_mul = {r.choice([0.1, 0.5, 2.0])}; "
-        if r.random() < 0.08:
+        elif rnd.random() < 0.1:
+            text += f"lr_mul = {rnd.choice([0.1, 0.5, 2.0])}; "
+        if rnd.random() < 0.08:
             text += "weight_decay = 0.01; "
-    if len(layers) > 1 and r.random() < 0.08:
+    if len(layers) > 1 and rnd.random() < 0.08:
         text += "recompute = true; "
     layers.append(text.rstrip() + " }")
     shapes[name] = shape
@@ -46,10 +47,14 @@ def learned(kind, shape, x, norm, **keys):
         x = put("groupnorm", c, [x], True, num_groups=r.choice([g for g in (1, 2, 3, 4, 8, c[0]) if c[0] % g == 0]))
     elif normed:
         x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
-    kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", "mish", "elu", None])
+    kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
+    if kind == "silu":
+        kind = later.choice(["silu", "mish", "elu"])
     if kind:
         keys = {"approximate": '"tanh"'} if kind == "gelu" and r.random() < 0.5 else {}
         x = put(kind, c, [x], **keys)
+    if later.random() < 0.1:
+        x = put("prelu", c, [x], True, later, num_parameters=later.choice([1, c[0]]))
     if r.random() < 0.15:
         x = put("dropout", c, [x], p=r.choice([0.1, 0.3]))
     return x
@@ -68,6 +73,17 @@ def conv(x, norm):
     if groups > 1:
         keys["groups"] = groups
     return learned("conv2d", (out, o, o), x, norm, **keys)
+
+
+def excite(x):
+    """Squeeze-and-excitation, or a number added to each channel."""
+    c = shapes[x][0]
+    s = put("global_avgpool", (c, 1, 1), [x], rnd=later)
+    s = put("conv2d", (c, 1, 1), [s], True, later, out=c, kernel=1)
+    s = put("sigmoid", (c, 1, 1), [s], rnd=later)
+    if later.random() < 0.3:
+        s = put("flatten", (c,), [s], rnd=later)
+    return put(later.choice(["mul", "mul", "add"]), shapes[x], later.sample([x, s], 2), rnd=later)
 
 
 def pool(x):
@@ -97,6 +113,8 @@ def net():
             if tall and r.random() < 0.4:
                 o = r.choice(tall)
                 x = put("concat", (shapes[x][0] + shapes[o][0],) + shapes[x][1:], [x, o])
+            if later.random() < 0.15:
+                x = excite(x)
             seen.append(x)
         if r.random() < 0.3:
             x = put("global_avgpool", (shapes[x][0], 1, 1), [x])

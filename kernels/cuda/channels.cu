@@ -1,0 +1,223 @@
+/* Operations of an activation [N, C, H, W] with one number for each channel: mul and add with a second input [N, C] or [N, C, 1, 1], their
+ * gradients, and prelu. Activations are channels last: a pixel is a row of C elements. The order of a sum depends on the shape only. */
+#include "cuda/columns.cuh"
+
+#define BLOCK 256
+#define COLS 32 /* columns of a block of the sums of a sample */
+#define LANES 8 /* rows that such a block reads at once */
+
+struct channels_args {
+	const void *x, *dy, *v; /* v: one number a channel; prelu's is f32 */
+	void *y;                /* y, dx or dv */
+	float *dw;              /* NULL: not wanted */
+	int64_t n;              /* elements of x */
+	int64_t rows, cols, pixels;
+	bool one, add_dw;       /* one: prelu has one weight for all channels */
+};
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* A thread computes V neighbouring channels of one pixel. */
+template <class S, int V, int CODE> __global__ void __launch_bounds__(BLOCK) channels(const channels_args a)
+{
+	after_previous();
+	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
+	if (i >= a.n)
+		return;
+	constexpr bool learned = CODE == GT_OP_PRELU || CODE == GT_OP_PRELU_DX;
+	int64_t row = i / a.cols, c = i - row * a.cols;
+	packed<S, V> q;
+	float x[V], v[V], d[V];
+	q.fetch((const S *)a.x + i);
+	q.get(x);
+	if (learned) {
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			v[j] = ((const float *)a.v)[a.one ? 0 : c + j];
+	} else {
+		q.fetch((const S *)a.v + row / a.pixels * a.cols + c);
+		q.get(v);
+	}
+	if (CODE == GT_OP_PRELU_DX) {
+		q.fetch((const S *)a.dy + i);
+		q.get(d);
+	}
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		x[j] = CODE == GT_OP_MUL_CHANNELS   ? x[j] * v[j]
+		       : CODE == GT_OP_ADD_CHANNELS ? x[j] + v[j]
+		       : CODE == GT_OP_PRELU        ? gt_leaky_relu_f32(x[j], v[j])
+		                                    : gt_leaky_relu_dx_f32(d[j], x[j], v[j]);
+	put<S, V>((S *)a.y + i, x);
+}
+
+/* dv: the sums over the pixels of a sample of dy or, if MUL is true, of dy * x. A block owns COLS channels of one sample. */
+template <class S, bool MUL> __global__ void __launch_bounds__(COLS *LANES) channels_dv(const channels_args a, int64_t tiles)
+{
+	after_previous();
+	__shared__ double part[LANES][COLS];
+	int64_t sample = blockIdx.x / tiles, c = blockIdx.x % tiles * COLS + threadIdx.x;
+	double sum = 0;
+	if (c < a.cols)
+		for (int64_t r0 = threadIdx.y; r0 < a.pixels; r0 += LANES * 64) {
+			float run = 0;
+#pragma unroll 4
+			for (int64_t r = r0; r < a.pixels && r < r0 + LANES * 64; r += LANES) {
+				int64_t i = (sample * a.pixels + r) * a.cols + c;
+				run += MUL ? to_float(((const S *)a.dy)[i]) * to_float(((const S *)a.x)[i]) : to_float(((const S *)a.dy)[i]);
+			}
+			sum += (double)run;
+		}
+	part[threadIdx.y][threadIdx.x] = sum;
+	__syncthreads();
+	if (threadIdx.y || c >= a.cols)
+		return;
+#pragma unroll
+	for (int i = 1; i < LANES; i++)
+		sum += part[i][threadIdx.x];
+	((S *)a.y)[sample * a.cols + c] = from_float<S>((float)sum);
+}
+
+/* Sums over pieces of the rows of the gradient of prelu's weight. */
+template <class S, int V>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) prelu_pieces(const channels_args a, float *part, const tiling t)
+{
+	after_previous();
+	const place p = place_of<V>(t);
+	float sum[V] = {};
+	if (p.in) {
+		int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
+		for (int left = p.n; left > 0; left--, at += step) {
+			packed<S, V> q;
+			float d[V], x[V];
+			q.fetch((const S *)a.dy + at);
+			q.get(d);
+			q.fetch((const S *)a.x + at);
+			q.get(x);
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				sum[j] += gt_prelu_dw_f32(d[j], x[j]);
+		}
+	}
+	block_columns<V>(sum, p);
+	if (!p.y && p.in)
+		put_f32<V>(part + (int64_t)blockIdx.y * t.cols + p.col, sum);
+}
+
+__global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) prelu_finish(float *dw, bool add, const float *part, const tiling t)
+{
+	after_previous();
+	int64_t c = (int64_t)blockIdx.x * FINISH_COLS + threadIdx.x;
+	double sum = finish_plane(part, t, 1, 0, c);
+	if (threadIdx.y == 0 && c < t.cols)
+		dw[c] = (float)sum + (add ? dw[c] : 0);
+}
+
+/* One weight for all channels: adds the sums of the channels. */
+__global__ void __launch_bounds__(TEAM_BLOCK) prelu_total(const float *sums, int64_t cols, float *dw, bool add)
+{
+	after_previous();
+	double sum = 0;
+	for (int64_t c = threadIdx.x; c < cols; c += TEAM_BLOCK)
+		sum += (double)sums[c];
+	sum = team_sum(sum, TEAM_BLOCK);
+	if (threadIdx.x == 0)
+		dw[0] = (float)sum + (add ? dw[0] : 0);
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void channels_fn(const channels_args);
+
+template <class S, int V> static channels_fn *find(int code)
+{
+	switch (code) {
+	case GT_OP_MUL_CHANNELS:
+		return channels<S, V, GT_OP_MUL_CHANNELS>;
+	case GT_OP_ADD_CHANNELS:
+		return channels<S, V, GT_OP_ADD_CHANNELS>;
+	case GT_OP_PRELU:
+		return channels<S, V, GT_OP_PRELU>;
+	}
+	return channels<S, V, GT_OP_PRELU_DX>;
+}
+
+template <class S, int V> static cudaError_t weight_gradient(const channels_args &a, float *scratch, cudaStream_t s)
+{
+	struct tiling t = tile_columns(a.rows, a.cols, V);
+	float *part = scratch + a.cols, *sums = a.one ? scratch : a.dw;
+	cudaError_t e = launch(prelu_pieces<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, a, part, t);
+	if (e == cudaSuccess)
+		e = launch(prelu_finish, finish_grid(a.cols), dim3(FINISH_COLS, FINISH_LANES), s, sums, a.add_dw && !a.one, (const float *)part, t);
+	if (e == cudaSuccess && a.one)
+		e = launch(prelu_total, dim3(1), dim3(TEAM_BLOCK), s, (const float *)sums, a.cols, a.dw, a.add_dw);
+	return e;
+}
+
+static bool makes_dv(int code)
+{
+	return code == GT_OP_MUL_CHANNELS_DV || code == GT_OP_ADD_CHANNELS_DV;
+}
+
+/* The gradient of the weight first: dx may overwrite dy. */
+template <class S> static cudaError_t run(const struct gt_cu_call *c, const channels_args &a, cudaStream_t s)
+{
+	int code = c->op->code;
+	if (makes_dv(code)) {
+		int64_t tiles = ceil_div(a.cols, COLS), blocks = tiles * (a.rows / a.pixels);
+		if (!grid_fits(blocks))
+			return cudaErrorInvalidValue;
+		return code == GT_OP_MUL_CHANNELS_DV ? launch(channels_dv<S, true>, dim3((unsigned)blocks), dim3(COLS, LANES), s, a, tiles)
+		                                     : launch(channels_dv<S, false>, dim3((unsigned)blocks), dim3(COLS, LANES), s, a, tiles);
+	}
+	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.dy | (code == GT_OP_PRELU || code == GT_OP_PRELU_DX ? 0 : (uintptr_t)a.v);
+	bool single = columns_of<S>(a.cols, at) == 1;
+	int64_t blocks = ceil_div(a.n, BLOCK * (single ? 1 : width<S>::n));
+	cudaError_t e = cudaSuccess;
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	if (a.dw) /* the partial sums begin after `cols` floats, so that vectors of them are aligned if cols is a multiple of 4 */
+		e = single ? weight_gradient<S, 1>(a, (float *)c->scratch, s) : weight_gradient<S, width<S>::n>(a, (float *)c->scratch, s);
+	channels_fn *fn = single ? find<S, 1>(code) : find<S, width<S>::n>(code);
+	return e == cudaSuccess && a.y ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, a) : e;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+static const struct gt_tdesc *vector_of(const struct gt_opcall *op)
+{
+	return makes_dv(op->code) ? op->out[0] : op->in[op->code == GT_OP_PRELU_DX ? 2 : 1];
+}
+
+static const char *refuse(const struct gt_opcall *op)
+{
+	int64_t count = gt_tdesc_count(vector_of(op)), cols = op->in[0]->dim[1];
+	bool learned = op->code == GT_OP_PRELU || op->code == GT_OP_PRELU_DX;
+	return (learned ? count == 1 || count == cols : count == op->in[0]->dim[0] * cols) ? NULL : "expected one number for each channel";
+}
+
+static bool wants_dw(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_PRELU_DX && op->nout > 1 && op->out[1];
+}
+
+static size_t scratch(const struct gt_opcall *op)
+{
+	int64_t cols = op->in[0]->dim[1];
+	return wants_dw(op) ? (size_t)(cols + tiling_floats(gt_tdesc_count(op->in[0]) / cols, cols, 1)) * sizeof(float) : 0;
+}
+
+static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_tdesc *x = c->op->in[0];
+	bool back = makes_dv(c->op->code) || c->op->code == GT_OP_PRELU_DX;
+	channels_args a = {};
+	a.n = gt_tdesc_count(x), a.cols = x->dim[1], a.rows = a.n / a.cols, a.pixels = a.rows / x->dim[0];
+	a.y = gt_cu_out(c, 0);
+	a.dy = back ? gt_cu_in(c, 0) : NULL;
+	a.x = gt_cu_in(c, back);
+	a.v = gt_cu_in(c, back ? 2 : 1);
+	a.one = gt_tdesc_count(vector_of(c->op)) == 1;
+	if (wants_dw(c->op))
+		a.dw = (float *)gt_cu_out(c, 1), a.add_dw = c->op->accumulate & 2;
+	return OF_TYPE(c->type, run)(c, a, s);
+}
+
+GT_CU_FAMILY(channels, start, scratch, refuse, "channels")

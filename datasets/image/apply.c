@@ -1,25 +1,10 @@
 /* Applies a list of transforms to one image. A transform that changes the size describes what it needs of its input first (view_make), so
  * that only this part is decoded; the transforms behind it work on the result. */
-#include "aug.h"
-#include "image/decode.h"
 #include "image/image_scratch.h"
+#include "image/image_work.h"
 #include "image/resample.h"
-#include "image/transform.h"
 #include <math.h>
 #include <string.h>
-
-/* The image between two transforms. */
-struct work {
-	struct gt_image_scratch *s;
-	struct gt_transform_list list;
-	const struct gt_sample_key *key;
-	const char *name;
-	struct gt_pixels px;
-	bool owned;   /* px.data may be changed */
-	uint8_t *out; /* the result, h * w * c bytes; used for every image of this size */
-	int64_t h, w;
-	int c;
-};
 
 /* What a transform that changes the size reads of an image, and how many transforms of the list this covers. */
 struct view {
@@ -53,7 +38,7 @@ static int64_t centre(int64_t crop, int64_t size)
 }
 
 /* Describes transform i, and those behind it that can be computed with it, for an image of h x w pixels. */
-static struct view view_make(const struct work *k, int i, int64_t h, int64_t w)
+static struct view view_make(const struct gt_image_work *k, int i, int64_t h, int64_t w)
 {
 	const struct gt_transform *t = &k->list.t[i], *then = i + 1 < k->list.n ? t + 1 : NULL;
 	struct view v = {.next = i + 1, .height = h, .width = w};
@@ -108,7 +93,7 @@ static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, 
 }
 
 /* Finishes a view of an image of h x w pixels that is reduced by `reduce`, and sets the part of the reduced image that it needs. */
-static enum gt_code view_prepare(struct view *v, struct work *k, int64_t h, int64_t w, int reduce, struct gt_decode_part *part,
+static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_t h, int64_t w, int reduce, struct gt_decode_part *part,
                                  struct gt_err *err)
 {
 	*part = (struct gt_decode_part){.reduce = reduce};
@@ -139,8 +124,7 @@ static int reduction(const struct view *v)
 	return reduce;
 }
 
-/* Returns memory for an image of h x w pixels other than that of the present one: the output if it has this size, else a buffer. */
-static enum gt_code take_image(struct work *k, int64_t h, int64_t w, uint8_t **to, struct gt_err *err)
+enum gt_code gt_work_take(struct gt_image_work *k, int64_t h, int64_t w, uint8_t **to, struct gt_err *err)
 {
 	*to = k->out;
 	if (h == k->h && w == k->w && k->px.data != k->out)
@@ -150,25 +134,25 @@ static enum gt_code take_image(struct work *k, int64_t h, int64_t w, uint8_t **t
 	return gt_scratch_take(k->s, k->px.data == *to ? GT_BUF_B : GT_BUF_A, (size_t)(h * w * k->c), to, err);
 }
 
-static void set_image(struct work *k, int64_t h, int64_t w, uint8_t *data)
+void gt_work_set(struct gt_image_work *k, int64_t h, int64_t w, uint8_t *data)
 {
 	k->px = (struct gt_pixels){.w = w, .h = h, .c = k->c, .data = data};
 	k->owned = true;
 }
 
-static enum gt_code view_apply(const struct view *v, struct work *k, struct gt_err *err)
+static enum gt_code view_apply(const struct view *v, struct gt_image_work *k, struct gt_err *err)
 {
 	const struct gt_pixels *p = &k->px;
 	uint8_t *to;
 	int64_t c = k->c;
 	if (v->resample) {
 		int64_t h = v->r.y.end - v->r.y.begin, w = v->r.x.end - v->r.x.begin;
-		GT_TRY(take_image(k, h, w, &to, err));
+		GT_TRY(gt_work_take(k, h, w, &to, err));
 		GT_TRY(gt_resample(&v->r, p->data, p->left - v->column, p->top - v->row, p->w * c, k->c, to, k->s, err));
-		set_image(k, h, w, to);
+		gt_work_set(k, h, w, to);
 		return GT_OK;
 	}
-	GT_TRY(take_image(k, v->height, v->width, &to, err));
+	GT_TRY(gt_work_take(k, v->height, v->width, &to, err));
 	int64_t before = v->left < p->left ? p->left - v->left : 0, skip = v->left + before - p->left,
 	        n = p->w - skip < v->width - before ? p->w - skip : v->width - before;
 	for (int64_t y = 0; y < v->height; y++) {
@@ -182,90 +166,15 @@ static enum gt_code view_apply(const struct view *v, struct work *k, struct gt_e
 		memcpy(row + before * c, p->data + (from * p->w + skip) * c, (size_t)(n * c));
 		memset(row + (before + n) * c, 0, (size_t)((v->width - before - n) * c));
 	}
-	set_image(k, v->height, v->width, to);
+	gt_work_set(k, v->height, v->width, to);
 	return GT_OK;
-}
-
-/* A random crop of the padded image and a mirror image of it, as the gather kernel makes them. */
-static enum gt_code move(struct work *k, struct gt_aug g, const struct gt_transform *crop, struct gt_err *err)
-{
-	const struct gt_pixels *p = &k->px;
-	uint8_t *to;
-	size_t c = (size_t)k->c;
-	int reflect = crop && crop->mode == 1;
-	if (reflect && (crop->pad >= p->h || crop->pad >= p->w))
-		return gt_fail(err, GT_EDATA, "%s: expected an image larger than the pad of %lld, whose edge is mirrored, got %lld x %lld pixels",
-		               k->name, (long long)crop->pad, (long long)p->w, (long long)p->h);
-	GT_TRY(take_image(k, p->h, p->w, &to, err));
-	for (int64_t y = 0; y < p->h; y++) {
-		int32_t row = gt_aug_source((int32_t)y + g.dy, (int32_t)p->h, reflect);
-		for (int64_t x = 0; x < p->w; x++) {
-			int32_t column = gt_aug_source((int32_t)(g.flip ? p->w - 1 - x : x) + g.dx, (int32_t)p->w, reflect);
-			uint8_t *at = to + (size_t)(y * p->w + x) * c;
-			if (row < 0 || column < 0)
-				memset(at, 0, c);
-			else
-				memcpy(at, p->data + (size_t)(row * p->w + column) * c, c);
-		}
-	}
-	set_image(k, p->h, p->w, to);
-	return GT_OK;
-}
-
-static enum gt_code vflip(struct work *k, struct gt_err *err)
-{
-	const struct gt_pixels *p = &k->px;
-	size_t row = (size_t)(p->w * k->c);
-	uint8_t *to;
-	GT_TRY(take_image(k, p->h, p->w, &to, err));
-	for (int64_t y = 0; y < p->h; y++)
-		memcpy(to + (size_t)y * row, p->data + (size_t)(p->h - 1 - y) * row, row);
-	set_image(k, p->h, p->w, to);
-	return GT_OK;
-}
-
-/* Applies transform i, which keeps the size. */
-static enum gt_code apply_one(struct work *k, int i, struct gt_err *err)
-{
-	const struct gt_transform *t = &k->list.t[i];
-	struct gt_transform_draw d;
-	gt_transform_draw(k->list, i, k->key, k->px.h, k->px.w, &d);
-	switch (t->type) {
-	case GT_TF_PAD_CROP:
-		return move(k, (struct gt_aug){.dy = (int32_t)d.top, .dx = (int32_t)d.left}, t, err);
-	case GT_TF_HFLIP:
-		return d.apply ? move(k, (struct gt_aug){.flip = 1}, NULL, err) : GT_OK;
-	case GT_TF_VFLIP:
-		return d.apply ? vflip(k, err) : GT_OK;
-	default:
-		return gt_fail(err, GT_EINTERNAL, "%s: transform %d has an unknown type %d", k->name, i, t->type);
-	}
-}
-
-/* The gather kernel crops before it flips, whatever their order in the list. */
-static enum gt_code apply_as_kernel(struct work *k, struct gt_err *err)
-{
-	struct gt_aug g = {0};
-	const struct gt_transform *crop = NULL;
-	struct gt_transform_draw d;
-	for (int i = 0; i < k->list.n; i++) {
-		gt_transform_draw(k->list, i, k->key, k->px.h, k->px.w, &d);
-		if (k->list.t[i].type == GT_TF_PAD_CROP) {
-			crop = &k->list.t[i];
-			g.dy = (int32_t)d.top;
-			g.dx = (int32_t)d.left;
-		} else {
-			g.flip = d.apply;
-		}
-	}
-	return g.dy || g.dx || g.flip ? move(k, g, crop, err) : GT_OK;
 }
 
 /* Applies the list from transform i on, and copies the result to out. */
-static enum gt_code apply(struct work *k, int i, struct gt_err *err)
+static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
 {
 	if (!i && gt_transform_in_kernel(k->list)) {
-		GT_TRY(apply_as_kernel(k, err));
+		GT_TRY(gt_work_apply_as_kernel(k, err));
 		i = k->list.n;
 	}
 	while (i < k->list.n) {
@@ -276,7 +185,7 @@ static enum gt_code apply(struct work *k, int i, struct gt_err *err)
 			GT_TRY(view_apply(&v, k, err));
 			i = v.next;
 		} else {
-			GT_TRY(apply_one(k, i++, err));
+			GT_TRY(gt_work_apply_one(k, i++, err));
 		}
 	}
 	if (k->px.h != k->h || k->px.w != k->w)
@@ -288,7 +197,7 @@ static enum gt_code apply(struct work *k, int i, struct gt_err *err)
 }
 
 /* Converts the image in k to k->c channels. */
-static enum gt_code set_channels(struct work *k, struct gt_err *err)
+static enum gt_code set_channels(struct gt_image_work *k, struct gt_err *err)
 {
 	struct gt_pixels *p = &k->px;
 	uint8_t *to;
@@ -304,7 +213,7 @@ static enum gt_code set_channels(struct work *k, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code load(struct work *k, const uint8_t *raw, size_t size, struct gt_err *err)
+static enum gt_code load(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
 {
 	struct gt_image_head head;
 	struct view v = {0};
@@ -328,7 +237,7 @@ enum gt_code gt_image_load(const uint8_t *raw, size_t size, const char *name, st
                            const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
                            struct gt_err *err)
 {
-	struct work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
+	struct gt_image_work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
 	enum gt_code rc = load(&k, raw, size, err);
 	gt_scratch_trim(s);
 	return rc;
@@ -338,7 +247,7 @@ enum gt_code gt_image_transform(const uint8_t *pixels, int64_t ih, int64_t iw, i
                                 const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
                                 struct gt_err *err)
 {
-	struct work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
+	struct gt_image_work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
 	k.px = (struct gt_pixels){.w = iw, .h = ih, .c = ic, .data = pixels};
 	enum gt_code rc = set_channels(&k, err);
 	if (rc == GT_OK)

@@ -191,10 +191,13 @@ static enum gt_code read_pixels(struct gt_jpeg *p, const char *name, const struc
 	GT_TRY(gt_scratch_take(s, GT_BUF_DECODED, row * (size_t)(y1 - part->y0), &data, err));
 	if (cmyk)
 		GT_TRY(gt_scratch_take(s, GT_BUF_ROW, (size_t)out->w * 4, &four, err));
-	while (j->output_scanline < y1) {
+	while (j->output_scanline < y1) { /* libjpeg gives up to 4 rows at once */
+		JSAMPROW to[4];
+		JDIMENSION n = y1 - j->output_scanline < 4 ? y1 - j->output_scanline : 4;
 		uint8_t *at = data + row * (size_t)(j->output_scanline - part->y0);
-		JSAMPROW to = cmyk ? four : at;
-		jpeg_read_scanlines(j, &to, 1);
+		for (JDIMENSION k = 0; k < n; k++)
+			to[k] = cmyk ? four : at + k * row;
+		jpeg_read_scanlines(j, to, cmyk ? 1 : n);
 		if (cmyk)
 			from_cmyk(four, at, (size_t)out->w);
 	}

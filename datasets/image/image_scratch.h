@@ -17,6 +17,7 @@ enum gt_scratch_buf {
 	GT_BUF_A,       /* results of transforms, in turn with B */
 	GT_BUF_B,
 	GT_BUF_MID,     /* the image between the two passes of a resize */
+	GT_BUF_BLOCK,   /* some rows of it, transposed */
 	GT_BUF_ROW,     /* one row */
 	GT_BUF_TAPS_X,  /* weights of a resize */
 	GT_BUF_TAPS_Y,

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { BITS = 22, HALF = 1 << (BITS - 1), ROWS = 4, LANES = 16 };
+enum { BITS = 22, HALF = 1 << (BITS - 1), ROWS = 32 };
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------- */
 static double filter(int interpolation, double x)
@@ -78,117 +78,113 @@ enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch 
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------------- */
-typedef int32_t v4 __attribute__((vector_size(16)));
-typedef uint8_t v4b __attribute__((vector_size(4)));
-typedef int32_t v16 __attribute__((vector_size(64)));
-typedef uint8_t v16b __attribute__((vector_size(16)));
-
 static inline uint8_t clip(int32_t sum)
 {
 	sum >>= BITS;
 	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-/* Computes `rows` rows of 3 channels, up to ROWS at once so that a weight is loaded once for all of them. Reads one byte beyond each
- * row. */
-GT_CLONES static void rows_of_3(const uint8_t *in, int64_t stride, int rows, uint8_t *out, int64_t out_stride,
-                                const struct gt_resample_axis *t)
+/* Computes one row of n bytes as a weighted sum of `count` rows. Most results have up to four weights. sum: n elements of scratch memory,
+ * used for more weights. */
+GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const int32_t *weight, int64_t count, uint8_t *restrict out,
+                               int64_t n, int32_t *restrict sum)
 {
-	const uint8_t *row[ROWS];
-	uint8_t *to[ROWS];
-	int64_t n = t->end - t->begin;
-	for (int r = 0; r < ROWS; r++) { /* the last row stands for those that are missing */
-		row[r] = in + (r < rows ? r : rows - 1) * stride;
-		to[r] = out + (r < rows ? r : rows - 1) * out_stride;
-	}
-	for (int64_t i = 0; i < n; i++) {
-		const int32_t *w = t->weight + i * t->most;
-		int32_t count = t->count[i];
-		int64_t at = 3 * (int64_t)t->start[i];
-		v4 sum[ROWS] = {{HALF, HALF, HALF, HALF}, {HALF, HALF, HALF, HALF}, {HALF, HALF, HALF, HALF}, {HALF, HALF, HALF, HALF}};
-		for (int32_t k = 0; k < count; k++, at += 3)
-			for (int r = 0; r < ROWS; r++) {
-				v4b px;
-				memcpy(&px, row[r] + at, sizeof px);
-				sum[r] += w[k] * __builtin_convertvector(px, v4);
-			}
-		for (int r = 0; r < ROWS; r++) {
-			v4 v = sum[r] >> BITS;
-			v &= v >= 0; /* a comparison gives 0 or -1; a number above 255 becomes -1, whose low byte is 255 */
-			v |= v > 255;
-			v4b px = __builtin_convertvector(v, v4b);
-			memcpy(to[r] + 3 * i, &px, i + 1 < n ? 4 : 3); /* the fourth byte is that of the next pixel */
+	const uint8_t *restrict b = in + stride, *restrict c = b + stride, *restrict d = c + stride;
+	int32_t wa = weight[0], wb = weight[count > 1 ? 1 : 0], wc = weight[count > 2 ? 2 : 0], wd = weight[count > 3 ? 3 : 0];
+	if (count == 1) {
+		for (int64_t i = 0; i < n; i++)
+			out[i] = clip(HALF + wa * in[i]);
+	} else if (count == 2) {
+		for (int64_t i = 0; i < n; i++)
+			out[i] = clip(HALF + wa * in[i] + wb * b[i]);
+	} else if (count == 3) {
+		for (int64_t i = 0; i < n; i++)
+			out[i] = clip(HALF + wa * in[i] + wb * b[i] + wc * c[i]);
+	} else if (count == 4) {
+		for (int64_t i = 0; i < n; i++)
+			out[i] = clip(HALF + wa * in[i] + wb * b[i] + wc * c[i] + wd * d[i]);
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			sum[i] = HALF + wa * in[i] + wb * b[i] + wc * c[i] + wd * d[i];
+		int64_t k = 4;
+		for (; k + 1 < count; k += 2) {
+			const uint8_t *restrict e = in + k * stride, *restrict f = e + stride;
+			int32_t we = weight[k], wf = weight[k + 1];
+			for (int64_t i = 0; i < n; i++)
+				sum[i] += we * e[i] + wf * f[i];
 		}
-	}
-}
-
-static void row_of_any(const uint8_t *in, uint8_t *out, int c, const struct gt_resample_axis *t)
-{
-	for (int64_t i = 0; i < t->end - t->begin; i++) {
-		const int32_t *w = t->weight + i * t->most;
-		for (int ch = 0; ch < c; ch++) {
-			const uint8_t *p = in + (int64_t)t->start[i] * c + ch;
-			int32_t sum = HALF;
-			for (int32_t k = 0; k < t->count[i]; k++)
-				sum += w[k] * p[k * c];
-			out[i * c + ch] = clip(sum);
-		}
+		for (int64_t i = 0; k < count && i < n; i++)
+			sum[i] += weight[k] * in[k * stride + i];
+		for (int64_t i = 0; i < n; i++)
+			out[i] = clip(sum[i]);
 	}
 }
 
-/* Computes one row of the result, n bytes, from `count` rows. */
-GT_CLONES static void column_sums(const uint8_t *in, int64_t stride, const int32_t *weight, int32_t count, uint8_t *out, int64_t n)
+/* Transposes 16 x 16 bytes: four times, a row and the one eight rows below it are interleaved. */
+typedef uint8_t v16 __attribute__((vector_size(16)));
+static inline void transpose_16(const uint8_t *const *in, uint8_t *const *out)
 {
-	if (n < LANES) {
-		for (int64_t i = 0; i < n; i++) {
-			int32_t sum = HALF;
-			for (int32_t k = 0; k < count; k++)
-				sum += weight[k] * in[k * stride + i];
-			out[i] = clip(sum);
+	static const v16 low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23},
+	                 high = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+	v16 a[16], b[16];
+	for (int i = 0; i < 16; i++)
+		memcpy(&a[i], in[i], 16);
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < 8; i++) {
+			b[2 * i] = __builtin_shuffle(a[i], a[i + 8], low);
+			b[2 * i + 1] = __builtin_shuffle(a[i], a[i + 8], high);
 		}
+		memcpy(a, b, sizeof a);
+	}
+	for (int i = 0; i < 16; i++)
+		memcpy(out[i], &a[i], 16);
+}
+
+/* Transposes a block: byte j of row r, r < rows, goes to out[j * out_stride + r]. Where a dimension is no multiple of 16, the last 16 are
+ * transposed once more; below 16, single bytes are. */
+GT_CLONES static void transpose(const uint8_t *in, int64_t stride, int64_t rows, int64_t n, uint8_t *out, int64_t out_stride)
+{
+	if (rows < 16 || n < 16) {
+		for (int64_t r = 0; r < rows; r++)
+			for (int64_t j = 0; j < n; j++)
+				out[j * out_stride + r] = in[r * stride + j];
 		return;
 	}
-	for (int64_t i = 0; i < n; i += LANES) {
-		int64_t at = i + LANES <= n ? i : n - LANES; /* the last lanes may be computed twice */
-		v16 sum = (v16){0} + HALF;
-		for (int32_t k = 0; k < count; k++) {
-			v16b px;
-			memcpy(&px, in + k * stride + at, sizeof px);
-			sum += weight[k] * __builtin_convertvector(px, v16);
+	for (int64_t r = 0; r < rows; r += 16) {
+		int64_t row = r + 16 <= rows ? r : rows - 16;
+		for (int64_t j = 0; j < n; j += 16) {
+			int64_t at = j + 16 <= n ? j : n - 16;
+			const uint8_t *from[16];
+			uint8_t *to[16];
+			for (int i = 0; i < 16; i++) {
+				from[i] = in + (row + i) * stride + at;
+				to[i] = out + (at + i) * out_stride + row;
+			}
+			transpose_16(from, to);
 		}
-		sum >>= BITS;
-		sum &= sum >= 0;
-		sum |= sum > 255;
-		v16b px = __builtin_convertvector(sum, v16b);
-		memcpy(out + at, &px, sizeof px);
 	}
 }
 
-/* Scales rows: n of them, whose pixel x->first is at `in`, to rows of out. */
-static enum gt_code scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int64_t stride, int64_t n, int c, uint8_t *out,
-                               int64_t out_stride, struct gt_image_scratch *s, struct gt_err *err)
-{
-	const uint8_t *from = in - x->first * c;
-	size_t bytes = (size_t)((x->last - x->first) * c);
-	uint8_t *last;
-	if (c != 3) {
-		for (int64_t i = 0; i < n; i++)
-			row_of_any(from + i * stride, out + i * out_stride, c, x);
-		return GT_OK;
-	}
-	for (int64_t i = 0; i < n - 1; i += ROWS)
-		rows_of_3(from + i * stride, stride, (int)(n - 1 - i < ROWS ? n - 1 - i : ROWS), out + i * out_stride, out_stride, x);
-	/* The last row is copied, because the byte behind it may not be readable. */
-	GT_TRY(gt_scratch_take(s, GT_BUF_ROW, bytes, &last, err));
-	memcpy(last, in + (n - 1) * stride, bytes);
-	rows_of_3(last - x->first * c, 0, 1, out + (n - 1) * out_stride, 0, x);
-	return GT_OK;
-}
-
-static void scale_columns(const struct gt_resample_axis *y, const uint8_t *in, int64_t stride, int64_t n, uint8_t *out, int64_t out_stride)
+static void scale_columns(const struct gt_resample_axis *y, const uint8_t *in, int64_t stride, int64_t n, uint8_t *out,
+                          int64_t out_stride, int32_t *sum)
 {
 	for (int64_t i = 0; i < y->end - y->begin; i++)
-		column_sums(in + (y->start[i] - y->first) * stride, stride, y->weight + i * y->most, y->count[i], out + i * out_stride, n);
+		sum_rows(in + (y->start[i] - y->first) * stride, stride, y->weight + i * y->most, y->count[i], out + i * out_stride, n, sum);
+}
+
+/* Scales n rows, whose pixel x->first is at `in`. ROWS rows at a time are transposed, so that a pixel of all of them is one row, scaled,
+ * and transposed back. block: memory for ROWS bytes of each input and output value of a row. */
+static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int64_t stride, int64_t n, int c, uint8_t *out,
+                       int64_t out_stride, uint8_t *block, int32_t *sum)
+{
+	int64_t from = (x->last - x->first) * c, to = (x->end - x->begin) * c;
+	uint8_t *scaled = block + from * ROWS;
+	for (int64_t i = 0; i < n; i += ROWS) {
+		int64_t rows = n - i < ROWS ? n - i : ROWS;
+		transpose(in + i * stride, stride, rows, from, block, ROWS);
+		scale_columns(x, block, ROWS * c, ROWS * c, scaled, ROWS * c, sum);
+		transpose(scaled, ROWS, to, rows, out + i * out_stride, out_stride);
+	}
 }
 
 enum gt_code gt_resample(const struct gt_resample *r, const uint8_t *in, int64_t left, int64_t top, int64_t stride, int c, uint8_t *out,
@@ -198,15 +194,19 @@ enum gt_code gt_resample(const struct gt_resample *r, const uint8_t *in, int64_t
 	/* Rows first, but for an image that becomes wider and lower: the same choice as Pillow's, because the bits depend on it. */
 	bool columns = (double)x->out > x->to - x->from && (double)y->out < y->to - y->from;
 	int64_t w = (x->end - x->begin) * c, h = y->end - y->begin, need_w = (x->last - x->first) * c, need_h = y->last - y->first,
-	        mid_stride = ((columns ? need_w : w) + LANES - 1) / LANES * LANES;
+	        mid_stride = columns ? need_w : w, most = mid_stride > ROWS * c ? mid_stride : ROWS * c;
 	const uint8_t *from = in + (y->first - top) * stride + (x->first - left) * c;
-	uint8_t *mid;
+	uint8_t *mid, *block, *sum;
 	GT_TRY(gt_scratch_take(s, GT_BUF_MID, (size_t)((columns ? h : need_h) * mid_stride), &mid, err));
+	GT_TRY(gt_scratch_take(s, GT_BUF_BLOCK, (size_t)((need_w + w) * ROWS), &block, err));
+	GT_TRY(gt_scratch_take(s, GT_BUF_ROW, (size_t)most * sizeof(int32_t), &sum, err));
+	int32_t *sums = (int32_t *)(void *)sum;
 	if (columns) {
-		scale_columns(y, from, stride, need_w, mid, mid_stride);
-		return scale_rows(x, mid, mid_stride, h, c, out, w, s, err);
+		scale_columns(y, from, stride, need_w, mid, mid_stride, sums);
+		scale_rows(x, mid, mid_stride, h, c, out, w, block, sums);
+	} else {
+		scale_rows(x, from, stride, need_h, c, mid, mid_stride, block, sums);
+		scale_columns(y, mid, mid_stride, w, out, w, sums);
 	}
-	GT_TRY(scale_rows(x, from, stride, need_h, c, mid, mid_stride, s, err));
-	scale_columns(y, mid, mid_stride, w, out, w);
 	return GT_OK;
 }

@@ -113,6 +113,25 @@ bool gt_transform_random(struct gt_transform_list list);
 /* Writes the word of a type as in a config, "pad_crop", to buf. Returns buf. */
 const char *gt_transform_word(int type, char buf[32]);
 
+/* The operations of trivial_augment and rand_augment, in torchvision's order. */
+enum gt_augment_op {
+	GT_AUG_IDENTITY,
+	GT_AUG_SHEAR_X,
+	GT_AUG_SHEAR_Y,
+	GT_AUG_TRANSLATE_X,
+	GT_AUG_TRANSLATE_Y,
+	GT_AUG_ROTATE,
+	GT_AUG_BRIGHTNESS,
+	GT_AUG_COLOR,
+	GT_AUG_CONTRAST,
+	GT_AUG_SHARPNESS,
+	GT_AUG_POSTERIZE,
+	GT_AUG_SOLARIZE,
+	GT_AUG_AUTOCONTRAST,
+	GT_AUG_EQUALIZE,
+	GT_AUG_OP_COUNT
+};
+
 /* The parameters that a transform draws for one sample; 0 where the type does not use a field. */
 #define GT_MAX_DRAWN_OPS 16
 struct gt_transform_draw {
@@ -123,7 +142,7 @@ struct gt_transform_draw {
 	int order[4];                     /* color_jitter: order of 0 brightness, 1 contrast, 2 saturation, 3 hue */
 	double factor[4];                 /* color_jitter: factor of each, by its number; hue: the shift in turns */
 	int nops;                         /* trivial_augment, rand_augment: number of operations */
-	int op[GT_MAX_DRAWN_OPS];         /* index in torchvision's order: Identity, ShearX, … Equalize */
+	int op[GT_MAX_DRAWN_OPS];         /* enum gt_augment_op */
 	double strength[GT_MAX_DRAWN_OPS]; /* magnitude of each operation, with its sign */
 	uint64_t noise;                   /* random_erasing with random: key of the bytes */
 };

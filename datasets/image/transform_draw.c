@@ -96,6 +96,52 @@ static void draw_jitter(const struct gt_transform *t, struct numbers *n, struct 
 	d->factor[3] = uniform(n, -t->hue, t->hue);
 }
 
+/* The strengths of torchvision's RandAugment and TrivialAugmentWide (_augmentation_space). Those of one operation are evenly spaced from
+ * `from` to `to`; translations are in pixels, or in shares of the image. */
+struct operation {
+	bool has_strength, has_sign;
+	double rand_from, rand_to, wide_from, wide_to;
+};
+static const struct operation operations[GT_AUG_OP_COUNT] = {
+    [GT_AUG_SHEAR_X] = {true, true, 0, 0.3, 0, 0.99},      [GT_AUG_SHEAR_Y] = {true, true, 0, 0.3, 0, 0.99},
+    [GT_AUG_TRANSLATE_X] = {true, true, 0, 0, 0, 32},      [GT_AUG_TRANSLATE_Y] = {true, true, 0, 0, 0, 32},
+    [GT_AUG_ROTATE] = {true, true, 0, 30, 0, 135},         [GT_AUG_BRIGHTNESS] = {true, true, 0, 0.9, 0, 0.99},
+    [GT_AUG_COLOR] = {true, true, 0, 0.9, 0, 0.99},        [GT_AUG_CONTRAST] = {true, true, 0, 0.9, 0, 0.99},
+    [GT_AUG_SHARPNESS] = {true, true, 0, 0.9, 0, 0.99},    [GT_AUG_POSTERIZE] = {true, false, 0, 0, 0, 0},
+    [GT_AUG_SOLARIZE] = {true, false, 255, 0, 255, 0},
+};
+
+/* torch.linspace(from, to, bins)[i], which is in f32 and counts from the nearer end. */
+static double spaced(double from, double to, int64_t bins, int64_t i)
+{
+	float a = (float)from, b = (float)to, step = (b - a) / (float)(bins - 1);
+	return (double)(i < bins / 2 ? a + step * (float)i : b - step * (float)(bins - 1 - i));
+}
+
+static double strength_of(const struct gt_transform *t, int op, int64_t i, int64_t h, int64_t w)
+{
+	bool wide = t->type == GT_TF_TRIVIAL_AUGMENT;
+	const struct operation *o = &operations[op];
+	if (op == GT_AUG_POSTERIZE) /* bits that remain; removed are up to 6, or 4 */
+		return 8 - (double)rintf((float)i / (float)((double)(t->bins - 1) / (wide ? 6 : 4)));
+	if (!wide && (op == GT_AUG_TRANSLATE_X || op == GT_AUG_TRANSLATE_Y))
+		return spaced(0, 150.0 / 331.0 * (double)(op == GT_AUG_TRANSLATE_X ? w : h), t->bins, i);
+	return wide ? spaced(o->wide_from, o->wide_to, t->bins, i) : spaced(o->rand_from, o->rand_to, t->bins, i);
+}
+
+static void draw_operations(const struct gt_transform *t, struct numbers *n, int64_t h, int64_t w, struct gt_transform_draw *d)
+{
+	bool wide = t->type == GT_TF_TRIVIAL_AUGMENT;
+	d->nops = wide ? 1 : (int)t->ops;
+	for (int i = 0; i < d->nops; i++) {
+		int op = d->op[i] = (int)below(n, GT_AUG_OP_COUNT);
+		int64_t bin = wide ? below(n, t->bins) : t->magnitude;
+		bool negative = next(n) >> 31;
+		if (operations[op].has_strength)
+			d->strength[i] = strength_of(t, op, bin, h, w) * (operations[op].has_sign && negative ? -1 : 1);
+	}
+}
+
 void gt_transform_draw(struct gt_transform_list list, int index, const struct gt_sample_key *key, int64_t h, int64_t w,
                        struct gt_transform_draw *out)
 {
@@ -134,6 +180,10 @@ void gt_transform_draw(struct gt_transform_list list, int index, const struct gt
 		break;
 	case GT_TF_RANDOM_ERASING:
 		draw_erasing(t, &n, h, w, out);
+		break;
+	case GT_TF_TRIVIAL_AUGMENT:
+	case GT_TF_RAND_AUGMENT:
+		draw_operations(t, &n, h, w, out);
 		break;
 	default:
 		break;

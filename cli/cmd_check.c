@@ -62,6 +62,16 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	for (int i = 0; i < 5; i++)
 		gt_json_double(j, NULL, r->lr[i], 9);
 	gt_json_end(j);
+	if (r->nblocks)
+		gt_json_array(j, "layer_decay");
+	for (int i = 0; i < r->nblocks; i++) {
+		gt_json_object(j, NULL);
+		gt_json_string(j, "block", r->blocks[i].name);
+		gt_json_double(j, "factor", r->blocks[i].factor, 15);
+		gt_json_end(j);
+	}
+	if (r->nblocks)
+		gt_json_end(j);
 	gt_json_array(j, "warnings");
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_json_string(j, NULL, r->warnings.v[i].text);
@@ -165,6 +175,13 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	gt_table_add(&t, (const char *[]){"per sample", text});
 	describe_rates(r, r->lr, text, sizeof text);
 	gt_table_add(&t, (const char *[]){"lr", text});
+	size_t n = 0;
+	for (int i = r->nblocks; i-- > 0 && n < sizeof loaded;) {
+		n += (size_t)snprintf(loaded + n, sizeof loaded - n, "%s%s %s", n ? ", " : "", r->blocks[i].name,
+		                      gt_units_number(a, r->blocks[i].factor));
+	}
+	if (r->nblocks)
+		gt_table_add(&t, (const char *[]){"lr factors", loaded});
 	for (int i = 0; i < r->ngroups; i++) {
 		const struct gt_check_group *g = &r->groups[i];
 		char rates[256], until[64] = "";

@@ -262,6 +262,10 @@ struct gt_check_group {      /* an entry of train.groups */
 	bool frozen_stats;       /* the batch normalisations of the group do not update their running statistics */
 	double lr[5];            /* learning rate of the group at 0, 25, 50, 75, 100 % of the run; NAN: the length of the run is not known */
 };
+struct gt_check_block {      /* a block of layers, with train.layer_decay */
+	const char *name;
+	double factor;           /* factor of the learning rate of its parameters */
+};
 struct gt_report {
 	const char *name, *device, *mode, *precision;
 	struct gt_check_layer *layers;
@@ -298,6 +302,8 @@ struct gt_report {
 	double lr[5];                        /* learning rate at 0, 25, 50, 75, 100 % of the run; NAN: the length of the run is not known */
 	struct gt_check_group *groups;
 	int ngroups;
+	struct gt_check_block *blocks;       /* in the order of the model; NULL: train.layer_decay is 1 */
+	int nblocks;
 	const char *data;                    /* where the data was found, or why it was not */
 	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */

@@ -194,6 +194,10 @@ const struct gt_row gt_rows[] = {
     {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY,
      .help = "maximum global norm of the gradient, to which "
              "larger gradients are scaled down; 0: no clipping"},
+    {"train.layer_decay", GT_T_FLOAT, AT(train.layer_decay), "1.0", 0, 1, GT_R_ABOVE,
+     .help = "factor of the learning rate for every block from the end of the model to a parameter's block, so that early layers learn "
+             "more slowly: the last block has lr, the one before it lr * layer_decay, and so on; consecutive layers whose names have "
+             "the same part before the first dot are one block, and a normalisation belongs to the block before it"},
     {"train.eval_every_epochs", GT_T_INT, AT(train.eval_every_epochs), "1", 0, 1 << 30,
      .help = "number of epochs between evaluations; 0: only at the end"},
     {"train.eval_every_steps", GT_T_INT, AT(train.eval_every_steps), "0", 0, INFINITY,

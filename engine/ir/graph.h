@@ -204,6 +204,13 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
  * and so on. GT_EINTERNAL: an invariant does not hold, which is a bug in gtrain. */
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
+/* layer_depth.c. A block is a row of consecutive parameters whose layers' names have the same part before the first dot ("layer1" of
+ * "layer1.0.conv1"); a normalisation that has a name of its own there belongs to the block before it. gt_graph_depth returns the number
+ * of blocks after that of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, of which
+ * *length bytes count. */
+int gt_graph_depth(const struct gt_graph *g, int param);
+const char *gt_graph_block(const struct gt_graph *g, int param, int *length);
+
 double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floating-point operations of a node; 0 for an alias */
 /* Returns whether the output of n is only another description of its input's memory (GT_OPF_ALIAS). */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);

@@ -92,6 +92,27 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 	return GT_OK;
 }
 
+/* Lists the blocks of the model with their factors of the learning rate. */
+static enum gt_code blocks(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->space->layout.first;
+	double decay = s->conf->train.layer_decay;
+	if (decay >= 1)
+		return GT_OK;
+	GT_NEW(r->blocks, r->arena, g->nparams + 1, err);
+	for (int i = 0, last = -1, len; i < g->nparams; i++) {
+		int depth = gt_graph_depth(g, i);
+		if (depth == last)
+			continue;
+		const char *name = gt_graph_block(g, i, &len);
+		struct gt_check_block *b = &r->blocks[r->nblocks++];
+		GT_NEW_STR(b->name, gt_arena_printf(r->arena, "%.*s", len, name), err);
+		b->factor = pow(decay, depth);
+		last = depth;
+	}
+	return GT_OK;
+}
+
 static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	const struct gt_session *s = world_plan->rank[0];
@@ -120,6 +141,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 		r->lr[i] =
 		    s->batch.steps > 0 ? gt_schedule_lr(&c->train, (s->batch.steps - 1) * i / 4, s->batch.steps, s->batch.steps_per_epoch) : NAN;
 	GT_TRY(groups(r, s, err));
+	GT_TRY(blocks(r, s, err));
 	r->warnings.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);

@@ -92,13 +92,16 @@ void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], 
 }
 
 /* Returns the hyper-parameters of a parameter: the factor of its learning rate, its weight decay, and the index of its learning rate. */
-static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_param *p)
+static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_graph *graph, int i)
 {
+	const struct gt_param *p = &graph->params[i];
 	const struct gt_conf_train *t = o->conf;
 	const struct gt_conf_group *g = p->group >= 0 ? &t->group[p->group] : NULL;
 	const struct gt_conf_optimizer *c = g ? &g->optimizer : &t->optimizer;
 	bool exempt = (p->cls == GT_PARAM_BIAS && !c->decay_bias) || (p->cls == GT_PARAM_NORM && !c->decay_norm);
 	struct gt_seg s = {.lr_mul = p->lr_mul * (g ? g->lr_mul : 1), .lr = 1 + p->group};
+	if (t->layer_decay < 1)
+		s.lr_mul *= pow(t->layer_decay, gt_graph_depth(graph, i));
 	s.since = g ? gt_optim_steps(o, g->frozen_until) : 0;
 	s.weight_decay = !isnan(p->weight_decay)        ? p->weight_decay
 	                 : g && !isnan(g->weight_decay) ? g->weight_decay
@@ -117,7 +120,7 @@ enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_grap
 	struct gt_seg *hyper;
 	GT_NEW(hyper, g->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
-		hyper[i] = hyper_of(o, &g->params[i]);
+		hyper[i] = hyper_of(o, g, i);
 		hyper[i].end = gt_tdesc_count(&g->params[i].desc);
 	}
 	*out = (struct gt_update_spec){.code = o->call[0].row->code, .attr = o->call[0].attr.update, .hyper = hyper};
@@ -175,7 +178,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int ph
 		if (w->cls == GT_PARAM_BUFFER || w->frozen || s->layout.param[i].offset < 0 || s->layout.param[i].fused_update ||
 		    o->of[1 + w->group] != p->of || gt_optim_frozen(o, w->group, phase))
 			continue;
-		struct gt_seg x = hyper_of(o, w);
+		struct gt_seg x = hyper_of(o, g, i);
 		x.begin = s->layout.param[i].offset - p->begin;
 		x.end = x.begin + s->layout.param[i].count;
 		if (x.begin < 0)

@@ -107,6 +107,7 @@ states = [k for k, v in read(sys.argv[1] + "/optimizer.safetensors").items() if 
 print("ok freeze_no_state" if not states else f"not ok freeze_no_state: {states}")
 END
 gives freeze_check 0 out 'frozen for 1 epoch, then ' check "$cfg"
+gives layer_decay_check 0 out 'fc2 1, fc1 0.5, conv2 0.25, conv1 0.125' check "$cfg" -s train.layer_decay=0.5
 gives freeze_all 78 err 'in the epochs before 1' check "$cfg" -s 'train.groups=({match="*";frozen_until=1.0;})'
 gives freeze_deferred_bn 78 err 'expected false beside frozen_until' check "$cfg" --world 2 -s parallel.mode=pipe \
 	-s parallel.deferred_bn=true

@@ -135,4 +135,38 @@ TEST(phases)
 	gt_conf_free(c);
 }
 
+/* Two layers of one block, a normalisation after the stem, a head: the rule of gt_graph_depth, and what the optimizer makes of it. */
+TEST(layer_decay)
+{
+	static const char net[] =
+	    "schema = 1; data = { name = \"cifar10\"; batch = 10; };\n"
+	    "model = { input = [3, 32, 32]; layers = (\n"
+	    "  { name = \"conv1\"; type = \"conv2d\"; out = 4; kernel = 3; lr_mul = 3.0; }, { name = \"bn1\"; type = \"batchnorm2d\"; },\n"
+	    "  { name = \"layer1.0\"; type = \"conv2d\"; out = 4; kernel = 3; }, { name = \"layer1.1\"; type = \"batchnorm2d\"; },\n"
+	    "  { name = \"layer1.2\"; type = \"conv2d\"; out = 4; kernel = 3; }, { type = \"flatten\"; },\n"
+	    "  { name = \"fc\"; type = \"linear\"; out = 10; } ); };\n"
+	    "train = { epochs = 4; layer_decay = 0.5; optimizer = { type = \"sgd\"; lr = 0.5; };\n"
+	    "  groups = ( { match = \"bn1.*\"; lr_mul = 10.0; } ); };\n";
+	static const struct {
+		const char *name;
+		double factor;
+	} want[] = {{"conv1.weight", 0.75}, {"bn1.bias", 2.5},        {"layer1.0.weight", 0.5}, {"layer1.1.weight", 0.5},
+	            {"layer1.2.bias", 0.5}, {"fc.weight", 1},         {"fc.bias", 1}};
+	struct gt_conf *c = load(net, NULL);
+	struct gt_update_spec spec;
+	struct gt_optim o;
+	struct gt_graph *g;
+	struct gt_err e = {0};
+	int n;
+	CHECK_OK(gt_graph_build(c->arena, &c->model, 2, GT_F32, true, &g, &e), e);
+	gt_optim_init(&o, &c->train);
+	CHECK_OK(gt_optim_update_spec(&o, g, &spec, &e), e);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		const struct gt_seg *s = &spec.hyper[param(g, want[i].name) - g->params];
+		CHECK_MSG(s->lr_mul == want[i].factor, "%s: %g", want[i].name, s->lr_mul);
+	}
+	CHECK(!strncmp(gt_graph_block(g, (int)(param(g, "bn1.running_var") - g->params), &n), "conv1", 5) && n == 5);
+	gt_conf_free(c);
+}
+
 RUN_TESTS()

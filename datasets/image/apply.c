@@ -83,19 +83,25 @@ static struct view view_make(const struct gt_image_work *k, int i, int64_t h, in
 	return v;
 }
 
-static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, int64_t n, int64_t size, int reduce)
+/* Sets the box [begin, begin + n) of an axis with `size` pixels, which is reduced. mirrored: the stored axis runs the other way, so that a
+ * pixel that covers less than `reduce` pixels is the first one instead of the last one. */
+static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, int64_t n, int64_t size, int reduce, bool mirrored)
 {
-	int64_t end = (begin + n + reduce - 1) / reduce, most = (size + reduce - 1) / reduce;
-	*origin = begin / reduce;
-	a->from = (double)begin / reduce - (double)*origin;
-	a->to = (double)(begin + n) / reduce - (double)*origin;
+	int64_t most = (size + reduce - 1) / reduce, shift = mirrored ? most * reduce - size : 0, end = begin + shift + n;
+	*origin = (begin + shift) / reduce;
+	a->from = (double)(begin + shift) / reduce - (double)*origin;
+	a->to = (double)end / reduce - (double)*origin;
+	end = (end + reduce - 1) / reduce;
 	a->in = (end < most ? end : most) - *origin;
 }
 
-/* Finishes a view of an image of h x w pixels that is reduced by `reduce`, and sets the part of the reduced image that it needs. */
-static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_t h, int64_t w, int reduce, struct gt_decode_part *part,
-                                 struct gt_err *err)
+/* Finishes a view of an image of h x w pixels that is stored with an orientation and reduced by `reduce`, and sets the part of the reduced
+ * image that it needs. */
+static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_t h, int64_t w, int orientation, int reduce,
+                                 struct gt_decode_part *part, struct gt_err *err)
 {
+	bool mirror_x, mirror_y;
+	gt_orientation_mirrors(orientation, &mirror_x, &mirror_y);
 	*part = (struct gt_decode_part){.reduce = reduce};
 	if (!v->resample) {
 		part->y0 = v->top < 0 ? 0 : v->top;
@@ -104,8 +110,8 @@ static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_
 		part->x1 = v->left + v->width > w ? w : v->left + v->width;
 		return GT_OK;
 	}
-	set_box(&v->r.y, &v->row, v->top, v->height, h, reduce);
-	set_box(&v->r.x, &v->column, v->left, v->width, w, reduce);
+	set_box(&v->r.y, &v->row, v->top, v->height, h, reduce, mirror_y);
+	set_box(&v->r.x, &v->column, v->left, v->width, w, reduce, mirror_x);
 	GT_TRY(gt_image_check_size(k->name, v->r.x.end - v->r.x.begin, v->r.y.end - v->r.y.begin, err));
 	GT_TRY(gt_resample_prepare(&v->r, k->s, err));
 	part->y0 = v->row + v->r.y.first;
@@ -181,7 +187,7 @@ static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
 		if (changes_size(&k->list.t[i])) {
 			struct view v = view_make(k, i, k->px.h, k->px.w);
 			struct gt_decode_part part;
-			GT_TRY(view_prepare(&v, k, k->px.h, k->px.w, 1, &part, err));
+			GT_TRY(view_prepare(&v, k, k->px.h, k->px.w, 1, 1, &part, err));
 			GT_TRY(view_apply(&v, k, err));
 			i = v.next;
 		} else {
@@ -222,8 +228,8 @@ static enum gt_code load(struct gt_image_work *k, const uint8_t *raw, size_t siz
 	bool sized = k->list.n && changes_size(&k->list.t[0]);
 	if (sized) {
 		v = view_make(k, 0, head.h, head.w);
-		int reduce = head.format == GT_IMAGE_JPEG && head.orientation == 1 ? reduction(&v) : 1;
-		GT_TRY(view_prepare(&v, k, head.h, head.w, reduce, &part, err));
+		int reduce = head.format == GT_IMAGE_JPEG ? reduction(&v) : 1;
+		GT_TRY(view_prepare(&v, k, head.h, head.w, head.orientation, reduce, &part, err));
 	}
 	GT_TRY(gt_decode_pixels(raw, size, k->name, &head, &part, k->s, &k->px, err));
 	k->owned = true;

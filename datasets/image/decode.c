@@ -49,11 +49,10 @@ enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name,
 	struct gt_decode_part stored = *part;
 	*out = (struct gt_pixels){0};
 	if (head->orientation > 1) { /* the part is that of the upright image, so the whole image is decoded */
-		stored = gt_decode_whole(head);
-		if (head->orientation > 4) {
-			stored.x1 = head->h;
-			stored.y1 = head->w;
-		}
+		bool swapped = head->orientation > 4;
+		stored.x0 = stored.y0 = 0;
+		stored.x1 = ((swapped ? head->h : head->w) + part->reduce - 1) / part->reduce;
+		stored.y1 = ((swapped ? head->w : head->h) + part->reduce - 1) / part->reduce;
 	}
 	if (head->format == GT_IMAGE_JPEG)
 		GT_TRY(gt_jpeg_pixels(name, &stored, s, out, err));

@@ -30,7 +30,7 @@ struct gt_image_head {
 
 /* What to decode: the image reduced by `reduce`, of which at least the pixels x0 <= x < x1, y0 <= y < y1 are needed. */
 struct gt_decode_part {
-	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, by a smaller DCT. Only an upright JPEG can be
+	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, by a smaller DCT. Only a JPEG can be
 	                           reduced. */
 	int64_t x0, y0, x1, y1; /* in pixels of the reduced image, whose size is rounded up */
 };
@@ -64,6 +64,8 @@ void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, int to, size_t
 /* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)
  * if the body has none or is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
+/* Sets whether the columns (x) and rows (y) of the upright image run against the axis of the stored image from which they come. */
+void gt_orientation_mirrors(int orientation, bool *x, bool *y);
 /* Rotates and mirrors an image that is stored with this orientation so that it is upright. */
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err);
 

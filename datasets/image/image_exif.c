@@ -35,13 +35,20 @@ int gt_exif_orientation(const uint8_t *p, size_t n)
 	return 1;
 }
 
+/* 1..8: where row 0 and column 0 of what is stored belong, as the standard's table has it. */
+static const struct {
+	bool swapped, right, bottom; /* rows are columns; column 0 belongs right; row 0 belongs to the bottom (both before the swap) */
+} how[] = {{false, false, false}, {false, true, false}, {false, true, true}, {false, false, true},
+           {true, false, false},  {true, false, true},  {true, true, true},  {true, true, false}};
+
+void gt_orientation_mirrors(int orientation, bool *x, bool *y)
+{
+	*x = how[orientation - 1].swapped ? how[orientation - 1].bottom : how[orientation - 1].right;
+	*y = how[orientation - 1].swapped ? how[orientation - 1].right : how[orientation - 1].bottom;
+}
+
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err)
 {
-	/* 1..8: where row 0 and column 0 of what is stored belong, as the standard's table has it. */
-	static const struct {
-		bool swapped, right, bottom; /* rows are columns; column 0 belongs right; row 0 belongs to the bottom (both before the swap) */
-	} how[] = {{false, false, false}, {false, true, false}, {false, true, true}, {false, false, true},
-	           {true, false, false},  {true, false, true},  {true, true, true},  {true, true, false}};
 	if (orientation <= 1 || orientation > 8)
 		return GT_OK;
 	size_t c = (size_t)p->c;

@@ -191,8 +191,10 @@ enum gt_code gt_resample(const struct gt_resample *r, const uint8_t *in, int64_t
                          struct gt_image_scratch *s, struct gt_err *err)
 {
 	const struct gt_resample_axis *x = &r->x, *y = &r->y;
-	/* Rows first, but for an image that becomes wider and lower: the same choice as Pillow's, because the bits depend on it. */
-	bool columns = (double)x->out > x->to - x->from && (double)y->out < y->to - y->from;
+	/* Rows first, unless the height shrinks by more than twice what the width does: the choice of Pillow 13, because the bits depend on
+	 * it. transforms.py compares the results. */
+	double shrink_w = x->to - x->from - (double)x->out, shrink_h = y->to - y->from - (double)y->out;
+	bool columns = shrink_h > 0 && shrink_h > 2 * shrink_w;
 	int64_t w = (x->end - x->begin) * c, h = y->end - y->begin, need_w = (x->last - x->first) * c, need_h = y->last - y->first,
 	        mid_stride = columns ? need_w : w, most = mid_stride > ROWS * c ? mid_stride : ROWS * c;
 	const uint8_t *from = in + (y->first - top) * stride + (x->first - left) * c;

@@ -15,6 +15,11 @@ int fuzz_image(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_image.c"
 #undef LLVMFuzzerTestOneInput
 
+#define LLVMFuzzerTestOneInput fuzz_transform
+int fuzz_transform(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_transform.c"
+#undef LLVMFuzzerTestOneInput
+
 enum { MUTANTS = 400, CAP = 16384 };
 
 static uint32_t next(uint32_t *r)
@@ -98,6 +103,11 @@ TEST(fuzz_replay_cifar)
 TEST(fuzz_replay_image)
 {
 	replay("image-", fuzz_image);
+}
+
+TEST(fuzz_replay_transform)
+{
+	replay("transform-", fuzz_transform);
 }
 
 RUN_TESTS()

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { BITS = 22, HALF = 1 << (BITS - 1), ROWS = 32 };
+enum { BITS = 22, HALF = 1 << (BITS - 1), ROWS = 64 };
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------- */
 static double filter(int interpolation, double x)
@@ -81,7 +81,9 @@ enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch 
 static inline uint8_t clip(int32_t sum)
 {
 	sum >>= BITS;
-	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+	sum = sum < 255 ? sum : 255; /* in this form, gcc makes a minimum and a maximum of it */
+	sum = sum > 0 ? sum : 0;
+	return (uint8_t)sum;
 }
 
 /* Computes one row of n bytes as a weighted sum of `count` rows. Most results have up to four weights. sum: n elements of scratch memory,
@@ -181,9 +183,10 @@ static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int6
 	uint8_t *scaled = block + from * ROWS;
 	for (int64_t i = 0; i < n; i += ROWS) {
 		int64_t rows = n - i < ROWS ? n - i : ROWS;
-		transpose(in + i * stride, stride, rows, from, block, ROWS);
-		scale_columns(x, block, ROWS * c, ROWS * c, scaled, ROWS * c, sum);
-		transpose(scaled, ROWS, to, rows, out + i * out_stride, out_stride);
+		int64_t step = (rows + 15) / 16 * 16; /* bytes of a column, some of which may be unused */
+		transpose(in + i * stride, stride, rows, from, block, step);
+		scale_columns(x, block, step * c, step * c, scaled, step * c, sum);
+		transpose(scaled, step, to, rows, out + i * out_stride, out_stride);
 	}
 }
 

@@ -295,6 +295,50 @@ TEST(conf_set_errors)
 	}
 }
 
+/* Every transform keeps its keys and defaults when the resolved config is loaded again. */
+TEST(conf_transforms)
+{
+	const char *set = "data.augment=({ type = \"random_resized_crop\"; size = 40; ratio = [0.5, 2.0]; interpolation = \"bicubic\"; }, "
+	                  "{ type = \"resize\"; size = 30; }, { type = \"center_crop\"; size = [28, 28]; }, { type = \"vflip\"; p = 0.25; }, "
+	                  "{ type = \"rotate\"; degrees = 15; fill = 0.5; }, { type = \"color_jitter\"; hue = 0.1; }, "
+	                  "{ type = \"random_erasing\"; random = true; }, { type = \"rand_augment\"; })";
+	const char *other = "data.augment=({ type = \"grayscale\"; }, { type = \"trivial_augment\"; interpolation = \"bilinear\"; }, "
+	                    "{ type = \"resize\"; size = [28, 28]; })";
+	const char *mean = "data.mean=[0.25]";
+	struct gt_conf *c = load(BASE, (const char *[]){set, mean}, 2), *o = load(BASE, &other, 1);
+	if (!c || !o)
+		return;
+	const struct gt_transform *t = c->data.augment, *u = o->data.augment;
+	CHECK(c->data.naugment == 8 && o->data.naugment == 3);
+	CHECK(t[0].type == GT_TF_RANDOM_RESIZED_CROP && t[0].size[0] == 40 && t[0].size[1] == 0);
+	CHECK(t[0].scale[0] == 0.08 && t[0].scale[1] == 1 && t[0].ratio[0] == 0.5 && t[0].ratio[1] == 2);
+	CHECK(t[0].interpolation == GT_INTERP_BICUBIC);
+	CHECK(t[1].size[0] == 30 && t[1].size[1] == 0 && t[1].interpolation == GT_INTERP_BILINEAR);
+	CHECK(t[2].size[1] == 28 && t[3].p == 0.25);
+	CHECK(t[4].degrees == 15 && t[4].fill.n == 1 && t[4].fill.v[0] == 0.5 && t[4].interpolation == GT_INTERP_NEAREST);
+	CHECK(t[5].hue == 0.1 && t[5].brightness == 0);
+	CHECK(t[6].random && t[6].p == 0.5 && t[6].scale[1] == 0.33 && t[6].ratio[0] == 0.3 && t[6].mean.n == 1 && t[6].mean.v[0] == 0.25);
+	CHECK(t[7].ops == 2 && t[7].magnitude == 9 && t[7].bins == 31);
+	CHECK(u[0].p == 0.1 && u[1].bins == 31 && u[1].interpolation == GT_INTERP_BILINEAR && u[2].size[0] == 28 && u[2].size[1] == 28);
+	check_text(c);
+	check_text(o);
+	for (int i = 0; i < 2; i++) {
+		struct gt_conf *from = i ? o : c, *again;
+		struct gt_err e;
+		CHECK_OK(gt_conf_load_text("again", from->text, strlen(from->text), NULL, 0, &again, &e), e);
+		for (int k = 0; again && k < from->data.naugment; k++) {
+			const struct gt_transform *a = &from->data.augment[k], *b = &again->data.augment[k];
+			CHECK_MSG(a->type == b->type && a->size[0] == b->size[0] && a->size[1] == b->size[1] && a->scale[0] == b->scale[0] &&
+			              a->ratio[1] == b->ratio[1] && a->interpolation == b->interpolation && a->p == b->p && a->hue == b->hue &&
+			              a->bins == b->bins && a->fill.n == b->fill.n && a->random == b->random && a->mean.n == b->mean.n,
+			          "transform %d", k);
+		}
+		gt_conf_free(again);
+	}
+	gt_conf_free(c);
+	gt_conf_free(o);
+}
+
 TEST(conf_includes)
 {
 	char path[512], sub[512];

@@ -13,7 +13,10 @@ static const struct {
 } sections[] = {
     {"", "The run", NULL},
     {"data.", "data", NULL},
-    {"data.augment[].", "data.augment", "Each entry of the list is a group with the keys below."},
+    {"data.augment[].", "data.augment",
+     "Each entry of the list is a group with the keys below. Names, defaults and results are those of torchvision's transforms on PIL "
+     "images; a JPEG that is much larger than the result of a random_resized_crop or resize is decoded at a half, a quarter or an eighth "
+     "of its size, which changes pixels a little. Random numbers are a function of seed, epoch, sample and the position in the list."},
     {"model.", "model", NULL},
     {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
     {"model.layers[].", "model.layers",

@@ -110,23 +110,25 @@ static int64_t count_below(const double *sorted, int64_t n, double v, bool equal
 	return lo;
 }
 
+#define BLOCK 16 /* number of classes whose probabilities are computed at once: their outputs are in one or two cache lines */
+
 /* Returns the area for class c against all others: the probability that a sample of c has a larger probability of c than a sample of
- * another class; an equal one counts half. (Mann-Whitney; the sum is exact.) NAN: one of the two has no samples. own: memory for the
- * samples of c. */
-static double area(const struct gt_class_tally *t, int64_t c, double *own)
+ * another class; an equal one counts half. (Mann-Whitney; the sum is exact.) NAN: one of the two has no samples. p: probability of c for
+ * each sample. own: memory for the samples of c. */
+static double area(const struct gt_class_tally *t, int64_t c, const double *p, double *own)
 {
 	int64_t n = 0, halves = 0;
 	for (int64_t i = 0; i < t->n; i++)
 		if (t->label[i] == c)
-			own[n++] = exp((double)t->z[i * t->classes + c]) / t->sum[i];
+			own[n++] = p[i];
 	if (n == 0 || n == t->n)
 		return NAN;
 	qsort(own, (size_t)n, sizeof *own, by_value);
 	for (int64_t i = 0; i < t->n; i++) {
 		if (t->label[i] == c)
 			continue;
-		double p = exp((double)t->z[i * t->classes + c]) / t->sum[i];
-		halves += n - count_below(own, n, p, false) + n - count_below(own, n, p, true);
+		int64_t above = n - count_below(own, n, p[i], false);
+		halves += above + (above && own[n - above] == p[i] ? n - count_below(own, n, p[i], true) : above);
 	}
 	return 0.5 * (double)halves / ((double)n * (double)(t->n - n));
 }
@@ -134,17 +136,26 @@ static double area(const struct gt_class_tally *t, int64_t c, double *own)
 /* Sets the areas of all classes, and their mean over the classes that have one. */
 static enum gt_code areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
-	double *own = malloc(((size_t)t->n + 1) * sizeof *own), sum = 0;
+	size_t rows = (size_t)t->n + 1;
+	double *p = malloc((BLOCK + 1) * rows * sizeof *p), sum = 0;
 	int64_t n = 0;
-	if (!own)
-		return gt_fail_memory(err, ((size_t)t->n + 1) * sizeof *own);
-	for (int64_t c = t->classes - 1; c >= 0; c--) {
-		/* with two classes, both areas are that of class 1 */
-		r->score[c].auc = t->classes == 2 && c == 0 ? r->score[1].auc : area(t, c, own);
+	if (!p)
+		return gt_fail_memory(err, (BLOCK + 1) * rows * sizeof *p);
+	for (int64_t c0 = 0; c0 < t->classes; c0 += BLOCK) {
+		int64_t k = t->classes - c0 < BLOCK ? t->classes - c0 : BLOCK;
+		for (int64_t i = 0; i < t->n; i++)
+			for (int64_t c = 0; c < k; c++)
+				p[(size_t)c * rows + (size_t)i] = exp((double)t->z[i * t->classes + c0 + c]) / t->sum[i];
+		for (int64_t c = 0; c < k; c++)
+			r->score[c0 + c].auc = area(t, c0 + c, p + (size_t)c * rows, p + BLOCK * rows);
+	}
+	free(p);
+	if (t->classes == 2) /* the areas are the same but for their last bits */
+		r->score[0].auc = r->score[1].auc;
+	for (int64_t c = 0; c < t->classes; c++) {
 		sum += isnan(r->score[c].auc) ? 0 : r->score[c].auc;
 		n += !isnan(r->score[c].auc);
 	}
-	free(own);
 	r->auc = n ? sum / (double)n : NAN;
 	return GT_OK;
 }

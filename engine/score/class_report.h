@@ -9,7 +9,7 @@
  * Definitions are those of scikit-learn: classification_report with zero_division=0, and roc_auc_score. The predicted class is the first
  * one with the largest output, as the loss kernels count it. A probability is the softmax of the outputs.
  *
- * Memory: for each sample 4 bytes for each class, because the area under a ROC curve ranks all samples, and 20 bytes more; for each class
+ * Memory: for each sample 4 bytes for each class, because the area under a ROC curve ranks all samples, and 160 bytes more; for each class
  * the counts, and 8 * classes bytes of the confusion matrix up to GT_CONFUSION_CLASSES classes. */
 #ifndef GT_SCORE_CLASS_REPORT_H
 #define GT_SCORE_CLASS_REPORT_H

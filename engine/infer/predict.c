@@ -6,11 +6,15 @@
 #include "state/state.h"
 #include "store/convert.h"
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BATCH 64
 #define PENDING 1024          /* maximum number of results that wait for their batch, including errors of files */
+#define THREADS 16            /* maximum number of threads that read files */
 #define FILE_IMAGES 10000000  /* maximum number of images of one file */
 
 /* A result that waits until its batch is complete, so that results have the order of the files. */
@@ -63,7 +67,8 @@ static void report(const struct predictor *p, const float *z, struct gt_predicti
 	}
 }
 
-/* Reads the images of one file as *n images of the model's input size: a picture, or all images of an IDX file. The caller frees *out. */
+/* Reads the images of one file as *n images of the model's input size: a picture, or all images of an IDX file. The caller frees *out.
+ * Several threads call it at the same time. */
 static enum gt_code read_file(const struct predictor *p, const char *file, uint8_t **out, int64_t *n, bool *scaled, struct gt_err *err)
 {
 	const int64_t *in = p->s->conf->model.input;
@@ -178,43 +183,98 @@ static enum gt_code add_error(struct predictor *p, const char *file, const char 
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds the images of one file. *bad: this file cannot be used, but others can. */
-static enum gt_code add_file(struct predictor *p, const struct gt_input *in, bool *bad, struct gt_err *err)
+/* Returns the number of threads that read files: the config's, or one for each processor that this process may use. */
+static int num_threads(const struct gt_conf *c)
 {
-	uint8_t *images;
-	int64_t n;
-	bool scaled;
-	*bad = in->error != NULL;
-	if (in->error)
-		return gt_fail(err, in->code, "%s", in->error);
-	enum gt_code code = read_file(p, in->path, &images, &n, &scaled, err);
-	*bad = code != GT_OK && code != GT_ECONFIG; /* GT_ECONFIG: the model takes no images at all */
-	GT_TRY(code);
+	cpu_set_t set;
+	int n = c->threads > 0 ? (int)c->threads : sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+	return n < 1 ? 1 : n > THREADS ? THREADS : n;
+}
+
+/* Files that are read at once. Each thread takes the next one. */
+struct reading {
+	const struct predictor *p;
+	const struct gt_input *in;
+	int n;
+	atomic_int next;
+	struct {
+		uint8_t *images; /* malloc'ed; NULL: the file cannot be used */
+		int64_t n;
+		bool scaled;
+		enum gt_code code;
+		struct gt_err err;
+	} file[2 * THREADS];
+};
+
+static void *read_files(void *arg)
+{
+	struct reading *r = arg;
+	for (int i; (i = atomic_fetch_add(&r->next, 1)) < r->n;) {
+		const struct gt_input *in = &r->in[i];
+		r->file[i].code = in->error ? gt_fail(&r->file[i].err, in->code, "%s", in->error)
+		                            : read_file(r->p, in->path, &r->file[i].images, &r->file[i].n, &r->file[i].scaled, &r->file[i].err);
+	}
+	return NULL;
+}
+
+/* Reads r->n files. Without more threads, this one reads them all. */
+static void read_together(struct reading *r, int threads)
+{
+	pthread_t thread[THREADS];
+	int n = 0;
+	atomic_store(&r->next, 0);
+	while (n < threads - 1 && n < r->n - 1 && !pthread_create(&thread[n], NULL, read_files, r))
+		n++;
+	read_files(r);
+	while (n > 0)
+		pthread_join(thread[--n], NULL);
+}
+
+/* Adds the images of file i. *bad: this file cannot be used, but others can. */
+static enum gt_code add_file(struct predictor *p, const struct reading *r, int i, bool *bad, struct gt_err *err)
+{
 	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
-	for (int64_t i = 0; i < n && code == GT_OK && !p->ended; i++)
-		code = add_image(p, in->path, i, scaled, images + (size_t)i * bytes, err);
-	free(images);
+	enum gt_code code = r->file[i].code;
+	*bad = code != GT_OK && (r->in[i].error || code != GT_ECONFIG); /* GT_ECONFIG: the model takes no images at all */
+	if (code != GT_OK && err)
+		*err = r->file[i].err;
+	for (int64_t k = 0; k < r->file[i].n && code == GT_OK && !p->ended; k++)
+		code = add_image(p, r->in[i].path, k, r->file[i].scaled, r->file[i].images + (size_t)k * bytes, err);
+	return code;
+}
+
+/* Adds the images of the files that were read, and frees them. only: there is no other file. */
+static enum gt_code add_files(struct predictor *p, const struct reading *r, bool only, int64_t *failed, struct gt_err *err)
+{
+	enum gt_code code = GT_OK;
+	for (int i = 0; i < r->n; i++) {
+		bool bad = false;
+		struct gt_err why = {0};
+		if (code == GT_OK && !p->ended) {
+			code = add_file(p, r, i, &bad, &why);
+			if (code != GT_OK && bad && !only) {
+				(*failed)++;
+				code = add_error(p, r->in[i].path, why.msg, &why);
+			}
+			if (code != GT_OK && err)
+				*err = why;
+		}
+		free(r->file[i].images);
+	}
 	return code;
 }
 
 static enum gt_code predict_all(struct predictor *p, const struct gt_inputs *in, struct gt_err *err)
 {
 	int64_t failed = 0;
+	int threads = num_threads(p->s->conf);
 	GT_TRY(gt_state_load(p->s, p->ckpt, false, err));
 	GT_TRY(open_batch(p, err));
-	for (int64_t i = 0; i < in->n && !p->ended; i++) {
-		bool bad;
-		struct gt_err why = {0};
-		enum gt_code code = add_file(p, &in->v[i], &bad, &why);
-		if (code != GT_OK && (!bad || in->n == 1)) {
-			if (err)
-				*err = why;
-			return code;
-		}
-		if (code != GT_OK) {
-			failed++;
-			GT_TRY(add_error(p, in->v[i].path, why.msg, err));
-		}
+	for (int64_t i = 0; i < in->n && !p->ended;) {
+		struct reading r = {.p = p, .in = in->v + i, .n = in->n - i < 2 * threads ? (int)(in->n - i) : 2 * threads};
+		read_together(&r, threads);
+		GT_TRY(add_files(p, &r, in->n == 1, &failed, err));
+		i += r.n;
 	}
 	GT_TRY(flush(p, err));
 	return failed && !p->ended ? gt_fail(err, GT_EDATA, "%lld of %lld files could not be classified", (long long)failed, (long long)in->n)

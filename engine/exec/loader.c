@@ -51,7 +51,7 @@ struct gt_loader {
 	struct gt_err failure;
 };
 
-/* Returns the number of rows of the input for each sample. */
+/* Returns how many augmented views of each sample a batch holds. */
 static int64_t views(const struct gt_loader *l)
 {
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;

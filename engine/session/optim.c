@@ -382,7 +382,8 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	return GT_OK;
 }
 
-/* Returns the address of the elements of an optimizer part in a slot of an arena. */
+/* Returns the address at which an optimizer kernel begins to read or write an arena: the elements of `bucket` in a slot of the arena, or
+ * with bucket < 0 the first element of the whole slot. */
 static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slot)
 {
 	if (bucket < 0)

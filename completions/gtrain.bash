@@ -50,6 +50,8 @@ _gtrain_argument()
 	bench:--device) kind='device' choices='' ;;
 	bench:--nproc) kind='choice' choices='auto' ;;
 	bench:--steps) kind='none' choices='' ;;
+	init:--out | init:-o) kind='file' choices='' ;;
+	init:--pretrained) kind='file' choices='' ;;
 	fetch:--dir) kind='dir' choices='' ;;
 	fetch:--url) kind='none' choices='' ;;
 	esac
@@ -100,7 +102,7 @@ _gtrain()
 	fi
 	kind='' choices=''
 	local global=' --json --quiet -q --verbose -v --color --no-progress --help -h --version'
-	local commands='run resume check plan eval predict inspect export bench configs fetch devices completion help'
+	local commands='run resume check plan eval predict inspect export bench configs init fetch devices completion help'
 	case $command in
 	'') kind=command choices=$commands ;;
 	run)
@@ -143,6 +145,10 @@ _gtrain()
 	configs)
 		options=''
 		((operand)) || kind='bundled' choices=''
+		;;
+	init)
+		options=' --out -o --pretrained'
+		((operand)) || kind='dir' choices=''
 		;;
 	fetch)
 		options=' --dir --url'

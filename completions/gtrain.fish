@@ -9,7 +9,7 @@ function __gtrain_words_typed
 			continue
 		end
 		switch $word
-			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --rank --split --top --list --steps --dir --url
+			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --rank --split --top --list --steps --pretrained --dir --url
 				set skip 1
 			case '-*'
 			case '*'
@@ -139,6 +139,11 @@ complete -c gtrain -n '__gtrain_is bench eq 0' -k -a '(__fish_complete_suffix .c
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a configs -d 'list the configs that come with gtrain, or print one'
 complete -c gtrain -n '__gtrain_is configs eq 0' -a '(__gtrain_words configs)'
 
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a init -d 'write a config for a folder of images'
+complete -c gtrain -n '__gtrain_is init' -s o -l out -r -F -d 'file to write, instead of standard output'
+complete -c gtrain -n '__gtrain_is init' -l pretrained -r -F -d 'safetensors file with the weights of a ResNet of torchvision to start from'
+complete -c gtrain -n '__gtrain_is init eq 0' -a '(__fish_complete_directories)'
+
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a fetch -d 'download a dataset and verify its digests'
 complete -c gtrain -n '__gtrain_is fetch' -l dir -x -a '(__fish_complete_directories)' -d 'folder to download to; default: the user\'s cache'
 complete -c gtrain -n '__gtrain_is fetch' -l url -x -d 'address to download from, instead of the known mirrors'
@@ -160,6 +165,7 @@ complete -c gtrain -n '__gtrain_is help eq 0' -a inspect
 complete -c gtrain -n '__gtrain_is help eq 0' -a export
 complete -c gtrain -n '__gtrain_is help eq 0' -a bench
 complete -c gtrain -n '__gtrain_is help eq 0' -a configs
+complete -c gtrain -n '__gtrain_is help eq 0' -a init
 complete -c gtrain -n '__gtrain_is help eq 0' -a fetch
 complete -c gtrain -n '__gtrain_is help eq 0' -a devices
 complete -c gtrain -n '__gtrain_is help eq 0' -a completion

@@ -240,12 +240,12 @@ static enum gt_code find(const char *dir, enum gt_split split, int label_bytes, 
 		if ((size_t)snprintf(in, sizeof in, "%s%s", dir, ten ? sub10[s] : sub100[s]) >= sizeof in)
 			continue;
 		snprintf(name, sizeof name, "%s",
-		         !ten                     ? split == GT_SPLIT_TEST ? "test.bin" : "train.bin"
-		         : split == GT_SPLIT_TEST ? "test_batch.bin"
+		         !ten                     ? split == GT_TEST ? "test.bin" : "train.bin"
+		         : split == GT_TEST ? "test_batch.bin"
 		                                  : "data_batch_1.bin");
 		if (!gt_paths_find(paths, in, name))
 			continue;
-		for (int i = 2; ten && split == GT_SPLIT_TRAIN && i <= 5; i++) {
+		for (int i = 2; ten && split == GT_TRAIN && i <= 5; i++) {
 			snprintf(name, sizeof name, "data_batch_%d.bin", i);
 			if (!gt_paths_find(paths, in, name))
 				GT_TRY(gt_paths_add(paths, in, name, err));

@@ -1,9 +1,9 @@
-/* Datasets: images as bytes and labels, read once into memory. The files are treated as hostile: their sizes are checked before memory is
- * allocated for them.
+/* Datasets: images and labels. The images are arrays of bytes in memory, or encoded files that are read on demand (source.h). The files are
+ * treated as hostile: their sizes are checked before memory is allocated for them.
  *
  *     struct gt_dataset_spec spec = {.name = "fashion-mnist", .root = "", .format = "auto", .shape = {1, 28, 28}};
- *     GT_TRY(gt_dataset_read(&spec, GT_SPLIT_TRAIN, &data, err));
- *     … data.images, data.labels …
+ *     GT_TRY(gt_dataset_read(&spec, GT_TRAIN, &data, err));
+ *     … data.images or data.source, data.labels …
  *     gt_dataset_free(&data);
  *
  * gt_formats[] in find_data.c has one row per file format. gt_known_datasets[] has names, digests and mirrors for `gtrain fetch`. */
@@ -11,45 +11,60 @@
 #define GT_DATASETS_DATASET_H
 
 #include "base/err.h"
+#include "image/transform.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum gt_split { GT_SPLIT_TRAIN, GT_SPLIT_TEST };
+enum gt_split { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
+extern const char *const gt_split_names[GT_SPLITS]; /* "train", "valid", "test" */
 
 /* Which data to read. All strings are owned by the caller and must outlive the calls below. */
 struct gt_dataset_spec {
 	const char *name;          /* "fashion-mnist", "mnist", "cifar10", "cifar100", "synthetic", or the user's own name */
 	const char *root;          /* folder of the files; "": $GTRAIN_DATA/<name>, $XDG_CACHE_HOME/gtrain/<name> and
 	                              /usr/share/datasets/<name> are searched */
-	const char *format;        /* format of the files: "auto", "idx", "cifar10", "cifar100" or "synthetic" */
+	const char *format;        /* format of the files: "auto", "idx", "cifar10", "cifar100", "folder", "list", "pattern"
+	                              or "synthetic" */
 	const char *const *train;  /* files of the training split, relative to root or the working directory; NULL: the format's usual names */
 	int ntrain;                /* number of files in train */
 	const char *const *test;   /* files of the test split, as in train */
 	int ntest;                 /* number of files in test */
+	const char *path_column, *label_column; /* names of the columns of format "list"; NULL or "": the usual ones */
+	const char *pattern;       /* the regular expression of format "pattern"; NULL or "": none */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */
 	int64_t classes;           /* > 0: number of classes, above every label; 0: the number that is known for the name or the format, else
 	                              the highest label + 1 (synthetic: 10) */
-	int64_t samples[2];        /* number of synthetic samples in the training and in the test split */
-	int64_t limit;             /* > 0: read only this number of samples of a split, from the first on */
+	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */
+	int64_t limit;             /* > 0: read only this number of samples of a split: the first ones; of a folder, ones at equal distances */
 	uint64_t seed;             /* seed of synthetic data */
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
 };
 
 struct gt_dataset {
-	int64_t n, c, h, w;
+	int64_t n;        /* number of samples; 0: the data has no such split */
+	int64_t c, h, w;  /* shape of an image; of encoded images, the shape that transforms give them: that of the model's input */
 	int64_t classes;
-	uint8_t *images;  /* n*h*w*c bytes, NHWC */
+	char **class_name;    /* names of the classes 0 ... nclass_names - 1; NULL: the files do not name them */
+	int64_t nclass_names;
+	bool encoded;             /* the images are encoded files, which are read on demand, and not `images` */
+	struct gt_source *source; /* these files; NULL after gt_dataset_probe */
+	uint64_t file_bytes;      /* bytes of memory that source takes */
+	uint8_t *images;  /* n*h*w*c bytes, NHWC; NULL: they are encoded, or only probed */
 	int32_t *labels;  /* n labels in 0..classes-1 */
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
-	char source[512]; /* where the data was found, for the first line of a run */
+	char where[512];  /* where the data was found, for the first line of a run */
 };
 
-/* Reads one split. GT_ENOINPUT: not found; the message lists the folders that were searched and `gtrain fetch NAME`. GT_EDATA: a file is
+/* Reads one split. Without an error, out->n is 0 if the data has no split of this name, which only the training split must not be.
+ * GT_ENOINPUT: not found; the message lists the folders that were searched and `gtrain fetch NAME`. GT_EDATA: a file is
  * damaged; the message names it. On failure *out is empty. The caller frees *out with gt_dataset_free. */
 enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 void gt_dataset_free(struct gt_dataset *d);
+/* Returns the bytes of memory that a dataset takes: images and labels, or the list of files and labels; also for one that gt_dataset_probe
+ * filled. */
+uint64_t gt_dataset_bytes(const struct gt_dataset *d);
 
 /* Writes the folder to which `gtrain fetch` downloads: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither
  * variable is set. */
@@ -63,9 +78,9 @@ enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split 
 const char *gt_dataset_class(const char *dataset, int64_t label);
 
 /* Reads an image file for `gtrain predict`: PNG, JPEG, or the first `cap` images of an IDX file, as *n images of c*h*w bytes in the order
- * NHWC. Converts grey images to RGB or RGB to grey if c requires it. Sets *scaled if an image had another size and was scaled with a
- * bilinear filter. *out is allocated by malloc; the caller frees it. */
-enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
-                           struct gt_err *err);
+ * NHWC. Converts grey images to RGB or RGB to grey if c requires it. Applies the transforms of the list; with an empty list, an image of
+ * another size is scaled with a bilinear filter, which sets *scaled. *out is allocated by malloc; the caller frees it. */
+enum gt_code gt_image_read(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out,
+                           int64_t *n, bool *scaled, struct gt_err *err);
 
 #endif

@@ -4,13 +4,17 @@
 #include "format.h"
 #include "gzfile.h"
 #include "known.h"
+#include "source.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_synthetic};
+static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_folder, &gt_format_list,
+                                               &gt_format_pattern, &gt_format_synthetic};
+
+const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
 enum { NFORMATS = sizeof gt_formats / sizeof gt_formats[0], MAX_DIRS = 8 };
 
 /* ---- search ----------------------------------------------------------------------------------------------------------------- */
@@ -75,7 +79,8 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		               known->name, where, known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,
-		               "data.root: %.300s has no IDX or CIFAR files with their usual names; name the files in data.train and data.test",
+		               "data.root: %.300s has no folders of images (train/CLASS/x.jpg or CLASS/x.jpg) and no IDX or CIFAR files with their usual "
+		               "names; name such files in data.train and data.test",
 		               spec->root);
 	return gt_fail(err, GT_ENOINPUT,
 	               "data.name: the dataset \"%.100s\" was not found in %s; known names are fashion-mnist, mnist, cifar10, cifar100 and "
@@ -118,7 +123,7 @@ static enum gt_code search(const struct gt_dataset_spec *spec, enum gt_split spl
 	enum gt_code rc = GT_OK;
 	for (int i = 0; i < d->n && rc == GT_OK && !paths->n; i++) {
 		for (int k = 0; k < NFORMATS && rc == GT_OK && !paths->n; k++) {
-			if (!gt_formats[k]->find || (*format && *format != gt_formats[k]))
+			if (!gt_formats[k]->find || (*format ? *format != gt_formats[k] : gt_formats[k]->by_name))
 				continue;
 			rc = gt_formats[k]->find(d->path[i], split, paths, err);
 			if (rc == GT_OK && paths->n) {
@@ -136,8 +141,8 @@ static enum gt_code search(const struct gt_dataset_spec *spec, enum gt_split spl
 static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_format **format,
                             struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
-	const char *const *list = split == GT_SPLIT_TEST ? spec->test : spec->train;
-	int n = split == GT_SPLIT_TEST ? spec->ntest : spec->ntrain;
+	const char *const *list = split == GT_TEST ? spec->test : spec->train;
+	int n = split == GT_TEST ? spec->ntest : spec->ntrain;
 	for (int i = 0; i < n; i++)
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
@@ -156,17 +161,21 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	                                                      : NULL;
 	*format = NULL;
 	if (name && !(*format = format_by_name(name)))
-		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, synthetic or auto, got \"%.100s\"", name);
-	if (*format && !(*format)->find) {
+		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, synthetic or auto, got \"%.100s\"", name);
+	if (*format == &gt_format_synthetic) {
 		snprintf(where, size, "made from the seed");
 		return GT_OK;
 	}
-	if (split == GT_SPLIT_TEST ? spec->ntest : spec->ntrain)
+	if (split == GT_TEST ? spec->ntest : spec->ntrain)
 		return by_hand(spec, split, format, paths, where, size, err);
+	if (*format && !(*format)->find && !spec->ntest && !spec->ntrain)
+		return gt_fail(err, GT_ECONFIG, "data.train: expected the files of data.format = \"%s\", got none", (*format)->name);
+	if (*format && !(*format)->find && split != GT_TRAIN) /* a list names the splits that there are */
+		return GT_OK;
 	if (spec->ntest || spec->ntrain)
 		return gt_fail(err, GT_ECONFIG, "data.%s: expected files of this split, as data.%s names files, got none",
-		               split == GT_SPLIT_TEST ? "test" : "train",
-		               split == GT_SPLIT_TEST ? "train" : "test");
+		               split == GT_TEST ? "test" : "train",
+		               split == GT_TEST ? "train" : "test");
 	if (strchr(spec->name, '/') || spec->name[0] == '.' || (!*spec->name && !*spec->root))
 		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write a folder in data.root",
 		               spec->name);
@@ -179,7 +188,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	struct gt_dataset_spec spec = *given;
 	struct gt_paths paths = {0};
 	const struct gt_format *format;
-	char where[sizeof out->source - 16];
+	char where[sizeof out->where - 16];
 	*out = (struct gt_dataset){0};
 	spec.name = spec.name ? spec.name : "";
 	spec.root = spec.root ? spec.root : "";
@@ -189,7 +198,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	if (known && spec.classes <= 0 && !spec.ntrain && !spec.ntest)
 		spec.classes = known->classes;
 	enum gt_code rc = choose(&spec, split, known, &format, &paths, where, sizeof where, err);
-	if (rc == GT_OK)
+	if (rc == GT_OK && (split != GT_VALID || format->has_valid) && (paths.n || format == &gt_format_synthetic))
 		rc = format->load(&spec, split, &paths, headers_only, out, err);
 	gt_paths_free(&paths);
 	if (rc != GT_OK) {
@@ -198,7 +207,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	}
 	if (spec.limit > 0 && out->n > spec.limit)
 		out->n = spec.limit;
-	snprintf(out->source, sizeof out->source, "%s: %s", format->name, where);
+	snprintf(out->where, sizeof out->where, "%s: %s", format->name, where);
 	return GT_OK;
 }
 
@@ -212,10 +221,18 @@ enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split 
 	enum gt_code rc = read_split(spec, split, true, out, err);
 	free(out->labels);
 	free(out->memory);
+	gt_source_close(out->source);
+	out->source = NULL;
 	out->labels = NULL;
 	out->images = NULL;
 	out->memory = NULL;
 	return rc;
+}
+
+uint64_t gt_dataset_bytes(const struct gt_dataset *d)
+{
+	uint64_t each = d->encoded ? 0 : (uint64_t)(d->c * d->h * d->w);
+	return (uint64_t)d->n * (each + sizeof *d->labels) + d->file_bytes;
 }
 
 void gt_dataset_free(struct gt_dataset *d)
@@ -224,5 +241,9 @@ void gt_dataset_free(struct gt_dataset *d)
 		return;
 	free(d->memory);
 	free(d->labels);
+	gt_source_close(d->source);
+	for (int64_t i = 0; i < d->nclass_names; i++)
+		free(d->class_name[i]);
+	free(d->class_name);
 	*d = (struct gt_dataset){0};
 }

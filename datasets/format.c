@@ -1,6 +1,8 @@
 /* Helpers for formats: lists of files, and checks of sizes. */
 #include "format.h"
 #include "base/arena.h"
+#include "class_list.h"
+#include "source.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,4 +59,43 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s",
 	               (long long)d->c, (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2],
 	               last ? "; channels come first" : "");
+}
+
+/* data.limit: keeps samples at equal distances, so that all classes stay. */
+static void thin_out(struct gt_source *s, int64_t limit)
+{
+	if (limit <= 0 || s->n <= limit)
+		return;
+	for (int64_t i = 0; i < limit; i++)
+		s->file[i] = s->file[(int64_t)((__int128)i * s->n / limit)];
+	s->n = limit;
+}
+
+enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,
+                                    const char *where, struct gt_dataset *out, struct gt_err *err)
+{
+	const int64_t *in = spec->shape;
+	out->source = source;
+	out->class_name = classes->v;
+	out->nclass_names = classes->n;
+	*classes = (struct gt_class_list){0};
+	if (in[0] && ((in[0] != 1 && in[0] != 3) || in[1] < 1 || in[2] < 1))
+		return gt_fail(err, GT_ECONFIG, "model.input: expected [1, height, width] or [3, height, width] for images from files, got [%lld, %lld, "
+		               "%lld]", (long long)in[0], (long long)in[1], (long long)in[2]);
+	if (spec->classes > 0 && out->nclass_names > spec->classes)
+		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class in %.400s, got %lld",
+		               (long long)out->nclass_names, where, (long long)spec->classes);
+	thin_out(source, spec->limit);
+	out->n = source->n;
+	out->c = in[0];
+	out->h = in[1];
+	out->w = in[2];
+	out->classes = spec->classes > 0 ? spec->classes : out->nclass_names;
+	out->encoded = true;
+	out->file_bytes = gt_source_bytes(source);
+	if (out->n && !(out->labels = malloc((size_t)out->n * sizeof *out->labels)))
+		return gt_fail_memory(err, (size_t)out->n * sizeof *out->labels);
+	for (int64_t i = 0; i < out->n; i++)
+		out->labels[i] = source->file[i].label;
+	return GT_OK;
 }

@@ -26,9 +26,22 @@ struct gt_format {
 	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced a spec->max_bytes of 0. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
+	bool by_name;   /* the format is used only if data.format names it, because nothing in the files shows it */
+	bool has_valid; /* the format has a split "valid"; if not, it is not asked for one */
 };
 
-extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_synthetic;
+extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_folder, gt_format_list, gt_format_pattern,
+    gt_format_synthetic;
+
+struct gt_source;
+struct gt_class_list;
+/* Makes a dataset of encoded images of a source, whose files have labels, and of the names of its classes. Takes both over, also on
+ * failure, when the caller frees *out. Checks model.input and data.classes against them, and applies data.limit. */
+enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,
+                                    const char *where, struct gt_dataset *out, struct gt_err *err);
+
+/* Returns whether a path ends like an image that the formats read (.jpg, .jpeg, .png, .webp), and is not hidden. */
+bool gt_is_image_name(const char *path);
 
 /* Checks that the model's input, spec->shape, has the shape of the images in file; does nothing if shape[0] is 0. GT_ECONFIG: the shapes
  * differ. */

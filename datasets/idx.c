@@ -82,10 +82,10 @@ static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *
 		if ((size_t)snprintf(in, sizeof in, "%s%s", dir, sub[s]) >= sizeof in)
 			continue;
 		for (int k = 0; k < 2; k++) {
-			if (!gt_paths_find(paths, in, names[split][k][0]))
+			if (!gt_paths_find(paths, in, names[split == GT_TEST][k][0]))
 				continue;
 			/* Images without labels: reading them reports the missing file. */
-			return gt_paths_find(paths, in, names[split][k][1]) ? GT_OK : gt_paths_add(paths, in, names[split][k][1], err);
+			return gt_paths_find(paths, in, names[split == GT_TEST][k][1]) ? GT_OK : gt_paths_add(paths, in, names[split == GT_TEST][k][1], err);
 		}
 	}
 	return GT_OK;
@@ -184,7 +184,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	(void)split;
 	if (paths->n != 2)
 		return gt_fail(err, GT_ECONFIG, "data.%s: expected two files for an IDX split, images and labels, got %d",
-		               split == GT_SPLIT_TEST ? "test" : "train", paths->n);
+		               split == GT_TEST ? "test" : "train", paths->n);
 	enum gt_code rc = gt_idx_open(paths->path[0], spec->max_bytes, &p.image_file, &p.image, err);
 	if (rc == GT_OK)
 		rc = gt_idx_open(paths->path[1], spec->max_bytes, &p.label_file, &p.label, err);

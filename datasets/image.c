@@ -26,13 +26,14 @@ static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint
 }
 
 /* Reads the first `cap` images of an IDX file of u8 with rank 2 (one image: H,W), 3 (N,H,W) or 4 (N,C,H,W). */
-static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
+static enum gt_code read_idx(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
                              struct gt_err *err)
 {
 	struct gt_gzfile f = {0};
 	struct gt_idx x;
 	uint8_t *raw = NULL, *tmp = NULL;
 	struct gt_transform resize = scale_to(h, w);
+	bool fit = !list.n;
 	struct gt_image_scratch *s = NULL;
 	GT_TRY(gt_idx_open(path, GT_DEFAULT_MAX_BYTES, &f, &x, err));
 	int64_t ic = x.rank == 4 ? x.dim[1] : 1, ih = x.dim[x.rank == 1 ? 0 : x.rank - 2], iw = x.dim[x.rank - 1],
@@ -61,18 +62,18 @@ static enum gt_code read_idx(const char *path, int64_t c, int64_t h, int64_t w, 
 		for (int64_t k = 0; ic == 3 && k < ih * iw; k++)
 			for (int64_t ch = 0; ch < 3; ch++)
 				tmp[3 * k + ch] = from[ch * ih * iw + k];
-		rc = gt_image_transform(ic == 3 ? tmp : from, ih, iw, (int)ic, f.shown, (struct gt_transform_list){&resize, 1}, NULL, (int)c, h, w,
+		rc = gt_image_transform(ic == 3 ? tmp : from, ih, iw, (int)ic, f.shown, fit ? (struct gt_transform_list){&resize, 1} : list, NULL, (int)c, h, w,
 		                        s, *out + i * c * h * w, err);
 	}
 	gt_image_scratch_close(s);
-	*scaled = ih != h || iw != w;
+	*scaled = fit && (ih != h || iw != w);
 	gt_gzfile_close(&f);
 	free(raw);
 	free(tmp);
 	return rc;
 }
 
-static enum gt_code read_picture(struct gt_gzfile *f, int64_t c, int64_t h, int64_t w, uint8_t **out, int64_t *n, bool *scaled,
+static enum gt_code read_picture(struct gt_gzfile *f, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, uint8_t **out, int64_t *n, bool *scaled,
                                  struct gt_err *err)
 {
 	uint8_t *raw;
@@ -80,6 +81,7 @@ static enum gt_code read_picture(struct gt_gzfile *f, int64_t c, int64_t h, int6
 	int64_t ih, iw;
 	int ic;
 	struct gt_transform resize = scale_to(h, w);
+	bool fit = !list.n;
 	struct gt_image_scratch *s = NULL;
 	GT_TRY(gt_gzfile_load(f, &raw, &size, err));
 	enum gt_code rc = gt_image_scratch_open(&s, err);
@@ -88,17 +90,17 @@ static enum gt_code read_picture(struct gt_gzfile *f, int64_t c, int64_t h, int6
 	if (rc == GT_OK)
 		rc = take_memory(1, c, h, w, out, err);
 	if (rc == GT_OK)
-		rc = gt_image_load(raw, size, f->shown, (struct gt_transform_list){&resize, 1}, NULL, (int)c, h, w, s, *out, err);
+		rc = gt_image_load(raw, size, f->shown, fit ? (struct gt_transform_list){&resize, 1} : list, NULL, (int)c, h, w, s, *out, err);
 	gt_image_scratch_close(s);
 	free(raw);
 	GT_TRY(rc);
 	*n = 1;
-	*scaled = iw != w || ih != h;
+	*scaled = fit && (iw != w || ih != h);
 	return GT_OK;
 }
 
-enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
-                           struct gt_err *err)
+enum gt_code gt_image_read(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out,
+                           int64_t *n, bool *scaled, struct gt_err *err)
 {
 	struct gt_gzfile f;
 	uint8_t b[12] = {0};
@@ -113,10 +115,10 @@ enum gt_code gt_image_read(const char *path, int64_t c, int64_t h, int64_t w, in
 	GT_TRY(gt_gzfile_open(path, MAX_FILE, &f, err));
 	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
 	if (rc == GT_OK && gt_image_format_of(b, got) != GT_IMAGE_UNKNOWN) {
-		rc = read_picture(&f, c, h, w, out, n, scaled, err);
+		rc = read_picture(&f, list, c, h, w, out, n, scaled, err);
 	} else if (rc == GT_OK && got >= 4 && !b[0] && !b[1]) {
 		gt_gzfile_close(&f);
-		rc = read_idx(path, c, h, w, cap, out, n, scaled, err);
+		rc = read_idx(path, list, c, h, w, cap, out, n, scaled, err);
 	} else if (rc == GT_OK) {
 		rc = gt_fail(err, GT_EDATA, "%s: expected a PNG, JPEG, WebP or IDX file", f.shown);
 	}

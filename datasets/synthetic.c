@@ -78,7 +78,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	out->classes = spec->classes > 0 ? spec->classes : 10;
 	uint64_t bytes, all, patterns;
 	if (out->n < 1 || out->n > INT32_MAX)
-		return gt_fail(err, GT_ECONFIG, "data.%s: expected 1 to %d samples, got %lld", split == GT_SPLIT_TEST ? "samples_test" : "samples",
+		return gt_fail(err, GT_ECONFIG, "data.%s: expected 1 to %d samples, got %lld", split == GT_TEST ? "samples_test" : "samples",
 		               INT32_MAX, (long long)out->n);
 	if (out->classes > 1000000)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at most 1000000, got %lld", (long long)out->classes);
@@ -88,7 +88,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
 	    !gt_product4(out->classes, out->c, out->h, out->w, &patterns) || all > spec->max_bytes || patterns > spec->max_bytes)
 		return gt_fail(err, GT_ECONFIG, "data.%s: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed",
-		               split == GT_SPLIT_TEST ? "samples_test" : "samples", (long long)out->n, (long long)out->c, (long long)out->h,
+		               split == GT_TEST ? "samples_test" : "samples", (long long)out->n, (long long)out->c, (long long)out->h,
 		               (long long)out->w, spec->max_bytes);
 	if (headers_only)
 		return GT_OK;
@@ -102,7 +102,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 1);
 	for (int64_t k = 0; k < out->classes; k++)
 		make_pattern(key, (uint32_t)k, out, pat + (uint64_t)k * bytes);
-	make_samples(gt_rng_key(spec->seed, GT_RNG_SYNTH, 0), (uint32_t)split, pat, out);
+	make_samples(gt_rng_key(spec->seed, GT_RNG_SYNTH, 0), split == GT_TEST, pat, out);
 	free(pat);
 	return GT_OK;
 }

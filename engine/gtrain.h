@@ -461,6 +461,11 @@ struct gt_bench {
 enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err);
 void gt_bench_free(struct gt_bench *b);
 
+/* Looks at the data in the folder (or .tar archive) `path` and writes a config that trains on it, with comments, to *text, which the caller
+ * frees. pretrained: a safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from scratch.
+ * GT_ENOINPUT: there is no data that gtrain can read. */
+enum gt_code gt_init_config(const char *path, const char *pretrained, char **text, struct gt_err *err);
+
 /* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
  * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. */
 enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,

@@ -32,6 +32,7 @@
  * loaders. */
 #define GT_EVENTS 1024
 #define GT_EVENTS_ENGINE 16
+#define GT_STREAM_FETCH 7 /* the stream of copies of samples that the host has read; nothing else uses it */
 #define GT_MARKS 8192 /* number of time marks: mark() takes 0 ... GT_MARKS - 1 */
 
 struct gt_dev;    /* an open device; owned by the caller of open */

@@ -16,7 +16,7 @@ engine/store:base kernels store
 engine/launch:base launch
 engine/exec:base kernels datasets image conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain
-engine/session:base kernels image ir conf plan par store exec team session gtrain
+engine/session:base kernels datasets image ir conf plan par store exec team session gtrain
 engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir plan store exec team session score gtrain
 engine/run:base kernels datasets image ir conf par store launch exec team session state score run gtrain

@@ -31,12 +31,15 @@ enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIP
 
 struct gt_conf_data {
 	const char *name, *root, *format;
+	const char *path_column, *label_column, *pattern; /* of the formats "list" and "pattern"; "": none */
 	struct gt_strings train, test;
 	int64_t batch, batch_per_rank; /* samples of a step over all ranks, or on each rank; exactly one of the two is > 0 after loading */
 	int64_t eval_batch;            /* samples of one batch of an evaluation; 0: the batch size of training */
 	bool shuffle, drop_last;
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
+	bool stratify;                 /* take that share of every class */
+	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
 	struct gt_floats mean, std;    /* one number for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
 	struct gt_transform augment[GT_MAX_TRANSFORMS];
 	int naugment;
@@ -123,6 +126,8 @@ struct gt_conf_train {
 
 struct gt_conf_eval {
 	int tta; /* enum gt_tta */
+	struct gt_transform transforms[GT_MAX_TRANSFORMS];
+	int ntransforms;
 };
 
 struct gt_conf_parallel {

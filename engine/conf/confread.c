@@ -22,29 +22,28 @@ static void augment_defaults(struct gt_transform *t, const struct gt_cnode *give
 		t->mean = *mean;
 }
 
-static enum gt_code read_augment(struct gt_reading *rd, struct gt_err *err)
+/* Reads the list of transforms with this path into t, which has room for GT_MAX_TRANSFORMS. */
+static enum gt_code read_transforms(struct gt_reading *rd, const char *path, struct gt_transform *t, int *n, struct gt_err *err)
 {
-	const struct gt_cnode *list = gt_conf_given(rd->root, "data.augment");
-	struct gt_conf_data *d = &rd->conf->data;
+	const struct gt_cnode *list = gt_conf_given(rd->root, path);
 	char shown[64], got[64];
-	int cap = (int)(sizeof d->augment / sizeof *d->augment);
 	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
 		return GT_OK;
-	if (list->type != GT_C_LIST || list->nkids > cap)
-		return gt_conf_fail(err, list->loc, "data.augment", "expected a list ( ) of at most %d groups, got %s", cap,
+	if (list->type != GT_C_LIST || list->nkids > GT_MAX_TRANSFORMS)
+		return gt_conf_fail(err, list->loc, path, "expected a list ( ) of at most %d groups, got %s", GT_MAX_TRANSFORMS,
 		                    gt_cnode_text(list, got, sizeof got));
 	for (int i = 0; i < list->nkids; i++) {
-		snprintf(shown, sizeof shown, "data.augment[%d]", i);
+		snprintf(shown, sizeof shown, "%s[%d]", path, i);
 		if (list->kid[i]->type != GT_C_GROUP) {
 			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
 			                                 gt_cnode_text(list->kid[i], got, sizeof got)));
 			continue;
 		}
 		strcat(shown, ".");
-		GT_TRY(gt_object_read(rd, gt_rows_augment, list->kid[i], shown, &d->augment[i], err));
-		augment_defaults(&d->augment[i], list->kid[i], &d->mean);
+		GT_TRY(gt_object_read(rd, gt_rows_augment, list->kid[i], shown, &t[i], err));
+		augment_defaults(&t[i], list->kid[i], &rd->conf->data.mean);
 	}
-	d->naugment = list->nkids;
+	*n = list->nkids;
 	return GT_OK;
 }
 
@@ -94,7 +93,8 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
 	GT_COLLECT(rd, err, data_paths(rd, err));
 	GT_COLLECT(rd, err, absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
-	GT_COLLECT(rd, err, read_augment(rd, err));
+	GT_COLLECT(rd, err, read_transforms(rd, "data.augment", c->data.augment, &c->data.naugment, err));
+	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));
 	GT_COLLECT(rd, err, gt_conf_pretrained_map(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
 	GT_COLLECT(rd, err, gt_conf_layers(rd, err));

@@ -117,7 +117,13 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, const void *base, char word[48])
 {
 	const struct gt_row *sel = gt_row_find(rows, r->when);
-	return gt_values_word(sel->values, *(const int *)(const void *)((const char *)base + sel->offset), word, 48);
+	const void *value = (const char *)base + sel->offset;
+	if (sel->type == GT_T_CHOICE) {
+		const char *text = *(const char *const *)value;
+		snprintf(word, 48, "%s", text ? text : "");
+		return word;
+	}
+	return gt_values_word(sel->values, *(const int *)value, word, 48);
 }
 
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
@@ -137,15 +143,15 @@ static void put_keys(FILE *f, const struct gt_row *rows, const void *base)
 	}
 }
 
-static void put_augment(FILE *f, const struct gt_conf *c)
+static void put_transforms(FILE *f, const char *key, const struct gt_transform *t, int n)
 {
-	fputs("\taugment = (", f);
-	for (int i = 0; i < c->data.naugment; i++) {
+	fprintf(f, "\t%s = (", key);
+	for (int i = 0; i < n; i++) {
 		fprintf(f, "%s\n\t\t{", i ? "," : "");
-		put_keys(f, gt_rows_augment, &c->data.augment[i]);
+		put_keys(f, gt_rows_augment, &t[i]);
 		fputs(" }", f);
 	}
-	fputs(c->data.naugment ? "\n\t);\n" : ");\n", f);
+	fputs(n ? "\n\t);\n" : ");\n", f);
 }
 
 static void put_map(FILE *f, const struct gt_conf *c)
@@ -283,7 +289,9 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		int depth = move(f, group, r->path);
 		group = r->path;
 		if (!strcmp(r->path, "data.augment")) {
-			put_augment(f, c);
+			put_transforms(f, "augment", c->data.augment, c->data.naugment);
+		} else if (!strcmp(r->path, "eval.transforms")) {
+			put_transforms(f, "transforms", c->eval.transforms, c->eval.ntransforms);
 		} else if (!strcmp(r->path, "model.pretrained.map")) {
 			put_map(f, c);
 		} else if (!strcmp(r->path, "train.groups")) {

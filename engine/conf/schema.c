@@ -119,12 +119,21 @@ const struct gt_row gt_rows[] = {
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
      .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
-    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|synthetic",
-     .help = "format of the files; auto: recognised by their names or their content"},
+    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|synthetic",
+     .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
+             "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of paths "
+             "and one of labels; pattern: the names of the images of one folder have their class"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
              "folder of the config; []: the usual file names of the format"},
     {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split, like those of train"},
+    {"data.path_column", GT_T_STRING, AT(data.path_column), "\"\"", .when = "data.format", .is = "list",
+     .help = "name of the column of paths, which are relative to root or, without root, to the folder of the list; \"\": path, file, filename, "
+             "file_name, fname or image"},
+    {"data.label_column", GT_T_STRING, AT(data.label_column), "\"\"", .when = "data.format", .is = "list",
+     .help = "name of the column of labels; \"\": label, labels, class, target or category"},
+    {"data.pattern", GT_T_STRING, AT(data.pattern), "\"\"", .when = "data.format", .is = "pattern",
+     .help = "POSIX extended regular expression whose group ( ) is the class in the name of an image"},
     {"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24,
      .help = "number of samples in one optimizer step, over all ranks; either this or batch_per_rank is required"},
     {"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24,
@@ -141,6 +150,7 @@ const struct gt_row gt_rows[] = {
              "of DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed))"},
     {"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW,
      .help = "share of the training split that is removed from it and used as the split \"valid\""},
+    {"data.stratify", GT_T_BOOL, AT(data.stratify), "false", .help = "take the share `valid` of every class"},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
      .help = "mean that is subtracted from the pixels, whose values are 0..1; one number, "
              "or one per channel; []: 0"},
@@ -155,6 +165,8 @@ const struct gt_row gt_rows[] = {
     {"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64,
      .help = "number of batches that a thread prepares in advance; 0: none; "
              "-1: chosen for this machine"},
+    {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
+     .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device"},
     {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of training images, applied in this order: a list of groups"},
 
     {"model.input", GT_T_DIMS, AT(model.input), NULL, 1, 65536, GT_R_REQUIRED,
@@ -223,6 +235,10 @@ const struct gt_row gt_rows[] = {
     {"eval.tta", GT_T_ENUM, AT(eval.tta), "\"none\"", .values = "none|mirror|mirror_translate",
      .help = "test-time augmentation; mirror: average the logits of an image and its mirror image; mirror_translate: average those of "
              "copies shifted by one pixel as well"},
+    {"eval.transforms", GT_T_OTHER, .def = "[]",
+     .help = "transforms of images for evaluation and prediction, a list of groups as in data.augment; training images get them before "
+             "data.augment, unless data.augment determines the size; []: for images from files, resize to 8/7 of model.input and center_crop "
+             "(resize alone if model.input is not square), else none"},
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "parallel mode: how ranks share the work"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),

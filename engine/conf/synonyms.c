@@ -128,6 +128,23 @@ static const struct {
 	{"data.augment.type", {"RandAugment", "rand_augment", NULL}},
 	{"data.augment.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
 	{"data.augment.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
+	{"eval.transforms.type", {"RandomHorizontalFlip", "hflip", NULL}},
+	{"eval.transforms.type", {"flip", "hflip", NULL}},
+	{"eval.transforms.type", {"RandomCrop", "pad_crop", NULL}},
+	{"eval.transforms.type", {"crop", "pad_crop", NULL}},
+	{"eval.transforms.type", {"RandomVerticalFlip", "vflip", NULL}},
+	{"eval.transforms.type", {"RandomResizedCrop", "random_resized_crop", NULL}},
+	{"eval.transforms.type", {"CenterCrop", "center_crop", NULL}},
+	{"eval.transforms.type", {"RandomRotation", "rotate", NULL}},
+	{"eval.transforms.type", {"ColorJitter", "color_jitter", NULL}},
+	{"eval.transforms.type", {"RandomGrayscale", "grayscale", NULL}},
+	{"eval.transforms.type", {"RandomErasing", "random_erasing", NULL}},
+	{"eval.transforms.type", {"cutout", "random_erasing", NULL}},
+	{"eval.transforms.type", {"TrivialAugmentWide", "trivial_augment", NULL}},
+	{"eval.transforms.type", {"TrivialAugment", "trivial_augment", NULL}},
+	{"eval.transforms.type", {"RandAugment", "rand_augment", NULL}},
+	{"eval.transforms.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
+	{"eval.transforms.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
 };
 
 static const struct gt_synonym *find(const struct gt_synonym *list, const char *word)

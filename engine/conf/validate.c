@@ -55,8 +55,8 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf_data *d = &c->data;
 	const int64_t *in = c->model.input;
 	bool synthetic = !strcmp(d->name, "synthetic") || !strcmp(d->format, "synthetic"), known = in[0] > 0, image = in[1] * in[2] > 1;
-	if (!d->name[0] && !d->train.n && !synthetic)
-		FAIL(rd, "data.name", "expected the name of a dataset, or files in data.train, got neither");
+	if (!d->name[0] && !d->root[0] && !d->train.n && !synthetic)
+		FAIL(rd, "data.name", "expected the name of a dataset, a folder in data.root, or files in data.train, got none of them");
 	if (known && in[0] * in[1] > ((int64_t)1 << 31) / in[2])
 		FAIL(rd, "model.input", "expected at most 2^31 elements, got %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
 	if (synthetic && d->samples < 1)
@@ -75,8 +75,8 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		     in[1], in[2]);
 	if (known && d->naugment && !image)
 		FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
-	else if (known && d->naugment)
-		GT_TRY(check_augment(rd, err));
+	else if (known && d->naugment && gt_transform_in_kernel((struct gt_transform_list){d->augment, d->naugment}))
+		GT_TRY(check_augment(rd, err)); /* gt_session_data_open checks other lists, when it knows the images */
 	return GT_OK;
 }
 
@@ -207,7 +207,9 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
-	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0)
+	/* A folder of images may have a split "valid" of its own; gt_session_check_best checks that when it has seen the folder. */
+	bool folder = !strcmp(c->data.format, "folder") || (!strcmp(c->data.format, "auto") && c->data.root[0]);
+	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0 && !folder)
 		FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
 	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
 		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,

@@ -1,55 +1,9 @@
-#include "exec/loader.h"
-#include "exec/permute.h"
-#include <pthread.h>
+#include "exec/loader_parts.h"
+#include "base/arena.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_DEPTH 16
-#define MAX_SIZES 8 /* maximum number of different sizes of a part, in full micro-batches and in the last one of an epoch */
-
-/* The order of the samples in one epoch. It is in row epoch % 2 of the arrays loader.orders (host) and orders_dev (device). */
-struct order {
-	int64_t epoch;
-	int64_t *host;
-	bool sent; /* the copy of this order to the device is queued */
-};
-
-/* A position in the sequence of parts that the loader delivers, epoch after epoch. */
-struct place {
-	int64_t epoch, cursor; /* cursor: position in the epoch at which the micro-batch begins */
-	int part;
-};
-
-struct gt_loader {
-	struct gt_loader_spec spec;
-	const struct gt_backend *be;
-	struct gt_dev *dev;
-	int64_t samples; /* number of samples that are used in an epoch */
-	int64_t row;     /* number of positions in the order of an epoch; at least samples */
-	struct order order[2];
-	struct order counted; /* the order that gt_loader_weight uses, because the producer thread may write the two others at any time */
-	int64_t *orders, *orders_dev; /* [2 * row]: the orders in host memory and in device memory; equal if the device uses host memory */
-	struct {
-		int64_t n;
-		struct gt_kernel *kernel;
-	} gather[MAX_SIZES];
-	int nsizes;
-	int nbuf;
-	void **x, **target; /* [nbuf] buffers of inputs and of labels */
-	int slot;           /* without a producer thread: index of the next buffer */
-	struct place next; /* the part that the caller of gt_loader_next gets next */
-
-	/* State of the producer. If the producer is a thread, `lock` protects it. */
-	pthread_t thread;
-	bool threaded, stop;
-	pthread_mutex_t lock;
-	pthread_cond_t filled, freed;
-	struct place ahead;              /* the part that the producer gathers next */
-	struct gt_batch *ring;           /* [nbuf] batches */
-	int head, count;                 /* index of the first ready batch; number of ready batches */
-	int lent;                        /* number of batches before head that have been delivered and must stay valid */
-	struct gt_err failure;
-};
 
 /* Returns how many augmented views of each sample a batch holds. */
 static int64_t views(const struct gt_loader *l)
@@ -57,102 +11,8 @@ static int64_t views(const struct gt_loader *l)
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
 }
 
-/* Returns whether the loss may ignore some labels. */
-static bool ignores(const struct gt_loader *l)
-{
-	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
-}
-
-/* Returns the number of samples of the micro-batch that begins at position `cursor`. */
-static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
-{
-	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
-	if (in_batch > l->samples - cursor)
-		in_batch = l->samples - cursor;
-	/* the last batch of an epoch is divided like a full one: into full micro-batches and a rest */
-	return n < in_batch ? n : in_batch;
-}
-
-/* Fills in the number of samples of the part at position p, and their position in the order of the epoch. */
-static struct gt_batch part_at(const struct gt_loader *l, const struct place *p)
-{
-	const struct gt_batch_slice *c = &l->spec.slice;
-	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
-	int64_t n = micro_at(l, p->cursor), first;
-	b.micro = p->cursor;
-	b.n = gt_part_size(n, c->parts, p->part, &first);
-	b.cursor = p->cursor + (c->strided ? p->part : first);
-	return b;
-}
-
-static void advance(const struct gt_loader *l, struct place *p)
-{
-	const struct gt_batch_slice *c = &l->spec.slice;
-	if (++p->part < c->part0 + c->nparts)
-		return;
-	p->part = c->part0;
-	p->cursor += micro_at(l, p->cursor);
-	if (p->cursor >= l->samples) {
-		p->cursor = 0;
-		p->epoch++;
-	}
-}
-
-/* Does the same as part_at for the first part from position p on that is not empty. */
-static struct gt_batch next_part(const struct gt_loader *l, struct place *p)
-{
-	struct gt_batch b = part_at(l, p);
-	for (; b.n == 0 && !l->spec.fill; b = part_at(l, p))
-		advance(l, p);
-	return b;
-}
-
-int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64_t batch)
-{
-	if (pad)
-		n = (n + parts - 1) / parts * parts;
-	return drop_last ? n - n % batch : n;
-}
-
-/* Writes the order of the samples of an epoch, as numbers of samples in the dataset. */
-static enum gt_code fill(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
-{
-	const struct gt_view *v = l->spec.view;
-	if (l->spec.shuffle)
-		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, row, err));
-	else
-		for (int64_t i = 0; i < v->n; i++)
-			row[i] = i;
-	if (v->index)
-		for (int64_t i = 0; i < v->n; i++)
-			row[i] = v->index[row[i]];
-	for (int64_t i = v->n; i < l->row; i++)
-		row[i] = row[i - v->n];
-	return GT_OK;
-}
-
-static enum gt_code make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
-{
-	struct order *o = &l->order[epoch & 1];
-	if (o->epoch == epoch)
-		return GT_OK;
-	o->epoch = -1;
-	if (o->sent) /* waits for the copy of the order that had this row before, which was queued two epochs ago */
-		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
-	GT_TRY(fill(l, epoch, o->host, err));
-	if (l->orders_dev != l->orders) {
-		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, o->host, (size_t)l->row * sizeof *o->host, GT_COPY_H2D, 0,
-		                         err));
-		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
-		o->sent = true;
-	}
-	o->epoch = epoch;
-	return GT_OK;
-}
-
-/* Queues the kernel that gathers n samples into x. step_args is in host or device memory. */
-static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, void *x, int slot, int stream,
-                           struct gt_err *err)
+enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,
+                           int slot, int stream, struct gt_err *err)
 {
 	struct gt_kernel *k = NULL;
 	for (int i = 0; i < l->nsizes; i++)
@@ -161,6 +21,14 @@ static enum gt_code launch(struct gt_loader *l, int64_t n, const struct gt_step_
 	if (!k)
 		return gt_fail(err, GT_EINTERNAL, "loader: no kernel was prepared for a batch of %lld samples", (long long)n);
 	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {x, l->target[slot]};
+	if (l->ring_rows) {
+		in[0] = l->ring_rows;
+		in[1] = l->ring_labels;
+	} else if (from) {
+		in[0] = (void *)(uintptr_t)from->rows;
+		in[1] = l->staged_labels + from->slot * l->most;
+		in[2] = l->iota;
+	}
 	struct gt_launch a = {.in = in, .out = o, .step_args = step_args, .stream = stream};
 	return l->be->launch(l->dev, k, &a, err);
 }
@@ -173,8 +41,8 @@ static size_t row_bytes(const struct gt_loader *l)
 /* With gt_loader_spec.fill: returns the number of rows that every part has. */
 static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 {
-	struct place first = {b->epoch, b->micro, 0};
-	return part_at(l, &first).n;
+	struct gt_loader_place first = {b->epoch, b->micro, 0};
+	return gt_loader_part_at(l, &first).n;
 }
 
 static void fill_up(const struct gt_loader *l, struct gt_batch *b)
@@ -194,9 +62,11 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 	b->target = l->target[slot];
 	if (l->spec.rows)
 		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
-	GT_TRY(make_order(l, b->epoch, err));
-	if (b->n)
-		GT_TRY(launch(l, b->n, &step_args, b->x, slot, stream, err));
+	GT_TRY(gt_loader_make_order(l, b->epoch, err));
+	if (l->fetcher)
+		GT_TRY(gt_loader_gather_fetched(l, b, &step_args, slot, err));
+	else if (b->n)
+		GT_TRY(gt_loader_gather(l, b->n, &step_args, NULL, b->x, slot, stream, err));
 	if (l->spec.fill)
 		fill_up(l, b);
 	return GT_OK;
@@ -213,7 +83,7 @@ static void *produce(void *arg)
 			pthread_cond_wait(&l->freed, &l->lock);
 		if (l->stop)
 			break;
-		struct gt_batch b = next_part(l, &l->ahead);
+		struct gt_batch b = gt_loader_next_part(l, &l->ahead);
 		pthread_mutex_unlock(&l->lock);
 		enum gt_code code = gather(l, &b, slot, 1, &l->failure);
 		pthread_mutex_lock(&l->lock);
@@ -225,7 +95,7 @@ static void *produce(void *arg)
 		slot = (slot + 1) % l->nbuf;
 		l->ring[(l->head + l->count) % l->nbuf] = b;
 		l->count++;
-		advance(l, &l->ahead);
+		gt_loader_advance(l, &l->ahead);
 		pthread_cond_signal(&l->filled);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -234,6 +104,8 @@ static void *produce(void *arg)
 
 void gt_loader_stop(struct gt_loader *l)
 {
+	if (l->fetcher)
+		gt_fetcher_clear(l->fetcher);
 	if (!l->threaded)
 		return;
 	pthread_mutex_lock(&l->lock);
@@ -247,11 +119,20 @@ void gt_loader_stop(struct gt_loader *l)
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err)
 {
 	gt_loader_stop(l);
-	l->next = l->ahead = (struct place){epoch, cursor, l->spec.slice.part0};
+	l->next = l->ahead = (struct gt_loader_place){epoch, cursor, l->spec.slice.part0};
 	l->head = l->count = l->lent = l->slot = 0;
 	l->stop = false;
 	l->failure = (struct gt_err){0};
-	GT_TRY(make_order(l, epoch, err));
+	if (l->map) { /* what the device has of the orders depends on where the loader starts */
+		GT_TRY(l->be->sync(l->dev, 0, err));
+		GT_TRY(l->be->sync(l->dev, GT_STREAM_FETCH, err));
+		l->begin = l->next;
+		l->order[0].epoch = l->order[1].epoch = -1;
+		l->staged_parts = l->copying = 0;
+	}
+	GT_TRY(gt_loader_make_order(l, epoch, err));
+	if (l->fetcher)
+		return gt_loader_fetch_ahead(l, 0, err);
 	if (l->spec.depth > 0) {
 		if (pthread_create(&l->thread, NULL, produce, l))
 			return gt_fail(err, GT_EFAIL, "cannot start the loader's thread");
@@ -263,11 +144,11 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
 {
 	if (!l->threaded) {
-		*out = next_part(l, &l->next);
+		*out = gt_loader_next_part(l, &l->next);
 		GT_TRY(gather(l, out, l->slot, 0, err));
 		l->slot = (l->slot + 1) % l->nbuf;
-		advance(l, &l->next);
-		return GT_OK;
+		gt_loader_advance(l, &l->next);
+		return l->fetcher ? gt_loader_fetch_ahead(l, 0, err) : GT_OK;
 	}
 	pthread_mutex_lock(&l->lock);
 	if (l->lent == l->spec.keep)
@@ -285,8 +166,8 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 	l->head = (l->head + 1) % l->nbuf;
 	l->count--;
 	l->lent++;
-	next_part(l, &l->next);
-	advance(l, &l->next);
+	gt_loader_next_part(l, &l->next);
+	gt_loader_advance(l, &l->next);
 	pthread_cond_signal(&l->freed);
 	pthread_mutex_unlock(&l->lock);
 	return GT_OK;
@@ -296,9 +177,15 @@ enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, stru
 {
 	if (l->threaded)
 		return gt_fail(err, GT_EINTERNAL, "loader: a batch cannot be skipped while a thread gathers batches ahead");
-	*out = next_part(l, &l->next);
-	GT_TRY(make_order(l, out->epoch, err));
-	advance(l, &l->next);
+	*out = gt_loader_next_part(l, &l->next);
+	GT_TRY(gt_loader_make_order(l, out->epoch, err));
+	if (l->fetcher) { /* the skipped part may be queued already */
+		struct gt_fetched unused;
+		GT_TRY(gt_loader_fetch_ahead(l, 1, err));
+		GT_TRY(gt_fetcher_wait(l->fetcher, 0, &unused, err));
+		gt_fetcher_drop(l->fetcher);
+	}
+	gt_loader_advance(l, &l->next);
 	return GT_OK;
 }
 
@@ -306,15 +193,23 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 {
 	if (l->be->host_memory)
 		return GT_OK;
+	if (l->map)
+		GT_TRY(gt_loader_end_copies(l, err));
 	for (int i = 0; i < nmicro; i++) {
-		struct gt_batch b = part_at(l, &l->next);
-		GT_TRY(make_order(l, b.epoch, err));
+		struct gt_batch b = gt_loader_part_at(l, &l->next);
+		GT_TRY(gt_loader_make_order(l, b.epoch, err));
+		if (l->map && b.n)
+			GT_TRY(gt_loader_stage(l, &b, err));
 		step_args[i].epoch = (uint64_t)b.epoch;
 		step_args[i].sample0 = (uint64_t)b.cursor;
 		step_args[i].stride = (uint64_t)b.stride;
-		advance(l, &l->next);
+		gt_loader_advance(l, &l->next);
 	}
-	return GT_OK;
+	if (!l->copying)
+		return GT_OK;
+	GT_TRY(l->be->record(l->dev, l->spec.event + 2, GT_STREAM_FETCH, err));
+	GT_TRY(l->be->wait(l->dev, l->spec.event + 2, 0, err)); /* the window, on stream 0, starts after the copies */
+	return gt_loader_fetch_ahead(l, l->copying, err);
 }
 
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
@@ -323,53 +218,32 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_st
 	int slot = l->slot; /* a graph that replays the kernels uses the same buffers as when it was captured */
 	l->slot = (slot + 1) % l->nbuf;
 	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
-	return launch(l, n, step_args, out->x, slot, stream, err);
+	return gt_loader_gather(l, n, step_args, NULL, out->x, slot, stream, err);
 }
 
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err)
 {
-	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : make_order(l, l->next.epoch + 1, err);
-}
-
-enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err)
-{
-	const struct gt_dataset *d = l->spec.view->data;
-	const struct order *o = l->counted.host ? &l->counted : &l->order[epoch & 1];
-	int64_t counted = n;
-	if (ignores(l)) {
-		if (!l->counted.host)
-			GT_TRY(make_order(l, epoch, err));
-		else if (l->counted.epoch != epoch)
-			GT_TRY(fill(l, epoch, l->counted.host, err));
-		l->counted.epoch = epoch;
-		for (int64_t i = 0; i < n; i++)
-			counted -= d->labels[o->host[cursor + i]] == l->spec.ignore_index;
-	}
-	*out = (double)counted;
-	return GT_OK;
-}
-
-int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
-{
-	int64_t epoch = l->next.cursor > cursor ? l->next.epoch : l->next.epoch - (l->next.cursor == 0);
-	const struct order *o = &l->order[epoch & 1];
-	return o->epoch == epoch && cursor < l->row ? o->host[cursor] : -1;
+	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : gt_loader_make_order(l, l->next.epoch + 1, err);
 }
 
 static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
 	const struct gt_dataset *d = l->spec.view->data;
+	const int64_t *fetched = l->spec.shape;
 	int64_t dims[4] = {d->n, d->c, d->h, d->w}, rows[2] = {2, l->row};
+	bool whole = l->fetcher && !l->map; /* the operands are a batch, in the order of the batch */
+	if (l->fetcher)
+		memcpy(dims, (int64_t[4]){l->map ? l->ring_parts * l->most : l->most, fetched[0], fetched[1], fetched[2]}, sizeof dims);
 	if (n == 0)
 		return GT_OK;
 	for (int i = 0; i < l->nsizes; i++)
 		if (l->gather[i].n == n)
 			return GT_OK;
-	if (l->nsizes == MAX_SIZES)
-		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", MAX_SIZES);
+	if (l->nsizes == GT_LOADER_SIZES)
+		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", GT_LOADER_SIZES);
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false),
-	                index = gt_tdesc_make(GT_I64, 2, rows, false), target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
-	int64_t shape[4] = {n * views(l), d->c, d->h, d->w};
+	                index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, rows, false), target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
+	int64_t shape[4] = {n * views(l), dims[1], dims[2], dims[3]};
 	x = gt_tdesc_make(x.dtype, 4, shape, true); /* an input of two dimensions, [N, C], has the same bytes */
 	struct gt_opcall oc = {.code = GT_OP_GATHER,
 	                       .name = "data",
@@ -399,6 +273,9 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	size_t order = (size_t)l->row * sizeof(int64_t);
 	int64_t tail = l->samples % s->batch, most = gt_part_size(s->micro, s->slice.parts, 0, NULL);
 	x.dim[0] = most * views(l);
+	l->most = most;
+	if (s->fetch.sample)
+		GT_TRY(gt_loader_open_fetcher(l, err));
 	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
 	if (tail >= s->micro)
 		GT_TRY(prepare_parts(l, s->micro, err));
@@ -415,7 +292,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		l->orders_dev = p;
 	}
 	l->counted.epoch = -1;
-	if (l->spec.depth > 0 && ignores(l) && !(l->counted.host = malloc(order)))
+	if (l->spec.depth > 0 && gt_loader_ignores(l) && !(l->counted.host = malloc(order)))
 		return gt_fail_memory(err, order);
 	for (int i = 0; i < 2; i++) {
 		l->order[i].epoch = -1;
@@ -438,7 +315,9 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 
 static int depth_of(const struct gt_loader_spec *s)
 {
-	return !s->fill && !s->device->be->host_memory ? 0 : s->depth < MAX_DEPTH ? s->depth : MAX_DEPTH;
+	if (s->fetch.sample || (!s->fill && !s->device->be->host_memory)) /* other threads read ahead, or the device gathers */
+		return 0;
+	return s->depth < MAX_DEPTH ? s->depth : MAX_DEPTH;
 }
 
 int gt_loader_buffers(const struct gt_loader_spec *s)
@@ -476,6 +355,7 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld",
 	                                             (long long)spec->batch, (long long)spec->view->n);
 	if (code != GT_OK) {
+		l->spec.fetch.close = NULL; /* the caller still owns it */
 		gt_loader_close(l);
 		return code;
 	}
@@ -488,6 +368,9 @@ void gt_loader_close(struct gt_loader *l)
 	if (!l)
 		return;
 	gt_loader_stop(l);
+	gt_loader_close_fetcher(l);
+	if (l->spec.fetch.close)
+		l->spec.fetch.close(l->spec.fetch.user);
 	for (int i = 0; i < l->nsizes; i++)
 		l->be->release(l->dev, l->gather[i].kernel);
 	free(l->counted.host);
@@ -518,6 +401,10 @@ void gt_loader_close(struct gt_loader *l)
 enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err)
 {
 	size_t pixels = (size_t)(d->n * d->c * d->h * d->w), labels = (size_t)d->n * sizeof *d->labels;
+	if (d->encoded) { /* samples are fetched */
+		dev[0] = dev[1] = NULL;
+		return GT_OK;
+	}
 	dev[0] = d->images;
 	dev[1] = d->labels;
 	if (device->be->host_memory)

@@ -1,4 +1,5 @@
-/* The loader: gathers batches from a dataset that is resident on the device, in an order that is a pure function of (seed, epoch).
+/* The loader: assembles batches of a dataset, in an order that is a pure function of (seed, epoch). The dataset is resident on the device, or
+ * its samples are fetched: threads read them into host memory ahead of the training (fetcher.h).
  *
  *     gt_loader_open(&spec, &l, err);
  *     gt_loader_start(l, epoch, cursor, err);
@@ -23,18 +24,27 @@
  *     device  gather(images, labels, orders, gt_step_args) --> x, target --> the step's first kernel
  *
  * gt_loader_launch queues this kernel, or records it in a graph. The device holds the orders of two epochs; the host copies the next one
- * while the device works. */
+ * while the device works.
+ *
+ * Fetched samples are bytes too, and the same kernel normalises them. Its images are then a batch that the fetcher has completed:
+ *
+ *     files --> threads --> ring of batches (u8 rows) --> gather(rows, labels) --> x, target
+ *
+ * On a device with its own memory, the batches of a window are copied before the window starts, on a stream of their own, into a ring that
+ * has room for two windows: one that runs, and one that is being prepared. In place of the order of an epoch, the device then has the row of
+ * this ring for every position of the epoch that this loader delivers. */
 #ifndef GT_EXEC_LOADER_H
 #define GT_EXEC_LOADER_H
 
 #include "conf/conf.h"
 #include "dataset.h"
 #include "exec/device.h"
+#include "exec/fetcher.h"
 
 /* A split: the samples of a dataset that belong to it, resident on a device. */
 struct gt_view {
 	const struct gt_dataset *data; /* not owned */
-	void *images, *labels;  /* device addresses; not owned */
+	void *images, *labels;  /* device addresses; not owned. NULL: samples are fetched */
 	const int64_t *index;   /* numbers of the samples in the dataset; NULL: all samples in order. Owned by the session */
 	int64_t n;              /* number of samples; -1: not known, because the data was not found (gt_session_spec.dry) */
 };
@@ -67,11 +77,13 @@ static inline int64_t gt_part_size(int64_t n, int parts, int p, int64_t *first)
  * out. */
 int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64_t batch);
 
+#define GT_LOADER_EVENTS 3
 struct gt_loader_spec {
 	const struct gt_device *device;
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
 	struct gt_tdesc x;         /* the input of one micro-batch; the loader sets dim[0] */
+	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
@@ -88,7 +100,14 @@ struct gt_loader_spec {
 	int64_t ignore_index;      /* targets with this value have weight 0 */
 	int depth;                 /* number of batches that a thread gathers ahead; 0: no thread */
 	int keep;                  /* number of delivered batches that stay valid, including the newest one; 0 means 1 */
-	int event;                 /* index of the first of two device events that the loader uses if the device copies asynchronously */
+	struct gt_fetch fetch;     /* how samples are read if they are not resident; the loader calls close. All zero: they are resident */
+	int workers;               /* with fetch: number of threads that read samples, at least 1 */
+	int ahead;                 /* with fetch: number of batches that are read ahead */
+	int window, units;         /* with fetch, on a device with its own memory: maximum number of steps in a window, and of parts in a
+	                              step; else 0 */
+	bool one_epoch;            /* with fetch: read nothing ahead of the end of the epoch, as in an evaluation */
+	int event;                 /* index of the first of GT_LOADER_EVENTS device events that the loader uses if the device copies
+	                              asynchronously */
 };
 
 /* A micro-batch, or a part of one. */
@@ -107,7 +126,10 @@ struct gt_loader;
 int gt_loader_buffers(const struct gt_loader_spec *spec);
 /* Returns the bytes of the inputs of one micro-batch over all parts, if every part has as many rows as part 0. */
 size_t gt_loader_rows(const struct gt_loader_spec *spec);
+/* Returns the bytes of the ring of fetched batches in host memory; 0 if the dataset is resident. */
+size_t gt_loader_fetched_bytes(const struct gt_loader_spec *spec);
 
+/* On failure the caller still owns spec->fetch. */
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
 void gt_loader_close(struct gt_loader *l);
 

@@ -18,4 +18,10 @@ enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, 
  * numbers of both parts in ascending order to train (n - nvalid entries) and valid (nvalid entries). */
 enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t *train, int64_t *valid, struct gt_err *err);
 
+/* Splits n samples as gt_permute_split does, but takes the same share of every class, rounded so that the sum is nvalid: a class gets one
+ * more sample the larger the fraction is that rounding down leaves out; at equal fractions, classes with lower numbers come first. labels:
+ * n values in 0 ... classes - 1. */
+enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int64_t n, int64_t classes, int64_t nvalid, int64_t *train,
+                                      int64_t *valid, struct gt_err *err);
+
 #endif

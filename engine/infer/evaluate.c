@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "ir/op.h"
 #include "infer/inference.h"
+#include "session/session_data.h"
 #include "run/rank_session.h"
 #include "score/class_report.h"
 #include "score/outputs.h"
@@ -12,7 +13,7 @@
 struct job {
 	const struct gt_ckpt *ckpt;
 	struct gt_conf *c;
-	enum gt_split_id split;
+	enum gt_split split;
 	bool report;
 	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs */
 	int64_t samples, ignore;       /* of the split; label that does not count */
@@ -45,11 +46,11 @@ static enum gt_code check_report(const struct job *j, const struct gt_session *s
 	return GT_OK;
 }
 
-static enum gt_code make_report(struct job *j, struct gt_eval_result *r, struct gt_err *err)
+static enum gt_code make_report(struct job *j, const struct gt_session *s, struct gt_eval_result *r, struct gt_err *err)
 {
 	GT_TRY(gt_class_tally_report(j->tally, r->arena, &r->report, err));
 	for (int64_t i = 0; i < r->report->classes; i++) {
-		const char *name = gt_inference_class(j->ckpt, j->c, i);
+		const char *name = gt_session_class_name(s, i);
 		if (name)
 			GT_NEW_STR(r->report->score[i].name, gt_arena_strdup(r->arena, name), err);
 	}
@@ -57,7 +58,7 @@ static enum gt_code make_report(struct job *j, struct gt_eval_result *r, struct 
 }
 
 /* Makes the result, on rank 0. */
-static enum gt_code finish(struct job *j, const struct gt_scores *scores, double seconds, struct gt_err *err)
+static enum gt_code finish(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds, struct gt_err *err)
 {
 	struct gt_arena *a;
 	GT_TRY(gt_arena_open(&a, err));
@@ -69,7 +70,7 @@ static enum gt_code finish(struct job *j, const struct gt_scores *scores, double
 		snprintf(r->split, sizeof r->split, "%s", gt_split_names[j->split]);
 		double start = gt_clock();
 		if (j->report)
-			code = make_report(j, r, err);
+			code = make_report(j, s, r, err);
 		r->seconds = seconds + gt_clock() - start;
 	}
 	if (code == GT_OK)
@@ -101,7 +102,7 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	enum gt_code code = gt_session_eval(s, j->split, &scores, err);
 	gt_outputs_close(outputs);
 	GT_TRY(code);
-	return s->at.rank == 0 ? finish(j, &scores, gt_clock() - start, err) : GT_OK;
+	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock() - start, err) : GT_OK;
 }
 
 enum gt_code gt_eval(const char *path, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
@@ -118,7 +119,7 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
 	GT_TRY(gt_inference_open(path, sets, nsets, &ckpt, &j.c, err));
 	j.ckpt = ckpt;
-	j.split = (enum gt_split_id)id;
+	j.split = (enum gt_split)id;
 	if (!o->nproc && !o->link)
 		j.c->parallel.nproc = 1;
 	snprintf(start, sizeof start, "an evaluation of step %lld", (long long)gt_ckpt_meta(ckpt)->step);

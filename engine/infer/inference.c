@@ -1,5 +1,4 @@
 #include "infer/inference.h"
-#include "dataset.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,10 +13,4 @@ enum gt_code gt_inference_open(const char *path, const char *const *sets, int ns
 	if (code != GT_OK)
 		gt_ckpt_close(*ckpt);
 	return code;
-}
-
-const char *gt_inference_class(const struct gt_ckpt *ckpt, const struct gt_conf *conf, int64_t label)
-{
-	(void)ckpt;
-	return gt_dataset_class(conf->data.name, label);
 }

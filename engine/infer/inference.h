@@ -1,4 +1,4 @@
-/* What evaluation and prediction share: opening a checkpoint, and the names of its classes. */
+/* What evaluation and prediction share: opening a checkpoint. */
 #ifndef GT_INFER_INFERENCE_H
 #define GT_INFER_INFERENCE_H
 
@@ -10,8 +10,5 @@
  * best checkpoint is an error; no other one is used. The caller closes both. */
 enum gt_code gt_inference_open(const char *path, const char *const *sets, int nsets, struct gt_ckpt **ckpt, struct gt_conf **conf,
                                struct gt_err *err);
-
-/* Returns the name of a class of the checkpoint; NULL: it has no name. */
-const char *gt_inference_class(const struct gt_ckpt *ckpt, const struct gt_conf *conf, int64_t label);
 
 #endif

@@ -62,7 +62,7 @@ static void report(const struct predictor *p, const float *z, struct gt_predicti
 		}
 		out->top[k].label = best;
 		out->top[k].p = exp(z[best] - max) / sum;
-		out->top[k].name = gt_inference_class(p->ckpt, p->s->conf, best);
+		out->top[k].name = gt_session_class_name(p->s, best);
 		out->n = k + 1;
 	}
 }
@@ -72,7 +72,7 @@ static void report(const struct predictor *p, const float *z, struct gt_predicti
 static enum gt_code read_file(const struct predictor *p, const char *file, uint8_t **out, int64_t *n, bool *scaled, struct gt_err *err)
 {
 	const int64_t *in = p->s->conf->model.input;
-	GT_TRY(gt_image_read(file, in[0], in[1], in[2], FILE_IMAGES + 1, out, n, scaled, err));
+	GT_TRY(gt_image_read(file, p->s->data.eval_list, in[0], in[1], in[2], FILE_IMAGES + 1, out, n, scaled, err));
 	if (*n <= FILE_IMAGES)
 		return GT_OK;
 	free(*out);
@@ -103,7 +103,8 @@ static enum gt_code open_batch(struct predictor *p, struct gt_err *err)
 	struct gt_view view = {&p->batch, p->dev[0], p->dev[1], NULL, BATCH};
 	struct gt_loader_spec spec = {
 	    .device = &s->device, .view = &view, .x = *gt_graph_desc(g, g->input), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
-	GT_TRY(gt_session_gather_attr(s->conf, false, &spec.attr, err));
+	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &spec.attr, err));
+	spec.attr.views = gt_session_tta_views(s->conf);
 	return gt_loader_open(&spec, &p->loader, err);
 }
 

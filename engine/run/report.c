@@ -120,7 +120,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	const struct gt_graph *g = s->space->layout.first;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
 	GT_NEW_STR(r->device, gt_arena_strdup(r->arena, s->device.info.name), err);
-	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].source), err);
+	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].where), err);
 	enum gt_code missing = gt_pretrained_check(c, g, r->arena, &r->pretrained, err);
 	if (missing != GT_ENOINPUT) /* gt_check_machine reports a missing file */
 		GT_TRY(missing);

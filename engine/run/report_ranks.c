@@ -6,7 +6,7 @@
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROWS };
+enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROWS };
 
 /* Returns the bytes of the batches that this rank keeps: images and labels of the largest part of a batch, times the number of slots. */
 static uint64_t batch_bytes(const struct gt_session *s)
@@ -28,20 +28,26 @@ static const char *row_name(const struct gt_world_plan *world_plan, int row)
 	bool several = false;
 	for (int i = 0; i < world_plan->world; i++)
 		several |= world_plan->rank[i]->batch.keep > 1;
-	return row == ROW_BATCH ? (several ? "batches" : "one batch") : row == ROW_DATA ? "datasets" : gt_arena_name((enum gt_arena_id)row);
+	return row == ROW_BATCH     ? (several ? "batches" : "one batch")
+	       : row == ROW_DATA    ? "datasets"
+	       : row == ROW_FETCHED ? "decoded batches"
+	                            : gt_arena_name((enum gt_arena_id)row);
 }
 
 static uint64_t data_bytes(const struct gt_session *s)
 {
 	uint64_t n = 0;
-	for (int i = 0; i < 2; i++)
-		n += (uint64_t)(s->data.set[i].n * (s->data.set[i].c * s->data.set[i].h * s->data.set[i].w + 4));
+	for (int i = 0; i < GT_SPLITS; i++)
+		n += gt_dataset_bytes(&s->data.set[i]);
 	return n;
 }
 
 static uint64_t row_bytes(const struct gt_session *s, int row)
 {
-	return row == ROW_BATCH ? batch_bytes(s) : row == ROW_DATA ? data_bytes(s) : s->space->memory.bytes[row];
+	return row == ROW_BATCH     ? batch_bytes(s)
+	       : row == ROW_DATA    ? data_bytes(s)
+	       : row == ROW_FETCHED ? s->prog.fetched_bytes
+	                            : s->space->memory.bytes[row];
 }
 
 static bool common(const struct gt_session *s, int row)

@@ -71,7 +71,7 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	samples_text(s, samples, sizeof samples);
 	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
 	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name,
-	         ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].source,
+	         ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].where,
 	         (long long)s->conf->seed, cuts);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_send_event(t, &ev, true, err);
@@ -339,15 +339,14 @@ static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct 
 static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
-	struct gt_dataset data[2];
+	struct gt_dataset data[GT_SPLITS];
 	gt_rank_phase(j->opts->link, "reading data", PATIENCE * j->c->parallel.timeout);
 	gt_signals_install();
 	enum gt_code code = gt_session_read_data(&spec, data, err);
 	if (code == GT_OK) {
 		j->data = data;
 		code = gt_team_threads(n, j->opts->link, be_rank, j, err);
-		gt_dataset_free(&data[0]);
-		gt_dataset_free(&data[1]);
+		gt_session_free_data(data);
 	}
 	gt_signals_restore();
 	return code;
@@ -376,7 +375,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	const struct gt_run_opts *o = j->opts;
 	struct gt_world here = {.local_world = r->nproc};
 	struct gt_session_spec spec = session_spec(j->c);
-	struct gt_dataset data[2];
+	struct gt_dataset data[GT_SPLITS];
 	struct gt_st_file *init;
 	struct gt_session *s;
 	char device[32];
@@ -396,8 +395,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 		code = j->from ? GT_OK : check_pretrained(s, err);
 		gt_session_close(s);
 	}
-	gt_dataset_free(&data[0]);
-	gt_dataset_free(&data[1]);
+	gt_session_free_data(data);
 	if (code == GT_OK && o->init && (code = gt_st_open(o->init, &init, err)) == GT_OK)
 		gt_st_close(init);
 	return code;

@@ -273,7 +273,7 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 }
 
 /* Keeps the highest accuracy, for the summary of a run without checkpoint.best. */
-static void note_peak(struct gt_trainer *t, enum gt_split_id split, const struct gt_scores *r)
+static void note_peak(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
 {
 	if (split != (t->s->prog.eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
 	    (t->at.peak_epoch > 0 && r->acc <= t->at.peak_acc))
@@ -323,13 +323,13 @@ static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *er
 		t->s->watch = advanced;
 		t->s->watch_user = &e;
 		bool f1 = strstr(t->s->conf->checkpoint.best_metric, "/f1") != NULL;
-		enum gt_code code = (f1 ? gt_macro_f1_eval : gt_session_eval)(t->s, (enum gt_split_id)i, r, err);
+		enum gt_code code = (f1 ? gt_macro_f1_eval : gt_session_eval)(t->s, (enum gt_split)i, r, err);
 		t->s->watch = NULL;
 		GT_TRY(code);
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		*best |= improves(t, gt_split_names[i], r);
-		note_peak(t, (enum gt_split_id)i, r);
+		note_peak(t, (enum gt_split)i, r);
 	}
 	return GT_OK;
 }

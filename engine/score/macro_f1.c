@@ -43,7 +43,7 @@ static double macro_f1(const struct counts *n)
 	return seen ? sum / (double)seen : NAN;
 }
 
-enum gt_code gt_macro_f1_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err)
+enum gt_code gt_macro_f1_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err)
 {
 	struct counts n = {.ignore = gt_session_ignored_label(s)};
 	struct gt_outputs *o;

@@ -6,6 +6,6 @@
 
 /* Like gt_session_eval, and sets out->f1 too, to the same value on all ranks. It waits for the outputs of each batch, which makes an
  * evaluation on a GPU slower. Rank 0 keeps three counts for each class. */
-enum gt_code gt_macro_f1_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err);
+enum gt_code gt_macro_f1_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
 
 #endif

@@ -136,7 +136,7 @@ static enum gt_code alloc(struct gt_outputs *o, int64_t samples, struct gt_err *
 	return o->raw && o->own && (o->all || !gathers) ? GT_OK : gt_fail_memory(err, o->bytes * (size_t)(gathers ? s->at.world : 1));
 }
 
-enum gt_code gt_outputs_open(struct gt_session *s, enum gt_split_id split,
+enum gt_code gt_outputs_open(struct gt_session *s, enum gt_split split,
                              enum gt_code (*take)(void *user, const struct gt_output_rows *rows, struct gt_err *err), void *user,
                              struct gt_outputs **out, struct gt_err *err)
 {

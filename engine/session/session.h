@@ -18,12 +18,12 @@
 #include "exec/exec.h"
 #include "exec/loader.h"
 #include "gtrain.h"
+#include "image/transform.h"
 #include "par/strategy.h"
 #include "session/optim.h"
+#include "store/data_facts.h"
 #include "team/team.h"
 
-enum gt_split_id { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
-extern const char *const gt_split_names[GT_SPLITS];
 extern const char *const gt_precision_names[]; /* config words, by enum gt_precision */
 
 struct gt_session;
@@ -38,7 +38,7 @@ struct gt_session_spec {
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
 	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
 	const struct gt_dataset
-	    *data; /* [2], from gt_session_read_data for the same spec; not owned. NULL: the session reads the data itself */
+	    *data; /* [GT_SPLITS], from gt_session_read_data for the same spec; not owned. NULL: the session reads the data itself */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
@@ -68,12 +68,17 @@ struct gt_plan_key {
 
 /* The data of a session and its splits: session_data.c. */
 struct gt_session_data {
-	struct gt_dataset set[2];       /* training and test data; empty if the session does not need it, or is dry and does not read it */
+	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or is dry and does not read it, or
+	                                     if there is none. Without data of its own, the split "valid" can be a part of the training data */
 	bool borrowed;                  /* set[] belongs to the caller (gt_session_spec.data) */
-	void *resident[2][2];           /* device addresses of the images and labels of set[i]; NULL in a dry session */
+	void *resident[GT_SPLITS][2];   /* device addresses of the images and labels of set[i]; NULL in a dry session, or if set[i] has a
+	                                   source */
 	int64_t *index[GT_SPLITS];      /* numbers of the samples of each split, in the session's arena; view[] points to them. NULL: the split
 	                                   has all samples of its dataset */
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
+	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
+	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
+	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */
 	const char *note;               /* the reason why a dry session did not find the data; NULL: it was found */
 };
 
@@ -129,6 +134,7 @@ struct gt_session_programs {
 	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
+	size_t fetched_bytes;         /* bytes of the rings of fetched batches of all loaders; 0: the data is in memory */
 	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
 };
 
@@ -205,7 +211,7 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 
 /* Evaluates a split on every sample once. */
-enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err);
+enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
 /* Computes scores from sums. acc and top5 are NAN if no sample counts; f1 is NAN. */
 struct gt_scores gt_session_scores(const struct gt_metrics *m);
 

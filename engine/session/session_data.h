@@ -4,19 +4,47 @@
 
 #include "session/session.h"
 
-/* Reads the data once for several sessions of one process, which take it as spec->data. The caller frees it with gt_dataset_free after the
- * sessions are closed. */
-enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_dataset out[2], struct gt_err *err);
+/* Reads the data once for several sessions of one process, which take it as spec->data. The caller frees it with gt_session_free_data
+ * after the sessions are closed. */
+enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_dataset out[GT_SPLITS], struct gt_err *err);
 
-/* Reads the data of the splits in spec (with dry: only looks for it) and fills s->data. Two threads read training and test data at the
- * same time. */
+void gt_session_free_data(struct gt_dataset data[GT_SPLITS]);
+
+/* Reads the data of the splits in spec (with dry: only looks for it) and fills s->data. Each split is read by a thread of its own. */
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 
 /* Returns how many variants of each image (original, mirrored, shifted) an evaluation averages, as the config key eval.tta requests. */
 int gt_session_tta_views(const struct gt_conf *c);
 
-/* Fills the attributes of the gather kernel, which assembles batches: normalisation and, if augment is set, the config's augmentation. */
-enum gt_code gt_session_gather_attr(const struct gt_conf *c, bool augment, struct gt_attr_gather *out, struct gt_err *err);
+/* Fills the attributes of the gather kernel, which assembles batches: normalisation, and the transforms of the list, for which
+ * gt_transform_in_kernel is true. */
+enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform_list list, struct gt_attr_gather *out, struct gt_err *err);
+
+/* Fills in how a loader of the split transforms samples: the attributes of the gather kernel and, if the samples are fetched, that and how
+ * far ahead. train: with the transforms of training. gt_session_fetch_open, which the caller of gt_loader_open calls before, opens what
+ * reads them; on failure of gt_loader_open the caller calls spec->fetch.close. */
+enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split split, bool train, struct gt_loader_spec *spec,
+                                   struct gt_err *err);
+enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split split, bool train, struct gt_loader_spec *spec,
+                                   struct gt_err *err);
+/* Returns whether a loader of the session fetches samples. */
+bool gt_session_fetches(const struct gt_session *s);
+/* Maximum number of steps in a window on a GPU, if samples are fetched: the samples of two windows are in device memory. */
+#define GT_FETCH_WINDOW 8
+
+/* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */
+int gt_session_workers(const struct gt_session *s);
+
+/* Sets the transforms for evaluation and prediction: eval.transforms, or without them the default for encoded files if `files` is true. */
+enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct gt_err *err);
+/* Returns the facts about a dataset that a checkpoint stores. They point into d. */
+struct gt_data_facts gt_session_facts_of(const struct gt_dataset *d);
+/* Returns the name of a class: that of the data or of the checkpoint, else that of a known dataset; NULL if it has none. */
+const char *gt_session_class_name(const struct gt_session *s, int64_t label);
+
+/* Calls fn with the pixels (h*w*c bytes) of the first n samples of a split, in its order, transformed as for evaluation. */
+enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t n,
+                                    void (*fn)(void *user, const uint8_t *pixels), void *user, struct gt_err *err);
 
 #endif

@@ -44,7 +44,7 @@ struct gt_scores gt_session_scores(const struct gt_metrics *m)
 	return (struct gt_scores){m->weight > 0 ? m->loss / m->weight : 0, (double)m->correct / n, (double)m->top5 / n, NAN, m->count};
 }
 
-enum gt_code gt_session_eval(struct gt_session *s, enum gt_split_id split, struct gt_scores *out, struct gt_err *err)
+enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->prog.eval[split];
 	struct gt_metrics m;

@@ -22,6 +22,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	return s->strategy->schedule(&job, out, err);
 }
 
+/* Returns the number of batches that a thread gathers ahead from a dataset in memory. */
 static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 {
 	if (c->data.prefetch >= 0)
@@ -31,13 +32,14 @@ static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 	return augmented || bytes > 1 << 20 ? 2 : 0;
 }
 
-static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train,
+static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
                                 struct gt_loader_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	*spec = (struct gt_loader_spec){.device = &s->device,
 	                                .view = &s->data.view[split],
 	                                .x = s->space->layout.first->values[s->space->layout.first->input].desc,
+	                                .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
 	                                .batch = batch,
 	                                .micro = micro,
 	                                .slice = train ? s->batch.slice : gt_batch_eval_slice(s),
@@ -49,22 +51,31 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split_id spl
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
 	                                .ignore_index = gt_session_ignored_label(s)};
-	GT_TRY(gt_session_gather_attr(c, train, &spec->attr, err));
 	spec->keep = train ? s->batch.keep : 0;
+	GT_TRY(gt_session_fetch_spec(s, split, train, spec, err));
 	if (!gt_session_is_pipeline(s) || s->pipe.reads)
 		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
-	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + 2 * (int)split;
+	spec->event = GT_EVENTS - GT_EVENTS_ENGINE + GT_LOADER_EVENTS * (int)(train ? GT_SPLITS : split);
 	if (spec->fill)
 		spec->rows = gt_space_at(s->space, s->prog.rows);
+	spec->one_epoch = !train;
+	if (s->queues) {
+		spec->window = s->space->memory.slots;
+		spec->units = train ? (int)s->batch.units : 1;
+	}
 	return GT_OK;
 }
 
-static enum gt_code loader_for(const struct gt_session *s, enum gt_split_id split, int64_t batch, int64_t micro, bool train,
+static enum gt_code loader_for(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
                                struct gt_loader **out, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
 	GT_TRY(loader_spec(s, split, batch, micro, train, &spec, err));
-	return gt_loader_open(&spec, out, err);
+	GT_TRY(gt_session_fetch_open(s, split, train, &spec, err));
+	enum gt_code code = gt_loader_open(&spec, out, err);
+	if (code != GT_OK && spec.fetch.close)
+		spec.fetch.close(spec.fetch.user);
+	return code;
 }
 
 /* Reserves memory for batches among the activations that all ranks read, if ranks apply weight gradients together. */
@@ -80,6 +91,24 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Counts the memory of the fetched batches of all loaders. */
+static enum gt_code count_fetched(struct gt_session *s, bool train, struct gt_err *err)
+{
+	struct gt_loader_spec spec;
+	if (train) {
+		GT_TRY(loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
+		s->prog.fetched_bytes += gt_loader_fetched_bytes(&spec);
+	}
+	for (int i = 0; i < GT_SPLITS; i++) {
+		const struct gt_eval_prog *e = &s->prog.eval[i];
+		if (!e->batch)
+			continue;
+		GT_TRY(loader_spec(s, (enum gt_split)i, e->batch, e->batch, false, &spec, err));
+		s->prog.fetched_bytes += gt_loader_fetched_bytes(&spec);
+	}
+	return GT_OK;
+}
+
 /* Builds the program of an evaluation batch of n samples of all ranks. */
 static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
@@ -88,7 +117,7 @@ static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *o
 	return s->strategy->schedule(&job, out, err);
 }
 
-static enum gt_code eval_progs(struct gt_session *s, enum gt_split_id split, struct gt_err *err)
+static enum gt_code eval_progs(struct gt_session *s, enum gt_split split, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->prog.eval[split];
 	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch.size, n = s->data.view[split].n;
@@ -121,7 +150,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 	if (g->output < 0) /* another stage of the pipeline has the output of the model */
 		return GT_OK;
 	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < GT_SPLITS; i++) {
 		int64_t classes = s->data.set[i].classes;
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
@@ -182,15 +211,16 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 		GT_TRY(train_progs(s, err));
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (spec->eval[i])
-			GT_TRY(eval_progs(s, (enum gt_split_id)i, err));
+			GT_TRY(eval_progs(s, (enum gt_split)i, err));
 	if (spec->predict)
 		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->prog.predict, err));
 	if (!s->prog.nplans)
 		return gt_fail(err, GT_ENOINPUT, "%s: the split has no samples, so there is nothing to do", s->conf->path);
 	GT_TRY(check_classes(s, err));
-	s->space->memory.slots = s->queues ? GT_WINDOW : 1;
+	s->space->memory.slots = !s->queues ? 1 : gt_session_fetches(s) ? GT_FETCH_WINDOW : GT_WINDOW;
 	s->space->memory.micros = (int)s->batch.units;
 	GT_TRY(reserve_batches(s, err));
+	GT_TRY(count_fetched(s, spec->train, err));
 	gt_space_size(s->space);
 	return GT_OK;
 }
@@ -222,7 +252,7 @@ enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct 
 	for (int i = 0; i < GT_SPLITS; i++) {
 		struct gt_eval_prog *e = &s->prog.eval[i];
 		if (e->nfull)
-			GT_TRY(loader_for(s, (enum gt_split_id)i, e->batch, e->batch, false, &e->loader, err));
+			GT_TRY(loader_for(s, (enum gt_split)i, e->batch, e->batch, false, &e->loader, err));
 	}
 	return GT_OK;
 }

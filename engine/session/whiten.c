@@ -69,17 +69,24 @@ void gt_eigen_symmetric(double *a, int n, double *lambda, double *v)
 	}
 }
 
+struct moments {
+	int64_t c, h, w, kh, kw; /* of an image, and of a patch */
+	struct gt_attr_gather g;
+	double *sum, *patch;
+};
+
 /* Adds the second moments of all patches of one image, whose bytes are NHWC. A patch is in PyTorch's order: C, kh, kw. */
-static void add_image(const struct gt_dataset *d, const uint8_t *image, const struct gt_attr_gather *g, int64_t kh, int64_t kw,
-                      double *restrict sum, double *restrict patch)
+static void add_image(void *user, const uint8_t *image)
 {
-	int n = (int)(d->c * kh * kw);
-	for (int64_t y = 0; y + kh <= d->h; y++)
-		for (int64_t x = 0; x + kw <= d->w; x++) {
-			for (int64_t c = 0, i = 0; c < d->c; c++)
-				for (int64_t r = 0; r < kh; r++)
-					for (int64_t s = 0; s < kw; s++)
-						patch[i++] = (double)image[((y + r) * d->w + x + s) * d->c + c] * (double)g->scale[c] + (double)g->shift[c];
+	const struct moments *m = user;
+	double *restrict sum = m->sum, *restrict patch = m->patch;
+	int n = (int)(m->c * m->kh * m->kw);
+	for (int64_t y = 0; y + m->kh <= m->h; y++)
+		for (int64_t x = 0; x + m->kw <= m->w; x++) {
+			for (int64_t c = 0, i = 0; c < m->c; c++)
+				for (int64_t r = 0; r < m->kh; r++)
+					for (int64_t s = 0; s < m->kw; s++)
+						patch[i++] = (double)image[((y + r) * m->w + x + s) * m->c + c] * (double)m->g.scale[c] + (double)m->g.shift[c];
 			for (int i = 0; i < n; i++)
 				for (int k = i; k < n; k++)
 					sum[i * n + k] += patch[i] * patch[k];
@@ -89,21 +96,26 @@ static void add_image(const struct gt_dataset *d, const uint8_t *image, const st
 enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *plain, struct gt_err *err)
 {
 	const struct gt_view *view = &s->data.view[GT_TRAIN];
-	const struct gt_dataset *d = view->data;
+	const int64_t *in = s->conf->model.input;
 	int64_t out = p->desc.dim[0], kh = p->desc.dim[2], kw = p->desc.dim[3], samples = p->init_samples < view->n ? p->init_samples : view->n;
 	int n = (int)(p->desc.dim[1] * kh * kw), first = n - (int)(out / 2);
-	size_t size = (size_t)(d->h * d->w * d->c), square = (size_t)n * (size_t)n;
-	struct gt_attr_gather g;
-	if (samples < 1 || d->h < kh || d->w < kw)
+	size_t square = (size_t)n * (size_t)n;
+	struct moments m = {.c = in[0], .h = in[1], .w = in[2], .kh = kh, .kw = kw};
+	if (samples < 1 || m.h < kh || m.w < kw)
 		return gt_fail(err, GT_ECONFIG, "%s: init = \"whitening\": expected training images of at least %lld x %lld", p->name,
 		               (long long)kh, (long long)kw);
-	GT_TRY(gt_session_gather_attr(s->conf, false, &g, err));
+	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &m.g, err));
 	double *moments = calloc(2 * square + 2 * (size_t)n, sizeof *moments), *v = moments + square, *lambda = v + square, *patch = lambda + n;
 	if (!moments)
 		return gt_fail_memory(err, 2 * square * sizeof *moments);
-	for (int64_t i = 0; i < samples; i++)
-		add_image(d, d->images + (size_t)(view->index ? view->index[i] : i) * size, &g, kh, kw, moments, patch);
-	double count = (double)samples * (double)((d->h - kh + 1) * (d->w - kw + 1));
+	m.sum = moments;
+	m.patch = patch;
+	enum gt_code code = gt_session_each_sample(s, GT_TRAIN, samples, add_image, &m, err);
+	if (code != GT_OK) {
+		free(moments);
+		return code;
+	}
+	double count = (double)samples * (double)((m.h - kh + 1) * (m.w - kw + 1));
 	for (int i = 0; i < n; i++)
 		for (int k = i; k < n; k++)
 			moments[k * n + i] = moments[i * n + k] /= count;

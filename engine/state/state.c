@@ -1,4 +1,5 @@
 #include "state/state.h"
+#include "session/session_data.h"
 #include "store/convert.h"
 #include "store/safetensors.h"
 #include <stdio.h>
@@ -102,6 +103,7 @@ static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ck
 	}
 	meta->name = s->conf->name;
 	meta->config = s->conf->text;
+	meta->data = s->data.facts_text;
 	if (code == GT_OK)
 		code = gt_ckpt_save(dir, meta, model, nmodel, optim, noptim, path, size, err);
 	free(model);
@@ -122,9 +124,28 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 	return code;
 }
 
+/* Takes the facts about the training data from the checkpoint, after a check that the session's data has the same. */
+static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, struct gt_err *err)
+{
+	struct gt_data_facts facts;
+	GT_TRY(gt_data_facts_read(c, s->arena, &facts, err));
+	for (int i = 0; i < GT_SPLITS; i++) {
+		const struct gt_dataset *d = &s->data.set[i];
+		struct gt_data_facts now = gt_session_facts_of(d);
+		GT_TRY(gt_data_facts_compare(&facts, &now, d->where, gt_ckpt_path(c), err));
+	}
+	if (!s->data.eval_list.n) /* a session without data, for prediction */
+		GT_TRY(gt_session_set_eval_list(s, facts.files, err));
+	if (!facts.nclasses && !facts.files)
+		return GT_OK;
+	s->data.facts = facts;
+	return gt_data_facts_print(&facts, s->arena, &s->data.facts_text, err);
+}
+
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
+	GT_TRY(load_facts(s, c, err));
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
 		struct gt_tdesc d = gt_session_desc(s, i);

@@ -12,7 +12,8 @@
 enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
                            struct gt_err *err);
 
-/* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. */
+/* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_EDATA: the data of the session
+ * has other classes than the checkpoint; the names of the classes are those of the checkpoint from then on. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 
 /* Loads weights from a safetensors file. It must contain exactly the session's tensors, by name and shape, and every value must be finite.

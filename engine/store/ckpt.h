@@ -4,6 +4,7 @@
  *   model.safetensors             parameters and buffers, with PyTorch's names, shapes and order of elements
  *   optimizer.safetensors         logical tensors named "<state>.<parameter>", e.g. "exp_avg.fc1.weight"; absent if there are none
  *   config.cfg                    the resolved config
+ *   data.json                     what the run learned from its training data, such as the names of the classes; absent if nothing
  *   manifest.json                 written last: format, program version, step, epoch, cursor, seed, best, and for each file its length and
  *                                 XXH3-128 digest
  * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
@@ -74,6 +75,7 @@ struct gt_ckpt_meta {
 	struct gt_metrics epoch_sums; /* sums over the samples of the epoch used so far, for the epoch's scores when it is complete */
 	const char *name;     /* name of the run */
 	const char *config;   /* text of config.cfg */
+	const char *data;     /* text of data.json, one line of JSON (store/data_facts.h); NULL: no file */
 };
 
 struct gt_ckpt_dir; /* an open, locked run directory */

@@ -19,13 +19,14 @@
 
 #define GT_CKPT_MANIFEST "manifest.json"
 #define GT_CKPT_MANIFEST_MAX 65536    /* maximum bytes of a manifest */
-#define GT_CKPT_CONFIG_MAX (16 << 20) /* maximum bytes of config.cfg */
+#define GT_CKPT_TEXT_MAX (64 << 20)   /* maximum bytes of config.cfg and of data.json */
 
 /* The files of a checkpoint: X(id, name, required). The ids of the two tensor files are values of `file` in gt_ckpt_tensor_at(). */
 #define GT_CKPT_FILES(X)                                    \
 	X(GT_CKPT_MODEL, "model.safetensors", true)         \
 	X(GT_CKPT_OPTIMIZER, "optimizer.safetensors", false) \
-	X(GT_CKPT_CONFIG, "config.cfg", true)
+	X(GT_CKPT_CONFIG, "config.cfg", true)               \
+	X(GT_CKPT_DATA, "data.json", false)
 
 enum gt_ckpt_file {
 #define GT_X(id, name, must) id,
@@ -36,7 +37,7 @@ enum gt_ckpt_file {
 const char *gt_ckpt_file_name(int file);
 
 struct gt_ckpt_manifest {
-	struct gt_ckpt_meta meta; /* config is NULL, because it is in a separate file */
+	struct gt_ckpt_meta meta; /* config and data are NULL, because they are in separate files */
 	int64_t format, serial, parent;
 	struct {
 		bool there; /* whether the checkpoint has this file */

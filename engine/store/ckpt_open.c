@@ -69,19 +69,24 @@ static enum gt_code open_tensors(struct gt_ckpt *c, int file, bool verify, struc
 	return code ? code : check_digest(c, file, hex, path, err);
 }
 
-static enum gt_code open_config(struct gt_ckpt *c, struct gt_err *err)
+/* Reads a text file of the checkpoint; *out is NULL if the checkpoint has no such file. Its digest is always checked, because the file is
+ * small. */
+static enum gt_code open_text(struct gt_ckpt *c, int file, const char **out, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], hex[GT_DIGEST_HEX], *text;
 	size_t n;
-	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(GT_CKPT_CONFIG), err));
-	GT_TRY(absent_is_damage(gt_file_read(path, GT_CKPT_CONFIG_MAX, &text, &n, err), err));
+	*out = NULL;
+	if (!c->manifest.file[file].there)
+		return GT_OK;
+	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(file), err));
+	GT_TRY(absent_is_damage(gt_file_read(path, GT_CKPT_TEXT_MAX, &text, &n, err), err));
 	gt_digest_bytes(text, n, hex);
-	enum gt_code code = check_length(c, GT_CKPT_CONFIG, n, path, err);
+	enum gt_code code = check_length(c, file, n, path, err);
 	if (!code)
-		code = check_digest(c, GT_CKPT_CONFIG, hex, path, err); /* the config's digest is always checked, because the file is small */
+		code = check_digest(c, file, hex, path, err);
 	if (!code && strlen(text) != n)
 		code = gt_fail(err, GT_EDATA, "%s: damaged: it contains a NUL byte", path);
-	if (!code && !(c->manifest.meta.config = gt_arena_strdup(c->arena, text)))
+	if (!code && !(*out = gt_arena_strdup(c->arena, text)))
 		code = gt_fail_memory(err, n);
 	free(text);
 	return code;
@@ -91,7 +96,8 @@ static enum gt_code fill(struct gt_ckpt *c, const char *path, bool verify, struc
 {
 	GT_NEW_STR(c->path, gt_arena_strdup(c->arena, path), err);
 	GT_TRY(absent_is_damage(gt_ckpt_manifest_read(path, c->arena, &c->manifest, err), err));
-	GT_TRY(open_config(c, err));
+	GT_TRY(open_text(c, GT_CKPT_CONFIG, &c->manifest.meta.config, err));
+	GT_TRY(open_text(c, GT_CKPT_DATA, &c->manifest.meta.data, err));
 	GT_TRY(open_tensors(c, GT_CKPT_MODEL, verify, err));
 	return open_tensors(c, GT_CKPT_OPTIMIZER, verify, err);
 }

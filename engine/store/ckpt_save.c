@@ -73,6 +73,19 @@ static enum gt_code write_text(struct save *s, const char *name, const char *tex
 	return finish_file(s, fd, path, gt_file_write(fd, path, text, n, err), err);
 }
 
+/* Writes a text file of the checkpoint and enters it in the manifest. text NULL: the checkpoint has no such file. */
+static enum gt_code write_listed_text(struct save *s, int file, const char *text, struct gt_err *err)
+{
+	if (!text)
+		return GT_OK;
+	size_t n = strlen(text);
+	GT_TRY(write_text(s, gt_ckpt_file_name(file), text, n, err));
+	s->manifest.file[file].there = true;
+	s->manifest.file[file].bytes = (int64_t)n;
+	gt_digest_bytes(text, n, s->manifest.file[file].digest);
+	return GT_OK;
+}
+
 static enum gt_code write_manifest(struct save *s, struct gt_err *err)
 {
 	struct gt_json j = {0};
@@ -85,8 +98,6 @@ static enum gt_code write_manifest(struct save *s, struct gt_err *err)
 
 static enum gt_code write_all(struct save *s, struct gt_err *err)
 {
-	const char *config = s->meta->config;
-	size_t n = strlen(config);
 	char name[GT_CKPT_NAME], nonce[GT_NONCE_SIZE];
 	gt_ckpt_name_print(name, s->meta->step);
 	gt_nonce(nonce);
@@ -97,10 +108,8 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 		return gt_fail(err, GT_EIO, "%s: cannot create folder: %s", s->tmp, strerror(errno));
 	GT_TRY(write_tensors(s, GT_CKPT_MODEL, err));
 	GT_TRY(write_tensors(s, GT_CKPT_OPTIMIZER, err));
-	GT_TRY(write_text(s, gt_ckpt_file_name(GT_CKPT_CONFIG), config, n, err));
-	s->manifest.file[GT_CKPT_CONFIG].there = true;
-	s->manifest.file[GT_CKPT_CONFIG].bytes = (int64_t)n;
-	gt_digest_bytes(config, n, s->manifest.file[GT_CKPT_CONFIG].digest);
+	GT_TRY(write_listed_text(s, GT_CKPT_CONFIG, s->meta->config, err));
+	GT_TRY(write_listed_text(s, GT_CKPT_DATA, s->meta->data, err));
 	GT_TRY(write_manifest(s, err));
 	enum gt_code code = gt_dir_sync(s->tmp, err);
 	s->sync_failed |= code != GT_OK;
@@ -203,7 +212,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 {
 	if (!in_range(m->step) || !in_range(m->epoch) || !in_range(m->cursor) || !in_range(m->world) || !in_range(m->good_steps) ||
 	    (m->has_best && (!in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !in_range(m->peak_epoch) || !m->name ||
-	    !m->config || strlen(m->config) > GT_CKPT_CONFIG_MAX)
+	    !m->config || strlen(m->config) > GT_CKPT_TEXT_MAX)
 		return gt_fail(err, GT_EINTERNAL, "a checkpoint's state is out of range");
 	struct save *s = calloc(1, sizeof *s);
 	if (!s)

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .name = "x", .format = data[0] & 1 ? "cifar100" : "cifar10", .train = files, .ntrain = 1, .max_bytes = 1 << 22};
 	struct gt_dataset d;
 	struct gt_err e = {0};
-	enum gt_code rc = gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e);
+	enum gt_code rc = gt_dataset_read(&s, GT_TRAIN, &d, &e);
 	if (rc != GT_OK) {
 		FUZZ_ASSERT(rc == GT_EDATA && e.code == rc && e.msg[0] && !d.images && !d.labels);
 		return 0;

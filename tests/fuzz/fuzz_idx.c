@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gt_dataset_spec s = {.name = "x", .train = files, .ntrain = 2, .max_bytes = 1 << 22};
 	struct gt_dataset d, p;
 	struct gt_err e = {0};
-	enum gt_code rc = gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e);
+	enum gt_code rc = gt_dataset_read(&s, GT_TRAIN, &d, &e);
 	if (rc != GT_OK) {
 		FUZZ_ASSERT((rc == GT_EDATA || rc == GT_ECONFIG) && e.code == rc && e.msg[0] && !d.images && !d.labels);
 		return 0;
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int64_t i = 0; i < d.n; i++)
 		FUZZ_ASSERT(d.labels[i] >= 0 && d.labels[i] < d.classes);
 	FUZZ_ASSERT(sum <= (uint64_t)(d.n * d.c * d.h * d.w) * 255 && d.n > 0);
-	FUZZ_ASSERT(gt_dataset_probe(&s, GT_SPLIT_TRAIN, &p, &e) == GT_OK && p.n == d.n && p.c == d.c && p.h == d.h && p.w == d.w);
+	FUZZ_ASSERT(gt_dataset_probe(&s, GT_TRAIN, &p, &e) == GT_OK && p.n == d.n && p.c == d.c && p.h == d.h && p.w == d.w);
 	gt_dataset_free(&p);
 	gt_dataset_free(&d);
 	return 0;

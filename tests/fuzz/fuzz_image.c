@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int64_t n, c = data[0] & 1 ? 3 : 1, side = data[0] & 2 ? 32 : 7;
 	bool scaled;
 	struct gt_err e = {0};
-	enum gt_code rc = gt_image_read(fuzz_put(&file, data + 1, size - 1), c, side, side, 10, &out, &n, &scaled, &e);
+	struct gt_transform_list none = {0};
+	enum gt_code rc = gt_image_read(fuzz_put(&file, data + 1, size - 1), none, c, side, side, 10, &out, &n, &scaled, &e);
 	if (rc != GT_OK) {
 		FUZZ_ASSERT(rc == GT_EDATA && e.code == rc && e.msg[0] && !out && !n);
 		return 0;

@@ -32,22 +32,22 @@ TEST(idx_plain_and_gzip_and_other_names)
 		snprintf(dir, sizeof dir, "%s%d", names[i / 2][0], i % 2);
 		put_pair(dir, names[i / 2][1], names[i / 2][2], 23, i % 2);
 		struct gt_dataset_spec s = {.name = "mine", .root = at(dir), .format = "auto", .shape = {1, 3, 5}};
-		CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+		CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 		CHECK(d.n == 23 && d.c == 1 && d.h == 3 && d.w == 5 && d.classes == 10);
 		for (int k = 0; k < 23 * 15; k++)
 			CHECK(d.images[k] == (uint8_t)(k * 7));
 		for (int k = 0; k < 23; k++)
 			CHECK(d.labels[k] == k % 10);
-		CHECK(strstr(d.source, "idx: "));
-		CHECK_OK(gt_dataset_probe(&s, GT_SPLIT_TRAIN, &p, &e), e);
+		CHECK(strstr(d.where, "idx: "));
+		CHECK_OK(gt_dataset_probe(&s, GT_TRAIN, &p, &e), e);
 		CHECK(p.n == 23 && p.c == 1 && p.h == 3 && p.w == 5 && p.classes == 10 && !p.images && !p.labels);
 		gt_dataset_free(&d);
 		s.limit = 7;
-		CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+		CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 		CHECK(d.n == 7);
 		gt_dataset_free(&d);
 		gt_dataset_free(&d); /* twice is fine */
-		CHECK(gt_dataset_read(&s, GT_SPLIT_TEST, &d, &e) == GT_ENOINPUT);
+		CHECK(gt_dataset_read(&s, GT_TEST, &d, &e) == GT_ENOINPUT);
 		CHECK(!d.images && !d.labels && !d.n);
 	}
 }
@@ -67,7 +67,7 @@ TEST(idx_by_hand_and_label_types)
 		const char *const files[2][2] = {{"im", "la"}, {"la", "im"}}; /* either order */
 		for (int k = 0; k < 2; k++) {
 			struct gt_dataset_spec s = {.name = "x", .root = at("hand"), .train = files[k], .ntrain = 2, .shape = {3, 2, 4}};
-			CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+			CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 			CHECK(d.n == 11 && d.c == 3 && d.h == 2 && d.w == 4 && d.classes == 10);
 			for (int n = 0; n < 11; n++) /* N,C,H,W in the file, N,H,W,C here */
 				for (int c = 0; c < 3; c++)
@@ -79,12 +79,12 @@ TEST(idx_by_hand_and_label_types)
 		}
 	}
 	struct gt_dataset_spec s = {.name = "x", .root = at("hand"), .train = (const char *const[]){"im", "la"}, .ntrain = 2};
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TEST, &d, &e) == GT_ECONFIG); /* no test files named */
+	CHECK(gt_dataset_read(&s, GT_TEST, &d, &e) == GT_ECONFIG); /* no test files named */
 	s.shape[0] = 24;
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ECONFIG); /* three channels are not flattened silently */
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ECONFIG); /* three channels are not flattened silently */
 	CHECK_MSG(strstr(e.msg, "[3, 2, 4]") && strstr(e.msg, "model.input"), "%s", e.msg);
 	s.ntrain = 1;
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ECONFIG);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ECONFIG);
 }
 
 TEST(flat_input_is_accepted_for_one_channel)
@@ -93,10 +93,10 @@ TEST(flat_input_is_accepted_for_one_channel)
 	struct gt_dataset d;
 	put_pair("flat", "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 5, false);
 	struct gt_dataset_spec s = {.name = "x", .root = at("flat"), .shape = {15}};
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 	gt_dataset_free(&d);
 	s.shape[0] = 16;
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ECONFIG);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ECONFIG);
 }
 
 TEST(search_order)
@@ -107,29 +107,29 @@ TEST(search_order)
 	struct gt_dataset_spec s = {.name = "search-test", .root = ""};
 	setenv("GTRAIN_DATA", at("sd"), 1);
 	setenv("XDG_CACHE_HOME", at("sc"), 1);
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ENOINPUT);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ENOINPUT);
 	CHECK_MSG(strstr(e.msg, "/sd/search-test") && strstr(e.msg, "/sc/gtrain/search-test") &&
 	              strstr(e.msg, "/usr/share/datasets/search-test"),
 	          "%s", e.msg);
 	CHECK_OK(gt_dataset_cache("search-test", cache, sizeof cache, &e), e);
 	CHECK(strstr(cache, "/sc/gtrain/search-test"));
 	put_pair("sc/gtrain/search-test", "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 3, true);
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 	CHECK(d.n == 3);
 	gt_dataset_free(&d);
 	put_pair("sd/search-test", "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 4, true);
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 	CHECK(d.n == 4);
 	gt_dataset_free(&d);
 	/* a known name says how to get it */
 	s.name = "cifar100";
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ENOINPUT);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ENOINPUT);
 	CHECK_MSG(strstr(e.msg, "gtrain fetch cifar100"), "%s", e.msg);
 	s.name = "../x";
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ECONFIG);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ECONFIG);
 	s.name = "x";
 	s.format = "png";
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_ECONFIG);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_ECONFIG);
 	unsetenv("GTRAIN_DATA");
 	unsetenv("XDG_CACHE_HOME");
 }
@@ -181,7 +181,7 @@ TEST(cifar_plain_gzip_and_two_members)
 			put_cifar(name, 1, i, i, i == 3 && how == 1 ? 2 : how);
 		}
 		struct gt_dataset_spec s = {.name = "cifar10", .root = at(dir), .shape = {3, 32, 32}};
-		CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+		CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 		CHECK(d.n == 15 && d.c == 3 && d.h == 32 && d.w == 32 && d.classes == 10);
 		for (int i = 1, at_n = 0; i <= 5; at_n += i++) {
 			check_cifar_pixels(&d, at_n, i, i);
@@ -189,27 +189,27 @@ TEST(cifar_plain_gzip_and_two_members)
 				CHECK(d.labels[at_n + k] == k + i);
 		}
 		gt_dataset_free(&d);
-		CHECK_OK(gt_dataset_probe(&s, GT_SPLIT_TRAIN, &p, &e), e);
+		CHECK_OK(gt_dataset_probe(&s, GT_TRAIN, &p, &e), e);
 		CHECK(p.n == 15 && !p.images);
 		s.limit = 4;
-		CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+		CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 		CHECK(d.n == 4);
 		gt_dataset_free(&d);
-		CHECK(gt_dataset_read(&s, GT_SPLIT_TEST, &d, &e) == GT_ENOINPUT);
+		CHECK(gt_dataset_read(&s, GT_TEST, &d, &e) == GT_ENOINPUT);
 	}
 	struct gt_err e = {0};
 	struct gt_dataset d;
 	put_cifar("c100/cifar-100-binary/train.bin", 2, 7, 90, 0);
 	struct gt_dataset_spec s = {.name = "cifar100", .root = at("c100")};
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
 	CHECK(d.n == 7 && d.classes == 100 && d.labels[6] == 96);
 	check_cifar_pixels(&d, 0, 7, 90);
 	gt_dataset_free(&d);
 	put_cifar("c10h/a.bin", 1, 2, 1, 1);
 	s = (struct gt_dataset_spec){.name = "x", .root = at("c10h"), .test = (const char *const[]){"a.bin"}, .ntest = 1};
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TEST, &d, &e) == GT_ECONFIG); /* which CIFAR? */
+	CHECK(gt_dataset_read(&s, GT_TEST, &d, &e) == GT_ECONFIG); /* which CIFAR? */
 	s.format = "cifar10";
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TEST, &d, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TEST, &d, &e), e);
 	CHECK(d.n == 2);
 	gt_dataset_free(&d);
 }
@@ -219,10 +219,12 @@ TEST(synthetic_is_deterministic_and_learnable)
 {
 	struct gt_err e = {0};
 	struct gt_dataset a, b, t;
-	struct gt_dataset_spec s = {.name = "synthetic", .shape = {3, 8, 9}, .classes = 7, .samples = {700, 300}, .seed = 5};
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &a, &e), e);
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &b, &e), e);
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TEST, &t, &e), e);
+	struct gt_dataset_spec s = {.name = "synthetic", .shape = {3, 8, 9}, .classes = 7, .seed = 5};
+	s.samples[GT_TRAIN] = 700;
+	s.samples[GT_TEST] = 300;
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &a, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &b, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TEST, &t, &e), e);
 	CHECK(a.n == 700 && t.n == 300 && a.c == 3 && a.h == 8 && a.w == 9 && a.classes == 7);
 	CHECK(!memcmp(a.images, b.images, 700 * 216) && !memcmp(a.labels, b.labels, 700 * 4));
 	CHECK(memcmp(a.images, t.images, 300 * 216));
@@ -254,16 +256,16 @@ TEST(synthetic_is_deterministic_and_learnable)
 	CHECK_MSG(right >= 297, "%d of 300 right", right);
 	gt_dataset_free(&b);
 	s.seed = 6;
-	CHECK_OK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &b, &e), e);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &b, &e), e);
 	CHECK(memcmp(a.images, b.images, 700 * 216));
 	gt_dataset_free(&a);
 	gt_dataset_free(&b);
 	gt_dataset_free(&t);
 	s.samples[0] = 1000000000;
 	s.shape[1] = s.shape[2] = 1000;
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &a, &e) == GT_ECONFIG);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &a, &e) == GT_ECONFIG);
 	s.shape[1] = INT64_MAX;
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &a, &e) == GT_ECONFIG);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &a, &e) == GT_ECONFIG);
 }
 
 TEST(real_fashion_mnist)
@@ -276,7 +278,7 @@ TEST(real_fashion_mnist)
 		return;
 	}
 	for (int split = 0; split < 2; split++) {
-		CHECK_OK(gt_dataset_read(&s, (enum gt_split)split, &d, &e), e);
+		CHECK_OK(gt_dataset_read(&s, split ? GT_TEST : GT_TRAIN, &d, &e), e);
 		CHECK(d.n == (split ? 10000 : 60000) && d.c == 1 && d.h == 28 && d.w == 28 && d.classes == 10);
 		int64_t count[10] = {0};
 		uint64_t sum = 0;
@@ -309,7 +311,7 @@ TEST(real_cifar10)
 	}
 	struct gt_dataset_spec s = {.name = "cifar10", .root = dir, .shape = {3, 32, 32}};
 	for (int split = 0; split < 2; split++) {
-		CHECK_OK(gt_dataset_read(&s, (enum gt_split)split, &d, &e), e);
+		CHECK_OK(gt_dataset_read(&s, split ? GT_TEST : GT_TRAIN, &d, &e), e);
 		CHECK(d.n == (split ? 10000 : 50000) && d.c == 3 && d.h == 32 && d.w == 32 && d.classes == 10);
 		int64_t count[10] = {0};
 		uint64_t sum[3] = {0};

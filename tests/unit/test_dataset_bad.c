@@ -32,7 +32,7 @@ static void expect(const struct gt_dataset_spec *s, enum gt_code want, const cha
 	struct gt_dataset d;
 	struct gt_err e = {0};
 	double start = now();
-	enum gt_code rc = gt_dataset_read(s, GT_SPLIT_TRAIN, &d, &e);
+	enum gt_code rc = gt_dataset_read(s, GT_TRAIN, &d, &e);
 	double took = now() - start;
 	tried++;
 	slowest = took > slowest ? took : slowest;
@@ -43,7 +43,7 @@ static void expect(const struct gt_dataset_spec *s, enum gt_code want, const cha
 		CHECK_MSG(!word || strstr(e.msg, word), "%s: no \"%s\" in \"%s\"", what, word ? word : "", e.msg);
 	}
 	gt_dataset_free(&d);
-	enum gt_code probe = gt_dataset_probe(s, GT_SPLIT_TRAIN, &d, &e); /* must not crash either, nor pass what read refuses by its header */
+	enum gt_code probe = gt_dataset_probe(s, GT_TRAIN, &d, &e); /* must not crash either, nor pass what read refuses by its header */
 	CHECK_MSG(probe == GT_OK || probe == want, "%s: probe %d: %s", what, (int)probe, e.msg);
 	gt_dataset_free(&d);
 }
@@ -141,7 +141,7 @@ TEST(gzip_bit_flips)
 		put_raw("im", gz, ngz);
 		struct gt_dataset d;
 		struct gt_err e = {0};
-		enum gt_code rc = gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e);
+		enum gt_code rc = gt_dataset_read(&s, GT_TRAIN, &d, &e);
 		tried++;
 		if (bit >= (ngz - 8) * 8)
 			CHECK_MSG(rc == GT_EDATA, "bit %zu, in the CRC or the length: code %d", bit, (int)rc);
@@ -409,11 +409,11 @@ TEST(cifar_pickle_folder)
 	struct gt_err e;
 	put_raw("py/cifar-10-batches-py/data_batch_1", "\x80\2}q\1", 5);
 	struct gt_dataset_spec s = {.name = "cifar10", .root = at("py")};
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_EDATA);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_EDATA);
 	CHECK_MSG(strstr(e.msg, "pickle") && strstr(e.msg, "gtrain fetch cifar10"), "%s", e.msg);
 	put_raw("py100/cifar-100-python/meta", "\x80\2}q\1", 5);
 	s = (struct gt_dataset_spec){.name = "cifar100", .root = at("py100")};
-	CHECK(gt_dataset_read(&s, GT_SPLIT_TRAIN, &d, &e) == GT_EDATA);
+	CHECK(gt_dataset_read(&s, GT_TRAIN, &d, &e) == GT_EDATA);
 	CHECK_MSG(strstr(e.msg, "pickle") && strstr(e.msg, "gtrain fetch cifar100"), "%s", e.msg);
 }
 

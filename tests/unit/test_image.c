@@ -70,7 +70,7 @@ static uint8_t *read_ok(const char *name, int c, int h, int w, int64_t *n, bool 
 {
 	struct gt_err e = {0};
 	uint8_t *out = NULL;
-	CHECK_OK(gt_image_read(at(name), c, h, w, 100, &out, n, scaled, &e), e);
+	CHECK_OK(gt_image_read(at(name), (struct gt_transform_list){0}, c, h, w, 100, &out, n, scaled, &e), e);
 	return out;
 }
 
@@ -198,7 +198,7 @@ TEST(turned_upright)
 			put_jpeg("o", grey, 3 * BLOCK, 2 * BLOCK, 1, false);
 		else
 			put_png_exif("o", rgb, 3, 2, k % 16 >= 8);
-		CHECK_OK(gt_image_read(at("o"), 1, h * block, w * block, 1, &out, &n, &scaled, &e), e);
+		CHECK_OK(gt_image_read(at("o"), (struct gt_transform_list){0}, 1, h * block, w * block, 1, &out, &n, &scaled, &e), e);
 		CHECK(!scaled);
 		for (int64_t i = 0; i < 6; i++) {
 			int64_t at = (i / w * w * block + i % w) * block;
@@ -216,7 +216,7 @@ TEST(turned_upright)
 		if (k == 7)
 			exif[6] = 'X';
 		put_jpeg("o", grey, 3 * BLOCK, 2 * BLOCK, 1, false);
-		CHECK_OK(gt_image_read(at("o"), 1, 2 * BLOCK, 3 * BLOCK, 1, &out, &n, &scaled, &e), e);
+		CHECK_OK(gt_image_read(at("o"), (struct gt_transform_list){0}, 1, 2 * BLOCK, 3 * BLOCK, 1, &out, &n, &scaled, &e), e);
 		CHECK_MSG(!memcmp(out, grey, sizeof grey), "case %d", k);
 		free(out);
 	}
@@ -240,7 +240,7 @@ TEST(cmyk)
 		ycck = k;
 		put_jpeg("c", px, 32, 8, 4, false);
 		ycck = false;
-		CHECK_OK(gt_image_read(at("c"), 3, 8, 32, 1, &out, &n, &scaled, &e), e);
+		CHECK_OK(gt_image_read(at("c"), (struct gt_transform_list){0}, 3, 8, 32, 1, &out, &n, &scaled, &e), e);
 		for (int b = 0; b < 4; b++)
 			for (int c = 0; c < 3; c++) {
 				int d = out[(4 * 32 + 8 * b + 4) * 3 + c] - want[b][c];
@@ -308,7 +308,7 @@ TEST(idx_images)
 	uint8_t *out = read_ok("a", 1, 4, 5, &n, &scaled);
 	CHECK(n == 7 && !scaled && !memcmp(out, b + 16, 140));
 	free(out);
-	CHECK_OK(gt_image_read(at("a"), 1, 4, 5, 3, &out, &n, &scaled, &e), e);
+	CHECK_OK(gt_image_read(at("a"), (struct gt_transform_list){0}, 1, 4, 5, 3, &out, &n, &scaled, &e), e);
 	CHECK(n == 3);
 	free(out);
 	out = read_ok("a", 3, 8, 8, &n, &scaled);
@@ -323,11 +323,11 @@ TEST(idx_images)
 				CHECK(out[(i * 20 + k) * 3 + c] == b[20 + (i * 3 + c) * 20 + k]);
 	free(out);
 	put("a", b, idx(b, 8, 4, (uint32_t[]){2, 2, 4, 5}, 1), false);
-	CHECK(gt_image_read(at("a"), 1, 4, 5, 9, &out, &n, &scaled, &e) == GT_EDATA);
+	CHECK(gt_image_read(at("a"), (struct gt_transform_list){0}, 1, 4, 5, 9, &out, &n, &scaled, &e) == GT_EDATA);
 	put("a", b, idx(b, 8, 1, (uint32_t[]){20}, 1), false);
-	CHECK(gt_image_read(at("a"), 1, 4, 5, 9, &out, &n, &scaled, &e) == GT_EDATA);
+	CHECK(gt_image_read(at("a"), (struct gt_transform_list){0}, 1, 4, 5, 9, &out, &n, &scaled, &e) == GT_EDATA);
 	CHECK(!out && !n);
-	CHECK(gt_image_read(at("a"), 2, 4, 5, 9, &out, &n, &scaled, &e) == GT_ECONFIG);
+	CHECK(gt_image_read(at("a"), (struct gt_transform_list){0}, 2, 4, 5, 9, &out, &n, &scaled, &e) == GT_ECONFIG);
 }
 
 static int tried;
@@ -340,7 +340,7 @@ static enum gt_code refused(const char *name, const char *word)
 	bool scaled;
 	struct timespec a, b;
 	clock_gettime(CLOCK_MONOTONIC, &a);
-	enum gt_code rc = gt_image_read(at(name), 3, 28, 28, 10, &out, &n, &scaled, &e);
+	enum gt_code rc = gt_image_read(at(name), (struct gt_transform_list){0}, 3, 28, 28, 10, &out, &n, &scaled, &e);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	tried++;
 	CHECK_MSG(b.tv_sec - a.tv_sec < 5, "%s takes long", name);

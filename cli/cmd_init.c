@@ -1,0 +1,47 @@
+#include "commands.h"
+#include "base/fileio.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct gt_option options[] = {
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write, instead of standard output"},
+	{"pretrained", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	 "safetensors file with the weights of a ResNet of torchvision to start from"},
+	{0},
+};
+
+static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	char *text;
+	if (a->out && !access(a->out, F_OK))
+		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", a->out);
+	GT_TRY(gt_init_config(a->operands.v[0], a->init, &text, err));
+	enum gt_code code = GT_OK;
+	if (!a->out)
+		gt_out(cli, "%s", text);
+	else
+		code = gt_file_replace(a->out, 0644, text, strlen(text), err);
+	free(text);
+	if (code == GT_OK && a->out && !a->quiet)
+		gt_cli_note(cli, "wrote %s; next: gtrain check %s", a->out, a->out);
+	return code;
+}
+
+const struct gt_command gt_cmd_init = {
+	.name = "init",
+	.operands = "DIR",
+	.summary = "write a config for a folder of images",
+	.about = "Looks at the images of a folder (or .tar archive) and writes a config that trains on\n"
+	         "them: input size, classes, split, batch, augmentation, network and schedule, with\n"
+	         "comments. The folder has a folder for each class, or train/, valid/ and test/ with\n"
+	         "folders for each class; IDX and CIFAR files are recognised too.",
+	.example = "gtrain init flowers -o flowers.cfg",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_DIR,
+	.options = options,
+	.run = init,
+};

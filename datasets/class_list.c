@@ -1,0 +1,90 @@
+#include "class_list.h"
+#include "base/arena.h"
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_CLASSES = 1 << 20 };
+
+void gt_class_list_free(struct gt_class_list *c)
+{
+	for (int64_t i = 0; i < c->n; i++)
+		free(c->v[i]);
+	free(c->v);
+	*c = (struct gt_class_list){0};
+}
+
+enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err)
+{
+	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* mostly, names come class by class */
+		return GT_OK;
+	if (c->n == c->cap) {
+		int64_t cap = c->cap ? 2 * c->cap : 64;
+		char **v = realloc(c->v, (size_t)cap * sizeof *v);
+		if (!v)
+			return gt_fail_memory(err, (size_t)cap * sizeof *v);
+		c->v = v;
+		c->cap = cap;
+	}
+	if (!(c->v[c->n] = strndup(name, len)))
+		return gt_fail_memory(err, len);
+	c->n++;
+	return GT_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int by_letters(const void *a, const void *b)
+{
+	return strcasecmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void remove_duplicates(struct gt_class_list *c)
+{
+	int64_t kept = 0;
+	if (c->n > 1)
+		qsort(c->v, (size_t)c->n, sizeof *c->v, by_bytes);
+	for (int64_t i = 0; i < c->n; i++)
+		if (!kept || strcmp(c->v[i], c->v[kept - 1]))
+			c->v[kept++] = c->v[i];
+		else
+			free(c->v[i]);
+	c->n = kept;
+}
+
+enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, struct gt_err *err)
+{
+	remove_duplicates(c);
+	if (c->n > 1)
+		qsort(c->v, (size_t)c->n, sizeof *c->v, by_letters);
+	for (int64_t i = 1; i < c->n; i++)
+		if (!strcasecmp(c->v[i - 1], c->v[i]) && strcmp(c->v[i - 1], c->v[i]))
+			return gt_fail(err, GT_EDATA, "%s: the names of the classes \"%.100s\" and \"%.100s\" differ only in their case; rename or merge "
+			               "them", where, c->v[i - 1], c->v[i]);
+	if (c->n > 1)
+		qsort(c->v, (size_t)c->n, sizeof *c->v, by_bytes);
+	if (c->n == 1)
+		return gt_fail(err, GT_EDATA, "%s: expected at least two classes, got only \"%.200s\"", where, c->v[0]);
+	if (c->n > MAX_CLASSES)
+		return gt_fail(err, GT_EDATA, "%s: expected at most %d classes, got %lld", where, MAX_CLASSES, (long long)c->n);
+	return GT_OK;
+}
+
+int64_t gt_class_list_find(const struct gt_class_list *c, const char *name, size_t len)
+{
+	for (int64_t lo = 0, hi = c->n; lo < hi;) {
+		int64_t mid = (lo + hi) / 2;
+		int d = strncmp(c->v[mid], name, len);
+		d = d ? d : c->v[mid][len] != 0;
+		if (!d)
+			return mid;
+		if (d < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return -1;
+}

@@ -1,0 +1,63 @@
+#include "samples.h"
+#include "base/arena.h"
+#include "source.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct worker {
+	struct gt_bytes_buf file;
+	struct gt_image_scratch *scratch;
+};
+
+struct gt_samples {
+	struct gt_samples_spec spec;
+	struct worker *worker; /* [spec.threads] */
+};
+
+enum gt_code gt_samples_open(const struct gt_samples_spec *spec, struct gt_samples **out, struct gt_err *err)
+{
+	struct gt_samples *r = calloc(1, sizeof *r);
+	*out = NULL;
+	if (!r)
+		return gt_fail_memory(err, sizeof *r);
+	r->spec = *spec;
+	r->worker = calloc((size_t)spec->threads, sizeof *r->worker);
+	enum gt_code code = r->worker ? GT_OK : gt_fail_memory(err, (size_t)spec->threads * sizeof *r->worker);
+	for (int i = 0; i < spec->threads && code == GT_OK; i++)
+		code = gt_image_scratch_open(&r->worker[i].scratch, err);
+	if (code != GT_OK) {
+		gt_samples_close(r);
+		return code;
+	}
+	*out = r;
+	return GT_OK;
+}
+
+void gt_samples_close(struct gt_samples *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; r->worker && i < r->spec.threads; i++) {
+		gt_image_scratch_close(r->worker[i].scratch);
+		free(r->worker[i].file.data);
+	}
+	free(r->worker);
+	free(r);
+}
+
+enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64_t epoch, uint8_t *out, struct gt_err *err)
+{
+	const struct gt_samples_spec *s = &r->spec;
+	const struct gt_dataset *d = s->data;
+	struct worker *w = &r->worker[thread];
+	struct gt_sample_key key = {.seed = s->seed, .epoch = epoch, .sample = (uint64_t)i};
+	char name[720];
+	if (!d->source) {
+		snprintf(name, sizeof name, "sample %lld of %.400s", (long long)i, d->where);
+		return gt_image_transform(d->images + (size_t)(i * d->h * d->w * d->c), d->h, d->w, (int)d->c, name, s->list, &key, (int)s->c, s->h,
+		                          s->w, w->scratch, out, err);
+	}
+	GT_TRY(gt_source_read(d->source, i, &w->file, err));
+	return gt_image_load(w->file.data, w->file.size, gt_source_name(d->source, i, name, sizeof name), s->list, &key, (int)s->c, s->h, s->w,
+	                     w->scratch, out, err);
+}

@@ -1,0 +1,29 @@
+/* Reads samples of a dataset one at a time through the transforms of a split, from encoded files or from an array.
+ *
+ *     gt_samples_open(&spec, &r, err);
+ *     gt_samples_read(r, thread, i, epoch, out, err);        out: h*w*c bytes; each thread has its own index
+ *     gt_samples_close(r);
+ */
+#ifndef GT_DATASETS_SAMPLES_H
+#define GT_DATASETS_SAMPLES_H
+
+#include "dataset.h"
+#include "image/transform.h"
+
+struct gt_samples_spec {
+	const struct gt_dataset *data; /* not owned */
+	struct gt_transform_list list; /* the transforms; not owned */
+	int64_t c, h, w;               /* shape of the result */
+	uint64_t seed;
+	int threads;                   /* number of threads that read */
+};
+
+struct gt_samples;
+
+enum gt_code gt_samples_open(const struct gt_samples_spec *spec, struct gt_samples **out, struct gt_err *err);
+void gt_samples_close(struct gt_samples *r); /* does nothing if r is NULL */
+
+/* Writes sample i (0 ... data->n - 1), as the epoch shows it, to out. GT_EDATA: it cannot be read or decoded; the message names its file. */
+enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64_t epoch, uint8_t *out, struct gt_err *err);
+
+#endif

@@ -1,0 +1,139 @@
+#include "source.h"
+#include "base/arena.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum gt_code gt_source_open(const char *root, int fd, bool archive, struct gt_source **out, struct gt_err *err)
+{
+	struct gt_source *s = calloc(1, sizeof *s);
+	*out = NULL;
+	if (!s || !(s->root = strdup(root))) {
+		free(s);
+		close(fd);
+		return gt_fail_memory(err, sizeof *s);
+	}
+	s->fd = fd;
+	s->archive = archive;
+	*out = s;
+	return GT_OK;
+}
+
+void gt_source_close(struct gt_source *s)
+{
+	if (!s)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->root);
+	free(s->file);
+	free(s->names);
+	free(s);
+}
+
+/* Makes room for one more element of `size` bytes each, beyond n, in *p, which has room for *cap. */
+static enum gt_code grow(void **p, uint64_t *cap, uint64_t n, uint64_t more, size_t size, struct gt_err *err)
+{
+	uint64_t want = *cap ? *cap : 1024;
+	while (want < n + more)
+		want *= 2;
+	if (want == *cap)
+		return GT_OK;
+	void *q = realloc(*p, want * size);
+	if (!q)
+		return gt_fail_memory(err, want * size);
+	*p = q;
+	*cap = want;
+	return GT_OK;
+}
+
+enum gt_code gt_source_add(struct gt_source *s, const char *path, uint64_t offset, uint64_t size, struct gt_err *err)
+{
+	size_t len = strlen(path) + 1;
+	uint64_t cap = (uint64_t)s->cap;
+	void *files = s->file, *names = s->names;
+	if (s->n == INT32_MAX)
+		return gt_fail(err, GT_EDATA, "%s: expected at most %d images, got more", s->root, INT32_MAX);
+	enum gt_code code = grow(&files, &cap, (uint64_t)s->n, 1, sizeof *s->file, err);
+	s->file = files;
+	s->cap = (int64_t)cap;
+	GT_TRY(code);
+	code = grow(&names, &s->names_cap, s->names_size, len, 1, err);
+	s->names = names;
+	GT_TRY(code);
+	memcpy(s->names + s->names_size, path, len);
+	s->file[s->n++] = (struct gt_source_file){.name = s->names_size, .offset = offset, .size = size};
+	s->names_size += len;
+	return GT_OK;
+}
+
+uint64_t gt_source_bytes(const struct gt_source *s)
+{
+	return sizeof *s + (uint64_t)s->cap * sizeof *s->file + s->names_cap;
+}
+
+const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.300s%s%.400s", s->root, s->archive ? ": " : "/", gt_source_path(s, i));
+	return buf;
+}
+
+/* Opens file i, or for an archive returns the archive itself, and sets the location of the content. */
+static enum gt_code locate(const struct gt_source *s, int64_t i, int *fd, uint64_t *offset, uint64_t *size, struct gt_err *err)
+{
+	char name[720];
+	struct stat st;
+	*offset = s->file[i].offset;
+	*size = s->file[i].size;
+	*fd = s->fd;
+	if (s->archive)
+		return GT_OK;
+	*fd = openat(s->fd, gt_source_path(s, i), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+		/* a process without free descriptors or memory says nothing about the file */
+		return gt_fail(err, errno == EMFILE || errno == ENFILE || errno == ENOMEM ? GT_EFAIL : GT_EDATA, "%s: cannot open: %s",
+		               gt_source_name(s, i, name, sizeof name), strerror(errno));
+	if (fstat(*fd, &st) || !S_ISREG(st.st_mode)) {
+		close(*fd);
+		return gt_fail(err, GT_EDATA, "%s: expected a regular file", gt_source_name(s, i, name, sizeof name));
+	}
+	*size = (uint64_t)st.st_size;
+	return GT_OK;
+}
+
+enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_bytes_buf *buf, struct gt_err *err)
+{
+	char name[720];
+	uint64_t offset, size;
+	int fd;
+	GT_TRY(locate(s, i, &fd, &offset, &size, err));
+	enum gt_code code = GT_OK;
+	if (!size || size > GT_SOURCE_MAX_FILE)
+		code = gt_fail(err, GT_EDATA, "%s: expected 1 byte to %d MiB, got %llu bytes", gt_source_name(s, i, name, sizeof name),
+		               (int)(GT_SOURCE_MAX_FILE >> 20), (unsigned long long)size);
+	if (code == GT_OK && size > buf->cap) {
+		free(buf->data);
+		buf->cap = size + size / 4;
+		if (!(buf->data = malloc(buf->cap))) {
+			code = gt_fail_memory(err, buf->cap);
+			buf->cap = 0;
+		}
+	}
+	for (buf->size = 0; code == GT_OK && buf->size < size;) {
+		ssize_t got = pread(fd, buf->data + buf->size, size - buf->size, (off_t)(offset + buf->size));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			code = gt_fail(err, GT_EDATA, "%s: %s", gt_source_name(s, i, name, sizeof name),
+			               got ? strerror(errno) : "the file became shorter while it was read");
+		else
+			buf->size += (size_t)got;
+	}
+	if (!s->archive)
+		close(fd);
+	return code;
+}

@@ -1,0 +1,62 @@
+/* Samples in files: the list of the encoded images of one split with their labels. Only names are kept in memory; a file is read when a
+ * batch needs it. The files are in a folder, or they are members of a .tar archive, which is read in place.
+ *
+ *     gt_source_add(s, "rose/1.jpg", 0, 0, err);            for every file
+ *     gt_source_read(s, i, &buf, err);                      buf.data[0 ... buf.size - 1]: the bytes of sample i; any number of threads
+ *     gt_source_close(s);
+ */
+#ifndef GT_DATASETS_SOURCE_H
+#define GT_DATASETS_SOURCE_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_SOURCE_MAX_FILE ((uint64_t)256 << 20) /* maximum bytes of one encoded sample */
+
+/* A file of a source. */
+struct gt_source_file {
+	uint64_t name;         /* offset of its path in gt_source.names */
+	uint64_t offset, size; /* archive: location of its content in the archive, in bytes; a file in a folder has both 0 */
+	int32_t label;         /* index of its class */
+};
+
+struct gt_source {
+	char *root;                  /* the folder, or the path of the archive */
+	int fd;                      /* the open folder or archive; -1: closed */
+	bool archive;                /* root is a .tar archive */
+	int64_t n, cap;              /* number of files, and room in file[] */
+	struct gt_source_file *file; /* sorted by label, then by path */
+	char *names;                 /* the paths, relative to root, each ended by a NUL */
+	uint64_t names_size, names_cap;
+};
+
+/* Memory that is reused for the content of one file after the other. All zero: empty. The owner frees data. */
+struct gt_bytes_buf {
+	uint8_t *data;
+	size_t size, cap;
+};
+
+/* Makes an empty source. root is copied. fd, which the source owns from now on, is the open folder or archive. */
+enum gt_code gt_source_open(const char *root, int fd, bool archive, struct gt_source **out, struct gt_err *err);
+void gt_source_close(struct gt_source *s); /* does nothing if s is NULL */
+
+/* Adds a file by its path relative to root. */
+enum gt_code gt_source_add(struct gt_source *s, const char *path, uint64_t offset, uint64_t size, struct gt_err *err);
+
+/* Returns the path of file i relative to root; for messages, gt_source_name writes the whole path to buf. */
+static inline const char *gt_source_path(const struct gt_source *s, int64_t i)
+{
+	return s->names + s->file[i].name;
+}
+const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size_t size);
+
+/* Returns the bytes of memory of s. */
+uint64_t gt_source_bytes(const struct gt_source *s);
+
+/* Reads the content of file i. Thread-safe. GT_EDATA: the file is missing, empty, longer than GT_SOURCE_MAX_FILE or no regular file, or
+ * reading it failed; the message names it. */
+enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_bytes_buf *buf, struct gt_err *err);
+
+#endif

@@ -1,0 +1,173 @@
+#include "exec/fetcher.h"
+#include "base/arena.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct slot {
+	uint64_t epoch;
+	int64_t *sample;   /* [spec.rows] */
+	int64_t n, done;   /* number of rows, and of those that are complete */
+	int64_t taken;     /* number of rows that threads have taken */
+	int64_t bad;       /* the first row that could not be read; n: none */
+	struct gt_err why; /* its error */
+};
+
+struct gt_fetcher {
+	struct gt_fetcher_spec spec;
+	struct slot *slot; /* [spec.slots]; the batches are slot[first], …, cyclically */
+	int first, queued;
+	int64_t running;   /* number of rows that threads read now */
+	bool stop;
+	pthread_mutex_t lock;
+	pthread_cond_t work;     /* a row can be taken, or the threads stop */
+	pthread_cond_t complete; /* a batch is complete, or running became 0 */
+	pthread_t *thread;
+	int nthreads; /* threads that were started */
+	int next_id;  /* index of the next thread that starts */
+};
+
+/* Returns the oldest batch that has rows to take; NULL: none. */
+static struct slot *work(struct gt_fetcher *f)
+{
+	for (int i = 0; i < f->queued; i++) {
+		struct slot *s = &f->slot[(f->first + i) % f->spec.slots];
+		if (s->taken < s->n)
+			return s;
+	}
+	return NULL;
+}
+
+static void *fetch_rows(void *arg)
+{
+	struct gt_fetcher *f = arg;
+	pthread_mutex_lock(&f->lock);
+	int id = f->next_id++;
+	for (;;) {
+		struct slot *s;
+		while (!(s = work(f)) && !f->stop)
+			pthread_cond_wait(&f->work, &f->lock);
+		if (f->stop)
+			break;
+		struct gt_err err = {0};
+		int64_t row = s->taken++;
+		uint8_t *to = f->spec.memory + ((size_t)(s - f->slot) * (size_t)f->spec.rows + (size_t)row) * f->spec.bytes;
+		f->running++;
+		pthread_mutex_unlock(&f->lock);
+		enum gt_code code = f->spec.fetch.sample(f->spec.fetch.user, id, s->sample[row], s->epoch, to, &err);
+		pthread_mutex_lock(&f->lock);
+		f->running--;
+		if (code != GT_OK && row < s->bad) {
+			s->bad = row;
+			s->why = err;
+		}
+		if (++s->done >= s->n || !f->running)
+			pthread_cond_signal(&f->complete);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t stride, int64_t n)
+{
+	pthread_mutex_lock(&f->lock);
+	int at = (f->first + f->queued) % f->spec.slots;
+	struct slot *s = &f->slot[at];
+	s->epoch = epoch;
+	s->n = s->bad = n;
+	s->done = s->taken = 0;
+	for (int64_t i = 0; i < n; i++)
+		s->sample[i] = samples[i * stride];
+	f->queued++;
+	pthread_cond_broadcast(&f->work);
+	pthread_mutex_unlock(&f->lock);
+	return at;
+}
+
+int gt_fetcher_queued(const struct gt_fetcher *f)
+{
+	return f->queued; /* only the caller's thread changes it */
+}
+
+enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out, struct gt_err *err)
+{
+	int at = (f->first + i) % f->spec.slots;
+	struct slot *s = &f->slot[at];
+	pthread_mutex_lock(&f->lock);
+	while (s->done < s->n)
+		pthread_cond_wait(&f->complete, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+	*out = (struct gt_fetched){.slot = at, .n = s->n, .rows = f->spec.memory + (size_t)at * (size_t)f->spec.rows * f->spec.bytes};
+	if (s->bad == s->n)
+		return GT_OK;
+	if (err)
+		*err = s->why;
+	return s->why.code;
+}
+
+void gt_fetcher_drop(struct gt_fetcher *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->first = (f->first + 1) % f->spec.slots;
+	f->queued--;
+	pthread_mutex_unlock(&f->lock);
+}
+
+void gt_fetcher_clear(struct gt_fetcher *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->queued = 0; /* nothing is left to take */
+	while (f->running)
+		pthread_cond_wait(&f->complete, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+}
+
+enum gt_code gt_fetcher_open(const struct gt_fetcher_spec *spec, struct gt_fetcher **out, struct gt_err *err)
+{
+	struct gt_fetcher *f = calloc(1, sizeof *f);
+	*out = NULL;
+	if (!f)
+		return gt_fail_memory(err, sizeof *f);
+	f->spec = *spec;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->work, NULL);
+	pthread_cond_init(&f->complete, NULL);
+	f->slot = calloc((size_t)spec->slots, sizeof *f->slot);
+	f->thread = calloc((size_t)spec->threads, sizeof *f->thread);
+	enum gt_code code = f->slot && f->thread ? GT_OK : gt_fail_memory(err, 0);
+	for (int i = 0; i < spec->slots && code == GT_OK; i++)
+		if (!(f->slot[i].sample = malloc((size_t)spec->rows * sizeof(int64_t))))
+			code = gt_fail_memory(err, (size_t)spec->rows * sizeof(int64_t));
+	for (int i = 0; i < spec->threads && code == GT_OK; i++) {
+		if (pthread_create(&f->thread[i], NULL, fetch_rows, f))
+			code = gt_fail(err, GT_EFAIL, "cannot start a thread that reads samples");
+		else
+			f->nthreads++;
+	}
+	if (code != GT_OK) {
+		gt_fetcher_close(f);
+		return code;
+	}
+	*out = f;
+	return GT_OK;
+}
+
+void gt_fetcher_close(struct gt_fetcher *f)
+{
+	if (!f)
+		return;
+	pthread_mutex_lock(&f->lock);
+	f->stop = true;
+	pthread_cond_broadcast(&f->work);
+	pthread_mutex_unlock(&f->lock);
+	for (int i = 0; i < f->nthreads; i++)
+		pthread_join(f->thread[i], NULL);
+	for (int i = 0; f->slot && i < f->spec.slots; i++)
+		free(f->slot[i].sample);
+	free(f->slot);
+	free(f->thread);
+	pthread_mutex_destroy(&f->lock);
+	pthread_cond_destroy(&f->work);
+	pthread_cond_destroy(&f->complete);
+	free(f);
+}

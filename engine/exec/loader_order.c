@@ -1,0 +1,133 @@
+#include "exec/loader_parts.h"
+#include "exec/permute.h"
+
+bool gt_loader_ignores(const struct gt_loader *l)
+{
+	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
+}
+
+/* Returns the number of samples of the micro-batch that begins at position `cursor`. */
+static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
+{
+	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
+	if (in_batch > l->samples - cursor)
+		in_batch = l->samples - cursor;
+	/* the last batch of an epoch is divided like a full one: into full micro-batches and a rest */
+	return n < in_batch ? n : in_batch;
+}
+
+struct gt_batch gt_loader_part_at(const struct gt_loader *l, const struct gt_loader_place *p)
+{
+	const struct gt_batch_slice *c = &l->spec.slice;
+	struct gt_batch b = {.epoch = p->epoch, .stride = c->strided ? c->parts : 1};
+	int64_t n = micro_at(l, p->cursor), first;
+	b.micro = p->cursor;
+	b.n = gt_part_size(n, c->parts, p->part, &first);
+	b.cursor = p->cursor + (c->strided ? p->part : first);
+	return b;
+}
+
+void gt_loader_advance(const struct gt_loader *l, struct gt_loader_place *p)
+{
+	const struct gt_batch_slice *c = &l->spec.slice;
+	if (++p->part < c->part0 + c->nparts)
+		return;
+	p->part = c->part0;
+	p->cursor += micro_at(l, p->cursor);
+	if (p->cursor >= l->samples) {
+		p->cursor = 0;
+		p->epoch++;
+	}
+}
+
+struct gt_batch gt_loader_next_part(const struct gt_loader *l, struct gt_loader_place *p)
+{
+	struct gt_batch b = gt_loader_part_at(l, p);
+	for (; b.n == 0 && !l->spec.fill; b = gt_loader_part_at(l, p))
+		gt_loader_advance(l, p);
+	return b;
+}
+
+int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64_t batch)
+{
+	if (pad)
+		n = (n + parts - 1) / parts * parts;
+	return drop_last ? n - n % batch : n;
+}
+
+/* Writes the order of the samples of an epoch, as numbers of samples in the dataset. */
+static enum gt_code fill_order(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
+{
+	const struct gt_view *v = l->spec.view;
+	if (l->spec.shuffle)
+		GT_TRY(gt_permute((enum gt_sampler)l->spec.sampler, l->spec.seed, (uint64_t)epoch, v->n, row, err));
+	else
+		for (int64_t i = 0; i < v->n; i++)
+			row[i] = i;
+	if (v->index)
+		for (int64_t i = 0; i < v->n; i++)
+			row[i] = v->index[row[i]];
+	for (int64_t i = v->n; i < l->row; i++)
+		row[i] = row[i - v->n];
+	return GT_OK;
+}
+
+/* Fills the map of an epoch: part number k since the start of the loader is in part k % ring_parts of the ring on the device. */
+static const int64_t *make_map(struct gt_loader *l, struct gt_order *o, int64_t epoch)
+{
+	const struct gt_order *before = &l->order[(epoch + 1) & 1];
+	struct gt_loader_place p = epoch == l->begin.epoch ? l->begin : (struct gt_loader_place){epoch, 0, l->spec.slice.part0};
+	int64_t *map = l->map + (epoch & 1) * l->row;
+	o->part = epoch == l->begin.epoch ? 0 : before->part;
+	for (; p.epoch == epoch; gt_loader_advance(l, &p)) {
+		struct gt_batch b = gt_loader_part_at(l, &p);
+		for (int64_t i = 0; i < b.n; i++)
+			map[b.cursor + i * b.stride] = o->part % l->ring_parts * l->most + i;
+		o->part += b.n > 0;
+	}
+	return map;
+}
+
+enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
+{
+	struct gt_order *o = &l->order[epoch & 1];
+	if (o->epoch == epoch)
+		return GT_OK;
+	o->epoch = -1;
+	if (o->sent) /* waits for the copy of the order that had this row before, which was queued two epochs ago */
+		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
+	GT_TRY(fill_order(l, epoch, o->host, err));
+	if (l->orders_dev != l->orders) {
+		const int64_t *from = l->map ? make_map(l, o, epoch) : o->host;
+		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, from, (size_t)l->row * sizeof *from, GT_COPY_H2D, 0, err));
+		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
+		o->sent = true;
+	}
+	o->epoch = epoch;
+	return GT_OK;
+}
+
+enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err)
+{
+	const struct gt_dataset *d = l->spec.view->data;
+	const struct gt_order *o = l->counted.host ? &l->counted : &l->order[epoch & 1];
+	int64_t counted = n;
+	if (gt_loader_ignores(l)) {
+		if (!l->counted.host)
+			GT_TRY(gt_loader_make_order(l, epoch, err));
+		else if (l->counted.epoch != epoch)
+			GT_TRY(fill_order(l, epoch, l->counted.host, err));
+		l->counted.epoch = epoch;
+		for (int64_t i = 0; i < n; i++)
+			counted -= d->labels[o->host[cursor + i]] == l->spec.ignore_index;
+	}
+	*out = (double)counted;
+	return GT_OK;
+}
+
+int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor)
+{
+	int64_t epoch = l->next.cursor > cursor ? l->next.epoch : l->next.epoch - (l->next.cursor == 0);
+	const struct gt_order *o = &l->order[epoch & 1];
+	return o->epoch == epoch && cursor < l->row ? o->host[cursor] : -1;
+}

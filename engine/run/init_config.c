@@ -1,0 +1,352 @@
+/* `gtrain init`: looks at a folder of data, and writes a config that trains on it.
+ *
+ *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
+#include "base/arena.h"
+#include "base/memstream.h"
+#include "dataset.h"
+#include "gtrain.h"
+#include "image/transform.h"
+#include "source.h"
+#include "store/safetensors.h"
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBES = 400 }; /* maximum number of images whose headers are read */
+
+/* What the data looks like. */
+struct look {
+	const char *root;         /* absolute path */
+	struct gt_dataset train;
+	int64_t valid, test;      /* number of samples of these splits; 0: there is none */
+	bool files;               /* images are encoded files */
+	int64_t c, side;          /* channels; median of the shorter sides in pixels */
+	int64_t smallest_class;   /* number of samples of the rarest class */
+	double mean[3], std[3];   /* of the pixels, 0 ... 1; of files: those of ImageNet */
+};
+
+/* What the config says. */
+struct choice {
+	int64_t input[3], batch, epochs, width; /* width: channels of the first stage */
+	int blocks[4];
+	bool bottleneck, imagenet_stem;
+	const char *pretrained; /* NULL: from scratch */
+};
+
+static int by_number(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Reads the headers of images at equal distances. Images that cannot be read are left out; a run reports them. */
+static enum gt_code probe_files(struct look *l, struct gt_err *err)
+{
+	const struct gt_source *s = l->train.source;
+	int64_t side[PROBES], n = s->n < PROBES ? s->n : PROBES, known = 0, h, w;
+	struct gt_bytes_buf file = {0};
+	struct gt_err why = {0};
+	struct gt_image_scratch *scratch;
+	int c, most = 1;
+	GT_TRY(gt_image_scratch_open(&scratch, err));
+	for (int64_t i = 0; i < n; i++) {
+		char name[720];
+		int64_t at = i * s->n / n;
+		if (gt_source_read(s, at, &file, &why) == GT_OK &&
+		    gt_image_probe(file.data, file.size, gt_source_name(s, at, name, sizeof name), scratch, &h, &w, &c, &why) == GT_OK) {
+			side[known++] = h < w ? h : w;
+			most = c > most ? c : most;
+		}
+	}
+	free(file.data);
+	gt_image_scratch_close(scratch);
+	if (!known) {
+		if (err)
+			*err = why;
+		return why.code;
+	}
+	qsort(side, (size_t)known, sizeof *side, by_number);
+	l->side = side[known / 2];
+	l->c = most;
+	for (int i = 0; i < 3; i++) {
+		l->mean[i] = l->c == 1 ? 0.5 : (double[]){0.485, 0.456, 0.406}[i];
+		l->std[i] = l->c == 1 ? 0.25 : (double[]){0.229, 0.224, 0.225}[i];
+	}
+	return GT_OK;
+}
+
+/* Computes mean and standard deviation of the pixels of an array, by channel. */
+static void measure_array(struct look *l)
+{
+	const struct gt_dataset *d = &l->train;
+	int64_t n = d->n < 10000 ? d->n : 10000, pixels = d->h * d->w;
+	l->c = d->c;
+	l->side = d->h < d->w ? d->h : d->w;
+	for (int64_t k = 0; k < d->c && k < 3; k++) {
+		double sum = 0, squares = 0, count = (double)(n * pixels);
+		for (int64_t i = 0; i < n * pixels; i++) {
+			double v = d->images[i * d->c + k] / 255.0;
+			sum += v;
+			squares += v * v;
+		}
+		l->mean[k] = sum / count;
+		l->std[k] = sqrt(fmax(squares / count - l->mean[k] * l->mean[k], 1e-6));
+	}
+}
+
+static enum gt_code smallest_class(struct look *l, struct gt_err *err)
+{
+	const struct gt_dataset *d = &l->train;
+	int64_t *count = calloc((size_t)d->classes + 1, sizeof *count);
+	if (!count)
+		return gt_fail_memory(err, (size_t)d->classes * sizeof *count);
+	for (int64_t i = 0; i < d->n; i++)
+		count[d->labels[i]]++;
+	l->smallest_class = d->n;
+	for (int64_t k = 0; k < d->classes; k++)
+		l->smallest_class = count[k] < l->smallest_class ? count[k] : l->smallest_class;
+	free(count);
+	return GT_OK;
+}
+
+static enum gt_code look_at(const char *root, struct look *l, struct gt_err *err)
+{
+	struct gt_dataset_spec spec = {.root = root};
+	struct gt_dataset other;
+	l->root = root;
+	GT_TRY(gt_dataset_read(&spec, GT_TRAIN, &l->train, err));
+	l->files = l->train.encoded;
+	for (int i = GT_VALID; i <= GT_TEST; i++) {
+		struct gt_err why = {0};
+		enum gt_code code = gt_dataset_probe(&spec, (enum gt_split)i, &other, &why);
+		if (code != GT_OK && code != GT_ENOINPUT) {
+			if (err)
+				*err = why;
+			return code;
+		}
+		*(i == GT_VALID ? &l->valid : &l->test) = code == GT_OK ? other.n : 0;
+		if (code == GT_OK)
+			gt_dataset_free(&other);
+	}
+	if (l->files)
+		GT_TRY(probe_files(l, err));
+	else
+		measure_array(l);
+	if (l->c != 1 && l->c != 3)
+		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", root, (long long)l->c);
+	return smallest_class(l, err);
+}
+
+/* Recognises a ResNet of torchvision by the names and shapes of its tensors. */
+static enum gt_code read_pretrained(const char *path, struct choice *c, struct gt_err *err)
+{
+	struct gt_st_file *f;
+	const struct gt_st_tensor *t;
+	bool stem = false;
+	GT_TRY(gt_st_open(path, &f, err));
+	for (int i = 0; (t = gt_st_at(f, i)) != NULL; i++) {
+		const char *name = !strncmp(t->name, "module.", 7) ? t->name + 7 : t->name;
+		int stage, block, end = 0;
+		stem |= !strcmp(name, "conv1.weight") && t->desc.rank == 4 && t->desc.dim[1] == 3 && t->desc.dim[2] == 7 && t->desc.dim[0] == 64;
+		if (sscanf(name, "layer%d.%d.conv%n", &stage, &block, &end) == 2 && end && stage >= 1 && stage <= 4 && block >= 0 && block < 200) {
+			if (block + 1 > c->blocks[stage - 1])
+				c->blocks[stage - 1] = block + 1;
+			c->bottleneck |= !strcmp(name + end, "3.weight");
+		}
+	}
+	gt_st_close(f);
+	if (!stem || !c->blocks[0] || !c->blocks[1] || !c->blocks[2] || !c->blocks[3])
+		return gt_fail(err, GT_EDATA, "%s: expected the weights of a ResNet of torchvision (conv1.weight, layer1.0.conv1.weight, …); write the "
+		               "model of other weights by hand, and use model.pretrained", path);
+	c->pretrained = path;
+	c->width = 64;
+	return GT_OK;
+}
+
+static void choose(const struct look *l, struct choice *c)
+{
+	static const int64_t sides[] = {224, 192, 160, 128, 96, 64, 48, 32};
+	int64_t n = l->train.n, side = l->side;
+	if (l->files) {
+		side = 32;
+		for (size_t i = 0; i < sizeof sides / sizeof *sides && side == 32; i++)
+			if (l->side >= sides[i])
+				side = sides[i];
+		/* From scratch, a few thousand images do not repay the cost of more pixels. */
+		if (!c->pretrained && n < 20000 && side > 128)
+			side = 128;
+	}
+	c->input[0] = c->pretrained ? 3 : l->c;
+	c->input[1] = l->files ? side : l->train.h;
+	c->input[2] = l->files ? side : l->train.w;
+	c->imagenet_stem = c->pretrained || side >= 64;
+	if (!c->pretrained) {
+		int resnet18[4] = {2, 2, 2, 2};
+		memcpy(c->blocks, resnet18, sizeof resnet18);
+		c->width = n < 5000 || !c->imagenet_stem ? 32 : 64;
+	}
+	c->batch = n < 1000 ? 16 : n < 20000 ? 64 : 128;
+	/* Samples shown in a run: fewer with a pretrained network. */
+	double shown = c->pretrained ? 30000 : 120000;
+	c->epochs = (int64_t)fmin(fmax(round(shown / (double)n), 5), c->pretrained ? 20 : 60);
+}
+
+static void put_numbers(FILE *f, const char *key, const double *v, int64_t n)
+{
+	fprintf(f, "\t%s = [", key);
+	for (int64_t i = 0; i < n; i++)
+		fprintf(f, "%s%.4f", i ? ", " : "", v[i]);
+	fprintf(f, "];\n");
+}
+
+/* Writes a string of libconfig. */
+static void put_string(FILE *f, const char *s)
+{
+	fputc('"', f);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			fputc('\\', f);
+		fputc(*s, f);
+	}
+	fputc('"', f);
+}
+
+static void put_data(FILE *f, const struct look *l, const struct choice *c)
+{
+	fprintf(f, "data = {\n\troot = ");
+	put_string(f, l->root);
+	fprintf(f, ";\n\tbatch = %lld;\n", (long long)c->batch);
+	if (!l->valid && !l->test)
+		fprintf(f, "\tvalid = 0.2; # a fifth of the images, of every class, is kept from training and evaluated\n\tstratify = true;\n");
+	put_numbers(f, "mean", l->mean, c->input[0]);
+	put_numbers(f, "std", l->std, c->input[0]);
+	if (l->files)
+		fprintf(f, "\taugment = (\n\t\t{ type = \"random_resized_crop\"; size = [%lld, %lld]; scale = [0.35, 1.0]; },\n\t\t{ type = \"hflip\"; }"
+		           " # remove this if left and right have a meaning, as in text\n\t);\n", (long long)c->input[1], (long long)c->input[2]);
+	else if (l->c == 3)
+		fprintf(f, "\taugment = ( { type = \"pad_crop\"; pad = 4; mode = \"reflect\"; }, { type = \"hflip\"; } );\n");
+	fprintf(f, "};\n");
+}
+
+static void put_block(FILE *f, bool bottleneck)
+{
+	const char *one[] = {"\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; stride = \"$stride\"; padding = 1; bias = false; },",
+	                     "\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$mid\"; kernel = 1; bias = false; },"};
+	const char *two[] = {"\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; padding = 1; bias = false; },",
+	                     "\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$mid\"; kernel = 3; stride = \"$stride\"; padding = 1; bias = false; },"};
+	fprintf(f, "\tblocks = {\n\t\tresidual = {\n\t\t\tparams = [%s];\n\t\t\tdefaults = { stride = 1; };\n\t\t\tlayers = (\n",
+	        bottleneck ? "\"mid\", \"ch\", \"stride\"" : "\"ch\", \"stride\"");
+	fprintf(f, "%s\n\t\t\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t\t\t{ name = \"relu1\"; type = \"relu\"; },\n", one[bottleneck]);
+	fprintf(f, "%s\n\t\t\t\t{ name = \"bn2\"; type = \"batchnorm2d\"; },\n", two[bottleneck]);
+	if (bottleneck)
+		fprintf(f, "\t\t\t\t{ name = \"relu2\"; type = \"relu\"; },\n\t\t\t\t{ name = \"conv3\"; type = \"conv2d\"; out = \"$ch\"; kernel = 1; bias = "
+		           "false; },\n\t\t\t\t{ name = \"bn3\"; type = \"batchnorm2d\"; },\n");
+	fprintf(f, "\t\t\t\t{ name = \"downsample\"; type = \"shortcut\"; in = \"$in\"; out = \"$ch\"; stride = \"$stride\"; },\n");
+	fprintf(f, "\t\t\t\t{ name = \"sum\"; type = \"add\"; in = [\"%s\", \"downsample\"]; },\n\t\t\t\t{ name = \"relu\"; type = \"relu\"; }\n\t\t\t);\n"
+	           "\t\t};\n\t};\n", bottleneck ? "bn3" : "bn2");
+}
+
+static void put_model(FILE *f, const struct look *l, const struct choice *c)
+{
+	fprintf(f, "# The network: a ResNet with %d, %d, %d and %d residual blocks in its four stages%s.\nmodel = {\n\tinput = [%lld, %lld, %lld];\n"
+	           "\tinit = \"kaiming-normal\";\n",
+	        c->blocks[0], c->blocks[1], c->blocks[2], c->blocks[3], c->pretrained ? ", with the names of torchvision" : "",
+	        (long long)c->input[0], (long long)c->input[1], (long long)c->input[2]);
+	if (c->pretrained) {
+		fprintf(f, "\t# All weights but those of the last layer, which has other classes.\n\tpretrained = { file = ");
+		put_string(f, c->pretrained);
+		fprintf(f, "; map = ( { from = \"fc.*\"; to = \"\"; } ); };\n");
+	}
+	put_block(f, c->bottleneck);
+	fprintf(f, "\tlayers = (\n");
+	if (c->imagenet_stem)
+		fprintf(f, "\t\t{ name = \"conv1\"; type = \"conv2d\"; out = %lld; kernel = 7; stride = 2; padding = 3; bias = false; },\n"
+		           "\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t{ name = \"relu\"; type = \"relu\"; },\n"
+		           "\t\t{ name = \"maxpool\"; type = \"maxpool2d\"; kernel = 3; stride = 2; padding = 1; },\n", (long long)c->width);
+	else
+		fprintf(f, "\t\t{ name = \"conv1\"; type = \"conv2d\"; out = %lld; kernel = 3; padding = 1; bias = false; },\n"
+		           "\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t{ name = \"relu\"; type = \"relu\"; },\n", (long long)c->width);
+	for (int i = 0; i < 4; i++) {
+		long long ch = c->width << i;
+		fprintf(f, "\t\t{ name = \"layer%d\"; block = \"residual\"; repeat = %d; ", i + 1, c->blocks[i]);
+		if (c->bottleneck)
+			fprintf(f, "mid = %lld; ch = %lld;", ch, 4 * ch);
+		else
+			fprintf(f, "ch = %lld;", ch);
+		fprintf(f, "%s },\n", i ? " first = { stride = 2; };" : "");
+	}
+	fprintf(f, "\t\t{ name = \"avgpool\"; type = \"global_avgpool\"; },\n\t\t{ name = \"flatten\"; type = \"flatten\"; },\n"
+	           "\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n", (long long)l->train.classes);
+}
+
+static void put_train(FILE *f, const struct look *l, const struct choice *c)
+{
+	const char *split = l->valid || !l->test ? "valid" : "test";
+	fprintf(f, "train = {\n\tepochs = %lld;\n\tlabel_smoothing = 0.1;\n", (long long)c->epochs);
+	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %s; weight_decay = 0.02; decay_bias = false; decay_norm = false; };\n",
+	        c->pretrained ? "5.0e-4" : "2.0e-3");
+	fprintf(f, "\tschedule = { type = \"onecycle\"; t_max = %lld.0; pct_start = 0.25; };\n};\n", (long long)c->epochs);
+	fprintf(f, "\n# The run's directory. The checkpoint with the best accuracy is kept; `gtrain eval` and `gtrain predict` use it.\n"
+	           "checkpoint = { best = { metric = \"%s/acc\"; }; };\n", split);
+}
+
+static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *name)
+{
+	fprintf(f, "# Written by `gtrain init`. %lld training samples of %lld classes, the rarest with %lld; ", (long long)l->train.n,
+	        (long long)l->train.classes, (long long)l->smallest_class);
+	if (l->valid || l->test)
+		fprintf(f, "%lld of a split \"valid\" and %lld of a split \"test\".\n", (long long)l->valid, (long long)l->test);
+	else
+		fprintf(f, "no other splits.\n");
+	if (l->files)
+		fprintf(f, "# The shorter side of an image has %lld pixels (median).\n", (long long)l->side);
+	fprintf(f, "#     gtrain check THIS.cfg               what a run will do, its memory and its work\n"
+	           "#     gtrain run THIS.cfg -o runs/%s      train\n", name);
+	fprintf(f, "\nschema = 1;\nname = ");
+	put_string(f, name);
+	fprintf(f, ";\nseed = 42;\n\n");
+	put_data(f, l, c);
+	fputc('\n', f);
+	put_model(f, l, c);
+	fputc('\n', f);
+	put_train(f, l, c);
+}
+
+/* A name for the run: the last folder of the path, with the characters that are safe in a file name. */
+static void run_name(const char *root, char *out, size_t size)
+{
+	const char *slash = strrchr(root, '/');
+	size_t n = 0;
+	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
+		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
+	out[n] = 0;
+	if (!n || (n == 1 && *out == '-'))
+		snprintf(out, size, "images");
+}
+
+enum gt_code gt_init_config(const char *path, const char *pretrained, char **text, struct gt_err *err)
+{
+	struct look l = {0};
+	struct choice c = {0};
+	char root[PATH_MAX], name[64];
+	struct gt_memstream m;
+	FILE *f = NULL;
+	*text = NULL;
+	if (!realpath(path, root))
+		return gt_fail(err, GT_ENOINPUT, "%s: there is no such folder", path);
+	enum gt_code code = look_at(root, &l, err);
+	if (code == GT_OK && pretrained)
+		code = read_pretrained(pretrained, &c, err);
+	if (code == GT_OK && !(f = gt_memstream_open(&m)))
+		code = gt_fail_memory(err, 0);
+	if (code == GT_OK) {
+		choose(&l, &c);
+		run_name(root, name, sizeof name);
+		put_config(f, &l, &c, name);
+		code = gt_memstream_close(f, &m, text, NULL, err);
+	}
+	gt_dataset_free(&l.train);
+	return code;
+}

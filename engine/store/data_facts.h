@@ -1,0 +1,24 @@
+/* What a run learned from its training data and needs to use its model: data.json in a checkpoint.
+ *   {"format":1,"images":"files","classes":["cat","dog"]}
+ * images   "files" if the images were encoded files, so that evaluation and prediction transform images as they do for such data.
+ * classes  the names of the classes, by label. Evaluation, prediction and resumed runs use these, and the data that they read must have the
+ *          same ones. */
+#ifndef GT_STORE_DATA_FACTS_H
+#define GT_STORE_DATA_FACTS_H
+
+#include "store/ckpt.h"
+
+struct gt_data_facts {
+	bool files;               /* the images were encoded files */
+	int64_t nclasses;         /* 0: the data does not name its classes */
+	const char *const *class; /* [nclasses] */
+};
+
+/* Writes data.json to *text, in the arena; NULL if there is nothing to write. */
+enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err);
+/* Reads the facts of a checkpoint; all zero if it has no data.json. Strings are in the arena. */
+enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err);
+/* Checks that the data now has the classes of the checkpoint. GT_EDATA names the first difference. where: the data, for the message. */
+enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struct gt_data_facts *now, const char *where, const char *path,
+                                   struct gt_err *err);
+#endif

@@ -1,0 +1,120 @@
+#!/bin/bash
+# Image folders through every command: training from a folder, an archive, a list and a pattern gives the same weights; so do any number of
+# threads and ranks, and interruptions; names of classes reach eval, predict and the checkpoint.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+if ! command -v python3 >/dev/null; then
+	skip folder 'python3 is not installed'
+	exit 0
+fi
+cd "$tmp" || exit 1
+python3 "$src/tests/cli/make_images.py" data/train 24 30 rose aster tulip
+python3 "$src/tests/cli/make_images.py" data/valid 8 40 rose aster tulip
+cat >net.cfg <<'CFG'
+schema = 1;
+name = "folder";
+seed = 3;
+reproducible = "run";
+data = { root = "data"; batch = 16; mean = [0.5]; std = [0.25];
+	augment = ( { type = "random_resized_crop"; size = 24; scale = [0.5, 1.0]; }, { type = "hflip"; } ); };
+model = { input = [3, 24, 24]; layers = ( { type = "conv2d"; out = 8; kernel = 3; stride = 2; }, { type = "relu"; },
+	{ type = "global_avgpool"; }, { type = "flatten"; }, { name = "fc"; type = "linear"; out = 3; } ); };
+train = { epochs = 4; optimizer = { type = "adam"; lr = 0.02; }; };
+checkpoint = { every_epochs = 0; best = { metric = "valid/acc"; }; };
+CFG
+weights() { "$gtrain" export "$1" -o "$1.safetensors" -q && sha256sum <"$1.safetensors" | cut -c1-16; }
+
+# same NAME OPTIONS...: a run with these options ends with the weights of the first one
+same() {
+	local name=$1
+	shift
+	if ! "$gtrain" run net.cfg -q -o "$name" "$@" >/dev/null 2>err; then
+		fail "$name" "$(head -n 1 err)"
+	elif [ "$(weights "$name")" = "$first" ]; then
+		pass "$name"
+	else
+		fail "$name" 'other weights than in the first run'
+	fi
+}
+
+"$gtrain" run net.cfg -q -o first >out 2>err || fail folder_run "$(head -n 1 err)"
+first=$(weights first)
+acc=$(sed -n 's/.*valid accuracy \([0-9.]*\).*/\1/p' out)
+if awk -v a="${acc:-0}" 'BEGIN { exit !(a > 0.8) }'; then
+	pass folder_learns
+else
+	fail folder_learns "accuracy ${acc:-none}: $(cat out)"
+fi
+echo "# folder: accuracy $acc"
+tar -cf data.tar -C data train valid
+same folder_archive -s data.root=data.tar
+same folder_one_worker -s data.workers=1
+same folder_five_workers -s data.workers=5
+same folder_no_prefetch -s data.prefetch=0
+same folder_far_ahead -s data.prefetch=9
+
+# a run that is interrupted in the middle of an epoch, twice
+"$gtrain" run net.cfg -q -o halves -s train.steps=7 >/dev/null 2>&1
+"$gtrain" resume halves -q -s train.steps=11 >/dev/null 2>&1
+"$gtrain" resume halves -q -s train.steps=0 >/dev/null 2>err || fail folder_resume "$(head -n 1 err)"
+if [ "$(weights halves)" = "$first" ]; then pass folder_resumed; else fail folder_resumed 'other weights than in one go'; fi
+
+# every number of ranks and every mode: reproducible = "world"
+"$gtrain" run net.cfg -q -o world -s 'reproducible="world"' >/dev/null 2>err || fail folder_world "$(head -n 1 err)"
+want=$(weights world)
+for mode in 'ddp 2' 'ddp 4' 'dp 2' 'zero 2' 'pipe 2'; do
+	read -r m n <<<"$mode"
+	"$gtrain" run net.cfg -q -o "w-$m-$n" -s 'reproducible="world"' -s "parallel.mode=$m" -s "parallel.nproc=$n" >/dev/null 2>err
+	rc=$?
+	if [ $rc = 0 ] && [ "$(weights "w-$m-$n")" = "$want" ]; then
+		pass "folder_world_$m$n"
+	else
+		fail "folder_world_$m$n" "status $rc, or other weights: $(head -n 1 err)"
+	fi
+done
+
+# names of classes
+if grep -q '"images":"files","classes":\["aster","rose","tulip"\]' first/latest/data.json; then
+	pass folder_names_in_checkpoint
+else
+	fail folder_names_in_checkpoint "$(cat first/latest/data.json)"
+fi
+gives folder_predicts 0 out 'tulip' predict first data/valid/tulip/3.png
+gives folder_eval_report 0 out 'tulip' eval first --split valid --report
+mkdir -p other && cp -r data/train other/ && mv other/train/rose other/train/zinnia
+gives folder_other_classes 65 err 'expected class 1 to be "rose"' eval first --split train -s data.root=other
+gives folder_check 0 out 'decoded batches' check net.cfg
+gives folder_no_test 66 err 'no samples' eval first --split test
+
+# what cannot be read: named, and the checkpoints stay
+cp -r data bad && head -c 300 data/train/rose/7.png >bad/train/rose/7.png
+gives folder_damaged 65 err 'bad/train/rose/7.png' run net.cfg -q -o damaged -s data.root=bad
+gives folder_valid_twice 78 err 'data.valid' check net.cfg -s data.valid=0.2
+gives folder_size 78 err 'data.augment' check net.cfg -s 'data.augment=({ type = "random_resized_crop"; size = 20; })'
+
+# lists and patterns
+mkdir flat
+for c in rose aster tulip; do for i in $(seq 0 23); do cp "data/train/$c/$i.png" "flat/${c}_$i.png"; done; done
+{
+	echo 'file,label'
+	for c in aster rose tulip; do for i in $(seq 0 23 | sort); do echo "train/$c/$i.png,$c"; done; done
+} >data/list.csv
+gives folder_list 0 out '54 train' check net.cfg -s data.valid=0.25 -s data.format=list -s 'data.train=["list.csv"]'
+gives folder_pattern 0 out '54 train' \
+	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^([a-z]+)_"'
+gives folder_pattern_of_none 65 err 'expected a name that matches data.pattern' check net.cfg -s data.valid=0.25 \
+	-s data.format=pattern -s data.root=flat \
+	-s 'data.pattern="^(x)_"'
+gives folder_pattern_missing 78 err 'data.pattern' check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat
+gives folder_pattern_bad 78 err 'POSIX' \
+	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="(("'
+echo 'train/rose/99.png,rose' >>data/list.csv
+gives folder_list_missing 65 err 'list.csv:74: cannot read train/rose/99.png' check net.cfg -s data.valid=0.25 \
+	-s data.format=list -s 'data.train=["list.csv"]'
+
+# init: its config passes check and trains
+gives folder_init 0 err 'wrote mine.cfg' init data -o mine.cfg
+gives folder_init_again 73 err 'exists' init data -o mine.cfg
+gives folder_init_check 0 out 'steps' check mine.cfg
+gives folder_init_runs 0 out 'valid accuracy' run mine.cfg -q -o mine -s train.epochs=1
+gives folder_init_nothing 66 err 'no folders of images' init flat

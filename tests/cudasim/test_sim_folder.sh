@@ -54,7 +54,8 @@ agrees sim_folder_one_worker -- -s data.workers=1 -s data.prefetch=0
 agrees sim_folder_micro -s train.accumulate=2 -- -s data.workers=3
 agrees sim_folder_ranks -s parallel.mode=ddp -s parallel.nproc=2 --
 agrees sim_folder_pipe -s parallel.mode=pipe -s parallel.nproc=2 -s parallel.chunks=2 --
-"$sim/bin/gtrain" run net.cfg -q -o halves --device cuda -s train.steps=7 >/dev/null 2>err || echo "not ok sim_folder_half: $(head -n 1 err)"
+"$sim/bin/gtrain" run net.cfg -q -o halves --device cuda -s train.steps=7 >/dev/null 2>err ||
+	echo "not ok sim_folder_half: $(head -n 1 err)"
 "$sim/bin/gtrain" resume halves -q --device cuda -s train.steps=0 >/dev/null 2>err || echo "not ok sim_folder_resume: $(head -n 1 err)"
 for run in sim_folder_windows halves; do
 	"$sim/bin/gtrain" export "$run" -o "$run.safetensors" -q 2>/dev/null

@@ -80,8 +80,8 @@ $(BUILD)/obj/%.o: %.c Makefile
 # The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 
-# Loops over pixels vectorise.
-$(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3
+# Loops over pixels vectorise; no result depends on floating-point traps.
+$(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3 -fno-trapping-math
 
 # Checked at every start, written when it changes: objects of another version of oneDNN cannot be used.
 $(BUILD)/dnnl-version: FORCE

@@ -5,6 +5,23 @@
 #include <math.h>
 #include <string.h>
 
+static inline __attribute__((always_inline)) void move_pixels(const struct gt_pixels *p, uint8_t *to, struct gt_aug g, int reflect,
+                                                              size_t c)
+{
+	int32_t h = (int32_t)p->h, w = (int32_t)p->w;
+	for (int32_t y = 0; y < h; y++) {
+		int32_t row = gt_aug_source(y + g.dy, h, reflect);
+		const uint8_t *from = p->data + (size_t)(row < 0 ? 0 : row) * (size_t)w * c;
+		for (int32_t x = 0; x < w; x++, to += c) {
+			int32_t column = gt_aug_source((g.flip ? w - 1 - x : x) + g.dx, w, reflect);
+			if (row < 0 || column < 0)
+				memset(to, 0, c);
+			else
+				memcpy(to, from + (size_t)column * c, c);
+		}
+	}
+}
+
 /* A random crop of the padded image and a mirror image of it, as the gather kernel makes them. */
 static enum gt_code move(struct gt_image_work *k, struct gt_aug g, const struct gt_transform *crop, struct gt_err *err)
 {
@@ -16,17 +33,10 @@ static enum gt_code move(struct gt_image_work *k, struct gt_aug g, const struct 
 		return gt_fail(err, GT_EDATA, "%s: expected an image larger than the pad of %lld, whose edge is mirrored, got %lld x %lld pixels",
 		               k->name, (long long)crop->pad, (long long)p->w, (long long)p->h);
 	GT_TRY(gt_work_take(k, p->h, p->w, &to, err));
-	for (int64_t y = 0; y < p->h; y++) {
-		int32_t row = gt_aug_source((int32_t)y + g.dy, (int32_t)p->h, reflect);
-		for (int64_t x = 0; x < p->w; x++) {
-			int32_t column = gt_aug_source((int32_t)(g.flip ? p->w - 1 - x : x) + g.dx, (int32_t)p->w, reflect);
-			uint8_t *at = to + (size_t)(y * p->w + x) * c;
-			if (row < 0 || column < 0)
-				memset(at, 0, c);
-			else
-				memcpy(at, p->data + (size_t)(row * p->w + column) * c, c);
-		}
-	}
+	if (c == 3)
+		move_pixels(p, to, g, reflect, 3);
+	else
+		move_pixels(p, to, g, reflect, c);
 	gt_work_set(k, p->h, p->w, to);
 	return GT_OK;
 }
@@ -98,12 +108,13 @@ static enum gt_code erase(struct gt_image_work *k, const struct gt_transform *t,
 	GT_TRY(own(k, &px, err));
 	for (int i = 0; i < k->c; i++)
 		fill[i] = colour(t->fill.n ? &t->fill : &t->mean, i);
-	for (int64_t y = 0; y < d->height; y++) {
+	struct gt_philox bytes = {{0}};
+	for (int64_t y = 0, at = 0; y < d->height; y++) {
 		uint8_t *row = px + ((d->top + y) * k->px.w + d->left) * k->c;
-		for (int64_t i = 0; i < d->width * k->c; i++) {
-			int64_t at = y * d->width * k->c + i; /* 16 random bytes a draw */
-			row[i] = !t->random ? fill[i % k->c]
-			                    : (uint8_t)(gt_rng_draw(d->noise, (uint32_t)(at / 16), 0, 0, 0).v[at / 4 % 4] >> at % 4 * 8);
+		for (int64_t i = 0; i < d->width * k->c; i++, at++) {
+			if (t->random && at % 16 == 0) /* 16 bytes a draw */
+				bytes = gt_rng_draw(d->noise, (uint32_t)(at / 16), 0, 0, 0);
+			row[i] = t->random ? (uint8_t)(bytes.v[at / 4 % 4] >> at % 4 * 8) : fill[i % k->c];
 		}
 	}
 	return GT_OK;

@@ -15,7 +15,9 @@ static void map(uint8_t *px, int64_t n, const uint8_t *table)
 static inline uint8_t blend(int from, int to, float alpha)
 {
 	float v = (float)from + alpha * (float)(to - from);
-	return v <= 0 ? 0 : v >= 255 ? 255 : (uint8_t)v;
+	v = v < 255 ? v : 255; /* in this form, gcc makes a minimum and a maximum of it */
+	v = v > 0 ? v : 0;
+	return (uint8_t)(int)v;
 }
 
 static inline int luma(const uint8_t *p)
@@ -23,25 +25,37 @@ static inline int luma(const uint8_t *p)
 	return (int)((p[0] * 19595u + p[1] * 38470u + p[2] * 7471u + 0x8000u) >> 16);
 }
 
-static void blend_all(uint8_t *px, int64_t n, int from, double factor)
+GT_CLONES static void blend_all(uint8_t *px, int64_t n, int from, float factor)
 {
-	uint8_t table[256];
-	for (int i = 0; i < 256; i++)
-		table[i] = blend(from, i, (float)factor);
-	map(px, n, table);
+	for (int64_t i = 0; i < n; i++)
+		px[i] = blend(from, px[i], factor);
+}
+
+GT_CLONES static int64_t sum_luma(const uint8_t *px, int64_t n, int c)
+{
+	int64_t sum = 0;
+	for (int64_t i = 0; i < n;) { /* sums of 32 bits for up to 2^20 pixels */
+		uint32_t part = 0;
+		int64_t end = n - i < 1 << 20 ? n : i + (1 << 20);
+		if (c == 3)
+			for (; i < end; i++)
+				part += (uint32_t)luma(px + 3 * i);
+		else
+			for (; i < end; i++)
+				part += px[i];
+		sum += part;
+	}
+	return sum;
 }
 
 void gt_px_brightness(uint8_t *px, int64_t n, int c, double factor)
 {
-	blend_all(px, n * c, 0, factor);
+	blend_all(px, n * c, 0, (float)factor);
 }
 
 void gt_px_contrast(uint8_t *px, int64_t n, int c, double factor)
 {
-	int64_t sum = 0;
-	for (int64_t i = 0; i < n; i++)
-		sum += c == 3 ? luma(px + 3 * i) : px[i];
-	blend_all(px, n * c, (int)((double)sum / (double)n + 0.5), factor);
+	blend_all(px, n * c, (int)((double)sum_luma(px, n, c) / (double)n + 0.5), (float)factor);
 }
 
 GT_CLONES void gt_px_saturation(uint8_t *px, int64_t n, int c, double factor)
@@ -64,44 +78,56 @@ void gt_px_grey(uint8_t *px, int64_t n, int c)
 		px[0] = px[1] = px[2] = (uint8_t)luma(px);
 }
 
-/* To Pillow's HSV (libImaging/Convert.c), a shift of H modulo 256, and back. Each step is rounded as there. */
+/* To Pillow's HSV (libImaging/Convert.c), a shift of H modulo 256, and back, for up to CHUNK pixels. Each step is rounded as there. The
+ * loops select values instead of branching, so that they vectorise. */
+enum { CHUNK = 256 };
+GT_CLONES static void shift_hue(uint8_t *restrict px, int n, int by)
+{
+	int r[CHUNK], g[CHUNK], b[CHUNK];
+	for (int i = 0; i < n; i++) {
+		r[i] = px[3 * i];
+		g[i] = px[3 * i + 1];
+		b[i] = px[3 * i + 2];
+	}
+	for (int i = 0; i < n; i++) {
+		int most = r[i] > g[i] ? r[i] : g[i], least = r[i] < g[i] ? r[i] : g[i];
+		most = b[i] > most ? b[i] : most;
+		least = b[i] < least ? b[i] : least;
+		float range = (float)(most > least ? most - least : 1), of = (float)(most > 0 ? most : 1);
+		float rc = (float)(most - r[i]) / range, gc = (float)(most - g[i]) / range, bc = (float)(most - b[i]) / range;
+		float in_red = bc - gc, in_green = (float)(2.0 + (double)rc - (double)bc), in_blue = (float)(4.0 + (double)gc - (double)rc);
+		float h = in_blue;
+		h = g[i] == most ? in_green : h;
+		h = r[i] == most ? in_red : h;
+		double turns = (double)h / 6.0 + 1.0; /* 5/6 ... 2 - 1/6 */
+		h = (float)(turns >= 1 ? turns - 1 : turns);
+		int hue = ((int)((double)h * 255.0) + by) & 255, saturation = (int)((double)((float)(most - least) / of) * 255.0);
+		double position = (double)hue * 6.0 / 255.0; /* 0 ... 6 */
+		int sextant = (int)position;
+		float s = (float)((double)saturation / 255.0), f = (float)(position - (double)(float)sextant);
+		int p = (int)((double)most * (1.0 - (double)s) + 0.5), q = (int)((double)most * (1.0 - (double)(s * f)) + 0.5),
+		    t = (int)((double)most * (1.0 - (double)s * (1.0 - (double)f)) + 0.5);
+		/* red, green and blue of each sextant: v t p, q v p, p v t, p q v, t p v, v p q; grey is v v v. The masks are 0 or -1. */
+		int m0 = -(sextant == 0) | -(sextant == 6), m1 = -(sextant == 1), m2 = -(sextant == 2), m3 = -(sextant == 3), m4 = -(sextant == 4),
+		    m5 = -(sextant == 5), grey = -(saturation == 0);
+		int red = (most & (m0 | m5)) | (q & m1) | (p & (m2 | m3)) | (t & m4);
+		int green = (most & (m1 | m2)) | (t & m0) | (q & m3) | (p & (m4 | m5));
+		int blue = (most & (m3 | m4)) | (p & (m0 | m1)) | (t & m2) | (q & m5);
+		r[i] = (most & grey) | (red & ~grey);
+		g[i] = (most & grey) | (green & ~grey);
+		b[i] = (most & grey) | (blue & ~grey);
+	}
+	for (int i = 0; i < n; i++) {
+		px[3 * i] = (uint8_t)r[i];
+		px[3 * i + 1] = (uint8_t)g[i];
+		px[3 * i + 2] = (uint8_t)b[i];
+	}
+}
+
 void gt_px_hue(uint8_t *px, int64_t n, int c, double shift)
 {
-	uint8_t by = (uint8_t)(int)(shift * 255);
-	struct {
-		int sextant;
-		float rest;
-	} of[256]; /* by hue */
-	if (c != 3)
-		return;
-	for (int i = 0; i < 256; i++) {
-		of[i].sextant = (int)floor((double)i * 6.0 / 255.0);
-		of[i].rest = (float)((double)i * 6.0 / 255.0 - (double)(float)of[i].sextant);
-	}
-	for (int64_t i = 0; i < n; i++, px += 3) {
-		int r = px[0], g = px[1], b = px[2], most = r > g ? r : g, least = r < g ? r : g;
-		most = b > most ? b : most;
-		least = b < least ? b : least;
-		if (least == most) /* grey: no hue */
-			continue;
-		float range = (float)(most - least), h;
-		float rc = (float)(most - r) / range, gc = (float)(most - g) / range, bc = (float)(most - b) / range;
-		h = r == most ? bc - gc : g == most ? (float)(2.0 + (double)rc - (double)bc) : (float)(4.0 + (double)gc - (double)rc);
-		double turned = (double)h / 6.0 + 1.0;
-		h = (float)(turned - floor(turned));
-		uint8_t hue = (uint8_t)((uint8_t)(int)((double)h * 255.0) + by);
-		uint8_t saturation = (uint8_t)(int)((double)(range / (float)most) * 255.0);
-		if (!saturation) {
-			px[0] = px[1] = px[2] = (uint8_t)most;
-			continue;
-		}
-		float s = (float)((double)saturation / 255.0), f = of[hue].rest;
-		uint8_t v = (uint8_t)most, p = (uint8_t)(int)((double)most * (1.0 - (double)s) + 0.5),
-		        q = (uint8_t)(int)((double)most * (1.0 - (double)(s * f)) + 0.5),
-		        t = (uint8_t)(int)((double)most * (1.0 - (double)s * (1.0 - (double)f)) + 0.5);
-		const uint8_t to[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
-		memcpy(px, to[of[hue].sextant % 6], 3);
-	}
+	for (int64_t i = 0; c == 3 && i < n; i += CHUNK)
+		shift_hue(px + 3 * i, n - i < CHUNK ? (int)(n - i) : CHUNK, (int)(shift * 255) & 255);
 }
 
 void gt_px_posterize(uint8_t *px, int64_t n, int c, int bits)

@@ -1,5 +1,6 @@
 /* Affine maps of an image: Pillow's Image.transform(AFFINE). Its arithmetic depends on the map: whole pixels for a map without rotation and
  * shear, 16.16 fixed point for other maps of images of a usual size, f64 for larger ones and for the bilinear filter. */
+#include "clones.h"
 #include "image/pixel_ops.h"
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,10 @@ static int64_t whole(double v)
 	return v < 0 ? -1 : (int64_t)v;
 }
 
-static void put(const uint8_t *in, int64_t h, int64_t w, int64_t x, int64_t y, size_t c, uint8_t *to, const uint8_t *fill)
+/* The functions below are compiled for a constant number of channels, so that a pixel is copied without a call. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void put(const uint8_t *in, int64_t h, int64_t w, int64_t x, int64_t y, size_t c, uint8_t *to, const uint8_t *fill)
 {
 	memcpy(to, x >= 0 && x < w && y >= 0 && y < h ? in + (size_t)(y * w + x) * c : fill, c);
 }
@@ -24,15 +28,15 @@ static bool small(const double m[6], double x, double y)
 	return fabs(x * m[0] + y * m[1] + m[2]) < 32768 && fabs(x * m[3] + y * m[4] + m[5]) < 32768;
 }
 
-static void nearest(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
+INLINE void nearest(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
 {
 	double dw = (double)w, dh = (double)h;
 	bool straight = m[1] == 0 && m[3] == 0, inside = small(m, 0, 0) && small(m, dw, dh) && small(m, 0, dh) && small(m, dw, 0);
 	if (!straight && inside) {
-		int32_t a0 = (int32_t)fixed(m[0]), a1 = (int32_t)fixed(m[1]), a3 = (int32_t)fixed(m[3]), a4 = (int32_t)fixed(m[4]),
-		        row_x = (int32_t)fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), row_y = (int32_t)fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
+		int64_t a0 = fixed(m[0]), a1 = fixed(m[1]), a3 = fixed(m[3]), a4 = fixed(m[4]);
+		int64_t row_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), row_y = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
 		for (int64_t y = 0; y < h; y++, row_x += a1, row_y += a4) {
-			int32_t at_x = row_x, at_y = row_y;
+			int64_t at_x = row_x, at_y = row_y;
 			for (int64_t x = 0; x < w; x++, out += c, at_x += a0, at_y += a3)
 				put(in, h, w, at_x >> 16, at_y >> 16, c, out, fill);
 		}
@@ -46,7 +50,7 @@ static void nearest(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_
 	}
 }
 
-static void interpolated(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
+INLINE void interpolated(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
 {
 	for (int64_t y = 0; y < h; y++)
 		for (int64_t x = 0; x < w; x++, out += c) {
@@ -69,9 +73,14 @@ static void interpolated(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, 
 		}
 }
 
-void gt_px_affine(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, int c, const double m[6], bool bilinear, const uint8_t *fill)
+GT_CLONES void gt_px_affine(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, int c, const double m[6], bool bilinear,
+                            const uint8_t *fill)
 {
-	if (bilinear)
+	if (c == 3 && bilinear)
+		interpolated(in, out, h, w, 3, m, fill);
+	else if (c == 3)
+		nearest(in, out, h, w, 3, m, fill);
+	else if (bilinear)
 		interpolated(in, out, h, w, (size_t)c, m, fill);
 	else
 		nearest(in, out, h, w, (size_t)c, m, fill);

@@ -126,15 +126,13 @@ GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const
 typedef uint8_t v16 __attribute__((vector_size(16)));
 static inline void transpose_16(const uint8_t *const *in, uint8_t *const *out)
 {
-	static const v16 low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23},
-	                 high = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
 	v16 a[16], b[16];
 	for (int i = 0; i < 16; i++)
 		memcpy(&a[i], in[i], 16);
 	for (int round = 0; round < 4; round++) {
 		for (int i = 0; i < 8; i++) {
-			b[2 * i] = __builtin_shuffle(a[i], a[i + 8], low);
-			b[2 * i + 1] = __builtin_shuffle(a[i], a[i + 8], high);
+			b[2 * i] = __builtin_shufflevector(a[i], a[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+			b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 		}
 		memcpy(a, b, sizeof a);
 	}

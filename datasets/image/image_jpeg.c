@@ -156,7 +156,7 @@ static bool has_end(const struct gt_jpeg *p)
 }
 
 /* Chroma is interpolated from a neighbour, so libjpeg computes other values at the sides of a part than in the whole image. */
-enum { MARGIN = 4 };
+enum { MARGIN = 2 };
 
 static enum gt_code read_pixels(struct gt_jpeg *p, const char *name, const struct gt_decode_part *part, struct gt_image_scratch *s,
                                 struct gt_pixels *out, struct gt_err *err)

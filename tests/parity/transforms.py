@@ -1,17 +1,22 @@
 """The transforms of datasets/image/ against torchvision's on PIL images, with the parameters that gtrain drew.
 
     transforms.py TOOL DIR [TAR]        TOOL: tool_transform; DIR: for temporary files; TAR: images (else synthetic ones are made)
+    transforms.py TOOL DIR --golden     writes tests/golden/transforms.txt, the digests of torchvision's results for pictures that
+                                        tests/unit/test_transform_golden.c makes too
 
 Prints a line "# NAME: largest difference, mean difference" for each transform, and "ok" or "not ok". In steps of 1/255."""
-import io, math, os, subprocess, sys, tarfile
+import os, subprocess, sys, tarfile, zlib
 import numpy as np
+import PIL
 from PIL import Image
+import torchvision
 import torchvision.transforms.functional as F
 from torchvision.transforms import InterpolationMode as I
 from torchvision.transforms.autoaugment import _apply_op
 
 tool, folder = sys.argv[1:3]
-tar = sys.argv[3] if len(sys.argv) > 3 else None
+golden = sys.argv[3:] == ["--golden"]
+tar = sys.argv[3] if len(sys.argv) > 3 and not golden else None
 COUNT = 200
 OPS = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness",
        "Posterize", "Solarize", "AutoContrast", "Equalize"]
@@ -82,7 +87,7 @@ CASES = [
     # a JPEG that is decoded at half its size has gone through another filter
     ("random_resized_crop to 40, reduced JPEG", '{ type = "random_resized_crop"; size = 40; scale = [0.3, 1.0]; }',
      lambda im, d: F.resized_crop(im, d[0].top, d[0].left, d[0].height, d[0].width, [40, 40], I.BILINEAR), 64, 2),
-    ("hflip", BASE + '{ type = "hflip"; }', lambda im, d: F.hflip(base(im)) if d[1].apply else base(im), 0, 0),
+    ("hflip", BASE + '{ type = "hflip"; p = 0.9; }', lambda im, d: F.hflip(base(im)) if d[1].apply else base(im), 0, 0),
     ("vflip", BASE + '{ type = "vflip"; }', lambda im, d: F.vflip(base(im)) if d[1].apply else base(im), 0, 0),
     ("pad_crop", BASE + '{ type = "pad_crop"; pad = 9; }', pad_crop(False), 0, 0),
     ("pad_crop, reflect", BASE + '{ type = "pad_crop"; pad = 9; mode = "reflect"; }', pad_crop(True), 0, 0),
@@ -95,13 +100,22 @@ CASES = [
     ("random_erasing", BASE + '{ type = "random_erasing"; }', erase, 0, 0),
     ("trivial_augment", BASE + '{ type = "trivial_augment"; }', operations(I.NEAREST, None), 0, 0),
     ("trivial_augment, bilinear", BASE + '{ type = "trivial_augment"; interpolation = "bilinear"; }', operations(I.BILINEAR, None), 0, 0),
-    ("rand_augment", BASE + '{ type = "rand_augment"; ops = 3; magnitude = 14; }', operations(I.NEAREST, None), 0, 0),
+    ("rand_augment", BASE + '{ type = "rand_augment"; ops = 12; magnitude = 5; }', operations(I.NEAREST, None), 0, 0),
+    ("rand_augment, bilinear", BASE + '{ type = "rand_augment"; ops = 8; magnitude = 7; interpolation = "bilinear"; fill = 0.2; }',
+     operations(I.BILINEAR, [51, 51, 51]), 0, 0),
 ]
 
 
 def images():
     """Writes COUNT JPEGs to the folder."""
     names = []
+    if golden:
+        for i, (h, w) in enumerate([(160, 160), (121, 118), (97, 141), (230, 64), (64, 230)]):
+            y, x, c = np.ogrid[:h, :w, :3]
+            v = (3 * x + 2 * y + 70 * c) % 200 + (x * x * 31 + y * 17 + c * 7 + x * y * 13) // 8 % 56
+            names.append(os.path.join(folder, f"{i}.png"))
+            Image.fromarray(v.astype(np.uint8)).save(names[-1])
+        return names
     if tar:
         with tarfile.open(tar) as t:
             members = [m for m in t if m.isfile()]
@@ -133,6 +147,7 @@ train = {{ epochs = 1; optimizer = {{ type = "sgd"; lr = 0.1; }}; }};
 
 
 files = images()
+lines = []
 pictures = [Image.open(f).convert("RGB") for f in files]
 for name, augment, reference, most, mean in CASES:
     got, draws = apply(name, augment, files)
@@ -145,3 +160,10 @@ for name, augment, reference, most, mean in CASES:
               f" {[vars(d) for d in draws[worst]][-1] if os.environ.get('DEBUG') else ''}")
     else:
         print(f"ok transforms: {name}")
+    if golden and "JPEG" not in name:
+        lines.append(f"{zlib.crc32(want.astype(np.uint8).tobytes()):08x} {want.shape[1]} {want.shape[2]} {augment}\n")
+if golden:
+    with open(os.path.join(os.path.dirname(__file__), "../golden/transforms.txt"), "w") as f:
+        f.write("# CRC-32 of five images, height, width, data.augment. Made by tests/parity/transforms.py with torchvision "
+                f"{torchvision.__version__} and Pillow {PIL.__version__}.\n")
+        f.writelines(lines)

@@ -62,7 +62,8 @@ enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, str
 		qsort(c->v, (size_t)c->n, sizeof *c->v, by_letters);
 	for (int64_t i = 1; i < c->n; i++)
 		if (!strcasecmp(c->v[i - 1], c->v[i]) && strcmp(c->v[i - 1], c->v[i]))
-			return gt_fail(err, GT_EDATA, "%s: the names of the classes \"%.100s\" and \"%.100s\" differ only in their case; rename or merge "
+			return gt_fail(err, GT_EDATA, "%s: the names of the classes \"%.100s\" and \"%.100s\" differ only in their case; rename or "
+			               "merge "
 			               "them", where, c->v[i - 1], c->v[i]);
 	if (c->n > 1)
 		qsort(c->v, (size_t)c->n, sizeof *c->v, by_bytes);

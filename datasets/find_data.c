@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_folder, &gt_format_list,
+static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_folder,
+               &gt_format_list,
                                                &gt_format_pattern, &gt_format_synthetic};
 
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
@@ -79,7 +80,8 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		               known->name, where, known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,
-		               "data.root: %.300s has no folders of images (train/CLASS/x.jpg or CLASS/x.jpg) and no IDX or CIFAR files with their usual "
+		               "data.root: %.300s has no folders of images (train/CLASS/x.jpg or CLASS/x.jpg) and no IDX or CIFAR files with "
+		                              "their usual "
 		               "names; name such files in data.train and data.test",
 		               spec->root);
 	return gt_fail(err, GT_ENOINPUT,
@@ -161,7 +163,8 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	                                                      : NULL;
 	*format = NULL;
 	if (name && !(*format = format_by_name(name)))
-		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, synthetic or auto, got \"%.100s\"", name);
+		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, synthetic or auto, got "
+		               "\"%.100s\"", name);
 	if (*format == &gt_format_synthetic) {
 		snprintf(where, size, "made from the seed");
 		return GT_OK;

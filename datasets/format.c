@@ -80,7 +80,8 @@ enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct g
 	out->nclass_names = classes->n;
 	*classes = (struct gt_class_list){0};
 	if (in[0] && ((in[0] != 1 && in[0] != 3) || in[1] < 1 || in[2] < 1))
-		return gt_fail(err, GT_ECONFIG, "model.input: expected [1, height, width] or [3, height, width] for images from files, got [%lld, %lld, "
+		return gt_fail(err, GT_ECONFIG, "model.input: expected [1, height, width] or [3, height, width] for images from files, got "
+		               "[%lld, %lld, "
 		               "%lld]", (long long)in[0], (long long)in[1], (long long)in[2]);
 	if (spec->classes > 0 && out->nclass_names > spec->classes)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class in %.400s, got %lld",

@@ -85,7 +85,8 @@ static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *
 			if (!gt_paths_find(paths, in, names[split == GT_TEST][k][0]))
 				continue;
 			/* Images without labels: reading them reports the missing file. */
-			return gt_paths_find(paths, in, names[split == GT_TEST][k][1]) ? GT_OK : gt_paths_add(paths, in, names[split == GT_TEST][k][1], err);
+			return gt_paths_find(paths, in, names[split == GT_TEST][k][1]) ? GT_OK : gt_paths_add(paths, in,
+			               names[split == GT_TEST][k][1], err);
 		}
 	}
 	return GT_OK;

@@ -26,7 +26,8 @@ static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint
 }
 
 /* Reads the first `cap` images of an IDX file of u8 with rank 2 (one image: H,W), 3 (N,H,W) or 4 (N,C,H,W). */
-static enum gt_code read_idx(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out, int64_t *n, bool *scaled,
+static enum gt_code read_idx(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap,
+               uint8_t **out, int64_t *n, bool *scaled,
                              struct gt_err *err)
 {
 	struct gt_gzfile f = {0};
@@ -62,7 +63,8 @@ static enum gt_code read_idx(const char *path, struct gt_transform_list list, in
 		for (int64_t k = 0; ic == 3 && k < ih * iw; k++)
 			for (int64_t ch = 0; ch < 3; ch++)
 				tmp[3 * k + ch] = from[ch * ih * iw + k];
-		rc = gt_image_transform(ic == 3 ? tmp : from, ih, iw, (int)ic, f.shown, fit ? (struct gt_transform_list){&resize, 1} : list, NULL, (int)c, h, w,
+		rc = gt_image_transform(ic == 3 ? tmp : from, ih, iw, (int)ic, f.shown, fit ? (struct gt_transform_list){&resize, 1} : list,
+		               NULL, (int)c, h, w,
 		                        s, *out + i * c * h * w, err);
 	}
 	gt_image_scratch_close(s);
@@ -73,7 +75,8 @@ static enum gt_code read_idx(const char *path, struct gt_transform_list list, in
 	return rc;
 }
 
-static enum gt_code read_picture(struct gt_gzfile *f, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, uint8_t **out, int64_t *n, bool *scaled,
+static enum gt_code read_picture(struct gt_gzfile *f, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, uint8_t **out,
+               int64_t *n, bool *scaled,
                                  struct gt_err *err)
 {
 	uint8_t *raw;

@@ -59,7 +59,8 @@ static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char 
 		if (at[i] < 0 && given[i] && *given[i])
 			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%.100s\"", key[i], path, given[i]);
 		if (at[i] < 0)
-			return gt_fail(err, GT_ECONFIG, "%s: %.300s has no column \"%s\"; write the name of its column of %s", key[i], path, usual[i][0],
+			return gt_fail(err, GT_ECONFIG, "%s: %.300s has no column \"%s\"; write the name of its column of %s", key[i], path,
+			               usual[i][0],
 			               what[i]);
 	}
 	return GT_OK;

@@ -15,7 +15,8 @@ static enum gt_code compile(const struct gt_dataset_spec *spec, regex_t *re, str
 	int bad = regcomp(re, spec->pattern, REG_EXTENDED);
 	if (bad) {
 		regerror(bad, re, why, sizeof why);
-		return gt_fail(err, GT_ECONFIG, "data.pattern: expected a POSIX extended regular expression, got \"%.200s\": %s", spec->pattern, why);
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected a POSIX extended regular expression, got \"%.200s\": %s", spec->pattern,
+		               why);
 	}
 	if (re->re_nsub < 1) {
 		regfree(re);
@@ -43,7 +44,8 @@ static enum gt_code find_classes(const struct gt_source *s, const regex_t *re, c
 	size_t len;
 	for (int64_t i = 0; i < s->n; i++) {
 		if (!match(re, gt_source_path(s, i), &class, &len))
-			return gt_fail(err, GT_EDATA, "%s: expected a name that matches data.pattern, \"%.200s\"", gt_source_name(s, i, name, sizeof name),
+			return gt_fail(err, GT_EDATA, "%s: expected a name that matches data.pattern, \"%.200s\"", gt_source_name(s, i, name,
+			               sizeof name),
 			               pattern);
 		GT_TRY(gt_class_list_add(out, class, len, err));
 	}

@@ -23,7 +23,8 @@ struct gt_samples;
 enum gt_code gt_samples_open(const struct gt_samples_spec *spec, struct gt_samples **out, struct gt_err *err);
 void gt_samples_close(struct gt_samples *r); /* does nothing if r is NULL */
 
-/* Writes sample i (0 ... data->n - 1), as the epoch shows it, to out. GT_EDATA: it cannot be read or decoded; the message names its file. */
+/* Writes sample i (0 ... data->n - 1), as the epoch shows it, to out. GT_EDATA: it cannot be read or decoded; the message names its
+ * file. */
 enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64_t epoch, uint8_t *out, struct gt_err *err);
 
 #endif

@@ -121,14 +121,16 @@ const struct gt_row gt_rows[] = {
              "/usr/share/datasets/NAME that exists"},
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|synthetic",
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
-             "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of paths "
+             "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of "
+                            "paths "
              "and one of labels; pattern: the names of the images of one folder have their class"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
              "folder of the config; []: the usual file names of the format"},
     {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split, like those of train"},
     {"data.path_column", GT_T_STRING, AT(data.path_column), "\"\"", .when = "data.format", .is = "list",
-     .help = "name of the column of paths, which are relative to root or, without root, to the folder of the list; \"\": path, file, filename, "
+     .help = "name of the column of paths, which are relative to root or, without root, to the folder of the list; \"\": path, file, "
+                    "filename, "
              "file_name, fname or image"},
     {"data.label_column", GT_T_STRING, AT(data.label_column), "\"\"", .when = "data.format", .is = "list",
      .help = "name of the column of labels; \"\": label, labels, class, target or category"},
@@ -237,7 +239,8 @@ const struct gt_row gt_rows[] = {
              "copies shifted by one pixel as well"},
     {"eval.transforms", GT_T_OTHER, .def = "[]",
      .help = "transforms of images for evaluation and prediction, a list of groups as in data.augment; training images get them before "
-             "data.augment, unless data.augment determines the size; []: for images from files, resize to 8/7 of model.input and center_crop "
+             "data.augment, unless data.augment determines the size; []: for images from files, resize to 8/7 of model.input and "
+                            "center_crop "
              "(resize alone if model.input is not square), else none"},
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "parallel mode: how ranks share the work"},

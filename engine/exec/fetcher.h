@@ -18,7 +18,8 @@
 
 /* How samples are read. */
 struct gt_fetch {
-	/* Writes a sample of the dataset, as the epoch shows it, to row. thread: index of the calling thread, below gt_fetcher_spec.threads. NULL:
+	/* Writes a sample of the dataset, as the epoch shows it, to row. thread: index of the calling thread, below gt_fetcher_spec.threads.
+	 * NULL:
 	 * samples are not fetched, because they are in memory. */
 	enum gt_code (*sample)(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, struct gt_err *err);
 	void (*close)(void *user); /* frees user; called by the owner of this struct; NULL: user is not owned */

@@ -1,4 +1,5 @@
-/* The loader: assembles batches of a dataset, in an order that is a pure function of (seed, epoch). The dataset is resident on the device, or
+/* The loader: assembles batches of a dataset, in an order that is a pure function of (seed, epoch). The dataset is resident on the
+ * device, or
  * its samples are fetched: threads read them into host memory ahead of the training (fetcher.h).
  *
  *     gt_loader_open(&spec, &l, err);
@@ -31,7 +32,8 @@
  *     files --> threads --> ring of batches (u8 rows) --> gather(rows, labels) --> x, target
  *
  * On a device with its own memory, the batches of a window are copied before the window starts, on a stream of their own, into a ring that
- * has room for two windows: one that runs, and one that is being prepared. In place of the order of an epoch, the device then has the row of
+ * has room for two windows: one that runs, and one that is being prepared. In place of the order of an epoch, the device then has the
+ * row of
  * this ring for every position of the epoch that this loader delivers. */
 #ifndef GT_EXEC_LOADER_H
 #define GT_EXEC_LOADER_H

@@ -47,7 +47,8 @@ enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, stru
 	if (from.n != b->n)
 		return gt_fail(err, GT_EINTERNAL, "loader: %lld samples were fetched for a batch of %lld", (long long)from.n, (long long)b->n);
 	GT_TRY(l->be->copy_async(l->dev, l->ring_rows + (size_t)at * row, from.rows, (size_t)b->n * row, GT_COPY_H2D, GT_STREAM_FETCH, err));
-	GT_TRY(l->be->copy_async(l->dev, l->ring_labels + at, l->staged_labels + from.slot * l->most, (size_t)b->n * sizeof(int32_t), GT_COPY_H2D,
+	GT_TRY(l->be->copy_async(l->dev, l->ring_labels + at, l->staged_labels + from.slot * l->most, (size_t)b->n * sizeof(int32_t),
+	               GT_COPY_H2D,
 	                         GT_STREAM_FETCH, err));
 	l->copying++;
 	return GT_OK;

@@ -2,7 +2,7 @@
  *
  *     loader_order.c   the sequence of parts, and the orders of epochs
  *     loader_fetch.c   samples that are fetched: batches that threads read ahead, and their copies to the device
- *     loader.c         gathers batches, with or without a thread that works ahead */
+ *     loader_gather.c  gathers batches, with or without a thread that works ahead */
 #ifndef GT_EXEC_LOADER_PARTS_H
 #define GT_EXEC_LOADER_PARTS_H
 
@@ -98,7 +98,7 @@ enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, stru
  * they do. */
 enum gt_code gt_loader_end_copies(struct gt_loader *l, struct gt_err *err);
 
-/* ---- loader.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- loader_gather.c ----------------------------------------------------------------------------------------------------------- */
 /* Queues the kernel that gathers n samples into x. step_args is in host or device memory. from: the fetched samples; NULL: the dataset is
  * resident, or the samples are in the ring on the device. */
 enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,

@@ -158,7 +158,8 @@ static enum gt_code read_pretrained(const char *path, struct choice *c, struct g
 	}
 	gt_st_close(f);
 	if (!stem || !c->blocks[0] || !c->blocks[1] || !c->blocks[2] || !c->blocks[3])
-		return gt_fail(err, GT_EDATA, "%s: expected the weights of a ResNet of torchvision (conv1.weight, layer1.0.conv1.weight, …); write the "
+		return gt_fail(err, GT_EDATA, "%s: expected the weights of a ResNet of torchvision (conv1.weight, layer1.0.conv1.weight, …); "
+		               "write the "
 		               "model of other weights by hand, and use model.pretrained", path);
 	c->pretrained = path;
 	c->width = 64;
@@ -223,7 +224,8 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c)
 	put_numbers(f, "mean", l->mean, c->input[0]);
 	put_numbers(f, "std", l->std, c->input[0]);
 	if (l->files)
-		fprintf(f, "\taugment = (\n\t\t{ type = \"random_resized_crop\"; size = [%lld, %lld]; scale = [0.35, 1.0]; },\n\t\t{ type = \"hflip\"; }"
+		fprintf(f, "\taugment = (\n\t\t{ type = \"random_resized_crop\"; size = [%lld, %lld]; scale = [0.35, 1.0]; },\n\t\t{ type = "
+		               "\"hflip\"; }"
 		           " # remove this if left and right have a meaning, as in text\n\t);\n", (long long)c->input[1], (long long)c->input[2]);
 	else if (l->c == 3)
 		fprintf(f, "\taugment = ( { type = \"pad_crop\"; pad = 4; mode = \"reflect\"; }, { type = \"hflip\"; } );\n");
@@ -232,25 +234,31 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c)
 
 static void put_block(FILE *f, bool bottleneck)
 {
-	const char *one[] = {"\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; stride = \"$stride\"; padding = 1; bias = false; },",
+	const char *one[] = {"\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; stride = \"$stride\"; padding = 1; "
+	               "bias = false; },",
 	                     "\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$mid\"; kernel = 1; bias = false; },"};
 	const char *two[] = {"\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; padding = 1; bias = false; },",
-	                     "\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$mid\"; kernel = 3; stride = \"$stride\"; padding = 1; bias = false; },"};
+	                     "\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$mid\"; kernel = 3; stride = \"$stride\"; padding = 1; "
+	                                    "bias = false; },"};
 	fprintf(f, "\tblocks = {\n\t\tresidual = {\n\t\t\tparams = [%s];\n\t\t\tdefaults = { stride = 1; };\n\t\t\tlayers = (\n",
 	        bottleneck ? "\"mid\", \"ch\", \"stride\"" : "\"ch\", \"stride\"");
-	fprintf(f, "%s\n\t\t\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t\t\t{ name = \"relu1\"; type = \"relu\"; },\n", one[bottleneck]);
+	fprintf(f, "%s\n\t\t\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t\t\t{ name = \"relu1\"; type = \"relu\"; },\n",
+	               one[bottleneck]);
 	fprintf(f, "%s\n\t\t\t\t{ name = \"bn2\"; type = \"batchnorm2d\"; },\n", two[bottleneck]);
 	if (bottleneck)
-		fprintf(f, "\t\t\t\t{ name = \"relu2\"; type = \"relu\"; },\n\t\t\t\t{ name = \"conv3\"; type = \"conv2d\"; out = \"$ch\"; kernel = 1; bias = "
+		fprintf(f, "\t\t\t\t{ name = \"relu2\"; type = \"relu\"; },\n\t\t\t\t{ name = \"conv3\"; type = \"conv2d\"; out = \"$ch\"; "
+		               "kernel = 1; bias = "
 		           "false; },\n\t\t\t\t{ name = \"bn3\"; type = \"batchnorm2d\"; },\n");
 	fprintf(f, "\t\t\t\t{ name = \"downsample\"; type = \"shortcut\"; in = \"$in\"; out = \"$ch\"; stride = \"$stride\"; },\n");
-	fprintf(f, "\t\t\t\t{ name = \"sum\"; type = \"add\"; in = [\"%s\", \"downsample\"]; },\n\t\t\t\t{ name = \"relu\"; type = \"relu\"; }\n\t\t\t);\n"
+	fprintf(f, "\t\t\t\t{ name = \"sum\"; type = \"add\"; in = [\"%s\", \"downsample\"]; },\n\t\t\t\t{ name = \"relu\"; type = "
+	               "\"relu\"; }\n\t\t\t);\n"
 	           "\t\t};\n\t};\n", bottleneck ? "bn3" : "bn2");
 }
 
 static void put_model(FILE *f, const struct look *l, const struct choice *c)
 {
-	fprintf(f, "# The network: a ResNet with %d, %d, %d and %d residual blocks in its four stages%s.\nmodel = {\n\tinput = [%lld, %lld, %lld];\n"
+	fprintf(f, "# The network: a ResNet with %d, %d, %d and %d residual blocks in its four stages%s.\nmodel = {\n\tinput = [%lld, %lld, "
+	               "%lld];\n"
 	           "\tinit = \"kaiming-normal\";\n",
 	        c->blocks[0], c->blocks[1], c->blocks[2], c->blocks[3], c->pretrained ? ", with the names of torchvision" : "",
 	        (long long)c->input[0], (long long)c->input[1], (long long)c->input[2]);
@@ -278,7 +286,8 @@ static void put_model(FILE *f, const struct look *l, const struct choice *c)
 		fprintf(f, "%s },\n", i ? " first = { stride = 2; };" : "");
 	}
 	fprintf(f, "\t\t{ name = \"avgpool\"; type = \"global_avgpool\"; },\n\t\t{ name = \"flatten\"; type = \"flatten\"; },\n"
-	           "\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n", (long long)l->train.classes);
+	           "\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
+	                          (long long)l->train.classes);
 }
 
 static void put_train(FILE *f, const struct look *l, const struct choice *c)

@@ -116,7 +116,8 @@ static enum gt_code set_lists(struct gt_session *s, const struct gt_dataset *d, 
 	return check_list(s, d, *eval, "eval.transforms", err);
 }
 
-/* Returns whether the samples of a split are fetched: their files are decoded on demand, or the gather kernel cannot do their transforms. */
+/* Returns whether the samples of a split are fetched: their files are decoded on demand, or the gather kernel cannot do their
+ * transforms. */
 static bool is_fetched(const struct gt_session *s, enum gt_split split, bool train)
 {
 	const struct gt_dataset *d = s->data.view[split].data;
@@ -153,7 +154,8 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
                                    struct gt_err *err)
 {
 	int64_t part = gt_part_size(spec->micro, spec->slice.parts > 0 ? spec->slice.parts : 1, 0, NULL);
-	GT_TRY(gt_session_gather_attr(s->conf, is_fetched(s, split, train) || !train ? (struct gt_transform_list){0} : s->data.train_list, &spec->attr,
+	GT_TRY(gt_session_gather_attr(s->conf, is_fetched(s, split, train) || !train ? (struct gt_transform_list){0} : s->data.train_list,
+	               &spec->attr,
 	                              err));
 	spec->attr.views = train ? 0 : gt_session_tta_views(s->conf);
 	if (!is_fetched(s, split, train))
@@ -250,7 +252,8 @@ static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct g
 		return split_train(s, err);
 	int64_t n = s->data.set[split].n;
 	if (split == GT_VALID && n && s->conf->data.valid > 0)
-		return gt_conf_refuse(s->conf, "data.valid", err, "expected no share of the training split, because the data has a split \"valid\" of "
+		return gt_conf_refuse(s->conf, "data.valid", err, "expected no share of the training split, because the data has a split "
+		               "\"valid\" of "
 		                      "its own, with %lld samples; remove this key", (long long)n);
 	if (split != GT_VALID || n)
 		s->data.view[split] = view_of(s, split, NULL, n);

@@ -69,7 +69,8 @@ enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struc
 		return GT_OK;
 	for (int64_t i = 0; i < ckpt->nclasses && i < now->nclasses; i++)
 		if (strcmp(ckpt->class[i], now->class[i]))
-			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", as in the checkpoint %.300s, got \"%.100s\"", where,
+			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", as in the checkpoint %.300s, got \"%.100s\"",
+			               where,
 			               (long long)i, ckpt->class[i], path, now->class[i]);
 	if (ckpt->nclasses != now->nclasses)
 		return gt_fail(err, GT_EDATA, "%.300s: expected %lld classes, as in the checkpoint %.300s, got %lld", where,

@@ -242,7 +242,8 @@ static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *
 	if (l->nsizes == GT_LOADER_SIZES)
 		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", GT_LOADER_SIZES);
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false),
-	                index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, rows, false), target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
+	                index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, rows, false),
+	                               target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
 	int64_t shape[4] = {n * views(l), dims[1], dims[2], dims[3]};
 	x = gt_tdesc_make(x.dtype, 4, shape, true); /* an input of two dimensions, [N, C], has the same bytes */
 	struct gt_opcall oc = {.code = GT_OP_GATHER,

@@ -37,6 +37,7 @@ struct predictor {
 	bool ended;               /* fn wants no more results */
 	struct gt_dataset batch;  /* the images of one batch */
 	void *dev[2];             /* their device addresses */
+	struct gt_view view;      /* all of them; the loader keeps a pointer to it */
 	struct gt_loader *loader; /* reads the batch */
 	struct pending pending[PENDING];
 	int npending, rows;       /* rows: images in the batch */
@@ -100,9 +101,9 @@ static enum gt_code open_batch(struct predictor *p, struct gt_err *err)
 	if (!p->logits || !p->raw || !p->batch.images || !p->batch.labels)
 		return gt_fail_memory(err, BATCH * (size_t)(in[0] * in[1] * in[2]));
 	GT_TRY(gt_resident_make(&s->device, &p->batch, p->dev, err));
-	struct gt_view view = {&p->batch, p->dev[0], p->dev[1], NULL, BATCH};
+	p->view = (struct gt_view){&p->batch, p->dev[0], p->dev[1], NULL, BATCH};
 	struct gt_loader_spec spec = {
-	    .device = &s->device, .view = &view, .x = *gt_graph_desc(g, g->input), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
+	    .device = &s->device, .view = &p->view, .x = *gt_graph_desc(g, g->input), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
 	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &spec.attr, err));
 	spec.attr.views = gt_session_tta_views(s->conf);
 	return gt_loader_open(&spec, &p->loader, err);

@@ -31,6 +31,14 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_inspect *r, s
 		gt_json_null(j, "best");
 	}
 	gt_json_bool(j, "verified", r->verified);
+	if (r->nclasses)
+		gt_json_array(j, "classes");
+	else
+		gt_json_null(j, "classes");
+	for (int64_t i = 0; i < r->nclasses; i++)
+		gt_json_string(j, NULL, r->class_name[i]);
+	if (r->nclasses)
+		gt_json_end(j);
 	gt_json_array(j, "tensors");
 	for (int i = 0; i < r->ntensors; i++) {
 		gt_json_object(j, NULL);
@@ -44,6 +52,28 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_inspect *r, s
 	gt_json_end(j);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
+}
+
+/* Prints the names of the classes, as many as fit into one line of the terminal. */
+static void print_classes(struct gt_cli *cli, const struct gt_inspect *r)
+{
+	int width = gt_out_columns(), used;
+	char count[GT_UNITS], name[128];
+	if (!r->nclasses)
+		return;
+	gt_units_count(count, r->nclasses);
+	gt_out(cli, "%s classes:", count);
+	used = gt_text_width(count) + 9;
+	for (int64_t i = 0; i < r->nclasses; i++) {
+		gt_text_fit(cli, r->class_name[i], 40, name, sizeof name);
+		used += gt_text_width(name) + 2;
+		if (i && used > width - 4) { /* leaves room for the dots */
+			gt_out(cli, " ...");
+			break;
+		}
+		gt_out(cli, " %s%s", name, i + 1 < r->nclasses ? "," : "");
+	}
+	gt_out(cli, "\n");
 }
 
 static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct gt_err *err)
@@ -62,7 +92,9 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct
 		       gt_units_count(step, r->best_step));
 	if (r->has_best && r->best_epoch >= 0)
 		gt_out(cli, ", epoch %" PRId64, r->best_epoch);
-	gt_out(cli, "\n\n");
+	gt_out(cli, "\n");
+	print_classes(cli, r);
+	gt_out(cli, "\n");
 	gt_table_init(&t, cli->arena, "llllr");
 	gt_table_head(&t, (const char *[]){"file", "tensor", "type", "shape", "bytes"});
 	for (int i = 0; i < r->ntensors; i++) {

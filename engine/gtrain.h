@@ -406,6 +406,8 @@ struct gt_inspect {
 	const char *best_metric; /* metric of the best result (checkpoint.best.metric); NULL: an earlier version did not save it */
 	double best;        /* best value of best_metric */
 	int64_t best_step, best_epoch; /* step, and epoch (from 1), of the best result; best_epoch -1: the checkpoint does not have it */
+	const char *const *class_name; /* [nclasses]: names of the classes that the data has given, by label */
+	int64_t nclasses;   /* 0: the checkpoint has no names of classes */
 	bool verified;      /* every digest was recomputed and matched */
 	struct gt_inspect_tensor *tensors;
 	int ntensors;

@@ -1,5 +1,6 @@
 #include "infer/input_files.h"
 #include "base/fileio.h"
+#include "format.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,16 +50,6 @@ struct walk {
 	} *seen;                 /* the folders that have been read */
 	int64_t nseen, cap;
 };
-
-static bool is_image(const char *name)
-{
-	static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp"};
-	const char *dot = strrchr(name, '.');
-	for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
-		if (!strcasecmp(dot, ends[i]))
-			return true;
-	return false;
-}
 
 /* Adds an entry with the error of a folder. */
 static enum gt_code bad_folder(struct walk *w, enum gt_code code, const char *why, struct gt_err *err)
@@ -116,7 +106,7 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 	/* a link to a missing file is left to the reader of images, which names it */
 	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
 		return walk(w, err);
-	return is_image(name) ? append(w->in, w->path, NULL, err) : GT_OK;
+	return gt_is_image_name(name) ? append(w->in, w->path, NULL, err) : GT_OK;
 }
 
 /* Adds all images below the folder w->path, which has the same value on return. */

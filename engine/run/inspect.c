@@ -3,6 +3,7 @@
 #include "base/fileio.h"
 #include "gtrain.h"
 #include "store/ckpt_scan.h"
+#include "store/data_facts.h"
 #include "store/st_file.h"
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +30,10 @@ static enum gt_code describe(const struct gt_ckpt *c, struct gt_inspect *r, stru
 	if (m->has_best && m->best_metric)
 		GT_NEW_STR(r->best_metric, gt_arena_strdup(r->arena, m->best_metric), err);
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, m->name), err);
+	struct gt_data_facts facts;
+	GT_TRY(gt_data_facts_read(c, r->arena, &facts, err));
+	r->class_name = facts.class;
+	r->nclasses = facts.nclasses;
 	int n = 0;
 	for (int file = 0; file < 2; file++)
 		for (int i = 0; gt_ckpt_tensor_at(c, file, i, &t); i++)

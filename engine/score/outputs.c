@@ -41,7 +41,7 @@ static const struct gt_plan *output_plan(const struct gt_prog *p)
 /* Sets *classes to the number of outputs of the model, which only some ranks of a pipeline know. */
 static enum gt_code find_classes(const struct gt_session *s, int64_t *classes, struct gt_err *err)
 {
-	int64_t found[2] = {0, 0}; /* dimensions, classes */
+	int64_t found[3] = {0, 0, 0}; /* dimensions; classes; whether targets are not labels */
 	for (int i = 0; i < s->prog.nplans && !found[0]; i++) {
 		const struct gt_graph *g = s->prog.plan[i]->graph;
 		if (g->output < 0)
@@ -49,9 +49,12 @@ static enum gt_code find_classes(const struct gt_session *s, int64_t *classes, s
 		const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 		found[0] = d->rank;
 		found[1] = d->rank == 2 ? d->dim[1] : 0;
+		found[2] = g->target >= 0 && gt_graph_desc(g, g->target)->dtype != GT_I32;
 	}
 	if (s->team)
-		GT_TRY(gt_team_max(s->team, found, 2, err));
+		GT_TRY(gt_team_max(s->team, found, 3, err));
+	if (found[2])
+		return gt_conf_refuse(s->conf, "train.loss", err, "expected one class for each sample, for scores by class; targets are numbers");
 	*classes = found[1];
 	if (found[0] != 2)
 		return gt_fail(err, GT_ECONFIG, "expected a model whose output is [batch, classes], got an output with %lld dimensions",

@@ -306,8 +306,8 @@ struct gt_seg {
 };
 
 struct gt_attr_update {
-	double momentum, dampening, beta1, beta2, eps, alpha;
-	bool nesterov, decoupled /* Adam: AdamW */, centered /* RMSprop */;
+	double momentum, dampening, beta1, beta2, eps, alpha /* EMA: the decay */;
+	bool nesterov /* EMA: with a warm-up */, decoupled /* Adam: AdamW */, centered /* RMSprop */;
 	double clip_norm; /* maximum norm of the gradients; 0: no clipping. If > 0, scalars.sumsq holds the sum of squares of all gradients */
 	const struct gt_seg *seg; /* segments in ascending order, not overlapping; elements outside all segments are not changed */
 	int nseg;

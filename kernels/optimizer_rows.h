@@ -14,13 +14,15 @@
  * loops: the flags of a launch for which a CPU kernel has a loop of its own:
  *   PLAIN: no flag. FIRST_NESTEROV: if state 0 exists, two flags: whether this is the first step, and attr.nesterov.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
+ * EMA is no optimizer: its p is the moving average of the parameters (train.ema), and its g the parameters.
  * An element of an element-wise update depends on the operands of that element only. So its parameters may be cut anywhere: into shards of
  * ranks, and into tiles that linear.dw+update applies. A MATRIX update needs whole parameters. */
 #define GT_ELEMENT_UPDATES(X)                                                                                                \
 	X(SGD, sgd, MOMENTUM("momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                                 \
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                    \
 	X(RMSPROP, rmsprop, ALWAYS("square_avg"), MOMENTUM("momentum_buffer"), CENTERED("grad_avg"), PLAIN)  \
-	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)
+	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                  \
+	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
 #define GT_UPDATES(X)                                                                                                        \
 	GT_ELEMENT_UPDATES(X)                                                                                                    \
 	X(MUON, muon, ALWAYS("momentum_buffer"), NONE(), NONE(), MATRIX)

@@ -119,6 +119,7 @@ struct gt_conf_train {
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
+	struct { double decay; bool warmup; } ema; /* moving average of the parameters; decay 0: none */
 	struct gt_conf_loss_scale loss_scale; /* loss scaling, used with precision = "fp16" only */
 	const struct gt_conf_group *group; /* entries of train.groups; entry i has the same patterns as gt_conf.model.groups[i] */
 	int ngroups;

@@ -223,6 +223,12 @@ const struct gt_row gt_rows[] = {
     OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
     SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
 
+    {"train.ema.decay", GT_T_FLOAT, AT(train.ema.decay), "0.0", 0, 1, GT_R_BELOW,
+     .help = "keep an exponential moving average of the trained parameters, average = decay * average + (1 - decay) * parameters after "
+             "every step; evaluations use it, and in checkpoints it is the model; buffers are not averaged; 0: none"},
+    {"train.ema.warmup", GT_T_BOOL, AT(train.ema.warmup), "false",
+     .help = "begin with a smaller decay: min(decay, 1 - t^-0.7) at step t"},
+
     {"train.loss_scale.dynamic", GT_T_BOOL, AT(train.loss_scale.dynamic), "true", FP16,
      .help = "decrease the scale when gradients overflow, increase it after a long time without an overflow; false: the scale stays at "
              "init"},

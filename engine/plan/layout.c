@@ -59,7 +59,7 @@ void gt_layout_bytes(struct gt_space *s)
 	if (s->layout.first->train) {
 		s->memory.bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->memory.levels);
 		bool updates = s->shards.spec.sync != GT_SYNC_RANK0_UPDATE || s->shards.spec.rank == 0;
-		s->memory.bytes[GT_A_STATE] = updates ? arena_bytes(s, GT_A_STATE, 0) * (size_t)s->layout.nstates : 0;
+		s->memory.bytes[GT_A_STATE] = updates ? arena_bytes(s, GT_A_STATE, 0) * (size_t)(s->layout.nstates + s->layout.more_states) : 0;
 	}
 }
 

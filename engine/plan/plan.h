@@ -118,6 +118,7 @@ struct gt_param_layout {
 	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
 	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
 	int nstates;                 /* number of optimizer state tensors of each parameter, 0 … 3; each is one slot of STATE */
+	int more_states;             /* number of slots of STATE behind these, which no optimizer reads */
 	int64_t elements;            /* number of elements of each flat arena, with padding; of a sharded arena, sum over all ranks */
 	int64_t checked;             /* the sum of squares covers elements [0, checked) of GRAD: all gradients that are stored before an
 	                                update */

@@ -11,6 +11,7 @@
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
+#include "state/ema.h"
 #include "state/pretrained.h"
 #include "state/state.h"
 #include "store/ckpt_scan.h"
@@ -60,7 +61,9 @@ static void samples_text(const struct gt_session *s, char *buf, size_t size)
 static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", cuts[1024];
+	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", cuts[1024], ema[96] = "";
+	if (s->optim.ema)
+		snprintf(ema, sizeof ema, "; evaluates and saves the moving average of the weights (decay %g)", s->conf->train.ema.decay);
 	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
 	if (comm)
 		snprintf(ranks, sizeof ranks, ", %s on %d ranks over %s", s->strategy->name, s->at.world, comm->api->name);
@@ -69,10 +72,10 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 		         (long long)s->batch.micro);
 	cuts_text(s, cuts, sizeof cuts);
 	samples_text(s, samples, sizeof samples);
-	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
+	snprintf(text, sizeof text, "%s: %s parameters, %s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s%s",
 	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], s->device.info.name,
 	         ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].where,
-	         (long long)s->conf->seed, cuts);
+	         (long long)s->conf->seed, cuts, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_send_event(t, &ev, true, err);
 }
@@ -250,6 +253,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_session_init(t->s, err));
 		GT_TRY(gt_pretrained_load(t->s, &pretrained, err));
 	}
+	if (!from && !o->dry)
+		GT_TRY(gt_ema_start(t->s, err));
 	t->at.world = w->world;
 	if (o->dry)
 		return GT_OK;

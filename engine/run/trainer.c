@@ -3,6 +3,7 @@
 #include "launch/signals.h"
 #include "score/macro_f1.h"
 #include "session/schedule.h"
+#include "state/ema.h"
 #include "state/state.h"
 #include <math.h>
 #include <stdio.h>
@@ -310,9 +311,8 @@ static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *err)
+static enum gt_code evaluate_splits(struct gt_trainer *t, bool *best, struct gt_err *err)
 {
-	GT_TRY(check_finite(t, err));
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
 		struct gt_scores *r = &t->scores[i];
 		struct evaluation e = {t, gt_split_names[i]};
@@ -332,6 +332,17 @@ static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *er
 		note_peak(t, (enum gt_split)i, r);
 	}
 	return GT_OK;
+}
+
+static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *err)
+{
+	struct gt_ema_held held;
+	GT_TRY(check_finite(t, err));
+	enum gt_code code = gt_ema_begin(t->s, &held, err);
+	if (code == GT_OK)
+		code = evaluate_splits(t, best, err);
+	enum gt_code back = gt_ema_end(t->s, &held, code == GT_OK ? err : NULL);
+	return code != GT_OK ? code : back;
 }
 
 static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)

@@ -58,6 +58,7 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 {
 	memset(o, 0, sizeof *o);
 	o->conf = t;
+	o->ema = t->ema.decay > 0;
 	for (int i = 0; i < t->ngroups; i++)
 		add_thaw(o, t->group[i].frozen_until);
 	for (int i = 0; i <= t->ngroups; i++) {
@@ -243,6 +244,25 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	return gt_call_prepare(s, &up, &p->call, err);
 }
 
+/* Prepares the kernel that updates the moving average of the range of p. */
+static enum gt_code prepare_average(struct gt_optim *o, struct gt_optim_part *p, struct gt_space *s, struct gt_err *err)
+{
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &p->n, false), scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_opcall oc = {.code = GT_OP_EMA, .name = "average", .nin = 3, .in = {&flat, &flat, &scalars}};
+	struct gt_seg *seg;
+	GT_NEW(seg, s->arena, 1, err);
+	*seg = (struct gt_seg){.end = p->n, .lr_mul = 1};
+	memset(&p->attr, 0, sizeof p->attr);
+	p->attr.update.alpha = o->conf->ema.decay;
+	p->attr.update.nesterov = o->conf->ema.warmup;
+	p->attr.update.seg = seg;
+	p->attr.update.nseg = 1;
+	p->attr.update.work_dtype = s->layout.master;
+	oc.attr = &p->attr;
+	return gt_call_prepare(s, &oc, &p->call, err);
+}
+
 /* Prepares the kernels of the updates, and the range of the arenas that each updates. */
 static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
@@ -250,23 +270,27 @@ static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space
 	int ranges = sharded ? s->shards.nbuckets : 1, *bucket, n = 0;
 	struct gt_call **update;
 	if (!phase)
-		GT_NEW(o->part, s->arena, (1 + o->nphases) * ranges * o->ncalls, err);
-	GT_NEW(update, s->arena, ranges * o->ncalls, err);
-	GT_NEW(bucket, s->arena, ranges * o->ncalls, err);
+		GT_NEW(o->part, s->arena, (1 + o->nphases) * ranges * (o->ncalls + 1), err);
+	GT_NEW(update, s->arena, ranges * (o->ncalls + 1), err);
+	GT_NEW(bucket, s->arena, ranges * (o->ncalls + 1), err);
 	for (int b = 0; b < ranges; b++) {
 		const struct gt_bucket *range = &s->shards.bucket[b];
 		int64_t shard = gt_space_shard(s, b);
 		if (sharded && !range->learned)
 			continue;
-		for (int k = 0; k < o->ncalls; k++) {
+		for (int k = 0; k < o->ncalls + o->ema; k++) { /* the average comes after all updates of the range */
 			struct gt_optim_part *p = &o->part[o->nparts];
-			*p = (struct gt_optim_part){.of = k, .bucket = -1, .n = s->layout.elements};
-			if (sharded)
-				*p = (struct gt_optim_part){.of = k, .bucket = b, .begin = range->begin + s->shards.spec.rank * shard, .n = shard};
-			GT_TRY(segments(o, p, phase, s, err));
-			if (!p->attr.update.nseg)
+			*p = (struct gt_optim_part){.of = k < o->ncalls ? k : -1, .bucket = -1, .n = s->layout.elements};
+			if (sharded) {
+				p->bucket = b;
+				p->begin = range->begin + s->shards.spec.rank * shard;
+				p->n = shard;
+			}
+			if (p->of >= 0)
+				GT_TRY(segments(o, p, phase, s, err));
+			if (p->of >= 0 && !p->attr.update.nseg)
 				continue;
-			GT_TRY(prepare_update(o, p, s, deterministic, err));
+			GT_TRY(p->of < 0 ? prepare_average(o, p, s, err) : prepare_update(o, p, s, deterministic, err));
 			bucket[n] = sharded ? b : -1;
 			update[n++] = &p->call;
 			o->nparts++;
@@ -444,8 +468,17 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	o->check.in[1] = gt_space_scaler(s);
 	o->check.in[3] = gt_space_at(s, gt_space_all_scalars(s));
 	o->check.in[4] = s->memory.base[GT_A_GRAD];
-	for (int i = 0; i < o->nparts; i++)
-		bind_update(&o->call[o->part[i].of], &o->part[i], s);
+	for (int i = 0; i < o->nparts; i++) {
+		struct gt_optim_part *p = &o->part[i];
+		if (p->of >= 0) {
+			bind_update(&o->call[p->of], p, s);
+			continue;
+		}
+		p->call.work = s->memory.base[GT_A_SCRATCH];
+		p->call.in[0] = part_of(s, GT_A_STATE, p->bucket, o->nstates);
+		p->call.in[1] = part_of(s, GT_A_PARAM, p->bucket, 0);
+		p->call.in[2] = scalars;
+	}
 }
 
 static void release(struct gt_space *s, struct gt_call *c)

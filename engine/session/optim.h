@@ -27,7 +27,7 @@ struct gt_optim_call {
 
 /* One kernel of an optimizer: over all of its parameters or, if the state is sharded, over this rank's shard of one bucket. */
 struct gt_optim_part {
-	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs */
+	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs; -1: the moving average */
 	int bucket;          /* index of the bucket; -1: all buckets */
 	int64_t begin, n;    /* first element and number of elements, counted as if the arenas were whole */
 	struct gt_attr_muon attr;
@@ -41,6 +41,7 @@ struct gt_optim {
 	/* of[0] is the index in call[] of train.optimizer, and of[1 + g] that of entry g of train.groups; gt_step_args.lr has the same order */
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
+	bool ema;          /* the parameters have a moving average, in the slot `nstates` of STATE */
 	double thaw[GT_MAX_LR]; /* [nphases]: ends of the phases in epochs, ascending: the values of frozen_until */
 	int nphases;
 	int64_t per_epoch; /* number of optimizer steps of an epoch, which the caller sets before the first plan; 0: not known */

@@ -49,6 +49,7 @@ static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
 {
 	gt_optim_init(&s->optim, &s->conf->train);
 	GT_TRY(gt_space_open(s->device.be, s->device.dev, s->optim.nstates, &s->space, err));
+	s->space->layout.more_states = s->optim.ema;
 	s->space->memory.ranks = s->at.world;
 	return GT_OK;
 }

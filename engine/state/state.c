@@ -1,5 +1,6 @@
 #include "state/state.h"
 #include "session/session_data.h"
+#include "state/ema.h"
 #include "store/convert.h"
 #include "store/safetensors.h"
 #include <stdio.h>
@@ -16,14 +17,20 @@ struct saving {
 
 #define DONE (-1)
 
+/* Returns the number of tensors of a parameter: its value, the states of the optimizer, the moving average. */
+static int tensors_each(const struct gt_session *s)
+{
+	return 1 + s->optim.nstates + s->optim.ema;
+}
+
 static int key_of(const struct gt_session *s, int i, int state)
 {
-	return i * (1 + s->optim.nstates) + 1 + state;
+	return i * tensors_each(s) + 1 + state;
 }
 
 static enum gt_code bring(struct saving *v, int key, struct gt_err *err)
 {
-	int each = 1 + v->s->optim.nstates, i = key / each;
+	int each = tensors_each(v->s), i = key / each;
 	struct gt_tdesc d = gt_session_desc(v->s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
 	if (bytes > v->size) {
@@ -45,7 +52,7 @@ static enum gt_code call_out(struct saving *v, int64_t *key, struct gt_err *err)
 static enum gt_code read_tensor(void *user, int key, const void **data, struct gt_err *err)
 {
 	struct saving *v = user;
-	int each = 1 + v->s->optim.nstates;
+	int each = tensors_each(v->s);
 	int64_t called = key;
 	if (!gt_session_has_tensor(v->s, key / each, key % each - 1))
 		GT_TRY(call_out(v, &called, err));
@@ -78,20 +85,32 @@ static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const ch
 	return t;
 }
 
+#define TRAINED "trained." /* with a moving average: beginning of the names of the parameters themselves in optimizer.safetensors */
+
+static enum gt_code trained_tensor(struct saving *v, int i, struct gt_arena *names, struct gt_ckpt_tensor *out, struct gt_err *err)
+{
+	const char *name;
+	GT_NEW_STR(name, gt_arena_printf(names, TRAINED "%s", v->s->space->layout.first->params[i].name), err);
+	*out = tensor(v, i, -1, name);
+	return GT_OK;
+}
+
 static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
 {
 	struct gt_session *s = v->s;
 	const struct gt_graph *g = s->space->layout.first;
-	int cap = g->nparams * (1 + s->optim.nstates), nmodel = 0, noptim = 0;
+	int cap = g->nparams * (1 + tensors_each(s)), nmodel = 0, noptim = 0;
 	struct gt_ckpt_tensor *model = calloc((size_t)cap + 1, sizeof *model), *optim = calloc((size_t)cap + 1, sizeof *optim);
 	struct gt_arena *names = NULL;
 	enum gt_code code = model && optim ? gt_arena_open(&names, err) : gt_fail_memory(err, (size_t)cap * sizeof *model);
 
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_param *p = &g->params[i];
-		model[nmodel++] = tensor(v, i, -1, p->name);
+		model[nmodel++] = tensor(v, i, gt_ema_state(s, i), p->name); /* the average, if there is one: no optimizer state otherwise */
 		if (p->cls == GT_PARAM_BUFFER || p->frozen)
 			continue;
+		if (s->optim.ema && code == GT_OK)
+			code = trained_tensor(v, i, names, &optim[noptim++], err);
 		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
 		for (int k = 0; k < o->nstates && code == GT_OK; k++) {
 			const char *name = gt_arena_printf(names, "%s.%s", o->state[k], p->name);
@@ -142,9 +161,37 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 	return gt_data_facts_print(&facts, s->arena, &s->data.facts_text, err);
 }
 
+/* Loads what the moving average adds to a checkpoint: buf is the tensor of the model, which is the average of parameter i if the
+ * checkpoint has one. A run that begins to average, or stops it, continues from the parameters. */
+static enum gt_code load_average(struct gt_session *s, const struct gt_ckpt *c, int i, bool averaged, void *buf, struct gt_err *err)
+{
+	struct gt_tdesc d = gt_session_desc(s, i);
+	char name[512];
+	if (gt_ema_state(s, i) >= 0)
+		GT_TRY(gt_session_put(s, i, gt_ema_state(s, i), buf, err));
+	if (!averaged)
+		return GT_OK;
+	snprintf(name, sizeof name, TRAINED "%s", s->space->layout.first->params[i].name);
+	GT_TRY(gt_ckpt_read(c, 1, name, &d, buf, err));
+	if (gt_first_nonfinite(buf, d.dtype, gt_tdesc_count(&d)) >= 0)
+		return gt_fail(err, GT_EDATA, "%s: %s is not finite; choose an older checkpoint", gt_ckpt_path(c), name);
+	return gt_session_put(s, i, -1, buf, err);
+}
+
+/* Returns whether the model of a checkpoint is a moving average. */
+static bool is_averaged(const struct gt_ckpt *c)
+{
+	struct gt_ckpt_tensor t;
+	for (int i = 0; gt_ckpt_tensor_at(c, 1, i, &t); i++)
+		if (!strncmp(t.name, TRAINED, strlen(TRAINED)))
+			return true;
+	return false;
+}
+
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
+	bool averaged = optim && is_averaged(c);
 	GT_TRY(load_facts(s, c, err));
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
@@ -158,6 +205,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 			code = gt_fail(err, GT_EDATA, "%s: %s is not finite; choose an older checkpoint", gt_ckpt_path(c), p->name);
 		if (code == GT_OK)
 			code = gt_session_put(s, i, -1, buf, err);
+		if (optim && p->cls != GT_PARAM_BUFFER && !p->frozen && code == GT_OK)
+			code = load_average(s, c, i, averaged, buf, err);
 		const struct gt_optim_call *o = gt_optim_of(&s->optim, p);
 		for (int k = 0; optim && k < o->nstates && p->cls != GT_PARAM_BUFFER && !p->frozen && code == GT_OK; k++) {
 			snprintf(name, sizeof name, "%s.%s", o->state[k], p->name);

@@ -86,6 +86,12 @@ static const struct opt_case {
      1e-1,
      {.beta1 = .5, .beta2 = .8},
      {-0x1.88ecc8p-1f, 0x1.635d10p-1f, 0x1.216c66p-1f, 0x1.e7c354p-2f, 0x1.78675cp-2f, 0x1.e90c00p-3f, 0x1.32e116p-3f, 0x1.50a488p-5f}},
+    {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
+     0,
+     0,
+     {.alpha = .9},
+     {-0x1.26102ep+0f, -0x1.1e34d6p-1f, 0x1.da6736p-2f, -0x1.16102ep+0f,
+      -0x1.fc69acp-2f, 0x1.0d339cp-1f, -0x1.06102ep+0f, -0x1.bc69aep-2f}},
 };
 #define NCASES (sizeof cases / sizeof cases[0])
 
@@ -178,6 +184,8 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 {
 	const struct gt_attr_update *a = &c->attr;
 	double lr = c->lr * seg->lr_mul;
+	if (c->code == GT_OP_EMA) /* g is no gradient */
+		return t == 1 ? g : a->alpha * p + (1 - a->alpha) * g;
 	g *= clip;
 	if (c->code == GT_OP_LION) {
 		double d = a->beta1 * s[0] + (1 - a->beta1) * g;

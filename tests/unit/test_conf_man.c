@@ -34,6 +34,10 @@ static const struct {
      "Each entry of the list is a group with the keys below. Parameters that no group matches use train.optimizer and train.schedule."},
     {"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
     {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
+    {"train.ema.", "train.ema",
+     "The average is that of torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn: the first one is a copy. The warm-up is that "
+     "of timm's ModelEmaV3. In a checkpoint, model.safetensors is the average, and optimizer.safetensors has the trained parameters, from "
+     "which a resume continues."},
     {"train.loss_scale.", "train.loss_scale",
      "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become 0, as by "
      "PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes no weight and "

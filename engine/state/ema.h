@@ -1,0 +1,29 @@
+/* The exponential moving average of the trained parameters (train.ema). It is one more slot of the optimizer state, behind those of the
+ * optimizer: the operation EMA updates it after each optimizer step (session/optim.c), and it is sharded like them. Evaluations use it in
+ * place of the parameters. In a checkpoint it is the model, with the trained parameters beside the optimizer's states. Buffers are those
+ * of the trained model, as torch.optim.swa_utils.AveragedModel copies them.
+ *
+ *     gt_ema_start(s, err);                    after the first weights are set
+ *     gt_ema_begin(s, &held, err);
+ *     ... evaluate ...
+ *     gt_ema_end(s, &held, err);
+ *
+ * All functions do nothing without train.ema. All ranks call them together, while no step is queued on the device. */
+#ifndef GT_STATE_EMA_H
+#define GT_STATE_EMA_H
+
+#include "session/session.h"
+
+/* The parameters of this rank while an evaluation uses the average. */
+struct gt_ema_held {
+	void *params; /* copy of the arena PARAM in host memory; NULL: none */
+};
+
+enum gt_code gt_ema_start(struct gt_session *s, struct gt_err *err); /* sets the average to the parameters */
+enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct gt_err *err);
+enum gt_code gt_ema_end(struct gt_session *s, struct gt_ema_held *held, struct gt_err *err);
+
+/* Returns the number of the state that is the average, for gt_session_get and gt_session_put; -1: parameter or buffer i has none. */
+int gt_ema_state(const struct gt_session *s, int i);
+
+#endif

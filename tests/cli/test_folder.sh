@@ -16,7 +16,8 @@ name = "folder";
 seed = 3;
 reproducible = "run";
 data = { root = "data"; batch = 16; mean = [0.5]; std = [0.25];
-	augment = ( { type = "random_resized_crop"; size = 24; scale = [0.5, 1.0]; }, { type = "hflip"; } ); };
+	augment = ( { type = "random_resized_crop"; size = 24; scale = [0.5, 1.0]; }, { type = "hflip"; },
+		{ type = "trivial_augment"; }, { type = "color_jitter"; brightness = 0.2; hue = 0.05; }, { type = "random_erasing"; } ); };
 model = { input = [3, 24, 24]; layers = ( { type = "conv2d"; out = 8; kernel = 3; stride = 2; }, { type = "relu"; },
 	{ type = "global_avgpool"; }, { type = "flatten"; }, { name = "fc"; type = "linear"; out = 3; } ); };
 train = { epochs = 4; optimizer = { type = "adam"; lr = 0.02; }; };

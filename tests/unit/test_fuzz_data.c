@@ -20,6 +20,15 @@ int fuzz_transform(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_transform.c"
 #undef LLVMFuzzerTestOneInput
 
+#define LLVMFuzzerTestOneInput fuzz_tar
+int fuzz_tar(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_tar.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_csv
+int fuzz_csv(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_csv.c"
+#undef LLVMFuzzerTestOneInput
+
 enum { MUTANTS = 400, CAP = 16384 };
 
 static uint32_t next(uint32_t *r)
@@ -108,6 +117,16 @@ TEST(fuzz_replay_image)
 TEST(fuzz_replay_transform)
 {
 	replay("transform-", fuzz_transform);
+}
+
+TEST(fuzz_replay_tar)
+{
+	replay("tar-", fuzz_tar);
+}
+
+TEST(fuzz_replay_csv)
+{
+	replay("csv-", fuzz_csv);
 }
 
 RUN_TESTS()

@@ -21,6 +21,7 @@ enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PI
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
+enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
 enum gt_pipe_balance { GT_BALANCE_COMPUTED, GT_BALANCE_MEASURED };
@@ -39,6 +40,7 @@ struct gt_conf_data {
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
 	bool stratify;                 /* take that share of every class */
+	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
 	struct gt_floats mean, std;    /* one number for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
 	struct gt_transform augment[GT_MAX_TRANSFORMS];

@@ -167,6 +167,9 @@ const struct gt_row gt_rows[] = {
     {"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64,
      .help = "number of batches that a thread prepares in advance; 0: none; "
              "-1: chosen for this machine"},
+    {"data.on_error", GT_T_ENUM, AT(data.on_error), "\"stop\"", .values = "stop|skip",
+     .help = "what happens when an image file cannot be read or decoded; stop: the run ends with an error; skip: the sample counts neither "
+             "in the loss nor in scores, and a warning at the end of the epoch names its file"},
     {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device"},
     {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of training images, applied in this order: a list of groups"},

@@ -65,6 +65,9 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "data.classes", "expected an integer ≥ 2, which synthetic data needs");
 	if (!synthetic && (d->samples || d->samples_test))
 		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only data.name = \"synthetic\" uses this key; remove it");
+	if (d->on_error == GT_ON_ERROR_SKIP && strcmp(c->train.loss, "cross_entropy") && strcmp(c->train.loss, "nll"))
+		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only cross_entropy and nll can leave out a "
+		     "sample; write \"stop\"", c->train.loss);
 	for (int i = 0; i < 2; i++) {
 		int n = i ? d->std.n : d->mean.n;
 		if (n > GT_MAX_CH || (n > 1 && image && known && n != in[0]))

@@ -7,6 +7,7 @@
 struct slot {
 	uint64_t epoch;
 	int64_t *sample;   /* [spec.rows] */
+	bool *absent;      /* [spec.rows] */
 	int64_t n, done;   /* number of rows, and of those that are complete */
 	int64_t taken;     /* number of rows that threads have taken */
 	int64_t bad;       /* the first row that could not be read; n: none */
@@ -50,13 +51,15 @@ static void *fetch_rows(void *arg)
 		if (f->stop)
 			break;
 		struct gt_err err = {0};
+		bool absent = false;
 		int64_t row = s->taken++;
 		uint8_t *to = f->spec.memory + ((size_t)(s - f->slot) * (size_t)f->spec.rows + (size_t)row) * f->spec.bytes;
 		f->running++;
 		pthread_mutex_unlock(&f->lock);
-		enum gt_code code = f->spec.fetch.sample(f->spec.fetch.user, id, s->sample[row], s->epoch, to, &err);
+		enum gt_code code = f->spec.fetch.sample(f->spec.fetch.user, id, s->sample[row], s->epoch, to, &absent, &err);
 		pthread_mutex_lock(&f->lock);
 		f->running--;
+		s->absent[row] = absent;
 		if (code != GT_OK && row < s->bad) {
 			s->bad = row;
 			s->why = err;
@@ -97,7 +100,10 @@ enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out
 	while (s->done < s->n)
 		pthread_cond_wait(&f->complete, &f->lock);
 	pthread_mutex_unlock(&f->lock);
-	*out = (struct gt_fetched){.slot = at, .n = s->n, .rows = f->spec.memory + (size_t)at * (size_t)f->spec.rows * f->spec.bytes};
+	*out = (struct gt_fetched){.slot = at,
+	                           .n = s->n,
+	                           .absent = s->absent,
+	                           .rows = f->spec.memory + (size_t)at * (size_t)f->spec.rows * f->spec.bytes};
 	if (s->bad == s->n)
 		return GT_OK;
 	if (err)
@@ -135,9 +141,12 @@ enum gt_code gt_fetcher_open(const struct gt_fetcher_spec *spec, struct gt_fetch
 	f->slot = calloc((size_t)spec->slots, sizeof *f->slot);
 	f->thread = calloc((size_t)spec->threads, sizeof *f->thread);
 	enum gt_code code = f->slot && f->thread ? GT_OK : gt_fail_memory(err, 0);
-	for (int i = 0; i < spec->slots && code == GT_OK; i++)
-		if (!(f->slot[i].sample = malloc((size_t)spec->rows * sizeof(int64_t))))
+	for (int i = 0; i < spec->slots && code == GT_OK; i++) {
+		f->slot[i].sample = malloc((size_t)spec->rows * sizeof(int64_t));
+		f->slot[i].absent = malloc((size_t)spec->rows * sizeof(bool));
+		if (!f->slot[i].sample || !f->slot[i].absent)
 			code = gt_fail_memory(err, (size_t)spec->rows * sizeof(int64_t));
+	}
 	for (int i = 0; i < spec->threads && code == GT_OK; i++) {
 		if (pthread_create(&f->thread[i], NULL, fetch_rows, f))
 			code = gt_fail(err, GT_EFAIL, "cannot start a thread that reads samples");
@@ -162,8 +171,10 @@ void gt_fetcher_close(struct gt_fetcher *f)
 	pthread_mutex_unlock(&f->lock);
 	for (int i = 0; i < f->nthreads; i++)
 		pthread_join(f->thread[i], NULL);
-	for (int i = 0; f->slot && i < f->spec.slots; i++)
+	for (int i = 0; f->slot && i < f->spec.slots; i++) {
 		free(f->slot[i].sample);
+		free(f->slot[i].absent);
+	}
 	free(f->slot);
 	free(f->thread);
 	pthread_mutex_destroy(&f->lock);

@@ -13,15 +13,16 @@
 #define GT_EXEC_FETCHER_H
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* How samples are read. */
 struct gt_fetch {
-	/* Writes a sample of the dataset, as the epoch shows it, to row. thread: index of the calling thread, below gt_fetcher_spec.threads.
-	 * NULL:
-	 * samples are not fetched, because they are in memory. */
-	enum gt_code (*sample)(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, struct gt_err *err);
+	/* Writes a sample of the dataset, as the epoch shows it, to row. Sets *absent, which is false, to true if the sample cannot be read
+	 * but the run goes on without it. thread: index of the calling thread, below gt_fetcher_spec.threads. NULL: samples are not fetched,
+	 * because they are in memory. */
+	enum gt_code (*sample)(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, bool *absent, struct gt_err *err);
 	void (*close)(void *user); /* frees user; called by the owner of this struct; NULL: user is not owned */
 	void *user;
 };
@@ -39,6 +40,7 @@ struct gt_fetcher_spec {
 struct gt_fetched {
 	int slot;            /* index of the batch in the ring */
 	const uint8_t *rows; /* n rows */
+	const bool *absent;  /* [n] whether the row has no sample */
 	int64_t n;
 };
 

@@ -93,7 +93,7 @@ struct gt_loader_spec {
 	/* If true, every part gets as many rows as part 0 has: a row without a sample has the input 0 and the label fill_target. Allowed
 	 * only if the device's memory is the host's. */
 	bool fill;
-	int32_t fill_target;
+	int32_t fill_target; /* also the label of a fetched sample that is absent */
 	/* Only with fill: memory for the inputs, that is gt_loader_buffers() buffers of gt_loader_rows() bytes. Each buffer has one block
 	 * for each of slice.parts parts, and this loader writes block slice.part0. Not owned. NULL: the loader allocates the inputs. */
 	char *rows;

@@ -23,14 +23,24 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 	return GT_OK;
 }
 
+/* Waits for batch i of the fetcher, which must have the samples of b. Samples that are absent get the label of rows without a sample. */
+static enum gt_code wait_for(struct gt_loader *l, int i, const struct gt_batch *b, struct gt_fetched *out, struct gt_err *err)
+{
+	GT_TRY(gt_fetcher_wait(l->fetcher, i, out, err));
+	if (out->n != b->n)
+		return gt_fail(err, GT_EINTERNAL, "loader: %lld samples were fetched for a batch of %lld", (long long)out->n, (long long)b->n);
+	for (int64_t k = 0; k < out->n; k++)
+		if (out->absent[k])
+			l->staged_labels[out->slot * l->most + k] = l->spec.fill_target;
+	return GT_OK;
+}
+
 enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch *b, const struct gt_step_args *step_args, int slot,
                                    struct gt_err *err)
 {
 	struct gt_fetched from;
 	GT_TRY(gt_loader_fetch_ahead(l, 1, err));
-	GT_TRY(gt_fetcher_wait(l->fetcher, 0, &from, err));
-	if (from.n != b->n)
-		return gt_fail(err, GT_EINTERNAL, "loader: %lld samples were fetched for a batch of %lld", (long long)from.n, (long long)b->n);
+	GT_TRY(wait_for(l, 0, b, &from, err));
 	if (b->n)
 		GT_TRY(gt_loader_gather(l, b->n, step_args, &from, b->x, slot, 0, err));
 	gt_fetcher_drop(l->fetcher);
@@ -43,9 +53,7 @@ enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, stru
 	size_t row = (size_t)(l->spec.shape[0] * l->spec.shape[1] * l->spec.shape[2]);
 	int64_t at = l->staged_parts++ % l->ring_parts * l->most;
 	GT_TRY(gt_loader_fetch_ahead(l, l->copying + 1, err));
-	GT_TRY(gt_fetcher_wait(l->fetcher, l->copying, &from, err));
-	if (from.n != b->n)
-		return gt_fail(err, GT_EINTERNAL, "loader: %lld samples were fetched for a batch of %lld", (long long)from.n, (long long)b->n);
+	GT_TRY(wait_for(l, l->copying, b, &from, err));
 	GT_TRY(l->be->copy_async(l->dev, l->ring_rows + (size_t)at * row, from.rows, (size_t)b->n * row, GT_COPY_H2D, GT_STREAM_FETCH, err));
 	GT_TRY(l->be->copy_async(l->dev, l->ring_labels + at, l->staged_labels + from.slot * l->most, (size_t)b->n * sizeof(int32_t),
 	               GT_COPY_H2D,

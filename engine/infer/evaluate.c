@@ -118,6 +118,7 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 	if (id == GT_SPLITS)
 		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
 	GT_TRY(gt_inference_open(path, sets, nsets, &ckpt, &j.c, err));
+	j.c->data.on_error = GT_ON_ERROR_STOP; /* the scores are those of all samples */
 	j.ckpt = ckpt;
 	j.split = (enum gt_split)id;
 	if (!o->nproc && !o->link)

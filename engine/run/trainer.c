@@ -4,6 +4,7 @@
 #include "score/macro_f1.h"
 #include "session/schedule.h"
 #include "state/ema.h"
+#include "skipped.h"
 #include "state/state.h"
 #include <math.h>
 #include <stdio.h>
@@ -434,6 +435,16 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 }
 
 /* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
+/* Warns of a sample that could not be read. Rank 0 writes the warning to metrics.jsonl too. */
+static void warn_of_skipped(void *user, const char *why)
+{
+	struct gt_trainer *t = user;
+	char text[1200];
+	snprintf(text, sizeof text, "skipped %s", why);
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	gt_trainer_send_event(t, &ev, true, NULL);
+}
+
 static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
 {
 	const struct gt_conf *c = t->s->conf;
@@ -445,6 +456,8 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);
 	}
+	if (t->s->data.skipped && (boundary || last))
+		gt_skipped_new(t->s->data.skipped, warn_of_skipped, t);
 	if (boundary)
 		best |= improves(t, gt_split_names[GT_TRAIN], &t->scores[GT_TRAIN]);
 	if (best || last || save_due(t, boundary, t->at.step != step)) {

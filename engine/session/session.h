@@ -79,6 +79,7 @@ struct gt_session_data {
 	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */
+	struct gt_skipped *skipped;     /* samples that could not be read; NULL: such a sample ends the run */
 	const char *note;               /* the reason why a dry session did not find the data; NULL: it was found */
 };
 

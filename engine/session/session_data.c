@@ -1,6 +1,7 @@
 #include "session/session_data.h"
 #include "exec/permute.h"
 #include "samples.h"
+#include "skipped.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,14 +125,34 @@ static bool is_fetched(const struct gt_session *s, enum gt_split split, bool tra
 	return d && (d->encoded || (train ? !gt_transform_in_kernel(s->data.train_list) : s->data.eval_list.n > 0));
 }
 
-static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, struct gt_err *err)
+/* gt_loader_spec.fetch.user: reads the samples of a split. */
+struct fetch {
+	struct gt_samples *samples;
+	struct gt_skipped *skipped; /* NULL: a sample that cannot be read ends the run */
+	int set;                    /* index of the dataset in gt_session_data.set */
+	size_t bytes;               /* bytes of a sample */
+};
+
+static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, bool *absent, struct gt_err *err)
 {
-	return gt_samples_read(user, thread, sample, epoch, row, err);
+	struct fetch *f = user;
+	struct gt_err why = {0};
+	enum gt_code code = gt_samples_read(f->samples, thread, sample, epoch, row, &why);
+	if (code == GT_EDATA && f->skipped) {
+		memset(row, 0, f->bytes);
+		*absent = true;
+		return gt_skipped_add(f->skipped, f->set, sample, why.msg, err);
+	}
+	if (code != GT_OK && err)
+		*err = why;
+	return code;
 }
 
-static void close_samples(void *user)
+static void close_fetch(void *user)
 {
-	gt_samples_close(user);
+	struct fetch *f = user;
+	gt_samples_close(f->samples);
+	free(f);
 }
 
 bool gt_session_fetches(const struct gt_session *s)
@@ -172,14 +193,23 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
                                    struct gt_err *err)
 {
 	const int64_t *in = s->conf->model.input;
-	struct gt_samples *samples;
+	struct fetch *f;
 	if (!spec->fetch.sample)
 		return GT_OK;
 	struct gt_samples_spec read = {.data = s->data.view[split].data, .list = train ? s->data.train_list : s->data.eval_list, .c = in[0],
 	                               .h = in[1], .w = in[2], .seed = (uint64_t)s->conf->seed, .threads = spec->workers};
-	GT_TRY(gt_samples_open(&read, &samples, err));
-	spec->fetch.user = samples;
-	spec->fetch.close = close_samples;
+	if (!(f = calloc(1, sizeof *f)))
+		return gt_fail_memory(err, sizeof *f);
+	f->skipped = s->data.skipped;
+	f->set = (int)(read.data - s->data.set);
+	f->bytes = (size_t)(in[0] * in[1] * in[2]);
+	enum gt_code code = gt_samples_open(&read, &f->samples, err);
+	if (code != GT_OK) {
+		free(f);
+		return code;
+	}
+	spec->fetch.user = f;
+	spec->fetch.close = close_fetch;
 	return GT_OK;
 }
 
@@ -208,9 +238,10 @@ enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split sp
 	enum gt_code code = !spec.fetch.sample || row ? GT_OK : gt_fail_memory(err, bytes);
 	for (int64_t i = 0; i < n && code == GT_OK; i++) {
 		int64_t at = v->index ? v->index[i] : i;
+		bool absent = false;
 		if (row)
-			code = spec.fetch.sample(spec.fetch.user, 0, at, 0, row, err);
-		if (code == GT_OK)
+			code = spec.fetch.sample(spec.fetch.user, 0, at, 0, row, &absent, err);
+		if (code == GT_OK && !absent)
 			fn(user, row ? row : d->images + (size_t)(at * d->h * d->w * d->c));
 	}
 	free(row);
@@ -310,6 +341,8 @@ void gt_session_free_data(struct gt_dataset data[GT_SPLITS])
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	struct job job[GT_SPLITS] = {0};
+	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
+		GT_TRY(gt_skipped_open(&s->data.skipped, err));
 	bool lists = false; /* the lists of transforms are set */
 	s->data.borrowed = spec->data != NULL;
 	for (int i = 0; i < GT_SPLITS; i++)
@@ -351,6 +384,7 @@ void gt_session_data_close(struct gt_session *s)
 			gt_resident_drop(&s->device, s->data.resident[i]);
 	if (!s->data.borrowed)
 		gt_session_free_data(s->data.set);
+	gt_skipped_close(s->data.skipped);
 }
 
 int gt_session_tta_views(const struct gt_conf *c)

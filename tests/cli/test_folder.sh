@@ -90,6 +90,22 @@ gives folder_no_test 66 err 'no samples' eval first --split test
 # what cannot be read: named, and the checkpoints stay
 cp -r data bad && head -c 300 data/train/rose/7.png >bad/train/rose/7.png
 gives folder_damaged 65 err 'bad/train/rose/7.png' run net.cfg -q -o damaged -s data.root=bad
+gives folder_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' run net.cfg -q -o skips -s data.root=bad -s 'data.on_error="skip"'
+if [ "$(grep -c '"event":"warning"\|"event":"warn"' skips/metrics.jsonl)" = 1 ]; then
+	pass folder_skips_once
+else
+	fail folder_skips_once "$(grep -c warn skips/metrics.jsonl) warnings in metrics.jsonl"
+fi
+for w in 1 3; do
+	"$gtrain" run net.cfg -q -o "skips$w" -s data.root=bad -s 'data.on_error="skip"' -s "data.workers=$w" >/dev/null 2>&1
+done
+if [ "$(weights skips1)" = "$(weights skips3)" ] && [ "$(weights skips1)" != "$first" ]; then
+	pass folder_skips_exact
+else
+	fail folder_skips_exact 'the weights depend on the number of threads'
+fi
+gives folder_eval_stops 65 err 'bad/train/rose/7.png' eval skips --split train
+gives folder_skip_mse 78 err 'do not go together' check net.cfg -s 'data.on_error="skip"' -s 'train.loss="mse"'
 gives folder_valid_twice 78 err 'data.valid' check net.cfg -s data.valid=0.2
 gives folder_size 78 err 'data.augment' check net.cfg -s 'data.augment=({ type = "random_resized_crop"; size = 20; })'
 

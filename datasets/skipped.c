@@ -1,0 +1,76 @@
+#include "skipped.h"
+#include "base/arena.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+	int set;
+	int64_t sample;
+	char *why;
+};
+
+struct gt_skipped {
+	pthread_mutex_t lock;
+	struct entry *entry;
+	int64_t n, cap;
+	int64_t reported; /* number of entries that gt_skipped_new has passed on */
+};
+
+enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err)
+{
+	if (!(*out = calloc(1, sizeof **out)))
+		return gt_fail_memory(err, sizeof **out);
+	pthread_mutex_init(&(*out)->lock, NULL);
+	return GT_OK;
+}
+
+void gt_skipped_close(struct gt_skipped *l)
+{
+	if (!l)
+		return;
+	for (int64_t i = 0; i < l->n; i++)
+		free(l->entry[i].why);
+	free(l->entry);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static enum gt_code append(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err)
+{
+	if (l->n == l->cap) {
+		int64_t cap = l->cap ? 2 * l->cap : 64;
+		struct entry *grown = realloc(l->entry, (size_t)cap * sizeof *grown);
+		if (!grown)
+			return gt_fail_memory(err, (size_t)cap * sizeof *grown);
+		l->entry = grown;
+		l->cap = cap;
+	}
+	char *copy = strdup(why);
+	if (!copy)
+		return gt_fail_memory(err, strlen(why));
+	l->entry[l->n++] = (struct entry){set, i, copy};
+	return GT_OK;
+}
+
+enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err)
+{
+	pthread_mutex_lock(&l->lock);
+	bool known = false;
+	for (int64_t k = 0; k < l->n && !known; k++)
+		known = l->entry[k].set == set && l->entry[k].sample == i;
+	enum gt_code code = known ? GT_OK : append(l, set, i, why, err);
+	pthread_mutex_unlock(&l->lock);
+	return code;
+}
+
+int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, const char *why), void *user)
+{
+	pthread_mutex_lock(&l->lock);
+	int64_t n = l->n;
+	for (; l->reported < n; l->reported++)
+		fn(user, l->entry[l->reported].why);
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}

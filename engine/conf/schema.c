@@ -414,8 +414,9 @@ const struct gt_row gt_rows_layer[] = {
      .help = "compute its output again in the backward pass instead of keeping it; for a block, all outputs but that of the block; the "
              "results have the same bits"},
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
-     .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform|dirac|whitening",
-     .help = "distribution of its initial weights; dirac: the first filters of a convolution copy their channel, the others are "
+     .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform|dirac|whitening|zeros",
+     .help = "distribution of its initial weights; zeros: the weight is 0, as that of the last normalisation of a residual block often "
+             "is; dirac: the first filters of a convolution copy their channel, the others are "
              "initialised by model.init; whitening: the filters of the first convolution make the patches of the training "
              "images uncorrelated"},
     {"init_std", GT_T_FLOAT, LAYER(init_std), "0.0", 0, 1e6,

@@ -148,9 +148,9 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 		p->init_std = s->init_std;
 		p->init_eps = s->init_eps;
 		p->init_samples = s->init_samples;
-		if (p->then >= GT_INIT_DIRAC && rank != 4)
+		if ((p->then == GT_INIT_DIRAC || p->then == GT_INIT_WHITENING) && rank != 4)
 			return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions only", p->then == GT_INIT_DIRAC ? "dirac" : "whitening");
-	} else {
+	} else if (p->then != GT_INIT_ZEROS || cls != GT_PARAM_NORM || strcmp(suffix, "weight") != 0) {
 		p->then = p->method;
 	}
 	GT_NEW_STR(p->name, joined(g, n->name, suffix), err);

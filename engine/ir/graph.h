@@ -47,7 +47,8 @@ enum gt_init_method {
 	GT_INIT_XAVIER_UNIFORM,
 	/* The methods below are for single layers. They start from the values that the model's method draws. */
 	GT_INIT_DIRAC,     /* replaces the first min(in, out) filters of a convolution by the identity (torch.nn.init.dirac_) */
-	GT_INIT_WHITENING  /* computes all filters from the training data (session/whiten.h) */
+	GT_INIT_WHITENING, /* computes all filters from the training data (session/whiten.h) */
+	GT_INIT_ZEROS      /* sets the weight of any layer to 0 (torch.nn.init.zeros_), as for the last batch normalisation of a block */
 };
 
 enum gt_init_kind { GT_INIT_CONST, GT_INIT_UNIFORM, GT_INIT_NORMAL };
@@ -78,7 +79,7 @@ struct gt_param {
 	struct gt_init init;        /* initial distribution with method torch-default; the other methods compute theirs from fan_in and
 	                               fan_out (ir/init.h) */
 	enum gt_init_method method; /* method by which the initial values are drawn */
-	enum gt_init_method then;   /* GT_INIT_DIRAC or GT_INIT_WHITENING if that is applied after the draw; else equal to method */
+	enum gt_init_method then;   /* GT_INIT_DIRAC, WHITENING or ZEROS if that is applied after the draw; else equal to method */
 	double init_std;            /* if > 0: standard deviation to which the initial values are scaled at the end */
 	double init_eps;            /* GT_INIT_WHITENING: number >= 0 that is added to the variances */
 	int64_t init_samples;       /* GT_INIT_WHITENING: number of training images that are used */

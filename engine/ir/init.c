@@ -123,6 +123,8 @@ void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index
 	draw(s, p, index, out);
 	if (p->then == GT_INIT_DIRAC)
 		dirac(p, out);
+	for (int64_t i = 0; p->then == GT_INIT_ZEROS && i < gt_tdesc_count(&p->desc); i++)
+		put(p, out, i, 0);
 	if (p->init_std > 0)
 		scale_to_std(p, out, gt_tdesc_count(&p->desc));
 }

@@ -20,7 +20,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 			               (long long)a->dilation[i], (long long)x.dim[2 + i], (long long)a->padding[i]);
 	}
 	int init = g->spec ? g->spec->init : -1;
-	if (init >= GT_INIT_DIRAC && a->groups != 1)
+	if ((init == GT_INIT_DIRAC || init == GT_INIT_WHITENING) && a->groups != 1)
 		return gt_fail(err, GT_ECONFIG, "init: expected groups = 1 beside \"%s\", got %lld", init == GT_INIT_DIRAC ? "dirac" : "whitening",
 		               (long long)a->groups);
 	if (init == GT_INIT_WHITENING) {

@@ -90,7 +90,8 @@ gives folder_no_test 66 err 'no samples' eval first --split test
 # what cannot be read: named, and the checkpoints stay
 cp -r data bad && head -c 300 data/train/rose/7.png >bad/train/rose/7.png
 gives folder_damaged 65 err 'bad/train/rose/7.png' run net.cfg -q -o damaged -s data.root=bad
-gives folder_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' run net.cfg -q -o skips -s data.root=bad -s 'data.on_error="skip"'
+gives folder_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' \
+	run net.cfg -q -o skips -s data.root=bad -s 'data.on_error="skip"'
 if [ "$(grep -c '"event":"warning"\|"event":"warn"' skips/metrics.jsonl)" = 1 ]; then
 	pass folder_skips_once
 else

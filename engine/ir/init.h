@@ -6,9 +6,10 @@
  *   kaiming-normal   N(0, sqrt(2 / fan_in)), kaiming-uniform U(±sqrt(6 / fan_in)), xavier-normal N(0, sqrt(2 / (fan_in + fan_out))),
  *   …                xavier-uniform U(±sqrt(6 / (fan_in + fan_out))): weights as in torch.nn.init with the gain of ReLU (kaiming) or 1
  *                    (xavier); biases are 0
- * A layer's init = "dirac" replaces the first min(in, out) filters by the identity after the draw; init = "zeros" sets the weight to 0 after
- * the draw; init = "whitening" is computed in session/whiten.c, which has the data. init_std then scales the weights to a standard deviation.
- * Normalisation parameters and buffers start at the same constants with every method, except the weight of a layer with init = "zeros". */
+ * A layer's init = "dirac" replaces the first min(in, out) filters by the identity after the draw; init = "zeros" sets the weight to 0
+ * after the draw; init = "whitening" is computed in session/whiten.c, which has the data. init_std then scales the weights to a standard
+ * deviation. Normalisation parameters and buffers start at the same constants with every method, except the weight of a layer with
+ * init = "zeros". */
 #ifndef GT_IR_INIT_H
 #define GT_IR_INIT_H
 

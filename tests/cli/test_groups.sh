@@ -105,7 +105,8 @@ eye = all(c[(i * 24 + j) * 9 + k] == (1.0 if i == j and k == 4 else 0.0) for i i
 say("zeros_are_zeros", not any(first["bn.weight"][1]) and any(first["head.weight"][1]))
 say("dirac_is_the_identity", eye and any(x != 0 and abs(x) < 1 for x in c[24 * 24 * 9:]))
 PY
-run "$tmp/still" -s 'model.layers[3].init=zeros' -s train.optimizer.lr=0.0 -s "train.groups[1].optimizer.lr=0.0" -s "train.groups[2].optimizer.lr=0.0" -s train.steps=1
+run "$tmp/still" -s 'model.layers[3].init=zeros' \
+	-s train.optimizer.lr=0.0 -s "train.groups[1].optimizer.lr=0.0" -s "train.groups[2].optimizer.lr=0.0" -s train.steps=1
 python3 "$tmp/tensors.py" "$tmp/steps" "$tmp/still"
 
 # killed after the first epoch and resumed: the same bits

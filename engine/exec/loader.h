@@ -128,7 +128,7 @@ struct gt_loader;
 int gt_loader_buffers(const struct gt_loader_spec *spec);
 /* Returns the bytes of the inputs of one micro-batch over all parts, if every part has as many rows as part 0. */
 size_t gt_loader_rows(const struct gt_loader_spec *spec);
-/* Returns the bytes of the ring of fetched batches in host memory; 0 if the dataset is resident. */
+/* Returns the bytes of the rings of fetched batches, in host memory and on a device with its own memory; 0 if the dataset is resident. */
 size_t gt_loader_fetched_bytes(const struct gt_loader_spec *spec);
 
 /* On failure the caller still owns spec->fetch. */

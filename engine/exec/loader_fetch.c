@@ -78,6 +78,12 @@ static int slots_of(const struct gt_loader_spec *s)
 	return s->ahead + (s->units > 1 ? s->units : 1);
 }
 
+/* Returns the number of parts in the ring on a device with its own memory: those of two windows; 0: the device uses host memory. */
+static int ring_parts(const struct gt_loader_spec *s)
+{
+	return 2 * s->window * s->units;
+}
+
 /* Allocates host memory, which a device with its own memory can copy from. */
 static enum gt_code host_memory(struct gt_loader *l, size_t bytes, void *out, struct gt_err *err)
 {
@@ -102,7 +108,7 @@ static void host_memory_free(struct gt_loader *l, void *p)
 static enum gt_code open_ring(struct gt_loader *l, size_t row, struct gt_err *err)
 {
 	void *p;
-	l->ring_parts = 2 * (l->spec.window > 0 ? l->spec.window * l->spec.units : 1);
+	l->ring_parts = ring_parts(&l->spec);
 	size_t rows = (size_t)l->ring_parts * (size_t)l->most;
 	GT_TRY(host_memory(l, 2 * (size_t)l->row * sizeof *l->map, &l->map, err));
 	GT_TRY(l->be->alloc(l->dev, rows * row, &p, err));
@@ -134,7 +140,8 @@ size_t gt_loader_fetched_bytes(const struct gt_loader_spec *s)
 {
 	size_t rows = (size_t)gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL);
 	size_t row = (size_t)(s->shape[0] * s->shape[1] * s->shape[2]) + sizeof(int32_t);
-	return s->fetch.sample ? (size_t)slots_of(s) * rows * row : 0;
+	size_t parts = (size_t)slots_of(s) + (size_t)ring_parts(s);
+	return s->fetch.sample ? parts * rows * row : 0;
 }
 
 void gt_loader_close_fetcher(struct gt_loader *l)

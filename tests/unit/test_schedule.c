@@ -171,4 +171,40 @@ TEST(shuffle_is_uniform)
 	CHECK_MSG(chi < 152, "chi-square %g", chi);
 }
 
+/* gt_permute_split_classes: every sample is in one of the parts, every class gives its share to within one sample, and the parts depend on
+ * the seed alone. */
+TEST(stratified_split)
+{
+	enum { N = 1003, CLASSES = 7 };
+	static int32_t labels[N];
+	static int64_t train[N], valid[N], again[N], other[N];
+	struct gt_err e = {0};
+	int64_t size[CLASSES] = {0};
+	for (int i = 0; i < N; i++) {
+		labels[i] = i % 11 < 5 ? 0 : i % CLASSES; /* class 0 is the largest */
+		size[labels[i]]++;
+	}
+	for (int64_t nvalid = 1; nvalid < N; nvalid += 97) {
+		int64_t taken[CLASSES] = {0}, t = 0, v = 0;
+		CHECK_OK(gt_permute_split_classes(5, labels, N, CLASSES, nvalid, train, valid, &e), e);
+		for (int64_t i = 0; i < N; i++) { /* both parts are in ascending order and have all samples together */
+			bool is_valid = v < nvalid && valid[v] == i;
+			CHECK(is_valid || (t < N - nvalid && train[t] == i));
+			taken[labels[i]] += is_valid;
+			v += is_valid;
+			t += !is_valid;
+		}
+		CHECK(v == nvalid && t == N - nvalid);
+		for (int k = 0; k < CLASSES; k++) {
+			double share = (double)size[k] * (double)nvalid / N;
+			CHECK_MSG(fabs((double)taken[k] - share) < 1, "class %d: %lld of %lld, expected %.2f", k, (long long)taken[k],
+			          (long long)size[k], share);
+		}
+		CHECK_OK(gt_permute_split_classes(5, labels, N, CLASSES, nvalid, train, again, &e), e);
+		CHECK(!memcmp(valid, again, (size_t)nvalid * sizeof *valid));
+		CHECK_OK(gt_permute_split_classes(6, labels, N, CLASSES, nvalid, train, other, &e), e);
+		CHECK(nvalid < 3 || memcmp(valid, other, (size_t)nvalid * sizeof *valid));
+	}
+}
+
 RUN_TESTS()

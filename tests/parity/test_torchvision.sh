@@ -1,0 +1,15 @@
+#!/bin/bash
+# The configs of published networks beside torchvision's modules (torchvision_models.py). $TORCH_PYTHON: a Python with torch, torchvision,
+# safetensors and PIL (python3).
+set -u
+python=${TORCH_PYTHON:-python3}
+if ! "$python" -c 'import torch, torchvision, safetensors, PIL' 2>/dev/null; then
+	echo "skip torchvision_models: $python has no torch, torchvision, safetensors and PIL (set TORCH_PYTHON)"
+	exit 0
+fi
+export OMP_WAIT_POLICY=passive # see test_parity.sh
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$python" "$GTRAIN_SRC/tests/parity/torchvision_models.py" "$GTRAIN" "$GTRAIN_SRC/configs" "$tmp" >"$tmp/log" 2>&1 ||
+	echo "not ok torchvision_models: $(tail -n 1 "$tmp/log")"
+grep -E '^(ok|not ok|# )' "$tmp/log"

@@ -33,6 +33,14 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Returns whether the images may be encoded files, which have any size and can have a split "valid" of their own. */
+static bool may_be_files(const struct gt_conf_data *d)
+{
+	if (!strcmp(d->format, "auto"))
+		return d->root[0];
+	return !strcmp(d->format, "folder") || !strcmp(d->format, "list") || !strcmp(d->format, "pattern");
+}
+
 /* Checks the list of transforms for images that have the size of model.input. */
 static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 {
@@ -78,8 +86,8 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		     in[1], in[2]);
 	if (known && d->naugment && !image)
 		FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
-	else if (known && d->naugment && gt_transform_in_kernel((struct gt_transform_list){d->augment, d->naugment}))
-		GT_TRY(check_augment(rd, err)); /* gt_session_data_open checks other lists, when it knows the images */
+	else if (known && d->naugment && !may_be_files(d)) /* of files, gt_session_data_open checks the lists, when it knows the images */
+		GT_TRY(check_augment(rd, err));
 	return GT_OK;
 }
 
@@ -211,8 +219,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
 	/* A folder of images may have a split "valid" of its own; gt_session_check_best checks that when it has seen the folder. */
-	bool folder = !strcmp(c->data.format, "folder") || (!strcmp(c->data.format, "auto") && c->data.root[0]);
-	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0 && !folder)
+	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0 && !may_be_files(&c->data))
 		FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
 	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
 		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,

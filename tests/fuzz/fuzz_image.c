@@ -1,4 +1,4 @@
-/* One picture for `gtrain predict`: PNG, JPEG or IDX, whatever its first bytes say. */
+/* One picture for `gtrain predict`: PNG, JPEG, WebP or IDX, whatever its first bytes say. */
 #include "dataset.h"
 #include "fuzz_file.h"
 

@@ -242,7 +242,9 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 			gt_cli_warn(p->cli, ev->text);
 		break;
 	case GT_EV_END:
-		p->early = ev->text && strcmp(ev->text, "ok") != 0;
+		p->early = ev->text && strcmp(ev->text, "ok") != 0 && strcmp(ev->text, "early stop") != 0;
+		if (ev->text && !strcmp(ev->text, "early stop") && !a->quiet && !a->json)
+			gt_cli_note(p->cli, "train.early_stop ended the run: its metric did not improve any more");
 		if (ev->result) {
 			p->ended = true;
 			p->result = *ev->result;

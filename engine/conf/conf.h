@@ -19,7 +19,7 @@ enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
-	GT_SCHED_ONECYCLE };
+	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
@@ -71,6 +71,10 @@ struct gt_conf_schedule {
 	double t_max;             /* cosine, polynomial, onecycle: length of the schedule; 0: until the end of the run */
 	double min_lr;            /* cosine, polynomial: lowest learning rate (not a factor of lr) */
 	double power;
+	double pct_flat;          /* flat_cosine: share of the schedule with a constant rate */
+	const char *metric;       /* plateau: metric of an evaluation that decides, "valid/loss" */
+	double factor, threshold; /* plateau: factor of a reduction; relative change that counts as an improvement */
+	int64_t patience, cooldown; /* plateau: number of evaluations without an improvement, and after a reduction */
 	double pct_start, div_factor, final_div_factor; /* onecycle, whose maximum is lr */
 };
 
@@ -121,6 +125,7 @@ struct gt_conf_train {
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
+	struct { const char *metric; int64_t patience; double min_delta; } early_stop; /* metric "": off; patience in evaluations */
 	struct { double decay; bool warmup; } ema; /* moving average of the parameters; decay 0: none */
 	struct gt_conf_loss_scale loss_scale; /* loss scaling, used with precision = "fp16" only */
 	const struct gt_conf_group *group; /* entries of train.groups; entry i has the same patterns as gt_conf.model.groups[i] */

@@ -76,6 +76,10 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	if (sched) {
 		snprintf(path, sizeof path, "%sschedule.", shown);
 		GT_TRY(gt_object_read(rd, gt_rows_schedule, sched, path, &g->schedule, err));
+		if (g->schedule.type == GT_SCHED_PLATEAU)
+			return gt_conf_fail(err, gt_conf_location(sched, "type"), path,
+			                    "expected a type whose rates are known before the run, got \"plateau\"; write it in train.schedule, which "
+			                    "all groups without a schedule of their own have");
 	}
 	return gt_conf_check_optimizer(rd, shown, entry, "optimizer", "schedule", &g->optimizer, &g->schedule, err);
 }

@@ -14,7 +14,8 @@
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
-#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial"
+#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau"
+#define EVALUATED "valid/loss|valid/acc|valid/top5|test/loss|test/acc|test/top5"
 
 /* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
  * descriptions for the help text, "; sgd: torch.optim.SGD; …". */
@@ -59,7 +60,9 @@
      .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle", .help = "shape of the learning rate over the run"}, \
+     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau", \
+     .help = "shape of the learning rate over the run; flat_cosine: constant, then a half cosine; plateau: " \
+             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run"}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
      .help = "unit of the lengths below: an epoch or one optimizer step"}, \
     {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
@@ -72,10 +75,22 @@
      SCHED(P, "multistep"), .help = "ascending times at which the learning rate is multiplied by gamma"}, \
     {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential"), \
      .help = "factor of the learning rate; exponential applies it once per unit and requires this key"}, \
-    {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle"), \
+    {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle|flat_cosine"), \
      .help = "length of the decay; 0: until the end of the run"}, \
-    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial"), \
-     .help = "learning rate at the end of the decay"}, \
+    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau"), \
+     .help = "learning rate at the end of the decay; plateau: lowest learning rate"}, \
+    {P "pct_flat", GT_T_FLOAT, A(pct_flat), "0.75", 0, 1, GT_R_BELOW, SCHED(P, "flat_cosine"), \
+     .help = "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos"}, \
+    {P "metric", GT_T_CHOICE, A(metric), "\"valid/loss\"", .values = EVALUATED, SCHED(P, "plateau"), \
+     .help = "metric that must improve; a loss must fall, the others must rise"}, \
+    {P "factor", GT_T_FLOAT, A(factor), "0.1", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "plateau"), \
+     .help = "factor of the learning rate at a reduction"}, \
+    {P "patience", GT_T_INT, A(patience), "10", 0, 1 << 30, SCHED(P, "plateau"), \
+     .help = "number of evaluations without an improvement that are tolerated before a reduction"}, \
+    {P "threshold", GT_T_FLOAT, A(threshold), "1.0e-4", 0, INFINITY, SCHED(P, "plateau"), \
+     .help = "smallest relative change of the metric that is an improvement"}, \
+    {P "cooldown", GT_T_INT, A(cooldown), "0", 0, 1 << 30, SCHED(P, "plateau"), \
+     .help = "number of evaluations after a reduction that do not count"}, \
     {P "power", GT_T_FLOAT, A(power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "polynomial"), \
      .help = "exponent of the decay; 1: linear decay"}, \
     {P "pct_start", GT_T_FLOAT, A(pct_start), "0.3", 0, 1, SCHED(P, "onecycle"), \
@@ -225,6 +240,13 @@ const struct gt_row gt_rows[] = {
 
     OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
     SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
+
+    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = "|" EVALUATED,
+     .help = "metric whose evaluations end the run when it no longer improves; a loss must fall, the others must rise; \"\": none"},
+    {"train.early_stop.patience", GT_T_INT, AT(train.early_stop.patience), "10", 1, 1 << 30,
+     .help = "number of evaluations in a row without an improvement after which the run ends"},
+    {"train.early_stop.min_delta", GT_T_FLOAT, AT(train.early_stop.min_delta), "0.0", 0, INFINITY,
+     .help = "smallest change of the metric that is an improvement"},
 
     {"train.ema.decay", GT_T_FLOAT, AT(train.ema.decay), "0.0", 0, 1, GT_R_BELOW,
      .help = "keep an exponential moving average of the trained parameters, average = decay * average + (1 - decay) * parameters after "

@@ -237,6 +237,11 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	t->at.seed = (uint64_t)c->seed;
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
+		if (c->train.schedule.type != GT_SCHED_PLATEAU)
+			t->at.plateau = (struct gt_ckpt_watch){0};
+		if (!*c->train.early_stop.metric)
+			t->at.early_stop = (struct gt_ckpt_watch){0};
+		t->s->optim.drops = t->at.plateau.drops;
 		keep_best(t, say.best, sizeof say.best);
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales_loss(t->s))

@@ -5,6 +5,7 @@
 #include "session/schedule.h"
 #include "state/ema.h"
 #include "skipped.h"
+#include "state/metric_watch.h"
 #include "state/state.h"
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch)
 
 static bool finished(const struct gt_trainer *t)
 {
-	return gt_trainer_complete(t->s->conf, t->at.step, t->at.epoch);
+	return gt_watch_stopped(&t->s->conf->train, &t->at.early_stop) || gt_trainer_complete(t->s->conf, t->at.step, t->at.epoch);
 }
 
 static bool every(int64_t n, int64_t count)
@@ -284,6 +285,18 @@ static void note_peak(struct gt_trainer *t, enum gt_split split, const struct gt
 	t->at.peak_epoch = last_epoch(t);
 }
 
+/* Notes the scores of a split for train.early_stop and for the schedule plateau. All ranks have the same scores. */
+static void watch_metrics(struct gt_trainer *t, const char *split, const struct gt_scores *r)
+{
+	const struct gt_conf_train *c = &t->s->conf->train;
+	double v;
+	if (gt_metric_of(c->early_stop.metric, split, r, &v))
+		gt_watch_early_stop(c, &t->at.early_stop, v);
+	if (c->schedule.type == GT_SCHED_PLATEAU && gt_metric_of(c->schedule.metric, split, r, &v))
+		gt_watch_plateau(&c->schedule, &t->at.plateau, v);
+	t->s->optim.drops = t->at.plateau.drops;
+}
+
 /* Reports a phase other than training, such as an evaluation of `split` (or NULL). */
 static void tell_phase(struct gt_trainer *t, const char *text, const char *split, double share)
 {
@@ -330,6 +343,7 @@ static enum gt_code evaluate_splits(struct gt_trainer *t, bool *best, struct gt_
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		*best |= improves(t, gt_split_names[i], r);
+		watch_metrics(t, gt_split_names[i], r);
 		note_peak(t, (enum gt_split)i, r);
 	}
 	return GT_OK;
@@ -460,7 +474,7 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		gt_skipped_new(t->s->data.skipped, warn_of_skipped, t);
 	if (boundary)
 		best |= improves(t, gt_split_names[GT_TRAIN], &t->scores[GT_TRAIN]);
-	if (best || last || save_due(t, boundary, t->at.step != step)) {
+	if (best || last || finished(t) || save_due(t, boundary, t->at.step != step)) {
 		GT_TRY(save(t, best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);
 		t->minutes_due = false;
@@ -519,5 +533,5 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 			return end(t, "time limit", err);
 		}
 	}
-	return end(t, "ok", err);
+	return end(t, gt_trainer_complete(t->s->conf, t->at.step, t->at.epoch) ? "ok" : "early stop", err);
 }

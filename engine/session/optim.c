@@ -77,12 +77,13 @@ void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64
 {
 	const struct gt_conf_train *t = o->conf;
 	memset(lr, 0, GT_MAX_LR * sizeof *lr);
-	lr[0] = gt_schedule_rate(&t->schedule, t->optimizer.lr, step, total, per_epoch);
+	lr[0] = gt_schedule_rate(&t->schedule, gt_schedule_reduced(&t->schedule, t->optimizer.lr, o->drops), step, total, per_epoch);
 	for (int i = 0; i < t->ngroups; i++) {
 		const struct gt_conf_group *g = &t->group[i];
 		bool over = g->freeze_after > 0 && (double)step >= g->freeze_after * (double)per_epoch - 1e-9;
 		bool before = (double)step < g->frozen_until * (double)per_epoch - 1e-9;
-		lr[1 + i] = over || before ? 0 : gt_schedule_rate(&g->schedule, g->optimizer.lr, step, total, per_epoch);
+		double rate = gt_schedule_reduced(&g->schedule, g->optimizer.lr, o->drops);
+		lr[1 + i] = over || before ? 0 : gt_schedule_rate(&g->schedule, rate, step, total, per_epoch);
 	}
 }
 

@@ -41,6 +41,7 @@ struct gt_optim {
 	/* of[0] is the index in call[] of train.optimizer, and of[1 + g] that of entry g of train.groups; gt_step_args.lr has the same order */
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
+	int64_t drops;     /* number of reductions by a schedule of type plateau until now; the caller sets it between two steps */
 	bool ema;          /* the parameters have a moving average, in the slot `nstates` of STATE */
 	double thaw[GT_MAX_LR]; /* [nphases]: ends of the phases in epochs, ascending: the values of frozen_until */
 	int nphases;

@@ -47,8 +47,29 @@ double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t ste
 		if (length <= 0 || x >= length)
 			return s->min_lr;
 		return s->min_lr + (lr - s->min_lr) * pow(1 - x / length, s->power);
+	case GT_SCHED_FLAT_COSINE: {
+		double flat = s->pct_flat * length;
+		if (x < flat)
+			return lr;
+		if (length <= 0 || x >= length)
+			return s->min_lr;
+		return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * (x - flat) / (length - flat))) / 2;
+	}
+	case GT_SCHED_PLATEAU:
+		return lr;
 	case GT_SCHED_ONECYCLE:
 		return one_cycle(s, lr, x, length);
+	}
+	return lr;
+}
+
+double gt_schedule_reduced(const struct gt_conf_schedule *s, double lr, int64_t drops)
+{
+	for (int64_t i = 0; s->type == GT_SCHED_PLATEAU && i < drops; i++) {
+		double next = lr * s->factor > s->min_lr ? lr * s->factor : s->min_lr;
+		if (lr - next <= 1e-8) /* ReduceLROnPlateau's eps */
+			break;
+		lr = next;
 	}
 	return lr;
 }

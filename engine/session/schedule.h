@@ -14,5 +14,7 @@
 double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t step, int64_t total, int64_t per_epoch);
 /* Returns the learning rate of train.optimizer at optimizer step `step`; the arguments are those of gt_schedule_rate. */
 double gt_schedule_lr(const struct gt_conf_train *t, int64_t step, int64_t total, int64_t per_epoch);
+/* Returns the learning rate lr after a number of reductions of the type plateau; other types have none. */
+double gt_schedule_reduced(const struct gt_conf_schedule *s, double lr, int64_t drops);
 
 #endif

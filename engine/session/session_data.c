@@ -443,7 +443,14 @@ static bool measures(const struct gt_session *s, const char *metric)
 
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
 {
-	const char *m = s->conf->checkpoint.best_metric;
+	const char *m = s->conf->checkpoint.best_metric, *stop = s->conf->train.early_stop.metric;
+	const struct gt_conf_schedule *sched = &s->conf->train.schedule;
+	if (*stop && !measures(s, stop))
+		return gt_conf_refuse(s->conf, "train.early_stop.metric", err, "expected a metric of an evaluated split, got \"%s\", of which "
+		                      "there are no samples", stop);
+	if (sched->type == GT_SCHED_PLATEAU && !measures(s, sched->metric))
+		return gt_conf_refuse(s->conf, "train.schedule.metric", err, "expected a metric of an evaluated split, got \"%s\", of which "
+		                      "there are no samples", sched->metric);
 	if (!*m)
 		return GT_OK;
 	if (!measures(s, m))

@@ -55,6 +55,15 @@ struct gt_ckpt_tensor {
 	int key;              /* second argument of read */
 };
 
+/* How a metric has developed, for train.early_stop and for the schedule plateau. */
+struct gt_ckpt_watch {
+	bool set;         /* a value was measured */
+	double best;      /* best value */
+	int64_t bad;      /* evaluations since then */
+	int64_t cooldown; /* plateau: evaluations that will not count */
+	int64_t drops;    /* plateau: number of reductions of the learning rate */
+};
+
 struct gt_ckpt_meta {
 	int64_t step;         /* optimizer steps done */
 	int64_t epoch;        /* epoch of the next step, from 0 */
@@ -71,6 +80,7 @@ struct gt_ckpt_meta {
 	int64_t peak_epoch;   /* epoch of the evaluation with the accuracy peak_acc, from 1; 0: no evaluation had an accuracy */
 	double loss_scale;    /* the loss scale of precision fp16; 0: another precision */
 	int64_t good_steps;   /* number of optimizer steps applied since loss_scale last changed; 0 in other precisions than fp16 */
+	struct gt_ckpt_watch early_stop, plateau;
 	double seconds;       /* time of training so far, over all resumes */
 	struct gt_metrics epoch_sums; /* sums over the samples of the epoch used so far, for the epoch's scores when it is complete */
 	const char *name;     /* name of the run */

@@ -48,6 +48,18 @@ static void put_sums(struct gt_json *j, const struct gt_metrics *m)
 	gt_json_end(j);
 }
 
+static void put_watch(struct gt_json *j, const char *key, const struct gt_ckpt_watch *w)
+{
+	if (!w->set)
+		return;
+	gt_json_object(j, key);
+	put_double(j, "best", w->best);
+	gt_json_int(j, "bad", w->bad);
+	gt_json_int(j, "cooldown", w->cooldown);
+	gt_json_int(j, "drops", w->drops);
+	gt_json_end(j);
+}
+
 /* Prints the manifest. Members that the reader requires are always printed; the digest of the text follows as its last member. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err)
 {
@@ -88,6 +100,8 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 		gt_json_int(j, "epoch", t->peak_epoch);
 		gt_json_end(j);
 	}
+	put_watch(j, "early_stop", &t->early_stop);
+	put_watch(j, "plateau", &t->plateau);
 	put_double(j, "loss_scale", t->loss_scale);
 	gt_json_int(j, "good_steps", t->good_steps);
 	put_double(j, "seconds", t->seconds);
@@ -175,6 +189,14 @@ static bool get_peak(const struct gt_json_value *o, struct gt_ckpt_meta *t)
 	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));
 }
 
+/* Reads a watched metric, which is absent if nothing was measured, and in checkpoints of earlier versions. */
+static bool get_watch(const struct gt_json_value *o, struct gt_ckpt_watch *w)
+{
+	w->set = o != NULL;
+	return !o || (get_double(o, "best", &w->best) && whole(o, "bad", &w->bad) && whole(o, "cooldown", &w->cooldown) &&
+	              whole(o, "drops", &w->drops));
+}
+
 static bool hex_digest(const char *s)
 {
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
@@ -223,6 +245,8 @@ static enum gt_code parse_root(const struct gt_json_value *root, const char *pat
 	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
 	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
 	      : !get_sums(gt_json_member(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
+	      : !get_watch(gt_json_member(root, "early_stop"), &t->early_stop) ? "early_stop"
+	      : !get_watch(gt_json_member(root, "plateau"), &t->plateau) ? "plateau"
 	      : !get_peak(gt_json_member(root, "peak"), t)                                     ? "peak"
 	      : !gt_json_is(best, GT_JSON_NULL) && !get_best(best, t)                                                        ? "best" : NULL;
 	if (bad)

@@ -3,9 +3,11 @@
 
 Run with any PyTorch (made with 1.13): python3 tests/golden/make_schedules.py > tests/golden/schedules.txt
 4 steps an epoch, 40 steps, lr 0.1. Schedulers that PyTorch users step once an epoch are stepped so here."""
+import math
+
 import torch
-from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PolynomialLR, SequentialLR,
-                                      StepLR)
+from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR, PolynomialLR,
+                                      SequentialLR, StepLR)
 
 STEPS, PER_EPOCH = 40, 4
 
@@ -29,5 +31,7 @@ curve("exponential", lambda o: ExponentialLR(o, 0.8), True)
 curve("cosine", lambda o: CosineAnnealingLR(o, 40, 0.001), False)
 curve("polynomial", lambda o: PolynomialLR(o, 40, 2.0), False)
 curve("onecycle", lambda o: OneCycleLR(o, 0.1, total_steps=40, pct_start=0.3), False)
+# fastai's fit_flat_cos, which has no scheduler of its own in PyTorch: the rate ends at 0.001
+curve("flat-cosine", lambda o: LambdaLR(o, lambda t: 1 if t < 30 else 0.01 + 0.99 * (1 + math.cos(math.pi * (t - 30) / 10)) / 2), False)
 curve("warmup-cosine", lambda o: SequentialLR(o, [LinearLR(o, 0.1, 1.0, 8), CosineAnnealingLR(o, 32)], [8]), False)
 curve("warmup-step", lambda o: SequentialLR(o, [LinearLR(o, 0.25, 1.0, 5), StepLR(o, 10, 0.5)], [5]), False)

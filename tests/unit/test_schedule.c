@@ -1,6 +1,7 @@
 /* Learning-rate curves against PyTorch's (golden/make_schedules.py), and the orders of epochs. */
 #include "exec/permute.h"
 #include "session/schedule.h"
+#include "state/metric_watch.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,9 +18,44 @@ static const struct {
 	{"cosine", {.type = GT_SCHED_COSINE, .unit = GT_UNIT_EPOCH, .min_lr = 0.001}},
 	{"polynomial", {.type = GT_SCHED_POLYNOMIAL, .unit = GT_UNIT_STEP, .power = 2, .t_max = 40}},
 	{"onecycle", {.type = GT_SCHED_ONECYCLE, .unit = GT_UNIT_STEP, .pct_start = 0.3, .div_factor = 25, .final_div_factor = 1e4}},
+	{"flat-cosine", {.type = GT_SCHED_FLAT_COSINE, .unit = GT_UNIT_STEP, .pct_flat = 0.75, .min_lr = 0.001}},
 	{"warmup-cosine", {.type = GT_SCHED_COSINE, .unit = GT_UNIT_EPOCH, .warmup = 2, .warmup_start = 0.1}},
 	{"warmup-step", {.type = GT_SCHED_STEP, .unit = GT_UNIT_STEP, .step_size = 10, .gamma = 0.5, .warmup = 5, .warmup_start = 0.25}},
 };
+
+/* The rates of ReduceLROnPlateau(factor=0.5, patience=1, threshold=0.01, cooldown=1, min_lr=0.01) of PyTorch 2.15 after each of 24 values,
+ * of which one is not a number. */
+TEST(plateau_is_pytorchs)
+{
+	static const double want[2][24] = {
+	    {0.1,   0.1,  0.05, 0.05, 0.05, 0.025, 0.025, 0.025, 0.0125, 0.0125, 0.0125, 0.01,
+	     0.01,  0.01, 0.01, 0.01, 0.01, 0.01,  0.01,  0.01,  0.01,   0.01,   0.01,   0.01},
+	    {0.1,    0.1,    0.1,  0.1,  0.05, 0.05, 0.05, 0.05, 0.025, 0.025, 0.025, 0.0125,
+	     0.0125, 0.0125, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01,  0.01,  0.01,  0.01}};
+	for (int max = 0; max < 2; max++) {
+		struct gt_conf_schedule s = {.type = GT_SCHED_PLATEAU, .metric = max ? "test/acc" : "valid/loss", .factor = 0.5, .patience = 1,
+		                             .threshold = 0.01, .cooldown = 1, .min_lr = 0.01};
+		struct gt_ckpt_watch w = {0};
+		for (int i = 0; i < 24; i++) {
+			double v = 1 + (i * 7) % 5 * 0.004 - (i < 15 ? 0.05 * (max ? -(i / 6) : i / 6) : 0);
+			gt_watch_plateau(&s, &w, i == 9 ? NAN : v);
+			double got = gt_schedule_reduced(&s, 0.1, w.drops);
+			CHECK_MSG(fabs(got - want[max][i]) < 1e-15, "%s, value %d: %g, PyTorch has %g", s.metric, i, got, want[max][i]);
+		}
+	}
+}
+
+TEST(early_stop_counts_evaluations)
+{
+	struct gt_conf_train t = {.early_stop = {"valid/loss", 2, 0.1}};
+	struct gt_ckpt_watch w = {0};
+	struct gt_scores r = {.loss = 3, .acc = 0.5, .top5 = 0.75};
+	double v = 0;
+	CHECK(!gt_watch_early_stop(&t, &w, 1.0) && !gt_watch_early_stop(&t, &w, 0.95)); /* less than min_delta */
+	CHECK(!gt_watch_early_stop(&t, &w, 0.85) && !gt_watch_early_stop(&t, &w, 0.8) && gt_watch_early_stop(&t, &w, NAN));
+	CHECK(gt_metric_of("test/top5", "test", &r, &v) && v == 0.75 && gt_metric_of("valid/loss", "valid", &r, &v) && v == 3);
+	CHECK(!gt_metric_of("test/top5", "valid", &r, &v) && !gt_metric_of("", "test", &r, &v));
+}
 
 TEST(curves_are_pytorchs)
 {

@@ -1,0 +1,64 @@
+#include "state/metric_watch.h"
+#include <math.h>
+#include <string.h>
+
+static bool falls(const char *metric)
+{
+	return strstr(metric, "/loss") != NULL;
+}
+
+bool gt_metric_of(const char *metric, const char *split, const struct gt_scores *r, double *out)
+{
+	size_t n = strlen(split);
+	if (strncmp(metric, split, n) != 0 || metric[n] != '/')
+		return false;
+	const char *score = metric + n + 1;
+	*out = !strcmp(score, "loss") ? r->loss : !strcmp(score, "top5") ? r->top5 : r->acc;
+	return true;
+}
+
+/* Gives the state of a metric that was not measured yet the worst value. */
+static void begin(struct gt_ckpt_watch *w, bool low)
+{
+	if (!w->set)
+		w->best = low ? INFINITY : -INFINITY;
+	w->set = true;
+}
+
+/* Counts a value, and keeps it if it is better than bound. A value that is not a number is not better. */
+static void note(struct gt_ckpt_watch *w, double value, double bound, bool low)
+{
+	bool better = low ? value < bound : value > bound;
+	if (better)
+		w->best = value;
+	w->bad = better ? 0 : w->bad + 1;
+}
+
+bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w, double value)
+{
+	bool low = falls(t->early_stop.metric);
+	begin(w, low);
+	note(w, value, low ? w->best - t->early_stop.min_delta : w->best + t->early_stop.min_delta, low);
+	return gt_watch_stopped(t, w);
+}
+
+bool gt_watch_stopped(const struct gt_conf_train *t, const struct gt_ckpt_watch *w)
+{
+	return *t->early_stop.metric && w->bad >= t->early_stop.patience;
+}
+
+void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w, double value)
+{
+	bool low = falls(s->metric);
+	begin(w, low);
+	note(w, value, low ? w->best * (1 - s->threshold) : w->best * (1 + s->threshold), low);
+	if (w->cooldown > 0) {
+		w->cooldown--;
+		w->bad = 0;
+	}
+	if (w->bad > s->patience) {
+		w->drops++;
+		w->cooldown = s->cooldown;
+		w->bad = 0;
+	}
+}

@@ -1,0 +1,20 @@
+/* Decides by a metric of the evaluations: the end of a run (train.early_stop), and reductions of the learning rate (schedule plateau). */
+#ifndef GT_STATE_METRIC_WATCH_H
+#define GT_STATE_METRIC_WATCH_H
+
+#include "conf/conf.h"
+#include "gtrain.h"
+#include "store/ckpt.h"
+
+/* Finds the value of a metric ("valid/loss") in the scores of one split. Returns false if the metric is of another split. */
+bool gt_metric_of(const char *metric, const char *split, const struct gt_scores *r, double *out);
+
+/* Notes a value. Returns whether the run must end: `patience` values in a row did not improve by more than min_delta. */
+bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w, double value);
+/* Returns whether a run with this state has ended so. */
+bool gt_watch_stopped(const struct gt_conf_train *t, const struct gt_ckpt_watch *w);
+
+/* Notes a value as torch.optim.lr_scheduler.ReduceLROnPlateau.step() does. A reduction raises w->drops. */
+void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w, double value);
+
+#endif

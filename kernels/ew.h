@@ -224,7 +224,7 @@ GT_EW double gt_log_f64(double x)
 /* ---- dropout --------------------------------------------------------------------------------------------------------------
  * The mask is a pure function of (seed, layer, epoch, position of the sample in the epoch, element), so every split into micro-batches,
  * rank count and restart draws the same mask. `element` is the offset in the memory of one sample (NHWC for rank 4). One random draw serves
- * four elements. */
+ * four elements. Where channels or whole samples are dropped, `element` is the number of the channel, or 0. */
 GT_EW uint64_t gt_dropout_key(uint64_t seed, uint32_t layer)
 {
 	return gt_rng_key(seed, GT_RNG_DROPOUT, layer);

@@ -55,7 +55,7 @@
  *                   for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
  * prelu             K is 1 or C.
  * softmax           Normalises over dimension 1; so does log_softmax.
- * dropout           It is its own gradient: a call dy -> dx draws the same mask again.
+ * dropout           Drops elements, channels or samples (gt_attr_dropout.unit). It is its own gradient: a call dy -> dx draws the same mask again.
  * flatten           Writes the elements in PyTorch's order.
  * scale             Multiplies by a factor. It is its own gradient.
  * mul.channels      v is [N,C] or [N,C,1,1]: y = x * v at every pixel; add.channels: y = x + v. dv is the gradient of v, a sum over pixels.
@@ -265,8 +265,11 @@ struct gt_attr_views {
 };
 
 struct gt_attr_dropout {
-	double p;       /* probability that an element becomes 0; 0 ... 1 */
+	double p;       /* probability that a unit becomes 0; 0 ... 1 */
+	int unit;       /* enum gt_drop */
 	uint32_t layer; /* number of the layer's random stream */
+/* What dropout drops at once: single elements, channels of a sample, or whole samples. */
+enum gt_drop { GT_DROP_ELEMENTS, GT_DROP_CHANNELS, GT_DROP_SAMPLES };
 	bool train;     /* false: y = x */
 };
 

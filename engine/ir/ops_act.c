@@ -56,6 +56,11 @@ static const struct gt_attr_def scale_attrs[] = {
     GT_KEYS_END,
 };
 
+/* The rows of dropout differ in what is dropped at once, which infer sets. */
+#define DROPOUT(type, names, text, keys, infer_fn)                                                                                         \
+	UNARY(GT_OP_DROPOUT, text, GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .name = type, .also = names, .attrs = keys,                   \
+	      .infer = infer_fn, .gradient = dropout_gradient, .alias = dropout_alias)
+
 /* Counts four operations for each element in the forward pass (maximum, exponential, sum, scale), and three in the backward pass. */
 static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)
 {
@@ -68,6 +73,19 @@ static enum gt_code dropout_infer(struct gt_graph *g, struct gt_node *n, struct 
 	a->train = g->train;
 	a->layer = (uint32_t)n->layer;
 	return gt_infer_same(g, n, err);
+}
+
+static enum gt_code dropout2d_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	((struct gt_attr_dropout *)n->attr)->unit = GT_DROP_CHANNELS;
+	GT_TRY(gt_expect_rank(g, n, 4, err));
+	return dropout_infer(g, n, err);
+}
+
+static enum gt_code drop_path_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	((struct gt_attr_dropout *)n->attr)->unit = GT_DROP_SAMPLES;
+	return dropout_infer(g, n, err);
 }
 
 static bool dropout_alias(const struct gt_graph *g, const struct gt_node *n)
@@ -108,6 +126,12 @@ static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 	return gt_graph_grad(g, b, n->in[1], err);
 }
 
+static const struct gt_attr_def drop_path_attrs[] = {
+    GT_KEY(gt_attr_dropout, "p", p, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = 0, .max = 1,
+           .help = "probability that a sample becomes 0"),
+    GT_KEYS_END,
+};
+
 static const struct gt_attr_def prelu_attrs[] = {
     GT_KEY(gt_attr_prelu, "num_parameters", num, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
            .help = "number of weights: 1, or one for each channel"),
@@ -133,9 +157,13 @@ const struct gt_op gt_ops_act[] = {
           .flops = softmax_flops),
     UNARY(GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .infer = gt_infer_same, .gradient = log_softmax_gradient,
           .flops = softmax_flops),
-    UNARY(GT_OP_DROPOUT, "in training, zeroes elements at random and scales the others by 1 / (1 - p)",
-          GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .attrs = dropout_attrs, .infer = dropout_infer, .gradient = dropout_gradient,
-          .alias = dropout_alias),
+    DROPOUT("dropout", NULL, "in training, zeroes elements at random and scales the others by 1 / (1 - p)", dropout_attrs, dropout_infer),
+    DROPOUT("dropout2d", "channel_dropout|feature_dropout|spatial_dropout",
+            "in training, zeroes whole channels of a sample at random and scales the others by 1 / (1 - p)", dropout_attrs,
+            dropout2d_infer),
+    DROPOUT("drop_path", "droppath|stochastic_depth|stochasticdepth",
+            "stochastic depth: in training, zeroes whole samples at random and scales the others by 1 / (1 - p); placed before the sum of "
+            "a residual block", drop_path_attrs, drop_path_infer),
     UNARY(GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE, .attrs = scale_attrs,
           .infer = gt_infer_same, .gradient = scale_gradient),
     {.code = GT_OP_SOFTMAX_DX, .flops = softmax_flops},

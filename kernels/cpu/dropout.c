@@ -9,7 +9,8 @@
 struct args {
 	const void *x;
 	void *y;
-	int64_t n; /* number of elements of a sample */
+	int64_t n;    /* number of elements of a sample */
+	int64_t cols; /* number of units of a sample, if they are not elements */
 	uint64_t key, epoch, sample0, stride;
 	uint32_t threshold;
 	double scale;
@@ -18,12 +19,13 @@ struct args {
 #define GT_TYPED "cpu/dropout.inc"
 #include "cpu/typed.inc"
 
-static gt_range_fn *const table[] = {dropout_f32, dropout_bf16, dropout_f64};
+static gt_range_fn *const table[2][GT_T_COUNT] = {{dropout_f32, dropout_bf16, dropout_f64},
+                                                  {dropout_channels_f32, dropout_channels_bf16, dropout_channels_f64}};
 
 struct dropout {
 	struct gt_kernel head;
 	int type;
-	int64_t samples, n;
+	int64_t samples, n, cols; /* cols: 0: units are elements */
 	size_t bytes;
 	uint32_t layer, threshold;
 	double scale;
@@ -44,6 +46,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .x = a->in[0],
 	    .y = a->out[0],
 	    .n = k->n,
+	    .cols = k->cols,
 	    .key = gt_dropout_key(step_args->seed, k->layer),
 	    .epoch = step_args->epoch,
 	    .sample0 = step_args->sample0,
@@ -51,7 +54,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .threshold = k->threshold,
 	    .scale = k->scale,
 	};
-	gt_cpu_for(dev, k->samples, 4096 / k->n + 1, 1, table[k->type], &c);
+	gt_cpu_for(dev, k->samples, 4096 / k->n + 1, 1, table[k->cols > 0][k->type], &c);
 	return GT_OK;
 }
 
@@ -69,6 +72,7 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->type = type;
 	k->samples = x->dim[0];
 	k->n = n;
+	k->cols = attr->unit == GT_DROP_CHANNELS ? x->dim[1] : attr->unit == GT_DROP_SAMPLES ? 1 : 0;
 	k->bytes = gt_tdesc_bytes(x);
 	k->layer = attr->layer;
 	k->threshold = gt_dropout_threshold(attr->p);

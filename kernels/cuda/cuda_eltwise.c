@@ -82,7 +82,7 @@ enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, s
 struct dropout {
 	struct gt_kernel head;
 	int type;
-	int64_t samples, n;
+	int64_t samples, n, cols;
 	size_t bytes;
 	uint32_t layer, threshold;
 	float scale;
@@ -98,6 +98,7 @@ static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel,
 	    .y = a->out[0],
 	    .samples = k->samples,
 	    .n = k->n,
+	    .cols = k->cols,
 	    .layer = k->layer,
 	    .threshold = k->threshold,
 	    .scale = k->scale,
@@ -127,6 +128,7 @@ enum gt_code gt_cuda_dropout(struct gt_dev *dev, const struct gt_opcall *call, s
 	k->type = type;
 	k->samples = x->dim[0];
 	k->n = n;
+	k->cols = attr->unit == GT_DROP_CHANNELS ? x->dim[1] : attr->unit == GT_DROP_SAMPLES ? 1 : 0;
 	k->bytes = gt_tdesc_bytes(x);
 	k->layer = attr->layer;
 	k->threshold = gt_dropout_threshold(attr->p);

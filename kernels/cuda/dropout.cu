@@ -43,13 +43,29 @@ template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_
 		return;
 	int left = (int)(a.n - q * 4 < 4 ? a.n - q * 4 : 4);
 	for (int64_t s = blockIdx.y; s < a.samples; s += gridDim.y) {
-		struct gt_philox w = gt_dropout_draw(key, step_args.epoch, step_args.sample0 + (uint64_t)s * step_args.stride, (uint32_t)q);
+		uint64_t position = step_args.sample0 + (uint64_t)s * step_args.stride;
 		const S *x = (const S *)a.x + s * a.n + q * 4;
 		S *y = (S *)a.y + s * a.n + q * 4;
 		float keep[4];
+		if (a.cols) { /* the word of a unit serves all of its elements */
+			struct gt_philox w;
+			int64_t unit = q * 4 % a.cols, drawn = -1;
+			for (int j = 0; j < 4; j++) {
+				if (unit / 4 != drawn) {
+					drawn = unit / 4;
+					w = gt_dropout_draw(key, step_args.epoch, position, (uint32_t)drawn);
+				}
+				int k = (int)(unit % 4);
+				uint32_t word = k == 0 ? w.v[0] : k == 1 ? w.v[1] : k == 2 ? w.v[2] : w.v[3];
+				keep[j] = gt_dropout_keep(word, a.threshold) ? a.scale : 0;
+				unit = unit + 1 < a.cols ? unit + 1 : 0;
+			}
+		} else {
+			struct gt_philox w = gt_dropout_draw(key, step_args.epoch, position, (uint32_t)q);
 #pragma unroll
-		for (int j = 0; j < 4; j++)
-			keep[j] = gt_dropout_keep(w.v[j], a.threshold) ? a.scale : 0;
+			for (int j = 0; j < 4; j++)
+				keep[j] = gt_dropout_keep(w.v[j], a.threshold) ? a.scale : 0;
+		}
 		if (a.aligned && a.n % 4 == 0)
 			quad_vector(x, y, keep);
 		else

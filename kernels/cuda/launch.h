@@ -96,6 +96,7 @@ struct gt_cu_dropout {
 	const void *x;
 	void *y;
 	int64_t samples, n; /* number of samples; number of elements of a sample */
+	int64_t cols;       /* number of channels, if whole channels are dropped; 1: whole samples are; 0: single elements */
 	uint32_t layer, threshold;
 	float scale;
 	bool aligned; /* x and y are aligned to 16 bytes */

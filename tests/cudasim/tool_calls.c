@@ -89,6 +89,24 @@ TEST(dropout)
 		}
 }
 
+TEST(dropout_of_channels_and_samples)
+{
+	static const int64_t shapes[][4] = {{1, 1, 1, 1}, {3, 4, 2, 2}, {5, 7, 3, 1}, {2, 64, 5, 5}, {2, 65, 4, 3}, {3, 2, 20, 30}, {7, 260, 1, 1}};
+	for (int s = 0; s < 14; s++)
+		for (int t = 0; t < 3; t++) {
+			struct gt_attr_dropout attr = {.p = 0.3, .unit = s % 2 ? GT_DROP_CHANNELS : GT_DROP_SAMPLES, .layer = 4, .train = true};
+			struct pair_job j = {.call = {.code = GT_OP_DROPOUT, .attr = &attr},
+			                     .step_args = {.seed = 9, .epoch = 3, .sample0 = 77, .stride = 2},
+			                     .in_place = s % 3 == 1};
+			pair_tensor(&j, false, pair_types[t], 4, shapes[s / 2], NULL);
+			pair_tensor(&j, true, pair_types[t], 4, shapes[s / 2], NULL);
+			pair_compare(&j, 0, "");
+			j.shift = gt_dtype_size(pair_types[t]);
+			pair_compare(&j, 0, "");
+			pair_free(&j);
+		}
+}
+
 TEST(flatten)
 {
 	static const int64_t shapes[][4] = {{1, 3, 2, 2},     {2, 33, 7, 5}, {3, 32, 8, 8}, {2, 65, 6, 11},

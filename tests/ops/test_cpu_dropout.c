@@ -106,4 +106,36 @@ TEST(dropout_uses_the_documented_counters)
 			CHECK(y[s * 11 + i] == (gt_rng_uniform(r.v[i % 4]) >= 0.5f ? 2.0f : 0.0f));
 		}
 }
+
+/* Channels and whole samples share one decision, whatever the batch, and the words stand where ew.h says. */
+TEST(dropout_of_channels_and_samples)
+{
+	enum { N = 6, C = 67, P = 5 };
+	static const int units[] = {GT_DROP_CHANNELS, GT_DROP_SAMPLES};
+	struct gt_step_args step_args = {.seed = 11, .epoch = 2, .sample0 = 40, .stride = 3};
+	for (size_t t = 0; t < 3; t++)
+		for (int u = 0; u < 2; u++) {
+			enum gt_dtype type = raw_types[t];
+			struct gt_attr_dropout attr = {.p = 0.25, .unit = units[u], .layer = 7, .train = true};
+			struct gt_tdesc dx = gt_tdesc_make(type, 4, (int64_t[]){N, C, P, 1}, true), dy = dx;
+			struct gt_opcall call = {.code = GT_OP_DROPOUT, .attr = &attr, .nin = 1, .nout = 1, .in = {&dx}, .out = {&dy}};
+			void *x = NEW(type, N * C * P), *y = NEW(type, N * C * P);
+			int dropped = 0, kept = 0, wrong = 0;
+			for (int i = 0; i < N * C * P; i++)
+				number_put(type, x, i, 3);
+			raw_run(2, &call, (void *[]){x}, (void *[]){y}, &step_args);
+			for (int s = 0; s < N; s++)
+				for (int i = 0; i < C * P; i++) {
+					uint32_t unit = u ? 0 : (uint32_t)(i % C); /* channels last */
+					struct gt_philox r = gt_rng_draw(gt_rng_key(11, GT_RNG_DROPOUT, 7), 2, 40 + 3 * (uint32_t)s, 0, unit / 4);
+					bool keep = gt_rng_uniform(r.v[unit % 4]) >= 0.25f;
+					wrong += number_get(type, y, s * C * P + i) != (keep ? 4 : 0); /* 3 / 0.75 is exact in every type */
+					kept += keep, dropped += !keep;
+				}
+			CHECK_MSG(!wrong && kept && dropped, "unit %d: %d elements differ, %d dropped", units[u], wrong, dropped);
+			raw_run(1, &call, (void *[]){x}, (void *[]){x}, &step_args);
+			CHECK(!memcmp(x, y, (size_t)(N * C * P) * gt_dtype_size(type)));
+			free(x), free(y);
+		}
+}
 RUN_TESTS()

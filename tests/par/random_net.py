@@ -55,6 +55,10 @@ def learned(kind, shape, x, norm, **keys):
         x = put(kind, c, [x], **keys)
     if later.random() < 0.1:
         x = put("prelu", c, [x], True, later, num_parameters=later.choice([1, c[0]]))
+    if later.random() < 0.08:
+        x = put("drop_path", c, [x], rnd=later, p=0.2)
+    if len(c) == 3 and later.random() < 0.08:
+        x = put("dropout2d", c, [x], rnd=later, p=0.2)
     if r.random() < 0.15:
         x = put("dropout", c, [x], p=r.choice([0.1, 0.3]))
     return x

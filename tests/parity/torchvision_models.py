@@ -36,7 +36,8 @@ def resnet50d(num_classes):
 
 
 MODELS = {"resnet18": (tv.resnet18, 224), "resnet34": (tv.resnet34, 224), "resnet50": (tv.resnet50, 224),
-          "imagenette_resnet50d": (resnet50d, 128), "mobilenet_v2": (tv.mobilenet_v2, 224)}
+          "imagenette_resnet50d": (resnet50d, 128), "mobilenet_v2": (tv.mobilenet_v2, 224),
+          "efficientnet_b0": (tv.efficientnet_b0, 224)}
 
 
 def randomize(model, seed):

@@ -65,8 +65,9 @@
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
  * rows              all: the rows of all ranks, in memory that the ranks share; x is this rank's block of it (gt_attr_rows). Never lowered.
  * cast              Converts to another dtype in the same layout.
- * cross_entropy     metrics is a struct gt_metrics. scale multiplies the gradient, not the loss; so in nll and mse.
- * mse               The target is one-hot(label).
+ * cross_entropy     metrics is a struct gt_metrics. scale multiplies the gradient, not the loss; so in the other losses. The target is
+ *                   i32 [N], a label for each sample, or f32 [N,K], a number for each output (gt_loss_target); nll has labels only.
+ * mse, bce, smooth_l1  The mean over the outputs. A label means its one-hot vector.
  * gather            images are NHWC in memory. index is [N], or [R,L]: then sample n of the batch is
  *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
  *                   of the first view, then all samples of the next one.
@@ -168,10 +169,12 @@
 	X(GT_OP_ROWS, "rows", none, rows, "x(_,..) -> all(_,..)") \
 	X(GT_OP_CAST, "cast", eltwise, none, "x:any(..) -> y:any(..)") \
 	X(GT_OP_CROSS_ENTROPY, "cross_entropy", loss, loss, \
-	  "logits(N,K) target:i32(N) [scale:f64()] " \
+	  "logits(N,K) target:any(N,..) [scale:f64()] " \
 	  "-> metrics:any [dlogits(N,K)]") \
 	X(GT_OP_NLL, "nll", loss, loss, "logp(N,K) target:i32(N) [scale:f64()] -> metrics:any [dlogp(N,K)]") \
-	X(GT_OP_MSE, "mse", loss, loss, "y(N,K) target:i32(N) [scale:f64()] -> metrics:any [dy(N,K)]") \
+	X(GT_OP_MSE, "mse", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
+	X(GT_OP_BCE, "bce", loss, loss, "logits(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dlogits(N,K)]") \
+	X(GT_OP_SMOOTH_L1, "smooth_l1", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
 	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) labels:i32(M) index:i64 -> x(_,C,..) target:i32(_)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, none, "dy(N,_) x(N,_) -> scalar:f64()!") \
@@ -264,18 +267,21 @@ struct gt_attr_views {
 	int views; /* number of views of each sample, 2 or 6; see gt_attr_gather.views */
 };
 
+/* What dropout drops at once: single elements, channels of a sample, or whole samples. */
+enum gt_drop { GT_DROP_ELEMENTS, GT_DROP_CHANNELS, GT_DROP_SAMPLES };
 struct gt_attr_dropout {
 	double p;       /* probability that a unit becomes 0; 0 ... 1 */
 	int unit;       /* enum gt_drop */
 	uint32_t layer; /* number of the layer's random stream */
-/* What dropout drops at once: single elements, channels of a sample, or whole samples. */
-enum gt_drop { GT_DROP_ELEMENTS, GT_DROP_CHANNELS, GT_DROP_SAMPLES };
 	bool train;     /* false: y = x */
 };
 
 struct gt_attr_loss {
 	double label_smoothing; /* cross_entropy; 0 ... 1 */
-	int64_t ignore_index;   /* cross_entropy, nll: samples with this target have weight 0 */
+	int64_t ignore_index;   /* cross_entropy, nll: samples with this label have weight 0 */
+	const double *weights;  /* cross_entropy, nll: weight of each class; bce: weight of the targets that are 1. NULL: 1 */
+	int64_t nweights;       /* number of weights: the outputs, or 0 */
+	double beta;            /* smooth_l1: distance from which the loss is linear; 0: l1 */
 };
 
 struct gt_attr_linear_loss {
@@ -357,10 +363,10 @@ struct gt_step_args {
 /* The sums that the losses update. The executor zeroes them at the start of a step or an evaluation. */
 struct gt_metrics {
 	double loss;     /* sum of the losses of the samples, not divided */
-	double weight;   /* divisor of the mean loss: the number of samples whose target is not ignored */
+	double weight;   /* divisor of the mean loss: the sum of the weights of the samples; without class weights each has 1, or 0 if ignored */
 	int64_t correct; /* samples with argmax == target */
 	int64_t top5;    /* samples whose target is among the five largest outputs */
-	int64_t count;   /* samples whose target is not ignored */
+	int64_t count;   /* samples whose target is not ignored and has a class; 0 with mse, bce and smooth_l1 of a target f32 [N,K] */
 };
 
 /* The scalars of one optimizer step, in device memory. The executor zeroes them before the step. As an operand: f64 [GT_SCALARS_WORDS]. */

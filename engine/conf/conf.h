@@ -117,6 +117,8 @@ struct gt_conf_train {
 	int64_t steps; /* > 0: number of optimizer steps of the run */
 	const char *loss;
 	double label_smoothing;
+	struct gt_floats class_weights, pos_weight; /* one number for each output of the model; empty: 1 */
+	double smooth_l1_beta;
 	int64_t ignore_index;
 	int64_t accumulate;
 	int recompute; /* 0: none, 1: cheap */

@@ -209,11 +209,18 @@ const struct gt_row gt_rows[] = {
              "the run"},
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
-    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse",
-     .help = "loss function that "
-             "training minimises"},
+    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse|bce|smooth_l1|l1",
+     .help = "loss function that training minimises; bce is the binary cross entropy of each output, with logits; mse, bce, smooth_l1 and "
+             "l1 compare the outputs with numbers, and a label means its one-hot vector"},
     {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1,
      .help = "share of the target probability that is spread over all classes (cross_entropy)"},
+    {"train.class_weights", GT_T_FLOATS, AT(train.class_weights), "[]", 0, INFINITY,
+     .help = "weight of the samples of each class (cross_entropy, nll); the mean loss is divided by the sum of the weights of its samples; "
+             "[]: 1"},
+    {"train.pos_weight", GT_T_FLOATS, AT(train.pos_weight), "[]", 0, INFINITY,
+     .help = "weight of the targets that are 1, for each output (bce); []: 1"},
+    {"train.smooth_l1_beta", GT_T_FLOAT, AT(train.smooth_l1_beta), "1.0", 0, INFINITY,
+     .help = "difference from which smooth_l1 is linear; below it is quadratic"},
     {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30,
      .help = "samples with this label are ignored (cross_entropy, nll); a batch with no other samples has loss 0 and gradient 0, where "
              "PyTorch has NaN"},

@@ -131,8 +131,21 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "train.epochs", "expected train.epochs or train.steps > 0, got neither");
 	if (t->label_smoothing > 0 && strcmp(t->loss, "cross_entropy"))
 		FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use this key; train.loss = \"cross_entropy\" does", t->loss);
-	if (t->ignore_index != -100 && !strcmp(t->loss, "mse"))
-		FAIL(rd, "train.ignore_index", "train.loss = \"mse\" does not use this key; \"cross_entropy\" and \"nll\" do");
+	bool classes = !strcmp(t->loss, "cross_entropy") || !strcmp(t->loss, "nll");
+	double sum = 0;
+	if (t->ignore_index != -100 && !classes)
+		FAIL(rd, "train.ignore_index", "train.loss = \"%s\" does not use this key; \"cross_entropy\" and \"nll\" do", t->loss);
+	if (t->class_weights.n && !classes)
+		FAIL(rd, "train.class_weights", "train.loss = \"%s\" does not use this key; \"cross_entropy\" and \"nll\" do%s", t->loss,
+		     strcmp(t->loss, "bce") ? "" : "; \"bce\" has train.pos_weight");
+	for (int i = 0; i < t->class_weights.n; i++)
+		sum += t->class_weights.v[i];
+	if (t->class_weights.n && !(sum > 0))
+		FAIL(rd, "train.class_weights", "expected at least one number > 0, got none");
+	if (t->pos_weight.n && strcmp(t->loss, "bce"))
+		FAIL(rd, "train.pos_weight", "train.loss = \"%s\" does not use this key; train.loss = \"bce\" does", t->loss);
+	if (t->smooth_l1_beta != 1 && strcmp(t->loss, "smooth_l1"))
+		FAIL(rd, "train.smooth_l1_beta", "train.loss = \"%s\" does not use this key; train.loss = \"smooth_l1\" does", t->loss);
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 

@@ -100,6 +100,7 @@ struct gt_loader_spec {
 	int sampler;               /* enum gt_sampler */
 	uint64_t seed;
 	int64_t ignore_index;      /* targets with this value have weight 0 */
+	const double *class_weights; /* weight of each label, for gt_loader_weight; NULL: 1 */
 	int depth;                 /* number of batches that a thread gathers ahead; 0: no thread */
 	int keep;                  /* number of delivered batches that stay valid, including the newest one; 0 means 1 */
 	struct gt_fetch fetch;     /* how samples are read if they are not resident; the loader calls close. All zero: they are resident */

@@ -293,7 +293,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		l->orders_dev = p;
 	}
 	l->counted.epoch = -1;
-	if (l->spec.depth > 0 && gt_loader_ignores(l) && !(l->counted.host = malloc(order)))
+	if (l->spec.depth > 0 && gt_loader_weighs_labels(l) && !(l->counted.host = malloc(order)))
 		return gt_fail_memory(err, order);
 	for (int i = 0; i < 2; i++) {
 		l->order[i].epoch = -1;

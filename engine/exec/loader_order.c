@@ -1,9 +1,9 @@
 #include "exec/loader_parts.h"
 #include "exec/permute.h"
 
-bool gt_loader_ignores(const struct gt_loader *l)
+bool gt_loader_weighs_labels(const struct gt_loader *l)
 {
-	return l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes;
+	return l->spec.class_weights || (l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes);
 }
 
 /* Returns the number of samples of the micro-batch that begins at position `cursor`. */
@@ -111,17 +111,21 @@ enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor
 {
 	const struct gt_dataset *d = l->spec.view->data;
 	const struct gt_order *o = l->counted.host ? &l->counted : &l->order[epoch & 1];
-	int64_t counted = n;
-	if (gt_loader_ignores(l)) {
+	const double *weights = l->spec.class_weights;
+	double sum = (double)n;
+	if (gt_loader_weighs_labels(l)) {
 		if (!l->counted.host)
 			GT_TRY(gt_loader_make_order(l, epoch, err));
 		else if (l->counted.epoch != epoch)
 			GT_TRY(fill_order(l, epoch, l->counted.host, err));
 		l->counted.epoch = epoch;
-		for (int64_t i = 0; i < n; i++)
-			counted -= d->labels[o->host[cursor + i]] == l->spec.ignore_index;
+		sum = 0;
+		for (int64_t i = 0; i < n; i++) {
+			int32_t label = d->labels[o->host[cursor + i]];
+			sum += label == l->spec.ignore_index ? 0 : weights ? weights[label] : 1;
+		}
 	}
-	*out = (double)counted;
+	*out = sum;
 	return GT_OK;
 }
 

@@ -81,8 +81,8 @@ void gt_loader_advance(const struct gt_loader *l, struct gt_loader_place *p);
 struct gt_batch gt_loader_next_part(const struct gt_loader *l, struct gt_loader_place *p);
 /* Computes the order of an epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err);
-/* Returns whether the loss may ignore some labels. */
-bool gt_loader_ignores(const struct gt_loader *l);
+/* Returns whether the weight of a sample depends on its label. */
+bool gt_loader_weighs_labels(const struct gt_loader *l);
 
 /* ---- loader_fetch.c ------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err);

@@ -182,10 +182,12 @@ enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err)
 
 enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, struct gt_err *err)
 {
-	int64_t samples = g->batch / g->views;
-	struct gt_tdesc d = gt_tdesc_make(GT_I32, 1, &samples, false);
+	const struct gt_tdesc *output = gt_graph_desc(g, g->output);
+	struct gt_tdesc d;
 	gt_vid in[2] = {g->output};
 	g->layer = -1;
+	if (gt_loss_target(loss, g->batch / g->views, output->rank > 1 ? output->dim[1] : 1, &d, err) != GT_OK)
+		return gt_fail_prefix(err, "train.loss (%s)", gt_op_name(loss->op)), GT_ECONFIG;
 	GT_TRY(gt_graph_value(g, "target", GT_V_TARGET, &d, &g->target, err));
 	in[1] = g->target;
 	enum gt_code code = gt_graph_apply(g, loss->op, "loss", &loss->attr, 2, in, &g->metrics, err);

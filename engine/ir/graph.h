@@ -183,8 +183,17 @@ struct gt_model_spec {
 
 struct gt_loss_spec {
 	const struct gt_op *op;
-	struct gt_attr_loss attr;
+	struct gt_attr_loss attr; /* weights are not copied: they live as long as the graphs */
+	bool dense;               /* the target of a sample is a number for each output; false: a label */
 };
+
+/* Describes the target of a loss for `samples` samples and a model with `outputs` outputs: i32 [samples], or with loss->dense f32 [samples,
+ * outputs]. Every loss takes labels; where it compares outputs with numbers, a label means its one-hot vector. GT_ECONFIG: the loss takes
+ * labels only. */
+enum gt_code gt_loss_target(const struct gt_loss_spec *loss, int64_t samples, int64_t outputs, struct gt_tdesc *out, struct gt_err *err);
+bool gt_loss_ignores(const struct gt_loss_spec *loss); /* whether samples with the label attr.ignore_index have weight 0 */
+/* Returns the weight of each class in the divisor of the mean loss (attr.nweights of them); NULL: 1. */
+const double *gt_loss_class_weights(const struct gt_loss_spec *loss);
 
 /* Builds the forward graph and infers all shapes. The output of every layer must be used; that of the last layer is the model's output.
  * Returns GT_ECONFIG, with a message of the form "file:line: model.layers[3] (fc1): …", if a layer does not fit. */

@@ -24,7 +24,9 @@ enum gt_opflag {
 	GT_OPF_INPLACE = 1 << 2, /* out[0] may overwrite in[0] if no later node reads in[0] */
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
 	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
-	GT_OPF_ONCE = 1 << 5     /* must not be recomputed, because it changes state or other ranks take part in it */
+	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or other ranks take part in it */
+	GT_OPF_CLASSES = 1 << 6, /* is a loss over classes: a label may be ignored, and classes may have weights */
+	GT_OPF_LABELS = 1 << 7   /* is a loss whose targets can only be labels */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };

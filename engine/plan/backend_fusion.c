@@ -146,6 +146,8 @@ static enum gt_code layer_and_loss(struct fusion *f, int i, struct gt_err *err)
 	struct gt_attr_linear_loss *attr;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || g->nodes[p].nout > 1 || ((const struct gt_attr_linear *)g->nodes[p].attr)->act)
 		return GT_OK;
+	if (((const struct gt_attr_loss *)loss->attr)->nweights || gt_graph_desc(g, loss->in[1])->dtype != GT_I32)
+		return GT_OK;
 	for (int k = p + 1; k < i; k++) /* no node that stands between the two and is kept may read y */
 		if (!gt_node_alias(g, &g->nodes[k]))
 			for (int o = 0; o < g->nodes[k].nin; o++)

@@ -6,13 +6,12 @@
 
 bool gt_session_has_classes(const struct gt_session *s)
 {
-	enum gt_opcode code = s->loss.op->code;
-	return code == GT_OP_CROSS_ENTROPY || code == GT_OP_NLL || code == GT_OP_MSE;
+	return !s->loss.dense || s->loss.op->flags & GT_OPF_CLASSES;
 }
 
 int64_t gt_session_ignored_label(const struct gt_session *s)
 {
-	return s->loss.op->code == GT_OP_MSE ? -1 : s->loss.attr.ignore_index;
+	return gt_loss_ignores(&s->loss) ? s->loss.attr.ignore_index : -1;
 }
 
 /* Queues `times` batches on the device without waiting for them. all: number of batches of the evaluation that these complete; behind:

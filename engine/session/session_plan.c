@@ -87,7 +87,7 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	struct gt_update_spec apply;
 	*out = false;
 	/* A moving average is updated by one rank, and the other ranks would still be applying their parts of the gradients. */
-	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || s->loss.op->code == GT_OP_MSE ||
+	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&s->loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));

@@ -50,7 +50,8 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	                                .fill_target = (int32_t)s->loss.attr.ignore_index,
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
-	                                .ignore_index = gt_session_ignored_label(s)};
+	                                .ignore_index = gt_session_ignored_label(s),
+	                                .class_weights = gt_loss_class_weights(&s->loss)};
 	spec->keep = train ? s->batch.keep : 0;
 	GT_TRY(gt_session_fetch_spec(s, split, train, spec, err));
 	if (!gt_session_is_pipeline(s) || s->pipe.reads)
@@ -147,14 +148,15 @@ static int last_with_out(const struct gt_conf *c)
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	if (g->output < 0) /* another stage of the pipeline has the output of the model */
-		return GT_OK;
-	const struct gt_tdesc *out = gt_graph_desc(g, g->output);
+	const struct gt_tdesc *out = g->output < 0 ? NULL : gt_graph_desc(g, g->output); /* NULL: another stage of the pipeline has it */
 	for (int i = 0; i < GT_SPLITS; i++) {
 		int64_t classes = s->data.set[i].classes;
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
-		if (out->rank == 2 && classes > out->dim[1]) {
+		if (gt_loss_class_weights(&s->loss) && classes > s->loss.attr.nweights)
+			return gt_conf_refuse(s->conf, "train.class_weights", err, "expected %lld numbers, one for each class of the data, got %lld",
+			                      (long long)classes, (long long)s->loss.attr.nweights);
+		if (out && out->rank == 2 && classes > out->dim[1]) {
 			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one for each class of %s, got %lld; write out = %lld",
 			        (long long)classes,
 			        *s->conf->data.name ? s->conf->data.name : "the data", (long long)out->dim[1], (long long)classes);

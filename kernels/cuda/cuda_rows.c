@@ -7,16 +7,27 @@ struct loss {
 	enum gt_opcode code;
 	int type;
 	int64_t rows, cols, ignore;
-	double smoothing;
-	bool gradient, scaled;
+	double smoothing, beta;
+	bool gradient, scaled, dense, by_class;
+	void *weights; /* device memory, f32 [cols]; NULL: none */
 };
+
+static void release_loss(struct gt_dev *dev, struct gt_kernel *kernel)
+{
+	gt_cuda_free(dev, ((struct loss *)kernel)->weights);
+	free(kernel);
+}
 
 static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct loss *k = (const struct loss *)kernel;
 	struct gt_cu_loss c = {
 	    .x = a->in[0],
-	    .target = a->in[1],
+	    .target = k->dense ? NULL : a->in[1],
+	    .dense = k->dense ? a->in[1] : NULL,
+	    .weights = k->weights,
+	    .by_class = k->by_class,
+	    .beta = k->beta,
 	    .scale = k->scaled ? a->in[2] : NULL,
 	    .dx = k->gradient ? a->out[1] : NULL,
 	    .metrics = a->out[0],
@@ -34,26 +45,53 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
+/* Copies the weights to the device as f32. */
+static enum gt_code upload_weights(struct gt_dev *dev, const struct gt_attr_loss *attr, struct loss *k, struct gt_err *err)
+{
+	if (!attr || !attr->nweights)
+		return GT_OK;
+	size_t bytes = (size_t)attr->nweights * sizeof(float);
+	float *w = malloc(bytes);
+	if (!w)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int64_t i = 0; i < attr->nweights; i++)
+		w[i] = (float)attr->weights[i];
+	enum gt_code code = gt_cuda_upload(dev, w, bytes, &k->weights, err);
+	free(w);
+	return code;
+}
+
 enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_loss *attr = call->attr;
-	const struct gt_tdesc *x = call->in[0];
-	bool may_ignore = attr && call->code != GT_OP_MSE;
+	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
+	bool labels = t->dtype == GT_I32 && t->rank == 1, dense = t->dtype == GT_F32 && t->rank == 2 && t->dim[1] == x->dim[1];
+	bool may_ignore = attr && (call->code == GT_OP_CROSS_ENTROPY || call->code == GT_OP_NLL);
 	struct loss *k;
+	if (!labels && !dense)
+		return gt_cuda_refuse(call, err, "the target is neither a label for each sample nor a number for each output");
+	if (attr && attr->nweights && attr->nweights != x->dim[1])
+		return gt_cuda_refuse(call, err, "the number of weights is not that of the outputs");
 	GT_CUDA_NEW(k, launch_loss, "rows", err);
+	k->head.release = release_loss;
 	k->head.scratch = (size_t)x->dim[0] * (sizeof(double) + sizeof(int32_t));
 	k->code = call->code;
 	k->type = gt_cuda_type(x->dtype);
 	k->rows = x->dim[0];
 	k->cols = x->dim[1];
 	k->smoothing = attr && call->code == GT_OP_CROSS_ENTROPY ? attr->label_smoothing : 0;
+	k->beta = attr ? attr->beta : 0;
 	k->ignore = may_ignore ? attr->ignore_index : INT64_MIN;
 	k->gradient = call->nout > 1 && call->out[1];
 	k->scaled = call->nin > 2 && call->in[2];
-	enum gt_code code = gt_cuda_counters(dev, &k->head, 1, err);
+	k->dense = dense;
+	k->by_class = may_ignore && attr->nweights;
+	enum gt_code code = upload_weights(dev, attr, k, err);
+	if (code == GT_OK)
+		code = gt_cuda_counters(dev, &k->head, 1, err);
 	if (code == GT_OK)
 		*out = &k->head;
 	else
-		free(k);
+		release_loss(dev, &k->head);
 	return code;
 }

@@ -56,7 +56,7 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 		loss_row<S, CODE>(a.loss, r, lane, 32);
 	}
 	if (last_of(a.loss.counter, gridDim.x))
-		loss_total(a.loss.loss, a.loss.rank, a.loss.rows, a.loss.metrics);
+		loss_total(a.loss);
 }
 
 /* A block computes 32 columns of dx and of dw; a thread reads every eighth row of one column. C is an upper limit of a.cols. */

@@ -123,15 +123,18 @@ cudaError_t gt_cu_concat_start(size_t unit, const struct gt_cu_concat *a, cudaSt
 /* ---- loss.cu ----------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_loss {
 	const void *x;
-	const int32_t *target;
+	const int32_t *target; /* label of each row; not used if dense is given */
+	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
+	const float *weights;  /* gt_attr_loss.weights; NULL: 1 */
+	bool by_class;         /* the weights are those of the classes: a row counts with the weight of its label */
 	const double *scale; /* factor of the gradient; NULL: 1 */
 	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
 	struct gt_metrics *metrics;
 	double *loss;  /* workspace: the loss of each row */
-	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count */
+	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count; INT32_MAX: its target has no class */
 	uint32_t *counter; /* one counter, which is 0 before a launch */
 	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
-	double smoothing;
+	double smoothing, beta;
 	struct gt_cu_fault *fault;
 	struct gt_cu_step_args step_args;
 };

@@ -91,29 +91,31 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 }
 
 /* Adds up the losses of a batch in one block: each thread sums a strided part of the rows in order, then a tree adds the threads. */
-__device__ static inline void loss_total(const double *loss, const int32_t *rank, int64_t rows, struct gt_metrics *m)
+__device__ static inline void loss_total(const gt_cu_loss &a)
 {
-	double sum = 0;
+	double sum = 0, weight = 0;
 	int64_t count = 0, correct = 0, top5 = 0;
-	for (int64_t r = threadIdx.x; r < rows; r += TEAM_BLOCK) {
-		int32_t k = __ldcg(rank + r);
+	for (int64_t r = threadIdx.x; r < a.rows; r += TEAM_BLOCK) {
+		int32_t k = __ldcg(a.rank + r);
 		if (k < 0)
 			continue;
-		sum += __ldcg(loss + r);
-		count++;
+		sum += __ldcg(a.loss + r);
+		weight += a.by_class && !a.dense ? (double)a.weights[a.target[r]] : 1;
+		count += k != INT32_MAX;
 		correct += k == 0;
 		top5 += k < 5;
 	}
 	sum = team_sum(sum, TEAM_BLOCK);
+	weight = team_sum(weight, TEAM_BLOCK);
 	count = team_sum(count, TEAM_BLOCK);
 	correct = team_sum(correct, TEAM_BLOCK);
 	top5 = team_sum(top5, TEAM_BLOCK);
 	if (threadIdx.x == 0) {
-		m->loss += sum;
-		m->weight += (double)count;
-		m->count += count;
-		m->correct += correct;
-		m->top5 += top5;
+		a.metrics->loss += sum;
+		a.metrics->weight += weight;
+		a.metrics->count += count;
+		a.metrics->correct += correct;
+		a.metrics->top5 += top5;
 	}
 }
 

@@ -1,4 +1,4 @@
-/* Speed of the CPU backend's heavy operations: make build/tests/bench/bench_cpu && build/tests/bench/bench_cpu [linear|conv|norm] [threads]
+/* Speed of the CPU backend's heavy operations: make build/tests/bench/bench_cpu && build/tests/bench/bench_cpu [linear|conv|depthwise|norm] [threads]
  * Prints the best of many runs and the rate: what the code can do; other processes only ever add to it. `dnnl` beside a linear
  * layer: the same through oneDNN. */
 #include "backend.h"
@@ -170,20 +170,20 @@ static void bench_linear(void)
 			}
 }
 
-static void bench_conv(void)
+struct conv_shape {
+	int n, c, hw, o, k, s, p, groups; /* groups 0: 1 */
+};
+
+static void bench_conv(const struct conv_shape *shape, size_t count)
 {
-	static const struct {
-		int n, c, hw, o, k, s, p;
-	} shape[] = {{128, 3, 32, 64, 3, 1, 1},    {128, 64, 32, 64, 3, 1, 1},  {128, 64, 32, 128, 3, 2, 1}, {128, 64, 32, 128, 1, 2, 0},
-	             {128, 128, 16, 128, 3, 1, 1}, {128, 256, 8, 256, 3, 1, 1}, {128, 512, 4, 512, 3, 1, 1}, {32, 1, 28, 6, 5, 1, 2},
-	             {32, 6, 14, 16, 5, 1, 0},     {32, 1, 28, 32, 3, 1, 0},    {32, 32, 26, 64, 3, 1, 0}};
 	for (int t = 0; t < 2; t++)
-		for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+		for (size_t i = 0; i < count; i++) {
 			int64_t n = shape[i].n, c = shape[i].c, hw = shape[i].hw, o = shape[i].o, k = shape[i].k, s = shape[i].s, p = shape[i].p,
-			        oh = (hw + 2 * p - k) / s + 1;
-			struct gt_attr_conv2d a = {.out = o, .kernel = {k, k}, .stride = {s, s}, .padding = {p, p}, .dilation = {1, 1}, .groups = 1};
+			        oh = (hw + 2 * p - k) / s + 1, groups = shape[i].groups ? shape[i].groups : 1;
+			struct gt_attr_conv2d a = {
+			    .out = o, .kernel = {k, k}, .stride = {s, s}, .padding = {p, p}, .dilation = {1, 1}, .groups = groups};
 			enum gt_dtype dt = t ? GT_BF16 : GT_F32;
-			struct gt_tdesc x = gt_tdesc_make(dt, DIMS(n, c, hw, hw), true), w = gt_tdesc_make(dt, DIMS(o, c, k, k), false),
+			struct gt_tdesc x = gt_tdesc_make(dt, DIMS(n, c, hw, hw), true), w = gt_tdesc_make(dt, DIMS(o, c / groups, k, k), false),
 			                y = gt_tdesc_make(dt, DIMS(n, o, oh, oh), true), dw;
 			struct bench b[3];
 			char text[80];
@@ -198,14 +198,24 @@ static void bench_conv(void)
 			prepare(&b[2]);
 			for (int j = 0; j < 3; j++) {
 				static const char *const part[] = {"fwd", "dx", "dw"};
-				b[j].flops = 2.0 * (double)(n * o * oh * oh * c * k * k);
-				snprintf(text, sizeof text, "conv %s n%d %d->%d %dx%d k%d s%d %s", t ? "bf16" : "f32", (int)n, (int)c, (int)o, (int)hw,
-				         (int)hw, (int)k, (int)s, part[j]);
+				b[j].flops = 2.0 * (double)(n * o * oh * oh * c / groups * k * k);
+				snprintf(text, sizeof text, "conv%s %s n%d %d->%d %dx%d k%d s%d %s", groups > 1 ? " depthwise" : "", t ? "bf16" : "f32",
+				         (int)n, (int)c, (int)o, (int)hw, (int)hw, (int)k, (int)s, part[j]);
 				report(text, &b[j]);
 				drop(&b[j]);
 			}
 		}
 }
+
+static const struct conv_shape convs[] = {{128, 3, 32, 64, 3, 1, 1},   {128, 64, 32, 64, 3, 1, 1},   {128, 64, 32, 128, 3, 2, 1},
+                                          {128, 64, 32, 128, 1, 2, 0}, {128, 128, 16, 128, 3, 1, 1}, {128, 256, 8, 256, 3, 1, 1},
+                                          {128, 512, 4, 512, 3, 1, 1}, {32, 1, 28, 6, 5, 1, 2},      {32, 6, 14, 16, 5, 1, 0},
+                                          {32, 1, 28, 32, 3, 1, 0},    {32, 32, 26, 64, 3, 1, 0}};
+/* The depthwise convolutions of MobileNetV2. */
+static const struct conv_shape depthwise[] = {
+    {16, 32, 112, 32, 3, 1, 1, 32},   {16, 96, 112, 96, 3, 2, 1, 96},   {16, 144, 56, 144, 3, 1, 1, 144},
+    {16, 144, 56, 144, 3, 2, 1, 144}, {16, 192, 28, 192, 3, 1, 1, 192}, {16, 192, 28, 192, 3, 2, 1, 192},
+    {16, 384, 14, 384, 3, 1, 1, 384}, {16, 576, 14, 576, 3, 2, 1, 576}, {16, 960, 7, 960, 3, 1, 1, 960}};
 
 static void bench_norm(void)
 {
@@ -260,7 +270,9 @@ int main(int argc, char **argv)
 	if (!*only || !strcmp(only, "linear"))
 		bench_linear();
 	if (!*only || !strcmp(only, "conv"))
-		bench_conv();
+		bench_conv(convs, sizeof convs / sizeof *convs);
+	if (!*only || !strcmp(only, "depthwise"))
+		bench_conv(depthwise, sizeof depthwise / sizeof *depthwise);
 	if (!*only || !strcmp(only, "norm"))
 		bench_norm();
 	be->close(dev);

@@ -177,14 +177,30 @@ def loss_case(case, shapes, kind, keys, rnd):
     ignore = int(keys.get("ignore_index", -100))
     if "skip" in keys:
         t[torch.arange(n) % int(keys["skip"]) == 1] = ignore
+    dense = "target" in keys
+    w = f32(uniform(f"{case}/weights", (c,)) * 0.5 + 1) if "weights" in keys else None
+    if dense:
+        t = uniform(f"{case}/target", (n, c))
+        t = (t + 1) / 2 if kind in ("cross_entropy", "bce") else t
+    values = t if dense else F.one_hot(t.clamp(0), c).double()
     if kind == "cross_entropy":
-        loss = F.cross_entropy(x, t, ignore_index=ignore, label_smoothing=float(keys.get("label_smoothing", 0)))
+        smooth = float(keys.get("label_smoothing", 0))
+        loss = F.cross_entropy(x, t, w, label_smoothing=smooth, **({} if dense else {"ignore_index": ignore}))
     elif kind == "nll":
-        loss = F.nll_loss(x, t, ignore_index=ignore)
+        loss = F.nll_loss(x, t, w, ignore_index=ignore)
+    elif kind == "bce":
+        loss = F.binary_cross_entropy_with_logits(x, values, pos_weight=w)
+    elif kind == "smooth_l1":
+        loss = F.smooth_l1_loss(x, values, beta=float(keys.get("beta", 1)))
+    elif kind == "l1":
+        loss = F.l1_loss(x, values)
     else:
-        loss = F.mse_loss(x, F.one_hot(t, c).double())
+        loss = F.mse_loss(x, values)
+    if dense:
+        t = t.argmax(1) if kind == "cross_entropy" else torch.full((n,), ignore)
+    classes = kind in ("cross_entropy", "nll") or dense
     loss.backward()
-    live = t != ignore if kind != "mse" else torch.ones(n, dtype=torch.bool)
+    live = t != ignore if classes else torch.ones(n, dtype=torch.bool)
     rank = torch.tensor([(x[i] > x[i, t[i]]).sum() if live[i] else c for i in range(n)])
     counts = torch.tensor([(live & (rank == 0)).sum(), (live & (rank < 5)).sum(), live.sum()])
     return {"loss": loss, "counts": counts, "dx0": x.grad}

@@ -86,7 +86,11 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 		if (n->g->values[v].kind == GT_V_SCALE)
 			GT_TRY(harness_put(h, v, &(double){1}, err));
 	if (n->g->target >= 0 && !strncmp(n->c->type, "loss:", 5)) {
-		int64_t rows = n->c->in[0].dim[0], skip = (int64_t)opcase_number(n->c, "skip", 0), live = 0;
+		int64_t rows = n->c->in[0].dim[0], skip = (int64_t)opcase_number(n->c, "skip", 0);
+		double live = 0, w[512];
+		if (n->c->in[0].dim[1] > 512)
+			return gt_fail(err, GT_EFAIL, "more than 512 classes");
+		case_weights(n->c, w);
 		int64_t ignore = (int64_t)opcase_number(n->c, "ignore_index", -100);
 		double *p = harness_plain(h, n->g->target);
 		snprintf(name, sizeof name, "%s/target", n->c->name);
@@ -94,9 +98,16 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 			p[i] = (double)(harness_raw(name, i) % (uint64_t)n->c->in[0].dim[1]);
 			if (skip && i % skip == 1)
 				p[i] = (double)ignore;
-			live += p[i] != (double)ignore || !strcmp(n->c->type, "loss:mse");
+			bool classes = !strcmp(n->c->type, "loss:cross_entropy") || !strcmp(n->c->type, "loss:nll");
+			live += p[i] == (double)ignore && classes ? 0 : opcase_key(n->c, "weights") && classes ? w[(int64_t)p[i]] : 1;
 		}
-		h->step_args.inv_weight = 1.0 / (double)live;
+		if (opcase_key(n->c, "target")) { /* a number for each output */
+			bool shares = !strcmp(n->c->type, "loss:cross_entropy") || !strcmp(n->c->type, "loss:bce");
+			for (int64_t i = 0; i < rows * n->c->in[0].dim[1]; i++)
+				p[i] = shares ? (harness_uniform(name, i) + 1) / 2 : harness_uniform(name, i);
+			live = (double)rows;
+		}
+		h->step_args.inv_weight = 1.0 / live;
 		enum gt_code code = harness_put(h, n->g->target, p, err);
 		free(p);
 		GT_TRY(code);

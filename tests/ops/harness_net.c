@@ -1,12 +1,13 @@
 #include "harness_net.h"
 #include "ir/rows.h"
 #include "plan/syncbn.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static bool table_key(const char *key)
 {
-	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync");
+	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync") || !strcmp(key, "target") || !strcmp(key, "weights");
 }
 
 static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char *value, struct gt_err *err)
@@ -131,6 +132,14 @@ static enum gt_code differentiate(struct net *n, struct gt_err *err)
 	return GT_OK;
 }
 
+void case_weights(const struct opcase *c, double *w)
+{
+	char name[256];
+	snprintf(name, sizeof name, "%s/weights", c->name);
+	for (int64_t i = 0; i < c->in[0].dim[1]; i++)
+		w[i] = (double)(float)(harness_uniform(name, i) * 0.5 + 1);
+}
+
 static enum gt_code build_loss(struct net *n, enum gt_dtype t, struct gt_err *err)
 {
 	struct gt_layer_spec id = {.name = "frame", .op = gt_op_find_layer("identity"), .lr_mul = 1, .weight_decay = NAN, .init = -1};
@@ -139,6 +148,15 @@ static enum gt_code build_loss(struct net *n, enum gt_dtype t, struct gt_err *er
 		return gt_fail(err, GT_EFAIL, "no loss %s", n->c->type + 5);
 	loss.attr.label_smoothing = opcase_number(n->c, "label_smoothing", 0);
 	loss.attr.ignore_index = (int64_t)opcase_number(n->c, "ignore_index", -100);
+	loss.attr.beta = opcase_number(n->c, "beta", 1);
+	loss.dense = opcase_key(n->c, "target") != NULL;
+	if (opcase_key(n->c, "weights")) {
+		double *w;
+		loss.attr.nweights = n->c->in[0].dim[1];
+		GT_NEW(w, n->arena, loss.attr.nweights, err);
+		case_weights(n->c, w);
+		loss.attr.weights = w;
+	}
 	GT_TRY(open_graph(n, &id, t, err));
 	n->x[0] = n->g->output;
 	GT_TRY(gt_graph_loss(n->g, &loss, err));

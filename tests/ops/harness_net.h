@@ -16,6 +16,7 @@ struct net {
 };
 
 /* n->arena owns the graph; the caller closes it, after a failure too. */
+void case_weights(const struct opcase *c, double *w); /* the weights of a loss, one for each output */
 enum gt_code net_build(struct net *n, const struct opcase *c, enum gt_dtype t, struct gt_err *err);
 
 #endif

@@ -148,6 +148,8 @@ batchnorm = any("batchnorm" in t for t in layers)
 loss = r.choice(["cross_entropy"] * 4 + ["nll", "mse"])
 if loss == "nll":
     put("log_softmax", (10,), [x])
+elif loss == "mse":
+    loss = later.choice(["mse", "bce", "smooth_l1"])
 accumulate = r.choice([1, 1, 1, 2, 4])
 batch = 24
 steps = 14
@@ -155,8 +157,13 @@ even = batchnorm or r.random() < 0.4
 train = [f"steps = {steps}", f'loss = "{loss}"', f"accumulate = {accumulate}", "eval_every_epochs = 0"]
 if loss == "cross_entropy" and r.random() < 0.3:
     train.append("label_smoothing = 0.1")
-if loss != "mse" and r.random() < 0.15:
-    train.append("ignore_index = 3")
+if loss in ("cross_entropy", "nll"):
+    if r.random() < 0.15:
+        train.append("ignore_index = 3")
+    if later.random() < 0.15:
+        train.append("class_weights = [1.0, 0.5, 2.0, 1.0, 1.5, 1.0, 0.25, 1.0, 3.0, 1.0]")
+elif loss == "bce" and later.random() < 0.5:
+    train.append("pos_weight = [1.0, 0.5, 2.0, 1.0, 1.5, 1.0, 0.25, 1.0, 3.0, 1.0]")
 if r.random() < 0.25:
     train.append("clip_norm = 0.5")
 if r.random() < 0.15:

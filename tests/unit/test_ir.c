@@ -124,6 +124,50 @@ TEST(build_errors)
 	net_close(&t);
 }
 
+/* Targets are described by the loss: labels, or a number for each output; weights have one number for each output. */
+TEST(loss_describes_its_target)
+{
+	static const struct {
+		const char *loss;
+		bool dense, weights, last;
+		const char *error; /* NULL: none */
+	} rows[] = {
+	    {"cross_entropy", false, false, false, NULL},
+	    {"cross_entropy", true, false, false, NULL},
+	    {"smooth_l1", true, false, false, NULL},
+	    {"l1", false, false, false, NULL},
+	    {"bce", true, true, true, NULL},
+	    {"nll", true, false, false,
+	     "train.loss (nll): this loss takes class labels, and the data has numbers as targets; \"cross_entropy\" "
+	     "takes both"},
+	    {"cross_entropy", false, true, false,
+	     "train.loss (cross_entropy): train.class_weights: expected 5 numbers, one for each output of "
+	     "the model, got 4"},
+	    {"bce", false, true, false, "train.loss (bce): train.pos_weight: expected 5 numbers, one for each output of the model, got 4"},
+	};
+	static const double weights[5] = {1, 2, 3, 4, 5};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct net t;
+		struct gt_loss_spec loss = {.op = gt_op_find_loss(rows[i].loss), .attr = {.ignore_index = -100, .beta = 1}, .dense = rows[i].dense};
+		if (rows[i].weights)
+			loss.attr.weights = weights, loss.attr.nweights = rows[i].last ? 5 : 4;
+		net_open(&t, 3, 1, 1);
+		net_add(&t, "fc", "linear", "out=5", NULL);
+		CHECK(net_build(&t, 4, GT_F32, true) == GT_OK);
+		enum gt_code code = gt_graph_loss(t.g, &loss, &t.e);
+		CHECK(code == (rows[i].error ? GT_ECONFIG : GT_OK));
+		if (rows[i].error) {
+			CHECK_TEXT(t.e.msg, rows[i].error);
+		} else {
+			const struct gt_tdesc *d = gt_graph_desc(t.g, t.g->target);
+			CHECK(d->dtype == (loss.dense ? GT_F32 : GT_I32) && d->rank == 1 + loss.dense && d->dim[0] == 4 &&
+			      (!loss.dense || d->dim[1] == 5));
+			CHECK(gt_graph_differentiate(t.g, &t.e) == GT_OK && gt_graph_verify(t.g, &t.e) == GT_OK);
+		}
+		net_close(&t);
+	}
+}
+
 TEST(loss_wants_logits)
 {
 	struct net t;

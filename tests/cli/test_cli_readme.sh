@@ -58,7 +58,8 @@ net "$tmp/net.cfg" '{ name = "stem"; type = "conv2d"; out = 8; kernel = 3; }, { 
 n=0 refused=
 while IFS= read -r line; do
 	sets=()
-	case $line in model.pretrained*) continue ;; esac # it needs a file; test_pretrained.sh has one
+	# These need a file (test_pretrained.sh has one), or a number for each of the network's ten outputs.
+	case $line in model.pretrained* | *class_weights* | *pos_weight*) continue ;; esac
 	case $line in parallel.*) sets=(--world 4 -s parallel.mode=ddp) ;; parallel*) sets=(--world 4) ;; esac
 	case $line in *'{'*) ;; *) line=${line//; /$'\n'} ;; esac
 	while IFS= read -r one; do

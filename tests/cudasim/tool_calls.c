@@ -91,7 +91,8 @@ TEST(dropout)
 
 TEST(dropout_of_channels_and_samples)
 {
-	static const int64_t shapes[][4] = {{1, 1, 1, 1}, {3, 4, 2, 2}, {5, 7, 3, 1}, {2, 64, 5, 5}, {2, 65, 4, 3}, {3, 2, 20, 30}, {7, 260, 1, 1}};
+	static const int64_t shapes[][4] = {{1, 1, 1, 1},  {3, 4, 2, 2},   {5, 7, 3, 1},  {2, 64, 5, 5},
+	                                   {2, 65, 4, 3}, {3, 2, 20, 30}, {7, 260, 1, 1}};
 	for (int s = 0; s < 14; s++)
 		for (int t = 0; t < 3; t++) {
 			struct gt_attr_dropout attr = {.p = 0.3, .unit = s % 2 ? GT_DROP_CHANNELS : GT_DROP_SAMPLES, .layer = 4, .train = true};

@@ -7,7 +7,8 @@
 
 static bool table_key(const char *key)
 {
-	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync") || !strcmp(key, "target") || !strcmp(key, "weights");
+	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync") ||
+	       !strcmp(key, "target") || !strcmp(key, "weights");
 }
 
 static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char *value, struct gt_err *err)

@@ -55,7 +55,8 @@
  *                   for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
  * prelu             K is 1 or C.
  * softmax           Normalises over dimension 1; so does log_softmax.
- * dropout           Drops elements, channels or samples (gt_attr_dropout.unit). It is its own gradient: a call dy -> dx draws the same mask again.
+ * dropout           Drops elements, channels or samples (gt_attr_dropout.unit). It is its own gradient: a call dy -> dx draws the same mask
+ *                   again.
  * flatten           Writes the elements in PyTorch's order.
  * scale             Multiplies by a factor. It is its own gradient.
  * mul.channels      v is [N,C] or [N,C,1,1]: y = x * v at every pixel; add.channels: y = x + v. dv is the gradient of v, a sum over pixels.
@@ -363,7 +364,7 @@ struct gt_step_args {
 /* The sums that the losses update. The executor zeroes them at the start of a step or an evaluation. */
 struct gt_metrics {
 	double loss;     /* sum of the losses of the samples, not divided */
-	double weight;   /* divisor of the mean loss: the sum of the weights of the samples; without class weights each has 1, or 0 if ignored */
+	double weight;   /* divisor of the mean loss: the sum of the weights of the samples; without class weights each has 1, 0 if ignored */
 	int64_t correct; /* samples with argmax == target */
 	int64_t top5;    /* samples whose target is among the five largest outputs */
 	int64_t count;   /* samples whose target is not ignored and has a class; 0 with mse, bce and smooth_l1 of a target f32 [N,K] */

@@ -1,4 +1,5 @@
-/* Speed of the CPU backend's heavy operations: make build/tests/bench/bench_cpu && build/tests/bench/bench_cpu [linear|conv|depthwise|norm] [threads]
+/* Speed of the CPU backend's heavy operations:
+ *     make build/tests/bench/bench_cpu && build/tests/bench/bench_cpu [linear|conv|depthwise|norm] [threads]
  * Prints the best of many runs and the rate: what the code can do; other processes only ever add to it. `dnnl` beside a linear
  * layer: the same through oneDNN. */
 #include "backend.h"

@@ -39,10 +39,10 @@ static void report_progress(void *user, double share)
 /* A report needs one target class for each sample. */
 static enum gt_code check_report(const struct job *j, const struct gt_session *s, struct gt_err *err)
 {
-	if (j->report && !gt_session_has_classes(s))
+	if (j->report && (!gt_session_has_classes(s) || s->loss.op->code == GT_OP_BCE))
 		return gt_conf_refuse(j->c, "train.loss", err,
 		                      "--report and the loss %s do not go together: a report needs one class for each sample; leave --report out",
-		                      s->loss.op->name);
+		                      j->c->train.loss);
 	return GT_OK;
 }
 

@@ -45,8 +45,11 @@ struct predictor {
 	void *raw;                /* the outputs in the compute dtype */
 };
 
+/* Fills in the most probable classes. The probabilities are a softmax of the outputs z; with the loss bce, whose outputs are independent,
+ * each is the sigmoid of its output. */
 static void report(const struct predictor *p, const float *z, struct gt_prediction *out)
 {
+	bool independent = p->s->loss.op->code == GT_OP_BCE;
 	double max = -INFINITY, sum = 0;
 	for (int64_t c = 0; c < p->classes; c++)
 		max = z[c] > max ? z[c] : max;
@@ -62,7 +65,7 @@ static void report(const struct predictor *p, const float *z, struct gt_predicti
 				best = c;
 		}
 		out->top[k].label = best;
-		out->top[k].p = exp(z[best] - max) / sum;
+		out->top[k].p = independent ? 1 / (1 + exp(-(double)z[best])) : exp(z[best] - max) / sum;
 		out->top[k].name = gt_session_class_name(p->s, best);
 		out->n = k + 1;
 	}

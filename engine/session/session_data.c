@@ -460,6 +460,6 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 	if (strstr(m, "/f1") && !gt_session_has_classes(s))
 		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
 		                      "\"%s\" and the loss %s do not go together: an F1 score needs one class for each sample", m,
-		                      s->loss.op->name);
+		                      s->conf->train.loss);
 	return GT_OK;
 }

@@ -202,3 +202,14 @@ fi
 for ((i = 0; i < 30; i++)); do echo many.idx; done >list
 ("$gtrain" predict small --json @list 2>"$tmp/err"; echo $? >"$tmp/rc") | head -n 1 >/dev/null
 if [ "$(cat "$tmp/rc")" = 141 ]; then pass closed_pipe; else fail closed_pipe "status $(cat "$tmp/rc"): $(tail -n 1 "$tmp/err")"; fi
+
+# the loss bce: outputs are independent, so probabilities are sigmoids and need not sum to 1; a report, which needs a softmax, is refused
+sed 's/train = {/train = { loss = "bce";/; s/"big"/"bce"/g' big.cfg >bce.cfg
+"$gtrain" run bce.cfg -q >/dev/null 2>&1 || fail bce_run "gtrain run ended with $?"
+run predict bce 0.png --top 4
+if cut -f2- out | grep -o '[01]\.[0-9]*' | awk '{ s += $1 } END { exit !(s > 1.05 || s < 0.95) }'; then
+	pass bce_sigmoids
+else
+	fail bce_sigmoids "$(cat out err)"
+fi
+gives bce_report 78 err 'the loss bce do not go together' eval bce --report

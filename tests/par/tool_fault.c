@@ -138,16 +138,37 @@ static bool there(const struct opts *o, const struct gt_board *b)
 	return strcmp(o->phase, "training") ? strstr(phase, o->phase) != NULL : !*phase && b->slot[o->rank].step >= 1;
 }
 
-/* exit_group(74) in the name of another process: its registers are made those of the system call. */
+/* A place in the vDSO of a process where the instruction `syscall` stands; 0: none. */
+static unsigned long syscall_instruction(pid_t pid)
+{
+	char path[64], line[400];
+	unsigned long from = 0, to = 0;
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f))
+		if (strstr(line, "[vdso]"))
+			sscanf(line, "%lx-%lx", &from, &to);
+	if (f)
+		fclose(f);
+	for (; from + sizeof(long) <= to; from++)
+		if ((ptrace(PTRACE_PEEKTEXT, pid, (void *)from, 0) & 0xffff) == 0x050f)
+			return from;
+	return 0;
+}
+
+/* exit_group(74) in the name of another process: the registers of its first thread are made those of the system call, at an instruction that is
+ * there already. Its text stays as it is: its other threads run on, perhaps in that very function. */
 static bool make_exit(pid_t pid)
 {
 #ifdef __x86_64__
 	struct user_regs_struct r;
 	int st;
-	if (ptrace(PTRACE_ATTACH, pid, 0, 0) || waitpid(pid, &st, __WALL) != pid || !WIFSTOPPED(st) || ptrace(PTRACE_GETREGS, pid, 0, &r))
+	if (ptrace(PTRACE_ATTACH, pid, 0, 0) || waitpid(pid, &st, __WALL) != pid)
 		return false;
-	long word = ptrace(PTRACE_PEEKTEXT, pid, (void *)r.rip, 0);
-	if (ptrace(PTRACE_POKETEXT, pid, (void *)r.rip, (word & ~0xffffL) | 0x050f)) /* syscall */
+	while (WIFSTOPPED(st) && WSTOPSIG(st) != SIGSTOP) /* the SIGTRAP of an execve */
+		if (ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(st) == SIGTRAP ? 0 : WSTOPSIG(st)) || waitpid(pid, &st, __WALL) != pid)
+			return false;
+	if (!WIFSTOPPED(st) || ptrace(PTRACE_GETREGS, pid, 0, &r) || !(r.rip = syscall_instruction(pid)))
 		return false;
 	r.rax = 231;
 	r.rdi = 74; /* as after a failed write: what may succeed when it is tried again */

@@ -156,8 +156,8 @@ static unsigned long syscall_instruction(pid_t pid)
 	return 0;
 }
 
-/* exit_group(74) in the name of another process: the registers of its first thread are made those of the system call, at an instruction that is
- * there already. Its text stays as it is: its other threads run on, perhaps in that very function. */
+/* exit_group(74) in the name of another process: the registers of its first thread are made those of the system call, at an instruction
+ * that is there already. Its text stays as it is: its other threads run on, perhaps in that very function. */
 static bool make_exit(pid_t pid)
 {
 #ifdef __x86_64__

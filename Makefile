@@ -37,7 +37,7 @@ endif
 BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/team/*.c engine/session/*.c engine/state/*.c engine/score/*.c engine/run/*.c engine/infer/*.c)
-DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c)
+DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/text/*.c)
 CLI_SRC    := $(wildcard cli/*.c)
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)
@@ -62,7 +62,7 @@ endif
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
 TOOLS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/*/tool_*.c))
-LIBS     := -lconfig -lxxhash -ldeflate -lz -lpng -ljpeg -lwebp -lm -ldl -pthread
+LIBS     := -lconfig -lxxhash -ldeflate -lz -lpng -ljpeg -lwebp -lutf8proc -lm -ldl -pthread
 
 -include kernels/cuda/cuda.mk
 -include tests/cudasim/cudasim.mk

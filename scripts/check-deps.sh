@@ -6,8 +6,9 @@ fail=0
 rules='
 engine/base:base
 kernels:base kernels
-datasets:base datasets image
+datasets:base datasets image text
 datasets/image:base kernels image
+datasets/text:base text
 engine/ir:base kernels ir
 engine/conf:base kernels datasets image ir conf gtrain
 engine/plan:base kernels ir plan
@@ -27,7 +28,7 @@ room_of() { # the room an include names
 	case $1 in
 	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | score/* | run/* | infer/*)
 		echo "${1%%/*}" ;;
-	image/*) echo image ;;
+	image/* | text/*) echo "${1%%/*}" ;;
 	gtrain.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels
@@ -37,13 +38,13 @@ room_of() { # the room an include names
 }
 while IFS=: read -r dir allowed; do
 	if [ -z "$dir" ] || [ ! -d "$dir" ]; then continue; fi
-	inner=none # a room inside this one, which has rules of its own
-	[ "$dir" = datasets ] && inner=datasets/image
+	inner=() # rooms inside this one, which have rules of their own
+	while IFS=: read -r other _; do [[ $other == "$dir"/* ]] && inner+=(-not -path "$other/*"); done <<<"$rules"
 	while IFS=: read -r file inc; do
 		room=$(room_of "$inc")
 		[ "$room" = local ] && continue
 		case " $allowed " in *" $room "*) ;; *) echo "$file: includes \"$inc\"; $dir may only include: $allowed"; fail=1 ;; esac
-	done < <(find "$dir" -not -path "$inner/*" \( \
+	done < <(find "$dir" "${inner[@]}" \( \
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' -o -name '*.hh' \) -print0 |
 		xargs -0 -r grep -H '^#include "' | sed 's/#include "\(.*\)".*/\1/')
 done <<<"$rules"
@@ -59,6 +60,7 @@ vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
 vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|curl' datasets
 vendor 'png|jpeglib|jerror|webp' datasets/image
+vendor 'utf8proc' datasets/text
 # Includes between files have no cycle. A node is a file without its extension, so that x.c and x.h are one; every edge that closes a cycle
 # is reported with the whole way.
 sources=$(find engine kernels cli datasets -regex '.*\.\(c\|h\|cu\|cuh\|cc\|hh\|inc\)')

@@ -1,0 +1,29 @@
+#include "text/text_utf8.h"
+#include <string.h>
+#include <utf8proc.h>
+
+enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err)
+{
+	const uint8_t *p = (const uint8_t *)text;
+	for (size_t i = 0; i < n;) {
+		uint64_t four[4];
+		for (; n - i >= sizeof four; i += sizeof four) {
+			memcpy(four, p + i, sizeof four);
+			if ((four[0] | four[1] | four[2] | four[3]) & 0x8080808080808080u)
+				break;
+		}
+		while (i < n && p[i] < 0x80)
+			i++;
+		while (i < n && p[i] >= 0x80) {
+			utf8proc_int32_t c;
+			utf8proc_ssize_t bytes = utf8proc_iterate(p + i, (utf8proc_ssize_t)(n - i < 4 ? n - i : 4), &c);
+			if (bytes <= 0)
+				return gt_fail(err, GT_EDATA,
+				               "byte %zu: expected UTF-8, got 0x%02x, which is not part of a valid character here; convert the text, for "
+				               "example with iconv",
+				               i, p[i]);
+			i += (size_t)bytes;
+		}
+	}
+	return GT_OK;
+}

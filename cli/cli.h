@@ -29,6 +29,7 @@ enum gt_option_kind {
 	GT_OPTION_CHOICE,   /* const char *: one of gt_option.choices */
 	GT_OPTION_LIST,     /* struct gt_strlist: the option can be repeated */
 	GT_OPTION_INT,      /* int64_t from gt_option.min to gt_option.max */
+	GT_OPTION_NUMBER,   /* double: a finite number > 0 */
 	GT_OPTION_NPROC,    /* int64_t from 1 to gt_option.max, or the word `auto`, which is GT_NPROC_AUTO */
 	GT_OPTION_DURATION  /* double: seconds, given as 90, 90s, 15m, 1h30m or 2d */
 };
@@ -48,7 +49,7 @@ struct gt_args {
 	struct gt_strlist sets, lists;
 	bool dry_run, strict, verify, smoke, report, csv;
 	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
-	double time_limit;
+	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
 	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
 
@@ -202,6 +203,9 @@ void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 #define GT_OPT_DEVICE                                                                                             \
 	{"device", 0, GT_OPTION_STRING, GT_OFFSET(device), "DEVICE", GT_COMPLETE_DEVICE, NULL, 0, 0,                   \
 	 "cpu, cuda or cuda:N, instead of the config's device"}
+#define GT_OPT_INIT                                                                                               \
+	{"init", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,                           \
+	 "read the initial weights from a safetensors file"}
 #define GT_OPT_NPROC                                                                                              \
 	{"nproc", 0, GT_OPTION_NPROC, GT_OFFSET(nproc), "N", GT_COMPLETE_CHOICE, "auto", 1, 65536,                     \
 	 "number of ranks, or auto, instead of parallel.nproc"}

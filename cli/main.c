@@ -12,7 +12,8 @@
 
 const struct gt_command *const gt_commands[] = {
 	&gt_cmd_run,   &gt_cmd_resume,  &gt_cmd_check,  &gt_cmd_plan,  &gt_cmd_eval,    &gt_cmd_predict,    &gt_cmd_inspect,
-	&gt_cmd_export, &gt_cmd_bench, &gt_cmd_configs, &gt_cmd_init, &gt_cmd_fetch, &gt_cmd_devices, &gt_cmd_completion, &gt_cmd_help, NULL,
+	&gt_cmd_export, &gt_cmd_lr_find, &gt_cmd_bench, &gt_cmd_configs, &gt_cmd_init, &gt_cmd_fetch, &gt_cmd_devices, &gt_cmd_completion,
+	&gt_cmd_help,  NULL,
 };
 
 const struct gt_command *gt_command_find(const char *name)

@@ -2,6 +2,7 @@
  * not abbreviated, because a new option with the same beginning would break scripts. */
 #include "cli.h"
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,6 +224,15 @@ static enum gt_code store(struct gt_cli *cli, const struct gt_option *o, const c
 		return read_int(o, shown, value, at, err);
 	case GT_OPTION_INT:
 		return read_int(o, shown, value, at, err);
+	case GT_OPTION_NUMBER: {
+		char *end;
+		double v = strtod(value, &end);
+		bool plain = strspn(value, "0123456789.eE+-") == strlen(value); /* strtod would accept spaces, hexadecimal digits, inf and nan */
+		if (!plain || *end || !(v > 0) || v > DBL_MAX)
+			return gt_fail(err, GT_EUSAGE, "%s: expected a number > 0, got '%.60s'", shown, value);
+		*(double *)at = v;
+		return GT_OK;
+	}
 	case GT_OPTION_DURATION: {
 		double v = gt_cli_duration_parse(value);
 		if (!(v > 0))

@@ -46,6 +46,13 @@ _gtrain_argument()
 	predict:--list) kind='file' choices='' ;;
 	predict:--device) kind='device' choices='' ;;
 	export:--out | export:-o) kind='file' choices='' ;;
+	lr-find:--set | lr-find:-s) kind='key' choices='' ;;
+	lr-find:--from) kind='none' choices='' ;;
+	lr-find:--to) kind='none' choices='' ;;
+	lr-find:--steps) kind='none' choices='' ;;
+	lr-find:--device) kind='device' choices='' ;;
+	lr-find:--init) kind='file' choices='' ;;
+	lr-find:--nproc) kind='choice' choices='auto' ;;
 	bench:--set | bench:-s) kind='key' choices='' ;;
 	bench:--device) kind='device' choices='' ;;
 	bench:--nproc) kind='choice' choices='auto' ;;
@@ -102,7 +109,7 @@ _gtrain()
 	fi
 	kind='' choices=''
 	local global=' --json --quiet -q --verbose -v --color --no-progress --help -h --version'
-	local commands='run resume check plan eval predict inspect export bench configs init fetch devices completion help'
+	local commands='run resume check plan eval predict inspect export lr-find bench configs init fetch devices completion help'
 	case $command in
 	'') kind=command choices=$commands ;;
 	run)
@@ -137,6 +144,10 @@ _gtrain()
 	export)
 		options=' --out -o'
 		((operand)) || kind='checkpoint' choices=''
+		;;
+	lr-find)
+		options=' --set -s --from --to --steps --device --init --nproc'
+		((operand)) || kind='config' choices=''
 		;;
 	bench)
 		options=' --set -s --device --nproc --steps'

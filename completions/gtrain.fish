@@ -9,7 +9,7 @@ function __gtrain_words_typed
 			continue
 		end
 		switch $word
-			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --rank --split --top --list --steps --pretrained --dir --url
+			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --rank --split --top --list --to --steps --pretrained --dir --url
 				set skip 1
 			case '-*'
 			case '*'
@@ -129,6 +129,16 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a export -d 'wr
 complete -c gtrain -n '__gtrain_is export' -s o -l out -r -F -d 'the file to write'
 complete -c gtrain -n '__gtrain_is export eq 0' -a '(__fish_complete_directories)'
 
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a lr-find -d 'train with growing learning rates and suggest one'
+complete -c gtrain -n '__gtrain_is lr-find' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'
+complete -c gtrain -n '__gtrain_is lr-find' -l from -x -d 'learning rate of the first step; default: 1e-7'
+complete -c gtrain -n '__gtrain_is lr-find' -l to -x -d 'learning rate of the last step; default: 10'
+complete -c gtrain -n '__gtrain_is lr-find' -l steps -x -d 'number of training steps; default: 100'
+complete -c gtrain -n '__gtrain_is lr-find' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
+complete -c gtrain -n '__gtrain_is lr-find' -l init -r -F -d 'read the initial weights from a safetensors file'
+complete -c gtrain -n '__gtrain_is lr-find' -l nproc -x -a 'auto' -d 'number of ranks, or auto, instead of parallel.nproc'
+complete -c gtrain -n '__gtrain_is lr-find eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
+
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a bench -d 'measure the time of the training step, kernel by kernel'
 complete -c gtrain -n '__gtrain_is bench' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'
 complete -c gtrain -n '__gtrain_is bench' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
@@ -163,6 +173,7 @@ complete -c gtrain -n '__gtrain_is help eq 0' -a eval
 complete -c gtrain -n '__gtrain_is help eq 0' -a predict
 complete -c gtrain -n '__gtrain_is help eq 0' -a inspect
 complete -c gtrain -n '__gtrain_is help eq 0' -a export
+complete -c gtrain -n '__gtrain_is help eq 0' -a lr-find
 complete -c gtrain -n '__gtrain_is help eq 0' -a bench
 complete -c gtrain -n '__gtrain_is help eq 0' -a configs
 complete -c gtrain -n '__gtrain_is help eq 0' -a init

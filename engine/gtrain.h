@@ -463,6 +463,39 @@ struct gt_bench {
 enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err);
 void gt_bench_free(struct gt_bench *b);
 
+/* ---- learning-rate range test ----------------------------------------------------------------------------------------------- */
+struct gt_lr_find_spec {
+	double from, to; /* learning rates of the first and of the last step, 0 < from < to; between them, the rate grows exponentially */
+	int steps;       /* number of steps of the whole test, at least 10 */
+};
+struct gt_lr_point {
+	double lr, loss; /* learning rate of the step, and mean loss of its batch before the step */
+	double smooth;   /* exponential moving average of the loss, corrected for its start */
+};
+enum gt_lr_method { GT_LR_VALLEY, GT_LR_STEEP, GT_LR_MINIMUM, GT_LR_METHODS };
+struct gt_lr_suggestion {
+	const char *method; /* "valley", "steep" or "minimum/10" */
+	double lr;          /* NAN: the curve gives none */
+};
+struct gt_lr_curve {
+	const char *name, *device, *precision; /* name and precision of the config; name of the device */
+	int steps;                  /* number of steps of the whole test */
+	struct gt_lr_point *point;
+	int n;                      /* number of points: at most steps */
+	const char *ended;          /* "range": after all steps; "rise": the smoothed loss rose above 4 times its minimum; "diverged" */
+	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* by enum gt_lr_method; the valley is the one to use */
+	double *group;              /* [ngroups]: rate of each entry of train.groups that belongs to the valley; NAN: frozen, or no valley */
+	bool *own;                  /* [ngroups]: the entry has an optimizer of its own, whose rate is a key of its own */
+	int ngroups;
+	struct gt_arena *arena;
+};
+/* Trains a config for some steps with growing learning rates, as tune/lr_find.h describes. It uses these fields of o: device, nproc, argv,
+ * link, say, init, and observe for TRAIN, WARN and PRETRAINED events. Ranks are started as by gt_run. Only rank 0 gets a result; on the
+ * other ranks, and in the process that started them, *out is NULL. Creates and changes no file. */
+enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const struct gt_lr_find_spec *spec, struct gt_lr_curve **out,
+                        struct gt_err *err);
+void gt_lr_curve_free(struct gt_lr_curve *c);
+
 /* Looks at the data in the folder (or .tar archive) `path` and writes a config that trains on it, with comments, to *text, which the caller
  * frees. pretrained: a safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from scratch.
  * GT_ENOINPUT: there is no data that gtrain can read. */

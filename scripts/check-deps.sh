@@ -21,12 +21,14 @@ engine/session:base kernels datasets image ir conf plan par store exec team sess
 engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir plan store exec team session score gtrain
 engine/run:base kernels datasets image ir conf par store launch exec team session state score run gtrain
+engine/tune:base kernels datasets ir conf exec session state run tune gtrain
 engine/infer:base kernels datasets image ir conf store exec session state score run infer gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | score/* | run/* | infer/*)
+	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | score/* | run/* | tune/* | \
+	infer/*)
 		echo "${1%%/*}" ;;
 	image/* | text/*) echo "${1%%/*}" ;;
 	gtrain.h) echo gtrain ;;

@@ -33,7 +33,7 @@ gives() {
 }
 
 # the names of the commands, from the help
-commands() { "$gtrain" -h | sed -n '/^commands/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
+commands() { "$gtrain" -h | sed -n '/^commands/,/^$/s/^  \([a-z-]*\) .*/\1/p'; }
 
 # A config that trains in a moment, without files: $tmp/tiny.cfg
 tiny_config() {

@@ -47,7 +47,7 @@ sed -n '/^   Options of every command$/,/^   gtrain run/s/^     \(\(-., \)\{0,1\
 	"$text" >"$tmp/b"
 same options_global "$tmp/a" "$tmp/b"
 commands >"$tmp/a"
-sed -n 's/^   gtrain \([a-z]*\)$/\1/p' "$text" >"$tmp/b"
+sed -n 's/^   gtrain \([a-z-]*\)$/\1/p' "$text" >"$tmp/b"
 same commands "$tmp/a" "$tmp/b"
 grep -o 'X(GT_[A-Z]*, [0-9]*' "$src/engine/base/err.h" | sed 's/.*, //' >"$tmp/a"
 sed -n '/^EXIT STATUS/,/^EXAMPLES/s/^     \([0-9]\{1,\}\) .*/\1/p' "$text" >"$tmp/b"

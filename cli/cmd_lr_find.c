@@ -1,0 +1,164 @@
+#include "commands.h"
+#include "plot_curve.h"
+#include "progress.h"
+#include "status_line.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FROM 1e-7
+#define TO 10.0
+#define STEPS 100
+#define WIDEST 100 /* columns of the plot on a wide terminal */
+#define ROWS 18    /* lines of the plot */
+
+static const struct gt_option options[] = {
+	GT_OPT_SET,
+	{"from", 0, GT_OPTION_NUMBER, GT_OFFSET(lr_from), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the first step; default: 1e-7"},
+	{"to", 0, GT_OPTION_NUMBER, GT_OFFSET(lr_to), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the last step; default: 10"},
+	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
+	GT_OPT_DEVICE,
+	GT_OPT_INIT,
+	GT_OPT_NPROC,
+	{0},
+};
+
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "name", c->name);
+	gt_json_string(j, "device", c->device);
+	gt_json_string(j, "precision", c->precision);
+	gt_json_int(j, "steps", c->steps);
+	gt_json_string(j, "ended", c->ended);
+	gt_json_array(j, "curve");
+	for (int i = 0; i < c->n; i++) {
+		gt_json_object(j, NULL);
+		gt_json_double(j, "lr", c->point[i].lr, 17);
+		gt_json_double(j, "loss", c->point[i].loss, 9);
+		gt_json_double(j, "smooth", c->point[i].smooth, 17);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_double(j, "suggestion", c->suggestion[GT_LR_VALLEY].lr, 17);
+	gt_json_object(j, "suggestions");
+	for (int i = 0; i < GT_LR_METHODS; i++)
+		gt_json_double(j, c->suggestion[i].method, c->suggestion[i].lr, 17);
+	gt_json_end(j);
+	if (c->ngroups)
+		gt_json_array(j, "groups");
+	for (int i = 0; i < c->ngroups; i++)
+		gt_json_double(j, NULL, c->group[i], 17);
+	if (c->ngroups)
+		gt_json_end(j);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+/* The plot ends at the top where the loss rises above its value before the descent by a quarter of the descent: the values of a run that
+ * diverges would make the rest of the curve a flat line. */
+static enum gt_code plot(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+{
+	double *x, *y, mark[GT_LR_METHODS], top = -INFINITY;
+	int least = 0, columns = gt_out_columns();
+	GT_NEW(x, cli->arena, c->n, err);
+	GT_NEW(y, cli->arena, c->n, err);
+	for (int i = 0; i < c->n; i++) {
+		x[i] = log10(c->point[i].lr);
+		y[i] = c->point[i].smooth;
+		least = y[i] < y[least] ? i : least;
+	}
+	for (int i = 0; i <= least; i++)
+		top = y[i] > top ? y[i] : top;
+	double high = top + (top - y[least]) / 4, most = y[0];
+	for (int i = 0; i < c->n; i++)
+		most = y[i] > most ? y[i] : most;
+	for (int i = 0; i < GT_LR_METHODS; i++)
+		mark[i] = log10(c->suggestion[i].lr);
+	struct gt_plot p = {.x = x, .y = y, .n = c->n, .low = y[least], .high = least && most > high ? high : most,
+	                    .mark = mark, .letter = "VSM", .nmarks = GT_LR_METHODS,
+	                    .columns = columns < WIDEST ? columns : WIDEST, .rows = ROWS};
+	gt_out(cli, "smoothed loss by learning rate\n");
+	return gt_plot_print(cli, &p, err);
+}
+
+static const char *rate(double lr, char *buf)
+{
+	snprintf(buf, GT_UNITS, "%.3g", lr);
+	return isnan(lr) ? "none" : buf;
+}
+
+/* Prints "valley (V) 0.00209, steep (S) 0.0012, minimum/10 (M) 0.004", and the options that use the valley. */
+static void print_suggestions(struct gt_cli *cli, const struct gt_lr_curve *c)
+{
+	char number[GT_UNITS];
+	for (int i = 0; i < GT_LR_METHODS; i++)
+		gt_out(cli, "%s%s (%c) %s", i ? ", " : "", c->suggestion[i].method, "VSM"[i], rate(c->suggestion[i].lr, number));
+	gt_out(cli, "\n");
+	if (isnan(c->suggestion[GT_LR_VALLEY].lr))
+		return;
+	gt_out(cli, "%ssuggestion: -s train.optimizer.lr=%s", gt_style(cli->color_out, GT_STYLE_BOLD),
+	       rate(c->suggestion[GT_LR_VALLEY].lr, number));
+	for (int i = 0; i < c->ngroups; i++)
+		if (c->own[i] && !isnan(c->group[i]))
+			gt_out(cli, " -s 'train.groups[%d].optimizer.lr=%s'", i, rate(c->group[i], number));
+	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
+}
+
+static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+{
+	char number[GT_UNITS];
+	if (!cli->args.quiet) {
+		gt_out(cli, "%s: %s on %s; %d of %d steps%s\n", c->name, c->precision, c->device, c->n, c->steps,
+		       !strcmp(c->ended, "range")  ? ""
+		       : !strcmp(c->ended, "rise") ? ", until the smoothed loss was 4 times its minimum"
+		                                   : ", until a loss or gradient was not finite");
+		if (c->n > 1)
+			GT_TRY(plot(cli, c, err));
+	}
+	print_suggestions(cli, c);
+	for (int i = 0; i < c->ngroups && cli->args.verbose; i++)
+		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : rate(c->group[i], number));
+	return GT_OK;
+}
+
+static enum gt_code lr_find(struct gt_cli *cli, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	struct gt_progress progress;
+	struct gt_conf *conf;
+	struct gt_lr_curve *c = NULL;
+	struct gt_lr_find_spec spec = {.from = a->lr_from > 0 ? a->lr_from : FROM, .to = a->lr_to > 0 ? a->lr_to : TO,
+	                               .steps = a->steps ? (int)a->steps : STEPS};
+	gt_progress_init(&progress, cli);
+	GT_TRY(gt_cli_conf(cli, &conf, err));
+	struct gt_run_opts o = {
+	    .device = a->device, .init = a->init, .observe = gt_progress_observe, .say = gt_progress_say, .user = &progress};
+	enum gt_code code = gt_cli_ranks(cli, &o, err);
+	if (code == GT_OK)
+		code = gt_lr_find(conf, &o, &spec, &c, err);
+	gt_status_erase(cli);
+	if (code == GT_OK && c) /* c is NULL if rank 0 is another process, which has printed the result */
+		code = a->json ? print_json(cli, c, err) : print(cli, c, err);
+	if (code == GT_OK && c && isnan(c->suggestion[GT_LR_VALLEY].lr))
+		code = gt_fail(err, GT_EFAIL, "the curve gives no suggestion, because the loss does not fall in its %d steps between the learning "
+		               "rates %g and %g; try another range (--from, --to) or more steps (--steps)", c->n, spec.from, spec.to);
+	gt_lr_curve_free(c);
+	gt_conf_free(conf);
+	return code;
+}
+
+const struct gt_command gt_cmd_lr_find = {
+	.name = "lr-find",
+	.operands = "CFG",
+	.summary = "train with growing learning rates and suggest one",
+	.about = "Trains the model of CFG for 100 steps with a learning rate that grows from step to\n"
+	         "step, plots the loss, and suggests a learning rate. Writes no files.",
+	.example = "gtrain lr-find configs/fmnist_cnn.cfg",
+	.min_operands = 1,
+	.max_operands = 1,
+	.first = GT_COMPLETE_CONFIG,
+	.options = options,
+	.run = lr_find,
+};

@@ -1,0 +1,17 @@
+/* Learning rates that follow from the curve of a range test: pure functions of the curve, as fastai's module
+ * callback.schedule defines them.
+ *
+ *     loss  ----.__                 valley: the middle of the longest descent
+ *                  `-.      /       steep: the steepest slope over the logarithm of the rate
+ *                     `-.__/        minimum: a tenth of the rate at the lowest loss
+ *           ------------------> log lr */
+#ifndef GT_TUNE_LR_SUGGEST_H
+#define GT_TUNE_LR_SUGGEST_H
+
+#include "gtrain.h"
+
+/* Fills in c->suggestion from the points of the curve and c->steps, the length of the whole test. The first tenth of that length and the
+ * last five points do not count. A rate is NAN if fewer than two points count or if the loss never falls. GT_EFAIL: no memory. */
+enum gt_code gt_lr_suggest(struct gt_lr_curve *c, struct gt_err *err);
+
+#endif

@@ -11,6 +11,7 @@
 #define GT_DATASETS_DATASET_H
 
 #include "base/err.h"
+#include "base/types.h"
 #include "image/transform.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,9 +43,19 @@ struct gt_dataset_spec {
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
 };
 
+/* Numbers of every sample that reach the model as they are: an input besides the images, or the target. */
+#define GT_MAX_FIELDS 4
+struct gt_field {
+	const char *name;    /* the name by which layers read it; "target"; static */
+	enum gt_dtype dtype; /* GT_F32: values; GT_I32: codes, tokens, lengths */
+	int64_t width;       /* numbers of a sample, at least 1 */
+	void *data;          /* n * width numbers; NULL after gt_dataset_probe */
+};
+
 struct gt_dataset {
 	int64_t n;        /* number of samples; 0: the data has no such split */
-	int64_t c, h, w;  /* shape of an image; of encoded images, the shape that transforms give them: that of the model's input */
+	int64_t c, h, w;  /* shape of an image; of encoded images, the shape that transforms give them: that of the model's input. c is 0 if
+	                     samples have no image */
 	int64_t classes;
 	char **class_name;    /* names of the classes 0 ... nclass_names - 1; NULL: the files do not name them */
 	int64_t nclass_names;
@@ -52,7 +63,10 @@ struct gt_dataset {
 	struct gt_source *source; /* these files; NULL after gt_dataset_probe */
 	uint64_t file_bytes;      /* bytes of memory that source takes */
 	uint8_t *images;  /* n*h*w*c bytes, NHWC; NULL: they are encoded, or only probed */
-	int32_t *labels;  /* n labels in 0..classes-1 */
+	int32_t *labels;  /* the targets, if they are classes: n labels in 0..classes-1 */
+	struct gt_field target; /* the targets, if they are numbers: f32 [n, width]; width is 0 if they are classes */
+	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
+	int nfields;
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
 	char where[512];  /* where the data was found, for the first line of a run */
 };

@@ -219,32 +219,44 @@ enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split s
 	return read_split(spec, split, false, out, err);
 }
 
+/* Frees what a dataset has of every sample. */
+static void free_samples(struct gt_dataset *d)
+{
+	free(d->memory);
+	free(d->labels);
+	gt_source_close(d->source);
+	d->source = NULL;
+	d->labels = NULL;
+	d->images = NULL;
+	d->memory = NULL;
+	for (int i = -1; i < d->nfields; i++) {
+		struct gt_field *f = i < 0 ? &d->target : &d->field[i];
+		free(f->data);
+		f->data = NULL;
+	}
+}
+
 enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err)
 {
 	enum gt_code rc = read_split(spec, split, true, out, err);
-	free(out->labels);
-	free(out->memory);
-	gt_source_close(out->source);
-	out->source = NULL;
-	out->labels = NULL;
-	out->images = NULL;
-	out->memory = NULL;
+	free_samples(out);
 	return rc;
 }
 
 uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 {
 	uint64_t each = d->encoded ? 0 : (uint64_t)(d->c * d->h * d->w);
-	return (uint64_t)d->n * (each + sizeof *d->labels) + d->file_bytes;
+	each += d->target.width ? (uint64_t)d->target.width * gt_dtype_size(d->target.dtype) : sizeof *d->labels;
+	for (int i = 0; i < d->nfields; i++)
+		each += (uint64_t)d->field[i].width * gt_dtype_size(d->field[i].dtype);
+	return (uint64_t)d->n * each + d->file_bytes;
 }
 
 void gt_dataset_free(struct gt_dataset *d)
 {
 	if (!d)
 		return;
-	free(d->memory);
-	free(d->labels);
-	gt_source_close(d->source);
+	free_samples(d);
 	for (int64_t i = 0; i < d->nclass_names; i++)
 		free(d->class_name[i]);
 	free(d->class_name);

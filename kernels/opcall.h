@@ -71,7 +71,9 @@
  * mse, bce, smooth_l1  The mean over the outputs. A label means its one-hot vector.
  * gather            images are NHWC in memory. index is [N], or [R,L]: then sample n of the batch is
  *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
- *                   of the first view, then all samples of the next one.
+ *                   of the first view, then all samples of the next one. labels and target are both present or both absent.
+ * gather.rows       Rows of numbers: i32 becomes i32, and f32 becomes f32 or the compute dtype. y has all rows of the batch once for each
+ *                   view. index as in gather.
  * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
  * bound             Raises scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
@@ -176,7 +178,8 @@
 	X(GT_OP_MSE, "mse", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
 	X(GT_OP_BCE, "bce", loss, loss, "logits(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dlogits(N,K)]") \
 	X(GT_OP_SMOOTH_L1, "smooth_l1", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
-	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) labels:i32(M) index:i64 -> x(_,C,..) target:i32(_)") \
+	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) [labels:i32(M)] index:i64 -> x(_,C,..) [target:i32(_)]") \
+	X(GT_OP_GATHER_ROWS, "gather.rows", gather_rows, views, "rows:any(M,..) index:i64 -> y:any(_,..)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, none, "dy(N,_) x(N,_) -> scalar:f64()!") \
 	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")

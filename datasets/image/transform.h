@@ -24,7 +24,7 @@
 /* The order is that of the words, which are the values of the key "type" of a transform in a config. */
 #define GT_TRANSFORM_WORDS                                                                                                       \
 	"pad_crop|hflip|random_resized_crop|resize|center_crop|vflip|rotate|color_jitter|grayscale|random_erasing|trivial_augment|" \
-	"rand_augment"
+	"rand_augment|mixup|cutmix"
 enum gt_transform_type {
 	GT_TF_PAD_CROP,
 	GT_TF_HFLIP,
@@ -38,6 +38,8 @@ enum gt_transform_type {
 	GT_TF_RANDOM_ERASING,
 	GT_TF_TRIVIAL_AUGMENT,
 	GT_TF_RAND_AUGMENT,
+	GT_TF_MIXUP, /* this and the next one mix pairs of images of a batch: see gt_transform_single */
+	GT_TF_CUTMIX,
 	GT_TF_COUNT
 };
 enum gt_interpolation { GT_INTERP_NEAREST, GT_INTERP_BILINEAR, GT_INTERP_BICUBIC };
@@ -53,7 +55,8 @@ struct gt_transform {
 	                           trivial_augment, rand_augment: nearest or bilinear */
 	int64_t pad;            /* pad_crop: number of pixels added on every side */
 	int mode;               /* pad_crop: 0: constant, 1: reflect */
-	double p;               /* hflip, vflip, grayscale, random_erasing: probability */
+	double p;               /* hflip, vflip, grayscale, random_erasing: probability; mixup, cutmix: probability for a batch */
+	double alpha;           /* mixup, cutmix: the share of an image is drawn from Beta(alpha, alpha) */
 	bool alternate;         /* hflip: see gt_aug_of */
 	double degrees;         /* rotate: the angle is drawn from -degrees ... degrees */
 	double brightness;      /* color_jitter: the factor is drawn from max(0, 1 - x) ... 1 + x, for contrast and saturation too */
@@ -106,6 +109,9 @@ enum gt_code gt_image_probe(const uint8_t *raw, size_t size, const char *name, s
  * sentence that begins with "expected". */
 enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64_t iw, int c, int64_t h, int64_t w, int *at, char *why,
                                 size_t size);
+/* Returns the part of a list that works on single images: mixup and cutmix, which mix pairs of images of a batch, are at its end
+ * (gt_transform_check). The functions above take such a part only. */
+struct gt_transform_list gt_transform_single(struct gt_transform_list list);
 /* Returns whether the gather kernel of the backend can apply the list: it has at most one pad_crop and one hflip, and nothing else. */
 bool gt_transform_in_kernel(struct gt_transform_list list);
 /* Returns whether the list draws random numbers. */

@@ -24,6 +24,13 @@ bool gt_transform_in_kernel(struct gt_transform_list list)
 	return true;
 }
 
+struct gt_transform_list gt_transform_single(struct gt_transform_list list)
+{
+	while (list.n && list.t[list.n - 1].type >= GT_TF_MIXUP)
+		list.n--;
+	return list;
+}
+
 bool gt_transform_random(struct gt_transform_list list)
 {
 	for (int i = 0; i < list.n; i++)
@@ -43,9 +50,14 @@ static enum gt_code check_one(struct gt_transform_list list, int i, int c, char 
 	     warps = t->type == GT_TF_ROTATE || t->type == GT_TF_TRIVIAL_AUGMENT || t->type == GT_TF_RAND_AUGMENT,
 	     colours = t->type == GT_TF_COLOR_JITTER || t->type == GT_TF_GRAYSCALE || (warps && t->type != GT_TF_ROTATE);
 	gt_transform_word(t->type, word);
-	for (int k = 0; k < i && t->type <= GT_TF_HFLIP; k++)
+	bool mixes = t->type >= GT_TF_MIXUP;
+	for (int k = 0; k < i && (t->type <= GT_TF_HFLIP || mixes); k++)
 		if (list.t[k].type == t->type)
 			WRONG("expected at most one %s, got a second one", word);
+	if (i && !mixes && list.t[i - 1].type >= GT_TF_MIXUP)
+		WRONG("expected mixup and cutmix at the end of the list, because they mix images that are complete, got %s after them", word);
+	if (i && mixes && list.t[i - 1].type >= GT_TF_MIXUP && list.t[i - 1].p + t->p > 1)
+		WRONG("expected probabilities p of mixup and cutmix whose sum is at most 1, got %g and %g", list.t[i - 1].p, t->p);
 	if (t->scale[0] > t->scale[1])
 		WRONG("expected scale = [lowest, highest], got [%g, %g]", t->scale[0], t->scale[1]);
 	if (t->ratio[0] > t->ratio[1])

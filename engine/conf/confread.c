@@ -22,6 +22,14 @@ static void augment_defaults(struct gt_transform *t, const struct gt_cnode *give
 		t->mean = *mean;
 }
 
+/* Sets the default probability of mixup and cutmix, which share the batches. */
+static void mixing_defaults(const struct gt_cnode *list, struct gt_transform *t)
+{
+	for (int i = 0; i < list->nkids; i++)
+		if (t[i].type >= GT_TF_MIXUP && !gt_conf_given(list->kid[i], "p"))
+			t[i].p = (i && t[i - 1].type >= GT_TF_MIXUP) || (i + 1 < list->nkids && t[i + 1].type >= GT_TF_MIXUP) ? 0.5 : 1;
+}
+
 /* Reads the list of transforms with this path into t, which has room for GT_MAX_TRANSFORMS. */
 static enum gt_code read_transforms(struct gt_reading *rd, const char *path, struct gt_transform *t, int *n, struct gt_err *err)
 {
@@ -42,7 +50,13 @@ static enum gt_code read_transforms(struct gt_reading *rd, const char *path, str
 		strcat(shown, ".");
 		GT_TRY(gt_object_read(rd, gt_rows_augment, list->kid[i], shown, &t[i], err));
 		augment_defaults(&t[i], list->kid[i], &rd->conf->data.mean);
+		if (t[i].type >= GT_TF_MIXUP && strcmp(path, "data.augment")) {
+			strcat(shown, "type");
+			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a transform of single images, got \"%s\", which is "
+			                                 "for data.augment", gt_transform_word(t[i].type, got)));
+		}
 	}
+	mixing_defaults(list, t);
 	*n = list->nkids;
 	return GT_OK;
 }

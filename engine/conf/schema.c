@@ -357,7 +357,8 @@ const struct gt_row gt_rows_augment[] = {
              "black if it is smaller; vflip: mirror it vertically; rotate: rotate it by a random angle; color_jitter: change brightness, "
              "contrast, saturation and hue at random; grayscale: replace its colours by grey; random_erasing: fill a random rectangle; "
              "trivial_augment: apply one random operation of random strength, as torchvision's TrivialAugmentWide; rand_augment: apply "
-             "random operations of a given strength, as torchvision's RandAugment"},
+             "random operations of a given strength, as torchvision's RandAugment; mixup: blend each image of a batch and its target with "
+             "another one; cutmix: paste a random rectangle of another image of the batch"},
     {"size", GT_T_SIZE, AUG(size), NULL, 1, 65500, GT_R_REQUIRED, TYPE("random_resized_crop|resize|center_crop"),
      .help = "size of the result in pixels; one number: height and width, but for resize the shorter side"},
     {"scale", GT_T_PAIR, AUG(scale), "([0.08, 1.0]; random_erasing: [0.02, 0.33])", 0, 1, GT_R_ABOVE,
@@ -370,7 +371,11 @@ const struct gt_row gt_rows_augment[] = {
     {"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, TYPE("pad_crop"), .help = "number of pixels added on every side"},
     {"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", TYPE("pad_crop"),
      .help = "constant: pad with black; reflect: pad with the mirrored edge"},
-    {"p", GT_T_FLOAT, AUG(p), "(0.5; grayscale: 0.1)", 0, 1, TYPE("hflip|vflip|grayscale|random_erasing"), .help = "probability"},
+    {"p", GT_T_FLOAT, AUG(p), "(0.5; grayscale: 0.1; mixup or cutmix alone: 1)", 0, 1,
+     TYPE("hflip|vflip|grayscale|random_erasing|mixup|cutmix"),
+     .help = "probability; of mixup and cutmix, the probability that a batch is mixed in this way"},
+    {"alpha", GT_T_FLOAT, AUG(alpha), "1.0", 0, 1000, GT_R_ABOVE, TYPE("mixup|cutmix"),
+     .help = "the share of an image is drawn from the distribution Beta(alpha, alpha)"},
     {"alternate", GT_T_BOOL, AUG(alternate), "false", TYPE("hflip"),
      .help = "draw once for each image in the first epoch, then mirror the image in every other epoch, so that two epochs in a row never "
              "show the same version"},

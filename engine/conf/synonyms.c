@@ -126,6 +126,8 @@ static const struct {
 	{"data.augment.type", {"TrivialAugmentWide", "trivial_augment", NULL}},
 	{"data.augment.type", {"TrivialAugment", "trivial_augment", NULL}},
 	{"data.augment.type", {"RandAugment", "rand_augment", NULL}},
+	{"data.augment.type", {"MixUp", "mixup", NULL}},
+	{"data.augment.type", {"CutMix", "cutmix", NULL}},
 	{"data.augment.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
 	{"data.augment.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
 	{"eval.transforms.type", {"RandomHorizontalFlip", "hflip", NULL}},

@@ -76,6 +76,11 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	if (d->on_error == GT_ON_ERROR_SKIP && strcmp(c->train.loss, "cross_entropy") && strcmp(c->train.loss, "nll"))
 		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only cross_entropy and nll can leave out a "
 		     "sample; write \"stop\"", c->train.loss);
+	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && !strcmp(c->train.loss, "nll")) {
+		char word[32];
+		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"nll\" do not go together, because mixed targets are no labels; write "
+		     "\"cross_entropy\"", gt_transform_word(d->augment[d->naugment - 1].type, word));
+	}
 	for (int i = 0; i < 2; i++) {
 		int n = i ? d->std.n : d->mean.n;
 		if (n > GT_MAX_CH || (n > 1 && image && known && n != in[0]))

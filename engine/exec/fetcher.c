@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct slot {
 	uint64_t epoch;
@@ -71,7 +72,7 @@ static void *fetch_rows(void *arg)
 	return NULL;
 }
 
-int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t stride, int64_t n)
+int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n)
 {
 	pthread_mutex_lock(&f->lock);
 	int at = (f->first + f->queued) % f->spec.slots;
@@ -79,8 +80,7 @@ int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples,
 	s->epoch = epoch;
 	s->n = s->bad = n;
 	s->done = s->taken = 0;
-	for (int64_t i = 0; i < n; i++)
-		s->sample[i] = samples[i * stride];
+	memcpy(s->sample, samples, (size_t)n * sizeof *samples);
 	f->queued++;
 	pthread_cond_broadcast(&f->work);
 	pthread_mutex_unlock(&f->lock);

@@ -1,6 +1,6 @@
 /* Threads that read samples ahead of the training: for datasets that are not in memory. They fill a ring of batches in host memory.
  *
- *     gt_fetcher_add(f, epoch, samples, stride, n);         queues a batch; at most spec.slots batches are queued at a time
+ *     gt_fetcher_add(f, epoch, samples, n);                 queues a batch; at most spec.slots batches are queued at a time
  *     gt_fetcher_wait(f, 0, &batch, err);                   waits until the oldest batch is complete
  *     gt_fetcher_drop(f);                                   its memory may be reused
  *
@@ -49,9 +49,8 @@ struct gt_fetcher;
 enum gt_code gt_fetcher_open(const struct gt_fetcher_spec *spec, struct gt_fetcher **out, struct gt_err *err);
 void gt_fetcher_close(struct gt_fetcher *f); /* does nothing if f is NULL */
 
-/* Queues the samples samples[0], samples[stride], …, n in all, as the next batch, and returns its slot. The caller has checked that fewer
- * than spec.slots batches are queued. */
-int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t stride, int64_t n);
+/* Queues n samples as the next batch, and returns its slot. The caller has checked that fewer than spec.slots batches are queued. */
+int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n);
 /* Returns the number of batches that are queued or complete and not dropped. */
 int gt_fetcher_queued(const struct gt_fetcher *f);
 /* Waits for queued batch number i; 0 is the oldest. On failure, *err is that of the first sample of the batch that cannot be read. */

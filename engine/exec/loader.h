@@ -1,6 +1,5 @@
 /* The loader: assembles batches of a dataset, in an order that is a pure function of (seed, epoch). The dataset is resident on the
- * device, or
- * its samples are fetched: threads read them into host memory ahead of the training (fetcher.h).
+ * device, or its samples are fetched: threads read them into host memory ahead of the training (fetcher.h).
  *
  *     gt_loader_open(&spec, &l, err);
  *     gt_loader_start(l, epoch, cursor, err);
@@ -29,12 +28,14 @@
  *
  * Fetched samples are bytes too, and the same kernel normalises them. Its images are then a batch that the fetcher has completed:
  *
- *     files --> threads --> ring of batches (u8 rows) --> gather(rows, labels) --> x, target
+ *     files --> threads --> ring of batches (u8 rows) --> mixup, cutmix (mixing.h) --> gather(rows, labels) --> x, target
  *
  * On a device with its own memory, the batches of a window are copied before the window starts, on a stream of their own, into a ring that
  * has room for two windows: one that runs, and one that is being prepared. In place of the order of an epoch, the device then has the
- * row of
- * this ring for every position of the epoch that this loader delivers. */
+ * row of this ring for every position of the epoch that this loader delivers.
+ *
+ * A batch has columns beside the images: the target, and the dataset's fields. The kernel of the images gathers labels too; each other
+ * column has a kernel of its own (gather.rows). */
 #ifndef GT_EXEC_LOADER_H
 #define GT_EXEC_LOADER_H
 
@@ -42,19 +43,41 @@
 #include "dataset.h"
 #include "exec/device.h"
 #include "exec/fetcher.h"
+#include "exec/mixing.h"
+
+/* A column: the numbers of all samples that a batch has beside the images. Column 0 is the target, the others are the dataset's fields. */
+#define GT_MAX_COLUMNS (1 + GT_MAX_FIELDS)
+struct gt_column {
+	enum gt_dtype dtype; /* GT_F32 or GT_I32 */
+	int64_t width;       /* numbers of a sample; 0: one, and the column has one dimension, as labels have */
+	const void *host;    /* [n, width] */
+};
+/* Fills the columns of a dataset and returns their number. */
+int gt_columns_of(const struct gt_dataset *d, struct gt_column out[GT_MAX_COLUMNS]);
+/* Returns the bytes of a sample in a column. */
+static inline size_t gt_column_bytes(const struct gt_column *c)
+{
+	return (size_t)(c->width ? c->width : 1) * gt_dtype_size(c->dtype);
+}
+
+/* Device addresses of a dataset. A pointer is NULL if the samples are fetched. */
+struct gt_resident {
+	void *images, *column[GT_MAX_COLUMNS];
+};
 
 /* A split: the samples of a dataset that belong to it, resident on a device. */
 struct gt_view {
 	const struct gt_dataset *data; /* not owned */
-	void *images, *labels;  /* device addresses; not owned. NULL: samples are fetched */
+	const struct gt_resident *at;  /* the same on the device; not owned */
 	const int64_t *index;   /* numbers of the samples in the dataset; NULL: all samples in order. Owned by the session */
 	int64_t n;              /* number of samples; -1: not known, because the data was not found (gt_session_spec.dry) */
 };
 
-/* Makes the images and labels of a dataset readable by the device and returns their addresses in dev[0] and dev[1]: copies in device
- * memory, or the dataset's own addresses if the device reads host memory. gt_resident_drop frees the copies. */
-enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err);
-void gt_resident_drop(const struct gt_device *device, void *dev[2]);
+/* Makes the images and columns of a dataset readable by the device: copies them to device memory, or takes the dataset's own addresses if
+ * the device reads host memory. fetched: the samples will be fetched, so nothing is copied. gt_resident_drop frees the copies. */
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, bool fetched, struct gt_resident *out,
+                              struct gt_err *err);
+void gt_resident_drop(const struct gt_device *device, struct gt_resident *r);
 
 /* The part of every micro-batch that a loader delivers. The micro-batch is divided into `parts` parts; the loader delivers the parts
  * part0 ... part0 + nparts - 1, one after the other, each as its own batch. All zero: the whole micro-batch. */
@@ -84,7 +107,9 @@ struct gt_loader_spec {
 	const struct gt_device *device;
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
-	struct gt_tdesc x;         /* the input of one micro-batch; the loader sets dim[0] */
+	struct gt_tdesc x;         /* the images of one micro-batch; the loader sets dim[0] */
+	struct gt_tdesc field[GT_MAX_FIELDS]; /* in the same way, the inputs that the model has of the dataset's fields; rank 0: the model
+	                              does not read this field */
 	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
@@ -93,7 +118,8 @@ struct gt_loader_spec {
 	/* If true, every part gets as many rows as part 0 has: a row without a sample has the input 0 and the label fill_target. Allowed
 	 * only if the device's memory is the host's. */
 	bool fill;
-	int32_t fill_target; /* also the label of a fetched sample that is absent */
+	int32_t fill_target; /* also the label of a fetched sample that is absent. Targets that are numbers get 0 */
+	struct gt_mixing mixing; /* with fetch: how samples are mixed. Then targets are f32 [N, mixing.classes] */
 	/* Only with fill: memory for the inputs, that is gt_loader_buffers() buffers of gt_loader_rows() bytes. Each buffer has one block
 	 * for each of slice.parts parts, and this loader writes block slice.part0. Not owned. NULL: the loader allocates the inputs. */
 	char *rows;
@@ -115,7 +141,8 @@ struct gt_loader_spec {
 
 /* A micro-batch, or a part of one. */
 struct gt_batch {
-	void *x, *target;        /* device addresses; owned by the loader */
+	void *x, *target;        /* device addresses of the images and targets; owned by the loader. x is NULL if samples have no image */
+	void *field[GT_MAX_FIELDS]; /* device addresses of the dataset's fields; NULL: the model does not read this field */
 	int64_t n;               /* number of samples, including rows that `fill` adds; x has n rows for each augmented view of the samples
 	                            (gt_attr_gather.views) */
 	int64_t epoch, cursor;   /* epoch of the first sample, and its position in the order of that epoch, from 0 */

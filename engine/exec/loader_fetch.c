@@ -3,6 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- rows of a part ------------------------------------------------------------------------------------------------------------- */
+/* Returns the position in the epoch of the sample with which that at position `at` is mixed: the one before in the same batch. */
+static int64_t partner(const struct gt_loader *l, int64_t at)
+{
+	int64_t first = at - at % l->spec.batch, after = first + l->spec.batch;
+	return at > first ? at - 1 : (after < l->samples ? after : l->samples) - 1;
+}
+
+/* Returns whether the sample with which the first one of a part is mixed is the last one of the part. */
+static bool mixed_within(const struct gt_loader *l, const struct gt_batch *b)
+{
+	return b->stride == 1 && partner(l, b->cursor) == b->cursor + b->n - 1;
+}
+
+/* Fills l->list with the samples to read for part b, and returns their number: its own and, with mixing, partners of them. */
+static int64_t list_rows(struct gt_loader *l, const struct gt_batch *b)
+{
+	const int64_t *order = l->order[b->epoch & 1].host;
+	int64_t n = 0;
+	for (; n < b->n; n++)
+		l->list[n] = order[b->cursor + n * b->stride];
+	if (!l->spec.mixing.classes || !b->n || mixed_within(l, b))
+		return n;
+	for (int64_t i = 0; i < (b->stride > 1 ? b->n : 1); i++)
+		l->list[n++] = order[partner(l, b->cursor + i * b->stride)];
+	return n;
+}
+
 enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err *err)
 {
 	while (gt_fetcher_queued(l->fetcher) < l->spec.ahead + used) {
@@ -14,24 +42,62 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 			return GT_OK;
 		}
 		GT_TRY(gt_loader_make_order(l, b.epoch, err));
-		const int64_t *samples = l->order[b.epoch & 1].host + b.cursor;
-		int32_t *labels = l->staged_labels + gt_fetcher_add(l->fetcher, (uint64_t)b.epoch, samples, b.stride, b.n) * l->most;
-		for (int64_t i = 0; i < b.n; i++)
-			labels[i] = l->spec.view->data->labels[samples[i * b.stride]];
+		int64_t rows = list_rows(l, &b);
+		int64_t slot = gt_fetcher_add(l->fetcher, (uint64_t)b.epoch, l->list, rows);
+		for (int64_t i = 0; i < rows && l->staged_labels; i++)
+			l->staged_labels[slot * l->rows + i] = l->spec.view->data->labels[l->list[i]];
+		for (int c = 0; c < l->ncolumns; c++) {
+			const struct gt_loader_column *col = &l->column[c];
+			size_t bytes = gt_column_bytes(&col->of);
+			for (int64_t i = 0; i < b.n && col->staged && col->of.host; i++)
+				memcpy(col->staged + (size_t)(slot * l->most + i) * bytes, (const char *)col->of.host + (size_t)l->list[i] * bytes, bytes);
+		}
 		gt_loader_advance(l, &l->ahead);
 	}
 	return GT_OK;
 }
 
-/* Waits for batch i of the fetcher, which must have the samples of b. Samples that are absent get the label of rows without a sample. */
+/* Mixes the samples of part b and computes their targets. */
+static void mix(struct gt_loader *l, const struct gt_batch *b, const struct gt_fetched *from)
+{
+	const struct gt_loader_spec *s = &l->spec;
+	size_t bytes = (size_t)(s->shape[0] * s->shape[1] * s->shape[2]);
+	uint8_t *pixels = l->staged + (size_t)(from->slot * l->rows) * bytes;
+	struct gt_mix what;
+	for (int64_t i = 0; i < from->n; i++) {
+		int32_t label = l->staged_labels[from->slot * l->rows + i];
+		l->labels[i] = from->absent[i] || label == s->ignore_index ? -1 : label;
+	}
+	if (mixed_within(l, b)) {
+		memcpy(pixels + (size_t)b->n * bytes, pixels + (size_t)(b->n - 1) * bytes, bytes);
+		l->labels[b->n] = l->labels[b->n - 1];
+	}
+	gt_mix_draw(&s->mixing, s->seed, (uint64_t)b->epoch, (uint64_t)(b->micro / s->batch), s->shape[1], s->shape[2], &what);
+	gt_mix_rows(&what, &(struct gt_mix_rows){.pixels = pixels, .label = l->labels, .n = b->n, .apart = b->stride > 1,
+	                                         .target = (float *)(void *)l->column[0].staged + from->slot * l->most * s->mixing.classes,
+	                                         .h = s->shape[1], .w = s->shape[2], .c = s->shape[0], .classes = s->mixing.classes});
+}
+
+/* Waits for batch i of the fetcher, which must have the rows of part b. Samples that are absent get the target of rows without a sample. */
 static enum gt_code wait_for(struct gt_loader *l, int i, const struct gt_batch *b, struct gt_fetched *out, struct gt_err *err)
 {
+	struct gt_loader_column *target = &l->column[0];
+	size_t bytes = gt_column_bytes(&target->of);
 	GT_TRY(gt_fetcher_wait(l->fetcher, i, out, err));
-	if (out->n != b->n)
+	if (out->n < b->n)
 		return gt_fail(err, GT_EINTERNAL, "loader: %lld samples were fetched for a batch of %lld", (long long)out->n, (long long)b->n);
-	for (int64_t k = 0; k < out->n; k++)
-		if (out->absent[k])
-			l->staged_labels[out->slot * l->most + k] = l->spec.fill_target;
+	if (l->spec.mixing.classes) {
+		if (b->n)
+			mix(l, b, out);
+		return GT_OK;
+	}
+	for (int64_t k = 0; k < b->n; k++) {
+		char *row = target->staged + (size_t)(out->slot * l->most + k) * bytes;
+		if (out->absent[k] && target->of.width)
+			memset(row, 0, bytes);
+		else if (out->absent[k])
+			memcpy(row, &l->spec.fill_target, bytes);
+	}
 	return GT_OK;
 }
 
@@ -55,9 +121,13 @@ enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, stru
 	GT_TRY(gt_loader_fetch_ahead(l, l->copying + 1, err));
 	GT_TRY(wait_for(l, l->copying, b, &from, err));
 	GT_TRY(l->be->copy_async(l->dev, l->ring_rows + (size_t)at * row, from.rows, (size_t)b->n * row, GT_COPY_H2D, GT_STREAM_FETCH, err));
-	GT_TRY(l->be->copy_async(l->dev, l->ring_labels + at, l->staged_labels + from.slot * l->most, (size_t)b->n * sizeof(int32_t),
-	               GT_COPY_H2D,
-	                         GT_STREAM_FETCH, err));
+	for (int c = 0; c < l->ncolumns; c++) {
+		const struct gt_loader_column *col = &l->column[c];
+		size_t bytes = gt_column_bytes(&col->of);
+		if (col->ring)
+			GT_TRY(l->be->copy_async(l->dev, col->ring + (size_t)at * bytes, col->staged + (size_t)(from.slot * l->most) * bytes,
+			                         (size_t)b->n * bytes, GT_COPY_H2D, GT_STREAM_FETCH, err));
+	}
 	l->copying++;
 	return GT_OK;
 }
@@ -69,6 +139,13 @@ enum gt_code gt_loader_end_copies(struct gt_loader *l, struct gt_err *err)
 	for (; l->copying; l->copying--)
 		gt_fetcher_drop(l->fetcher);
 	return GT_OK;
+}
+
+/* Returns the maximum number of rows that are read for a part. With mixing, partners that are in other parts need rows too. */
+static int64_t rows_of(const struct gt_loader_spec *s)
+{
+	int64_t most = gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL);
+	return !s->mixing.classes ? most : s->slice.strided ? 2 * most : most + 1;
 }
 
 /* Returns the number of batches in the ring: those that are read ahead, and the one that is used or, on a device with its own memory, those
@@ -113,19 +190,33 @@ static enum gt_code open_ring(struct gt_loader *l, size_t row, struct gt_err *er
 	GT_TRY(host_memory(l, 2 * (size_t)l->row * sizeof *l->map, &l->map, err));
 	GT_TRY(l->be->alloc(l->dev, rows * row, &p, err));
 	l->ring_rows = p;
-	GT_TRY(l->be->alloc(l->dev, rows * sizeof *l->ring_labels, &p, err));
-	l->ring_labels = p;
+	for (int c = 0; c < l->ncolumns; c++) {
+		if (l->column[c].operand < 0)
+			continue;
+		GT_TRY(l->be->alloc(l->dev, rows * gt_column_bytes(&l->column[c].of), &p, err));
+		l->column[c].ring = p;
+	}
 	return GT_OK;
 }
 
 enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 {
 	const struct gt_loader_spec *s = &l->spec;
-	struct gt_fetcher_spec f = {.fetch = s->fetch, .threads = s->workers, .slots = slots_of(s), .rows = l->most,
+	l->rows = rows_of(s);
+	struct gt_fetcher_spec f = {.fetch = s->fetch, .threads = s->workers, .slots = slots_of(s), .rows = l->rows,
 	                            .bytes = (size_t)(s->shape[0] * s->shape[1] * s->shape[2])};
-	size_t rows = (size_t)f.slots * (size_t)l->most;
-	GT_TRY(host_memory(l, rows * f.bytes, &l->staged, err));
-	GT_TRY(host_memory(l, rows * sizeof *l->staged_labels, &l->staged_labels, err));
+	size_t slots = (size_t)f.slots, rows = (size_t)l->rows;
+	GT_TRY(host_memory(l, slots * rows * f.bytes, &l->staged, err));
+	for (int c = 0; c < l->ncolumns; c++)
+		if (l->column[c].operand >= 0)
+			GT_TRY(host_memory(l, slots * (size_t)l->most * gt_column_bytes(&l->column[c].of), &l->column[c].staged, err));
+	if (s->mixing.classes) {
+		l->staged_labels = malloc(slots * rows * sizeof *l->staged_labels);
+		l->labels = malloc(rows * sizeof *l->labels);
+	}
+	l->list = malloc(rows * sizeof *l->list);
+	if (!l->list || (s->mixing.classes && (!l->staged_labels || !l->labels)))
+		return gt_fail_memory(err, slots * rows * sizeof *l->list);
 	if (!l->be->host_memory)
 		GT_TRY(open_ring(l, f.bytes, err));
 	if (!(l->iota = malloc((size_t)l->most * sizeof *l->iota)))
@@ -138,10 +229,15 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 
 size_t gt_loader_fetched_bytes(const struct gt_loader_spec *s)
 {
-	size_t rows = (size_t)gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL);
-	size_t row = (size_t)(s->shape[0] * s->shape[1] * s->shape[2]) + sizeof(int32_t);
-	size_t parts = (size_t)slots_of(s) + (size_t)ring_parts(s);
-	return s->fetch.sample ? parts * rows * row : 0;
+	size_t most = (size_t)gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL), rows = (size_t)rows_of(s), numbers = 0;
+	size_t image = (size_t)(s->shape[0] * s->shape[1] * s->shape[2]), slots = (size_t)slots_of(s), ring = (size_t)ring_parts(s);
+	struct gt_column column[GT_MAX_COLUMNS];
+	if (!s->fetch.sample)
+		return 0;
+	for (int n = gt_columns_of(s->view->data, column), c = 0; c < n; c++)
+		numbers += !c && s->mixing.classes ? (size_t)s->mixing.classes * sizeof(float) : gt_column_bytes(&column[c]);
+	return slots * rows * (image + (s->mixing.classes ? sizeof(int32_t) : 0)) + ring * most * image +
+	       (slots + ring) * most * numbers;
 }
 
 void gt_loader_close_fetcher(struct gt_loader *l)
@@ -152,11 +248,16 @@ void gt_loader_close_fetcher(struct gt_loader *l)
 		l->be->sync(l->dev, GT_STREAM_FETCH, NULL);
 	}
 	host_memory_free(l, l->staged);
-	host_memory_free(l, l->staged_labels);
+	for (int c = 0; c < l->ncolumns; c++) {
+		host_memory_free(l, l->column[c].staged);
+		if (l->column[c].ring)
+			l->be->free(l->dev, l->column[c].ring);
+	}
+	free(l->staged_labels);
+	free(l->labels);
+	free(l->list);
 	host_memory_free(l, l->map);
 	if (l->ring_rows)
 		l->be->free(l->dev, l->ring_rows);
-	if (l->ring_labels)
-		l->be->free(l->dev, l->ring_labels);
 	free(l->iota);
 }

@@ -5,34 +5,6 @@
 
 #define MAX_DEPTH 16
 
-/* Returns how many augmented views of each sample a batch holds. */
-static int64_t views(const struct gt_loader *l)
-{
-	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
-}
-
-enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,
-                           int slot, int stream, struct gt_err *err)
-{
-	struct gt_kernel *k = NULL;
-	for (int i = 0; i < l->nsizes; i++)
-		if (l->gather[i].n == n)
-			k = l->gather[i].kernel;
-	if (!k)
-		return gt_fail(err, GT_EINTERNAL, "loader: no kernel was prepared for a batch of %lld samples", (long long)n);
-	void *in[3] = {l->spec.view->images, l->spec.view->labels, l->orders_dev}, *o[2] = {x, l->target[slot]};
-	if (l->ring_rows) {
-		in[0] = l->ring_rows;
-		in[1] = l->ring_labels;
-	} else if (from) {
-		in[0] = (void *)(uintptr_t)from->rows;
-		in[1] = l->staged_labels + from->slot * l->most;
-		in[2] = l->iota;
-	}
-	struct gt_launch a = {.in = in, .out = o, .step_args = step_args, .stream = stream};
-	return l->be->launch(l->dev, k, &a, err);
-}
-
 static size_t row_bytes(const struct gt_loader *l)
 {
 	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
@@ -53,13 +25,21 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
 
-/* Gathers a batch. The caller has set epoch, cursor, n and stride; the function sets x and target. */
+/* Sets the addresses of a batch. */
+static void set_buffers(const struct gt_loader *l, int slot, struct gt_batch *b)
+{
+	b->x = l->x ? l->x[slot] : NULL;
+	b->target = l->column[0].out[slot];
+	for (int c = 1; c < l->ncolumns; c++)
+		b->field[c - 1] = l->column[c].out ? l->column[c].out[slot] : NULL;
+}
+
+/* Gathers a batch. The caller has set epoch, cursor, n and stride; the function sets the addresses. */
 static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
 	struct gt_step_args step_args = {
 	    .seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
-	b->x = l->x[slot];
-	b->target = l->target[slot];
+	set_buffers(l, slot, b);
 	if (l->spec.rows)
 		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
 	GT_TRY(gt_loader_make_order(l, b->epoch, err));
@@ -217,7 +197,8 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_st
 {
 	int slot = l->slot; /* a graph that replays the kernels uses the same buffers as when it was captured */
 	l->slot = (slot + 1) % l->nbuf;
-	*out = (struct gt_batch){.x = l->x[slot], .target = l->target[slot], .n = n, .epoch = -1, .cursor = -1};
+	*out = (struct gt_batch){.n = n, .epoch = -1, .cursor = -1};
+	set_buffers(l, slot, out);
 	return gt_loader_gather(l, n, step_args, NULL, out->x, slot, stream, err);
 }
 
@@ -226,44 +207,12 @@ enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err)
 	return l->be->host_memory || l->next.cursor == 0 ? GT_OK : gt_loader_make_order(l, l->next.epoch + 1, err);
 }
 
-static enum gt_code prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
-{
-	const struct gt_dataset *d = l->spec.view->data;
-	const int64_t *fetched = l->spec.shape;
-	int64_t dims[4] = {d->n, d->c, d->h, d->w}, rows[2] = {2, l->row};
-	bool whole = l->fetcher && !l->map; /* the operands are a batch, in the order of the batch */
-	if (l->fetcher)
-		memcpy(dims, (int64_t[4]){l->map ? l->ring_parts * l->most : l->most, fetched[0], fetched[1], fetched[2]}, sizeof dims);
-	if (n == 0)
-		return GT_OK;
-	for (int i = 0; i < l->nsizes; i++)
-		if (l->gather[i].n == n)
-			return GT_OK;
-	if (l->nsizes == GT_LOADER_SIZES)
-		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", GT_LOADER_SIZES);
-	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dims, true), labels = gt_tdesc_make(GT_I32, 1, dims, false),
-	                index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, rows, false),
-	                               target = gt_tdesc_make(GT_I32, 1, &n, false), x = l->spec.x;
-	int64_t shape[4] = {n * views(l), dims[1], dims[2], dims[3]};
-	x = gt_tdesc_make(x.dtype, 4, shape, true); /* an input of two dimensions, [N, C], has the same bytes */
-	struct gt_opcall oc = {.code = GT_OP_GATHER,
-	                       .name = "data",
-	                       .attr = &l->spec.attr,
-	                       .nin = 3,
-	                       .nout = 2,
-	                       .in = {&images, &labels, &index},
-	                       .out = {&x, &target}};
-	GT_TRY(l->be->prepare(l->dev, &oc, &l->gather[l->nsizes].kernel, err));
-	l->gather[l->nsizes++].n = n;
-	return GT_OK;
-}
-
 /* Prepares the gather kernels for all sizes of parts of a micro-batch of n samples. */
 static enum gt_code prepare_parts(struct gt_loader *l, int64_t n, struct gt_err *err)
 {
 	const struct gt_batch_slice *c = &l->spec.slice;
 	for (int p = c->part0; p < c->part0 + c->nparts; p++)
-		GT_TRY(prepare_size(l, gt_part_size(n, c->parts, p, NULL), err));
+		GT_TRY(gt_loader_prepare_size(l, gt_part_size(n, c->parts, p, NULL), err));
 	return GT_OK;
 }
 
@@ -273,8 +222,9 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	struct gt_tdesc x = s->x;
 	size_t order = (size_t)l->row * sizeof(int64_t);
 	int64_t tail = l->samples % s->batch, most = gt_part_size(s->micro, s->slice.parts, 0, NULL);
-	x.dim[0] = most * views(l);
+	x.dim[0] = most * (s->attr.views > 1 ? s->attr.views : 1);
 	l->most = most;
+	GT_TRY(gt_loader_open_columns(l, err));
 	if (s->fetch.sample)
 		GT_TRY(gt_loader_open_fetcher(l, err));
 	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
@@ -299,17 +249,17 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		l->order[i].epoch = -1;
 		l->order[i].host = l->orders + i * l->row;
 	}
-	l->x = calloc((size_t)l->nbuf, sizeof *l->x);
-	l->target = calloc((size_t)l->nbuf, sizeof *l->target);
-	l->ring = calloc((size_t)l->nbuf, sizeof *l->ring);
-	if (!l->x || !l->target || !l->ring)
-		return gt_fail_memory(err, 0);
+	if (!(l->ring = calloc((size_t)l->nbuf, sizeof *l->ring)))
+		return gt_fail_memory(err, (size_t)l->nbuf * sizeof *l->ring);
+	if (!s->view->data->c)
+		return GT_OK;
+	if (!(l->x = calloc((size_t)l->nbuf, sizeof *l->x)))
+		return gt_fail_memory(err, (size_t)l->nbuf * sizeof *l->x);
 	for (int i = 0; i < l->nbuf; i++) {
 		if (s->rows)
 			l->x[i] = s->rows + (size_t)i * gt_loader_rows(s);
 		else
 			GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&x), &l->x[i], err));
-		GT_TRY(l->be->alloc(l->dev, (size_t)most * sizeof(int32_t), &l->target[i], err));
 	}
 	return GT_OK;
 }
@@ -372,8 +322,7 @@ void gt_loader_close(struct gt_loader *l)
 	gt_loader_close_fetcher(l);
 	if (l->spec.fetch.close)
 		l->spec.fetch.close(l->spec.fetch.user);
-	for (int i = 0; i < l->nsizes; i++)
-		l->be->release(l->dev, l->gather[i].kernel);
+	gt_loader_close_columns(l);
 	free(l->counted.host);
 	if (l->be->host_memory) {
 		free(l->orders);
@@ -384,44 +333,13 @@ void gt_loader_close(struct gt_loader *l)
 		if (l->orders)
 			l->be->host_free(l->dev, l->orders);
 	}
-	for (int i = 0; i < l->nbuf; i++) {
+	for (int i = 0; i < l->nbuf; i++)
 		if (l->x && l->x[i] && !l->spec.rows)
 			l->be->free(l->dev, l->x[i]);
-		if (l->target && l->target[i])
-			l->be->free(l->dev, l->target[i]);
-	}
 	free(l->x);
-	free(l->target);
 	free(l->ring);
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->filled);
 	pthread_cond_destroy(&l->freed);
 	free(l);
-}
-
-enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, void *dev[2], struct gt_err *err)
-{
-	size_t pixels = (size_t)(d->n * d->c * d->h * d->w), labels = (size_t)d->n * sizeof *d->labels;
-	if (d->encoded) { /* samples are fetched */
-		dev[0] = dev[1] = NULL;
-		return GT_OK;
-	}
-	dev[0] = d->images;
-	dev[1] = d->labels;
-	if (device->be->host_memory)
-		return GT_OK;
-	dev[0] = dev[1] = NULL;
-	GT_TRY(device->be->alloc(device->dev, pixels, &dev[0], err));
-	GT_TRY(device->be->alloc(device->dev, labels, &dev[1], err));
-	GT_TRY(device->be->copy(device->dev, dev[0], d->images, pixels, GT_COPY_H2D, 0, err));
-	return device->be->copy(device->dev, dev[1], d->labels, labels, GT_COPY_H2D, 0, err);
-}
-
-void gt_resident_drop(const struct gt_device *device, void *dev[2])
-{
-	for (int i = 0; i < 2; i++) {
-		if (dev[i] && !device->be->host_memory)
-			device->be->free(device->dev, dev[i]);
-		dev[i] = NULL;
-	}
 }

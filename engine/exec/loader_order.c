@@ -3,6 +3,8 @@
 
 bool gt_loader_weighs_labels(const struct gt_loader *l)
 {
+	if (!l->spec.view->data->labels || l->spec.mixing.classes)
+		return false;
 	return l->spec.class_weights || (l->spec.ignore_index >= 0 && l->spec.ignore_index < l->spec.view->data->classes);
 }
 

@@ -2,7 +2,8 @@
  *
  *     loader_order.c   the sequence of parts, and the orders of epochs
  *     loader_fetch.c   samples that are fetched: batches that threads read ahead, and their copies to the device
- *     loader_gather.c  gathers batches, with or without a thread that works ahead */
+ *     loader_columns.c the kernels that gather images, targets and other numbers of the samples
+ *     loader_gather.c  the loader itself: gathers batches, with or without a thread that works ahead */
 #ifndef GT_EXEC_LOADER_PARTS_H
 #define GT_EXEC_LOADER_PARTS_H
 
@@ -26,6 +27,23 @@ struct gt_loader_place {
 	int part;
 };
 
+/* A column as the loader delivers it. */
+struct gt_loader_column {
+	struct gt_column of; /* what the dataset has; with mixing, of.width of the target is that of the mixed one, and host has labels */
+	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images gathers this column too; -1: the model does not
+	                        read it */
+	enum gt_dtype to;    /* dtype in a batch */
+	void **out;          /* [nbuf] */
+	char *staged;        /* with fetch: [slots][rows] in host memory: the rows of batches that are read ahead */
+	char *ring;          /* [ring_parts][most], in device memory; NULL: the device uses host memory */
+};
+
+/* The kernels that gather a batch of n samples: of the images, then of columns. */
+struct gt_loader_size {
+	int64_t n;
+	struct gt_kernel *kernel[1 + GT_MAX_COLUMNS];
+};
+
 struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
@@ -35,13 +53,12 @@ struct gt_loader {
 	struct gt_order order[2];
 	struct gt_order counted; /* the order that gt_loader_weight uses, because the producer thread may write the two others at any time */
 	int64_t *orders, *orders_dev; /* [2 * row]: the orders in host memory and in device memory; equal if the device uses host memory */
-	struct {
-		int64_t n;
-		struct gt_kernel *kernel;
-	} gather[GT_LOADER_SIZES];
+	struct gt_loader_size gather[GT_LOADER_SIZES];
 	int nsizes;
+	struct gt_loader_column column[GT_MAX_COLUMNS]; /* the target, then the dataset's fields */
+	int ncolumns;
 	int nbuf;
-	void **x, **target; /* [nbuf] buffers of inputs and of labels */
+	void **x;           /* [nbuf] buffers of images; NULL: samples have no image */
 	int slot;           /* without a producer thread: index of the next buffer */
 	struct gt_loader_place next; /* the part that the caller of gt_loader_next gets next */
 
@@ -58,13 +75,15 @@ struct gt_loader {
 
 	/* With gt_loader_spec.fetch: the batches that are read ahead. They have the host's memory; ahead is the next part to queue. */
 	struct gt_fetcher *fetcher;      /* NULL: the dataset is resident */
-	uint8_t *staged;                 /* [slots][most] images */
-	int32_t *staged_labels;          /* [slots][most] */
+	uint8_t *staged;                 /* [slots][rows] images */
 	int64_t *iota;                   /* 0, 1, …, most - 1: the operand index of a gather from a staged batch */
 	int64_t most;                    /* maximum number of samples of a part */
+	int64_t rows;                    /* maximum number of rows that are read for a part: with mixing, its partners too */
+	int64_t *list;                   /* [rows] */
+	/* With mixing: labels of the rows of each slot, from which the target's column is computed, and the labels of one part. */
+	int32_t *staged_labels, *labels; /* [slots][rows]; [rows] */
 	/* On a device with its own memory: the ring of parts there, and the rows of the ring in place of orders_dev. */
 	uint8_t *ring_rows;              /* [ring_parts][most] images, in device memory; NULL: the device uses host memory */
-	int32_t *ring_labels;            /* [ring_parts][most], in device memory */
 	int64_t *map;                    /* [2 * row], in host memory: the row of the ring for each position; copied to orders_dev */
 	int ring_parts;
 	int64_t staged_parts;            /* number of parts that have been copied to the ring since the start */
@@ -98,9 +117,14 @@ enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, stru
  * they do. */
 enum gt_code gt_loader_end_copies(struct gt_loader *l, struct gt_err *err);
 
-/* ---- loader_gather.c ----------------------------------------------------------------------------------------------------------- */
-/* Queues the kernel that gathers n samples into x. step_args is in host or device memory. from: the fetched samples; NULL: the dataset is
- * resident, or the samples are in the ring on the device. */
+/* ---- loader_columns.c ---------------------------------------------------------------------------------------------------------- */
+/* Fills in the columns and allocates their buffers. */
+enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err);
+void gt_loader_close_columns(struct gt_loader *l);
+/* Prepares the kernels that gather n samples, unless that has been done. */
+enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err);
+/* Queues the kernels that gather n samples into x and the columns. step_args is in host or device memory. from: the fetched samples; NULL:
+ * the dataset is resident, or the samples are in the ring on the device. */
 enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,
                               int slot, int stream, struct gt_err *err);
 

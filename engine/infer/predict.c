@@ -36,7 +36,7 @@ struct predictor {
 	void *user;
 	bool ended;               /* fn wants no more results */
 	struct gt_dataset batch;  /* the images of one batch */
-	void *dev[2];             /* their device addresses */
+	struct gt_resident at;     /* the same on the device */
 	struct gt_view view;      /* all of them; the loader keeps a pointer to it */
 	struct gt_loader *loader; /* reads the batch */
 	struct pending pending[PENDING];
@@ -103,8 +103,8 @@ static enum gt_code open_batch(struct predictor *p, struct gt_err *err)
 	p->batch.labels = calloc(BATCH, sizeof *p->batch.labels);
 	if (!p->logits || !p->raw || !p->batch.images || !p->batch.labels)
 		return gt_fail_memory(err, BATCH * (size_t)(in[0] * in[1] * in[2]));
-	GT_TRY(gt_resident_make(&s->device, &p->batch, p->dev, err));
-	p->view = (struct gt_view){&p->batch, p->dev[0], p->dev[1], NULL, BATCH};
+	GT_TRY(gt_resident_make(&s->device, &p->batch, false, &p->at, err));
+	p->view = (struct gt_view){&p->batch, &p->at, NULL, BATCH};
 	struct gt_loader_spec spec = {
 	    .device = &s->device, .view = &p->view, .x = *gt_graph_desc(g, g->input), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
 	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &spec.attr, err));
@@ -118,7 +118,7 @@ static void close_batch(struct predictor *p)
 		free(p->pending[i].error);
 	gt_loader_close(p->loader);
 	if (p->s)
-		gt_resident_drop(&p->s->device, p->dev);
+		gt_resident_drop(&p->s->device, &p->at);
 	gt_dataset_free(&p->batch);
 	free(p->logits);
 	free(p->raw);
@@ -134,8 +134,8 @@ static enum gt_code run_batch(struct predictor *p, struct gt_err *err)
 	size_t bytes = (size_t)(p->batch.n * p->batch.c * p->batch.h * p->batch.w);
 	struct gt_batch b;
 	struct gt_step_args step_args = {0};
-	if (p->dev[0] != p->batch.images)
-		GT_TRY(d->be->copy(d->dev, p->dev[0], p->batch.images, bytes, GT_COPY_H2D, 0, err));
+	if (p->at.images != p->batch.images)
+		GT_TRY(d->be->copy(d->dev, p->at.images, p->batch.images, bytes, GT_COPY_H2D, 0, err));
 	GT_TRY(gt_loader_start(p->loader, 0, 0, err));
 	GT_TRY(gt_loader_next(p->loader, &b, err));
 	gt_plan_bind_batch(plan, b.x, b.target);

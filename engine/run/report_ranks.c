@@ -8,19 +8,23 @@
 
 enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROWS };
 
-/* Returns the bytes of the batches that this rank keeps: images and labels of the largest part of a batch, times the number of slots. */
+/* Returns the bytes of the batches that this rank keeps: images and targets of the largest part of a batch, times the number of slots. */
 static uint64_t batch_bytes(const struct gt_session *s)
 {
 	const int64_t *in = s->conf->model.input;
-	int64_t most = 0;
+	int64_t most = 0, target = 1;
 	for (int i = 0; i < s->prog.full.n; i++) {
 		const struct gt_step *t = &s->prog.full.step[i];
-		if (t->kind == GT_STEP_LOAD && t->plan->graph->batch > most)
-			most = t->plan->graph->batch;
+		if (t->kind != GT_STEP_LOAD || t->plan->graph->batch <= most)
+			continue;
+		const struct gt_graph *g = t->plan->graph;
+		const struct gt_tdesc *d = g->target < 0 ? NULL : gt_graph_desc(g, g->target);
+		most = g->batch;
+		target = d && d->rank == 2 ? d->dim[1] : 1;
 	}
 	most *= s->batch.keep > 1 ? s->batch.keep : 1;
-	return (uint64_t)(most * ((gt_space_factored(s->space) ? 0 : in[0] * in[1] * in[2] * 4) +
-	                          4)); /* images that all ranks share are counted as an arena */
+	int64_t image = gt_space_factored(s->space) ? 0 : in[0] * in[1] * in[2]; /* images that all ranks share are counted as an arena */
+	return (uint64_t)(most * (image + target) * 4);
 }
 
 static const char *row_name(const struct gt_world_plan *world_plan, int row)

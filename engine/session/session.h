@@ -71,14 +71,14 @@ struct gt_session_data {
 	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or is dry and does not read it, or
 	                                     if there is none. Without data of its own, the split "valid" can be a part of the training data */
 	bool borrowed;                  /* set[] belongs to the caller (gt_session_spec.data) */
-	void *resident[GT_SPLITS][2];   /* device addresses of the images and labels of set[i]; NULL in a dry session, or if set[i] has a
-	                                   source */
+	struct gt_resident resident[GT_SPLITS]; /* device addresses of the data of set[i]; NULL in a dry session, or if set[i] has a source */
 	int64_t *index[GT_SPLITS];      /* numbers of the samples of each split, in the session's arena; view[] points to them. NULL: the split
 	                                   has all samples of its dataset */
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */
+	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes is that of the data */
 	struct gt_skipped *skipped;     /* samples that could not be read; NULL: such a sample ends the run */
 	const char *note;               /* the reason why a dry session did not find the data; NULL: it was found */
 };

@@ -1,4 +1,7 @@
-/* The data of a session: reads the dataset, splits it and makes it resident on the device. */
+/* The data of a session.
+ *
+ *     session_data.c    reads the dataset, splits it and makes it resident on the device
+ *     session_fetch.c   the transforms of samples, and how a loader reads samples that are not resident */
 #ifndef GT_SESSION_SESSION_DATA_H
 #define GT_SESSION_SESSION_DATA_H
 
@@ -35,6 +38,13 @@ bool gt_session_fetches(const struct gt_session *s);
 
 /* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */
 int gt_session_workers(const struct gt_session *s);
+
+/* Sets the transforms of training samples and of those for evaluation of the data d, and checks them. */
+enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err);
+/* Returns the loss for training or evaluation. With mixed samples, targets in training are numbers. */
+struct gt_loss_spec gt_session_loss(const struct gt_session *s, bool train);
+/* Returns whether training samples are mixed (mixup, cutmix). */
+bool gt_session_mixes(const struct gt_session *s);
 
 /* Sets the transforms for evaluation and prediction: eval.transforms, or without them the default for encoded files if `files` is true. */
 enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct gt_err *err);

@@ -1,8 +1,9 @@
-/* Evaluates a split: executes its programs on all samples, and computes the scores. */
+/* Evaluates a split: executes its programs on all samples, and computes the scores. Checks the names of scores in the config. */
 #include "session/session.h"
 #include "ir/op.h"
 #include "session/session_team.h"
 #include <math.h>
+#include <string.h>
 
 bool gt_session_has_classes(const struct gt_session *s)
 {
@@ -62,5 +63,41 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
 	*out = gt_session_scores(&m);
+	return GT_OK;
+}
+
+/* Returns whether the run measures this metric: "SPLIT/SCORE". */
+static bool measures(const struct gt_session *s, const char *metric)
+{
+	const char *slash = strchr(metric, '/'), *score = slash ? slash + 1 : "";
+	int i = 0;
+	while (slash && i < GT_SPLITS && (strlen(gt_split_names[i]) != (size_t)(slash - metric) ||
+	                                  strncmp(metric, gt_split_names[i], (size_t)(slash - metric))))
+		i++;
+	if (!slash || i == GT_SPLITS || (i == GT_TRAIN ? !s->prog.full.n && !s->prog.tail.n : !s->prog.eval[i].nfull))
+		return false;
+	return !strcmp(score, "acc") || !strcmp(score, "loss") || !strcmp(score, "top5") || (!strcmp(score, "f1") && i != GT_TRAIN);
+}
+
+enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
+{
+	const char *m = s->conf->checkpoint.best_metric, *stop = s->conf->train.early_stop.metric;
+	const struct gt_conf_schedule *sched = &s->conf->train.schedule;
+	if (*stop && !measures(s, stop))
+		return gt_conf_refuse(s->conf, "train.early_stop.metric", err, "expected a metric of an evaluated split, got \"%s\", of which "
+		                      "there are no samples", stop);
+	if (sched->type == GT_SCHED_PLATEAU && !measures(s, sched->metric))
+		return gt_conf_refuse(s->conf, "train.schedule.metric", err, "expected a metric of an evaluated split, got \"%s\", of which "
+		                      "there are no samples", sched->metric);
+	if (!*m)
+		return GT_OK;
+	if (!measures(s, m))
+		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
+		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5 or SPLIT/f1 of an evaluated split (valid, test), or train/acc, "
+		                      "train/loss or train/top5, got \"%s\"", m);
+	if (strstr(m, "/f1") && !gt_session_has_classes(s))
+		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
+		                      "\"%s\" and the loss %s do not go together: an F1 score needs one class for each sample", m,
+		                      s->conf->train.loss);
 	return GT_OK;
 }

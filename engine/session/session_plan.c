@@ -36,6 +36,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 {
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
+	struct gt_loss_spec loss = gt_session_loss(s, w->train);
 	struct gt_graph *g;
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
@@ -46,7 +47,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
 	if (w->loss)
-		GT_TRY(gt_graph_loss(g, &s->loss, err));
+		GT_TRY(gt_graph_loss(g, &loss, err));
 	if (w->train && gt_graph_differentiate(g, err) != GT_OK)
 		return w->phase ? gt_fail_prefix(err, "train.groups: in the epochs before %g", s->optim.thaw[w->phase - 1])
 		                : err ? err->code : GT_ECONFIG;
@@ -85,9 +86,10 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
 	struct gt_graph *g;
 	struct gt_update_spec apply;
+	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
 	/* A moving average is updated by one rank, and the other ranks would still be applying their parts of the gradients. */
-	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&s->loss) ||
+	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));

@@ -32,10 +32,25 @@ static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 	return augmented || bytes > 1 << 20 ? 2 : 0;
 }
 
+/* Returns how training samples are mixed. The number of classes is that of the model's outputs; if another stage of a pipeline has them,
+ * that of the data, because then this rank does not use the targets. */
+static struct gt_mixing mixing(const struct gt_session *s)
+{
+	struct gt_mixing m = s->data.mixing;
+	for (int i = 0; i < s->prog.nplans && m.classes; i++) {
+		const struct gt_graph *g = s->prog.plan[i]->graph;
+		const struct gt_tdesc *d = g->target < 0 ? NULL : gt_graph_desc(g, g->target);
+		if (d && d->rank == 2)
+			m.classes = d->dim[1];
+	}
+	return m;
+}
+
 static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
                                 struct gt_loader_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
+	struct gt_loss_spec loss = gt_session_loss(s, train);
 	*spec = (struct gt_loader_spec){.device = &s->device,
 	                                .view = &s->data.view[split],
 	                                .x = s->space->layout.first->values[s->space->layout.first->input].desc,
@@ -51,8 +66,10 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	                                .sampler = c->data.sampler,
 	                                .seed = (uint64_t)c->seed,
 	                                .ignore_index = gt_session_ignored_label(s),
-	                                .class_weights = gt_loss_class_weights(&s->loss)};
+	                                .class_weights = gt_loss_class_weights(&loss)};
 	spec->keep = train ? s->batch.keep : 0;
+	if (train)
+		spec->mixing = mixing(s);
 	GT_TRY(gt_session_fetch_spec(s, split, train, spec, err));
 	if (!gt_session_is_pipeline(s) || s->pipe.reads)
 		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);

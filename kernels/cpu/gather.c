@@ -1,5 +1,5 @@
-/* Gathers a batch from the dataset in memory: selects bytes by index, crops, flips, normalises and converts them. A row of an image is
- * first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. */
+/* Gathers a batch from the dataset in memory. Images: selects bytes by index, crops, flips, normalises and converts them; a row of an image
+ * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Rows of numbers: copies them. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -10,11 +10,17 @@
 #define AHEAD 2      /* number of samples ahead that are prefetched */
 #define MAX_ROW 4096 /* maximum bytes of a row that moves through the stack at once */
 
+/* How a batch finds its samples in the dataset. */
+struct lookup {
+	int64_t n, samples;   /* n: number of rows of the result, which holds the first view of all samples, then the next view */
+	int64_t all;          /* number of samples of the dataset */
+	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
+};
+
 struct gather {
 	struct gt_kernel head;
 	struct gt_attr_gather attr;
-	int64_t n, samples, images; /* n: number of rows of x, which holds the first view of all samples, then the next view */
-	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
+	struct lookup look;
 	int32_t c, h, w;
 	enum gt_dtype t;
 	bool move; /* true if an augmentation crops or flips images */
@@ -87,6 +93,36 @@ static void move_row(const struct gather *k, struct gt_aug a, const uint8_t *ima
 	}
 }
 
+static struct lookup lookup_of(const struct gt_tdesc *all, const struct gt_tdesc *index, int64_t n, int views)
+{
+	struct lookup l = {.n = n, .samples = n / (views > 1 ? views : 1), .all = all->dim[0]};
+	if (index->rank == 2) {
+		l.rows = index->dim[0];
+		l.length = index->dim[1];
+	}
+	return l;
+}
+
+/* Sets *index to the number of the batch's first sample in the operand index, and *stride to the distance of the next one. */
+static enum gt_code find(const struct lookup *l, const struct gt_step_args *a, const int64_t **index, int64_t *stride, struct gt_err *err)
+{
+	*stride = 1;
+	if (!l->rows)
+		return GT_OK;
+	uint64_t first = a->sample0, last = first + (uint64_t)(l->samples - 1) * a->stride;
+	if (first > last || last >= (uint64_t)l->length)
+		return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu are outside of the order of %lld samples",
+		               (unsigned long long)first, (unsigned long long)last, (long long)l->length);
+	*index += (int64_t)(a->epoch % (uint64_t)l->rows) * l->length + (int64_t)first;
+	*stride = (int64_t)a->stride;
+	return GT_OK;
+}
+
+static enum gt_code outside(int64_t sample, struct gt_err *err)
+{
+	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset", (long long)sample);
+}
+
 static void samples(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
@@ -94,17 +130,17 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 	int64_t row = (int64_t)k->w * k->c, size = row * k->h;
 	uint8_t buf[MAX_ROW];
 	for (int64_t n = begin; n < end; n++) {
-		int64_t view = n / k->samples, s = n - view * k->samples, at = j->index[s * j->stride];
-		if (at < 0 || at >= k->images) {
+		int64_t view = n / k->look.samples, s = n - view * k->look.samples, at = j->index[s * j->stride];
+		if (at < 0 || at >= k->look.all) {
 			atomic_store(j->bad, s);
 			return;
 		}
 		const uint8_t *image = j->images + at * size;
-		if (!view)
+		if (!view && j->target)
 			j->target[s] = j->labels[at];
-		if (n + AHEAD < end && s + AHEAD < k->samples &&
+		if (n + AHEAD < end && s + AHEAD < k->look.samples &&
 		    /* the samples that follow may be anywhere in memory, so they are prefetched */
-		    (uint64_t)j->index[(s + AHEAD) * j->stride] < (uint64_t)k->images)
+		    (uint64_t)j->index[(s + AHEAD) * j->stride] < (uint64_t)k->look.all)
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
 				__builtin_prefetch(j->images + j->index[(s + AHEAD) * j->stride] * size + i);
 		if (!k->move) {
@@ -127,28 +163,17 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	                .images = a->in[0],
 	                .labels = a->in[1],
 	                .index = a->in[2],
-	                .stride = 1,
 	                .x = a->out[0],
 	                .target = a->out[1],
 	                .step_args = a->step_args,
 	                .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a second thread is worthwhile from 256 Ki pixels on */
-	if (k->rows) {
-		uint64_t first = a->step_args->sample0, last = first + (uint64_t)(k->samples - 1) * a->step_args->stride;
-		if (first > last || last >= (uint64_t)k->length)
-			return gt_fail(err, GT_EINTERNAL, "gather: positions %llu to %llu are outside of the order of %lld samples",
-			               (unsigned long long)first,
-			               (unsigned long long)last, (long long)k->length);
-		j.index += (int64_t)(a->step_args->epoch % (uint64_t)k->rows) * k->length + (int64_t)first;
-		j.stride = (int64_t)a->step_args->stride;
-	}
+	GT_TRY(find(&k->look, a->step_args, &j.index, &j.stride, err));
 	if (a->stream) /* on other streams than 0, the loader's thread runs alone beside a step that uses all other threads */
-		samples(&j, 0, k->n);
+		samples(&j, 0, k->look.n);
 	else
-		gt_cpu_for(dev, k->n, grain > 0 ? grain : 1, 1, samples, &j);
-	if (bad >= 0)
-		return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset", (long long)j.index[bad * j.stride]);
-	return GT_OK;
+		gt_cpu_for(dev, k->look.n, grain > 0 ? grain : 1, 1, samples, &j);
+	return bad >= 0 ? outside(j.index[bad * j.stride], err) : GT_OK;
 }
 
 static void gather_release(struct gt_kernel *head)
@@ -170,10 +195,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cpu_refuse(call, err, "images have more than 16 channels");
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
-	k->n = x->dim[0], k->images = d->dim[0];
-	k->samples = k->n / (a->views > 1 ? a->views : 1);
-	if (call->in[2]->rank == 2)
-		k->rows = call->in[2]->dim[0], k->length = call->in[2]->dim[1];
+	k->look = lookup_of(d, call->in[2], x->dim[0], a->views);
 	k->c = (int32_t)d->dim[1], k->h = (int32_t)d->dim[2], k->w = (int32_t)d->dim[3];
 	k->t = x->dtype;
 	k->move = !gt_aug_none(a);
@@ -195,6 +217,55 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cpu_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
 		                     "rows of at most 4096 values" : "the padding reaches past the mirrored image");
 	}
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- rows of numbers ---------------------------------------------------------------------------------------------------------- */
+struct gather_rows {
+	struct gt_kernel head;
+	struct lookup look;
+	int64_t width; /* numbers in a row */
+	enum gt_dtype t;
+};
+
+static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct gather_rows *k = (const struct gather_rows *)head;
+	const int64_t *index = a->in[1];
+	int64_t stride;
+	size_t to = gt_dtype_size(k->t) * (size_t)k->width;
+	(void)dev;
+	GT_TRY(find(&k->look, a->step_args, &index, &stride, err));
+	for (int64_t i = 0; i < k->look.n; i++) {
+		int64_t at = index[i % k->look.samples * stride];
+		if (at < 0 || at >= k->look.all)
+			return outside(at, err);
+		const float *from = (const float *)a->in[0] + at * k->width;
+		char *y = (char *)a->out[0] + (size_t)i * to;
+		if (k->t == GT_F32 || k->t == GT_I32)
+			memcpy(y, from, to);
+		for (int64_t e = 0; e < k->width && k->t == GT_BF16; e++)
+			((uint16_t *)(void *)y)[e] = gt_bf16_from_f32(from[e]);
+		for (int64_t e = 0; e < k->width && k->t == GT_F64; e++)
+			((double *)(void *)y)[e] = from[e];
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *d = call->in[0], *y = call->out[0];
+	struct gather_rows *k;
+	bool fits = d->dtype == GT_I32 ? y->dtype == GT_I32
+	                               : d->dtype == GT_F32 && (y->dtype == GT_F32 || y->dtype == GT_BF16 || y->dtype == GT_F64);
+	(void)dev;
+	if (!fits)
+		return gt_cpu_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
+	GT_KERNEL_NEW(k, gather_rows_launch, "loops:gather", err);
+	k->width = gt_tdesc_count(d) / d->dim[0];
+	k->look = lookup_of(d, call->in[1], y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
+	k->t = y->dtype;
 	*out = &k->head;
 	return GT_OK;
 }

@@ -10,6 +10,16 @@ struct gather {
 	bool draws;
 };
 
+static struct gt_cu_lookup lookup_of(const struct gt_tdesc *all, const struct gt_tdesc *index, int64_t n, int views)
+{
+	struct gt_cu_lookup l = {.n = n, .samples = n / (views > 1 ? views : 1), .all = all->dim[0]};
+	if (index->rank == 2) {
+		l.rows = index->dim[0];
+		l.length = index->dim[1];
+	}
+	return l;
+}
+
 static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                   struct gt_err *err)
 {
@@ -17,12 +27,12 @@ static enum gt_code launch_gather(struct gt_dev *dev, struct gt_kernel *kernel, 
 	struct gt_cu_gather c = k->c;
 	c.images = a->in[0];
 	c.labels = a->in[1];
-	c.index = a->in[2];
+	c.look.index = a->in[2];
 	c.x = a->out[0];
 	c.target = a->out[1];
-	c.fault = dev->fault;
-	if (k->draws || c.rows)
-		GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
+	c.look.fault = dev->fault;
+	if (k->draws || c.look.rows)
+		GT_TRY(gt_cuda_step_args(dev, a, &c.look.step_args, err));
 	GT_CUDA(dev, gt_cu_gather_start(k->type, &c, s), "gather", err);
 	return GT_OK;
 }
@@ -43,14 +53,46 @@ enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, st
 		return gt_cuda_refuse(call, err, "the padding reaches past the mirrored image");
 	GT_CUDA_NEW(k, launch_gather, "gather", err);
 	k->c.attr = *attr;
-	k->c.n = x->dim[0];
-	k->c.samples = x->dim[0] / (attr->views > 1 ? attr->views : 1);
-	k->c.images_n = d->dim[0];
-	if (call->in[2]->rank == 2)
-		k->c.rows = call->in[2]->dim[0], k->c.length = call->in[2]->dim[1];
+	k->c.look = lookup_of(d, call->in[2], x->dim[0], attr->views);
 	k->c.c = (int32_t)d->dim[1], k->c.h = (int32_t)d->dim[2], k->c.w = (int32_t)d->dim[3];
 	k->type = gt_cuda_type(x->dtype);
 	k->draws = draws;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- rows of numbers ----------------------------------------------------------------------------------------------------------- */
+struct gather_rows {
+	struct gt_kernel head;
+	struct gt_cu_gather_rows c; /* arguments of the kernel; the launch fills in the pointers */
+	int type;
+};
+
+static enum gt_code launch_rows(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
+{
+	const struct gather_rows *k = (const struct gather_rows *)kernel;
+	struct gt_cu_gather_rows c = k->c;
+	c.from = a->in[0];
+	c.look.index = a->in[1];
+	c.y = a->out[0];
+	c.look.fault = dev->fault;
+	if (c.look.rows)
+		GT_TRY(gt_cuda_step_args(dev, a, &c.look.step_args, err));
+	GT_CUDA(dev, gt_cu_gather_rows_start(k->type, &c, s), "gather.rows", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_gather_rows(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *d = call->in[0], *y = call->out[0];
+	struct gather_rows *k;
+	(void)dev;
+	if (d->dtype == GT_I32 ? y->dtype != GT_I32 : d->dtype != GT_F32 || gt_cuda_type(y->dtype) < 0)
+		return gt_cuda_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f16");
+	GT_CUDA_NEW(k, launch_rows, "gather.rows", err);
+	k->c.width = gt_tdesc_count(d) / d->dim[0];
+	k->c.look = lookup_of(d, call->in[1], y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
+	k->type = d->dtype == GT_I32 ? -1 : gt_cuda_type(y->dtype);
 	*out = &k->head;
 	return GT_OK;
 }

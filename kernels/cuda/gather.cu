@@ -7,30 +7,39 @@
 #define MAX_Y 65535
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* Returns the number in the dataset of sample `sample` of the batch, which the operand index has; -1: it has none, which the thread with
+ * report = true reports. */
+__device__ static inline int64_t find(const gt_cu_lookup &l, const struct gt_step_args &step_args, int64_t sample, bool report)
+{
+	const int64_t *index = l.rows ? l.index + (int64_t)(step_args.epoch % (uint64_t)l.rows) * l.length : l.index;
+	int64_t place = l.rows ? (int64_t)(step_args.sample0 + (uint64_t)sample * step_args.stride) : sample;
+	if (l.rows && (uint64_t)place >= (uint64_t)l.length) {
+		if (report)
+			fault(l.fault, GT_CU_FAULT_PLACE, place, sample, l.length);
+		return -1;
+	}
+	int64_t at = index[place];
+	if (at >= 0 && at < l.all)
+		return at;
+	if (report)
+		fault(l.fault, GT_CU_FAULT_INDEX, at, sample, l.all);
+	return -1;
+}
+
 template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
 {
 	after_previous();
 	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
-	const struct gt_step_args step_args = step_args_of(a.step_args);
+	const struct gt_step_args step_args = step_args_of(a.look.step_args);
 	bool move = !gt_aug_none(&a.attr), reflect = a.attr.views > 1 || a.attr.pad_reflect;
 	if (pixel >= pixels)
 		return;
 	int32_t y = pixel / a.w, x = pixel - y * a.w;
-	const int64_t *index = a.rows ? a.index + (int64_t)(step_args.epoch % (uint64_t)a.rows) * a.length : a.index;
-	for (int64_t n = blockIdx.y; n < a.n; n += gridDim.y) {
-		int64_t view = n / a.samples, sample = n - view * a.samples;
-		int64_t place = a.rows ? (int64_t)(step_args.sample0 + (uint64_t)sample * step_args.stride) : sample;
-		if (a.rows && (uint64_t)place >= (uint64_t)a.length) {
-			if (pixel == 0)
-				fault(a.fault, GT_CU_FAULT_PLACE, place, sample, a.length);
+	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
+		int64_t view = n / a.look.samples, sample = n - view * a.look.samples;
+		int64_t at = find(a.look, step_args, sample, pixel == 0);
+		if (at < 0)
 			continue;
-		}
-		int64_t at = index[place];
-		if (at < 0 || at >= a.images_n) {
-			if (pixel == 0)
-				fault(a.fault, GT_CU_FAULT_INDEX, at, sample, a.images_n);
-			continue;
-		}
 		int32_t sy = y, sx = x;
 		if (move) {
 			struct gt_aug g = gt_aug_of(&a.attr, step_args.seed, step_args.epoch, (uint64_t)at, (int)view);
@@ -42,8 +51,33 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 		S *to = (S *)a.x + (n * pixels + pixel) * a.c;
 		for (int32_t i = 0; i < a.c; i++)
 			to[i] = from_float<S>((float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i]);
-		if (pixel == 0 && view == 0)
+		if (pixel == 0 && view == 0 && a.target)
 			a.target[sample] = a.labels[at];
+	}
+}
+
+template <class S> __device__ static inline S number(float x)
+{
+	return from_float<S>(x);
+}
+
+template <class S> __device__ static inline S number(int32_t x)
+{
+	return x;
+}
+
+/* Copies rows of T as S; blocks in y walk through the samples. */
+template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows(const gt_cu_gather_rows a)
+{
+	after_previous();
+	const struct gt_step_args step_args = step_args_of(a.look.step_args);
+	int64_t e = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+	if (e >= a.width)
+		return;
+	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
+		int64_t at = find(a.look, step_args, n % a.look.samples, e == 0);
+		if (at >= 0)
+			((S *)a.y)[n * a.width + e] = number<S>(((const T *)a.from)[at * a.width + e]);
 	}
 }
 
@@ -51,8 +85,20 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s)
 {
 	int64_t blocks = ceil_div((int64_t)a->h * a->w, BLOCK);
-	dim3 grid((unsigned)blocks, (unsigned)(a->n < MAX_Y ? a->n : MAX_Y));
-	if (!blocks || !a->n)
+	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
+	if (!blocks || !a->look.n)
 		return cudaSuccess;
 	return launch(OF_TYPE(type, gather), grid, dim3(BLOCK), s, *a);
+}
+
+cudaError_t gt_cu_gather_rows_start(int type, const struct gt_cu_gather_rows *a, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(a->width, BLOCK);
+	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
+	if (!blocks || !a->look.n)
+		return cudaSuccess;
+	if (type < 0)
+		return launch(gather_rows<int32_t, int32_t>, grid, dim3(BLOCK), s, *a);
+	auto kernel = type == GT_CU_F32 ? gather_rows<float, float> : type == GT_CU_BF16 ? gather_rows<float, bf16> : gather_rows<float, f16>;
+	return launch(kernel, grid, dim3(BLOCK), s, *a);
 }

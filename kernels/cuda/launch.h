@@ -325,21 +325,34 @@ cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bo
 cudaError_t gt_cu_views_start(int type, const void *x, void *y, int64_t n, int views, cudaStream_t s);
 
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
-struct gt_cu_gather {
-	const uint8_t *images;
-	const int32_t *labels;
+/* How a batch finds its samples in the dataset. */
+struct gt_cu_lookup {
 	const int64_t *index;
-	void *x;
-	int32_t *target;
-	/* number of rows of x (samples * views); number of samples of the batch; number of images of the dataset */
-	int64_t n, samples, images_n;
+	/* number of rows of the result (samples * views); number of samples of the batch; number of samples of the dataset */
+	int64_t n, samples, all;
 	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
-	int32_t c, h, w;
-	struct gt_attr_gather attr;
 	struct gt_cu_fault *fault;
 	struct gt_cu_step_args step_args;
 };
+struct gt_cu_gather {
+	const uint8_t *images;
+	const int32_t *labels;
+	void *x;
+	int32_t *target; /* NULL: only images */
+	int32_t c, h, w;
+	struct gt_attr_gather attr;
+	struct gt_cu_lookup look;
+};
 cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s);
+
+/* Rows of numbers. type: that of y; -1: i32, else rows are f32. */
+struct gt_cu_gather_rows {
+	const void *from; /* [look.all, width] */
+	void *y;          /* [look.n, width] */
+	int64_t width;
+	struct gt_cu_lookup look;
+};
+cudaError_t gt_cu_gather_rows_start(int type, const struct gt_cu_gather_rows *a, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -74,6 +74,38 @@ for mode in 'ddp 2' 'ddp 4' 'dp 2' 'zero 2' 'pipe 2'; do
 	fi
 done
 
+# mixup and cutmix: the same weights with any number of threads and ranks, after interruptions, and from arrays as from files
+sed 's/{ type = "random_erasing"; }/&, { type = "mixup"; alpha = 0.4; p = 0.4; }, { type = "cutmix"; p = 0.4; }/' net.cfg >mix.cfg
+# mixed NAME OPTIONS...: a run of mix.cfg with these options ends with the weights $want
+mixed() {
+	local name=$1
+	shift
+	"$gtrain" run mix.cfg -q -o "$name" "$@" >/dev/null 2>err
+	local rc=$?
+	if [ $rc = 0 ] && [ "$(weights "$name")" = "$want" ]; then
+		pass "$name"
+	else
+		fail "$name" "status $rc, or other weights: $(head -n 1 err)"
+	fi
+}
+"$gtrain" run mix.cfg -q -o mix >/dev/null 2>err || fail folder_mix "$(head -n 1 err)"
+want=$(weights mix)
+if [ "$want" != "$first" ]; then pass folder_mix_has_effect; else fail folder_mix_has_effect 'the same weights as without'; fi
+for w in 1 2 8; do mixed "folder_mix_workers_$w" -s data.workers=$w; done
+"$gtrain" run mix.cfg -q -o mix-halves -s train.steps=7 >/dev/null 2>&1
+"$gtrain" resume mix-halves -q -s train.steps=11 >/dev/null 2>&1
+"$gtrain" resume mix-halves -q -s train.steps=0 >/dev/null 2>err || fail folder_mix_resume "$(head -n 1 err)"
+if [ "$(weights mix-halves)" = "$want" ]; then pass folder_mix_resumed; else fail folder_mix_resumed 'other weights than in one go'; fi
+"$gtrain" run mix.cfg -q -o mix-world -s 'reproducible="world"' >/dev/null 2>err || fail folder_mix_world "$(head -n 1 err)"
+want=$(weights mix-world)
+for mode in 'ddp 2 1' 'ddp 4 2' 'dp 2 8' 'zero 2 2' 'pipe 2 1'; do
+	read -r m n w <<<"$mode"
+	mixed "folder_mix_$m$n" -s 'reproducible="world"' -s "parallel.mode=$m" -s "parallel.nproc=$n" -s "data.workers=$w"
+done
+gives folder_mix_nll 78 err '"cutmix" and train.loss = "nll" do not go together' check mix.cfg -s 'train.loss="nll"'
+gives folder_mix_last 78 err 'data.augment[1]: expected mixup and cutmix at the end of the list' \
+	check mix.cfg -s 'data.augment=( { type = "mixup"; }, { type = "hflip"; } )'
+
 # names of classes
 if grep -q '"images":"files","classes":\["aster","rose","tulip"\]' first/latest/data.json; then
 	pass folder_names_in_checkpoint

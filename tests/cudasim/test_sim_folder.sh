@@ -1,7 +1,6 @@
 #!/bin/bash
 # Images from files on the host's CUDA runtime: threads decode them, and they are copied to a ring on the device one window ahead. The
-# losses
-# and the evaluations are the CPU's, with windows of any length, micro-batches, short last batches, and after an interruption.
+# losses and the evaluations are the CPU's, with windows of any length, micro-batches, short last batches, and after an interruption.
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
@@ -55,6 +54,10 @@ agrees sim_folder_one_worker -- -s data.workers=1 -s data.prefetch=0
 agrees sim_folder_micro -s train.accumulate=2 -- -s data.workers=3
 agrees sim_folder_ranks -s parallel.mode=ddp -s parallel.nproc=2 --
 agrees sim_folder_pipe -s parallel.mode=pipe -s parallel.nproc=2 -s parallel.chunks=2 --
+sed -i.plain 's/{ type = "hflip"; }/&, { type = "mixup"; p = 0.4; }, { type = "cutmix"; p = 0.4; }/' net.cfg
+agrees sim_folder_mixed --
+agrees sim_folder_mixed_ranks -s parallel.mode=ddp -s parallel.nproc=2 -s train.accumulate=2 --
+mv net.cfg.plain net.cfg
 "$sim/bin/gtrain" run net.cfg -q -o halves --device cuda -s train.steps=7 >/dev/null 2>err ||
 	echo "not ok sim_folder_half: $(head -n 1 err)"
 "$sim/bin/gtrain" resume halves -q --device cuda -s train.steps=0 >/dev/null 2>err || echo "not ok sim_folder_resume: $(head -n 1 err)"

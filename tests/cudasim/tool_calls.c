@@ -432,6 +432,30 @@ TEST(gather)
 		}
 }
 
+TEST(gather_rows)
+{
+	for (int t = 0; t < 8; t++) {
+		bool order = t >= 4;
+		int64_t n = t & 1 ? 70000 : 13, width = t & 1 ? 1 : 300, m = 11, all[2] = {m, width}, wide[2] = {2 * n, width};
+		int64_t rows[2] = {3, 2 * n + 7}, count = order ? rows[0] * rows[1] : n;
+		struct gt_attr_views attr = {2};
+		struct pair_job j = {.call = {.code = GT_OP_GATHER_ROWS, .attr = &attr}, .step_args = {.epoch = 5, .sample0 = 4, .stride = 2}};
+		uint32_t *from = malloc((size_t)(m * width) * 4);
+		int64_t *index = malloc((size_t)count * 8);
+		for (int64_t i = 0; i < m * width; i++) {
+			float f = (float)(i * 37 % 101) / 7 - 5;
+			memcpy(&from[i], &f, 4);
+		}
+		for (int64_t i = 0; i < count; i++)
+			index[i] = i * 5 / 3 % m;
+		pair_tensor(&j, false, t % 4 == 3 ? GT_I32 : GT_F32, 2, all, from);
+		pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : &n, index);
+		pair_tensor(&j, true, t % 4 == 3 ? GT_I32 : pair_types[t % 4], 2, wide, NULL);
+		pair_compare(&j, 0, "");
+		pair_free(&j);
+	}
+}
+
 TEST(sums_of_rows)
 {
 	for (int s = 0; s < NROWS; s++)

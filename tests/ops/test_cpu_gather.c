@@ -119,6 +119,34 @@ TEST(gather_finds_its_place_in_an_order)
 	tens_free(im), tens_free(lab), tens_free(idx), tens_free(x), tens_free(target);
 }
 
+/* Rows of numbers, by a list of samples and in an order, for two views. */
+TEST(gather_rows)
+{
+	static const enum gt_dtype to[] = {GT_I32, GT_F32, GT_BF16, GT_F64};
+	for (int t = 0; t < 4; t++)
+		for (int views = 1; views < 3; views++) {
+			bool order = views == 2;
+			struct gt_attr_views attr = {views};
+			struct tens *rows = tens_new(t ? GT_F32 : GT_I32, DIMS(9, 3)), *y = tens_new(to[t], DIMS(4 * views, 3));
+			struct tens *want = tens_new(to[t], DIMS(4 * views, 3));
+			struct tens *idx = order ? tens_new(GT_I64, DIMS(2, 9)) : tens_new(GT_I64, DIMS(4));
+			tens_random(rows, 1, -100, 100);
+			tens_random(idx, 2, 0, 9);
+			struct op_case k = {.code = GT_OP_GATHER_ROWS, .attr = &attr, .in = {rows, idx}, .nin = 2, .out = {y}, .nout = 1,
+			                    .step_args = {.epoch = 5, .sample0 = 2, .stride = 2}};
+			if (op_run(&k)) {
+				tens_need_mag(want);
+				for (int64_t i = 0; i < 12 * views; i++) {
+					int64_t n = i / 3 % 4, at = (int64_t)idx->v[order ? 9 + 2 + 2 * n : n];
+					want->v[i] = rows->v[at * 3 + i % 3];
+					want->mag[i] = fabs(want->v[i]);
+				}
+				TENS_CHECK(y, want, 0);
+			}
+			tens_free(rows), tens_free(y), tens_free(want), tens_free(idx);
+		}
+}
+
 TEST(gather_refuses_a_wild_index)
 {
 	struct gt_attr_gather attr = {.scale = {1}};

@@ -1,0 +1,181 @@
+#include "exec/loader_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+int gt_columns_of(const struct gt_dataset *d, struct gt_column out[GT_MAX_COLUMNS])
+{
+	int n = 0;
+	out[n++] = d->target.width ? (struct gt_column){d->target.dtype, d->target.width, d->target.data}
+	                           : (struct gt_column){GT_I32, 0, d->labels};
+	for (int i = 0; i < d->nfields; i++)
+		out[n++] = (struct gt_column){d->field[i].dtype, d->field[i].width, d->field[i].data};
+	return n;
+}
+
+static int64_t views(const struct gt_loader *l)
+{
+	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
+}
+
+static struct gt_tdesc rows_desc(enum gt_dtype t, int64_t n, int64_t width)
+{
+	return gt_tdesc_make(t, width ? 2 : 1, (int64_t[]){n, width}, false);
+}
+
+enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
+{
+	const struct gt_loader_spec *s = &l->spec;
+	struct gt_column of[GT_MAX_COLUMNS];
+	l->ncolumns = gt_columns_of(s->view->data, of);
+	for (int c = 0; c < l->ncolumns; c++) {
+		struct gt_loader_column *col = &l->column[c];
+		const struct gt_tdesc *field = c ? &s->field[c - 1] : NULL;
+		col->of = of[c];
+		if (!c && s->mixing.classes)
+			col->of = (struct gt_column){GT_F32, s->mixing.classes, NULL};
+		col->to = field ? field->dtype : col->of.dtype;
+		col->operand = field && !field->rank ? -1 : !c && !col->of.width && s->view->data->c ? 0 : 1 + c;
+		if (col->operand < 0)
+			continue;
+		struct gt_tdesc d = rows_desc(col->to, l->most * (c ? views(l) : 1), col->of.width);
+		if (!(col->out = calloc((size_t)l->nbuf, sizeof *col->out)))
+			return gt_fail_memory(err, (size_t)l->nbuf * sizeof *col->out);
+		for (int i = 0; i < l->nbuf; i++)
+			GT_TRY(l->be->alloc(l->dev, gt_tdesc_bytes(&d), &col->out[i], err));
+	}
+	return GT_OK;
+}
+
+void gt_loader_close_columns(struct gt_loader *l)
+{
+	for (int i = 0; i < l->nsizes; i++)
+		for (int k = 0; k <= l->ncolumns; k++)
+			if (l->gather[i].kernel[k])
+				l->be->release(l->dev, l->gather[i].kernel[k]);
+	for (int c = 0; c < l->ncolumns; c++) {
+		for (int i = 0; l->column[c].out && i < l->nbuf; i++)
+			if (l->column[c].out[i])
+				l->be->free(l->dev, l->column[c].out[i]);
+		free(l->column[c].out);
+	}
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------------------------------------ */
+/* Prepares the kernel that gathers images, and labels if the target is a label. index: its operand. all: number of samples that the
+ * operands have. */
+static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, struct gt_tdesc *index, struct gt_kernel **out,
+                                   struct gt_err *err)
+{
+	const struct gt_dataset *d = l->spec.view->data;
+	const int64_t *shape = l->fetcher ? l->spec.shape : (int64_t[]){d->c, d->h, d->w};
+	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, (int64_t[]){all, shape[0], shape[1], shape[2]}, true);
+	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
+	/* an input of two dimensions, [N, C], has the same bytes */
+	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * views(l), shape[0], shape[1], shape[2]}, true);
+	bool with_labels = l->column[0].operand == 0;
+	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2,
+	                       .in = {&images, with_labels ? &labels : NULL, index}, .out = {&x, with_labels ? &target : NULL}};
+	return l->be->prepare(l->dev, &oc, out, err);
+}
+
+static enum gt_code prepare_column(struct gt_loader *l, int c, int64_t n, int64_t all, struct gt_tdesc *index,
+                                   struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_loader_column *col = &l->column[c];
+	struct gt_attr_views attr = {c ? (int)views(l) : 1};
+	struct gt_tdesc rows = rows_desc(col->of.dtype, all, col->of.width), y = rows_desc(col->to, n * attr.views, col->of.width);
+	struct gt_opcall oc = {.code = GT_OP_GATHER_ROWS, .name = "data", .attr = &attr, .nin = 2, .nout = 1,
+	                       .in = {&rows, index}, .out = {&y}};
+	return l->be->prepare(l->dev, &oc, out, err);
+}
+
+enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
+{
+	bool whole = l->fetcher && !l->map; /* the operands are a batch, in the order of the batch */
+	int64_t order[2] = {2, l->row}, all = whole ? l->most : l->map ? l->ring_parts * l->most : l->spec.view->data->n;
+	struct gt_tdesc index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, order, false);
+	if (n == 0)
+		return GT_OK;
+	for (int i = 0; i < l->nsizes; i++)
+		if (l->gather[i].n == n)
+			return GT_OK;
+	if (l->nsizes == GT_LOADER_SIZES)
+		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", GT_LOADER_SIZES);
+	struct gt_loader_size *g = &l->gather[l->nsizes++];
+	g->n = n;
+	if (l->spec.view->data->c)
+		GT_TRY(prepare_images(l, n, all, &index, &g->kernel[0], err));
+	for (int c = 0; c < l->ncolumns; c++)
+		if (l->column[c].operand > 0)
+			GT_TRY(prepare_column(l, c, n, all, &index, &g->kernel[l->column[c].operand], err));
+	return GT_OK;
+}
+
+enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,
+                              int slot, int stream, struct gt_err *err)
+{
+	const struct gt_loader_size *g = NULL;
+	void *rows[GT_MAX_COLUMNS], *images = l->ring_rows ? l->ring_rows : l->spec.view->at->images;
+	void *index = from && !l->ring_rows ? l->iota : l->orders_dev;
+	for (int i = 0; i < l->nsizes; i++)
+		if (l->gather[i].n == n)
+			g = &l->gather[i];
+	if (!g)
+		return gt_fail(err, GT_EINTERNAL, "loader: no kernel was prepared for a batch of %lld samples", (long long)n);
+	if (from && !l->ring_rows)
+		images = (void *)(uintptr_t)from->rows;
+	for (int c = 0; c < l->ncolumns; c++) {
+		const struct gt_loader_column *col = &l->column[c];
+		rows[c] = col->ring ? col->ring : l->spec.view->at->column[c];
+		if (from && !col->ring && col->staged)
+			rows[c] = col->staged + (size_t)(from->slot * l->most) * gt_column_bytes(&col->of);
+	}
+	if (g->kernel[0]) {
+		bool labels = l->column[0].operand == 0;
+		void *in[3] = {images, labels ? rows[0] : NULL, index}, *out[2] = {x, labels ? l->column[0].out[slot] : NULL};
+		struct gt_launch a = {.in = in, .out = out, .step_args = step_args, .stream = stream};
+		GT_TRY(l->be->launch(l->dev, g->kernel[0], &a, err));
+	}
+	for (int c = 0; c < l->ncolumns; c++) {
+		if (l->column[c].operand <= 0)
+			continue;
+		void *in[2] = {rows[c], index};
+		struct gt_launch a = {.in = in, .out = &l->column[c].out[slot], .step_args = step_args, .stream = stream};
+		GT_TRY(l->be->launch(l->dev, g->kernel[l->column[c].operand], &a, err));
+	}
+	return GT_OK;
+}
+
+/* ---- the dataset on the device -------------------------------------------------------------------------------------------------- */
+static enum gt_code send(const struct gt_device *device, const void *host, size_t bytes, void **out, struct gt_err *err)
+{
+	if (device->be->host_memory || !host) {
+		*out = (void *)(uintptr_t)host;
+		return GT_OK;
+	}
+	GT_TRY(device->be->alloc(device->dev, bytes, out, err));
+	return device->be->copy(device->dev, *out, host, bytes, GT_COPY_H2D, 0, err);
+}
+
+enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_dataset *d, bool fetched, struct gt_resident *out,
+                              struct gt_err *err)
+{
+	struct gt_column column[GT_MAX_COLUMNS];
+	*out = (struct gt_resident){0};
+	if (fetched)
+		return GT_OK;
+	GT_TRY(send(device, d->images, (size_t)(d->n * d->c * d->h * d->w), &out->images, err));
+	for (int n = gt_columns_of(d, column), c = 0; c < n; c++)
+		GT_TRY(send(device, column[c].host, (size_t)d->n * gt_column_bytes(&column[c]), &out->column[c], err));
+	return GT_OK;
+}
+
+void gt_resident_drop(const struct gt_device *device, struct gt_resident *r)
+{
+	for (int c = -1; c < GT_MAX_COLUMNS && !device->be->host_memory; c++) {
+		void *p = c < 0 ? r->images : r->column[c];
+		if (p)
+			device->be->free(device->dev, p);
+	}
+	*r = (struct gt_resident){0};
+}

@@ -1,0 +1,108 @@
+#include "exec/mixing.h"
+#include "base/philox.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- random numbers --------------------------------------------------------------------------------------------------------------- */
+/* The draws of one batch, one after the other. */
+struct draws {
+	uint64_t key;
+	uint32_t epoch, batch, n;
+};
+
+/* Returns a number in (0, 1). */
+static double uniform(struct draws *d)
+{
+	struct gt_philox r = gt_rng_draw(d->key, d->epoch, d->batch, d->n++, 0);
+	return ((double)(r.v[0] >> 6) * 0x1p26 + (double)(r.v[1] >> 6) + 0.5) * 0x1p-52;
+}
+
+static double normal(struct draws *d)
+{
+	double radius = sqrt(-2 * log(uniform(d)));
+	return radius * cos(2 * M_PI * uniform(d));
+}
+
+/* Returns a number of the gamma distribution with scale 1, by the method of Marsaglia and Tsang (2000). */
+static double gamma_of(struct draws *d, double alpha)
+{
+	double boost = alpha < 1 ? pow(uniform(d), 1 / alpha) : 1, a = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * a);
+	for (;;) {
+		double x = normal(d), v = 1 + c * x, u;
+		if (v <= 0)
+			continue;
+		v = v * v * v;
+		u = uniform(d);
+		if (log(u) < x * x / 2 + a - a * v + a * log(v))
+			return boost * a * v;
+	}
+}
+
+static double beta_of(struct draws *d, double alpha)
+{
+	double a = gamma_of(d, alpha), b = gamma_of(d, alpha);
+	return a + b > 0 ? a / (a + b) : 0.5; /* both are below the smallest double only if alpha is tiny */
+}
+
+void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint64_t batch, int64_t h, int64_t w, struct gt_mix *out)
+{
+	struct draws d = {gt_rng_key(seed, GT_RNG_MIX, 0), (uint32_t)epoch, (uint32_t)batch, 0};
+	double which = uniform(&d);
+	*out = (struct gt_mix){.lambda = 1, .cut = which >= m->mixup_p};
+	if (which >= m->mixup_p + m->cutmix_p)
+		return;
+	out->lambda = beta_of(&d, out->cut ? m->cutmix_alpha : m->mixup_alpha);
+	if (!out->cut)
+		return;
+	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda follows from its area */
+	int64_t x = (int64_t)(uniform(&d) * (double)w), y = (int64_t)(uniform(&d) * (double)h);
+	double r = 0.5 * sqrt(1 - out->lambda);
+	int64_t half_w = (int64_t)(r * (double)w), half_h = (int64_t)(r * (double)h);
+	out->left = x > half_w ? x - half_w : 0;
+	out->top = y > half_h ? y - half_h : 0;
+	out->right = x + half_w < w ? x + half_w : w;
+	out->bottom = y + half_h < h ? y + half_h : h;
+	out->lambda = 1 - (double)((out->right - out->left) * (out->bottom - out->top)) / (double)(w * h);
+}
+
+/* ---- pixels ------------------------------------------------------------------------------------------------------------------------ */
+/* Replaces bytes by lambda * x + (1 - lambda) * y, with lambda in steps of 2^-16, rounded to the nearest. */
+static void blend(uint8_t *restrict x, const uint8_t *restrict y, size_t n, double lambda)
+{
+	uint32_t a = (uint32_t)(lambda * 65536 + 0.5), b = 65536 - a;
+	for (size_t i = 0; i < n; i++)
+		x[i] = (uint8_t)((a * x[i] + b * y[i] + 32768) >> 16);
+}
+
+static void paste(const struct gt_mix *m, const struct gt_mix_rows *r, uint8_t *x, const uint8_t *y)
+{
+	for (int64_t row = m->top; row < m->bottom; row++) {
+		int64_t at = (row * r->w + m->left) * r->c;
+		memcpy(x + at, y + at, (size_t)((m->right - m->left) * r->c));
+	}
+}
+
+void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r)
+{
+	size_t bytes = (size_t)(r->h * r->w * r->c);
+	memset(r->target, 0, (size_t)(r->n * r->classes) * sizeof *r->target);
+	for (int64_t i = r->n - 1; i >= 0; i--) { /* backwards: the partner i - 1 is still unmixed */
+		int64_t p = r->apart ? r->n + i : i ? i - 1 : r->n;
+		uint8_t *x = r->pixels + (size_t)i * bytes;
+		const uint8_t *y = r->pixels + (size_t)p * bytes;
+		float *target = r->target + i * r->classes;
+		double lambda = r->label[i] < 0 ? 0 : r->label[p] < 0 ? 1 : m->lambda;
+		if (r->label[i] < 0 && r->label[p] < 0)
+			memset(x, 0, bytes);
+		else if (lambda == 0)
+			memcpy(x, y, bytes);
+		else if (lambda < 1 && m->cut)
+			paste(m, r, x, y);
+		else if (lambda < 1)
+			blend(x, y, bytes, lambda);
+		if (r->label[i] >= 0)
+			target[r->label[i]] += (float)lambda;
+		if (r->label[p] >= 0)
+			target[r->label[p]] += (float)(1 - lambda);
+	}
+}

@@ -1,0 +1,46 @@
+/* Mixes the samples of a batch in pairs: mixup (Zhang et al. 2018) and cutmix (Yun et al. 2019), as torchvision's MixUp and CutMix do.
+ *
+ *     gt_mix_draw(&m, seed, epoch, batch, h, w, &mix);
+ *     gt_mix_rows(&mix, &rows);
+ *
+ * Sample i of a batch is mixed with sample i - 1, and the first one with the last one. A batch is that of an optimizer step over all
+ * ranks, so what a sample becomes does not depend on the number of ranks or of micro-batches. All pairs of a batch have the same
+ * share lambda, which is drawn from Beta(alpha, alpha) as a pure function of (seed, epoch, number of the batch). */
+#ifndef GT_EXEC_MIXING_H
+#define GT_EXEC_MIXING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which batches are mixed, and how. All zero: none. */
+struct gt_mixing {
+	double mixup_p, mixup_alpha;   /* probability that a batch is mixed by mixup; parameter of the distribution of lambda */
+	double cutmix_p, cutmix_alpha; /* the same for cutmix. The sum of both probabilities is at most 1 */
+	int64_t classes;               /* number of classes: of numbers in a mixed target; 0: nothing is mixed */
+};
+
+/* What is done to a batch. */
+struct gt_mix {
+	bool cut;                  /* cutmix: the box of each image is that of its partner */
+	int64_t top, left, bottom, right; /* cutmix: the box, in pixels; bottom and right are outside of it */
+	double lambda;             /* share of the sample itself: of its pixels, and of its class; 1: the batch is not mixed */
+};
+
+/* Draws what is done to batch number `batch` of an epoch, whose images are h x w pixels. */
+void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint64_t batch, int64_t h, int64_t w, struct gt_mix *out);
+
+/* The rows of a batch, or of a part of one. */
+struct gt_mix_rows {
+	uint8_t *pixels;      /* rows of h * w * c bytes: the n samples, then partners of samples */
+	const int32_t *label; /* the class of each row; < 0: the row has no sample that counts */
+	float *target;        /* [n, classes]: receives the classes' shares */
+	int64_t n;
+	bool apart;           /* true: the partner of row i is row n + i; false: it is row i - 1, and that of row 0 is row n */
+	int64_t h, w, c, classes;
+};
+/* Mixes the images in place and fills the targets. If only one of a pair has a sample that counts, the result is that sample; if none
+ * has, the image and the target are 0. */
+void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r);
+
+#endif

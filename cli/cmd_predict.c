@@ -40,6 +40,14 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 	}
 	gt_json_int(j, "index", p->index);
 	gt_json_bool(j, "scaled", p->scaled);
+	if (p->nvalues) {
+		gt_json_object(j, "values");
+		for (int i = 0; i < p->nvalues; i++)
+			gt_json_double(j, p->value_name[i], (double)p->value[i], 9);
+		gt_json_end(j);
+		gt_json_end(j);
+		return gt_out_json(cli, err);
+	}
 	class_json(j, p, 0);
 	gt_json_array(j, "top");
 	for (int i = 0; i < p->n; i++) {
@@ -52,10 +60,16 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 	return gt_out_json(cli, err);
 }
 
-static void csv_header(struct gt_cli *cli, int top)
+static void csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top)
 {
-	gt_out(cli, "path,index,class,name,probability");
-	for (int i = 2; i <= top; i++)
+	gt_out(cli, "path,index");
+	for (int i = 0; i < p->nvalues; i++) {
+		gt_out(cli, ",");
+		gt_out_csv(cli, p->value_name[i]);
+	}
+	if (!p->nvalues)
+		gt_out(cli, ",class,name,probability");
+	for (int i = 2; i <= top && !p->nvalues; i++)
 		gt_out(cli, ",class_%d,name_%d,probability_%d", i, i, i);
 	gt_out(cli, "\n");
 }
@@ -64,7 +78,9 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 {
 	gt_out_csv(cli, p->file);
 	gt_out(cli, ",%" PRId64, p->index);
-	for (int i = 0; i < top; i++) {
+	for (int i = 0; i < p->nvalues; i++)
+		gt_out(cli, ",%.9g", (double)p->value[i]);
+	for (int i = 0; i < top && !p->nvalues; i++) {
 		if (i >= p->n) { /* the model has fewer classes */
 			gt_out(cli, ",,,");
 			continue;
@@ -82,6 +98,8 @@ static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 	gt_out(cli, "%s", gt_cli_printable(p->file, file, sizeof file));
 	if (p->index > 0)
 		gt_out(cli, "[%" PRId64 "]", p->index);
+	for (int i = 0; i < p->nvalues; i++)
+		gt_out(cli, "\t%s %.6g", gt_cli_printable(p->value_name[i], name, sizeof name), (double)p->value[i]);
 	for (int i = 0; i < p->n; i++) {
 		if (p->top[i].name)
 			gt_out(cli, "\t%s %.4f", gt_cli_printable(p->top[i].name, name, sizeof name), p->top[i].p);
@@ -103,8 +121,11 @@ static bool print(void *user, const struct gt_prediction *p)
 	s->images += !p->error;
 	if (cli->args.json)
 		s->code = print_json(cli, p, s->err);
-	else if (!p->error && cli->args.csv)
+	else if (!p->error && cli->args.csv) {
+		if (s->images == 1)
+			csv_header(cli, p, s->top);
 		print_csv(cli, p, s->top);
+	}
 	else if (!p->error)
 		print_text(cli, p);
 	return s->code == GT_OK && !cli->out_errno;
@@ -133,8 +154,6 @@ static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 		return gt_fail(err, GT_EUSAGE, "expected a FILE or --list, got none");
 	if (a->csv && a->json)
 		return gt_fail(err, GT_EUSAGE, "--csv and --json do not go together");
-	if (a->csv)
-		csv_header(cli, s.top);
 	enum gt_code code = gt_predict(&spec, print, &s, err);
 	warn_scaled(&s);
 	return s.code != GT_OK ? s.code : code;

@@ -32,6 +32,10 @@ struct gt_dataset_spec {
 	const char *const *test;   /* files of the test split, as in train */
 	int ntest;                 /* number of files in test */
 	const char *path_column, *label_column; /* names of the columns of format "list"; NULL or "": the usual ones */
+	const char *label_separator; /* format "list": the characters that separate the labels of a sample, which then has any number of them;
+	                                NULL or "": a sample has one label */
+	const char *const *targets; /* format "list": names of the columns of numbers that are the targets, in place of labels */
+	int ntargets;               /* number of names in targets; 0: the targets are labels */
 	const char *pattern;       /* the regular expression of format "pattern"; NULL or "": none */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */

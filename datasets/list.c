@@ -1,7 +1,10 @@
-/* Images that a CSV file lists: a column of paths and a column of class names.
+/* Images that a CSV file lists: a column of paths, and a column of class names, or columns of numbers to predict.
  *
- *     file,label
- *     cats/1.jpg,cat
+ *     file,label                file,labels                 file,age,weight
+ *     cats/1.jpg,cat            1.jpg,sea sky               1.jpg,3.5,80
+ *
+ * With data.label_separator (here a space), an image has any number of labels, also none. The target is then f32 [classes], 1 for each
+ * label that the image has. With data.target_columns, it is the numbers of these columns.
  *
  * The paths are relative to data.root or, without it, to the folder of the CSV file. The first record is a header unless its first field is
  * the name of an image. The columns are found by their names; a file without a header has the path first, then the label. */
@@ -13,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +26,15 @@
 static const char *const path_names[] = {"path", "file", "filename", "file_name", "fname", "image", NULL};
 static const char *const label_names[] = {"label", "labels", "class", "target", "category", NULL};
 
+#define MAX_TARGETS 256
+
 /* What is read of a list before the labels are known. */
 struct list {
+	const struct gt_dataset_spec *spec;
 	struct gt_source *source;
 	struct gt_class_list classes;
-	char **label; /* [source->n], malloc'ed */
+	char **label;  /* [source->n], malloc'ed; NULL: the targets are numbers */
+	float *number; /* [source->n, spec->ntargets]; NULL: the targets are labels */
 	int64_t cap;
 };
 
@@ -35,6 +43,7 @@ static void list_free(struct list *l)
 	for (int64_t i = 0; l->source && l->label && i < l->source->n; i++)
 		free(l->label[i]);
 	free(l->label);
+	free(l->number);
 	gt_class_list_free(&l->classes);
 }
 
@@ -49,51 +58,106 @@ static int column(const struct gt_csv_record *r, const char *given, const char *
 	return -1;
 }
 
-static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char *path, const struct gt_csv_record *r, int at[2],
+/* Fills at with the index of the column of paths, then of that of labels or of those of targets. */
+static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char *path, const struct gt_csv_record *r, int *at,
                                  struct gt_err *err)
 {
 	static const char *const key[2] = {"data.path_column", "data.label_column"}, *const what[2] = {"paths", "labels"};
 	const char *const given[2] = {spec->path_column, spec->label_column}, *const *const usual[2] = {path_names, label_names};
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < spec->ntargets; i++) {
+		at[1 + i] = column(r, spec->targets[i], label_names);
+		if (at[1 + i] < 0)
+			return gt_fail(err, GT_ECONFIG, "data.target_columns: expected columns of %.300s, got \"%.100s\"", path, spec->targets[i]);
+	}
+	for (int i = 0; i < (spec->ntargets ? 1 : 2); i++) {
 		at[i] = column(r, given[i], usual[i]);
 		if (at[i] < 0 && given[i] && *given[i])
 			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%.100s\"", key[i], path, given[i]);
 		if (at[i] < 0)
 			return gt_fail(err, GT_ECONFIG, "%s: %.300s has no column \"%s\"; write the name of its column of %s", key[i], path,
-			               usual[i][0],
-			               what[i]);
+			               usual[i][0], what[i]);
 	}
 	return GT_OK;
 }
 
-static enum gt_code add(struct list *l, const char *csv, const struct gt_csv_record *r, const int at[2], struct gt_err *err)
+/* Makes room for one more file. */
+static enum gt_code grow(struct list *l, struct gt_err *err)
 {
-	int need = (at[0] > at[1] ? at[0] : at[1]) + 1;
+	if (l->source->n < l->cap)
+		return GT_OK;
+	int64_t cap = l->cap ? 2 * l->cap : 1024;
+	size_t each = l->spec->ntargets ? (size_t)l->spec->ntargets * sizeof *l->number : sizeof *l->label;
+	void *grown = realloc(l->spec->ntargets ? (void *)l->number : l->label, (size_t)cap * each);
+	if (!grown)
+		return gt_fail_memory(err, (size_t)cap * each);
+	if (l->spec->ntargets)
+		l->number = grown;
+	else
+		l->label = grown;
+	l->cap = cap;
+	return GT_OK;
+}
+
+/* Calls fn with each label of a cell: the parts between separators that are not empty; without a separator, the whole cell. */
+static enum gt_code each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
+                               enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
+{
+	if (!spec->label_separator || !*spec->label_separator)
+		return fn(user, cell, strlen(cell), err);
+	for (size_t len; *cell; cell += len + (cell[len] != 0)) {
+		len = strcspn(cell, spec->label_separator);
+		if (len)
+			GT_TRY(fn(user, cell, len, err));
+	}
+	return GT_OK;
+}
+
+static enum gt_code add_class(void *user, const char *label, size_t len, struct gt_err *err)
+{
+	return gt_class_list_add(user, label, len, err);
+}
+
+/* Parses the targets of a record into the row of the file that is added next. */
+static enum gt_code add_numbers(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
+{
+	for (int i = 0; i < l->spec->ntargets; i++) {
+		char *end;
+		float v = strtof(r->field[at[1 + i]], &end);
+		if (*end || end == r->field[at[1 + i]] || !isfinite(v))
+			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a finite number for %.100s, got \"%.100s\"", csv, (long long)r->line,
+			               l->spec->targets[i], r->field[at[1 + i]]);
+		l->number[l->source->n * l->spec->ntargets + i] = v;
+	}
+	return GT_OK;
+}
+
+static enum gt_code add_label(struct list *l, const char *csv, const struct gt_csv_record *r, const char *cell, struct gt_err *err)
+{
+	bool several = l->spec->label_separator && *l->spec->label_separator;
+	if (!*cell && !several)
+		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a path and a label, got an empty field", csv, (long long)r->line);
+	GT_TRY(each_label(l->spec, cell, &l->classes, add_class, err));
+	l->label[l->source->n] = strdup(cell);
+	return l->label[l->source->n] ? GT_OK : gt_fail_memory(err, strlen(cell));
+}
+
+static enum gt_code add(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
+{
+	int need = 0, n = l->spec->ntargets ? 1 + l->spec->ntargets : 2;
+	for (int i = 0; i < n; i++)
+		need = at[i] >= need ? at[i] + 1 : need;
 	if (r->n < need)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected at least %d fields, got %d", csv, (long long)r->line, need, r->n);
-	const char *path = r->field[at[0]], *label = r->field[at[1]];
-	if (!*path || !*label)
+	const char *path = r->field[at[0]];
+	if (!*path)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a path and a label, got an empty field", csv, (long long)r->line);
 	if (faccessat(l->source->fd, path, R_OK, AT_EACCESS))
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: cannot read %.300s: %s", csv, (long long)r->line, path, strerror(errno));
-	if (l->source->n == l->cap) {
-		int64_t cap = l->cap ? 2 * l->cap : 1024;
-		char **grown = realloc(l->label, (size_t)cap * sizeof *grown);
-		if (!grown)
-			return gt_fail_memory(err, (size_t)cap * sizeof *grown);
-		l->label = grown;
-		l->cap = cap;
-	}
-	char *copy = strdup(label);
-	if (!copy)
-		return gt_fail_memory(err, strlen(label));
-	enum gt_code code = gt_class_list_add(&l->classes, label, strlen(label), err);
-	if (code == GT_OK)
-		code = gt_source_add(l->source, path, 0, 0, err);
-	if (code == GT_OK)
-		l->label[l->source->n - 1] = copy;
-	else
-		free(copy);
+	GT_TRY(grow(l, err));
+	GT_TRY(l->spec->ntargets ? add_numbers(l, csv, r, at, err) : add_label(l, csv, r, r->field[at[1]], err));
+	enum gt_code code = gt_source_add(l->source, path, 0, 0, err);
+	if (code != GT_OK && l->label)
+		free(l->label[l->source->n]);
 	return code;
 }
 
@@ -101,7 +165,9 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 {
 	struct gt_csv *csv;
 	struct gt_csv_record r;
-	int at[2] = {0, 1};
+	int at[1 + MAX_TARGETS] = {0, 1};
+	if (spec->ntargets > MAX_TARGETS)
+		return gt_fail(err, GT_ECONFIG, "data.target_columns: expected at most %d columns, got %d", MAX_TARGETS, spec->ntargets);
 	GT_TRY(gt_csv_open(path, ',', &csv, err));
 	enum gt_code code = gt_csv_next(csv, &r, err);
 	if (code == GT_OK && r.n && !gt_is_image_name(r.field[0])) {
@@ -109,6 +175,9 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 		if (code == GT_OK)
 			code = gt_csv_next(csv, &r, err);
 	}
+	else if (code == GT_OK && r.n && spec->ntargets)
+		code = gt_fail(err, GT_ECONFIG, "data.target_columns: expected a first line with the names of the columns in %.300s, got "
+		               "\"%.100s\"", path, r.field[0]);
 	while (code == GT_OK && r.n) {
 		code = add(l, path, &r, at, err);
 		if (code == GT_OK)
@@ -135,7 +204,7 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 /* The classes are those of the lists of the training split, also for other splits. */
 static enum gt_code training_classes(const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
-	struct list l = {0};
+	struct list l = {.spec = spec};
 	struct gt_paths paths = {0};
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < spec->ntrain && code == GT_OK; i++)
@@ -156,23 +225,79 @@ static enum gt_code training_classes(const struct gt_dataset_spec *spec, struct 
 	return code;
 }
 
+/* A row of targets that labels are set in. */
+struct target_row {
+	const struct gt_class_list *classes;
+	float *v;
+	const char *csv, *file; /* for messages */
+};
+
+static enum gt_code set_label(void *user, const char *label, size_t len, struct gt_err *err)
+{
+	struct target_row *t = user;
+	int64_t k = gt_class_list_find(t->classes, label, len);
+	if (k < 0)
+		return gt_fail(err, GT_EDATA, "%.400s: the class \"%.*s\" of %.300s does not occur in the training split", t->csv,
+		               len < 100 ? (int)len : 100, label, t->file);
+	t->v[k] = 1;
+	return GT_OK;
+}
+
+/* Makes the targets of several labels a sample: f32 [n, classes]. The rows are in the order of the list. */
+static enum gt_code multi_hot(const struct list *l, const struct gt_class_list *classes, const char *csv, float **out, struct gt_err *err)
+{
+	size_t count = (size_t)l->source->n * (size_t)classes->n;
+	if (classes->n && (size_t)l->source->n > SIZE_MAX / sizeof **out / (size_t)classes->n)
+		return gt_fail_memory(err, SIZE_MAX);
+	if (!(*out = calloc(count ? count : 1, sizeof **out)))
+		return gt_fail_memory(err, count * sizeof **out);
+	for (int64_t i = 0; i < l->source->n; i++) {
+		struct target_row row = {classes, *out + i * classes->n, csv, gt_source_path(l->source, i)};
+		GT_TRY(each_label(l->spec, l->label[i], &row, set_label, err));
+	}
+	return GT_OK;
+}
+
+/* Gives a dataset targets of numbers in place of labels, which are the rows of `rows`, in the order of the list. Takes rows over. */
+static enum gt_code take_numbers(struct gt_dataset *d, float *rows, int64_t width, struct gt_err *err)
+{
+	size_t count = (size_t)(d->n * width);
+	float *v = malloc(count * sizeof *v);
+	for (int64_t i = 0; v && i < d->n; i++)
+		memcpy(v + i * width, rows + d->labels[i] * width, (size_t)width * sizeof *v);
+	free(rows);
+	if (!v)
+		return gt_fail_memory(err, count * sizeof *v);
+	free(d->labels);
+	d->labels = NULL;
+	d->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = width, .data = v};
+	return GT_OK;
+}
+
 static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                          struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only;
-	struct list l = {0};
+	struct list l = {.spec = spec};
 	struct gt_class_list classes = {0};
+	float *rows = NULL;
+	bool several = spec->label_separator && *spec->label_separator && !spec->ntargets;
 	enum gt_code code = open_base(spec, paths->path[0], &l.source, err);
 	for (int i = 0; i < paths->n && code == GT_OK; i++)
 		code = read_list(spec, paths->path[i], &l, err);
-	if (code == GT_OK && split == GT_TRAIN) {
+	if (code == GT_OK && !spec->ntargets && split == GT_TRAIN) {
 		code = gt_class_list_check(&l.classes, paths->path[0], err);
 		classes = l.classes;
 		l.classes = (struct gt_class_list){0};
-	} else if (code == GT_OK) {
+	} else if (code == GT_OK && !spec->ntargets) {
 		code = training_classes(spec, &classes, err);
 	}
-	for (int64_t i = 0; code == GT_OK && i < l.source->n; i++) {
+	int64_t width = several ? classes.n : spec->ntargets;
+	if (code == GT_OK && several)
+		code = multi_hot(&l, &classes, paths->path[0], &rows, err);
+	for (int64_t i = 0; code == GT_OK && i < l.source->n && width; i++)
+		l.source->file[i].label = (int32_t)i;
+	for (int64_t i = 0; code == GT_OK && i < l.source->n && !width; i++) {
 		int64_t k = gt_class_list_find(&classes, l.label[i], strlen(l.label[i]));
 		if (k < 0)
 			code = gt_fail(err, GT_EDATA, "%.400s: the class \"%.100s\" of %.300s does not occur in the training split", paths->path[0],
@@ -181,9 +306,19 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	}
 	if (code == GT_OK && !l.source->n)
 		code = gt_fail(err, GT_EDATA, "%.600s: expected at least one image, got none", paths->path[0]);
+	if (spec->ntargets) {
+		rows = l.number;
+		l.number = NULL;
+	}
 	list_free(&l);
-	if (code == GT_OK)
-		return gt_dataset_take_source(spec, l.source, &classes, paths->path[0], out, err);
+	if (code == GT_OK) {
+		code = gt_dataset_take_source(spec, l.source, &classes, paths->path[0], out, err);
+		if (code == GT_OK && width)
+			return take_numbers(out, rows, width, err);
+		free(rows);
+		return code;
+	}
+	free(rows);
 	gt_source_close(l.source);
 	gt_class_list_free(&classes);
 	return code;

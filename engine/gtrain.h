@@ -377,6 +377,9 @@ struct gt_prediction {
 	int n;              /* entries of top */
 	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
 	                                                                  not known) */
+	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
+	const char *const *value_name; /* [nvalues]: the names of these columns */
+	int nvalues;
 };
 struct gt_predict_spec {
 	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */

@@ -33,6 +33,8 @@ enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIP
 struct gt_conf_data {
 	const char *name, *root, *format;
 	const char *path_column, *label_column, *pattern; /* of the formats "list" and "pattern"; "": none */
+	const char *label_separator;   /* of the format "list"; "": a sample has one label */
+	struct gt_strings target_columns; /* of the format "list"; empty: the targets are labels */
 	struct gt_strings train, test;
 	int64_t batch, batch_per_rank; /* samples of a step over all ranks, or on each rank; exactly one of the two is > 0 after loading */
 	int64_t eval_batch;            /* samples of one batch of an evaluation; 0: the batch size of training */

@@ -135,6 +135,7 @@ enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, str
 	out->attr.label_smoothing = c->train.label_smoothing;
 	out->attr.ignore_index = c->train.ignore_index;
 	out->attr.beta = c->train.smooth_l1_beta;
+	out->dense = *c->data.label_separator || c->data.target_columns.n;
 	const struct gt_floats *w = out->op->flags & GT_OPF_CLASSES ? &c->train.class_weights : &c->train.pos_weight;
 	out->attr.weights = w->v;
 	out->attr.nweights = w->n;

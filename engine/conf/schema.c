@@ -137,18 +137,21 @@ const struct gt_row gt_rows[] = {
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|synthetic",
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
              "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of "
-                            "paths "
-             "and one of labels; pattern: the names of the images of one folder have their class"},
+             "paths and one of labels; pattern: the names of the images of one folder have their class"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
              "folder of the config; []: the usual file names of the format"},
     {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split, like those of train"},
     {"data.path_column", GT_T_STRING, AT(data.path_column), "\"\"", .when = "data.format", .is = "list",
      .help = "name of the column of paths, which are relative to root or, without root, to the folder of the list; \"\": path, file, "
-                    "filename, "
-             "file_name, fname or image"},
+             "filename, file_name, fname or image"},
     {"data.label_column", GT_T_STRING, AT(data.label_column), "\"\"", .when = "data.format", .is = "list",
      .help = "name of the column of labels; \"\": label, labels, class, target or category"},
+    {"data.label_separator", GT_T_STRING, AT(data.label_separator), "\"\"", .when = "data.format", .is = "list",
+     .help = "character between the labels of an image that can have several; the target is then a number for each label, 1 or 0, as for "
+             "the loss bce; \"\": an image has one label"},
+    {"data.target_columns", GT_T_STRINGS, AT(data.target_columns), "[]", .when = "data.format", .is = "list",
+     .help = "names of columns of numbers, which are the targets in place of labels, as for the losses mse, l1 and smooth_l1"},
     {"data.pattern", GT_T_STRING, AT(data.pattern), "\"\"", .when = "data.format", .is = "pattern",
      .help = "POSIX extended regular expression whose group ( ) is the class in the name of an image"},
     {"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24,

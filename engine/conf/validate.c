@@ -57,6 +57,31 @@ static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Checks the keys of targets that are numbers: several labels of a sample, or columns of numbers. */
+static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf *c = rd->conf;
+	const struct gt_conf_data *d = &c->data;
+	const char *key = d->target_columns.n ? "data.target_columns" : "data.label_separator";
+	if (!d->target_columns.n && !*d->label_separator)
+		return GT_OK;
+	if (d->target_columns.n && *d->label_separator)
+		FAIL(rd, "data.target_columns", "does not go together with data.label_separator: a target is either numbers or labels");
+	if (d->target_columns.n && *d->label_column)
+		FAIL(rd, "data.target_columns", "does not go together with data.label_column: a target is either numbers or a label");
+	if (strlen(d->label_separator) > 1)
+		FAIL(rd, "data.label_separator", "expected one character, got \"%s\"", d->label_separator);
+	if (!strcmp(c->train.loss, "nll") || (*d->label_separator && !strcmp(c->train.loss, "cross_entropy")))
+		FAIL(rd, key, "does not go together with train.loss = \"%s\", which needs one label for each sample; write \"%s\"", c->train.loss,
+		     *d->label_separator ? "bce" : "mse");
+	if (d->stratify)
+		FAIL(rd, "data.stratify", "does not go together with %s, because samples then have no single class; remove it", key);
+	if (d->on_error == GT_ON_ERROR_SKIP)
+		FAIL(rd, "data.on_error", "\"skip\" does not go together with %s, because a sample without a label cannot be left out of the loss; "
+		     "write \"stop\"", key);
+	return GT_OK;
+}
+
 static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
@@ -76,6 +101,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	if (d->on_error == GT_ON_ERROR_SKIP && strcmp(c->train.loss, "cross_entropy") && strcmp(c->train.loss, "nll"))
 		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only cross_entropy and nll can leave out a "
 		     "sample; write \"stop\"", c->train.loss);
+	GT_TRY(check_targets(rd, err));
 	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && !strcmp(c->train.loss, "nll")) {
 		char word[32];
 		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"nll\" do not go together, because mixed targets are no labels; write "

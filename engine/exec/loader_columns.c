@@ -31,7 +31,7 @@ enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
 		struct gt_loader_column *col = &l->column[c];
 		const struct gt_tdesc *field = c ? &s->field[c - 1] : NULL;
 		col->of = of[c];
-		if (!c && s->mixing.classes)
+		if (!c && s->mixing.classes && !of[c].width)
 			col->of = (struct gt_column){GT_F32, s->mixing.classes, NULL};
 		col->to = field ? field->dtype : col->of.dtype;
 		col->operand = field && !field->rank ? -1 : !c && !col->of.width && s->view->data->c ? 0 : 1 + c;
@@ -128,7 +128,7 @@ enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_st
 		const struct gt_loader_column *col = &l->column[c];
 		rows[c] = col->ring ? col->ring : l->spec.view->at->column[c];
 		if (from && !col->ring && col->staged)
-			rows[c] = col->staged + (size_t)(from->slot * l->most) * gt_column_bytes(&col->of);
+			rows[c] = col->staged + (size_t)(from->slot * l->rows) * gt_column_bytes(&col->of);
 	}
 	if (g->kernel[0]) {
 		bool labels = l->column[0].operand == 0;

@@ -49,8 +49,8 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 		for (int c = 0; c < l->ncolumns; c++) {
 			const struct gt_loader_column *col = &l->column[c];
 			size_t bytes = gt_column_bytes(&col->of);
-			for (int64_t i = 0; i < b.n && col->staged && col->of.host; i++)
-				memcpy(col->staged + (size_t)(slot * l->most + i) * bytes, (const char *)col->of.host + (size_t)l->list[i] * bytes, bytes);
+			for (int64_t i = 0; i < (c ? b.n : rows) && col->staged && col->of.host; i++)
+				memcpy(col->staged + (size_t)(slot * l->rows + i) * bytes, (const char *)col->of.host + (size_t)l->list[i] * bytes, bytes);
 		}
 		gt_loader_advance(l, &l->ahead);
 	}
@@ -61,21 +61,24 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 static void mix(struct gt_loader *l, const struct gt_batch *b, const struct gt_fetched *from)
 {
 	const struct gt_loader_spec *s = &l->spec;
-	size_t bytes = (size_t)(s->shape[0] * s->shape[1] * s->shape[2]);
-	uint8_t *pixels = l->staged + (size_t)(from->slot * l->rows) * bytes;
 	struct gt_mix what;
-	for (int64_t i = 0; i < from->n; i++) {
-		int32_t label = l->staged_labels[from->slot * l->rows + i];
+	int64_t first = from->slot * l->rows, bytes = s->shape[0] * s->shape[1] * s->shape[2], width = l->column[0].of.width;
+	struct gt_mix_rows r = {.pixels = l->staged + first * bytes, .label = l->staged_labels ? l->labels : NULL, .n = b->n,
+	                        .target = (float *)(void *)l->column[0].staged + first * width, .apart = b->stride > 1, .h = s->shape[1],
+	                        .w = s->shape[2], .c = s->shape[0], .classes = width};
+	for (int64_t i = 0; i < from->n && r.label; i++) {
+		int32_t label = l->staged_labels[first + i];
 		l->labels[i] = from->absent[i] || label == s->ignore_index ? -1 : label;
 	}
 	if (mixed_within(l, b)) {
-		memcpy(pixels + (size_t)b->n * bytes, pixels + (size_t)(b->n - 1) * bytes, bytes);
-		l->labels[b->n] = l->labels[b->n - 1];
+		memcpy(r.pixels + b->n * bytes, r.pixels + (b->n - 1) * bytes, (size_t)bytes);
+		if (r.label)
+			l->labels[b->n] = l->labels[b->n - 1];
+		else
+			memcpy(r.target + b->n * width, r.target + (b->n - 1) * width, (size_t)width * sizeof *r.target);
 	}
-	gt_mix_draw(&s->mixing, s->seed, (uint64_t)b->epoch, (uint64_t)(b->micro / s->batch), s->shape[1], s->shape[2], &what);
-	gt_mix_rows(&what, &(struct gt_mix_rows){.pixels = pixels, .label = l->labels, .n = b->n, .apart = b->stride > 1,
-	                                         .target = (float *)(void *)l->column[0].staged + from->slot * l->most * s->mixing.classes,
-	                                         .h = s->shape[1], .w = s->shape[2], .c = s->shape[0], .classes = s->mixing.classes});
+	gt_mix_draw(&s->mixing, s->seed, (uint64_t)b->epoch, (uint64_t)(b->micro / s->batch), r.h, r.w, &what);
+	gt_mix_rows(&what, &r);
 }
 
 /* Waits for batch i of the fetcher, which must have the rows of part b. Samples that are absent get the target of rows without a sample. */
@@ -92,7 +95,7 @@ static enum gt_code wait_for(struct gt_loader *l, int i, const struct gt_batch *
 		return GT_OK;
 	}
 	for (int64_t k = 0; k < b->n; k++) {
-		char *row = target->staged + (size_t)(out->slot * l->most + k) * bytes;
+		char *row = target->staged + (size_t)(out->slot * l->rows + k) * bytes;
 		if (out->absent[k] && target->of.width)
 			memset(row, 0, bytes);
 		else if (out->absent[k])
@@ -125,7 +128,7 @@ enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, stru
 		const struct gt_loader_column *col = &l->column[c];
 		size_t bytes = gt_column_bytes(&col->of);
 		if (col->ring)
-			GT_TRY(l->be->copy_async(l->dev, col->ring + (size_t)at * bytes, col->staged + (size_t)(from.slot * l->most) * bytes,
+			GT_TRY(l->be->copy_async(l->dev, col->ring + (size_t)at * bytes, col->staged + (size_t)(from.slot * l->rows) * bytes,
 			                         (size_t)b->n * bytes, GT_COPY_H2D, GT_STREAM_FETCH, err));
 	}
 	l->copying++;
@@ -209,13 +212,14 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 	GT_TRY(host_memory(l, slots * rows * f.bytes, &l->staged, err));
 	for (int c = 0; c < l->ncolumns; c++)
 		if (l->column[c].operand >= 0)
-			GT_TRY(host_memory(l, slots * (size_t)l->most * gt_column_bytes(&l->column[c].of), &l->column[c].staged, err));
-	if (s->mixing.classes) {
+			GT_TRY(host_memory(l, slots * rows * gt_column_bytes(&l->column[c].of), &l->column[c].staged, err));
+	bool labels = s->mixing.classes && !l->column[0].of.host;
+	if (labels) {
 		l->staged_labels = malloc(slots * rows * sizeof *l->staged_labels);
 		l->labels = malloc(rows * sizeof *l->labels);
 	}
 	l->list = malloc(rows * sizeof *l->list);
-	if (!l->list || (s->mixing.classes && (!l->staged_labels || !l->labels)))
+	if (!l->list || (labels && (!l->staged_labels || !l->labels)))
 		return gt_fail_memory(err, slots * rows * sizeof *l->list);
 	if (!l->be->host_memory)
 		GT_TRY(open_ring(l, f.bytes, err));
@@ -235,9 +239,8 @@ size_t gt_loader_fetched_bytes(const struct gt_loader_spec *s)
 	if (!s->fetch.sample)
 		return 0;
 	for (int n = gt_columns_of(s->view->data, column), c = 0; c < n; c++)
-		numbers += !c && s->mixing.classes ? (size_t)s->mixing.classes * sizeof(float) : gt_column_bytes(&column[c]);
-	return slots * rows * (image + (s->mixing.classes ? sizeof(int32_t) : 0)) + ring * most * image +
-	       (slots + ring) * most * numbers;
+		numbers += !c && s->mixing.classes && !column[c].width ? (size_t)s->mixing.classes * sizeof(float) : gt_column_bytes(&column[c]);
+	return slots * rows * (image + numbers + (s->mixing.classes ? sizeof(int32_t) : 0)) + ring * most * (image + numbers);
 }
 
 void gt_loader_close_fetcher(struct gt_loader *l)

@@ -29,12 +29,12 @@ struct gt_loader_place {
 
 /* A column as the loader delivers it. */
 struct gt_loader_column {
-	struct gt_column of; /* what the dataset has; with mixing, of.width of the target is that of the mixed one, and host has labels */
+	struct gt_column of; /* what the dataset has; with mixing of labels, what is computed from them, and of.host is NULL */
 	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images gathers this column too; -1: the model does not
 	                        read it */
 	enum gt_dtype to;    /* dtype in a batch */
 	void **out;          /* [nbuf] */
-	char *staged;        /* with fetch: [slots][rows] in host memory: the rows of batches that are read ahead */
+	char *staged;        /* with fetch: [slots][gt_loader.rows] in host memory: the rows of batches that are read ahead */
 	char *ring;          /* [ring_parts][most], in device memory; NULL: the device uses host memory */
 };
 
@@ -80,7 +80,7 @@ struct gt_loader {
 	int64_t most;                    /* maximum number of samples of a part */
 	int64_t rows;                    /* maximum number of rows that are read for a part: with mixing, its partners too */
 	int64_t *list;                   /* [rows] */
-	/* With mixing: labels of the rows of each slot, from which the target's column is computed, and the labels of one part. */
+	/* With mixing of labels: those of the rows of each slot, from which the target's column is computed, and those of one part. */
 	int32_t *staged_labels, *labels; /* [slots][rows]; [rows] */
 	/* On a device with its own memory: the ring of parts there, and the rows of the ring in place of orders_dev. */
 	uint8_t *ring_rows;              /* [ring_parts][most] images, in device memory; NULL: the device uses host memory */

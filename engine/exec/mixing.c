@@ -82,17 +82,28 @@ static void paste(const struct gt_mix *m, const struct gt_mix_rows *r, uint8_t *
 	}
 }
 
+/* Fills the target of a row with the shares of two classes. */
+static void share(float *target, int32_t own, int32_t other, double lambda)
+{
+	if (own >= 0)
+		target[own] += (float)lambda;
+	if (other >= 0)
+		target[other] += (float)(1 - lambda);
+}
+
 void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r)
 {
 	size_t bytes = (size_t)(r->h * r->w * r->c);
-	memset(r->target, 0, (size_t)(r->n * r->classes) * sizeof *r->target);
+	if (r->label)
+		memset(r->target, 0, (size_t)(r->n * r->classes) * sizeof *r->target);
 	for (int64_t i = r->n - 1; i >= 0; i--) { /* backwards: the partner i - 1 is still unmixed */
 		int64_t p = r->apart ? r->n + i : i ? i - 1 : r->n;
 		uint8_t *x = r->pixels + (size_t)i * bytes;
 		const uint8_t *y = r->pixels + (size_t)p * bytes;
 		float *target = r->target + i * r->classes;
-		double lambda = r->label[i] < 0 ? 0 : r->label[p] < 0 ? 1 : m->lambda;
-		if (r->label[i] < 0 && r->label[p] < 0)
+		bool counts = !r->label || r->label[i] >= 0, other = !r->label || r->label[p] >= 0;
+		double lambda = !counts ? 0 : !other ? 1 : m->lambda;
+		if (!counts && !other)
 			memset(x, 0, bytes);
 		else if (lambda == 0)
 			memcpy(x, y, bytes);
@@ -100,9 +111,9 @@ void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r)
 			paste(m, r, x, y);
 		else if (lambda < 1)
 			blend(x, y, bytes, lambda);
-		if (r->label[i] >= 0)
-			target[r->label[i]] += (float)lambda;
-		if (r->label[p] >= 0)
-			target[r->label[p]] += (float)(1 - lambda);
+		if (r->label)
+			share(target, r->label[i], r->label[p], lambda);
+		for (int64_t k = 0; k < r->classes && !r->label; k++)
+			target[k] = (float)(lambda * (double)target[k] + (1 - lambda) * (double)r->target[p * r->classes + k]);
 	}
 }

@@ -33,14 +33,15 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 /* The rows of a batch, or of a part of one. */
 struct gt_mix_rows {
 	uint8_t *pixels;      /* rows of h * w * c bytes: the n samples, then partners of samples */
-	const int32_t *label; /* the class of each row; < 0: the row has no sample that counts */
-	float *target;        /* [n, classes]: receives the classes' shares */
+	const int32_t *label; /* the class of each row; < 0: the row has no sample that counts. NULL: target has numbers */
+	float *target;        /* [n, classes]: receives the classes' shares. If label is NULL, it has the targets of all rows, and the
+	                         first n are mixed in place */
 	int64_t n;
 	bool apart;           /* true: the partner of row i is row n + i; false: it is row i - 1, and that of row 0 is row n */
 	int64_t h, w, c, classes;
 };
-/* Mixes the images in place and fills the targets. If only one of a pair has a sample that counts, the result is that sample; if none
- * has, the image and the target are 0. */
+/* Mixes the images in place, and fills or mixes the targets. If only one of a pair has a sample that counts, the result is that sample; if
+ * none has, the image and the target are 0. */
 void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r);
 
 #endif

@@ -45,12 +45,19 @@ struct predictor {
 	void *raw;                /* the outputs in the compute dtype */
 };
 
-/* Fills in the most probable classes. The probabilities are a softmax of the outputs z; with the loss bce, whose outputs are independent,
- * each is the sigmoid of its output. */
+/* Fills in the outputs, if they predict columns of numbers, or else the most probable classes. The probabilities are a softmax of the
+ * outputs z; with the loss bce, whose outputs are independent, each is the sigmoid of its output. */
 static void report(const struct predictor *p, const float *z, struct gt_prediction *out)
 {
+	const struct gt_strings *columns = &p->s->conf->data.target_columns;
 	bool independent = p->s->loss.op->code == GT_OP_BCE;
 	double max = -INFINITY, sum = 0;
+	if (columns->n) {
+		out->value = z;
+		out->value_name = columns->v;
+		out->nvalues = columns->n;
+		return;
+	}
 	for (int64_t c = 0; c < p->classes; c++)
 		max = z[c] > max ? z[c] : max;
 	for (int64_t c = 0; c < p->classes; c++)

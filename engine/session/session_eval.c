@@ -76,7 +76,9 @@ static bool measures(const struct gt_session *s, const char *metric)
 		i++;
 	if (!slash || i == GT_SPLITS || (i == GT_TRAIN ? !s->prog.full.n && !s->prog.tail.n : !s->prog.eval[i].nfull))
 		return false;
-	return !strcmp(score, "acc") || !strcmp(score, "loss") || !strcmp(score, "top5") || (!strcmp(score, "f1") && i != GT_TRAIN);
+	if (!strcmp(score, "loss"))
+		return true;
+	return gt_session_has_classes(s) && (!strcmp(score, "acc") || !strcmp(score, "top5") || (!strcmp(score, "f1") && i != GT_TRAIN));
 }
 
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
@@ -91,13 +93,13 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 		                      "there are no samples", sched->metric);
 	if (!*m)
 		return GT_OK;
+	if (!gt_session_has_classes(s) && !strstr(m, "/loss"))
+		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
+		                      "\"%s\" does not go together with targets that are numbers: it needs one class for each sample; write "
+		                      "\"valid/loss\"", m);
 	if (!measures(s, m))
 		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
 		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5 or SPLIT/f1 of an evaluated split (valid, test), or train/acc, "
 		                      "train/loss or train/top5, got \"%s\"", m);
-	if (strstr(m, "/f1") && !gt_session_has_classes(s))
-		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
-		                      "\"%s\" and the loss %s do not go together: an F1 score needs one class for each sample", m,
-		                      s->conf->train.loss);
 	return GT_OK;
 }

@@ -76,7 +76,7 @@ enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset 
 		bool cut = all.t[i].type == GT_TF_CUTMIX;
 		*(cut ? &m->cutmix_p : &m->mixup_p) = all.t[i].p;
 		*(cut ? &m->cutmix_alpha : &m->mixup_alpha) = all.t[i].alpha;
-		m->classes = d->classes;
+		m->classes = d->target.width ? d->target.width : d->classes;
 	}
 	return check_list(s, d, *eval, "eval.transforms", 0, err);
 }

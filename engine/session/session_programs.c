@@ -167,7 +167,12 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 	const struct gt_graph *g = s->space->layout.first;
 	const struct gt_tdesc *out = g->output < 0 ? NULL : gt_graph_desc(g, g->output); /* NULL: another stage of the pipeline has it */
 	for (int i = 0; i < GT_SPLITS; i++) {
-		int64_t classes = s->data.set[i].classes;
+		int64_t classes = s->data.set[i].classes, width = s->data.set[i].target.width;
+		if (out && out->rank == 2 && width && width != out->dim[1]) {
+			gt_fail(err, GT_ECONFIG, "expected %lld outputs, one for each target of the data, got %lld; write out = %lld", (long long)width,
+			        (long long)out->dim[1], (long long)width);
+			return err ? gt_conf_at_layer(s->conf, last_with_out(s->conf), err) : GT_ECONFIG;
+		}
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
 		if (gt_loss_class_weights(&s->loss) && classes > s->loss.attr.nweights)
@@ -175,8 +180,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 			                      (long long)classes, (long long)s->loss.attr.nweights);
 		if (out && out->rank == 2 && classes > out->dim[1]) {
 			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one for each class of %s, got %lld; write out = %lld",
-			        (long long)classes,
-			        *s->conf->data.name ? s->conf->data.name : "the data", (long long)out->dim[1], (long long)classes);
+			        (long long)classes, *s->conf->data.name ? s->conf->data.name : "the data", (long long)out->dim[1], (long long)classes);
 			return err ? gt_conf_at_layer(s->conf, last_with_out(s->conf), err) : GT_ECONFIG;
 		}
 	}

@@ -60,6 +60,20 @@ TEST(cutmix_pastes_the_box)
 	CHECK(fabsf(target[1][label[1]] - 2.0f / 3) < 1e-6f && fabsf(target[1][label[0]] - 1.0f / 3) < 1e-6f);
 }
 
+TEST(numbers_are_mixed_like_pixels)
+{
+	struct gt_mix_rows r = fill(3, false);
+	struct gt_mix m = {.lambda = 0.25};
+	float was[ROWS][CLASSES];
+	r.label = NULL;
+	for (int i = 0; i < ROWS * CLASSES; i++)
+		was[i / CLASSES][i % CLASSES] = target[i / CLASSES][i % CLASSES] = (float)(i * i % 17) - 5;
+	gt_mix_rows(&m, &r);
+	for (int i = 0; i < 3; i++)
+		for (int c = 0; c < CLASSES; c++)
+			CHECK(fabsf(target[i][c] - (0.25f * was[i][c] + 0.75f * was[partner_of(&r, i)][c])) < 1e-5f);
+}
+
 TEST(samples_that_do_not_count)
 {
 	struct gt_mix_rows r = fill(4, false);

@@ -20,6 +20,15 @@
 enum gt_split { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS]; /* "train", "valid", "test" */
 
+/* Numbers of every sample that reach the model as they are: an input besides the images, or the target. */
+#define GT_MAX_FIELDS 4
+struct gt_field {
+	const char *name;    /* the name by which layers read it; "target"; static */
+	enum gt_dtype dtype; /* GT_F32: values; GT_I32: codes, tokens, lengths */
+	int64_t width;       /* numbers of a sample; 0: one, and a batch has one dimension */
+	void *data;          /* n * width numbers; NULL after gt_dataset_probe */
+};
+
 /* Which data to read. All strings are owned by the caller and must outlive the calls below. */
 struct gt_dataset_spec {
 	const char *name;          /* "fashion-mnist", "mnist", "cifar10", "cifar100", "synthetic", or the user's own name */
@@ -44,16 +53,9 @@ struct gt_dataset_spec {
 	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */
 	int64_t limit;             /* > 0: read only this number of samples of a split: the first ones; of a folder, ones at equal distances */
 	uint64_t seed;             /* seed of synthetic data */
+	struct gt_field wanted[GT_MAX_FIELDS]; /* synthetic data: the fields that it gets, without data */
+	int nwanted;
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
-};
-
-/* Numbers of every sample that reach the model as they are: an input besides the images, or the target. */
-#define GT_MAX_FIELDS 4
-struct gt_field {
-	const char *name;    /* the name by which layers read it; "target"; static */
-	enum gt_dtype dtype; /* GT_F32: values; GT_I32: codes, tokens, lengths */
-	int64_t width;       /* numbers of a sample, at least 1 */
-	void *data;          /* n * width numbers; NULL after gt_dataset_probe */
 };
 
 struct gt_dataset {
@@ -68,7 +70,7 @@ struct gt_dataset {
 	uint64_t file_bytes;      /* bytes of memory that source takes */
 	uint8_t *images;  /* n*h*w*c bytes, NHWC; NULL: they are encoded, or only probed */
 	int32_t *labels;  /* the targets, if they are classes: n labels in 0..classes-1 */
-	struct gt_field target; /* the targets, if they are numbers: f32 [n, width]; width is 0 if they are classes */
+	struct gt_field target; /* the targets, if they are numbers: f32 [n, width]; all zero if they are classes */
 	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
 	int nfields;
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */

@@ -248,7 +248,7 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 	uint64_t each = d->encoded ? 0 : (uint64_t)(d->c * d->h * d->w);
 	each += d->target.width ? (uint64_t)d->target.width * gt_dtype_size(d->target.dtype) : sizeof *d->labels;
 	for (int i = 0; i < d->nfields; i++)
-		each += (uint64_t)d->field[i].width * gt_dtype_size(d->field[i].dtype);
+		each += (uint64_t)(d->field[i].width ? d->field[i].width : 1) * gt_dtype_size(d->field[i].dtype);
 	return (uint64_t)d->n * each + d->file_bytes;
 }
 

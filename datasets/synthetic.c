@@ -1,11 +1,15 @@
 /* Images made from the seed: every class has a smooth random pattern, a sample is its class's pattern plus noise. Learnable (a
  * linear model separates the classes once there are a few samples of each), and the same on every machine: integers only.
- * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns. */
+ * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column; a sample has it with noise,
+ * or for three of four samples.
+ * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream
+ * 2 + k: field k, (split, sample, column, 0) and its classes (class, column, 0, 1). */
 #include "base/arena.h"
 #include "base/philox.h"
 #include "format.h"
 #include "gzfile.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define GRID 5        /* a pattern is GRID x GRID random values per channel, interpolated */
 #define NOISE_SHIFT 2 /* shift of the sum of four random bytes, -510..510, which gives noise of -127..127 with standard deviation 37 */
@@ -65,6 +69,28 @@ static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, 
 	}
 }
 
+#define CODES 8
+
+/* Makes field k of all samples. */
+static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
+{
+	struct gt_field *f = &d->field[k];
+	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 2 + (uint32_t)k);
+	int64_t width = f->width ? f->width : 1;
+	if (!(f->data = malloc((size_t)(d->n * width) * 4)))
+		return gt_fail_memory(err, (size_t)(d->n * width) * 4);
+	for (int64_t i = 0; i < d->n; i++)
+		for (int64_t j = 0; j < width; j++) {
+			struct gt_philox own = gt_rng_draw(key, split, (uint32_t)i, (uint32_t)j, 0),
+			                 class = gt_rng_draw(key, (uint32_t)d->labels[i], (uint32_t)j, 0, 1);
+			if (f->dtype == GT_F32)
+				((float *)f->data)[i * width + j] = 2 * gt_rng_uniform(class.v[0]) - 1 + (float)noise(own.v[0]) / 64;
+			else
+				((int32_t *)f->data)[i * width + j] = (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % CODES);
+		}
+	return GT_OK;
+}
+
 static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                          struct gt_dataset *out, struct gt_err *err)
 {
@@ -82,7 +108,18 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		               INT32_MAX, (long long)out->n);
 	if (out->classes > 1000000)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at most 1000000, got %lld", (long long)out->classes);
-	if (out->c < 1 || out->h < 1 || out->w < 1)
+	for (int i = 0; i < spec->nwanted; i++) {
+		const struct gt_field *f = &spec->wanted[i];
+		if (!f->width && strcmp(f->name, "lengths"))
+			return gt_fail(err, GT_ECONFIG, "model.inputs: expected a shape of \"%.64s\", which synthetic data needs, got none", f->name);
+		if (f->width > 65536 || out->n > (int64_t)(spec->max_bytes / 4) / (f->width + 1))
+			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld numbers are more than the %zu bytes allowed",
+			               (long long)out->n, (long long)f->width, spec->max_bytes);
+		out->field[out->nfields++] = *f;
+	}
+	if (!spec->shape[0] && spec->nwanted)
+		out->h = out->w = 0;
+	else if (out->c < 1 || out->h < 1 || out->w < 1)
 		return gt_fail(err, GT_ECONFIG, "model.input: expected three numbers from 1 for synthetic data, got [%lld, %lld, %lld]",
 		               (long long)out->c, (long long)out->h, (long long)out->w);
 	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
@@ -92,10 +129,11 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		               (long long)out->w, spec->max_bytes);
 	if (headers_only)
 		return GT_OK;
-	out->memory = out->images = gt_big_alloc(all);
+	if (out->c)
+		out->memory = out->images = gt_big_alloc(all);
 	out->labels = malloc((size_t)out->n * sizeof *out->labels);
-	uint8_t *pat = malloc(patterns);
-	if (!out->images || !out->labels || !pat) {
+	uint8_t *pat = malloc(patterns + 1);
+	if ((out->c && !out->images) || !out->labels || !pat) {
 		free(pat);
 		return gt_fail_memory(err, all);
 	}
@@ -104,6 +142,8 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		make_pattern(key, (uint32_t)k, out, pat + (uint64_t)k * bytes);
 	make_samples(gt_rng_key(spec->seed, GT_RNG_SYNTH, 0), split == GT_TEST, pat, out);
 	free(pat);
+	for (int k = 0; k < out->nfields; k++)
+		GT_TRY(make_field(spec, split == GT_TEST, k, out, err));
 	return GT_OK;
 }
 

@@ -149,14 +149,17 @@ static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, c
 enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_model_spec *m = &rd->conf->model;
-	struct gt_expand x = {.rd = rd, .mask = 63, .last = "input"};
+	struct gt_expand x = {.rd = rd, .mask = 63, .last = m->ninputs ? m->inputs[0].name : "input"};
 	struct gt_layer_spec proto = {.lr_mul = 1, .weight_decay = NAN, .init = -1, .init_eps = 5e-4, .init_samples = 5000};
 	const struct gt_cnode *layers = gt_conf_given(rd->root, "model.layers");
 	if (!layers) /* gt_object_read has reported the missing key */
 		return GT_OK;
 	GT_NEW(x.slot, rd->arena, x.mask + 1, err);
 	x.blocks = gt_conf_given(rd->root, "model.blocks");
-	GT_TRY(gt_layer_declare(&x, "input", "input", layers->loc, "model.layers", err));
+	if (!m->ninputs)
+		GT_TRY(gt_layer_declare(&x, "input", "input", layers->loc, "model.layers", err));
+	for (int i = 0; i < m->ninputs; i++)
+		GT_TRY(gt_layer_declare(&x, m->inputs[i].name, m->inputs[i].name, layers->loc, "model.inputs", err));
 	GT_TRY(gt_blocks_check(&x, err));
 	GT_TRY(expand_list(&x, NULL, layers, "model.layers", &proto, err));
 	m->layers = x.spec;

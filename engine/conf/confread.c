@@ -91,6 +91,56 @@ static enum gt_code data_paths(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Reads model.inputs. The shape of images is also that of model.input. */
+static enum gt_code read_inputs(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_cnode *list = gt_conf_given(rd->root, "model.inputs"), *one = gt_conf_given(rd->root, "model.input");
+	struct gt_model_spec *m = &rd->conf->model;
+	struct gt_model_input *in;
+	char shown[64], got[64];
+	bool none = !list || ((list->type == GT_C_ARRAY || list->type == GT_C_LIST) && !list->nkids);
+	if (none && !one && !gt_conf_refused(rd->root, "model.input"))
+		return gt_conf_fail(err, gt_conf_location(rd->root, "model.input"), "model.input",
+		                    "expected [channels, height, width] or [features], each ≥ 1, or model.inputs, got nothing");
+	if (none)
+		return GT_OK;
+	if (one)
+		return gt_conf_fail(err, list->loc, "model.inputs", "does not go together with model.input; write the images as "
+		                    "{ name = \"image\"; shape = [channels, height, width]; }");
+	if (list->type != GT_C_LIST || list->nkids > GT_MAX_INPUTS)
+		return gt_conf_fail(err, list->loc, "model.inputs", "expected a list ( ) of at most %d groups, got %s", GT_MAX_INPUTS,
+		                    gt_cnode_text(list, got, sizeof got));
+	GT_NEW(in, rd->arena, list->nkids + 1, err);
+	for (int i = 0; i < list->nkids; i++) {
+		const struct gt_cnode *e = list->kid[i];
+		snprintf(shown, sizeof shown, "model.inputs[%d]", i);
+		if (e->type != GT_C_GROUP)
+			return gt_conf_fail(err, e->loc, shown, "expected a group { }, got %s", gt_cnode_text(e, got, sizeof got));
+		strcat(shown, ".");
+		GT_TRY(gt_object_read(rd, gt_rows_input, e, shown, &in[i], err));
+		if (!in[i].name) /* gt_object_read has reported it */
+			return GT_OK;
+		int type = gt_values_index(GT_INPUT_WORDS, in[i].name);
+		strcat(shown, "type");
+		if (!gt_conf_given(e, "type") && type < 0)
+			return gt_conf_fail(err, e->loc, shown, "expected one of " GT_INPUT_WORDS ", because the name \"%.64s\" is none of them, got "
+			                    "nothing", in[i].name);
+		if (!gt_conf_given(e, "type"))
+			in[i].type = type;
+		if (in[i].type == GT_INPUT_IMAGE && !gt_conf_given(e, "shape"))
+			return gt_conf_fail(err, e->loc, shown, "expected shape = [channels, height, width] beside an image, got nothing");
+		if (in[i].type != GT_INPUT_IMAGE && in[i].shape[1] * in[i].shape[2] > 1)
+			return gt_conf_fail(err, e->loc, shown, "expected shape = [numbers] beside %.64s, got three numbers", in[i].name);
+		if (in[i].type == GT_INPUT_IMAGE && m->input[0])
+			return gt_conf_fail(err, e->loc, shown, "expected at most one image, got a second one");
+		if (in[i].type == GT_INPUT_IMAGE)
+			memcpy(m->input, in[i].shape, sizeof m->input);
+	}
+	m->inputs = in;
+	m->ninputs = list->nkids;
+	return GT_OK;
+}
+
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf *c = rd->conf;
@@ -111,6 +161,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));
 	GT_COLLECT(rd, err, gt_conf_pretrained_map(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
+	GT_COLLECT(rd, err, read_inputs(rd, err));
 	GT_COLLECT(rd, err, gt_conf_layers(rd, err));
 	return gt_conf_validate(rd, err);
 }

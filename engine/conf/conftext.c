@@ -154,6 +154,24 @@ static void put_transforms(FILE *f, const char *key, const struct gt_transform *
 	fputs(n ? "\n\t);\n" : ");\n", f);
 }
 
+static void put_inputs(FILE *f, const struct gt_conf *c)
+{
+	fputs("\tinputs = (", f);
+	for (int i = 0; i < c->model.ninputs; i++) {
+		const struct gt_model_input *in = &c->model.inputs[i];
+		fprintf(f, "%s\n\t\t{", i ? "," : "");
+		for (const struct gt_row *r = gt_rows_input; r->path; r++) {
+			if (!strcmp(r->path, "shape") && !in->shape[0])
+				continue;
+			fprintf(f, " %s = ", r->path);
+			put_value(f, r, in);
+			fputc(';', f);
+		}
+		fputs(" }", f);
+	}
+	fputs("\n\t);\n", f);
+}
+
 static void put_map(FILE *f, const struct gt_conf *c)
 {
 	const struct gt_conf_pretrained *p = &c->pretrained;
@@ -288,7 +306,11 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 			continue;
 		int depth = move(f, group, r->path);
 		group = r->path;
-		if (!strcmp(r->path, "data.augment")) {
+		if (!strcmp(r->path, c->model.ninputs ? "model.input" : "model.inputs"))
+			continue;
+		if (!strcmp(r->path, "model.inputs")) {
+			put_inputs(f, c);
+		} else if (!strcmp(r->path, "data.augment")) {
 			put_transforms(f, "augment", c->data.augment, c->data.naugment);
 		} else if (!strcmp(r->path, "eval.transforms")) {
 			put_transforms(f, "transforms", c->eval.transforms, c->eval.ntransforms);

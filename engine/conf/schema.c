@@ -192,8 +192,10 @@ const struct gt_row gt_rows[] = {
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device"},
     {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of training images, applied in this order: a list of groups"},
 
-    {"model.input", GT_T_DIMS, AT(model.input), NULL, 1, 65536, GT_R_REQUIRED,
-     .help = "shape of a sample: [channels, height, width], or [features]"},
+    {"model.input", GT_T_DIMS, AT(model.input), "(model.inputs)", 1, 65536,
+     .help = "shape of an image: [channels, height, width], or [features]; either this or model.inputs is required"},
+    {"model.inputs", GT_T_OTHER, .def = "[]",
+     .help = "several inputs of the model, or inputs that are not images: a list of groups; layers read them by their names"},
     {"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
      .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform",
      .help = "distribution of the initial weights; torch-default: PyTorch's distributions with gtrain's random numbers; torch: exactly "
@@ -400,6 +402,17 @@ const struct gt_row gt_rows_augment[] = {
     {NULL},
 };
 
+#define INPUT(member) .offset = offsetof(struct gt_model_input, member)
+const struct gt_row gt_rows_input[] = {
+    {"name", GT_T_STRING, INPUT(name), NULL, .flags = GT_R_REQUIRED,
+     .help = "name of the data's field, by which layers read it: \"image\", or as the format of the data says"},
+    {"type", GT_T_ENUM, INPUT(type), "(the name, if it is one of these words)", .values = GT_INPUT_WORDS,
+     .help = "image: pixels; values: numbers; codes: categories; tokens: words of a text; lengths: the number of tokens of a text"},
+    {"shape", GT_T_DIMS, INPUT(shape), "(that of the data)", 1, 65536,
+     .help = "shape of a sample: [channels, height, width] of images, else the number of its numbers"},
+    {NULL},
+};
+
 #define RENAME(member) .offset = offsetof(struct gt_conf_rename, member)
 const struct gt_row gt_rows_rename[] = {
     {"from", GT_T_STRING, RENAME(from), NULL, .flags = GT_R_REQUIRED,
@@ -568,6 +581,8 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 			each(gt_rows_augment, "data.augment[].", fn, user);
 		} else if (!strcmp(r->path, "model.pretrained.map")) {
 			each(gt_rows_rename, "model.pretrained.map[].", fn, user);
+		} else if (!strcmp(r->path, "model.inputs")) {
+			each(gt_rows_input, "model.inputs[].", fn, user);
 		} else if (!strcmp(r->path, "train.groups")) {
 			each(gt_rows_group, "train.groups[].", fn, user);
 		} else if (!strcmp(r->path, "model.layers")) {

@@ -52,6 +52,7 @@ struct gt_row {
 extern const struct gt_row gt_rows[];           /* keys of the whole config, read into struct gt_conf */
 extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_transform */
 extern const struct gt_row gt_rows_rename[];    /* keys of an entry of model.pretrained.map, read into struct gt_conf_rename */
+extern const struct gt_row gt_rows_input[];     /* keys of an entry of model.inputs, read into struct gt_model_input */
 extern const struct gt_row gt_rows_group[];     /* keys of an entry of train.groups, read into struct gt_conf_group */
 extern const struct gt_row gt_rows_optimizer[]; /* keys of the optimizer of an entry of train.groups */
 extern const struct gt_row gt_rows_schedule[];  /* keys of the schedule of an entry of train.groups */

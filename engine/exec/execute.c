@@ -128,7 +128,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 		step_args->sample0 = (uint64_t)b.cursor;
 		step_args->stride = (uint64_t)b.stride;
 	}
-	gt_plan_bind_batch(s->plan, b.x, b.target);
+	gt_plan_bind_batch(s->plan, b.input, b.target);
 	x->held[s->micro] = b;
 	return GT_OK;
 }
@@ -145,7 +145,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 	case GT_STEP_PASS:
 		return load(x, p, s, slot, l, err);
 	case GT_STEP_BIND:
-		gt_plan_bind_batch(s->plan, x->held[s->micro].x, x->held[s->micro].target);
+		gt_plan_bind_batch(s->plan, x->held[s->micro].input, x->held[s->micro].target);
 		return GT_OK;
 	case GT_STEP_COMM:
 		return gt_exec_comm(x, p, i, slot, err);

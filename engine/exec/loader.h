@@ -108,8 +108,10 @@ struct gt_loader_spec {
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
 	struct gt_tdesc x;         /* the images of one micro-batch; the loader sets dim[0] */
-	struct gt_tdesc field[GT_MAX_FIELDS]; /* in the same way, the inputs that the model has of the dataset's fields; rank 0: the model
-	                              does not read this field */
+	/* The inputs of the model: input_column[i] is 0 for the images, else the column. Other columns than 0 need a place here to be read.
+	 * input_type[i]: the dtype of a column in a batch. ninputs 0: the images alone. */
+	int ninputs, input_column[GT_MAX_INPUTS];
+	enum gt_dtype input_type[GT_MAX_INPUTS];
 	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
@@ -142,7 +144,7 @@ struct gt_loader_spec {
 /* A micro-batch, or a part of one. */
 struct gt_batch {
 	void *x, *target;        /* device addresses of the images and targets; owned by the loader. x is NULL if samples have no image */
-	void *field[GT_MAX_FIELDS]; /* device addresses of the dataset's fields; NULL: the model does not read this field */
+	void *input[GT_MAX_INPUTS]; /* the inputs of the model: x, or columns */
 	int64_t n;               /* number of samples, including rows that `fill` adds; x has n rows for each augmented view of the samples
 	                            (gt_attr_gather.views) */
 	int64_t epoch, cursor;   /* epoch of the first sample, and its position in the order of that epoch, from 0 */

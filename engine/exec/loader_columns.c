@@ -22,6 +22,15 @@ static struct gt_tdesc rows_desc(enum gt_dtype t, int64_t n, int64_t width)
 	return gt_tdesc_make(t, width ? 2 : 1, (int64_t[]){n, width}, false);
 }
 
+/* Returns the index of the model's input that is column c; -1: none. */
+static int input_of(const struct gt_loader_spec *s, int c)
+{
+	for (int i = 0; i < s->ninputs; i++)
+		if (s->input_column[i] == c)
+			return i;
+	return -1;
+}
+
 enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
 {
 	const struct gt_loader_spec *s = &l->spec;
@@ -29,12 +38,12 @@ enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
 	l->ncolumns = gt_columns_of(s->view->data, of);
 	for (int c = 0; c < l->ncolumns; c++) {
 		struct gt_loader_column *col = &l->column[c];
-		const struct gt_tdesc *field = c ? &s->field[c - 1] : NULL;
+		int input = c ? input_of(s, c) : -1;
 		col->of = of[c];
 		if (!c && s->mixing.classes && !of[c].width)
 			col->of = (struct gt_column){GT_F32, s->mixing.classes, NULL};
-		col->to = field ? field->dtype : col->of.dtype;
-		col->operand = field && !field->rank ? -1 : !c && !col->of.width && s->view->data->c ? 0 : 1 + c;
+		col->to = input >= 0 ? s->input_type[input] : col->of.dtype;
+		col->operand = c && input < 0 ? -1 : !c && !col->of.width && s->view->data->c ? 0 : 1 + c;
 		if (col->operand < 0)
 			continue;
 		struct gt_tdesc d = rows_desc(col->to, l->most * (c ? views(l) : 1), col->of.width);

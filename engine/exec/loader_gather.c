@@ -25,13 +25,13 @@ static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
 
-/* Sets the addresses of a batch. */
-static void set_buffers(const struct gt_loader *l, int slot, struct gt_batch *b)
+/* Sets the addresses of a batch. x: of its images. */
+static void set_buffers(const struct gt_loader *l, int slot, void *x, struct gt_batch *b)
 {
-	b->x = l->x ? l->x[slot] : NULL;
+	b->x = b->input[0] = x;
 	b->target = l->column[0].out[slot];
-	for (int c = 1; c < l->ncolumns; c++)
-		b->field[c - 1] = l->column[c].out ? l->column[c].out[slot] : NULL;
+	for (int i = 0; i < l->spec.ninputs; i++)
+		b->input[i] = l->spec.input_column[i] ? l->column[l->spec.input_column[i]].out[slot] : x;
 }
 
 /* Gathers a batch. The caller has set epoch, cursor, n and stride; the function sets the addresses. */
@@ -39,9 +39,10 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 {
 	struct gt_step_args step_args = {
 	    .seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
-	set_buffers(l, slot, b);
+	char *x = l->x ? l->x[slot] : NULL;
 	if (l->spec.rows)
-		b->x = (char *)b->x + (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
+		x += (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
+	set_buffers(l, slot, x, b);
 	GT_TRY(gt_loader_make_order(l, b->epoch, err));
 	if (l->fetcher)
 		GT_TRY(gt_loader_gather_fetched(l, b, &step_args, slot, err));
@@ -198,7 +199,7 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_st
 	int slot = l->slot; /* a graph that replays the kernels uses the same buffers as when it was captured */
 	l->slot = (slot + 1) % l->nbuf;
 	*out = (struct gt_batch){.n = n, .epoch = -1, .cursor = -1};
-	set_buffers(l, slot, out);
+	set_buffers(l, slot, l->x ? l->x[slot] : NULL, out);
 	return gt_loader_gather(l, n, step_args, NULL, out->x, slot, stream, err);
 }
 

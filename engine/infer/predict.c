@@ -102,6 +102,10 @@ static enum gt_code open_batch(struct predictor *p, struct gt_err *err)
 	if (d->rank != 2)
 		return gt_fail(err, GT_ECONFIG, "predict: expected a model whose output is [batch, classes], got an output with %d dimensions",
 		               d->rank);
+	for (int i = 0; i < s->conf->model.ninputs; i++)
+		if (s->conf->model.inputs[i].type != GT_INPUT_IMAGE)
+			return gt_conf_refuse(s->conf, "model.inputs", err, "expected a model that reads images only, which files can have, got one "
+			                      "that reads \"%s\"", s->conf->model.inputs[i].name);
 	p->classes = d->dim[1];
 	p->logits = malloc((size_t)gt_tdesc_count(d) * sizeof *p->logits);
 	p->raw = malloc(gt_tdesc_bytes(d));
@@ -113,7 +117,7 @@ static enum gt_code open_batch(struct predictor *p, struct gt_err *err)
 	GT_TRY(gt_resident_make(&s->device, &p->batch, false, &p->at, err));
 	p->view = (struct gt_view){&p->batch, &p->at, NULL, BATCH};
 	struct gt_loader_spec spec = {
-	    .device = &s->device, .view = &p->view, .x = *gt_graph_desc(g, g->input), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
+	    .device = &s->device, .view = &p->view, .x = *gt_graph_desc(g, g->input[0]), .batch = BATCH, .micro = BATCH, .ignore_index = -1};
 	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &spec.attr, err));
 	spec.attr.views = gt_session_tta_views(s->conf);
 	return gt_loader_open(&spec, &p->loader, err);
@@ -145,7 +149,7 @@ static enum gt_code run_batch(struct predictor *p, struct gt_err *err)
 		GT_TRY(d->be->copy(d->dev, p->at.images, p->batch.images, bytes, GT_COPY_H2D, 0, err));
 	GT_TRY(gt_loader_start(p->loader, 0, 0, err));
 	GT_TRY(gt_loader_next(p->loader, &b, err));
-	gt_plan_bind_batch(plan, b.x, b.target);
+	gt_plan_bind_batch(plan, b.input, b.target);
 	for (int i = 0; i < plan->ncalls; i++) {
 		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .step_args = &step_args};
 		GT_TRY(d->be->launch(d->dev, plan->call[i].kernel, &a, err));

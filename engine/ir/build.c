@@ -5,6 +5,8 @@
 /* A hash table from layer names to indices, with open addressing, at most half full. */
 struct names {
 	const struct gt_layer_spec *layers;
+	const struct gt_model_input *inputs; /* [ninputs] */
+	int ninputs;
 	int *slot; /* index of the layer + 1; 0: the entry is free */
 	uint32_t mask;
 };
@@ -66,33 +68,42 @@ static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *
 	return gt_fail(err, GT_ECONFIG, "in: %s expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in, nin);
 }
 
+/* Returns the index of an input of the model; -1: there is none of this name. */
+static int find_input(const struct names *t, const char *name)
+{
+	for (int i = 0; i < t->ninputs; i++)
+		if (!strcmp(t->inputs[i].name, name))
+			return i;
+	return -1;
+}
+
 /* Adds layer i: checks its name, resolves its inputs, checks their number, and adds its nodes. y: the output of each layer so far; used:
  * whether a later layer reads it. */
 static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i, gt_vid *y, bool *used, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = &t->layers[i];
 	gt_vid in[GT_MAX_LAYER_IN];
-	int nin = s->nin;
+	int nin = s->nin, input;
 	const char *name;
-	if (!strcmp(s->name, "input"))
-		return gt_fail(err, GT_ECONFIG, "name: expected another name, got \"input\", which is reserved for the model's input");
+	if (find_input(t, s->name) >= 0)
+		return gt_fail(err, GT_ECONFIG, "name: expected another name, got \"%s\", which is reserved for the model's input", s->name);
 	int *slot = slot_of(t, s->name);
 	if (*slot)
 		return gt_fail(err, GT_ECONFIG, "name: expected a name that no other layer has, got \"%s\", which is the name of model.layers[%d]",
 		               s->name, *slot - 1);
 	for (int k = 0; k < nin; k++) {
-		if (!strcmp(s->in[k], "input")) {
-			in[k] = g->input;
+		if ((input = find_input(t, s->in[k])) >= 0) {
+			in[k] = g->input[input];
 			continue;
 		}
 		int j = *slot_of(t, s->in[k]) - 1;
 		if (j < 0)
-			return gt_fail(err, GT_ECONFIG, "in: expected the name of an earlier layer or \"input\", got \"%s\"", s->in[k]);
+			return gt_fail(err, GT_ECONFIG, "in: expected the name of an earlier layer or \"%s\", got \"%s\"", t->inputs[0].name, s->in[k]);
 		in[k] = y[j];
 		used[j] = true;
 	}
 	if (!nin) {
-		in[nin++] = i ? y[i - 1] : g->input;
+		in[nin++] = i ? y[i - 1] : g->input[0];
 		if (i)
 			used[i - 1] = true;
 	}
@@ -109,9 +120,19 @@ static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i
 	return gt_graph_apply(g, s->op, name, s->attr, nin, in, &y[i], err);
 }
 
-static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec *m, struct gt_err *err)
+static bool is_read(const struct gt_graph *g, gt_vid v)
 {
-	struct names t = {.layers = m->layers, .mask = 15};
+	for (int i = 0; i < g->nnodes; i++)
+		for (int k = 0; k < g->nodes[i].nin; k++)
+			if (g->nodes[i].in[k] == v)
+				return true;
+	return false;
+}
+
+static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec *m, const struct gt_model_input *inputs, int ninputs,
+                                 struct gt_err *err)
+{
+	struct names t = {.layers = m->layers, .inputs = inputs, .ninputs = ninputs, .mask = 15};
 	gt_vid *y;
 	bool *used;
 	while (t.mask + 1 < 2 * (uint32_t)m->nlayers)
@@ -128,8 +149,23 @@ static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec 
 			return prefix(&m->layers[i], i, GT_ECONFIG, err);
 		}
 	}
+	for (int i = 0; i < ninputs; i++)
+		if (!is_read(g, g->input[i]))
+			return gt_fail(err, GT_ECONFIG, "model.inputs[%d]: expected a layer that reads \"%s\" (in = [\"%s\"]), got none", i,
+			               inputs[i].name, inputs[i].name);
 	g->output = y[m->nlayers - 1];
 	return GT_OK;
+}
+
+static enum gt_code add_input(struct gt_graph *g, const struct gt_model_input *in, int64_t batch, struct gt_err *err)
+{
+	const int64_t *s = in->shape;
+	bool numbers = in->type == GT_INPUT_IMAGE || in->type == GT_INPUT_VALUES, image = in->type == GT_INPUT_IMAGE && s[1] * s[2] > 1;
+	int rank = image ? 4 : s[0] ? 2 : 1;
+	struct gt_tdesc d = gt_tdesc_make(numbers ? g->compute : GT_I32, rank, (int64_t[]){batch, s[0], s[1], s[2]}, numbers);
+	const char *name;
+	GT_NEW_STR(name, gt_arena_strdup(g->arena, in->name), err);
+	return gt_graph_value(g, name, GT_V_INPUT, &d, &g->input[g->ninputs++], err);
 }
 
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
@@ -150,10 +186,12 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	g->views = 1;
 	g->sync_bn = m->sync_bn;
 	g->target = g->output = g->metrics = -1;
-	bool flat = m->input[1] == 1 && m->input[2] == 1;
-	struct gt_tdesc d = gt_tdesc_make(compute, flat ? 2 : 4, (int64_t[]){batch, m->input[0], m->input[1], m->input[2]}, true);
-	GT_TRY(gt_graph_value(g, "input", GT_V_INPUT, &d, &g->input, err));
-	GT_TRY(build_layers(g, m, err));
+	struct gt_model_input one = {"input", GT_INPUT_IMAGE, {m->input[0], m->input[1], m->input[2]}};
+	const struct gt_model_input *inputs = m->ninputs ? m->inputs : &one;
+	int ninputs = m->ninputs ? m->ninputs : 1;
+	for (int i = 0; i < ninputs; i++)
+		GT_TRY(add_input(g, &inputs[i], batch, err));
+	GT_TRY(build_layers(g, m, inputs, ninputs, err));
 	g->spec = NULL; /* the caller owns the layer specs and may free them */
 	g->groups = NULL;
 	g->ngroups = 0;

@@ -24,7 +24,7 @@
 #include "ir/op.h"
 
 enum gt_vkind {
-	GT_V_INPUT,   /* images */
+	GT_V_INPUT,   /* an input of the model: images, or numbers of the samples */
 	GT_V_TARGET,  /* labels */
 	GT_V_PARAM,   /* learned parameters: master values in the parameter arena, f32 (f64 in an f64 graph) */
 	GT_V_WORK,    /* the 16-bit copy of a parameter, which the optimizer writes */
@@ -112,6 +112,7 @@ struct gt_node {
 	gt_vid in[GT_MAX_IO], out[GT_MAX_IO];
 };
 
+#define GT_MAX_INPUTS 4
 struct gt_graph {
 	struct gt_arena *arena; /* not owned */
 	bool train;             /* true: a training graph, with batch statistics, dropout and saved tensors; false: an evaluation graph */
@@ -126,7 +127,9 @@ struct gt_graph {
 	struct gt_param *params;
 	int nvalues, nnodes, nparams;
 	int cap_values, cap_nodes, cap_params; /* allocated lengths of the arrays */
-	gt_vid input, target, output /* logits */, metrics;
+	gt_vid input[GT_MAX_INPUTS]; /* in the order of gt_model_spec.inputs */
+	int ninputs;
+	gt_vid target, output /* logits */, metrics;
 	const struct gt_layer_spec *spec; /* while the graph is built: spec of the layer that infer handles */
 	enum gt_init_method init;         /* the model's method of initialisation */
 	const struct gt_param_group *groups; /* while the graph is built: the model's parameter groups */
@@ -171,8 +174,20 @@ struct gt_param_group {
 	bool any_stats;    /* with frozen_stats: a match of only one of weight and bias is no error, and has no effect on the statistics */
 };
 
+enum gt_input_type { GT_INPUT_IMAGE, GT_INPUT_VALUES, GT_INPUT_CODES, GT_INPUT_TOKENS, GT_INPUT_LENGTHS };
+#define GT_INPUT_WORDS "image|values|codes|tokens|lengths"
+/* One of several inputs of a model. */
+struct gt_model_input {
+	const char *name;  /* of the data's field, by which layers read it */
+	int type;          /* enum gt_input_type. An image and values have the compute dtype; codes, tokens and lengths are i32 */
+	int64_t shape[3];  /* of a sample: channels, height, width of an image; else the number of its numbers, 1, 1, and 0, 1, 1 for a single
+	                      number, whose batch has one dimension. All 0: it is taken from the data */
+};
+
 struct gt_model_spec {
-	int64_t input[3]; /* channels, height, width; 1-D inputs are C, 1, 1 */
+	int64_t input[3]; /* of the images: channels, height, width; 1-D inputs are C, 1, 1. All 0: the model reads no images */
+	const struct gt_model_input *inputs; /* [ninputs] */
+	int ninputs;      /* 0: the model has one input, the images, with the name "input" */
 	const struct gt_param_group *groups;
 	int ngroups;
 	enum gt_init_method init;

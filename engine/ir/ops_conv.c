@@ -25,7 +25,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 		               (long long)a->groups);
 	if (init == GT_INIT_WHITENING) {
 		int64_t patch = x.dim[1] * a->kernel[0] * a->kernel[1];
-		if (n->in[0] != g->input || a->dilation[0] != 1 || a->dilation[1] != 1)
+		if (g->values[n->in[0]].kind != GT_V_INPUT || a->dilation[0] != 1 || a->dilation[1] != 1)
 			return gt_fail(err, GT_ECONFIG, "init: expected a convolution of the model's input without dilation beside \"whitening\"");
 		if (a->out % 2 || a->out / 2 > patch || patch > 1024)
 			return gt_fail(err, GT_ECONFIG,

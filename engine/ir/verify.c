@@ -93,8 +93,9 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err)
 {
 	bool *made, differentiated = false;
-	if (g->output >= g->nvalues || (!g->stages && (g->input < 0 || g->output < 0 || (g->metrics >= 0) != (g->target >= 0))))
-		return gt_fail(err, GT_EINTERNAL, "verify: input %d, output %d, target %d, metrics %d", g->input, g->output, g->target, g->metrics);
+	if (g->output >= g->nvalues || (!g->stages && (g->ninputs < 1 || g->output < 0 || (g->metrics >= 0) != (g->target >= 0))))
+		return gt_fail(err, GT_EINTERNAL, "verify: %d inputs, output %d, target %d, metrics %d", g->ninputs, g->output, g->target,
+		               g->metrics);
 	GT_NEW(made, g->arena, g->nvalues + 1, err);
 	for (gt_vid v = 0; v < g->nvalues; v++)
 		GT_TRY(check_value(g, v, err));

@@ -113,7 +113,7 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 /* Whether a plan reads images or labels. */
 static bool reads(const struct gt_plan *p)
 {
-	return gt_graph_reads(p->graph, p->graph->input) || gt_graph_reads(p->graph, p->graph->target);
+	return gt_graph_reads_batch(p->graph);
 }
 
 /* Appends the step that loads the micro-batch of forward cell c. The cell of the rank's first stage gets a LOAD, or a PASS if no stage of

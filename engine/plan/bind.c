@@ -89,7 +89,17 @@ void gt_plan_bind(struct gt_plan *p)
 	}
 }
 
-void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target)
+/* Returns the address of the batch that value v is; NULL: it is none. */
+static void *batch_of(const struct gt_plan *p, gt_vid v, void *const *input, void *target)
+{
+	const struct gt_graph *g = p->graph;
+	for (int i = 0; i < g->ninputs; i++)
+		if (v == g->input[i])
+			return input[i];
+	return v == g->target ? target : NULL;
+}
+
+void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target)
 {
 	for (int i = 0; i < p->ncalls; i++) {
 		struct gt_call *c = &p->call[i];
@@ -97,11 +107,9 @@ void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target)
 		for (int k = 0; k < n->nin; k++) {
 			if (n->in[k] < 0)
 				continue;
-			gt_vid root = p->slot[n->in[k]].root;
-			if (root == p->graph->input)
-				c->in[k] = (char *)x + p->slot[n->in[k]].shift;
-			else if (root == p->graph->target)
-				c->in[k] = target;
+			char *at = batch_of(p, p->slot[n->in[k]].root, input, target);
+			if (at)
+				c->in[k] = at + p->slot[n->in[k]].shift;
 		}
 	}
 }

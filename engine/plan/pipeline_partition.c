@@ -362,7 +362,7 @@ enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct 
 	g->cap_params = g->nparams;
 	g->stage = stage;
 	g->stages = c->stages;
-	g->input = g->target = g->output = g->metrics = -1;
+	g->target = g->output = g->metrics = -1;
 	b.g = g;
 	GT_NEW(g->params, full->arena, full->nparams + 1, err);
 	GT_NEW(b.map, full->arena, full->nvalues + 1, err);
@@ -371,7 +371,8 @@ enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct 
 		g->params[i] = full->params[i];
 		g->params[i].value = g->params[i].work = g->params[i].grad = -1;
 	}
-	GT_TRY(get(&b, full->input, &g->input, err));
+	for (int i = 0; i < full->ninputs; i++)
+		GT_TRY(get(&b, full->input[i], &g->input[i], err));
 	GT_TRY(get(&b, full->target, &g->target, err));
 	for (int phase = 0; phase < GT_PHASE_COUNT; phase++)
 		GT_TRY(emit(&b, (enum gt_phase)phase, err));
@@ -382,13 +383,22 @@ enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct 
 	return gt_graph_verify(g, err);
 }
 
-bool gt_graph_reads(const struct gt_graph *g, gt_vid v)
+/* Returns whether some node reads v or an alias of v. */
+static bool reads(const struct gt_graph *g, gt_vid v)
 {
 	for (int i = 0; v >= 0 && i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] == v && (!gt_node_alias(g, n) || gt_graph_reads(g, n->out[0])))
+			if (n->in[k] == v && (!gt_node_alias(g, n) || reads(g, n->out[0])))
 				return true;
 	}
 	return false;
+}
+
+bool gt_graph_reads_batch(const struct gt_graph *g)
+{
+	bool any = reads(g, g->target);
+	for (int i = 0; i < g->ninputs; i++)
+		any |= reads(g, g->input[i]);
+	return any;
 }

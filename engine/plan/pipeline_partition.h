@@ -68,7 +68,7 @@ int gt_partition_lanes(struct gt_partition *c);
 /* Makes the graph of one stage, in the arena of the whole graph, and verifies it. */
 enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
-bool gt_graph_reads(const struct gt_graph *g, gt_vid v); /* returns whether some node reads v or an alias of v */
+bool gt_graph_reads_batch(const struct gt_graph *g); /* returns whether some node reads an input of the model or the target */
 
 /* ---- choosing the stages (balance.c) ---------------------------------------------------------------------------------------------- */
 int gt_graph_layers(const struct gt_graph *g); /* number of config layers that have nodes: the length of stage_of */

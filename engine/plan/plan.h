@@ -279,10 +279,10 @@ void gt_space_size(struct gt_space *s);
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 
 /* gt_plan_bind fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only those operands that
- * are the batch: images at x and labels at target. It is cheap, and the executor calls it whenever a batch has another address than the
- * one before. */
+ * are the batch: input[i] is the address of the graph's input i. It is cheap, and the executor calls it whenever a batch has another
+ * address than the one before. */
 void gt_plan_bind(struct gt_plan *p);
-void gt_plan_bind_batch(struct gt_plan *p, void *x, void *target);
+void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target);
 
 /* Layout of the METRICS arena, in device memory:
  *

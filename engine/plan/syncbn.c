@@ -163,6 +163,10 @@ enum gt_code gt_graph_sync_bn_idle(struct gt_graph *g, struct gt_err *err)
 	static const struct gt_attr_norm nothing = {.empty = true};
 	struct gt_attr_norm *empty;
 	int n = 0;
+	gt_vid any = g->input[0]; /* an operand that is not read */
+	for (int i = 0; i < g->ninputs; i++)
+		if (gt_graph_desc(g, g->input[i])->dtype == g->compute)
+			any = g->input[i];
 	GT_TRY(copy_attr(g, &nothing, &empty, err));
 	for (int i = 0; i < g->nnodes; i++) {
 		struct gt_node *at = &g->nodes[i];
@@ -170,7 +174,7 @@ enum gt_code gt_graph_sync_bn_idle(struct gt_graph *g, struct gt_err *err)
 		if (code == GT_OP_BATCHNORM_STATS || code == GT_OP_BATCHNORM_SUMS) {
 			at->op = gt_op_get(GT_OP_BATCHNORM_STATS);
 			at->attr = empty;
-			at->in[0] = g->input;
+			at->in[0] = any;
 			at->nin = at->ndata = at->nout = 1;
 		} else if (code != GT_OP_COMM && code != GT_OP_BATCHNORM_MERGE) {
 			continue;

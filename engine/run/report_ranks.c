@@ -8,23 +8,21 @@
 
 enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROWS };
 
-/* Returns the bytes of the batches that this rank keeps: images and targets of the largest part of a batch, times the number of slots. */
+/* Returns the bytes of the batches that this rank keeps: inputs and targets of the largest part of a batch, times the number of slots. */
 static uint64_t batch_bytes(const struct gt_session *s)
 {
-	const int64_t *in = s->conf->model.input;
-	int64_t most = 0, target = 1;
+	size_t most = 0;
 	for (int i = 0; i < s->prog.full.n; i++) {
 		const struct gt_step *t = &s->prog.full.step[i];
-		if (t->kind != GT_STEP_LOAD || t->plan->graph->batch <= most)
+		if (t->kind != GT_STEP_LOAD)
 			continue;
 		const struct gt_graph *g = t->plan->graph;
-		const struct gt_tdesc *d = g->target < 0 ? NULL : gt_graph_desc(g, g->target);
-		most = g->batch;
-		target = d && d->rank == 2 ? d->dim[1] : 1;
+		size_t bytes = g->target < 0 ? 0 : gt_tdesc_bytes(gt_graph_desc(g, g->target));
+		for (int k = 0; k < g->ninputs && !gt_space_factored(s->space); k++) /* images that all ranks share are counted as an arena */
+			bytes += gt_tdesc_bytes(gt_graph_desc(g, g->input[k]));
+		most = bytes > most ? bytes : most;
 	}
-	most *= s->batch.keep > 1 ? s->batch.keep : 1;
-	int64_t image = gt_space_factored(s->space) ? 0 : in[0] * in[1] * in[2]; /* images that all ranks share are counted as an arena */
-	return (uint64_t)(most * (image + target) * 4);
+	return (uint64_t)most * (uint64_t)(s->batch.keep > 1 ? s->batch.keep : 1);
 }
 
 static const char *row_name(const struct gt_world_plan *world_plan, int row)

@@ -75,6 +75,8 @@ struct gt_session_data {
 	int64_t *index[GT_SPLITS];      /* numbers of the samples of each split, in the session's arena; view[] points to them. NULL: the split
 	                                   has all samples of its dataset */
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
+	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
+	int input_column[GT_MAX_INPUTS]; /* the column of the data (gt_columns_of) that each of them is; 0: the images */
 	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */

@@ -24,24 +24,31 @@ static void *read_one(void *arg)
 static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 {
 	const struct gt_conf_data *d = &c->data;
-	return (struct gt_dataset_spec){.name = d->name,
-	                                .root = d->root,
-	                                .format = d->format,
-	                                .path_column = d->path_column,
-	                                .label_column = d->label_column,
-	                                .label_separator = d->label_separator,
-	                                .targets = d->target_columns.v,
-	                                .ntargets = d->target_columns.n,
-	                                .pattern = d->pattern,
-	                                .train = d->train.n ? d->train.v : NULL,
-	                                .ntrain = d->train.n,
-	                                .test = d->test.n ? d->test.v : NULL,
-	                                .ntest = d->test.n,
-	                                .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
-	                                .classes = d->classes,
-	                                .samples = {[GT_TRAIN] = d->samples, [GT_TEST] = d->samples_test},
-	                                .limit = d->limit,
-	                                .seed = (uint64_t)c->seed};
+	struct gt_dataset_spec spec = {.name = d->name,
+	                               .root = d->root,
+	                               .format = d->format,
+	                               .path_column = d->path_column,
+	                               .label_column = d->label_column,
+	                               .label_separator = d->label_separator,
+	                               .targets = d->target_columns.v,
+	                               .ntargets = d->target_columns.n,
+	                               .pattern = d->pattern,
+	                               .train = d->train.n ? d->train.v : NULL,
+	                               .ntrain = d->train.n,
+	                               .test = d->test.n ? d->test.v : NULL,
+	                               .ntest = d->test.n,
+	                               .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
+	                               .classes = d->classes,
+	                               .samples = {[GT_TRAIN] = d->samples, [GT_TEST] = d->samples_test},
+	                               .limit = d->limit,
+	                               .seed = (uint64_t)c->seed};
+	for (int i = 0; i < c->model.ninputs; i++) {
+		const struct gt_model_input *in = &c->model.inputs[i];
+		if (in->type != GT_INPUT_IMAGE)
+			spec.wanted[spec.nwanted++] = (struct gt_field){
+			    .name = in->name, .dtype = in->type == GT_INPUT_VALUES ? GT_F32 : GT_I32, .width = in->shape[0]};
+	}
+	return spec;
 }
 
 static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, int64_t n)
@@ -154,7 +161,7 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 	struct job job[GT_SPLITS] = {0};
 	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&s->data.skipped, err));
-	bool lists = false; /* the lists of transforms are set */
+	const struct gt_dataset *first = NULL; /* the first split that was found */
 	s->data.borrowed = spec->data != NULL;
 	for (int i = 0; i < GT_SPLITS; i++)
 		s->data.view[i].n = spec->dry ? -1 : 0;
@@ -179,12 +186,13 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 		if (!spec->dry)
 			GT_TRY(gt_resident_make(&s->device, &s->data.set[i], s->data.set[i].encoded, &s->data.resident[i], err));
 		GT_TRY(set_view(s, (enum gt_split)i, err));
-		if (s->data.set[i].n && !lists) {
-			lists = true;
-			s->data.facts = gt_session_facts_of(&s->data.set[i]);
-			GT_TRY(gt_session_set_lists(s, &s->data.set[i], err));
+		if (s->data.set[i].n && !first) {
+			first = &s->data.set[i];
+			s->data.facts = gt_session_facts_of(first);
+			GT_TRY(gt_session_set_lists(s, first, err));
 		}
 	}
+	GT_TRY(gt_session_match_inputs(s, first, err));
 	return gt_data_facts_print(&s->data.facts, s->arena, &s->data.facts_text, err);
 }
 

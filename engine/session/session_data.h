@@ -1,6 +1,7 @@
 /* The data of a session.
  *
  *     session_data.c    reads the dataset, splits it and makes it resident on the device
+ *     session_inputs.c  the inputs of the model and what the data has for them
  *     session_fetch.c   the transforms of samples, and how a loader reads samples that are not resident */
 #ifndef GT_SESSION_SESSION_DATA_H
 #define GT_SESSION_SESSION_DATA_H
@@ -41,6 +42,10 @@ int gt_session_workers(const struct gt_session *s);
 
 /* Sets the transforms of training samples and of those for evaluation of the data d, and checks them. */
 enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err);
+/* Completes the model's inputs by the data d; NULL: it was not found, and the config must have all shapes. */
+enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err);
+/* Sets what a loader delivers as inputs of the model. */
+void gt_session_loader_inputs(const struct gt_session *s, struct gt_loader_spec *spec);
 /* Returns the loss for training or evaluation. With mixed samples, targets in training are numbers. */
 struct gt_loss_spec gt_session_loss(const struct gt_session *s, bool train);
 /* Returns whether training samples are mixed (mixup, cutmix). */

@@ -140,7 +140,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 		GT_TRY(gt_graph_defer_bn(*g, err));
 		GT_TRY(gt_graph_verify(*g, err));
 	}
-	s->pipe.reads |= gt_graph_reads(*g, (*g)->input) || gt_graph_reads(*g, (*g)->target);
+	s->pipe.reads |= gt_graph_reads_batch(*g);
 	return GT_OK;
 }
 

@@ -41,6 +41,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
 	model.sync_bn = s->sync_bn;
+	model.inputs = s->data.input;
 	if (w->phase)
 		GT_TRY(phase_groups(s, w->phase, &model, err));
 	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));

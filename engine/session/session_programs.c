@@ -53,7 +53,6 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	struct gt_loss_spec loss = gt_session_loss(s, train);
 	*spec = (struct gt_loader_spec){.device = &s->device,
 	                                .view = &s->data.view[split],
-	                                .x = s->space->layout.first->values[s->space->layout.first->input].desc,
 	                                .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
 	                                .batch = batch,
 	                                .micro = micro,
@@ -68,6 +67,7 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	                                .ignore_index = gt_session_ignored_label(s),
 	                                .class_weights = gt_loss_class_weights(&loss)};
 	spec->keep = train ? s->batch.keep : 0;
+	gt_session_loader_inputs(s, spec);
 	if (train)
 		spec->mixing = mixing(s);
 	GT_TRY(gt_session_fetch_spec(s, split, train, spec, err));

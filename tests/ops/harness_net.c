@@ -93,7 +93,7 @@ static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *e
 	GT_TRY(make_attr(n, spec.op, &spec.attr, err));
 	if (spec.op->expand) {
 		GT_TRY(open_graph(n, &spec, t, err));
-		n->x[0] = n->g->input;
+		n->x[0] = n->g->input[0];
 		n->y = n->g->output;
 		return GT_OK;
 	}

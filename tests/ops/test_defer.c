@@ -70,7 +70,7 @@ static void two_plans(bool synced)
 			memcpy(rv, v0, sizeof v0);
 			for (int i = 0; i < 2; i++) {
 				gt_plan_bind(plan[i]);
-				gt_plan_bind_batch(plan[i], x + (i ? 4 * P * C : 0), target + (i ? 4 : 0));
+				gt_plan_bind_batch(plan[i], (void *[]){x + (i ? 4 * P * C : 0)}, target + (i ? 4 : 0));
 				for (int k = 0; k < plan[i]->ncalls; k++) {
 					struct gt_call *c = &plan[i]->call[k];
 					struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = &h.step_args};

@@ -129,7 +129,7 @@ static bool side_open(struct side *r, struct gt_dev *dev, const struct gt_backen
 		}
 		free(plain);
 	}
-	const struct gt_tdesc *d = &full->values[full->input].desc;
+	const struct gt_tdesc *d = &full->values[full->input[0]].desc;
 	int64_t n = gt_tdesc_count(d);
 	r->x = calloc((size_t)n, 4);
 	r->target = calloc((size_t)full->batch, 4);
@@ -144,7 +144,7 @@ static bool side_open(struct side *r, struct gt_dev *dev, const struct gt_backen
 	}
 	for (int64_t k = 0; k < full->batch; k++)
 		r->target[k] = (int32_t)((k * 7 + 3) % classes);
-	gt_plan_bind_batch(r->p, r->x, r->target);
+	gt_plan_bind_batch(r->p, &r->x, r->target);
 	return true;
 }
 

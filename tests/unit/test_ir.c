@@ -50,7 +50,7 @@ TEST(half_work_copies)
 	CHECK(w->desc.dtype == GT_F32 && w->work >= 0 && t.g->values[w->work].desc.dtype == GT_BF16 && t.g->values[w->work].kind == GT_V_WORK);
 	CHECK(t.g->nodes[0].in[1] == w->work && t.g->values[w->grad].desc.dtype == GT_F32);
 	CHECK(b->work == -1 && t.g->nodes[0].in[2] == b->value);
-	CHECK(t.g->values[t.g->input].desc.rank == 2 && t.g->values[t.g->output].desc.dtype == GT_BF16);
+	CHECK(t.g->values[t.g->input[0]].desc.rank == 2 && t.g->values[t.g->output].desc.dtype == GT_BF16);
 	CHECK_OK(net_train(&t, 4, GT_F64), t.e);
 	CHECK(t.g->params[0].desc.dtype == GT_F64 && t.g->params[0].work == -1);
 	net_close(&t);

@@ -1,0 +1,72 @@
+/* The inputs of the model and what the data has for them. */
+#include "session/session_data.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Writes the names of what a dataset has: "image, values". */
+static void names_of(const struct gt_dataset *d, char *buf, size_t size)
+{
+	size_t n = (size_t)snprintf(buf, size, "%s", d->c ? "image" : "");
+	for (int i = 0; i < d->nfields && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", d->field[i].name);
+}
+
+/* Finds the field of the data that input i is, and completes its shape. */
+static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int i, struct gt_err *err)
+{
+	struct gt_model_input *in = &s->data.input[i];
+	char path[64], names[256];
+	snprintf(path, sizeof path, "model.inputs[%d]", i);
+	if (in->type == GT_INPUT_IMAGE && d->c)
+		return GT_OK;
+	int k = 0;
+	while (k < d->nfields && strcmp(d->field[k].name, in->name))
+		k++;
+	names_of(d, names, sizeof names);
+	if (in->type == GT_INPUT_IMAGE || k == d->nfields)
+		return gt_conf_refuse(s->conf, path, err, "expected the name of a field that the data has (%s), got \"%s\"", names, in->name);
+	const struct gt_field *f = &d->field[k];
+	if ((f->dtype == GT_F32) != (in->type == GT_INPUT_VALUES))
+		return gt_conf_refuse(s->conf, path, err, "expected type = \"%s\" for \"%s\", whose numbers are %s, got another type",
+		                      f->dtype == GT_F32 ? "values" : "codes", in->name, f->dtype == GT_F32 ? "real" : "integers");
+	if (in->shape[0] && in->shape[0] != f->width)
+		return gt_conf_refuse(s->conf, path, err, "expected shape = [%lld], as in the data, got [%lld]", (long long)f->width,
+		                      (long long)in->shape[0]);
+	in->shape[0] = f->width;
+	in->shape[1] = in->shape[2] = 1;
+	s->data.input_column[i] = 1 + k;
+	return GT_OK;
+}
+
+enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
+{
+	const struct gt_model_spec *m = &s->conf->model;
+	char path[64], names[256];
+	if (d && !m->ninputs && !d->c) {
+		names_of(d, names, sizeof names);
+		return gt_conf_refuse(s->conf, "model.input", err, "expected model.inputs, because the data has no images but %s", names);
+	}
+	GT_NEW(s->data.input, s->arena, m->ninputs + 1, err);
+	for (int i = 0; i < m->ninputs; i++) {
+		s->data.input[i] = m->inputs[i];
+		snprintf(path, sizeof path, "model.inputs[%d]", i);
+		if (d)
+			GT_TRY(match(s, d, i, err));
+		else if (!m->inputs[i].shape[0] && m->inputs[i].type != GT_INPUT_LENGTHS)
+			return gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found");
+	}
+	return GT_OK;
+}
+
+void gt_session_loader_inputs(const struct gt_session *s, struct gt_loader_spec *spec)
+{
+	const struct gt_graph *g = s->space->layout.first;
+	spec->ninputs = s->conf->model.ninputs;
+	for (int i = 0; i < g->ninputs; i++) {
+		const struct gt_tdesc *d = gt_graph_desc(g, g->input[i]);
+		spec->input_column[i] = s->data.input_column[i];
+		spec->input_type[i] = d->dtype;
+		if (!spec->input_column[i])
+			spec->x = *d;
+	}
+}

@@ -188,6 +188,9 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err);
 void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r);
 void gt_cli_class_csv(struct gt_cli *cli, const struct gt_class_report *r);
+enum gt_code gt_cli_value_text(struct gt_cli *cli, const struct gt_value_report *r, struct gt_err *err);
+void gt_cli_value_json(struct gt_json *j, const struct gt_value_report *r);
+void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
 
 /* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);

@@ -6,7 +6,7 @@ static const struct gt_option options[] = {
 	{"split", 0, GT_OPTION_CHOICE, GT_OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
 	 "split to use: train, valid or test; default: test"},
 	{"report", 0, GT_OPTION_FLAG, GT_OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused"},
+	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
 	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "with --report, print only the scores of the classes, as CSV"},
 	GT_OPT_SET,
@@ -30,6 +30,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 	gt_json_double(j, "seconds", r->seconds, 6);
 	if (r->report)
 		gt_cli_class_json(j, r->report);
+	if (r->value_report)
+		gt_cli_value_json(j, r->value_report);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
 }
@@ -43,6 +45,8 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, st
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
 	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
 	       gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
+	if (r->value_report)
+		return gt_cli_value_text(cli, r->value_report, err);
 	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;
 }
 
@@ -63,7 +67,9 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 	GT_TRY(gt_eval(a->operands.v[0], a->split ? a->split : "test", a->report, a->sets.v, a->sets.n, &o, &r, err));
 	if (!r) /* rank 0 is another process, which has printed the result */
 		return GT_OK;
-	if (a->csv)
+	if (a->csv && r->value_report)
+		gt_cli_value_csv(cli, r->value_report);
+	else if (a->csv)
 		gt_cli_class_csv(cli, r->report);
 	else
 		code = a->json ? print_json(cli, r, err) : print(cli, r, err);

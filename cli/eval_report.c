@@ -32,6 +32,8 @@ void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r)
 	gt_json_double(j, "auc", r->auc, 17);
 	mean_json(j, "macro", &r->macro);
 	mean_json(j, "weighted", &r->weighted);
+	if (r->several)
+		mean_json(j, "micro", &r->micro);
 	gt_json_array(j, "classes");
 	for (int64_t c = 0; c < r->classes; c++) {
 		const struct gt_class_score *s = &r->score[c];
@@ -149,6 +151,8 @@ static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, 
 		    s->auc, s->support);
 	}
 	gt_table_rule(&t);
+	if (r->several)
+		row(&t, space >= 16 ? "micro average" : "micro", &r->micro, NAN, r->samples);
 	row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, r->samples);
 	row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, r->samples);
 	gt_out(cli, "\n");
@@ -225,9 +229,60 @@ enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report 
 {
 	int width = gt_out_columns();
 	GT_TRY(scores(cli, r, width, err));
-	gt_out(cli, "\nlog loss %.4f", r->log_loss);
+	gt_out(cli, "\n");
+	if (r->several)
+		gt_out(cli, "all labels correct %.4f  ", r->accuracy);
+	gt_out(cli, "log loss %.4f", r->log_loss);
 	if (!isnan(r->auc))
 		gt_out(cli, "  ROC AUC %.4f", r->auc);
 	gt_out(cli, "\n");
+	if (r->several)
+		return GT_OK;
 	return matrix(cli, r, width) || !r->nconfused ? GT_OK : pairs(cli, r, width, err);
+}
+
+/* ---- columns of numbers -------------------------------------------------------------------------------------------------------- */
+void gt_cli_value_json(struct gt_json *j, const struct gt_value_report *r)
+{
+	gt_json_object(j, "report");
+	gt_json_int(j, "samples", r->samples);
+	gt_json_array(j, "values");
+	for (int64_t i = 0; i < r->values; i++) {
+		gt_json_object(j, NULL);
+		gt_json_string(j, "name", r->score[i].name);
+		gt_json_double(j, "mae", r->score[i].mae, 17);
+		gt_json_double(j, "rmse", r->score[i].rmse, 17);
+		gt_json_double(j, "r2", r->score[i].r2, 17);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_end(j);
+}
+
+void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r)
+{
+	gt_out(cli, "name,mae,rmse,r2\n");
+	for (int64_t i = 0; i < r->values; i++) {
+		gt_out_csv(cli, r->score[i].name);
+		gt_out(cli, ",%.17g,%.17g,", r->score[i].mae, r->score[i].rmse);
+		if (!isnan(r->score[i].r2)) /* an empty field: all targets are equal */
+			gt_out(cli, "%.17g", r->score[i].r2);
+		gt_out(cli, "\n");
+	}
+}
+
+enum gt_code gt_cli_value_text(struct gt_cli *cli, const struct gt_value_report *r, struct gt_err *err)
+{
+	struct gt_table t;
+	char name[160], mae[GT_UNITS], rmse[GT_UNITS], r2[GT_UNITS];
+	gt_table_init(&t, cli->arena, "lrrr");
+	gt_table_head(&t, (const char *[]){"column", "MAE", "RMSE", "R2"});
+	for (int64_t i = 0; i < r->values; i++) {
+		const struct gt_value_score *s = &r->score[i];
+		snprintf(mae, sizeof mae, "%.6g", s->mae);
+		snprintf(rmse, sizeof rmse, "%.6g", s->rmse);
+		gt_table_add(&t, (const char *[]){gt_text_fit(cli, s->name, NAME, name, sizeof name), mae, rmse, score(s->r2, r2)});
+	}
+	gt_out(cli, "\n");
+	return gt_table_print(cli, &t, err);
 }

@@ -344,6 +344,10 @@ struct gt_class_report {
 	struct gt_class_score *score;    /* [classes] */
 	struct gt_class_mean macro;      /* mean over the classes that are the label or the prediction of a sample */
 	struct gt_class_mean weighted;   /* mean over the samples, each with the scores of its class */
+	bool several;                    /* a sample can have several labels, or none: score[] are those of the labels, accuracy is the share
+	                                    of samples whose labels are all correct, top5 is NAN, log_loss is the binary cross entropy of all
+	                                    labels, auc is the mean area, and there is no confusion */
+	struct gt_class_mean micro;      /* with several: the scores of all labels of all samples together */
 	double accuracy, top5;           /* shares of the samples, 0 ... 1 */
 	double log_loss;                 /* mean of -log(probability of the label), without label smoothing */
 	double auc;                      /* two classes: the area of class 1; more: the mean area over the classes that have one */
@@ -352,12 +356,24 @@ struct gt_class_report {
 	int64_t nconfused;
 };
 
+/* Scores of predicted numbers, by column. */
+struct gt_value_score {
+	const char *name;
+	double mae, rmse; /* mean absolute error; root of the mean squared error */
+	double r2;        /* 1 minus the share of the targets' variance that is left; NAN: all targets are equal */
+};
+struct gt_value_report {
+	int64_t values, samples;
+	struct gt_value_score *score; /* [values] */
+};
+
 struct gt_eval_result {
 	char split[16];
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
-	struct gt_class_report *report;  /* NULL: none was requested */
+	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
+	struct gt_value_report *value_report; /* the report, if they are */
 	struct gt_arena *arena;          /* owns this struct and the report */
 };
 /* Evaluates a checkpoint on a split. ckpt: a run directory (selects its best checkpoint, else the latest) or a step-... directory.

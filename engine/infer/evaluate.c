@@ -6,6 +6,7 @@
 #include "run/rank_session.h"
 #include "score/class_report.h"
 #include "score/outputs.h"
+#include "score/target_report.h"
 #include "state/state.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@ struct job {
 	struct gt_conf *c;
 	enum gt_split split;
 	bool report;
-	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs */
+	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
+	struct gt_target_tally *numbers; /* the same, if targets are numbers */
 	int64_t samples, ignore;       /* of the split; label that does not count */
 	struct gt_eval_result *result; /* result of rank 0 */
 };
@@ -24,6 +26,11 @@ struct job {
 static enum gt_code take_outputs(void *user, const struct gt_output_rows *rows, struct gt_err *err)
 {
 	struct job *j = user;
+	if (rows->target) {
+		if (!j->numbers)
+			GT_TRY(gt_target_tally_open(j->samples, rows->classes, &j->numbers, err));
+		return gt_target_tally_add(j->numbers, rows->z, rows->target, rows->n, err);
+	}
 	if (!j->tally)
 		GT_TRY(gt_class_tally_open(j->samples, rows->classes, j->ignore, &j->tally, err));
 	return gt_class_tally_add(j->tally, rows->z, rows->label, rows->n, err);
@@ -36,19 +43,28 @@ static void report_progress(void *user, double share)
 	gt_rank_phase(user, "evaluating", 0);
 }
 
-/* A report needs one target class for each sample. */
+/* A report of labels needs a loss that compares them with the largest output. */
 static enum gt_code check_report(const struct job *j, const struct gt_session *s, struct gt_err *err)
 {
-	if (j->report && (!gt_session_has_classes(s) || s->loss.op->code == GT_OP_BCE))
+	if (j->report && !s->loss.dense && s->loss.op->code == GT_OP_BCE)
 		return gt_conf_refuse(j->c, "train.loss", err,
-		                      "--report and the loss %s do not go together: a report needs one class for each sample; leave --report out",
-		                      j->c->train.loss);
+		                      "--report and the loss %s do not go together beside one label for each sample; leave --report out, or write "
+		                      "data.label_separator for several labels", j->c->train.loss);
 	return GT_OK;
 }
 
 static enum gt_code make_report(struct job *j, const struct gt_session *s, struct gt_eval_result *r, struct gt_err *err)
 {
-	GT_TRY(gt_class_tally_report(j->tally, r->arena, &r->report, err));
+	if (j->numbers && j->c->data.target_columns.n) {
+		GT_TRY(gt_target_tally_values(j->numbers, r->arena, &r->value_report, err));
+		for (int64_t i = 0; i < r->value_report->values; i++)
+			GT_NEW_STR(r->value_report->score[i].name, gt_arena_strdup(r->arena, j->c->data.target_columns.v[i]), err);
+		return GT_OK;
+	}
+	if (j->numbers)
+		GT_TRY(gt_target_tally_labels(j->numbers, r->arena, &r->report, err));
+	else
+		GT_TRY(gt_class_tally_report(j->tally, r->arena, &r->report, err));
 	for (int64_t i = 0; i < r->report->classes; i++) {
 		const char *name = gt_session_class_name(s, i);
 		if (name)
@@ -132,6 +148,7 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 	else
 		gt_eval_free(j.result);
 	gt_class_tally_close(j.tally);
+	gt_target_tally_close(j.numbers);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(j.c);
 	return code;

@@ -1,4 +1,5 @@
 #include "score/class_report.h"
+#include "score/roc.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,7 @@ static enum gt_code add_one(struct gt_class_tally *t, const float *z, int32_t la
 	}
 	if (nan || isinf(z[best]))
 		return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not a finite number, so its classes have no "
-		               "order",
-		               (long long)t->added);
+		               "order", (long long)t->added);
 	for (int64_t c = 0; c < t->classes; c++) {
 		own[c] = z[c] - z[best];
 		sum += exp((double)own[c]);
@@ -88,68 +88,35 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 	return GT_OK;
 }
 
-/* ---- the area under the ROC curve ---------------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
-/* Returns the number of the n values, in ascending order, that are below v; or, with `equal`, not above v. */
-static int64_t count_below(const double *sorted, int64_t n, double v, bool equal)
-{
-	int64_t lo = 0, hi = n;
-	while (lo < hi) {
-		int64_t mid = lo + (hi - lo) / 2;
-		if (sorted[mid] < v || (equal && sorted[mid] == v))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
+/* ---- the areas under the ROC curves -------------------------------------------------------------------------------------------- */
 
 #define BLOCK 16 /* number of classes whose probabilities are computed at once: their outputs are in one or two cache lines */
-
-/* Returns the area for class c against all others: the probability that a sample of c has a larger probability of c than a sample of
- * another class; an equal one counts half. (Mann-Whitney; the sum is exact.) NAN: one of the two has no samples. p: probability of c for
- * each sample. own: memory for the samples of c. */
-static double area(const struct gt_class_tally *t, int64_t c, const double *p, double *own)
-{
-	int64_t n = 0, halves = 0;
-	for (int64_t i = 0; i < t->n; i++)
-		if (t->label[i] == c)
-			own[n++] = p[i];
-	if (n == 0 || n == t->n)
-		return NAN;
-	qsort(own, (size_t)n, sizeof *own, by_value);
-	for (int64_t i = 0; i < t->n; i++) {
-		if (t->label[i] == c)
-			continue;
-		int64_t above = n - count_below(own, n, p[i], false);
-		halves += above + (above && own[n - above] == p[i] ? n - count_below(own, n, p[i], true) : above);
-	}
-	return 0.5 * (double)halves / ((double)n * (double)(t->n - n));
-}
 
 /* Sets the areas of all classes, and their mean over the classes that have one. */
 static enum gt_code areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t rows = (size_t)t->n + 1;
 	double *p = malloc((BLOCK + 1) * rows * sizeof *p), sum = 0;
+	bool *own = malloc(rows * sizeof *own);
 	int64_t n = 0;
-	if (!p)
+	if (!p || !own) {
+		free(p);
+		free(own);
 		return gt_fail_memory(err, (BLOCK + 1) * rows * sizeof *p);
+	}
 	for (int64_t c0 = 0; c0 < t->classes; c0 += BLOCK) {
 		int64_t k = t->classes - c0 < BLOCK ? t->classes - c0 : BLOCK;
 		for (int64_t i = 0; i < t->n; i++)
 			for (int64_t c = 0; c < k; c++)
 				p[(size_t)c * rows + (size_t)i] = exp((double)t->z[i * t->classes + c0 + c]) / t->sum[i];
-		for (int64_t c = 0; c < k; c++)
-			r->score[c0 + c].auc = area(t, c0 + c, p + (size_t)c * rows, p + BLOCK * rows);
+		for (int64_t c = 0; c < k; c++) {
+			for (int64_t i = 0; i < t->n; i++)
+				own[i] = t->label[i] == c0 + c;
+			r->score[c0 + c].auc = gt_roc_area(p + (size_t)c * rows, own, t->n, p + BLOCK * rows);
+		}
 	}
 	free(p);
+	free(own);
 	if (t->classes == 2) /* the areas are the same but for their last bits */
 		r->score[0].auc = r->score[1].auc;
 	for (int64_t c = 0; c < t->classes; c++) {

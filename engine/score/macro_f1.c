@@ -19,6 +19,14 @@ static enum gt_code take(void *user, const struct gt_output_rows *rows, struct g
 		return gt_fail_memory(err, (size_t)rows->classes * sizeof *n->of);
 	for (int64_t i = 0; i < rows->n; i++) {
 		const float *z = rows->z + i * rows->classes;
+		for (int64_t c = 0; c < rows->classes && rows->target; c++) { /* several labels: each one is predicted or not */
+			bool there = rows->target[i * rows->classes + c] > 0.5f;
+			n->of[c].support += there;
+			n->of[c].predicted += z[c] > 0;
+			n->of[c].correct += there && z[c] > 0;
+		}
+		if (rows->target)
+			continue;
 		int64_t label = rows->label[i], best = 0;
 		if (label == n->ignore)
 			continue;

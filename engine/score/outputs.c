@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank sends: this header, n labels, n rows of outputs. */
+/* What a rank sends: this header, n labels or rows of targets, n rows of outputs. */
 struct part {
 	int64_t first, n; /* position in the batch of the first sample, and number of samples; n is 0 on a rank without outputs */
 };
@@ -13,19 +13,26 @@ struct gt_outputs {
 	enum gt_code (*take)(void *user, const struct gt_output_rows *rows, struct gt_err *err);
 	void *user;
 	int64_t rows, classes; /* rows: maximum number of samples of a part */
+	bool numbers;          /* targets are f32 [n, classes], not labels */
 	size_t bytes;          /* bytes of a part */
 	void *raw;             /* the outputs of a batch in the compute dtype */
 	char *own, *all;       /* the part of this rank; on rank 0, the parts of all ranks */
 };
 
-static int32_t *labels_of(char *part)
+static void *targets_of(char *part)
 {
-	return (int32_t *)(void *)(part + sizeof(struct part));
+	return part + sizeof(struct part);
+}
+
+/* Returns the bytes of the target of a sample. */
+static size_t target_bytes(const struct gt_outputs *o)
+{
+	return o->numbers ? (size_t)o->classes * sizeof(float) : sizeof(int32_t);
 }
 
 static float *rows_of(const struct gt_outputs *o, char *part)
 {
-	return (float *)(void *)(part + sizeof(struct part) + (size_t)o->rows * sizeof(int32_t));
+	return (float *)(void *)(part + sizeof(struct part) + (size_t)o->rows * target_bytes(o));
 }
 
 /* Returns the plan of an evaluation program that computes the model's output; NULL: this rank has no samples, or another stage of the
@@ -38,8 +45,8 @@ static const struct gt_plan *output_plan(const struct gt_prog *p)
 	return NULL;
 }
 
-/* Sets *classes to the number of outputs of the model, which only some ranks of a pipeline know. */
-static enum gt_code find_classes(const struct gt_session *s, int64_t *classes, struct gt_err *err)
+/* Sets the number of outputs of the model and the kind of its targets, which only some ranks of a pipeline know. */
+static enum gt_code find_classes(const struct gt_session *s, struct gt_outputs *o, struct gt_err *err)
 {
 	int64_t found[3] = {0, 0, 0}; /* dimensions; classes; whether targets are not labels */
 	for (int i = 0; i < s->prog.nplans && !found[0]; i++) {
@@ -53,9 +60,8 @@ static enum gt_code find_classes(const struct gt_session *s, int64_t *classes, s
 	}
 	if (s->team)
 		GT_TRY(gt_team_max(s->team, found, 3, err));
-	if (found[2])
-		return gt_conf_refuse(s->conf, "train.loss", err, "expected one class for each sample, for scores by class; targets are numbers");
-	*classes = found[1];
+	o->numbers = found[2];
+	o->classes = found[1];
 	if (found[0] != 2)
 		return gt_fail(err, GT_ECONFIG, "expected a model whose output is [batch, classes], got an output with %lld dimensions",
 		               (long long)found[0]);
@@ -77,7 +83,7 @@ static enum gt_code read_own(struct gt_outputs *o, const struct gt_prog *p, stru
 	if (desc->dim[0] != own->n || own->n > o->rows)
 		return gt_fail(err, GT_EINTERNAL, "expected outputs for %lld samples, got %lld", (long long)own->n, (long long)desc->dim[0]);
 	GT_TRY(d->be->copy(d->dev, o->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(desc), GT_COPY_D2H, 0, err));
-	GT_TRY(d->be->copy(d->dev, labels_of(o->own), s->exec.held[0].target, (size_t)own->n * sizeof(int32_t), GT_COPY_D2H, 0, err));
+	GT_TRY(d->be->copy(d->dev, targets_of(o->own), s->exec.held[0].target, (size_t)own->n * target_bytes(o), GT_COPY_D2H, 0, err));
 	GT_TRY(d->be->sync(d->dev, 0, err));
 	gt_convert_f32(rows_of(o, o->own), o->raw, desc->dtype, own->n * o->classes);
 	return GT_OK;
@@ -85,8 +91,11 @@ static enum gt_code read_own(struct gt_outputs *o, const struct gt_prog *p, stru
 
 static enum gt_code deliver(const struct gt_outputs *o, char *part, struct gt_err *err)
 {
-	struct gt_output_rows rows = {
-	    .n = ((const struct part *)(const void *)part)->n, .classes = o->classes, .z = rows_of(o, part), .label = labels_of(part)};
+	struct gt_output_rows rows = {.n = ((const struct part *)(const void *)part)->n, .classes = o->classes, .z = rows_of(o, part)};
+	if (o->numbers)
+		rows.target = targets_of(part);
+	else
+		rows.label = targets_of(part);
 	return rows.n ? o->take(o->user, &rows, err) : GT_OK;
 }
 
@@ -131,7 +140,7 @@ static enum gt_code alloc(struct gt_outputs *o, int64_t samples, struct gt_err *
 	const struct gt_session *s = o->s;
 	bool gathers = s->at.world > 1 && s->at.rank == 0;
 	o->rows = gt_part_size(samples, s->at.ndata, 0, NULL);
-	o->bytes = sizeof(struct part) + (size_t)o->rows * (sizeof(int32_t) + (size_t)o->classes * sizeof(float));
+	o->bytes = sizeof(struct part) + (size_t)o->rows * (target_bytes(o) + (size_t)o->classes * sizeof(float));
 	o->bytes = (o->bytes + sizeof(int64_t) - 1) / sizeof(int64_t) * sizeof(int64_t); /* keeps the headers aligned */
 	o->raw = malloc((size_t)o->rows * (size_t)o->classes * sizeof(double));
 	o->own = calloc(1, o->bytes);
@@ -150,7 +159,7 @@ enum gt_code gt_outputs_open(struct gt_session *s, enum gt_split split,
 	o->s = s;
 	o->take = take;
 	o->user = user;
-	enum gt_code code = find_classes(s, &o->classes, err);
+	enum gt_code code = find_classes(s, o, err);
 	if (code == GT_OK)
 		code = alloc(o, s->prog.eval[split].batch, err);
 	if (code != GT_OK) {

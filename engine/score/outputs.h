@@ -21,7 +21,8 @@ struct gt_outputs;
 struct gt_output_rows {
 	int64_t n, classes;   /* number of samples; number of outputs of a sample */
 	const float *z;       /* [n * classes] */
-	const int32_t *label; /* [n] */
+	const int32_t *label; /* [n]; NULL: targets are numbers */
+	const float *target;  /* [n * classes]; NULL: targets are labels */
 };
 
 /* Makes evaluations of the session call `take`. split: the split that will be evaluated. All ranks call it together. GT_ECONFIG: the output

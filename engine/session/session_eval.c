@@ -66,6 +66,12 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	return GT_OK;
 }
 
+/* Returns whether targets are labels: one of each sample, or several. */
+static bool has_labels(const struct gt_session *s)
+{
+	return gt_session_has_classes(s) || *s->conf->data.label_separator;
+}
+
 /* Returns whether the run measures this metric: "SPLIT/SCORE". */
 static bool measures(const struct gt_session *s, const char *metric)
 {
@@ -78,7 +84,9 @@ static bool measures(const struct gt_session *s, const char *metric)
 		return false;
 	if (!strcmp(score, "loss"))
 		return true;
-	return gt_session_has_classes(s) && (!strcmp(score, "acc") || !strcmp(score, "top5") || (!strcmp(score, "f1") && i != GT_TRAIN));
+	if (!strcmp(score, "f1"))
+		return i != GT_TRAIN && has_labels(s);
+	return gt_session_has_classes(s) && (!strcmp(score, "acc") || !strcmp(score, "top5"));
 }
 
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
@@ -93,10 +101,10 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 		                      "there are no samples", sched->metric);
 	if (!*m)
 		return GT_OK;
-	if (!gt_session_has_classes(s) && !strstr(m, "/loss"))
+	if (!gt_session_has_classes(s) && !strstr(m, "/loss") && !(has_labels(s) && strstr(m, "/f1")))
 		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
 		                      "\"%s\" does not go together with targets that are numbers: it needs one class for each sample; write "
-		                      "\"valid/loss\"", m);
+		                      "\"valid/loss\"%s", m, has_labels(s) ? " or \"valid/f1\"" : "");
 	if (!measures(s, m))
 		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
 		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5 or SPLIT/f1 of an evaluated split (valid, test), or train/acc, "

@@ -53,7 +53,16 @@ if grep -q '"classes":\["flower","red"\]' several/latest/data.json; then
 else
 	fail several_checkpoint "$(cat several/latest/data.json)"
 fi
+gives several_report 0 out 'micro average' eval several --split valid --report
+gives several_report_names 0 out 'flower' eval several --split valid --report --nproc 2 -s parallel.mode=ddp
+gives several_report_json 0 out '"micro":{"precision":' eval several --split valid --report --json
+gives several_f1 0 out 'best valid/f1' run net.cfg -q -o several-f1 -s 'checkpoint.best.metric="valid/f1"' -s train.epochs=8 \
+	-s train.optimizer.lr=0.2
 learns numbers numbers.cfg 0.2
+gives numbers_report 0 out 'RMSE' eval numbers --split valid --report
+gives numbers_report_json 0 out '"values":[{"name":"red","mae":' eval numbers --split valid --report --json
+gives numbers_report_csv 0 out 'name,mae,rmse,r2' eval numbers --split valid --report --csv
+gives numbers_no_f1 78 err 'write "valid/loss"' check numbers.cfg -s 'checkpoint.best.metric="valid/f1"'
 gives numbers_text 0 out "$(printf 'red ')" predict numbers data/train/rose/3.png
 gives numbers_json 0 out '"values":{"red":' predict numbers --json data/train/rose/3.png
 gives numbers_csv 0 out 'path,index,red,size' predict numbers --csv data/train/rose/3.png data/train/tulip/3.png

@@ -58,6 +58,30 @@ sed -i.plain 's/{ type = "hflip"; }/&, { type = "mixup"; p = 0.4; }, { type = "c
 agrees sim_folder_mixed --
 agrees sim_folder_mixed_ranks -s parallel.mode=ddp -s parallel.nproc=2 -s train.accumulate=2 --
 mv net.cfg.plain net.cfg
+
+# several inputs: images and rows of numbers, in device memory and beside images that are fetched
+cat >inputs.cfg <<'CFG'
+schema = 1;
+name = "inputs";
+seed = 3;
+autotune = false;
+reproducible = "run";
+data = { name = "synthetic"; samples = 400; samples_test = 200; classes = 4; batch = 32; valid = 0.2; mean = [0.5]; std = [0.25]; };
+model = {
+	inputs = ( { name = "image"; shape = [1, 6, 6]; }, { name = "values"; shape = [5]; } );
+	layers = ( { type = "conv2d"; in = "image"; out = 4; kernel = 3; padding = 1; }, { type = "relu"; }, { type = "global_avgpool"; },
+		{ name = "pixels"; type = "flatten"; }, { type = "concat"; in = ["pixels", "values"]; },
+		{ name = "fc"; type = "linear"; out = 4; } );
+};
+train = { epochs = 3; optimizer = { type = "adam"; lr = 0.02; }; };
+checkpoint = { every_epochs = 0; };
+log = { every_steps = 1; };
+CFG
+mv net.cfg net.folder && cp inputs.cfg net.cfg
+agrees sim_inputs --
+agrees sim_inputs_ranks -s parallel.mode=ddp -s parallel.nproc=2 -s eval.tta=mirror --
+agrees sim_inputs_fetched -s 'data.augment=( { type = "rotate"; degrees = 20.0; }, { type = "cutmix"; } )' --
+mv net.folder net.cfg
 "$sim/bin/gtrain" run net.cfg -q -o halves --device cuda -s train.steps=7 >/dev/null 2>err ||
 	echo "not ok sim_folder_half: $(head -n 1 err)"
 "$sim/bin/gtrain" resume halves -q --device cuda -s train.steps=0 >/dev/null 2>err || echo "not ok sim_folder_resume: $(head -n 1 err)"

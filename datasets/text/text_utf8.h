@@ -1,5 +1,5 @@
 /* UTF-8 in texts of a dataset: a check of whole texts, and code points of text that was checked. Unicode's properties come from
- * libutf8proc, which is included in this folder only. The version of Unicode is that of the library: 14 in Debian 12. */
+ * libutf8proc, which is included in this folder only. The version of Unicode is that of the library: 15 in Debian 12. */
 #ifndef GT_TEXT_UTF8_H
 #define GT_TEXT_UTF8_H
 

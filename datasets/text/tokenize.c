@@ -1,0 +1,149 @@
+/* The tokenizers: checks, special tokens and truncation; words.c and wordpiece.c divide the text. */
+#include "base/arena.h"
+#include "text/text_utf8.h"
+#include "text/token_sink.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum gt_code need(const struct gt_vocab *v, const char *token, int32_t *id, struct gt_err *err)
+{
+	*id = gt_vocab_find(v, token, strlen(token));
+	if (*id < 0)
+		return gt_fail(err, GT_EDATA, "expected the special token %s in the vocabulary, got none", token);
+	return GT_OK;
+}
+
+enum gt_code gt_tokenizer_init(struct gt_tokenizer *t, enum gt_tokenizer_kind kind, const struct gt_vocab *vocab, struct gt_err *err)
+{
+	*t = (struct gt_tokenizer){.kind = kind, .vocab = vocab, .unk = -1, .first = -1, .last = -1};
+	if (kind == GT_TOK_BYTES) {
+		t->size = 257;
+		return GT_OK;
+	}
+	bool bert = kind == GT_TOK_WORDPIECE;
+	if ((gt_vocab_kind_of(vocab) == GT_VOCAB_BERT) != bert)
+		return gt_fail(err, GT_EDATA, "expected a vocabulary of %s, got one of %s", bert ? "WordPiece" : "words",
+		               bert ? "words" : "WordPiece");
+	t->size = gt_vocab_size(vocab);
+	GT_TRY(need(vocab, bert ? "[PAD]" : "<pad>", &t->pad, err));
+	GT_TRY(need(vocab, bert ? "[UNK]" : "<unk>", &t->unk, err));
+	if (bert) {
+		GT_TRY(need(vocab, "[CLS]", &t->first, err));
+		GT_TRY(need(vocab, "[SEP]", &t->last, err));
+	}
+	return GT_OK;
+}
+
+void gt_text_scratch_close(struct gt_text_scratch *s)
+{
+	free(s->p);
+	*s = (struct gt_text_scratch){0};
+}
+
+static int32_t room_of(const struct gt_tokenizer *t, struct gt_token_limit limit)
+{
+	return limit.max - (t->first >= 0) - (t->last >= 0);
+}
+
+enum gt_code gt_token_limit_check(const struct gt_tokenizer *t, struct gt_token_limit limit, struct gt_err *err)
+{
+	int32_t special = (t->first >= 0) + (t->last >= 0);
+	if (limit.max <= special)
+		return gt_fail(err, GT_ECONFIG, "expected a maximum length of at least %d tokens, got %d", special + 1, limit.max);
+	if (limit.tail < 0 || limit.tail > room_of(t, limit))
+		return gt_fail(err, GT_ECONFIG, "expected 0 to %d tokens from the end of a text, got %d", room_of(t, limit), limit.tail);
+	return GT_OK;
+}
+
+static void reverse(int32_t *v, int64_t n)
+{
+	for (int64_t i = 0, j = n - 1; i < j; i++, j--) {
+		int32_t keep = v[i];
+		v[i] = v[j];
+		v[j] = keep;
+	}
+}
+
+/* Moves the first `by` of n numbers to the end. */
+static void rotate(int32_t *v, int64_t n, int64_t by)
+{
+	reverse(v, by);
+	reverse(v + by, n - by);
+	reverse(v, n);
+}
+
+static bool put_word(void *user, const char *p, size_t n)
+{
+	struct gt_token_sink *to = user;
+	int32_t id = n <= GT_TOKEN_MAX ? gt_vocab_find(to->t->vocab, p, n) : -1;
+	return gt_sink_put(to, id < 0 ? to->t->unk : id, p, n);
+}
+
+static void put_bytes(const char *text, size_t n, struct gt_token_sink *to)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!gt_sink_put(to, 1 + (uint8_t)text[i], text + i, 1))
+			return;
+}
+
+enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, struct gt_token_limit limit, struct gt_text_scratch *s,
+                         int32_t *ids, uint32_t *hash, struct gt_tokens *out, struct gt_err *err)
+{
+	*out = (struct gt_tokens){0};
+	int32_t room = room_of(t, limit), first = t->first >= 0;
+	assert(room > 0 && limit.tail >= 0 && limit.tail <= room);
+	struct gt_token_sink to = {
+	    .t = t, .ids = ids + first, .hash = hash ? hash + first : NULL, .head = room - limit.tail, .tail = limit.tail};
+	GT_TRY(gt_utf8_check(text, n, err));
+	switch (t->kind) {
+	case GT_TOK_WORDS:
+		GT_TRY(gt_words_each(text, n, s, put_word, &to, err));
+		break;
+	case GT_TOK_BYTES:
+		put_bytes(text, n, &to);
+		break;
+	case GT_TOK_WORDPIECE:
+		gt_wordpiece(text, n, &to);
+	}
+	out->truncated = to.seen > room;
+	int32_t len = out->truncated ? room : (int32_t)to.seen;
+	if (out->truncated && to.tail) {
+		int64_t oldest = (to.seen - to.head) % to.tail;
+		rotate(to.ids + to.head, to.tail, oldest);
+		if (hash)
+			rotate((int32_t *)to.hash + to.head, to.tail, oldest);
+	}
+	const int32_t special[] = {t->first, t->last}, at[] = {0, first + len};
+	for (int i = 0; i < 2; i++)
+		if (special[i] >= 0) {
+			size_t bytes;
+			const char *p = gt_vocab_token(t->vocab, special[i], &bytes);
+			ids[at[i]] = special[i];
+			if (hash)
+				hash[at[i]] = gt_token_hash(p, bytes);
+		}
+	out->n = first + len + (t->last >= 0);
+	return GT_OK;
+}
+
+struct counting {
+	struct gt_vocab_counter *counter;
+	struct gt_err *err;
+	enum gt_code code;
+};
+
+static bool count_word(void *user, const char *p, size_t n)
+{
+	struct counting *c = user;
+	c->code = gt_vocab_count(c->counter, p, n, c->err);
+	return c->code == GT_OK;
+}
+
+enum gt_code gt_words_count(const char *text, size_t n, struct gt_text_scratch *s, struct gt_vocab_counter *counter, struct gt_err *err)
+{
+	struct counting c = {counter, err, GT_OK};
+	GT_TRY(gt_utf8_check(text, n, err));
+	GT_TRY(gt_words_each(text, n, s, count_word, &c, err));
+	return c.code;
+}

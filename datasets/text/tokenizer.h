@@ -1,0 +1,100 @@
+/* Tokenizers: a text becomes a list of ids. A tokenizer is constant, and a call works on memory of its caller only, so any number of
+ * threads may use one tokenizer, each with a scratch of its own.
+ *
+ *     struct gt_tokenizer t;
+ *     GT_TRY(gt_tokenizer_init(&t, GT_TOK_WORDS, vocab, err));
+ *     struct gt_text_scratch scratch = {0};
+ *     int32_t ids[256];
+ *     struct gt_tokens got;
+ *     GT_TRY(gt_tokenize(&t, text, n, (struct gt_token_limit){.max = 256}, &scratch, ids, NULL, &got, err));
+ *     ... ids[0 ... got.n - 1] ...
+ *     gt_text_scratch_close(&scratch);
+ *
+ * Every text must be UTF-8 (text_utf8.h), for the tokenizer of bytes too. Nothing is replaced: other texts are errors.
+ *
+ * GT_TOK_WORDS, with a vocabulary of GT_VOCAB_WORDS. The text is first folded:
+ *   - `<br>`, `<br/>`, `<br />`, in any case, and with more white space, are a space. Other tags are text.
+ *   - The 252 character entities of HTML 4, and apos, are replaced by their characters, and so are numbers such as `&#8217;` and
+ *     `&#x2019;`. Entities need their semicolon. Numbers 128 to 159 are those of Windows-1252, as in HTML 5. Others that are no entity,
+ *     and numbers that are no character (0, surrogates, above 10FFFF), remain text. What an entity stands for is text and no tag.
+ *   - U+2019 (right single quotation mark) becomes an apostrophe; white space and control characters (NUL included) separate words;
+ *     format characters are left out, but for the joiners U+200C and U+200D and the tags of flags.
+ *   - Case is folded by Unicode's full case folding (locale-independent: I becomes i, the dotless i stays, ß becomes ss), and the result
+ *     is in NFC. Sequences of more than 100 combining characters are composed in pieces.
+ * Then it is divided into tokens:
+ *   - A word is a sequence of letters and numbers (categories L, N), with the marks (M) and joiners that follow them; an apostrophe between
+ *     two of them, and a full stop or comma between two ASCII digits belong to it ("o'neill", "3.5", "10,000").
+ *   - Contractions are divided as in the Penn Treebank: up to twice, "n't", "'s", "'m", "'d", "'ll", "'re" or "'ve" at the end of a word
+ *     becomes a token ("do n't", "it 's", "should n't 've").
+ *   - An ideograph (text_utf8.h) and a character of Hiragana is a token.
+ *   - A sequence of one ASCII punctuation character is a token of at most three of them ("...", "!!!"). "_" is punctuation.
+ *   - Any other character is a token, together with marks, emoji modifiers, tags and joined emoji that follow it; two regional indicators
+ *     are one token (a flag).
+ *   - A token that the vocabulary lacks, or of more than GT_TOKEN_MAX bytes, has the id of <unk>.
+ *
+ * GT_TOK_BYTES, without a vocabulary: byte b has the id 1 + b; id 0 is for padding.
+ *
+ * GT_TOK_WORDPIECE, with a vocabulary of GT_VOCAB_BERT, gives the ids of Hugging Face's BertTokenizer (uncased; its library `tokenizers`):
+ *   - U+FFFD, control, format and private-use characters (Cc, Cf, Co) but tab, LF and CR are removed; white space is a space; ideographs
+ *     stand alone; the rest is decomposed (NFD), nonspacing marks (Mn) are removed, and each character is in lower case.
+ *   - White space and punctuation (ASCII's, and category P) separate words; each punctuation character is a word.
+ *   - A word is divided into the longest pieces of the vocabulary from left to right; all but the first begin with `##`. A word that
+ *     cannot be divided so, or has more than 100 characters, is [UNK].
+ *   - [CLS] comes first and [SEP] last. A text cannot contain special tokens: "[SEP]" in it is three words, as with split_special_tokens.
+ *     That library knows Unicode 8; characters that were assigned later may have other categories here. And it leaves U+2B820 to U+2B91F
+ *     out of the ideographs, which the original implementation does not.
+ *   Source: J. Devlin et al., "BERT" (2019), and github.com/google-research/bert, tokenization. */
+#ifndef GT_TEXT_TOKENIZER_H
+#define GT_TEXT_TOKENIZER_H
+
+#include "base/err.h"
+#include "text/vocab.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum gt_tokenizer_kind { GT_TOK_WORDS, GT_TOK_BYTES, GT_TOK_WORDPIECE };
+
+struct gt_tokenizer {
+	enum gt_tokenizer_kind kind;
+	const struct gt_vocab *vocab; /* not owned; NULL for GT_TOK_BYTES */
+	int32_t size;                 /* number of ids, for the rows of an embedding */
+	int32_t pad, unk;             /* ids of padding and of unknown tokens; -1: there is none */
+	int32_t first, last;          /* ids that begin and end every list ([CLS], [SEP]); -1: there is none */
+};
+
+/* Makes a tokenizer over a vocabulary, which must outlive it. GT_EDATA: the vocabulary lacks a special token ([PAD], [UNK], [CLS], [SEP]),
+ * or is of the other kind. */
+enum gt_code gt_tokenizer_init(struct gt_tokenizer *t, enum gt_tokenizer_kind kind, const struct gt_vocab *vocab, struct gt_err *err);
+
+/* Memory of one thread; {0} at first. It grows to about the length of the longest text for words, and remains unused by the others. */
+struct gt_text_scratch {
+	char *p;
+	size_t bytes;
+};
+void gt_text_scratch_close(struct gt_text_scratch *s);
+
+/* How a long text is cut. Special tokens count and are always there. */
+struct gt_token_limit {
+	int32_t max;  /* maximum number of ids */
+	int32_t tail; /* how many of them, special ones not counted, are the last ones of a longer text; 0: only its first ones */
+};
+
+/* GT_ECONFIG: max has no room for a token beside the special ones, or tail is negative or above that room. */
+enum gt_code gt_token_limit_check(const struct gt_tokenizer *t, struct gt_token_limit limit, struct gt_err *err);
+
+struct gt_tokens {
+	int32_t n;      /* number of ids, special ones included */
+	bool truncated; /* the text has more */
+};
+
+/* Writes at most limit.max ids of the n bytes at text, each in [0, t->size), and, if hash is not NULL, for each id the hash of the token
+ * (ngrams.h). A text without tokens gives no ids but the special ones. limit must have passed gt_token_limit_check. GT_EDATA: the text is
+ * not UTF-8; the message begins with the byte offset, and the caller puts file and line before it. GT_EFAIL: out of memory. */
+enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, struct gt_token_limit limit, struct gt_text_scratch *s,
+                         int32_t *ids, uint32_t *hash, struct gt_tokens *out, struct gt_err *err);
+
+/* Counts the words of a text, as GT_TOK_WORDS divides it. Errors of gt_tokenize and of gt_vocab_count. */
+enum gt_code gt_words_count(const char *text, size_t n, struct gt_text_scratch *s, struct gt_vocab_counter *counter, struct gt_err *err);
+
+#endif

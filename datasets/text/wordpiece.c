@@ -1,0 +1,176 @@
+/* BERT's WordPiece tokens. A word is collected in a buffer of fixed size, because words of more than 100 characters are unknown anyway. */
+#include "text/text_utf8.h"
+#include "text/token_sink.h"
+#include <string.h>
+#include <utf8proc.h>
+
+enum { MAX_CHARS = 100, MAX_BYTES = 4 * MAX_CHARS, PREFIX = 2 };
+
+/* What an ASCII character does: 0: it is removed, ' ': it separates words, '!': it is a word of punctuation; else it is part of a word, in
+ * lower case. */
+static const char ascii[] = "\0\0\0\0\0\0\0\0\0  \0\0 \0\0"
+                            "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+                            " !!!!!!!!!!!!!!!"
+                            "0123456789!!!!!!"
+                            "!abcdefghijklmno"
+                            "pqrstuvwxyz!!!!!"
+                            "!abcdefghijklmno"
+                            "pqrstuvwxyz!!!!\0";
+
+struct word {
+	struct gt_token_sink *to;
+	bool more;                       /* the sink takes further tokens */
+	int chars;                       /* number of characters; above MAX_CHARS: too many */
+	int bytes;                       /* their length in `text` */
+	int run;                         /* where the characters begin that a combining character may be sorted among (canonical order) */
+	char buf[PREFIX + MAX_BYTES + 4]; /* room for "##", and the word */
+};
+
+static void put(struct word *w, int32_t id)
+{
+	size_t n = 0;
+	const char *p = w->to->hash ? gt_vocab_token(w->to->t->vocab, id, &n) : NULL;
+	w->more = gt_sink_put(w->to, id, p, n) && w->more;
+}
+
+/* Writes the ids of the pieces of a word; all or none of them, because the rest of a word may be unknown. */
+static void put_pieces(struct word *w)
+{
+	const struct gt_vocab *v = w->to->t->vocab;
+	size_t longest = gt_vocab_longest(v), n = (size_t)w->bytes;
+	int32_t id[MAX_BYTES];
+	int pieces = 0;
+	for (size_t at = 0; at < n; pieces++) {
+		/* "##" overwrites the end of the piece before, which is known already. */
+		size_t prefix = at ? PREFIX : 0, len = n - at + prefix;
+		char *p = w->buf + PREFIX + at - prefix;
+		memcpy(p, "##", prefix);
+		if (len > longest)
+			len = longest;
+		int32_t found = -1;
+		while (len > prefix && (found = gt_vocab_find(v, p, len)) < 0)
+			len--;
+		if (found < 0) {
+			put(w, w->to->t->unk);
+			return;
+		}
+		id[pieces] = found;
+		at += len - prefix;
+	}
+	for (int i = 0; i < pieces; i++)
+		put(w, id[i]);
+}
+
+static void end_word(struct word *w)
+{
+	if (w->chars > MAX_CHARS)
+		put(w, w->to->t->unk);
+	else if (w->chars)
+		put_pieces(w);
+	w->chars = w->bytes = w->run = 0;
+}
+
+/* Adds a character to the word, in front of those of the run that have a higher combining class. */
+static void add_char(struct word *w, int32_t c, int combining)
+{
+	if (w->chars == MAX_CHARS)
+		w->chars++;
+	if (w->chars > MAX_CHARS)
+		return;
+	char *text = w->buf + PREFIX, one[4];
+	int bytes = (int)utf8proc_encode_char(c, (utf8proc_uint8_t *)one), at = w->bytes;
+	if (combining)
+		for (int i = w->run, step; i < w->bytes; i += step)
+			if (utf8proc_get_property(gt_utf8_get(text + i, &step))->combining_class > combining) {
+				at = i;
+				break;
+			}
+	memmove(text + at + bytes, text + at, (size_t)(w->bytes - at));
+	memcpy(text + at, one, (size_t)bytes);
+	w->bytes += bytes;
+	w->chars++;
+	if (!combining)
+		w->run = w->bytes;
+}
+
+static bool is_punctuation(int32_t c, int category)
+{
+	return c < 128 ? ascii[c] == '!' : category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+
+/* Adds a character that is neither ASCII nor removed nor white space. */
+static void add_decomposed(struct word *w, int32_t c)
+{
+	utf8proc_int32_t part[32]; /* the canonical decomposition of a character has at most 4 */
+	utf8proc_ssize_t n = utf8proc_decompose_char(c, part, 32, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE, NULL);
+	for (utf8proc_ssize_t i = 0; i < n; i++) {
+		const utf8proc_property_t *is = utf8proc_get_property(part[i]);
+		if (!is->combining_class)
+			w->run = w->bytes;
+		if (is->category == UTF8PROC_CATEGORY_MN)
+			continue;
+		bool alone = is_punctuation(part[i], is->category);
+		if (alone)
+			end_word(w);
+		add_char(w, utf8proc_tolower(part[i]), is->combining_class);
+		if (alone)
+			end_word(w);
+	}
+}
+
+static void add_other(struct word *w, int32_t c)
+{
+	switch (utf8proc_category(c)) {
+	case UTF8PROC_CATEGORY_CC:
+	case UTF8PROC_CATEGORY_CF:
+	case UTF8PROC_CATEGORY_CO:
+		return;
+	case UTF8PROC_CATEGORY_ZS:
+	case UTF8PROC_CATEGORY_ZL:
+	case UTF8PROC_CATEGORY_ZP:
+		end_word(w);
+		return;
+	default:
+		break;
+	}
+	if (c == 0xfffd)
+		return;
+	bool alone = gt_is_ideograph(c);
+	if (alone)
+		end_word(w);
+	add_decomposed(w, c);
+	if (alone)
+		end_word(w);
+}
+
+void gt_wordpiece(const char *text, size_t n, struct gt_token_sink *to)
+{
+	struct word w = {.to = to, .more = true};
+	for (size_t i = 0; i < n && w.more;) {
+		uint8_t c = (uint8_t)text[i];
+		if (c >= 0x80) {
+			int bytes;
+			int32_t code = gt_utf8_get(text + i, &bytes);
+			add_other(&w, code);
+			i += (size_t)bytes;
+			continue;
+		}
+		char is = ascii[c];
+		i++;
+		if (is == ' ' || is == '!')
+			end_word(&w);
+		if (is == '!')
+			w.buf[PREFIX] = (char)c;
+		else if (is > ' ' && w.chars < MAX_CHARS)
+			w.buf[PREFIX + w.bytes] = is;
+		else {
+			w.chars += is > ' ' && w.chars == MAX_CHARS;
+			continue;
+		}
+		w.run = ++w.bytes;
+		w.chars++;
+		if (is == '!')
+			end_word(&w);
+	}
+	end_word(&w);
+}

@@ -1,9 +1,9 @@
-/* Datasets: images and labels. The images are arrays of bytes in memory, or encoded files that are read on demand (source.h). The files are
- * treated as hostile: their sizes are checked before memory is allocated for them.
+/* Datasets: samples with an image, further fields and a target. The images are arrays of bytes in memory, or encoded files that are read on
+ * demand (source.h). The files are treated as hostile: their sizes are checked before memory is allocated for them.
  *
  *     struct gt_dataset_spec spec = {.name = "fashion-mnist", .root = "", .format = "auto", .shape = {1, 28, 28}};
  *     GT_TRY(gt_dataset_read(&spec, GT_TRAIN, &data, err));
- *     … data.images or data.source, data.labels …
+ *     … data.images or data.source, data.field, data.labels or data.target …
  *     gt_dataset_free(&data);
  *
  * gt_formats[] in find_data.c has one row per file format. gt_known_datasets[] has names, digests and mirrors for `gtrain fetch`. */
@@ -82,7 +82,7 @@ struct gt_dataset {
  * damaged; the message names it. On failure *out is empty. The caller frees *out with gt_dataset_free. */
 enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 void gt_dataset_free(struct gt_dataset *d);
-/* Returns the bytes of memory that a dataset takes: images and labels, or the list of files and labels; also for one that gt_dataset_probe
+/* Returns the bytes of memory that a dataset takes: images or the list of files, fields and targets; also for one that gt_dataset_probe
  * filled. */
 uint64_t gt_dataset_bytes(const struct gt_dataset *d);
 
